@@ -17,7 +17,7 @@ use figures::cpu;
 use figures::figure::Figures;
 use lab::AGENT;
 use stats::synthetic::{Chance, welch};
-use stats::{Better, History, Rating, Scores, Sequential, Verdict, rate};
+use stats::{Better, History, RatioEstimate, Scores, Sequential, Verdict, estimate_ratio};
 use wire::{Clock, Frame, Job, Perturbation, Task};
 
 /// The workload, and the operations of an iteration: about 3 ms.
@@ -169,7 +169,7 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
     };
     let fixed = |runs: usize| {
         move |base: &[Run], new: &[Run]| {
-            let rating = rate(
+            let rating = estimate_ratio(
                 &scores(&base[..runs])?,
                 &scores(&new[..runs])?,
                 &History::default(),
@@ -235,7 +235,7 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn claimed(rating: &Rating) -> Option<Claim> {
+fn claimed(rating: &RatioEstimate) -> Option<Claim> {
     match rating.verdict(rating.p())? {
         Verdict::Better => Some(Claim::Faster),
         Verdict::Worse => Some(Claim::Slower),

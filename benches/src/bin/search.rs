@@ -13,7 +13,7 @@ use figures::figure::{Against, Figure, Figures};
 use kernel::{Commit, CommitGraph};
 use lab::RebuildCost;
 use stats::synthetic::{By, Line, PLACES, Severals, Singles, Start};
-use stats::{Pair, SearchCost, Steps, Wanted};
+use stats::{ExactSearch, Pair, SearchCost, Wanted};
 
 const SEED: u64 = 20_261_122;
 /// Default number of searches of each kind.
@@ -96,7 +96,7 @@ fn choose(history: &CommitGraph) -> Option<Wanted> {
     let weights: Vec<f64> = std::iter::once(0.0)
         .chain(trunk.iter().map(|place| place.brings.len() as f64))
         .collect();
-    let mut steps = Steps::new(&weights, 1)?;
+    let mut steps = ExactSearch::new(&weights, 1)?;
     let last = weights.len() - 1;
     let rebuild_cost = RebuildCost::everything(history.count());
     let brings: Vec<&[usize]> = std::iter::once(&[][..])

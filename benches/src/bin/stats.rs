@@ -16,7 +16,7 @@ use anyhow::Context;
 use figures::figure::{Against, Figure, Figures};
 use figures::{cpu, perfherder};
 use stats::synthetic::{Calibration, Chance, Design, Kind, Noise, Quality, Short, Trials};
-use stats::{Better, Criteria, Exposures, History, Scores, changes, families, rate};
+use stats::{Better, Criteria, Exposures, History, Scores, changes, estimate_ratio, families};
 
 const SEED: u64 = 20_261_121;
 /// Repetitions; the minimum counts, as other processes can only add.
@@ -140,12 +140,13 @@ fn ratings(figures: &mut Figures) -> anyhow::Result<()> {
                 Scores::of(base, Better::Lower).ok()?,
                 Scores::of(new, Better::Lower).ok()?,
             );
-            Some(rate(&base, &new, &History::default(), 0.02))
+            Some(estimate_ratio(&base, &new, &History::default(), 0.02))
         };
         let rated: Vec<_> = rows.iter().filter_map(rate).collect();
         let p: Vec<[f64; 1]> = rated.iter().map(|rating| [rating.p()]).collect();
         let q = families(&p, 0.05).unwrap_or_default();
-        let verdict = |(rating, family): (&stats::Rating, &stats::Family)| rating.verdict(family.q);
+        let verdict =
+            |(rating, family): (&stats::RatioEstimate, &stats::Family)| rating.verdict(family.q);
         black_box(rated.iter().zip(&q).map(verdict).collect::<Vec<_>>());
     })?;
     let name = "1,000 rows of 2 × 5 groups of 10 values, rated";
@@ -220,9 +221,9 @@ fn everything(figures: &mut Figures) -> anyhow::Result<()> {
             .collect();
         let rated: Vec<_> = sides
             .iter()
-            .map(|(base, new)| rate(base, new, &History::default(), 0.02))
+            .map(|(base, new)| estimate_ratio(base, new, &History::default(), 0.02))
             .collect();
-        let ranks = |((base, new), rating): (&(Scores, Scores), &stats::Rating)| {
+        let ranks = |((base, new), rating): (&(Scores, Scores), &stats::RatioEstimate)| {
             stats::cross_check(base, new, rating)
         };
         black_box(sides.iter().zip(&rated).map(ranks).collect::<Vec<_>>());
@@ -244,9 +245,9 @@ fn everything(figures: &mut Figures) -> anyhow::Result<()> {
         let means = Scores::together(&base)
             .ok()
             .zip(Scores::together(&new).ok());
-        black_box(
-            means.and_then(|(base, new)| rate(&base, &new, &History::default(), 0.0).interval()),
-        );
+        black_box(means.and_then(|(base, new)| {
+            estimate_ratio(&base, &new, &History::default(), 0.0).interval()
+        }));
     })?;
     let name = "the same of 2 × 6, with ranks, noise and mean";
     print(figures, name, seconds * 1e3, "ms CPU", Against::Goal(20.0))

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use model::{Unit, Workload, is_of_one_run};
 
-use crate::answer::Answer;
 use crate::checks::{check_machines, check_question, check_runs, other_qemus};
 use crate::comparison::{Against, Comparison, Images, Row, Warning};
+use crate::comparison_builder::ComparisonBuilder;
 use crate::environment::{Pairs, differing};
 use crate::error::CompareError;
 use crate::failures::Failures;
@@ -43,7 +43,7 @@ pub fn compare(
         .iter()
         .map(|side| Index::new(side, &question.suite, &seeds))
         .collect();
-    let mut answer = Answer {
+    let mut answer = ComparisonBuilder {
         question,
         sides: &sides,
         labels: &labels,

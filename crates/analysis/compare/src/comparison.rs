@@ -304,7 +304,7 @@ pub struct Cell {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rated {
     /// The rating.
-    pub rating: stats::Rating,
+    pub rating: stats::RatioEstimate,
     /// Its false discovery rate among all cells of the comparison.
     pub q: f64,
     /// The rank test of the runs, from five runs on each side.

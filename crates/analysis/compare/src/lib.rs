@@ -4,10 +4,10 @@
 //! clock, no files, no random numbers, no terminal: the caller passes dates, colours are a
 //! [`Styles`](document::Styles) value, and the caller prints. [`verdict()`] alone decides verdicts.
 
-mod answer;
 mod checks;
 mod compare;
 mod comparison;
+mod comparison_builder;
 mod difference;
 mod environment;
 mod error;

@@ -1,14 +1,14 @@
 //! Rows of noisy runs, which other suites measured. Seeds pair nothing there, so the runs of one
-//! side are rated against the runs of the other (`stats::rate`), with one correction for all rows
+//! side are rated against the runs of the other (`stats::estimate_ratio`), with one correction for all rows
 //! of a comparison.
 
 use std::collections::BTreeMap;
 
 use model::Direction;
-use stats::{Better, History, Rating, Scores, Sequential, Spread};
+use stats::{Better, History, RatioEstimate, Scores, Sequential, Spread};
 
-use crate::answer::common;
 use crate::comparison::{Against, Measured, Rated, Row};
+use crate::comparison_builder::common;
 use crate::pairing::SideComparison;
 use crate::question::Question;
 
@@ -20,7 +20,7 @@ struct RatedCell {
     row: usize,
     kernel: usize,
     sides: (Scores, Scores),
-    rating: Rating,
+    rating: RatioEstimate,
 }
 
 /// Adds ratings to rows, instead of differences seed by seed. A cell with a side without any value
@@ -67,7 +67,7 @@ pub(crate) fn rate(rows: &mut [Row], question: &Question) {
                     let margin = row.margin_percent / 100.0;
                     let rating = match &plan {
                         Some(plan) => plan.look(base, &new, margin).rating,
-                        None => stats::rate(base, &new, &history, margin),
+                        None => stats::estimate_ratio(base, &new, &history, margin),
                     };
                     all.push(RatedCell {
                         row: place,
@@ -166,7 +166,7 @@ pub(crate) fn means(others: &mut [Against], rows: &[Row]) {
             together(&|row| &row.cells[kernel].measured),
         );
         if let Some((base, new)) = base.zip(new) {
-            let ends = stats::rate(&base, &new, &History::default(), 0.0).interval();
+            let ends = stats::estimate_ratio(&base, &new, &History::default(), 0.0).interval();
             mean.ends = ends.map(|ends| Spread {
                 min: ends.low,
                 max: ends.high,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::{Direction, Uncertainty, Verdict};
-use stats::{Rating, Spread};
+use stats::{RatioEstimate, Spread};
 
 use crate::comparison::SeedDifference;
 use crate::difference::{difference_percent, percent_of_ratio, ratio};
@@ -161,7 +161,7 @@ impl SideComparison {
     /// Returns the comparison for a rating of noisy runs, with its false discovery rate `q` among
     /// the rows of the same question.
     #[must_use]
-    pub fn rated(rating: &Rating, direction: Direction, q: f64) -> Self {
+    pub fn rated(rating: &RatioEstimate, direction: Direction, q: f64) -> Self {
         let percent = |ratio| percent_of_ratio(direction, ratio);
         Self {
             verdict: noisy_verdict(rating, q),

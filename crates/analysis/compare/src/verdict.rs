@@ -60,7 +60,7 @@ pub fn verdict(
 /// Returns the verdict on a rating of noisy runs, with its false discovery rate `q` among the rows
 /// of the same question.
 #[must_use]
-pub fn noisy_verdict(rating: &stats::Rating, q: f64) -> Verdict {
+pub fn noisy_verdict(rating: &stats::RatioEstimate, q: f64) -> Verdict {
     let unclear = |why| Verdict::Unclear(why);
     match rating.verdict(q) {
         Some(stats::Verdict::Better) => Verdict::Better,

@@ -307,14 +307,14 @@ mod tests {
         for (build, cost) in builds.into_iter().zip([100.0, 130.0]) {
             let mut subject = Subject::new(build, &[1, 2], &[(workload, Ending::Cost(cost, 0.0))]);
             subject.machine.kind = kind.parse().unwrap();
-            history.know_build(&subject.build);
+            history.add_build(&subject.build);
             history.know_machine(&subject.machine);
             subject
                 .runs
                 .iter()
-                .for_each(|run| history.take(run).unwrap());
+                .for_each(|run| history.add_run(run).unwrap());
         }
-        history.settle();
+        history.recompute();
         history
     }
 
@@ -435,14 +435,14 @@ mod tests {
         let hung = || Ending::Failed(Stage::Workload, FailureReason::Hung, "");
         for (version, ending) in [("6.12.115", Ending::Cost(1.0, 0.0)), ("6.12.117", hung())] {
             let subject = Subject::new(build("deb:6.12", version), &[1], &[("getppid", ending)]);
-            history.know_build(&subject.build);
+            history.add_build(&subject.build);
             history.know_machine(&subject.machine);
             subject
                 .runs
                 .iter()
-                .for_each(|run| history.take(run).unwrap());
+                .for_each(|run| history.add_run(run).unwrap());
         }
-        history.settle();
+        history.recompute();
         let found = bisect_hint(&history, &alerts(&history, Line::All)[0], DEBIAN);
         assert!(
             matches!(found, Some(BisectHint::Impossible(why)) if why.contains("no value to search by"))

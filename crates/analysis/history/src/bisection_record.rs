@@ -201,14 +201,14 @@ mod tests {
                 ..build
             };
             let subject = Subject::new(build, &[1], &[("fault-anon", Ending::Cost(cost, 0.0))]);
-            history.know_build(&subject.build);
+            history.add_build(&subject.build);
             history.know_machine(&subject.machine);
             subject
                 .runs
                 .iter()
-                .for_each(|run| history.take(run).unwrap());
+                .for_each(|run| history.add_run(run).unwrap());
         }
-        history.settle();
+        history.recompute();
         let alert = &alerts(&history, Line::All)[0];
         let other = BisectionRecord {
             bad: ["x".to_owned(), "4".repeat(40)],

@@ -6,7 +6,7 @@ use model::{Direction, Verdict};
 use stats::{Criteria, FollowUp, follow_up};
 
 use super::pair::{Pair, Ruler, State};
-use super::series::{Lack, Point, Series};
+use super::series::{MissingKind, Point, Series};
 
 /// The evidence of a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -111,7 +111,7 @@ fn failures(series: &Series) -> Vec<Change> {
                     verdict: Verdict::Worse,
                     difference_percent: None,
                     levels: None,
-                    basis: if absent.lack == Lack::NotBooted {
+                    basis: if absent.missing == MissingKind::NotBooted {
                         Basis::NoBoot
                     } else {
                         Basis::Fails

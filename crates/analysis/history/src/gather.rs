@@ -9,7 +9,7 @@ use model::{
 };
 
 use super::kernels::{Kernel, Kernels};
-use super::series::{Absent, Key, Point, Seen, Series, Value};
+use super::series::{Absent, Key, Point, SeedResult, Series, Value};
 
 /// The suite of external tools.
 const TOOLS: &str = "tools";
@@ -79,7 +79,7 @@ pub struct RunPosition {
 
 impl History {
     /// Adds a build, unless it is known.
-    pub fn know_build(&mut self, build: &Build) {
+    pub fn add_build(&mut self, build: &Build) {
         if self.kernels.add(build) {
             self.reorder();
         }
@@ -115,7 +115,7 @@ impl History {
     ///
     /// # Errors
     /// If its build or machine is not known.
-    pub fn take(&mut self, run: &Run) -> Result<(), NotKnown> {
+    pub fn add_run(&mut self, run: &Run) -> Result<(), NotKnown> {
         let places = self
             .kernels
             .find(&run.build)
@@ -152,19 +152,19 @@ impl History {
                 machine,
                 track: Arc::clone(&track),
             };
-            let value = Value::of(result, can).map_err(|(lack, why)| {
+            let value = Value::of(result, can).map_err(|(missing, why)| {
                 let why = reasons
                     .entry(why)
                     .or_insert_with_key(|why| Arc::from(model::plain(why)));
                 Absent {
-                    lack,
+                    missing,
                     why: Arc::clone(why),
                 }
             });
             self.put(
                 key,
                 place,
-                Seen {
+                SeedResult {
                     seed: run.seed,
                     run: place.run,
                     operations: result.operations,
@@ -199,7 +199,7 @@ impl History {
         new
     }
 
-    fn put(&mut self, key: Key, place: RunPosition, seen: Seen) {
+    fn put(&mut self, key: Key, place: RunPosition, seen: SeedResult) {
         let RunPosition {
             kernel,
             machine,
@@ -257,7 +257,7 @@ impl History {
     }
 
     /// Recomputes the series that new runs touched.
-    pub fn settle(&mut self) {
+    pub fn recompute(&mut self) {
         if let Some(machine) = self.machines.first() {
             self.kernels.name(machine);
         }
@@ -265,7 +265,7 @@ impl History {
         for key in std::mem::take(&mut self.touched) {
             if let Some(series) = self.series.get_mut(&key) {
                 let metric = |declared: &Declared| metric_of(&key.workload, declared);
-                Arc::make_mut(series).settle(
+                Arc::make_mut(series).recompute(
                     &key.workload,
                     |run| (runs[run].started_unix, run),
                     metric,
@@ -330,7 +330,7 @@ impl History {
 
     /// Returns the machines that differ only by the guest config, this one among them.
     #[must_use]
-    pub fn kin(&self, machine: usize) -> Vec<usize> {
+    pub fn same_machine(&self, machine: usize) -> Vec<usize> {
         (0..self.machines.len())
             .filter(|other| self.first_kin[*other] == self.first_kin[machine])
             .collect()

@@ -144,7 +144,7 @@ fn is_false_alarm(series: &Series, point: &Point) -> Option<bool> {
         })
     };
     let margin = series.metric.margin_percent / 100.0;
-    let rating = stats::rate(
+    let rating = stats::estimate_ratio(
         &deal(0)?,
         &deal(1)?,
         &series.scatter(&[point.kernel]),

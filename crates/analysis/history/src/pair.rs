@@ -3,9 +3,9 @@
 use compare::{Replicate, Rule, Seeds, SideComparison, compare_sides, noisy_verdict, scores};
 use document::number;
 use model::{Metric, Uncertainty, Verdict};
-use stats::Rating;
+use stats::RatioEstimate;
 
-use super::series::{Point, Seen, Series};
+use super::series::{Point, SeedResult, Series};
 
 /// The state of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -61,7 +61,7 @@ pub struct Pair {
     /// Its state.
     pub state: State,
     /// The rating, if the runs are noisy and seeds pair nothing.
-    pub rating: Option<Rating>,
+    pub rating: Option<RatioEstimate>,
 }
 
 /// How to compare the points of a series.
@@ -127,7 +127,7 @@ impl Pair {
             &replicates(new, "new"),
             &ruler.rule,
         );
-        let is_on_both = |seen: &&Seen| !compared.left_out.contains(&seen.seed);
+        let is_on_both = |seen: &&SeedResult| !compared.left_out.contains(&seen.seed);
         let state = match &compared.verdict {
             Verdict::Unclear(_) => {
                 let mut seeds = base
@@ -167,7 +167,7 @@ impl Pair {
             (Ok(old), Ok(new)) => (old, new),
             (Err(why), _) | (_, Err(why)) => return Self::without(State::Unclear, &why),
         };
-        let rating = stats::rate(&old, &new, scatter, rule.margin_percent / 100.0);
+        let rating = stats::estimate_ratio(&old, &new, scatter, rule.margin_percent / 100.0);
         let compared = SideComparison::rated(&rating, rule.direction, rating.p());
         Self {
             state: State::of(&compared.verdict),

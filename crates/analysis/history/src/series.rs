@@ -32,7 +32,7 @@ pub struct Value {
 
 /// The kind of reason for a missing value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lack {
+pub enum MissingKind {
     /// The kernel lacks a feature that the workload needs.
     Unsupported,
     /// The kernel did not boot.
@@ -47,7 +47,7 @@ pub enum Lack {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Absent {
     /// Its kind.
-    pub lack: Lack,
+    pub missing: MissingKind,
     /// Its text.
     pub why: Arc<str>,
 }
@@ -57,22 +57,22 @@ impl Value {
     pub(super) fn of(
         result: &WorkloadResult,
         machine: Capabilities,
-    ) -> Result<Self, (Lack, String)> {
+    ) -> Result<Self, (MissingKind, String)> {
         let RunValue { value, scale, .. } =
             run_value(result, machine).map_err(|none| match none {
-                NoValue::Unsupported(_) => (Lack::Unsupported, none.to_string()),
+                NoValue::Unsupported(_) => (MissingKind::Unsupported, none.to_string()),
                 NoValue::Failed(failure) => {
                     let is_early = matches!(failure.stage, Stage::Boot | Stage::Settle);
                     (
                         if is_early {
-                            Lack::NotBooted
+                            MissingKind::NotBooted
                         } else {
-                            Lack::Failed
+                            MissingKind::Failed
                         },
                         format!("failed: {none}"),
                     )
                 }
-                _ => (Lack::NoValue, none.to_string()),
+                _ => (MissingKind::NoValue, none.to_string()),
             })?;
         Ok(Self {
             value,
@@ -94,7 +94,7 @@ fn mark(samples: &[f64]) -> u64 {
 
 /// The result of one seed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct SeedResult {
     /// The seed.
     pub seed: u64,
     /// The history's number of the run.
@@ -113,13 +113,13 @@ pub struct Point {
     /// The history's number of the kernel.
     pub kernel: usize,
     /// One for each seed, ascending.
-    pub seeds: Vec<Seen>,
+    pub seeds: Vec<SeedResult>,
     /// The median over the seeds that have a value, on the series' scale; of noisy runs the value
     /// that ratings compare.
     pub value: Option<f64>,
 }
 
-impl Seen {
+impl SeedResult {
     /// Returns it as one side of a comparison with this name.
     pub(super) fn replicate(&self, side: &str) -> Replicate {
         let given = match &self.value {
@@ -158,7 +158,9 @@ impl Point {
     /// Returns how the kernel failed with a seed, if it did.
     #[must_use]
     pub fn failure(&self) -> Option<&Absent> {
-        let failed = |absent: &&Absent| matches!(absent.lack, Lack::NotBooted | Lack::Failed);
+        let failed = |absent: &&Absent| {
+            matches!(absent.missing, MissingKind::NotBooted | MissingKind::Failed)
+        };
         self.seeds
             .iter()
             .filter_map(|seen| seen.value.as_ref().err())
@@ -211,7 +213,7 @@ impl Series {
 
     /// Returns the value of a seed, on the series' scale.
     #[must_use]
-    pub fn value(&self, seen: &Seen) -> Option<f64> {
+    pub fn value(&self, seen: &SeedResult) -> Option<f64> {
         let value = seen
             .value
             .as_ref()
@@ -232,13 +234,13 @@ impl Series {
 
     /// Returns whether a result belongs to this series: same operations, unit and direction.
     #[must_use]
-    pub fn is_of(&self, seen: &Seen) -> bool {
+    pub fn is_of(&self, seen: &SeedResult) -> bool {
         seen.operations == self.operations && self.declared.agrees(&seen.declared)
     }
 
     /// Returns the results of the same name with another unit or direction, kernel by kernel, which
     /// are kept but not compared.
-    pub fn aside(&self) -> impl Iterator<Item = (usize, &Seen)> {
+    pub fn aside(&self) -> impl Iterator<Item = (usize, &SeedResult)> {
         let seen = self
             .points
             .iter()
@@ -284,7 +286,7 @@ impl Series {
 
     /// Computes scale, values and changes; `started` returns the start and number of a run,
     /// `metric` the metric of a declaration.
-    pub(super) fn settle(
+    pub(super) fn recompute(
         &mut self,
         workload: &str,
         started: impl Fn(usize) -> (i64, usize),

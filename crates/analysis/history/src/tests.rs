@@ -19,14 +19,14 @@ const VERSIONS: [&str; 6] = [
 pub(super) fn taken(subjects: &[Subject]) -> History {
     let mut history = History::default();
     for subject in subjects {
-        history.know_build(&subject.build);
+        history.add_build(&subject.build);
         history.know_machine(&subject.machine);
         subject
             .runs
             .iter()
-            .for_each(|run| history.take(run).unwrap());
+            .for_each(|run| history.add_run(run).unwrap());
     }
-    history.settle();
+    history.recompute();
     history
 }
 
@@ -178,14 +178,14 @@ fn noisy_series_levels_are_found_by_ranks() {
                 &[("getppid", Ending::Cost(level + chaos(n, seed), 0.0))],
             );
         }
-        history.know_build(&subject.build);
+        history.add_build(&subject.build);
         history.know_machine(&subject.machine);
         subject
             .runs
             .iter()
-            .for_each(|run| history.take(run).unwrap());
+            .for_each(|run| history.add_run(run).unwrap());
     }
-    history.settle();
+    history.recompute();
     let found: Vec<_> = only(&history, "getppid")
         .changes
         .iter()
@@ -225,11 +225,11 @@ fn adding_runs_later_equals_adding_all_at_once() {
     let whole = taken(&subjects);
     let mut grown = History::default();
     for subject in &subjects {
-        grown.know_build(&subject.build);
+        grown.add_build(&subject.build);
         grown.know_machine(&subject.machine);
         for run in &subject.runs {
-            grown.take(run).unwrap();
-            grown.settle();
+            grown.add_run(run).unwrap();
+            grown.recompute();
         }
     }
     assert_eq!(titles(&grown), titles(&whole));
@@ -246,7 +246,7 @@ fn adding_runs_later_equals_adding_all_at_once() {
 #[test]
 fn run_of_unknown_build_or_machine_is_refused() {
     let subject = kernel("6.1.9", &[]);
-    let error = History::default().take(&subject.runs[0]).unwrap_err();
+    let error = History::default().add_run(&subject.runs[0]).unwrap_err();
     assert!(error.to_string().contains("was not told of"));
 }
 

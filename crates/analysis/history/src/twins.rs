@@ -56,7 +56,7 @@ impl History {
             };
             is_known.then_some((twin.to_owned(), pair.compared.difference_percent?, effect))
         };
-        self.kin(of.machine).into_iter().find_map(on)
+        self.same_machine(of.machine).into_iter().find_map(on)
     }
 
     /// Returns the verdict of a change of a series: its own, or why it is unclear if a twin

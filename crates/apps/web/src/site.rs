@@ -524,7 +524,7 @@ impl Site {
         let (base, new) = named(base).zip(named(new)).ok_or_else(nothing)?;
         let known = &history.machines()[machine];
         let others = history
-            .kin(machine)
+            .same_machine(machine)
             .into_iter()
             .filter(|other| *other != machine);
         let also: Vec<&Machine> = others.map(|other| &history.machines()[other]).collect();

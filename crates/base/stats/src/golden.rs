@@ -7,7 +7,9 @@ use crate::distribution::{
     fisher_upper, normal_two_sided, normal_upper_quantile, student_two_sided,
     student_upper_quantile,
 };
-use crate::{Basis, Better, History, Scores, benjamini_hochberg, noise_profile, rank_test, rate};
+use crate::{
+    Basis, Better, History, Scores, benjamini_hochberg, estimate_ratio, noise_profile, rank_test,
+};
 
 fn golden() -> Value {
     serde_json::from_str(include_str!("../testdata/golden.json")).unwrap()
@@ -106,12 +108,12 @@ fn ratings_match_scipy() {
             .unwrap()
             .iter()
             .for_each(|set| history.add(&scores(set)));
-        let rating = rate(&scores(&case["base"]), &scores(&case["new"]), &history, 0.0);
+        let rating = estimate_ratio(&scores(&case["base"]), &scores(&case["new"]), &history, 0.0);
         let precision = rating.precision.unwrap();
         near(rating.effect, &case["effect"], 1e-9);
         moderated += usize::from(precision.basis == Basis::Moderated);
         // The reference is the moderated rating; where the sides alone say more, they decide.
-        let alone = rate(
+        let alone = estimate_ratio(
             &scores(&case["base"]),
             &scores(&case["new"]),
             &History::default(),

@@ -10,13 +10,13 @@ mod average;
 mod change;
 mod counts;
 mod distribution;
-mod families;
+mod eta;
 #[cfg(test)]
 mod golden;
+mod multiple_testing;
 mod noise;
-mod ranks;
-mod rated;
-mod remaining;
+mod rank_test;
+mod ratio;
 mod search;
 mod series;
 mod share;
@@ -26,17 +26,18 @@ pub mod synthetic;
 pub use average::{Spread, geometric_mean, median, median_without_first, spread};
 pub use change::percent_change;
 pub use counts::{CommonScatter, Exposures, RateDifference};
-pub use families::{Family, benjamini_hochberg, families, simes};
+pub use eta::{Remaining, fair_rate};
+pub use multiple_testing::{Family, benjamini_hochberg, families, simes};
 pub use noise::{NoiseProfile, noise_profile};
-pub use ranks::{RankTest, rank_test};
-pub use rated::{
-    Basis, Better, CrossCheck, Fault, Floor, History, Interval, Look, Precision, Rating, Scores,
-    Sequential, Unclear, Verdict, cross_check, rate,
+pub use rank_test::{RankTest, rank_test};
+pub use ratio::{
+    Basis, Better, CrossCheck, Fault, Floor, History, Interval, Look, Precision, RatioEstimate,
+    Scores, Sequential, Unclear, Verdict, cross_check, estimate_ratio,
 };
-pub use remaining::{Remaining, fair_rate};
 pub use search::{
-    Ahead, Cost as SearchCost, Criteria as SearchCriteria, Found, Levels, Next, Pair, Refusal,
-    Search, Several, Step, Steps, Tolerance, Turn, Wanted,
+    Ahead, Cost as SearchCost, Criteria as SearchCriteria, ExactSearch, LevelEstimates,
+    MultiStepMeasurement, MultiStepSearch, NextMeasurement, NoisySearch, NoisyStep, Pair, Refusal,
+    Step, Tolerance, Wanted,
 };
 pub use series::{
     Change, Creep, Criteria, FollowUp, Group, Span, changes, creep, follow_up, groups,

@@ -87,17 +87,17 @@ impl HistoryReader {
             }
             for (number, run) in &runs {
                 if !self.history.knows_build(&run.build) {
-                    self.history.know_build(&self.store.build(&run.build)?);
+                    self.history.add_build(&self.store.build(&run.build)?);
                 }
                 if self.history.machine_number(&run.machine).is_none() {
                     self.history
                         .know_machine(&self.store.machine(&run.machine)?);
                 }
-                self.history.take(run)?;
+                self.history.add_run(run)?;
                 self.last = *number;
             }
         }
-        self.history.settle();
+        self.history.recompute();
         let decisions = self.store.decisions()?;
         let found = self.home.as_deref().map(bisections).unwrap_or_default();
         let changed = before != self.last || decisions != self.decisions || found != self.found;

@@ -102,7 +102,7 @@ fn rows(costs: &Costs) -> Vec<ScalingRow> {
     let row = |(tasks, scores): &(u32, Scores)| {
         let per_task = NS_PER_S / centre(scores, direction);
         let efficiency = alone.map(|alone| {
-            let rating = stats::rate(alone, scores, &History::default(), 0.0);
+            let rating = stats::estimate_ratio(alone, scores, &History::default(), 0.0);
             let percent = |ratio: f64| 100.0 * ratio;
             let ends = rating.interval().filter(|_| *tasks > 1);
             let ends = ends.map(|ends| Spread {

@@ -7,8 +7,8 @@ use document::{Styles, cut_middle, distinct_width};
 use model::{Direction, Line, Unit, Verdict, plain};
 
 use crate::{
-    Alert, Basis, BisectHint, BisectionRecord, Change, History, Key, Point, Seen, Series, Triaged,
-    bisect_hint, records_of_alert,
+    Alert, Basis, BisectHint, BisectionRecord, Change, History, Key, Point, SeedResult, Series,
+    Triaged, bisect_hint, records_of_alert,
 };
 
 /// The most series of an alert that a text lists.
@@ -112,7 +112,7 @@ pub fn measured_by(series: &Series) -> &'static str {
 /// Describes why a kernel has no value in a series.
 #[must_use]
 pub fn why_none(series: &Series, point: &Point) -> String {
-    let unlike = |seen: &&Seen| !series.declared.agrees(&seen.declared);
+    let unlike = |seen: &&SeedResult| !series.declared.agrees(&seen.declared);
     match point.seeds.iter().find(unlike) {
         Some(seen) if point.absent().is_none() => format!("was in {}", seen.declared),
         _ if point.absent().is_none() && point.is_off(series.scale) => NOT_COUNTED.to_owned(),

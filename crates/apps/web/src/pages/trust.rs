@@ -70,7 +70,7 @@ fn alarms(trust: &Trust) -> String {
 
 fn of_column(history: &History, seen: &Overview, place: usize, column: &Column) -> Trusted {
     let known = &history.machines()[column.main];
-    let kin = history.kin(column.main);
+    let kin = history.same_machine(column.main);
     let trust = history.trust(&kin);
     let cells = seen
         .groups

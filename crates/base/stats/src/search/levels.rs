@@ -27,12 +27,12 @@ pub struct Tolerance {
 
 /// Values of places.
 #[derive(Debug, Clone)]
-pub struct Levels {
+pub struct LevelEstimates {
     tallies: Vec<Tally>,
     tolerance: Tolerance,
 }
 
-impl Levels {
+impl LevelEstimates {
     /// Begins with no values of any of so many places.
     #[must_use]
     pub fn new(places: usize, tolerance: Tolerance) -> Self {
@@ -44,7 +44,7 @@ impl Levels {
 
     /// Takes what was measured of a place. Values that are not finite, and places that are none,
     /// are passed over.
-    pub fn told(&mut self, place: usize, values: &[f64]) {
+    pub fn record(&mut self, place: usize, values: &[f64]) {
         if let Some(tally) = self.tallies.get_mut(place) {
             values
                 .iter()
@@ -126,7 +126,7 @@ impl Levels {
 
 #[cfg(test)]
 mod tests {
-    use super::{Levels, Tolerance};
+    use super::{LevelEstimates, Tolerance};
     use crate::search::Pair;
 
     const TOLERANCE: Tolerance = Tolerance {
@@ -138,30 +138,30 @@ mod tests {
 
     #[test]
     fn places_differ_or_not_or_need_more_runs() {
-        let mut levels = Levels::new(3, TOLERANCE);
+        let mut levels = LevelEstimates::new(3, TOLERANCE);
         assert_eq!(levels.judge(0, 1), Pair::Open { place: 0, runs: 2 });
-        levels.told(0, &[1.0, 3.0, 1.0, 3.0]);
+        levels.record(0, &[1.0, 3.0, 1.0, 3.0]);
         assert_eq!(levels.judge(0, 1), Pair::Open { place: 1, runs: 2 });
-        levels.told(1, &[9.0, 11.0]);
+        levels.record(1, &[9.0, 11.0]);
         assert_eq!(levels.judge(0, 1), Pair::Differs);
-        levels.told(2, &[3.0, 5.0]);
+        levels.record(2, &[3.0, 5.0]);
         assert_eq!(levels.judge(0, 2), Pair::Open { place: 2, runs: 2 });
-        levels.told(2, &[1.0, 3.0, 1.0, 3.0, 1.0, 3.0]);
+        levels.record(2, &[1.0, 3.0, 1.0, 3.0, 1.0, 3.0]);
         assert!((levels.level(2).unwrap() - 2.5).abs() < 1e-12);
-        levels.told(0, &[1.0, 3.0, 1.0, 3.0]);
+        levels.record(0, &[1.0, 3.0, 1.0, 3.0]);
         assert_eq!(levels.judge(0, 2), Pair::Same);
     }
 
     #[test]
     fn values_without_scatter_are_judged_and_patience_ends() {
-        let mut levels = Levels::new(2, TOLERANCE);
-        levels.told(0, &[1.0, 1.0]);
-        levels.told(1, &[5.0, f64::NAN, 5.0]);
+        let mut levels = LevelEstimates::new(2, TOLERANCE);
+        levels.record(0, &[1.0, 1.0]);
+        levels.record(1, &[5.0, f64::NAN, 5.0]);
         assert_eq!(levels.judge(0, 1), Pair::Differs);
         let wild = [0.0, 9.0].repeat(4);
-        let mut levels = Levels::new(2, TOLERANCE);
-        levels.told(0, &wild);
-        levels.told(1, &wild);
+        let mut levels = LevelEstimates::new(2, TOLERANCE);
+        levels.record(0, &wild);
+        levels.record(1, &wild);
         assert_eq!(levels.judge(0, 1), Pair::Same);
         assert_eq!(levels.judge(7, 8), Pair::Open { place: 7, runs: 2 });
     }

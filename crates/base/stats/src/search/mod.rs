@@ -1,27 +1,27 @@
 //! Where along a line of places a level changes: what to measure next, and when it is known.
 //!
 //! Places are numbered from 0 to the last; a step at place k means that k is the first place of the
-//! new level. Each search is asked what is next and told what came out. [`Search`] is for noisy
+//! new level. Each search is asked what is next and told what came out. [`NoisySearch`] is for noisy
 //! values and one step: a gate that refuses ends which do not differ, then the place and the number
-//! of runs that tell most for their cost. [`Steps`] is for any number of steps: neighbours that
+//! of runs that tell most for their cost. [`ExactSearch`] is for any number of steps: neighbours that
 //! differ are divided until nothing is between them; whether two differ is for a judge to
-//! say, [`Levels`] where values are noisy. [`Several`] is for noisy values and any number of steps,
+//! say, [`LevelEstimates`] where values are noisy. [`MultiStepSearch`] is for noisy values and any number of steps,
 //! and of these made. Places that cannot be measured keep their probability: what lies between two
 //! measured places is then one answer.
 
-mod gate;
+mod endpoint_test;
+mod exact;
 mod information;
 mod levels;
+mod multi_step;
+mod noisy;
 mod posterior;
-mod several;
-mod single;
-mod steps;
 mod tally;
 
-pub use levels::{Levels, Tolerance};
-pub use several::{Several, Turn};
-pub use single::{Criteria, Found, Next, Refusal, Search};
-pub use steps::{Ahead, Pair, Step, Steps, Wanted};
+pub use exact::{Ahead, ExactSearch, Pair, Step, Wanted};
+pub use levels::{LevelEstimates, Tolerance};
+pub use multi_step::{MultiStepMeasurement, MultiStepSearch};
+pub use noisy::{Criteria, NextMeasurement, NoisySearch, NoisyStep, Refusal};
 
 /// What measuring costs, in seconds or any other unit.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,7 +9,7 @@
 use super::level::{MEMORY_MAX, WINDOW_NARROW, running_medians};
 use super::search::Series;
 use crate::distribution::student_two_sided;
-use crate::ranks::rank_sum;
+use crate::rank_test::rank_sum;
 
 /// Fewest points of a stretch: below, nothing is known of how they scatter.
 const POINTS_MIN: usize = 6;

@@ -10,7 +10,7 @@ use super::visit;
 use super::{Change, Criteria, Span};
 use crate::average::median;
 use crate::distribution::{normal_two_sided, normal_upper_quantile};
-use crate::ranks::rank_sum;
+use crate::rank_test::rank_sum;
 
 /// Price of a cut in the first pass, in log n times the variance.
 const PRICE_FIRST: f64 = 10.0;

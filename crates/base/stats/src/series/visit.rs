@@ -7,7 +7,7 @@
 use super::level::MEMORY_MAX;
 use super::scan::{Stretch, are_apart, least_gap};
 use crate::distribution::student_two_sided;
-use crate::ranks::rank_sum;
+use crate::rank_test::rank_sum;
 
 /// Most points: longer levels are found by their steps.
 const POINTS_MAX: usize = 12;

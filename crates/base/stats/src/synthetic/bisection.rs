@@ -3,7 +3,8 @@
 
 use super::Chance;
 use crate::search::{
-    Cost, Criteria, Levels, Next, Search, Several, Steps, Tolerance, Turn, Wanted,
+    Cost, Criteria, ExactSearch, LevelEstimates, MultiStepMeasurement, MultiStepSearch,
+    NextMeasurement, NoisySearch, Tolerance, Wanted,
 };
 
 /// Places of a line, the first end not counted.
@@ -181,19 +182,19 @@ impl Singles {
                 bias,
                 ..Criteria::default()
             };
-            let mut search = Search::new(&[1.0; PLACES + 1], criteria).expect("two places");
+            let mut search = NoisySearch::new(&[1.0; PLACES + 1], criteria).expect("two places");
             loop {
                 match search.next(&cost) {
-                    Next::Measure { place, runs } => {
+                    NextMeasurement::Measure { place, runs } => {
                         let values = oracle.values(place, runs);
-                        search.told(place, &values);
+                        search.record(place, &values);
                     }
-                    Next::Found(found) => {
+                    NextMeasurement::Found(found) => {
                         sum.claimed += found.chance;
                         sum.right += usize::from(found.first == at && found.last == at);
                         break;
                     }
-                    Next::Refused(_) => {
+                    NextMeasurement::Refused(_) => {
                         sum.refused += 1;
                         break;
                     }
@@ -265,13 +266,13 @@ fn by_halves(oracle: &mut Oracle<'_>) -> (Vec<usize>, usize) {
         runs_max: 60,
     };
     let (cost, mut sum) = (cost(), 0);
-    let mut levels = Levels::new(PLACES + 1, tolerance);
-    let mut search = Steps::new(&[1.0; PLACES + 1], INTERVALS).expect("two places");
+    let mut levels = LevelEstimates::new(PLACES + 1, tolerance);
+    let mut search = ExactSearch::new(&[1.0; PLACES + 1], INTERVALS).expect("two places");
     loop {
         match search.next(&cost, &|a, b| levels.judge(a, b)) {
             Wanted::Measure { place, runs } => {
                 let runs = if runs == 0 { tolerance.runs } else { runs };
-                levels.told(place, &oracle.values(place, runs));
+                levels.record(place, &oracle.values(place, runs));
                 search.measured(place);
                 sum += runs;
             }
@@ -291,12 +292,15 @@ fn by_posterior(oracle: &mut Oracle<'_>) -> (Vec<usize>, usize) {
         ..Criteria::default()
     };
     let cost = cost();
-    let mut search = Several::new(&[1.0; PLACES + 1], criteria, INTERVALS).expect("two places");
+    let mut search =
+        MultiStepSearch::new(&[1.0; PLACES + 1], criteria, INTERVALS).expect("two places");
     loop {
         match search.next(&cost) {
-            Turn::Measure { place, runs } => search.told(place, &oracle.values(place, runs)),
-            Turn::Refused(_) => return (Vec::new(), search.runs()),
-            Turn::Done(found) => {
+            MultiStepMeasurement::Measure { place, runs } => {
+                search.record(place, &oracle.values(place, runs))
+            }
+            MultiStepMeasurement::Refused(_) => return (Vec::new(), search.runs()),
+            MultiStepMeasurement::Done(found) => {
                 return (
                     found.iter().map(|found| found.last).collect(),
                     search.runs(),

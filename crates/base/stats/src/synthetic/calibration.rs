@@ -2,7 +2,7 @@
 //! hold.
 
 use super::Chance;
-use crate::{Better, History, Rating, Scores, Unclear, Verdict, rate};
+use crate::{Better, History, RatioEstimate, Scores, Unclear, Verdict, estimate_ratio};
 
 /// One unit of noise in logarithms: 1 % of the value.
 const WIDTH: f64 = 0.01;
@@ -303,14 +303,15 @@ impl Calibration {
             let base = maker.groups(false, design.groups.0, 0.0);
             let new = maker.groups(true, design.groups.1, 0.0);
             let (base_scores, new_scores) = (Maker::scores(&base), Maker::scores(&new));
-            let by =
-                |other: &Scores, margin: f64| rate(&base_scores, other, &history, margin.exp_m1());
+            let by = |other: &Scores, margin: f64| {
+                estimate_ratio(&base_scores, other, &history, margin.exp_m1())
+            };
             let equal = by(&new_scores, margin);
             let (other, edge) = (
                 by(&maker.side(true, step), 0.0),
                 by(&maker.side(true, step), step),
             );
-            let p = |rating: &Rating| rating.precision.map_or(1.0, |precision| precision.p);
+            let p = |rating: &RatioEstimate| rating.precision.map_or(1.0, |precision| precision.p);
             let holds = equal
                 .interval()
                 .is_some_and(|ends| ends.low <= 1.0 && 1.0 <= ends.high);
@@ -335,7 +336,7 @@ impl Calibration {
                     Maker::scores(&all)
                 };
                 let (base, new) = (with(&mut maker, base, false), with(&mut maker, new, true));
-                let then = rate(&base, &new, &history, margin.exp_m1());
+                let then = estimate_ratio(&base, &new, &history, margin.exp_m1());
                 asked += 1;
                 kept += usize::from(then.verdict(then.p()) == Some(Verdict::Same));
             }

@@ -3,8 +3,8 @@
 
 use super::Chance;
 use crate::distribution::{normal_two_sided, normal_upper_quantile};
-use crate::rated::{FIRST, bounds};
-use crate::{Better, History, Scores, Sequential, Unclear, Verdict, rate};
+use crate::ratio::{FIRST, bounds};
+use crate::{Better, History, Scores, Sequential, Unclear, Verdict, estimate_ratio};
 
 /// One unit of noise in logarithms: 1 % of the value.
 const WIDTH: f64 = 0.01;
@@ -221,7 +221,7 @@ impl Course {
             );
             let rating = match rule {
                 Rule::Looks(plan) => plan.look(&base, &new, margin).rating,
-                Rule::Once(_) => rate(&base, &new, &History::default(), margin),
+                Rule::Once(_) => estimate_ratio(&base, &new, &History::default(), margin),
             };
             let verdict = rating.verdict(rating.p());
             match verdict {

@@ -1,12 +1,12 @@
 //! Bisection: from two commits that differ to the commit, or the commits, that made the difference.
 //!
-//! [`stats::Steps`] chooses the next measurement, `kernel` lists the commits, and
+//! [`stats::ExactSearch`] chooses the next measurement, `kernel` lists the commits, and
 //! [`compare::verdict`] decides whether two commits differ. This module connects them. It measures
 //! the ends first, drops commits that cannot matter, searches the trunk, then the commits of a
 //! guilty merge, each merged onto the trunk before that merge. It looks at dropped commits if the
 //! parent of a culprit differs from the commit measured before. At the end it reverts each
 //! culprit on top of BAD. For noisy values (`noisy`), a posterior locates the steps
-//! ([`stats::Several`]). Other hosts may measure what it will ask for (`elsewhere`).
+//! ([`stats::MultiStepSearch`]). Other hosts may measure what it will ask for (`elsewhere`).
 
 pub mod describe;
 mod elsewhere;

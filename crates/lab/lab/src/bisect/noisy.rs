@@ -1,7 +1,10 @@
 //! The search for noisy values: each seed is a run, and the search next measures what promises the
 //! most information.
 
-use stats::{Found, Levels, Pair, SearchCost, SearchCriteria, Several, Tolerance, Turn};
+use stats::{
+    LevelEstimates, MultiStepMeasurement, MultiStepSearch, NoisyStep, Pair, SearchCost,
+    SearchCriteria, Tolerance,
+};
 
 use super::line::{Line, Spot};
 use super::search::Search;
@@ -96,7 +99,7 @@ impl Search<'_> {
     fn search_noisy_line(
         &mut self,
         line: &Line,
-    ) -> Result<(Option<Vec<Culprit>>, Several), LabError> {
+    ) -> Result<(Option<Vec<Culprit>>, MultiStepSearch), LabError> {
         let remaining = line.remaining();
         let places = remaining.len() - 1;
         let builds = if places > 1 {
@@ -113,7 +116,7 @@ impl Search<'_> {
             .measure_with(&line.spots[0], RUNS)?
             .and_then(|values| stats::median(&values))
             .unwrap_or(0.0);
-        let Some(mut several) = Several::new(
+        let Some(mut several) = MultiStepSearch::new(
             &line.weights(&remaining),
             self.criteria(level),
             self.question.intervals,
@@ -128,21 +131,21 @@ impl Search<'_> {
                 run: 1.0,
             };
             match several.next(&cost) {
-                Turn::Measure { place, runs } => {
+                MultiStepMeasurement::Measure { place, runs } => {
                     let upto = measured[place] + runs;
                     match self.measure_with(&line.spots[remaining[place]], upto)? {
                         // The log may have more values from an earlier attempt. The search takes
                         // them only when it asks for them, so that it
                         // repeats its steps.
                         Some(values) if values.len() >= upto => {
-                            several.told(place, &values[measured[place]..upto]);
+                            several.record(place, &values[measured[place]..upto]);
                         }
                         _ => several.unusable(place),
                     }
                     measured[place] = upto;
                 }
-                Turn::Refused(_) => return Ok((None, several)),
-                Turn::Done(found) => break found,
+                MultiStepMeasurement::Refused(_) => return Ok((None, several)),
+                MultiStepMeasurement::Done(found) => break found,
             }
         };
         let mut culprits = Vec::new();
@@ -157,8 +160,8 @@ impl Search<'_> {
         &mut self,
         line: &Line,
         remaining: &[usize],
-        step: Found,
-        several: &Several,
+        step: NoisyStep,
+        several: &MultiStepSearch,
     ) -> Result<Vec<Culprit>, LabError> {
         let (from, at) = (remaining[step.first - 1], remaining[step.last]);
         let alone = step.first == step.last;
@@ -211,7 +214,7 @@ impl Search<'_> {
             runs: 2,
             runs_max: PARENT_RUNS_MAX,
         };
-        let mut levels = Levels::new(2, tolerance);
+        let mut levels = LevelEstimates::new(2, tolerance);
         let mut measured = [0; 2];
         loop {
             match levels.judge(0, 1) {
@@ -221,7 +224,7 @@ impl Search<'_> {
                     let upto = measured[place] + runs;
                     match self.measure_with([first, second][place], upto)? {
                         Some(values) if values.len() >= upto => {
-                            levels.told(place, &values[measured[place]..upto]);
+                            levels.record(place, &values[measured[place]..upto]);
                         }
                         _ => return Ok(None),
                     }

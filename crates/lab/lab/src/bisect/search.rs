@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use compare::{Given, Replicate, Rule, Scale, Seeds, SideComparison, compare_sides};
 use kernel::CommitGraph;
 use model::{Uncertainty, Verdict};
-use stats::{Pair, SearchCost, Step, Steps, Wanted};
+use stats::{ExactSearch, Pair, SearchCost, Step, Wanted};
 
 use super::line::{Line, Spot};
 use super::log::{BisectionLog, Entry, Stands};
@@ -302,7 +302,8 @@ impl Search<'_> {
             commits: self.history.count(),
             builds,
         });
-        let Some(mut steps) = Steps::new(&line.weights(&remaining), self.question.intervals) else {
+        let Some(mut steps) = ExactSearch::new(&line.weights(&remaining), self.question.intervals)
+        else {
             return Ok(Some(Vec::new()));
         };
         let mut values: Vec<Option<Vec<f64>>> = vec![None; remaining.len()];
@@ -355,7 +356,7 @@ impl Search<'_> {
         &self,
         line: &Line,
         remaining: &[usize],
-        steps: &Steps,
+        steps: &ExactSearch,
         judge: &dyn Fn(usize, usize) -> Pair,
         count: usize,
     ) -> Vec<String> {

@@ -6,7 +6,7 @@ use super::{Basis, History, Precision, Scores};
 use crate::average::median;
 use crate::distribution::{fisher_upper, student_two_sided, student_upper_quantile};
 use crate::noise::OF_MEDIAN;
-use crate::ranks::{rank_test, shift_interval};
+use crate::rank_test::{rank_test, shift_interval};
 
 /// The history counts for at most so many degrees of freedom: what comes now must be able to speak
 /// against it.

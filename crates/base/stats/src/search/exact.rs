@@ -63,13 +63,13 @@ enum Place {
 
 /// A search under way.
 #[derive(Debug, Clone)]
-pub struct Steps {
+pub struct ExactSearch {
     prior: Vec<f64>,
     places: Vec<Place>,
     start: Vec<usize>,
 }
 
-impl Steps {
+impl ExactSearch {
     /// Begins a search; `prior` says how probable a step is at each place. At first the line is cut
     /// into `intervals`, 1 for the two ends only: steps that cancel each other are seen where a
     /// cut lies between them.
@@ -183,7 +183,7 @@ fn first_most(all: impl Iterator<Item = (usize, f64)>) -> Option<(usize, f64)> {
 mod tests {
     use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 
-    use super::{Pair, Step, Steps, Wanted};
+    use super::{ExactSearch, Pair, Step, Wanted};
     use crate::search::Cost;
 
     const COST: Cost = Cost {
@@ -193,7 +193,7 @@ mod tests {
 
     /// Plays a search over values that are certain; a place without one cannot be measured.
     fn play(values: &[Option<f64>], intervals: usize) -> (Vec<Step>, usize) {
-        let mut search = Steps::new(&vec![1.0; values.len()], intervals).unwrap();
+        let mut search = ExactSearch::new(&vec![1.0; values.len()], intervals).unwrap();
         let judge = |a: usize, b: usize| match (values[a], values[b]) {
             (Some(a), Some(b)) if (a - b).abs() > 0.5 => Pair::Differs,
             _ => Pair::Same,
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn cheaper_place_is_taken_at_equal_count() {
         let asked = |expensive: std::ops::Range<usize>| {
-            let mut search = Steps::new(&[1.0; 23], 1).unwrap();
+            let mut search = ExactSearch::new(&[1.0; 23], 1).unwrap();
             [0, 22].into_iter().for_each(|end| search.measured(end));
             let place = (0..23)
                 .map(|place| if expensive.contains(&place) { 5.0 } else { 1.0 })
@@ -306,7 +306,7 @@ mod tests {
                 2
             )
         );
-        assert!(Steps::new(&[1.0], 1).is_none());
+        assert!(ExactSearch::new(&[1.0], 1).is_none());
     }
 
     proptest! {
@@ -339,7 +339,7 @@ mod tests {
             place in prop::collection::vec(any::<f64>(), 0..40),
             at in 1..30_usize,
         ) {
-            let mut search = Steps::new(&weights, 1).unwrap();
+            let mut search = ExactSearch::new(&weights, 1).unwrap();
             let cost = Cost { place, run: 0.0 };
             let judge = |a: usize, b: usize| {
                 if a < at && at <= b {

@@ -22,7 +22,7 @@ use document::label::Label;
 use model::plain;
 
 /// A comparison while it is built.
-pub(crate) struct Answer<'a> {
+pub(crate) struct ComparisonBuilder<'a> {
     pub(crate) question: &'a Question,
     pub(crate) sides: &'a [&'a Side<'a>],
     pub(crate) labels: &'a [Label],
@@ -31,7 +31,7 @@ pub(crate) struct Answer<'a> {
     pub(crate) failures: Failures,
 }
 
-impl Answer<'_> {
+impl ComparisonBuilder<'_> {
     pub(crate) fn row(&mut self, workload: &Arc<Workload>) -> Row {
         let margin_percent = self
             .question

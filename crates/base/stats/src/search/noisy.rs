@@ -1,6 +1,6 @@
 //! The search for one step in noisy values: where is it, for the least cost.
 
-use super::gate::{Gate, gate};
+use super::endpoint_test::{Gate, gate};
 use super::information::{entropy, information};
 use super::posterior::Posterior;
 use super::tally::{Tally, pooled, weight};
@@ -43,7 +43,7 @@ impl Default for Criteria {
 
 /// What comes next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Next {
+pub enum NextMeasurement {
     /// Measure a place so many times.
     Measure {
         /// The place.
@@ -54,7 +54,7 @@ pub enum Next {
     /// The search is over without an answer.
     Refused(Refusal),
     /// The search is over.
-    Found(Found),
+    Found(NoisyStep),
 }
 
 /// Why there is nothing to search.
@@ -68,7 +68,7 @@ pub enum Refusal {
 
 /// Where the step is.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Found {
+pub struct NoisyStep {
     /// The first place where it may be.
     pub first: usize,
     /// The last one: the same, unless places between cannot be measured.
@@ -93,7 +93,7 @@ pub(super) enum Place {
 
 /// A search under way.
 #[derive(Debug, Clone)]
-pub struct Search {
+pub struct NoisySearch {
     prior: Vec<f64>,
     criteria: Criteria,
     places: Vec<Place>,
@@ -101,7 +101,7 @@ pub struct Search {
     gate: Gate,
 }
 
-impl Search {
+impl NoisySearch {
     /// Begins a search; `prior` says how probable a step is at each place, the first (which can
     /// have none) included.
     ///
@@ -187,7 +187,7 @@ impl Search {
 
     /// Takes what was measured of a place. Values that are not finite, and places that are none,
     /// are passed over.
-    pub fn told(&mut self, place: usize, values: &[f64]) {
+    pub fn record(&mut self, place: usize, values: &[f64]) {
         if let Some(Place::Known(tally)) = self.places.get_mut(place) {
             for value in values.iter().filter(|value| value.is_finite()) {
                 tally.add(*value);
@@ -218,37 +218,39 @@ impl Search {
 
     /// Returns what to do next; the same until a result comes in.
     #[must_use]
-    pub fn next(&self, cost: &Cost) -> Next {
+    pub fn next(&self, cost: &Cost) -> NextMeasurement {
         let last = self.places.len() - 1;
         if [0, last]
             .iter()
             .any(|end| self.places[*end] == Place::Unusable)
         {
-            return Next::Refused(Refusal::UnusableEnd);
+            return NextMeasurement::Refused(Refusal::UnusableEnd);
         }
         match self.gate {
             Gate::More { end, runs } => {
-                return Next::Measure {
+                return NextMeasurement::Measure {
                     place: end * last,
                     runs,
                 };
             }
-            Gate::Shut => return Next::Refused(Refusal::NoDifference),
+            Gate::Shut => return NextMeasurement::Refused(Refusal::NoDifference),
             Gate::Open => {}
         }
         // The gate has seen values of both ends.
         let Some(posterior) = self.posterior() else {
-            return Next::Refused(Refusal::NoDifference);
+            return NextMeasurement::Refused(Refusal::NoDifference);
         };
         let found = self.best(&posterior);
         if found.chance >= self.criteria.sure || self.runs >= self.criteria.runs_max {
-            return Next::Found(found);
+            return NextMeasurement::Found(found);
         }
         let left = self.criteria.runs_max - self.runs;
         self.choose(&posterior, cost)
-            .map_or(Next::Found(found), |(place, runs)| Next::Measure {
-                place,
-                runs: runs.min(left),
+            .map_or(NextMeasurement::Found(found), |(place, runs)| {
+                NextMeasurement::Measure {
+                    place,
+                    runs: runs.min(left),
+                }
             })
     }
 
@@ -275,9 +277,9 @@ impl Search {
     }
 
     /// Returns the most probable answer: steps that no place between tells apart are one.
-    fn best(&self, posterior: &Posterior) -> Found {
+    fn best(&self, posterior: &Posterior) -> NoisyStep {
         let (effect, error) = (posterior.after - posterior.before, posterior.error);
-        let mut best = Found {
+        let mut best = NoisyStep {
             first: 1,
             last: 1,
             chance: -1.0,
@@ -291,7 +293,7 @@ impl Search {
                 continue;
             }
             if chance > best.chance {
-                best = Found {
+                best = NoisyStep {
                     first,
                     last: place,
                     chance,
@@ -354,7 +356,7 @@ impl Search {
 mod tests {
     use proptest::prelude::{any, prop, prop_assert, proptest};
 
-    use super::{Criteria, Found, Next, Refusal, Search};
+    use super::{Criteria, NextMeasurement, NoisySearch, NoisyStep, Refusal};
     use crate::search::Cost;
 
     fn cost(places: usize) -> Cost {
@@ -365,14 +367,17 @@ mod tests {
     }
 
     /// Plays a search to its end; a place without a value cannot be measured.
-    fn play(mut search: Search, of: &dyn Fn(usize) -> Option<f64>) -> (Next, Vec<usize>) {
+    fn play(
+        mut search: NoisySearch,
+        of: &dyn Fn(usize) -> Option<f64>,
+    ) -> (NextMeasurement, Vec<usize>) {
         let mut asked = Vec::new();
         loop {
             match search.next(&cost(100)) {
-                Next::Measure { place, runs } => {
+                NextMeasurement::Measure { place, runs } => {
                     asked.push(place);
                     match of(place) {
-                        Some(value) => search.told(place, &vec![value; runs]),
+                        Some(value) => search.record(place, &vec![value; runs]),
                         None => search.unusable(place),
                     }
                 }
@@ -381,9 +386,9 @@ mod tests {
         }
     }
 
-    fn found(next: Next) -> Found {
+    fn found(next: NextMeasurement) -> NoisyStep {
         match next {
-            Next::Found(found) => found,
+            NextMeasurement::Found(found) => found,
             other => panic!("{other:?}"),
         }
     }
@@ -391,7 +396,7 @@ mod tests {
     #[test]
     fn values_without_noise_are_a_plain_bisection() {
         for step in 1..100 {
-            let search = Search::new(&[1.0; 100], Criteria::default()).unwrap();
+            let search = NoisySearch::new(&[1.0; 100], Criteria::default()).unwrap();
             let (end, asked) = play(search, &|place| {
                 Some(if place < step { 10.0 } else { 12.0 })
             });
@@ -413,7 +418,7 @@ mod tests {
         };
         let found = found(
             play(
-                Search::new(&[1.0; 100], Criteria::default()).unwrap(),
+                NoisySearch::new(&[1.0; 100], Criteria::default()).unwrap(),
                 &value,
             )
             .0,
@@ -424,22 +429,22 @@ mod tests {
 
     #[test]
     fn equal_or_unmeasurable_ends_are_refused() {
-        let search = || Search::new(&[1.0; 10], Criteria::default()).unwrap();
+        let search = || NoisySearch::new(&[1.0; 10], Criteria::default()).unwrap();
         assert_eq!(
             play(search(), &|_| Some(3.0)).0,
-            Next::Refused(Refusal::NoDifference)
+            NextMeasurement::Refused(Refusal::NoDifference)
         );
         let (end, asked) = play(search(), &|place| (place != 9).then_some(1.0));
-        assert_eq!(end, Next::Refused(Refusal::UnusableEnd));
+        assert_eq!(end, NextMeasurement::Refused(Refusal::UnusableEnd));
         assert_eq!(asked, [0, 9]);
-        assert!(Search::new(&[1.0], Criteria::default()).is_none());
+        assert!(NoisySearch::new(&[1.0], Criteria::default()).is_none());
     }
 
     #[test]
     fn the_prior_decides_where_to_look_first() {
         let mut prior = [0.01; 100];
         prior[70] = 50.0;
-        let search = Search::new(&prior, Criteria::default()).unwrap();
+        let search = NoisySearch::new(&prior, Criteria::default()).unwrap();
         let (end, asked) = play(search, &|place| Some(if place < 70 { 1.0 } else { 2.0 }));
         assert_eq!(found(end).first, 70);
         assert!(
@@ -450,18 +455,18 @@ mod tests {
 
     #[test]
     fn cheap_places_are_preferred() {
-        let mut search = Search::new(&[1.0; 100], Criteria::default()).unwrap();
-        search.told(0, &[1.0; 4]);
-        search.told(99, &[2.0; 4]);
+        let mut search = NoisySearch::new(&[1.0; 100], Criteria::default()).unwrap();
+        search.record(0, &[1.0; 4]);
+        search.record(99, &[2.0; 4]);
         let mut cost = cost(100);
         assert!(matches!(
             search.next(&cost),
-            Next::Measure { place: 49 | 50, .. }
+            NextMeasurement::Measure { place: 49 | 50, .. }
         ));
         cost.place[40] = 0.0;
         assert!(matches!(
             search.next(&cost),
-            Next::Measure { place: 40, runs: 1 }
+            NextMeasurement::Measure { place: 40, runs: 1 }
         ));
     }
 
@@ -477,22 +482,22 @@ mod tests {
                 bias,
                 ..Criteria::default()
             };
-            let mut search = Search::new(&prior, criteria).unwrap();
+            let mut search = NoisySearch::new(&prior, criteria).unwrap();
             let mut turn = 0;
             loop {
                 turn += 1;
                 prop_assert!(turn < 600);
                 match search.next(&cost(prior.len())) {
-                    Next::Measure { place, runs } => match values[turn % values.len()] {
+                    NextMeasurement::Measure { place, runs } => match values[turn % values.len()] {
                         // What is never a number would be asked for forever.
-                        Some(value) => search.told(
+                        Some(value) => search.record(
                             place,
                             &vec![if value.is_finite() { value } else { 0.0 }; runs],
                         ),
                         None => search.unusable(place),
                     },
-                    Next::Refused(_) => break,
-                    Next::Found(found) => {
+                    NextMeasurement::Refused(_) => break,
+                    NextMeasurement::Found(found) => {
                         prop_assert!(
                             1 <= found.first
                                 && found.first <= found.last

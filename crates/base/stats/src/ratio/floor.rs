@@ -1,9 +1,9 @@
 //! The noise floor: how much groups of the same subject scatter, and which change of another
 //! subject they would show.
 
+use super::estimate::Q_MAX;
 use super::forecast::POWER;
 use super::precision::{Side, beyond, error, without_wild};
-use super::rating::Q_MAX;
 use super::{History, Scores};
 use crate::distribution::student_upper_quantile;
 
@@ -48,7 +48,7 @@ impl Floor {
 
     /// Returns the least change, as a part of one, that so many groups of each side show to exceed
     /// a margin with a chance of 80 %, if both scatter like these: by the rule of
-    /// [`rate`](super::rate()), for one question without a history.
+    /// [`rate`](super::estimate_ratio()), for one question without a history.
     ///
     /// `None` for fewer than two groups of each side, and for a margin that is negative or not
     /// finite.
@@ -82,7 +82,7 @@ mod tests {
 
     use super::Floor;
     use crate::synthetic::Chance;
-    use crate::{Better, History, Scores, Verdict, rate};
+    use crate::{Better, History, Scores, Verdict, estimate_ratio};
 
     fn side(values: &[f64]) -> Scores {
         Scores::of(
@@ -117,7 +117,7 @@ mod tests {
             let shown = (0..1000).filter(|_| {
                 let base = side(&noisy(groups, 50.0, &mut chance));
                 let new = side(&noisy(groups, 50.0 * (1.0 + change), &mut chance));
-                let rating = rate(&base, &new, &History::default(), margin);
+                let rating = estimate_ratio(&base, &new, &History::default(), margin);
                 rating.verdict(rating.p()) == Some(Verdict::Better)
             });
             let share = shown.count() as f64 / 1000.0;

@@ -55,7 +55,7 @@ pub struct Interval {
 
 /// How a new side compares with a base.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rating {
+pub struct RatioEstimate {
     /// Logarithm of the ratio: above 0 is better.
     pub effect: f64,
     /// Groups of the base and of the new side.
@@ -112,7 +112,12 @@ pub enum Unclear {
 /// as far as they are not rounded. A margin that is negative or not finite is none: nothing then
 /// has a verdict.
 #[must_use]
-pub fn rate(base: &Scores, new: &Scores, history: &History, margin: f64) -> Rating {
+pub fn estimate_ratio(
+    base: &Scores,
+    new: &Scores,
+    history: &History,
+    margin: f64,
+) -> RatioEstimate {
     rate_by(base, new, history, margin, &Rule::ONCE)
 }
 
@@ -140,7 +145,7 @@ pub(super) fn rate_by(
     history: &History,
     margin: f64,
     rule: &Rule<'_>,
-) -> Rating {
+) -> RatioEstimate {
     let margin = margin.ln_1p();
     let tested = if margin.is_finite() {
         margin.max(0.0)
@@ -149,7 +154,7 @@ pub(super) fn rate_by(
     };
     let precision::Judged { effect, precision } =
         precision::judge(base, new, history, tested, rule.tails);
-    let rating = Rating {
+    let rating = RatioEstimate {
         effect,
         groups: (base.count(), new.count()),
         margin,
@@ -158,10 +163,10 @@ pub(super) fn rate_by(
     };
     let more = precision
         .and_then(|precision| forecast::groups_more(&rating, &precision, tested, &rule.plan));
-    Rating { more, ..rating }
+    RatioEstimate { more, ..rating }
 }
 
-impl Rating {
+impl RatioEstimate {
     /// Returns how many times better the new side is: above 1 is better. Never zero and never
     /// infinite.
     #[must_use]
@@ -190,7 +195,7 @@ impl Rating {
     /// Returns what it comes to.
     ///
     /// `q` is the rating's [`p`](Self::p), or what became of it among many
-    /// ([`families`](crate::families())). Better and worse: `q <= 0.05`, so that the true ratio
+    /// ([`families`](crate::multiple_testing())). Better and worse: `q <= 0.05`, so that the true ratio
     /// is beyond the margin. Same: the interval of 90 % lies within the margin (two
     /// one-sided tests, Schuirmann 1987).
     ///
@@ -229,7 +234,9 @@ fn ratio(effect: f64) -> f64 {
 mod tests {
     use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 
-    use super::{Basis, History, Rating, Scores, Unclear, Verdict, precision, rate};
+    use super::{
+        Basis, History, RatioEstimate, Scores, Unclear, Verdict, estimate_ratio, precision,
+    };
     use crate::Better;
 
     /// One value for each group.
@@ -247,12 +254,12 @@ mod tests {
         history
     }
 
-    fn rated(base: &[f64], new: &[f64], before: &History) -> Rating {
-        rate(&side(base), &side(new), before, 0.02)
+    fn rated(base: &[f64], new: &[f64], before: &History) -> RatioEstimate {
+        estimate_ratio(&side(base), &side(new), before, 0.02)
     }
 
     /// By its own p.
-    fn verdict(rating: &Rating) -> Verdict {
+    fn verdict(rating: &RatioEstimate) -> Verdict {
         rating.verdict(rating.p()).unwrap()
     }
 
@@ -428,7 +435,7 @@ mod tests {
     fn invalid_margin_or_chance_gives_no_verdict() {
         let rating = rated(&[100.0, 101.0], &[150.0, 151.0], &History::default());
         for margin in [f64::NAN, 0.0, -0.1, f64::INFINITY, -2.0] {
-            let rating = rate(
+            let rating = estimate_ratio(
                 &side(&[100.0, 101.0]),
                 &side(&[150.0, 151.0]),
                 &History::default(),
@@ -522,13 +529,13 @@ mod tests {
             let scaled = |value: f64| value * unit;
             let inverse = |value: f64| 1.0 / value;
             for other in [
-                rate(
+                estimate_ratio(
                     &of(&base, Better::Higher, &scaled),
                     &of(&new, Better::Higher, &scaled),
                     &before,
                     0.02,
                 ),
-                rate(
+                estimate_ratio(
                     &of(&base, Better::Lower, &inverse),
                     &of(&new, Better::Lower, &inverse),
                     &before,
@@ -537,7 +544,7 @@ mod tests {
             ] {
                 prop_assert!((one.effect - other.effect).abs() < 1e-9);
                 prop_assert_eq!(one.precision.is_some(), other.precision.is_some());
-                let p = |rating: &Rating| rating.precision.map_or(1.0, |precision| precision.p);
+                let p = |rating: &RatioEstimate| rating.precision.map_or(1.0, |precision| precision.p);
                 prop_assert!((p(&one) - p(&other)).abs() < 1e-6, "{one:?} {other:?}");
             }
         }
@@ -583,7 +590,7 @@ mod tests {
             let sides = Scores::of(&groups(&base), Better::Lower)
                 .and_then(|a| Ok((a, Scores::of(&groups(&new), Better::Lower)?)));
             if let Ok((base, new)) = sides {
-                let rating = rate(&base, &new, &before, 0.02);
+                let rating = estimate_ratio(&base, &new, &before, 0.02);
                 prop_assert!(rating.ratio().is_finite() && rating.ratio() > 0.0);
                 if let Some(ends) = rating.interval() {
                     prop_assert!(

@@ -1,10 +1,10 @@
 //! Ratings that are made again after each further group of both sides, and are wrong no more often
 //! for it.
 
+use super::estimate::{Q_MAX, Rule, rate_by};
 use super::forecast::{self, Plan};
-use super::rating::{Q_MAX, Rule, rate_by};
 use super::spending::bounds;
-use super::{History, Rating, Scores};
+use super::{History, RatioEstimate, Scores};
 use crate::distribution::{normal_two_sided, normal_upper_quantile};
 
 /// Chances of a wrong verdict at any look for which bounds are known; between them, p is
@@ -71,13 +71,13 @@ pub struct Look {
     /// The rating: what it says is as sure as it claims over all looks of the plan. Its p,
     /// two-sided and beyond the margin, is the least chance of a false alarm at any look at
     /// which this one raises one (the repeated p of Jennison and Turnbull 2000, chapter 9),
-    /// and may be put among those of other plans ([`families`](crate::families())); its intervals
+    /// and may be put among those of other plans ([`families`](crate::multiple_testing())); its intervals
     /// hold for all looks. The forecast of an unclear verdict takes the later looks' levels,
     /// and those beyond the plan as the last.
     ///
     /// Unrated for one group of a side.
-    pub rating: Rating,
-    /// Largest p that one look by itself ([`rate`](crate::rate())) may have here for a difference.
+    pub rating: RatioEstimate,
+    /// Largest p that one look by itself ([`rate`](crate::estimate_ratio())) may have here for a difference.
     pub level: f64,
     /// Whether the plan has no further look: what is unclear stays so.
     pub is_final: bool,
@@ -109,7 +109,7 @@ impl Sequential {
     }
 
     /// Looks at both sides with all groups that they have so far. `margin` is that of
-    /// [`rate`](crate::rate()).
+    /// [`rate`](crate::estimate_ratio()).
     ///
     /// The fewer groups of both sides say which look it is, so that the same groups give the same
     /// answer whenever they are asked: there is no state. A look that was left out makes no
@@ -173,7 +173,7 @@ mod tests {
     use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 
     use super::{GROUPS_MAX, Look, Sequential};
-    use crate::{Better, History, Scores, Unclear, Verdict, rate};
+    use crate::{Better, History, Scores, Unclear, Verdict, estimate_ratio};
 
     const BASE: [f64; 6] = [100.0, 101.0, 99.0, 100.5, 99.5, 100.25];
 
@@ -194,7 +194,7 @@ mod tests {
         let (base, new) = (side(&BASE[..2]), side(&[103.0, 103.5]));
         let (look, once) = (
             Sequential::new(2).look(&base, &new, 0.02),
-            rate(&base, &new, &History::default(), 0.02),
+            estimate_ratio(&base, &new, &History::default(), 0.02),
         );
         let (one, other) = (look.rating.precision.unwrap(), once.precision.unwrap());
         assert!(
@@ -295,7 +295,7 @@ mod tests {
             base.extend(vec![101.0; extra]);
             let (base, new) = (side(&base), side(&new));
             let look = Sequential::new(groups_max).look(&base, &new, 0.02);
-            let once = rate(&base, &new, &History::default(), 0.02);
+            let once = estimate_ratio(&base, &new, &History::default(), 0.02);
             prop_assert!(look.rating.p() >= once.p() - 1e-9, "{look:?} {once:?}");
             let (all, one) = (look.rating.interval().unwrap(), once.interval().unwrap());
             prop_assert!(

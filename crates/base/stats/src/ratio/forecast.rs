@@ -1,6 +1,6 @@
 //! How many groups a clear verdict takes.
 
-use super::{Precision, Rating};
+use super::{Precision, RatioEstimate};
 use crate::distribution::normal_two_sided;
 
 /// Chance of a clear verdict that the wanted number of groups is to give.
@@ -37,7 +37,7 @@ impl Plan<'_> {
 /// The chance is that of the rule which decides (two one-sided tests at 5 %), given what was seen
 /// so far.
 pub(super) fn groups_more(
-    rating: &Rating,
+    rating: &RatioEstimate,
     precision: &Precision,
     margin: f64,
     plan: &Plan<'_>,

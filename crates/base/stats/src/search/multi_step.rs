@@ -5,9 +5,9 @@
 //! Where values between do not fit a single step, the stretch is divided at the likeliest place
 //! before anything is sure: two steps of one size are both possible for ever otherwise.
 
-use super::gate::{Gate, gate};
-use super::levels::{Levels, Tolerance};
-use super::single::{Criteria, Found, Next, Place, Refusal, Search};
+use super::endpoint_test::{Gate, gate};
+use super::levels::{LevelEstimates, Tolerance};
+use super::noisy::{Criteria, NextMeasurement, NoisySearch, NoisyStep, Place, Refusal};
 use super::{Cost, Pair, shares};
 
 /// Share of the whole difference that a step must exceed, unless the criteria name a least
@@ -20,7 +20,7 @@ const RUNS_MAX: usize = 60;
 
 /// What comes next.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Turn {
+pub enum MultiStepMeasurement {
     /// Measure a place so many times.
     Measure {
         /// The place.
@@ -31,7 +31,7 @@ pub enum Turn {
     /// The search is over without an answer.
     Refused(Refusal),
     /// The search is over: all steps in order, none where no two neighbours of the start differ.
-    Done(Vec<Found>),
+    Done(Vec<NoisyStep>),
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -44,21 +44,21 @@ struct Stretch {
 
 /// A search under way.
 #[derive(Debug, Clone)]
-pub struct Several {
+pub struct MultiStepSearch {
     prior: Vec<f64>,
     criteria: Criteria,
-    levels: Levels,
+    levels: LevelEstimates,
     unusable: Vec<bool>,
     runs: usize,
     start: Vec<usize>,
     /// What is still to be looked at, the next one last; nothing before the start was measured.
     open: Option<Vec<Stretch>>,
-    found: Vec<Found>,
+    found: Vec<NoisyStep>,
     refused: Option<Refusal>,
 }
 
-impl Several {
-    /// Begins a search as [`Search::new`] does; at first the line is cut into `intervals`. With one
+impl MultiStepSearch {
+    /// Begins a search as [`NoisySearch::new`] does; at first the line is cut into `intervals`. With one
     /// the ends must be seen to differ; with more, steps that cancel each other are seen where
     /// a cut lies between them.
     ///
@@ -78,7 +78,7 @@ impl Several {
         Some(Self {
             prior: shares(prior),
             criteria,
-            levels: Levels::new(prior.len(), tolerance),
+            levels: LevelEstimates::new(prior.len(), tolerance),
             unusable: vec![false; prior.len()],
             runs: 0,
             start,
@@ -90,9 +90,9 @@ impl Several {
 
     /// Takes what was measured of a place. Values that are not finite, and places that are none,
     /// are passed over.
-    pub fn told(&mut self, place: usize, values: &[f64]) {
+    pub fn record(&mut self, place: usize, values: &[f64]) {
         self.runs += values.iter().filter(|value| value.is_finite()).count();
-        self.levels.told(place, values);
+        self.levels.record(place, values);
     }
 
     /// Takes that a place cannot be measured.
@@ -122,7 +122,7 @@ impl Several {
     }
 
     /// Returns what is to be done next.
-    pub fn next(&mut self, cost: &Cost) -> Turn {
+    pub fn next(&mut self, cost: &Cost) -> MultiStepMeasurement {
         if self.open.is_none()
             && let Some(turn) = self.begin()
         {
@@ -139,7 +139,7 @@ impl Several {
             };
             if let Some((place, runs)) = turn {
                 let left = self.criteria.runs_max - self.runs;
-                return Turn::Measure {
+                return MultiStepMeasurement::Measure {
                     place,
                     runs: runs.clamp(1, left),
                 };
@@ -147,14 +147,14 @@ impl Several {
         }
         let mut found = self.found.clone();
         found.sort_by_key(|found| found.first);
-        Turn::Done(found)
+        MultiStepMeasurement::Done(found)
     }
 
     /// Measures the start; nothing once that is done.
-    fn begin(&mut self) -> Option<Turn> {
+    fn begin(&mut self) -> Option<MultiStepMeasurement> {
         let last = self.prior.len() - 1;
         if let Some(refused) = self.refused {
-            return Some(Turn::Refused(refused));
+            return Some(MultiStepMeasurement::Refused(refused));
         }
         if self.unusable[0] || self.unusable[last] {
             return Some(self.refuse(Refusal::UnusableEnd));
@@ -169,7 +169,7 @@ impl Several {
                 effect_min,
             ) {
                 Gate::More { end, runs } => {
-                    return Some(Turn::Measure {
+                    return Some(MultiStepMeasurement::Measure {
                         place: end * last,
                         runs,
                     });
@@ -185,7 +185,7 @@ impl Several {
         let fresh =
             |place: &&usize| !self.unusable[**place] && self.levels.tally(**place).count == 0;
         if let Some(place) = self.start.iter().find(fresh) {
-            return Some(Turn::Measure {
+            return Some(MultiStepMeasurement::Measure {
                 place: *place,
                 runs: RUNS,
             });
@@ -208,9 +208,9 @@ impl Several {
         None
     }
 
-    fn refuse(&mut self, why: Refusal) -> Turn {
+    fn refuse(&mut self, why: Refusal) -> MultiStepMeasurement {
         self.refused = Some(why);
-        Turn::Refused(why)
+        MultiStepMeasurement::Refused(why)
     }
 
     fn push(&mut self, stretch: Stretch) {
@@ -253,7 +253,7 @@ impl Several {
         }
     }
 
-    fn search(&self, Stretch { first, last, .. }: Stretch) -> Option<Search> {
+    fn search(&self, Stretch { first, last, .. }: Stretch) -> Option<NoisySearch> {
         let place = |place: usize| {
             if self.unusable[place] {
                 Place::Unusable
@@ -261,7 +261,7 @@ impl Several {
                 Place::Known(self.levels.tally(place))
             }
         };
-        Search::within(
+        NoisySearch::within(
             &self.prior[first..=last],
             (first..=last).map(place).collect(),
             self.criteria,
@@ -297,17 +297,17 @@ impl Several {
             run: cost.run,
         };
         match search.next(&of_stretch) {
-            Next::Measure { place, runs } => {
+            NextMeasurement::Measure { place, runs } => {
                 self.push(stretch);
                 Some((first + place, runs))
             }
-            Next::Refused(_) => {
+            NextMeasurement::Refused(_) => {
                 // Three values are the fewest that have a posterior.
                 self.push(stretch);
                 Some((first, 1))
             }
-            Next::Found(found) => {
-                let found = Found {
+            NextMeasurement::Found(found) => {
+                let found = NoisyStep {
                     first: first + found.first,
                     last: first + found.last,
                     ..found
@@ -333,7 +333,7 @@ impl Several {
 mod tests {
     use proptest::prelude::{any, prop, prop_assert, proptest};
 
-    use super::{Several, Turn};
+    use super::{MultiStepMeasurement, MultiStepSearch};
     use crate::search::{Cost, Criteria, Refusal};
 
     const COST: Cost = Cost {
@@ -343,12 +343,17 @@ mod tests {
 
     /// Plays a search; the values of a place alternate by one around its level, and one without a
     /// level cannot be measured.
-    fn play(levels: &[Option<f64>], criteria: Criteria, intervals: usize) -> (Turn, usize) {
-        let mut search = Several::new(&vec![1.0; levels.len()], criteria, intervals).unwrap();
+    fn play(
+        levels: &[Option<f64>],
+        criteria: Criteria,
+        intervals: usize,
+    ) -> (MultiStepMeasurement, usize) {
+        let mut search =
+            MultiStepSearch::new(&vec![1.0; levels.len()], criteria, intervals).unwrap();
         let mut turns = 0_u32;
         loop {
             match search.next(&COST) {
-                Turn::Measure { place, runs } => match levels[place] {
+                MultiStepMeasurement::Measure { place, runs } => match levels[place] {
                     Some(level) => {
                         let values: Vec<f64> = (0..runs)
                             .map(|_| {
@@ -356,7 +361,7 @@ mod tests {
                                 level + f64::from(turns % 3) - 1.0
                             })
                             .collect();
-                        search.told(place, &values);
+                        search.record(place, &values);
                     }
                     None => search.unusable(place),
                 },
@@ -376,9 +381,9 @@ mod tests {
         (0..=last).map(|place| Some(value(place))).collect()
     }
 
-    fn places(turn: Turn) -> Vec<(usize, usize)> {
+    fn places(turn: MultiStepMeasurement) -> Vec<(usize, usize)> {
         match turn {
-            Turn::Done(found) => found
+            MultiStepMeasurement::Done(found) => found
                 .iter()
                 .map(|found| (found.first, found.last))
                 .collect(),
@@ -409,7 +414,7 @@ mod tests {
         };
         assert_eq!(
             play(&cancel, criteria, 1).0,
-            Turn::Refused(Refusal::NoDifference)
+            MultiStepMeasurement::Refused(Refusal::NoDifference)
         );
         assert_eq!(places(play(&cancel, criteria, 4).0), [(20, 20), (60, 60)]);
     }
@@ -422,7 +427,7 @@ mod tests {
         levels[64] = None;
         assert_eq!(
             play(&levels, Criteria::default(), 1).0,
-            Turn::Refused(Refusal::UnusableEnd)
+            MultiStepMeasurement::Refused(Refusal::UnusableEnd)
         );
     }
 
@@ -437,7 +442,7 @@ mod tests {
                 .into_iter()
                 .map(|level| level.map(f64::from))
                 .collect();
-            let mut search = Several::new(
+            let mut search = MultiStepSearch::new(
                 &vec![1.0; levels.len()],
                 Criteria {
                     runs_max: 90,
@@ -450,22 +455,22 @@ mod tests {
             for turn in 0.. {
                 prop_assert!(turn < 600);
                 match search.next(&COST) {
-                    Turn::Measure { place, runs } => match levels[place] {
+                    MultiStepMeasurement::Measure { place, runs } => match levels[place] {
                         // What is never a number would be asked for forever.
-                        Some(level) => search.told(
+                        Some(level) => search.record(
                             place,
                             &vec![if level.is_finite() { level } else { 0.0 }; runs],
                         ),
                         None => search.unusable(place),
                     },
-                    Turn::Done(found) => {
+                    MultiStepMeasurement::Done(found) => {
                         for step in &found {
                             prop_assert!(step.first <= step.last && step.last < levels.len());
                         }
                         prop_assert!(found.windows(2).all(|pair| pair[0].last < pair[1].first));
                         break;
                     }
-                    Turn::Refused(_) => break,
+                    MultiStepMeasurement::Refused(_) => break,
                 }
             }
         }

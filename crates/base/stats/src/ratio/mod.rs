@@ -12,20 +12,20 @@
 //! Which series is which, and which sides are worth comparing, is left to the callers.
 
 mod cross;
+mod estimate;
 mod floor;
 mod forecast;
 mod history;
 mod precision;
-mod rating;
 mod resolution;
 mod scores;
 mod sequential;
 mod spending;
 
 pub use cross::{CrossCheck, cross_check};
+pub use estimate::{Basis, Interval, Precision, RatioEstimate, Unclear, Verdict, estimate_ratio};
 pub use floor::Floor;
 pub use history::History;
-pub use rating::{Basis, Interval, Precision, Rating, Unclear, Verdict, rate};
 pub use scores::{Better, Fault, Scores};
 #[cfg(any(test, feature = "synthetic"))]
 pub(crate) use sequential::FIRST;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Cost, Pair, Place, Steps, Wanted};
+use super::{Cost, ExactSearch, Pair, Place, Wanted};
 
 /// Chance that a place cannot be measured.
 const UNUSABLE: f64 = 0.02;
@@ -26,7 +26,7 @@ pub struct Ahead {
 /// A search with answers that are assumed.
 #[derive(Clone)]
 struct Play {
-    steps: Steps,
+    steps: ExactSearch,
     /// The measured place that each assumed one equals.
     equals: BTreeMap<usize, usize>,
     /// The place that was measured last.
@@ -34,9 +34,9 @@ struct Play {
     chance: f64,
 }
 
-impl Steps {
+impl ExactSearch {
     /// Returns the places that the search asks for next, whatever the answers are: at most `count`,
-    /// the most probable first. The first one is that of [`Steps::next`]. `cost` is asked what
+    /// the most probable first. The first one is that of [`ExactSearch::next`]. `cost` is asked what
     /// places cost after a place was measured, and now.
     #[must_use]
     pub fn ahead(
@@ -164,7 +164,7 @@ mod tests {
     use proptest::prelude::{any, prop, prop_assert, proptest};
 
     use super::{Ahead, UNUSABLE};
-    use crate::search::{Cost, Pair, Steps, Wanted};
+    use crate::search::{Cost, ExactSearch, Pair, Wanted};
 
     /// What a place costs depends on what was measured last, as for builds.
     fn cost(places: usize, last: Option<usize>) -> Cost {
@@ -189,7 +189,7 @@ mod tests {
 
     /// A search with the places that it asked for.
     struct Asked<'a> {
-        steps: Steps,
+        steps: ExactSearch,
         values: &'a [Option<u8>],
         last: Option<usize>,
     }
@@ -222,8 +222,8 @@ mod tests {
     #[test]
     fn halves_and_quarters_of_one_step() {
         let values: Vec<Option<u8>> = (0..=64).map(|place| Some(u8::from(place >= 40))).collect();
-        let mut steps = Steps::new(&[1.0; 65], 1).unwrap();
-        let even = |count: usize, steps: &Steps| {
+        let mut steps = ExactSearch::new(&[1.0; 65], 1).unwrap();
+        let even = |count: usize, steps: &ExactSearch| {
             let cost = |_| Cost {
                 place: Vec::new(),
                 run: 1.0,
@@ -241,7 +241,7 @@ mod tests {
         seven.sort_unstable();
         assert_eq!(seven, [8, 16, 24, 32, 40, 48, 56]);
         assert!(even(0, &steps).is_empty());
-        let cuts = Steps::new(&[1.0; 65], 4).unwrap();
+        let cuts = ExactSearch::new(&[1.0; 65], 4).unwrap();
         assert_eq!(even(9, &cuts), [0, 64, 16, 32, 48], "cuts need no answer");
     }
 
@@ -258,7 +258,7 @@ mod tests {
             let last = values.len() - 1;
             let mut values = values;
             (values[0], values[last]) = (Some(0), Some(1));
-            let steps = Steps::new(&weights[..=last], 1).unwrap();
+            let steps = ExactSearch::new(&weights[..=last], 1).unwrap();
             let mut asked = Asked {
                 steps,
                 values: &values,
@@ -309,7 +309,7 @@ mod tests {
             count in 0..100_usize,
             intervals in any::<usize>(),
         ) {
-            let steps = Steps::new(&weights, intervals).unwrap();
+            let steps = ExactSearch::new(&weights, intervals).unwrap();
             let ahead = steps.ahead(
                 &|last| cost(weights.len(), last),
                 &|_, _| Pair::Differs,

@@ -1,6 +1,6 @@
 //! A rating held against the ranks of the same scores.
 
-use super::{Rating, Scores};
+use super::{RatioEstimate, Scores};
 use crate::{RankTest, rank_test};
 
 /// Fewest groups on each side: fewer cannot differ enough in their ranks.
@@ -21,7 +21,7 @@ pub struct CrossCheck {
 ///
 /// `None` for fewer than five groups on a side and for an unrated ratio.
 #[must_use]
-pub fn cross_check(base: &Scores, new: &Scores, rating: &Rating) -> Option<CrossCheck> {
+pub fn cross_check(base: &Scores, new: &Scores, rating: &RatioEstimate) -> Option<CrossCheck> {
     let precision = rating.precision?;
     if base.count().min(new.count()) < GROUPS_MIN {
         return None;
@@ -35,7 +35,7 @@ pub fn cross_check(base: &Scores, new: &Scores, rating: &Rating) -> Option<Cross
 
 #[cfg(test)]
 mod tests {
-    use super::super::{History, Scores, rate};
+    use super::super::{History, Scores, estimate_ratio};
     use super::cross_check;
     use crate::Better;
 
@@ -49,8 +49,12 @@ mod tests {
 
     fn agrees(base: &[f64], new: &[f64]) -> Option<bool> {
         let (base, new) = (side(base), side(new));
-        cross_check(&base, &new, &rate(&base, &new, &History::default(), 0.0))
-            .map(|check| check.agrees)
+        cross_check(
+            &base,
+            &new,
+            &estimate_ratio(&base, &new, &History::default(), 0.0),
+        )
+        .map(|check| check.agrees)
     }
 
     #[test]
