@@ -1,10 +1,9 @@
-//! Numbers in, averages, ratings, verdicts, change points and what to measure next out; knows no
-//! word of the domain.
+//! Statistics without a word of the domain: averages, ratio estimates with intervals, verdicts,
+//! change points, and searches that choose the next measurement.
 //!
-//! Pure and total: a function answers `None`, or says which fault it found, where the question has
-//! no answer (no values, a value that is not finite, a logarithm of nothing), so that NaN can
-//! neither enter nor leave. What the numbers mean, which of them belong together and how much is
-//! news is left to the callers.
+//! Pure and total: a function returns `None` or a fault where there is no answer (no values, a
+//! value that is not finite, a logarithm of zero), so that NaN can neither enter nor leave. The
+//! meaning of numbers, their grouping and the thresholds are the caller's.
 
 mod average;
 mod change;

@@ -1,48 +1,53 @@
-//! The gate: before anything is searched, the two ends must be seen to differ.
+//! Tests that the two ends of a line differ, before a search spends runs between them.
+//!
+//! A search between equal ends would still end somewhere: the posterior always has a most probable
+//! place.
 
 use super::tally::{Tally, pooled, weight};
 use crate::distribution::student_two_sided;
 
-/// Runs of each end after which it is looked at them.
+/// Runs of each end after which they are tested. The intervals grow, so that few tests cover a long
+/// measurement: each test is one more chance for a false alarm.
 const LOOKS: [usize; 12] = [4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 200];
-/// Chance of one look to take noise for a difference. All looks together stay below ten of these.
+/// Probability that one test takes noise for a difference. All tests together stay below ten times
+/// this.
 const P_MAX: f64 = 1e-4;
 
-/// What the gate says.
+/// The result of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Gate {
-    /// So many more runs of this end, 0 or 1.
+pub(crate) enum Endpoints {
+    /// Undecided: measure end 0 or 1 again, so many times.
     More { end: usize, runs: usize },
-    /// They differ.
-    Open,
-    /// The difference is not there.
-    Shut,
+    /// The ends differ.
+    Differ,
+    /// No difference of interest.
+    Alike,
 }
 
-/// Judges two ends; `bias` is the variance of a place in variances of a run, `effect_min` the
+/// Tests two ends; `bias` is the variance of a place in variances of a run, `effect_min` the
 /// largest difference without interest.
-pub(crate) fn gate(ends: [&Tally; 2], bias: f64, effect_min: f64) -> Gate {
+pub(crate) fn test_endpoints(ends: [&Tally; 2], bias: f64, effect_min: f64) -> Endpoints {
     let fewest = ends[0].count.min(ends[1].count);
     let behind = usize::from(ends[1].count < ends[0].count);
     let Some(look) = LOOKS.iter().copied().find(|look| *look > fewest) else {
         return if seen(ends, bias) == Some(true) {
-            Gate::Open
+            Endpoints::Differ
         } else {
-            Gate::Shut
+            Endpoints::Alike
         };
     };
-    let more = Gate::More {
+    let more = Endpoints::More {
         end: behind,
         runs: look - ends[behind].count,
     };
-    // Looked at only where both ends have come to the same look: else there would be more looks
-    // than counted.
+    // Tested only when both ends have the same number of runs: a test after every run would be
+    // more tests than `P_MAX` allows for.
     if ends[0].count != ends[1].count || !LOOKS.contains(&fewest) {
         return more;
     }
     match seen(ends, bias) {
-        Some(true) => Gate::Open,
-        _ if excluded(ends, bias, effect_min) => Gate::Shut,
+        Some(true) => Endpoints::Differ,
+        _ if excluded(ends, bias, effect_min) => Endpoints::Alike,
         _ => more,
     }
 }
@@ -76,7 +81,7 @@ fn excluded(ends: [&Tally; 2], bias: f64, effect_min: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Gate, gate};
+    use super::{Endpoints, test_endpoints};
     use crate::search::tally::Tally;
 
     fn end(values: &[f64]) -> Tally {
@@ -89,35 +94,38 @@ mod tests {
     fn search_waits_for_runs_of_both_ends() {
         let (none, four) = (Tally::default(), end(&[1.0, 2.0, 1.0, 2.0]));
         assert_eq!(
-            gate([&none, &none], 0.0, 0.0),
-            Gate::More { end: 0, runs: 4 }
+            test_endpoints([&none, &none], 0.0, 0.0),
+            Endpoints::More { end: 0, runs: 4 }
         );
         assert_eq!(
-            gate([&four, &none], 0.0, 0.0),
-            Gate::More { end: 1, runs: 4 }
+            test_endpoints([&four, &none], 0.0, 0.0),
+            Endpoints::More { end: 1, runs: 4 }
         );
         assert_eq!(
-            gate([&four, &four], 0.0, 0.0),
-            Gate::More { end: 0, runs: 2 }
+            test_endpoints([&four, &four], 0.0, 0.0),
+            Endpoints::More { end: 0, runs: 2 }
         );
     }
 
     #[test]
     fn clear_difference_opens_search_single_outlier_does_not() {
         let (low, high) = (end(&[1.0, 1.1, 0.9, 1.0]), end(&[9.0, 9.1, 8.9, 9.0]));
-        assert_eq!(gate([&low, &high], 0.0, 0.0), Gate::Open);
+        assert_eq!(test_endpoints([&low, &high], 0.0, 0.0), Endpoints::Differ);
         assert_eq!(
-            gate([&low, &high], 1e4, 0.0),
-            Gate::More { end: 0, runs: 2 }
+            test_endpoints([&low, &high], 1e4, 0.0),
+            Endpoints::More { end: 0, runs: 2 }
         );
         let (same, other) = (end(&[1.0; 4]), end(&[2.0; 4]));
-        assert_eq!(gate([&same, &other], 0.0, 0.0), Gate::Open);
-        assert_eq!(gate([&low, &low], 0.0, 5.0), Gate::Shut);
+        assert_eq!(test_endpoints([&same, &other], 0.0, 0.0), Endpoints::Differ);
+        assert_eq!(test_endpoints([&low, &low], 0.0, 5.0), Endpoints::Alike);
     }
 
     #[test]
     fn patience_ends() {
         let many: Vec<f64> = (0..200).map(|n| f64::from(n % 7)).collect();
-        assert_eq!(gate([&end(&many), &end(&many)], 0.0, 0.0), Gate::Shut);
+        assert_eq!(
+            test_endpoints([&end(&many), &end(&many)], 0.0, 0.0),
+            Endpoints::Alike
+        );
     }
 }

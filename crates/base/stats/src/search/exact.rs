@@ -1,8 +1,8 @@
-//! The search for any number of steps: neighbours that differ are divided until nothing is between
-//! them.
+//! Searches any number of steps: halves the space between neighbours that differ until no place is
+//! left between them.
 //!
-//! Whether two places differ is for a judge to say, for certain or with enough runs. What was
-//! measured is the judge's to keep.
+//! The caller's judge decides whether two places differ, for certain or with enough runs, and keeps
+//! the values: this search knows only which places were measured.
 
 mod ahead;
 
@@ -11,7 +11,7 @@ pub use ahead::Ahead;
 use super::information::entropy;
 use super::{Cost, shares};
 
-/// What a judge says of two measured places.
+/// The judgement on two measured places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pair {
     /// Between them lies a step.
@@ -74,7 +74,7 @@ impl ExactSearch {
     /// into `intervals`, 1 for the two ends only: steps that cancel each other are seen where a
     /// cut lies between them.
     ///
-    /// Nothing with fewer than two places.
+    /// Returns `None` for fewer than two places.
     #[must_use]
     pub fn new(prior: &[f64], intervals: usize) -> Option<Self> {
         let last = prior.len().checked_sub(1).filter(|last| *last > 0)?;
@@ -89,21 +89,22 @@ impl ExactSearch {
         })
     }
 
-    /// Takes that a place was measured.
+    /// Marks a place as measured.
     pub fn measured(&mut self, place: usize) {
         if let Some(slot) = self.places.get_mut(place) {
             *slot = Place::Measured;
         }
     }
 
-    /// Takes that a place cannot be measured.
+    /// Marks a place as unmeasurable: its probability stays, and goes to the next place after it that
+    /// can be measured.
     pub fn unusable(&mut self, place: usize) {
         if let Some(slot) = self.places.get_mut(place) {
             *slot = Place::Unusable;
         }
     }
 
-    /// Returns what is to be done next; the same until something is taken.
+    /// Returns the next measurement; the same until a place is marked.
     #[must_use]
     pub fn next(&self, cost: &Cost, judge: &dyn Fn(usize, usize) -> Pair) -> Wanted {
         if let Some(place) = self

@@ -1,17 +1,17 @@
-//! A judge of noisy places: whether two differ, and how many more runs it takes to say.
+//! Estimates the levels of noisy places: whether two differ, and how many more runs would decide.
 
 use super::Pair;
 use super::tally::{Tally, pooled};
 
-/// Standard errors beyond which a difference is one.
+/// A difference beyond this many standard errors is real.
 const SURE: f64 = 2.9;
-/// Standard errors within which a difference is too small.
+/// A difference is absent if the least effect lies this many standard errors away.
 const ABSENT: f64 = 2.3;
 /// Share of the least effect that a sure difference must exceed: less may be what remains of steps
 /// that nearly cancel.
 const SHARE: f64 = 0.25;
 
-/// What a judge goes by.
+/// Limits of a judgement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tolerance {
     /// Steps smaller than this, in the values' unit, are not looked for.
@@ -42,8 +42,7 @@ impl LevelEstimates {
         }
     }
 
-    /// Takes what was measured of a place. Values that are not finite, and places that are none,
-    /// are passed over.
+    /// Adds values of a place. Ignores values that are not finite, and places outside the line.
     pub fn record(&mut self, place: usize, values: &[f64]) {
         if let Some(tally) = self.tallies.get_mut(place) {
             values

@@ -1,13 +1,18 @@
-//! Where along a line of places a level changes: what to measure next, and when it is known.
+//! Searches for the places along a line where a level changes: they choose the next measurement,
+//! and end when the places are known.
 //!
-//! Places are numbered from 0 to the last; a step at place k means that k is the first place of the
-//! new level. Each search is asked what is next and told what came out. [`NoisySearch`] is for noisy
-//! values and one step: a gate that refuses ends which do not differ, then the place and the number
-//! of runs that tell most for their cost. [`ExactSearch`] is for any number of steps: neighbours that
-//! differ are divided until nothing is between them; whether two differ is for a judge to
-//! say, [`LevelEstimates`] where values are noisy. [`MultiStepSearch`] is for noisy values and any number of steps,
-//! and of these made. Places that cannot be measured keep their probability: what lies between two
-//! measured places is then one answer.
+//! Places are numbered from 0; a step at place k means that k is the first place of the new level.
+//! The caller loops: `next`, measure, `record`.
+//!
+//! - [`ExactSearch`]: any number of steps. It halves the space between neighbours that differ. A
+//!   judge decides whether two places differ: the caller, or [`LevelEstimates`] for noisy values.
+//! - [`NoisySearch`]: one step in noisy values. It first tests that the ends differ, as a search
+//!   between equal ends would end at a random place. Then it chooses the place and the number of
+//!   runs with the most information for their cost.
+//! - [`MultiStepSearch`]: any number of steps in noisy values, with both of these.
+//!
+//! Places that cannot be measured keep their probability: a step before such a place and a step at
+//! it cannot be told apart, so the answer is a range.
 
 mod endpoint_test;
 mod exact;
@@ -23,13 +28,13 @@ pub use levels::{LevelEstimates, Tolerance};
 pub use multi_step::{MultiStepMeasurement, MultiStepSearch};
 pub use noisy::{Criteria, NextMeasurement, NoisySearch, NoisyStep, Refusal};
 
-/// What measuring costs, in seconds or any other unit.
+/// Costs of measuring, in seconds or any other unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// Of making each place ready, if it is measured for the first time; places beyond the end
-    /// cost nothing.
+    /// Cost to prepare each place for its first run (a build, a boot); places beyond the end of the
+    /// list cost 0.
     pub place: Vec<f64>,
-    /// Of one run.
+    /// Cost of one run.
     pub run: f64,
 }
 
@@ -52,8 +57,8 @@ impl Cost {
     }
 }
 
-/// Makes weights into probabilities: what is no weight is none, and no weight at all means equal
-/// ones.
+/// Returns weights as probabilities. Weights that are negative or not finite count as 0; if all
+/// are 0, all places are equally probable, as a search without a prior must still be able to end.
 fn shares(weights: &[f64]) -> Vec<f64> {
     let sane = |weight: &f64| {
         if weight.is_finite() && *weight > 0.0 {

@@ -1,21 +1,21 @@
-//! The search for any number of steps in noisy values: within each stretch whose ends differ the
-//! posterior of one step.
+//! Searches any number of steps in noisy values.
 //!
-//! What is found divides its stretch, and what is left on either side is judged as the whole was.
-//! Where values between do not fit a single step, the stretch is divided at the likeliest place
-//! before anything is sure: two steps of one size are both possible for ever otherwise.
+//! Within an interval whose ends differ, it computes the posterior of one step. A found step splits
+//! its interval, and each half is searched the same way. If the values of an interval do not fit a
+//! single step, it splits at the likeliest place before that place is certain: with two steps of
+//! one size, neither would ever become more probable than the other.
 
-use super::endpoint_test::{Gate, gate};
+use super::endpoint_test::{Endpoints, test_endpoints};
 use super::levels::{LevelEstimates, Tolerance};
 use super::noisy::{Criteria, NextMeasurement, NoisySearch, NoisyStep, Place, Refusal};
 use super::{Cost, Pair, shares};
 
-/// Share of the whole difference that a step must exceed, unless the criteria name a least
-/// difference.
+/// Share of the difference between the ends that a step must exceed, unless the criteria name a
+/// least difference. Smaller steps cost many runs and explain little of the difference.
 const SHARE: f64 = 0.25;
 /// Runs of a place that is judged for the first time.
 const RUNS: usize = 2;
-/// Most runs of a place for one judgement; what is searched for within a stretch may ask for more.
+/// Most runs of a place to judge two ends; the search within an interval may want more.
 const RUNS_MAX: usize = 60;
 
 /// What comes next.
@@ -38,7 +38,7 @@ pub enum MultiStepMeasurement {
 struct Stretch {
     first: usize,
     last: usize,
-    /// Whether its ends were seen to differ.
+    /// Its ends differ, by a test.
     differs: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct MultiStepSearch {
     unusable: Vec<bool>,
     runs: usize,
     start: Vec<usize>,
-    /// What is still to be looked at, the next one last; nothing before the start was measured.
+    /// Intervals to search, the next one last; `None` until the start is measured.
     open: Option<Vec<Stretch>>,
     found: Vec<NoisyStep>,
     refused: Option<Refusal>,
@@ -62,7 +62,7 @@ impl MultiStepSearch {
     /// the ends must be seen to differ; with more, steps that cancel each other are seen where
     /// a cut lies between them.
     ///
-    /// Nothing with fewer than two places.
+    /// Returns `None` for fewer than two places.
     #[must_use]
     pub fn new(prior: &[f64], criteria: Criteria, intervals: usize) -> Option<Self> {
         let last = prior.len().checked_sub(1).filter(|last| *last > 0)?;
@@ -88,21 +88,21 @@ impl MultiStepSearch {
         })
     }
 
-    /// Takes what was measured of a place. Values that are not finite, and places that are none,
-    /// are passed over.
+    /// Adds values of a place. Ignores values that are not finite, and places outside the line.
     pub fn record(&mut self, place: usize, values: &[f64]) {
         self.runs += values.iter().filter(|value| value.is_finite()).count();
         self.levels.record(place, values);
     }
 
-    /// Takes that a place cannot be measured.
+    /// Marks a place as unmeasurable: its probability stays, and goes to the next place after it that
+    /// can be measured.
     pub fn unusable(&mut self, place: usize) {
         if let Some(slot) = self.unusable.get_mut(place) {
             *slot = true;
         }
     }
 
-    /// Returns how many values came in.
+    /// Returns the number of recorded values.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.runs
@@ -163,19 +163,19 @@ impl MultiStepSearch {
             let Criteria {
                 bias, effect_min, ..
             } = self.criteria;
-            match gate(
+            match test_endpoints(
                 [&self.levels.tally(0), &self.levels.tally(last)],
                 bias,
                 effect_min,
             ) {
-                Gate::More { end, runs } => {
+                Endpoints::More { end, runs } => {
                     return Some(MultiStepMeasurement::Measure {
                         place: end * last,
                         runs,
                     });
                 }
-                Gate::Shut => return Some(self.refuse(Refusal::NoDifference)),
-                Gate::Open => {}
+                Endpoints::Alike => return Some(self.refuse(Refusal::NoDifference)),
+                Endpoints::Differ => {}
             }
             if effect_min <= 0.0 {
                 let whole = self.whole().map_or(0.0, |(difference, _)| difference.abs());
@@ -197,7 +197,7 @@ impl MultiStepSearch {
             .filter(|place| !self.unusable[*place])
             .collect();
         cuts.sort_unstable();
-        // With one interval the gate has seen that it differs.
+        // With one interval, the test of the endpoints has decided that.
         let differs = self.start.len() == 2;
         let stretch = |pair: &[usize]| Stretch {
             first: pair[0],
@@ -234,7 +234,8 @@ impl MultiStepSearch {
         }
         match self.levels.judge(stretch.first, stretch.last) {
             Pair::Same => {
-                // What was measured between may tell of steps that cancel each other.
+                // Equal ends do not exclude two steps that cancel each other: values between them
+                // would lie apart from both.
                 let (before, after) = self.search(stretch)?.uneven()?;
                 self.divide(stretch, before, after);
                 None
@@ -268,9 +269,9 @@ impl MultiStepSearch {
         )
     }
 
-    /// Has a stretch looked at in three parts, of which the gap is the middle one.
+    /// Splits an interval into three parts; the middle one is the gap with the step.
     fn divide(&mut self, Stretch { first, last, .. }: Stretch, before: usize, after: usize) {
-        // The later ones are looked at first; what is found is sorted in the end.
+        // The order of the search does not matter: found steps are sorted at the end.
         for (from, to) in [
             (first, first + before),
             (first + before, first + after),

@@ -1,31 +1,36 @@
-//! The search for one step in noisy values: where is it, for the least cost.
+//! Searches one step in noisy values at the least cost.
+//!
+//! Each place has a tally of its values. The posterior over places follows from the tallies and the
+//! prior; the next measurement is the one with the most expected information per cost.
 
-use super::endpoint_test::{Gate, gate};
+use super::endpoint_test::{Endpoints, test_endpoints};
 use super::information::{entropy, information};
 use super::posterior::Posterior;
 use super::tally::{Tally, pooled, weight};
 use super::{Cost, shares};
 use crate::distribution::fisher_upper;
 
-/// How many runs of one place are considered.
+/// Numbers of runs whose information is computed. More than one, as a place that is expensive to
+/// prepare is worth several runs at once.
 const RUNS: [usize; 5] = [1, 2, 4, 8, 16];
-/// How many of them are asked for at once.
+/// Runs that are requested at once: after each result the posterior is another, so a long request
+/// would measure what is known by then.
 const RUNS_AT_ONCE: usize = 2;
-/// Less than this many bits are not worth a run.
+/// A run with less information than this (bits) is not worth its cost: the search ends.
 const BITS_MIN: f64 = 1e-6;
 
-/// When a search is content.
+/// When a search ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Criteria {
-    /// Chance that the step must have.
+    /// Probability that the step must reach.
     pub sure: f64,
-    /// Most runs in all; with them spent the answer is what is known then.
+    /// Most runs in all; after them the most probable place is the answer.
     pub runs_max: usize,
     /// Variance of a place, the same in all its runs, in variances of a run: found by measuring
     /// places that are known to be equal. 0 where each run starts the place afresh, and its
     /// scatter has both in it.
     pub bias: f64,
-    /// A difference of the ends, in the values' unit, up to which it has no interest.
+    /// Differences of the ends up to this, in the values' unit, are of no interest.
     pub effect_min: f64,
 }
 
@@ -98,14 +103,14 @@ pub struct NoisySearch {
     criteria: Criteria,
     places: Vec<Place>,
     runs: usize,
-    gate: Gate,
+    endpoints: Endpoints,
 }
 
 impl NoisySearch {
     /// Begins a search; `prior` says how probable a step is at each place, the first (which can
     /// have none) included.
     ///
-    /// Nothing with fewer than two places.
+    /// Returns `None` for fewer than two places.
     #[must_use]
     pub fn new(prior: &[f64], criteria: Criteria) -> Option<Self> {
         if prior.len() < 2 {
@@ -126,7 +131,7 @@ impl NoisySearch {
             criteria,
             places,
             runs: 0,
-            gate: Gate::Shut,
+            endpoints: Endpoints::Alike,
         };
         search.judge();
         Some(search)
@@ -137,7 +142,7 @@ impl NoisySearch {
         let search = Self::new(prior, criteria)?;
         Some(Self {
             places,
-            gate: Gate::Open,
+            endpoints: Endpoints::Differ,
             ..search
         })
     }
@@ -185,8 +190,7 @@ impl NoisySearch {
         fisher_upper(scatter / above / variance, above, below) < MISFIT_MAX
     }
 
-    /// Takes what was measured of a place. Values that are not finite, and places that are none,
-    /// are passed over.
+    /// Adds values of a place. Ignores values that are not finite, and places outside the line.
     pub fn record(&mut self, place: usize, values: &[f64]) {
         if let Some(Place::Known(tally)) = self.places.get_mut(place) {
             for value in values.iter().filter(|value| value.is_finite()) {
@@ -197,14 +201,15 @@ impl NoisySearch {
         self.judge();
     }
 
-    /// Takes that a place cannot be measured.
+    /// Marks a place as unmeasurable: its probability stays, and goes to the next place after it that
+    /// can be measured.
     pub fn unusable(&mut self, place: usize) {
         if let Some(slot) = self.places.get_mut(place) {
             *slot = Place::Unusable;
         }
     }
 
-    /// Returns how many values came in.
+    /// Returns the number of recorded values.
     #[must_use]
     pub fn runs(&self) -> usize {
         self.runs
@@ -226,17 +231,17 @@ impl NoisySearch {
         {
             return NextMeasurement::Refused(Refusal::UnusableEnd);
         }
-        match self.gate {
-            Gate::More { end, runs } => {
+        match self.endpoints {
+            Endpoints::More { end, runs } => {
                 return NextMeasurement::Measure {
                     place: end * last,
                     runs,
                 };
             }
-            Gate::Shut => return NextMeasurement::Refused(Refusal::NoDifference),
-            Gate::Open => {}
+            Endpoints::Alike => return NextMeasurement::Refused(Refusal::NoDifference),
+            Endpoints::Differ => {}
         }
-        // The gate has seen values of both ends.
+        // The test of the endpoints has values of both.
         let Some(posterior) = self.posterior() else {
             return NextMeasurement::Refused(Refusal::NoDifference);
         };
@@ -255,11 +260,12 @@ impl NoisySearch {
     }
 
     fn judge(&mut self) {
-        if self.gate == Gate::Open {
+        if self.endpoints == Endpoints::Differ {
             return;
         }
         if let [Place::Known(first), .., Place::Known(last)] = self.places.as_slice() {
-            self.gate = gate([first, last], self.criteria.bias, self.criteria.effect_min);
+            self.endpoints =
+                test_endpoints([first, last], self.criteria.bias, self.criteria.effect_min);
         }
     }
 

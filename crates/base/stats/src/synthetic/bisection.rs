@@ -45,7 +45,7 @@ pub struct Singles {
     pub right: usize,
     /// Sum of the chances that the answers claimed.
     pub claimed: f64,
-    /// The gate refused.
+    /// The test of the endpoints refused.
     pub refused: usize,
     /// Runs in all.
     pub runs: usize,
@@ -297,7 +297,7 @@ fn by_posterior(oracle: &mut Oracle<'_>) -> (Vec<usize>, usize) {
     loop {
         match search.next(&cost) {
             MultiStepMeasurement::Measure { place, runs } => {
-                search.record(place, &oracle.values(place, runs))
+                search.record(place, &oracle.values(place, runs));
             }
             MultiStepMeasurement::Refused(_) => return (Vec::new(), search.runs()),
             MultiStepMeasurement::Done(found) => {
