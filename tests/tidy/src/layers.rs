@@ -209,12 +209,6 @@ const ROOMS: &[Room] = &[
     },
     Room {
         wing: "apps",
-        name: "lists",
-        uses: &["compare", "document", "history", "model"],
-        does: "Renders what commands list: kernels, machines, workloads, runs, the queue.",
-    },
-    Room {
-        wing: "apps",
         name: "web",
         uses: &[
             "compare", "document", "history", "model", "results", "store",
@@ -238,7 +232,6 @@ const ROOMS: &[Room] = &[
             "history",
             "kernel",
             "lab",
-            "lists",
             "machine",
             "marvin-dump",
             "model",
@@ -253,7 +246,7 @@ const ROOMS: &[Room] = &[
             "subprocess",
             "web",
         ],
-        does: "The program: command line, completions, progress, exit codes; one file per command.",
+        does: "The program: session, choices, measurements and views; one file per command, with its options.",
     },
 ];
 

@@ -9,7 +9,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use anyhow::Context;
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 use clap_complete::Shell;
 use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
@@ -19,7 +19,7 @@ use history::Triaged;
 use model::SUITES;
 use store::{Listed, Store};
 
-use crate::cli::Arguments;
+use crate::session::{GlobalOptions, Session};
 
 /// The variable by which a shell asks for completions.
 const VARIABLE: &str = "COMPLETE";
@@ -44,11 +44,11 @@ const SHELLS: &[&dyn EnvCompleter] = &[
 ];
 
 /// Answers a shell that asks for completions, and exits; returns otherwise.
-pub(crate) fn answer() {
+pub(crate) fn answer(command: fn() -> clap::Command) {
     if std::env::var_os(VARIABLE).is_some_and(|shell| !shell.is_empty()) {
         // A shell prints all complaints into the user's line.
         std::panic::set_hook(Box::new(|_| {}));
-        CompleteEnv::with_factory(Arguments::command)
+        CompleteEnv::with_factory(command)
             .var(VARIABLE)
             .shells(Shells(SHELLS))
             .complete();
@@ -131,8 +131,8 @@ pub(crate) fn job() -> ArgValueCandidates {
 /// Completes an alert.
 pub(crate) fn alert() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let found = within(|arguments| {
-            let snapshot = crate::commands::read_history(arguments)?;
+        let found = within(|session| {
+            let snapshot = session.read_history()?;
             let about = |one: &Triaged| format!("{} worse", one.alert.worse().count());
             Ok(snapshot
                 .alerts
@@ -169,8 +169,7 @@ pub(crate) fn workload() -> ArgValueCandidates {
             found.push(candidate(workload.series(), &workload.stresses));
             found.push(candidate(model::group_of(workload), "group"));
         }
-        let tools =
-            within(|arguments| crate::commands::known_tools(arguments, &[])).unwrap_or_default();
+        let tools = within(|session| session.tools(&[])).unwrap_or_default();
         let tool = |word: &str| candidate(&format!("{}{word}", model::TOOL), "external tool");
         found.extend(tools.words().into_iter().map(tool));
         distinct(found)
@@ -219,14 +218,21 @@ fn beginning(
 fn from_store(
     list: impl FnOnce(&Store) -> anyhow::Result<Vec<CompletionCandidate>> + Send + 'static,
 ) -> Vec<CompletionCandidate> {
-    let found = within(|arguments| list(&Store::open_read_only(crate::home::store(arguments)?)?));
+    let found = within(|session| list(&session.open_store_read_only()?));
     distinct(found.unwrap_or_default())
 }
 
-/// Calls a function with the options that the user typed; returns None if it fails or misses the
+/// The global options of a command line that is not finished yet.
+#[derive(Debug, Parser)]
+struct TypedOptions {
+    #[command(flatten)]
+    global: GlobalOptions,
+}
+
+/// Calls a function with a session of the options that the user typed; returns None if it fails or misses the
 /// deadline.
 fn within<T: Send + 'static>(
-    call: impl FnOnce(&Arguments) -> anyhow::Result<T> + Send + 'static,
+    call: impl FnOnce(&Session) -> anyhow::Result<T> + Send + 'static,
 ) -> Option<T> {
     let mut words: Vec<OsString> = vec!["marvin".into()];
     for option in ["--home", "--store", "--config-file"] {
@@ -236,11 +242,11 @@ fn within<T: Send + 'static>(
                 .flat_map(|value| [option.into(), value]),
         );
     }
-    words.push("runs".into());
-    let arguments = Arguments::try_parse_from(words).ok()?;
+    let TypedOptions { global } = TypedOptions::try_parse_from(words).ok()?;
+    let session = Session::new(global);
     let (sender, receiver) = channel();
     // The thread may be in a connection to a server: it ends with the process.
-    std::thread::spawn(move || drop(sender.send(call(&arguments).ok())));
+    std::thread::spawn(move || drop(sender.send(call(&session).ok())));
     receiver.recv_timeout(DEADLINE).ok()?
 }
 

@@ -1,28 +1,33 @@
 //! `marvin`: the command line. Answers go to standard output, progress and hints to standard error,
 //! and the exit code sums up the result. The libraries measure and judge.
 
-mod answer;
 mod cli;
 mod commands;
 mod completion;
 mod exit;
-mod home;
-mod progress;
-mod rows;
+mod measure;
+mod options;
+mod queue;
+mod select;
+mod servers;
+mod session;
+mod views;
 
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use crate::exit::Exit;
+use crate::session::Session;
 
 fn main() -> ExitCode {
-    completion::answer();
+    completion::answer(cli::Arguments::command);
     let arguments =
         cli::Arguments::try_parse().unwrap_or_else(|error| cli::without_variables(error).exit());
+    let session = Session::new(arguments.global);
     // A panic is always a bug in Marvin and has its own exit code.
-    let end = std::panic::catch_unwind(|| commands::run(&arguments));
+    let end = std::panic::catch_unwind(|| arguments.command.run(&session));
     let exit = match end {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => exit::explain(&error),

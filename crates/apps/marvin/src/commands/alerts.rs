@@ -1,29 +1,46 @@
-//! `marvin alerts` and `marvin triage`: lists performance changes, and records decisions on them.
+//! `marvin alerts`: lists performance changes, grouped by the kernel that introduced them.
 
+use clap::Args;
 use history::{
     History, Triaged, alert_mail, alerts_document, alerts_text, history_json, mixed_words,
 };
-use model::{Decision, plain};
-use store::Store;
+use model::{Line, plain};
 
-use super::compare::now;
-use super::history::read;
-use crate::answer::Answer;
-use crate::cli::{self, Arguments, ListFormat};
 use crate::exit::{Exit, WrongInput};
-use crate::home::store;
-use crate::say;
+use crate::options::LINE_HELP;
+use crate::select::find_alert;
+use crate::session::{ListFormat, Output, Session};
+use crate::views::ONE_SEED;
+use crate::{completion, say};
 
-/// What senders of a mail about one seed should know.
-pub(crate) const ONE_SEED: &str =
-    "note: one seed only: the mail addresses no list; measure more seeds before you send it";
+/// `marvin alerts`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LINE_HELP}Exit codes: 1 if an open alert reports a regression; otherwise 3 if a metric changed unit or direction, because Marvin cannot compare such results."))]
+pub(crate) struct AlertsArguments {
+    /// Show only kernels of this line of releases
+    #[arg(long, value_name = "LINE", default_value_t = Line::All)]
+    pub(crate) line: Line,
+
+    /// List only open alerts: regressions not triaged as apparent, trade-off, fixed or ignored
+    #[arg(long)]
+    pub(crate) open: bool,
+
+    /// Output format
+    #[command(flatten)]
+    pub(crate) output: Output,
+
+    /// Write a mail to the kernel's lists about the regressions of one alert, given by its name or
+    /// the end of it
+    #[arg(long, value_name = "ALERT", conflicts_with_all = ["format", "open"], add = completion::alert())]
+    pub(crate) mail: Option<String>,
+}
 
 /// Regressions of an alert that a mail explains.
 const EXPLAINED_MAX: usize = 3;
 
-pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Result<Exit> {
-    let answer = Answer::open(None)?;
-    let snapshot = read(arguments)?;
+pub(crate) fn alerts(session: &Session, command: &AlertsArguments) -> anyhow::Result<Exit> {
+    let answer = session.answer(None)?;
+    let snapshot = session.read_history()?;
     let history = &snapshot.history;
     if history
         .tracks()
@@ -42,7 +59,7 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
     }
     if let Some(name) = &command.mail {
         let one = find_alert(&found, name)?;
-        let origins = origins(arguments, &snapshot.history, one)?;
+        let origins = origins(session, &snapshot.history, one)?;
         let Some(mail) = alert_mail(&snapshot.history, one, &snapshot.found, &origins) else {
             return Err(WrongInput(format!(
                 "cannot write a mail: {} has no regression",
@@ -75,7 +92,8 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
     let is_open = found.iter().any(Triaged::is_open);
     let text = match command.output.format {
         ListFormat::Text => {
-            let debian = crate::home::home(arguments.home.as_deref())?
+            let debian = session
+                .home()?
                 .join("workshop/debian")
                 .display()
                 .to_string();
@@ -84,7 +102,7 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
                 &found,
                 &debian,
                 &snapshot.found,
-                &answer.styles(arguments.color),
+                &answer.styles(),
             )
         }
         ListFormat::Json => history_json(&alerts_document(&snapshot.history, &found))?,
@@ -100,8 +118,8 @@ pub(crate) fn alerts(arguments: &Arguments, command: &cli::Alerts) -> anyhow::Re
 
 /// Says which functions the worst regressions of an alert are in, as far as the exact machine
 /// counted both kernels.
-fn origins(arguments: &Arguments, history: &History, one: &Triaged) -> anyhow::Result<Vec<String>> {
-    let store = Store::open_read_only(store(arguments)?)?;
+fn origins(session: &Session, history: &History, one: &Triaged) -> anyhow::Result<Vec<String>> {
+    let store = session.open_store_read_only()?;
     let builds = [one.alert.after, one.alert.at].map(|kernel| history.kernel(kernel).build.clone());
     let left_out: Vec<_> = one.alert.of_one_seed().map(|member| &member.key).collect();
     let mut all = Vec::new();
@@ -111,51 +129,11 @@ fn origins(arguments: &Arguments, history: &History, one: &Triaged) -> anyhow::R
         .filter(|member| !left_out.contains(&&member.key))
         .take(EXPLAINED_MAX)
     {
-        all.extend(super::explain_kernels::stored(
+        all.extend(crate::measure::explain_stored(
             &store,
             &builds,
             &member.key.workload,
         )?);
     }
     Ok(all)
-}
-
-pub(crate) fn triage(arguments: &Arguments, command: &cli::Triage) -> anyhow::Result<Exit> {
-    let snapshot = read(arguments)?;
-    let one = find_alert(&snapshot.alerts, &command.alert)?;
-    let version = |kernel: usize| snapshot.history.kernel(kernel).release.as_str().to_owned();
-    let decision = Decision {
-        track: one.alert.decision_track(),
-        after: version(one.alert.after),
-        at: version(one.alert.at),
-        triage: command.outcome,
-        note: command.note.clone(),
-        worse: one.alert.worse().count(),
-        decided_unix: now(),
-    };
-    Store::open(store(arguments)?)?.decide(&decision)?;
-    say(&format!("{} is {} now", one.alert.name, command.outcome));
-    Ok(Exit::Fine)
-}
-
-/// Finds an alert by its name or the end of its name.
-fn find_alert<'a>(found: &'a [Triaged], text: &str) -> anyhow::Result<&'a Triaged> {
-    let is_meant = |one: &&Triaged| {
-        let name = &one.alert.name;
-        *name == text
-            || name
-                .rsplit_once('@')
-                .is_some_and(|(_, kernel)| kernel == text)
-    };
-    let meant: Vec<&Triaged> = found.iter().filter(is_meant).collect();
-    let [one] = meant.as_slice() else {
-        let names: Vec<&str> = meant.iter().map(|one| one.alert.name.as_str()).collect();
-        return Err(WrongInput(if names.is_empty() {
-            format!("no alert `{text}`: `marvin alerts` lists them")
-        } else {
-            format!("several alerts end with `{text}`: {}", names.join(", "))
-        })
-        .into());
-    };
-    Ok(one)
 }

@@ -1,28 +1,48 @@
 //! `marvin build`: fetches a kernel by its name or builds it from source, without measuring.
 
 use anyhow::Context;
+use clap::Args;
 use kernel::BuildCache;
 
-use super::measure::kernel_name;
-use super::tree::settings;
-use crate::answer::Answer;
-use crate::cli::{Arguments, Build};
+use crate::completion;
 use crate::exit::Exit;
-use crate::home::home;
-use crate::progress::Progress;
-use lists::BuildDocument;
+use crate::options::{KERNELS, SourceOptions, whole};
+use crate::select::{kernel_name, source_settings};
+use crate::session::{Output, Session};
+use crate::views::BuildDocument;
 
-pub(crate) fn build(arguments: &Arguments, command: &Build) -> anyhow::Result<Exit> {
+/// `marvin build`.
+#[derive(Debug, Args)]
+#[command(after_help = KERNELS.trim_end())]
+pub(crate) struct BuildArguments {
+    /// Kernel to build or fetch
+    #[arg(add = completion::kernel())]
+    pub(crate) kernel: String,
+
+    #[command(flatten)]
+    pub(crate) sources: SourceOptions,
+
+    /// Run up to N compilers in parallel [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 1024))]
+    pub(crate) jobs: Option<u16>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+pub(crate) fn build(session: &Session, command: &BuildArguments) -> anyhow::Result<Exit> {
     let name = kernel_name(&command.kernel)?;
-    let mut settings = settings(arguments, &command.sources)?;
+    let mut settings = source_settings(session, &command.sources)?;
     settings.jobs = command.jobs.map_or(settings.jobs, usize::from);
-    let mut cache = BuildCache::open(&home(arguments.home.as_deref())?)?;
+    let mut cache = BuildCache::open(session.home()?)?;
     cache.set_sources(settings);
-    let progress = Progress::new(arguments.quiet);
+    let progress = session.progress();
     let shown = name.to_string();
     let built = cache.resolve(&name, &|step| progress.step(&shown, &step));
     progress.end();
     let build = built.with_context(|| format!("cannot get the kernel {name}"))?;
-    Answer::open(None)?.list(&BuildDocument::new(&build), command.output, arguments)?;
+    session
+        .answer(None)?
+        .list(&BuildDocument::new(&build), command.output)?;
     Ok(Exit::Fine)
 }

@@ -1,24 +1,33 @@
 //! `marvin config`: checks and shows marvin.toml.
 
 use anyhow::Context;
+use clap::Subcommand;
 use config::ConfigFile;
 use kernel::Configuration;
+use lab::bisection::add;
 use model::{Channel, ChannelKind, LabSettings, MailTaker, Points, TreeOrigin, WatchedTree};
 
-use super::tools::known_tools;
-use crate::answer::Answer;
-use crate::cli::{Arguments, Config};
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
-use lab::bisection::add;
+use crate::session::Session;
 
-pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<Exit> {
-    let answer = Answer::open(None)?;
+/// `marvin config`.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Check marvin.toml; print line and column of each mistake
+    Check,
+    /// Show the settings of marvin.toml
+    Show,
+    /// Print the JSON schema of marvin.toml, for editors
+    Schema,
+}
+
+pub(crate) fn config(session: &Session, command: &ConfigCommand) -> anyhow::Result<Exit> {
+    let answer = session.answer(None)?;
     match command {
-        Config::Schema => answer.write(config::settings_schema())?,
-        Config::Show => answer.write(format_site(&site(arguments)?))?,
-        Config::Check => {
-            let site = needed(arguments)?;
+        ConfigCommand::Schema => answer.write(config::settings_schema())?,
+        ConfigCommand::Show => answer.write(format_site(session.config()?))?,
+        ConfigCommand::Check => {
+            let site = session.read_existing_config()?;
             for tree in &site.settings.trees {
                 let named = Configuration::named(&tree.config);
                 named.with_context(|| {
@@ -47,30 +56,6 @@ pub(crate) fn config(arguments: &Arguments, command: &Config) -> anyhow::Result<
         }
     }
     Ok(Exit::Fine)
-}
-
-/// Reads marvin.toml; returns an empty configuration if there is no file.
-pub(crate) fn site(arguments: &Arguments) -> anyhow::Result<ConfigFile> {
-    let tools = known_tools(arguments, &[])?;
-    Ok(ConfigFile::read(
-        &home(arguments.home.as_deref())?,
-        arguments.config_file.as_deref(),
-        &tools.rows(),
-    )?)
-}
-
-/// Reads marvin.toml; an error if there is no file.
-pub(crate) fn needed(arguments: &Arguments) -> anyhow::Result<ConfigFile> {
-    let site = site(arguments)?;
-    if site.file.is_none() {
-        let home = home(arguments.home.as_deref())?;
-        let text = format!(
-            "there is no marvin.toml in {}: write one (docs/watch.md), or name one with --config-file FILE",
-            home.display()
-        );
-        return Err(WrongInput(text).into());
-    }
-    Ok(site)
 }
 
 /// Checks that the password of a channel is where the channel says.

@@ -1,34 +1,72 @@
-//! `marvin console`: records the consoles of servers, prints what was recorded, and sends breaks
-//! and sysrq keys.
+//! `marvin console`: prints what was recorded of the consoles of servers, records them, and sends breaks and
+//! sysrq keys.
 
 use std::path::Path;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use clap::Args;
 use document::number::date;
 use machine::person;
 use model::ServerSettings;
-use server::{ConsoleLine, Recorder, Signal, Tail, console_folder, is_recorded, send_signal};
+use server::{ConsoleLine, Signal, Tail, console_folder, is_recorded, send_signal};
 
-use super::config::site;
-use super::power::named;
-use super::reserve::check_ours;
-use crate::answer::Answer;
-use crate::cli::{Arguments, Console};
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
+use crate::options::seconds;
 use crate::say;
+use crate::servers::{check_ours, find_server, record_consoles};
+use crate::session::{Session, now_ms};
+
+fn sysrq(text: &str) -> Result<Signal, String> {
+    Signal::sysrq(text).ok_or_else(|| "expected letters and digits, at most 16 of them".to_owned())
+}
+
+/// `marvin console`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  marvin console --record &
+  marvin console testbox --since 2h
+  marvin console testbox --follow
+  marvin console testbox --sysrq 8w")]
+pub(crate) struct ConsoleArguments {
+    /// Server: the name of a [[machine]] with [machine.console] in marvin.toml
+    #[arg(required_unless_present = "record")]
+    pub(crate) name: Option<String>,
+
+    /// Print the output of the last TIME: 10m, 2h, 7d
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10m")]
+    pub(crate) since: u64,
+
+    /// Keep printing new output until killed
+    #[arg(long)]
+    pub(crate) follow: bool,
+
+    /// Record the consoles of all servers until killed, as `marvin work` does
+    #[arg(long, conflicts_with_all = ["name", "follow", "sysrq", "sends_break"])]
+    pub(crate) record: bool,
+
+    /// Send sysrq keys to the kernel over the console: letters and digits, such as 8w for
+    /// blocked tasks (kernel documentation, admin-guide/sysrq)
+    #[arg(long, value_name = "KEYS", value_parser = sysrq, conflicts_with_all = ["follow", "since"])]
+    pub(crate) sysrq: Option<Signal>,
+
+    /// Send a break over the console
+    #[arg(long = "break", conflicts_with_all = ["follow", "since", "sysrq"])]
+    pub(crate) sends_break: bool,
+
+    /// Send even if another user has reserved the server
+    #[arg(long)]
+    pub(crate) force: bool,
+}
 
 /// Time between two looks for new lines.
-const LOOK: Duration = Duration::from_millis(200);
-/// Wait after a record could not be written, such as on a full disk.
-const AGAIN: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-pub(crate) fn console(arguments: &Arguments, command: &Console) -> anyhow::Result<Exit> {
-    let home = home(arguments.home.as_deref())?;
+pub(crate) fn console(session: &Session, command: &ConsoleArguments) -> anyhow::Result<Exit> {
+    let home = session.home()?;
     let Some(name) = &command.name else {
-        return record(&home, site(arguments)?.settings.servers);
+        return record(home, session.config()?.settings.servers.clone());
     };
-    let server = named(arguments, name)?;
+    let server = find_server(session, name)?;
     if server.console.is_none() {
         let text = format!(
             "{name} has no console: give its [[machine]] a [machine.console] (docs/machines.md)"
@@ -40,9 +78,9 @@ pub(crate) fn console(arguments: &Arguments, command: &Console) -> anyhow::Resul
         .clone()
         .or_else(|| command.sends_break.then_some(Signal::Break));
     if let Some(signal) = signal {
-        return send(arguments, command, &server, &signal);
+        return send(session, command, &server, &signal);
     }
-    let folder = console_folder(&home, &server.name);
+    let folder = console_folder(home, &server.name);
     let since = i64::try_from(command.since)
         .unwrap_or(i64::MAX)
         .saturating_mul(1000);
@@ -53,16 +91,16 @@ pub(crate) fn console(arguments: &Arguments, command: &Console) -> anyhow::Resul
             "no process records the console of {name} now: marvin console --record"
         ));
     }
-    let mut is_empty = !print_lines(&mut tail)?;
+    let mut is_empty = !print_lines(session, &mut tail)?;
     if command.follow {
         loop {
-            std::thread::sleep(LOOK);
-            print_lines(&mut tail)?;
+            std::thread::sleep(POLL_INTERVAL);
+            print_lines(session, &mut tail)?;
         }
     }
     if let Some(line) = tail.unfinished() {
         is_empty = false;
-        Answer::open(None)?.write(format_line(&line))?;
+        session.answer(None)?.write(format_line(&line))?;
     }
     Ok(if is_on || !is_empty {
         Exit::Fine
@@ -73,7 +111,7 @@ pub(crate) fn console(arguments: &Arguments, command: &Console) -> anyhow::Resul
 
 /// Prints further lines piece by piece, as a record may be larger than memory; returns whether
 /// there were any.
-fn print_lines(tail: &mut Tail) -> anyhow::Result<bool> {
+fn print_lines(session: &Session, tail: &mut Tail) -> anyhow::Result<bool> {
     let mut is_any = false;
     loop {
         let lines: String = tail.new_lines().iter().map(format_line).collect();
@@ -81,23 +119,23 @@ fn print_lines(tail: &mut Tail) -> anyhow::Result<bool> {
             return Ok(is_any);
         }
         is_any = true;
-        Answer::open(None)?.write(lines)?;
+        session.answer(None)?.write(lines)?;
     }
 }
 
 /// Sends a break or sysrq keys to the console of a server.
 fn send(
-    arguments: &Arguments,
-    command: &Console,
+    session: &Session,
+    command: &ConsoleArguments,
     server: &ServerSettings,
     signal: &Signal,
 ) -> anyhow::Result<Exit> {
     if !command.force {
-        check_ours(arguments, &server.name)?;
+        check_ours(session, &server.name)?;
     }
-    let answer = Answer::open(None)?;
-    let home = home(arguments.home.as_deref())?;
-    send_signal(server, &home, signal, &person(), &now_ms)?;
+    let answer = session.answer(None)?;
+    let home = session.home()?;
+    send_signal(server, home, signal, &person(), &now_ms)?;
     answer.write(format!(
         "{0}: {signal} is sent; what came of it: marvin console {0}\n",
         server.name
@@ -124,42 +162,6 @@ fn record(home: &Path, servers: Vec<ServerSettings>) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// Records the consoles of these servers in threads that end with the process.
-pub(crate) fn record_consoles(
-    home: &Path,
-    servers: Vec<ServerSettings>,
-) -> Vec<std::thread::JoinHandle<()>> {
-    let with_console = servers
-        .into_iter()
-        .filter(|server| server.console.is_some());
-    let record = |server: ServerSettings| {
-        let home = home.to_owned();
-        std::thread::spawn(move || {
-            loop {
-                match Recorder::open(&server, &home) {
-                    Ok(Some(recorder)) => {
-                        let Err(error) = recorder.record(&now_ms) else {
-                            continue;
-                        };
-                        say(&format!(
-                            "cannot record the console of {}: {error}; Marvin will retry",
-                            server.name
-                        ));
-                    }
-                    // Another process records it, and may end.
-                    Ok(None) => {}
-                    Err(error) => say(&format!(
-                        "cannot record the console of {}: {error}",
-                        server.name
-                    )),
-                }
-                std::thread::sleep(AGAIN);
-            }
-        })
-    };
-    with_console.map(record).collect()
-}
-
 fn format_line(line: &ConsoleLine) -> String {
     let words = String::from_utf8_lossy(&line.bytes);
     let mark = if line.is_note { "-- " } else { "" };
@@ -168,11 +170,4 @@ fn format_line(line: &ConsoleLine) -> String {
         date(line.at_ms / 1000),
         model::plain(words.trim_end())
     )
-}
-
-fn now_ms() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

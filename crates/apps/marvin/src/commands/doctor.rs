@@ -2,32 +2,41 @@
 
 use std::path::Path;
 
+use clap::Args;
 use lab::{Lab, LabError, LabSettings, Measurement};
 use machine::qemu::Qemu;
 use model::{Build, KernelName, KnownQemu};
-use store::{Store, StoreError};
+use store::StoreError;
 
-use super::measure::{suite, workload};
-use crate::answer::Answer;
-use crate::cli::{Arguments, Doctor};
 use crate::exit::Exit;
-use crate::home::{home, open_lab, store};
-use lists::{Check, DoctorDocument, Problem};
+use crate::select::{find_suite, select_workload};
+use crate::session::{Output, Session};
+use crate::views::{Check, DoctorDocument, Problem};
+
+/// `marvin doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
 
 /// The workload that is tried: the shortest.
 const TRIED: &str = "getppid";
+
 /// The kernel that is tried if no other one is known.
 const KERNEL: &str = "deb:6.12";
+
 /// Most known kernels that are tried: files may be gone.
 const KERNELS_MAX: usize = 5;
 
 /// Free disk space for a comparison with the default number of seeds (MB).
 const DISK_MB: u64 = 4000;
+
 /// Memory for two machines and Marvin (MB).
 const MEMORY_MB: u64 = 1200;
 
-pub(crate) fn doctor(arguments: &Arguments, command: &Doctor) -> anyhow::Result<Exit> {
-    let home = home(arguments.home.as_deref())?;
+pub(crate) fn doctor(session: &Session, command: &DoctorArguments) -> anyhow::Result<Exit> {
+    let home = session.home()?;
     let checks = vec![
         Check::new("QEMU", qemu()),
         program("setpriv", "util-linux"),
@@ -36,14 +45,14 @@ pub(crate) fn doctor(arguments: &Arguments, command: &Doctor) -> anyhow::Result<
         program("dpkg-deb", "dpkg"),
         program("apt-get", "apt"),
         Check::new("kernels", kernels()),
-        Check::new("home", usable(&home)),
-        Check::new("disk", disk(&home)),
+        Check::new("home", usable(home)),
+        Check::new("disk", disk(home)),
         Check::new("memory", memory()),
         Check::new("processors", processors()),
-        Check::new("job", job(arguments)),
+        Check::new("job", job(session)),
     ];
     let document = DoctorDocument::new("this host", checks);
-    Answer::open(None)?.list(&document, command.output, arguments)?;
+    session.answer(None)?.list(&document, command.output)?;
     Ok(if document.is_fit() {
         Exit::Fine
     } else {
@@ -99,13 +108,13 @@ fn known_qemus() -> String {
 }
 
 /// Runs one job as measurements do: behind the walls, with the plugin, from a snapshot.
-fn job(arguments: &Arguments) -> Result<String, Problem> {
-    let lab = match store(arguments).and_then(|store| {
+fn job(session: &Session) -> Result<String, Problem> {
+    let lab = match session.store_location().and_then(|store| {
         let settings = LabSettings {
             store: Some(store),
             ..LabSettings::default()
         };
-        open_lab(arguments, settings)
+        session.open_lab(settings)
     }) {
         Ok(lab) => lab,
         Err(error) if is_measuring(&error) => {
@@ -118,7 +127,7 @@ fn job(arguments: &Arguments) -> Result<String, Problem> {
             );
         }
     };
-    match try_out(&lab, arguments) {
+    match try_out(&lab, session) {
         Ok(found) => Ok(found),
         Err(error) => trouble(
             one_line(&error),
@@ -138,15 +147,15 @@ fn is_measuring(error: &anyhow::Error) -> bool {
     )
 }
 
-fn try_out(lab: &Lab, arguments: &Arguments) -> anyhow::Result<String> {
-    let build = kernel_to_try(lab, arguments)?;
-    let workload = workload(suite("micro")?, TRIED)?;
-    let of = Measurement {
+fn try_out(lab: &Lab, session: &Session) -> anyhow::Result<String> {
+    let build = kernel_to_try(lab, session)?;
+    let workload = select_workload(find_suite("micro")?, TRIED)?;
+    let measurement = Measurement {
         build: &build,
         workload: &workload,
         replicate: 1,
     };
-    let result = lab.try_out(of)?.map_err(anyhow::Error::msg)?;
+    let result = lab.try_out(measurement)?.map_err(anyhow::Error::msg)?;
     let value = compare::run_value(&result, lab.machine().capabilities());
     let value = value.map_err(|why| anyhow::anyhow!("{TRIED} on {}: {why}", build.version))?;
     let unit =
@@ -158,8 +167,8 @@ fn try_out(lab: &Lab, arguments: &Arguments) -> anyhow::Result<String> {
 }
 
 /// Returns the kernel that was used last and is still there, or Debian's.
-fn kernel_to_try(lab: &Lab, arguments: &Arguments) -> anyhow::Result<Build> {
-    let mut seen = Store::open(store(arguments)?)?.kernels()?;
+fn kernel_to_try(lab: &Lab, session: &Session) -> anyhow::Result<Build> {
+    let mut seen = session.open_store()?.kernels()?;
     seen.sort_by_key(|kernel| std::cmp::Reverse(kernel.seen_unix));
     let names = seen
         .iter()

@@ -1,27 +1,98 @@
 //! `marvin experiment`: parameter sweeps, which measure a grid instead of one workload.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use clap::{Args, Subcommand};
 use compare::rmap::Rmap;
 use lab::{Lab, LabSettings};
 use machine::Limits;
 use model::{Build, KernelName, RmapCase, RmapCell, RmapOutcome};
 
-use super::measure::{builds, kernel_name};
-use crate::answer::Answer;
-use crate::cli::{Arguments, Experiment, Format, RmapArguments};
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
-use crate::home::{open_lab, store};
-use crate::progress::Progress;
+use crate::measure::find_builds;
+use crate::options::{KERNELS, whole};
+use crate::select::kernel_name;
+use crate::session::{Format, Progress, Session};
+
+/// `marvin experiment`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExperimentCommand {
+    /// Measure time and memory of reverse mappings: n processes with m mappings each of the same
+    /// memory
+    Rmap(RmapArguments),
+}
+
+const RMAP_EXAMPLES: &str = "Cases:
+  file       n processes map m pages of a file (ramfs), one mapping per page
+  shared     the same with shared anonymous memory
+  sparse     m mappings of 2 MiB of shared anonymous memory, one page of each in use
+  remapped   one mapping whose pages remap_file_pages(2) moves one by one
+  inherited  private memory of a parent process, inherited by its children
+  chain      the same, each process forked from the previous one
+
+Examples:
+  marvin experiment rmap deb:6.1 deb:6.12
+  marvin experiment rmap deb:6.12 --case sparse --processes 1,10,100 --mappings 1000
+  marvin experiment rmap deb:6.1 deb:6.12 --format html -o rmap.html";
+
+/// `marvin experiment rmap`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{KERNELS}{RMAP_EXAMPLES}"))]
+pub(crate) struct RmapArguments {
+    /// Kernels, baseline first
+    #[arg(required = true, value_name = "KERNEL", add = completion::kernel())]
+    pub(crate) kernels: Vec<String>,
+
+    /// Run only these cases, separated by commas
+    #[arg(long, value_name = "CASES", value_delimiter = ',')]
+    pub(crate) case: Vec<RmapCase>,
+
+    /// Numbers of processes and mappings, in all combinations; at most six, each 1 to 10000; 1000
+    /// takes long
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [1, 10, 100],
+          value_parser = whole::<u32>(1, 10_000))]
+    pub(crate) grid: Vec<u32>,
+
+    /// Numbers of processes [default: --grid]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = whole::<u32>(1, 10_000))]
+    pub(crate) processes: Vec<u32>,
+
+    /// Numbers of mappings per process [default: --grid]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', value_parser = whole::<u32>(1, 10_000))]
+    pub(crate) mappings: Vec<u32>,
+
+    /// Guest memory in MiB; combinations that do not fit are marked
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = whole::<u32>(256, 65_536))]
+    pub(crate) memory: u32,
+
+    /// Seed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1, 1000))]
+    pub(crate) seed: u64,
+
+    /// Run up to N machines in parallel [default: 2, or 1 on a host with one processor]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 64))]
+    pub(crate) jobs: Option<u16>,
+
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// Write to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
 
 /// Limit on numbers of an axis: what fits into a line of text.
 const AXIS_MAX: usize = 6;
+
 /// Instruction limit of one cell: a million mappings take minutes.
 const CELL_INSTRUCTIONS: u64 = 600_000_000_000;
 
-pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow::Result<Exit> {
-    let Experiment::Rmap(command) = command;
+pub(crate) fn experiment(session: &Session, command: &ExperimentCommand) -> anyhow::Result<Exit> {
+    let ExperimentCommand::Rmap(command) = command;
     let names = command
         .kernels
         .iter()
@@ -29,10 +100,10 @@ pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow:
         .collect::<Result<Vec<KernelName>, _>>()?;
     let (processes, mappings) = (axis(command, "--processes")?, axis(command, "--mappings")?);
     let cases = cases(command);
-    let answer = Answer::open(command.output.as_deref())?;
-    let lab = open(arguments)?;
-    let progress = Progress::new(arguments.quiet);
-    let builds = builds(&lab, &names, &progress)?;
+    let answer = session.answer(command.output.as_deref())?;
+    let lab = open(session)?;
+    let progress = session.progress();
+    let builds = find_builds(&lab, &names, &progress)?;
     let machine = lab.rmap_machine(command.memory)?;
     let kernels: Vec<_> = builds.iter().map(|build| (build, &machine)).collect();
     let mut rmap = Rmap {
@@ -58,7 +129,7 @@ pub(crate) fn experiment(arguments: &Arguments, command: &Experiment) -> anyhow:
     progress.end();
     let document = compare::rmap::document(&rmap);
     let text = match command.format {
-        Format::Text => document.text(&answer.styles(arguments.color)),
+        Format::Text => document.text(&answer.styles()),
         Format::Markdown => document.markdown(),
         Format::Html => document.html()?,
         Format::Json => compare::rmap::json(&rmap)?,
@@ -105,24 +176,22 @@ fn cases(command: &RmapArguments) -> Vec<RmapCase> {
 }
 
 /// Opens a lab whose guests have enough time for a large cell.
-fn open(arguments: &Arguments) -> anyhow::Result<Lab> {
-    let store = Some(store(arguments)?);
+fn open(session: &Session) -> anyhow::Result<Lab> {
+    let store = Some(session.store_location()?);
     let limits = Limits {
         job_instructions: CELL_INSTRUCTIONS,
         ..Limits::default()
     };
-    open_lab(
-        arguments,
-        LabSettings {
-            store,
-            limits,
-            ..LabSettings::default()
-        },
-    )
+    session.open_lab(LabSettings {
+        store,
+        limits,
+        ..LabSettings::default()
+    })
 }
 
 /// A kernel's index and a cell.
 type Item = (usize, RmapCell);
+
 /// The outcomes of cells.
 type Outcomes = BTreeMap<Item, RmapOutcome>;
 

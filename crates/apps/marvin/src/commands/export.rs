@@ -1,17 +1,79 @@
 //! `marvin export`: stored results as a table for notebooks.
 
+use std::path::PathBuf;
+
 use anyhow::Context;
+use clap::{Args, ValueEnum};
 use results::export::{Exported, Rows, csv, json_lines, parquet, table};
-use store::Store;
 
-use crate::answer::Answer;
-use crate::cli::{Arguments, Export, ExportFormat, ExportRows};
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
-use crate::home::store;
+use crate::session::Session;
 
-pub(crate) fn export(arguments: &Arguments, command: &Export) -> anyhow::Result<Exit> {
-    let answer = Answer::open(command.output.as_deref())?;
-    let store = Store::open_read_only(store(arguments)?)?;
+const EXPORT_EXAMPLES: &str = "Examples:
+  marvin export --format parquet -o samples.parquet
+  marvin export --rows results --workload fault --kernel 6.12 > faults.csv
+
+docs/export.md has the columns with their types and units.";
+
+/// What a row of an export has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportRows {
+    /// A run
+    Runs,
+    /// A workload of a run
+    Results,
+    /// An iteration of a workload
+    Samples,
+}
+
+/// `marvin export`.
+#[derive(Debug, Args)]
+#[command(after_help = EXPORT_EXAMPLES)]
+pub(crate) struct ExportArguments {
+    /// Row content
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = ExportRows::Samples)]
+    pub(crate) rows: ExportRows,
+
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ExportFormat::Csv)]
+    pub(crate) format: ExportFormat,
+
+    /// Write to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Export only these workloads or groups, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::workload())]
+    pub(crate) workload: Vec<String>,
+
+    /// Export only these kernel versions, separated by commas; 6.12 includes 6.12.1
+    #[arg(long, value_name = "VERSIONS", value_delimiter = ',')]
+    pub(crate) kernel: Vec<String>,
+
+    /// Export only runs of this suite
+    #[arg(long, value_name = "SUITE", add = completion::suite())]
+    pub(crate) suite: Option<String>,
+
+    /// Export at most N runs, the newest
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+}
+
+/// Output format of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// Comma-separated, as in RFC 4180
+    Csv,
+    /// JSON, one object a line
+    Jsonl,
+    /// Apache Parquet
+    Parquet,
+}
+
+pub(crate) fn export(session: &Session, command: &ExportArguments) -> anyhow::Result<Exit> {
+    let answer = session.answer(command.output.as_deref())?;
+    let store = session.open_store_read_only()?;
     let of_version = |version: &str| {
         let begins = |word: &String| {
             version

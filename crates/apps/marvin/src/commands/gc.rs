@@ -1,42 +1,73 @@
 //! `marvin gc`: deletes superseded runs, old artifacts and unused images.
 
+use clap::Args;
 use server::ImageGarbage;
 use store::{Garbage, HomeLock, Retention, Store};
 
-use super::compare::now;
-use super::config::site;
-use crate::answer::Answer;
-use crate::cli::{Arguments, Gc};
 use crate::exit::Exit;
-use crate::home::{home, store};
-use lists::{GarbageDocument, Sizes};
+use crate::options::whole;
+use crate::session::{Output, Session, now};
+use crate::views::{GarbageDocument, Sizes};
+
+const GC_HELP: &str = "A run is superseded when a later run of the same build, machine, suite and seed has all its
+workloads. Runs that a report, a comparison or a triage decision refers to are always kept, and so
+are imported runs. An image of a distribution is unused when no server runs it and it is not the newest of an [[image]] in
+marvin.toml.
+
+Examples:
+  marvin gc --dry-run
+  marvin gc --older-than 90 --artefacts-older-than 365";
+
+/// `marvin gc`.
+#[derive(Debug, Args)]
+#[command(after_help = GC_HELP)]
+pub(crate) struct GcArguments {
+    /// List what gc would delete, and delete nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Delete superseded runs older than DAYS days
+    #[arg(long, value_name = "DAYS", default_value_t = 30, value_parser = whole::<u32>(0, 36_500))]
+    pub(crate) older_than: u32,
+
+    /// Delete artifacts (consoles, profiles, monitor copies) of runs older than DAYS days
+    #[arg(long, value_name = "DAYS", value_parser = whole::<u32>(0, 36_500))]
+    pub(crate) artefacts_older_than: Option<u32>,
+
+    /// Delete artifacts of the oldest runs until all artifacts take at most MIB MiB
+    #[arg(long, value_name = "MIB")]
+    pub(crate) artefacts_mib: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
 
 const DAY_S: i64 = 86_400;
 
-pub(crate) fn gc(arguments: &Arguments, command: &Gc) -> anyhow::Result<Exit> {
-    let answer = Answer::open(None)?;
+pub(crate) fn gc(session: &Session, command: &GcArguments) -> anyhow::Result<Exit> {
+    let answer = session.answer(None)?;
     let before = |days: u32| now() - i64::from(days) * DAY_S;
     let retention = Retention {
         runs_before_unix: before(command.older_than),
         artefacts_before_unix: command.artefacts_older_than.map(before),
         artefacts_bytes_max: command.artefacts_mib.map(|mib| u64::from(mib) << 20),
     };
-    let (location, home) = (store(arguments)?, home(arguments.home.as_deref())?);
-    let recipes = site(arguments)?.settings.images;
+    let (location, home) = (session.store_location()?, session.home()?);
+    let recipes = &session.config()?.settings.images;
     let unused = || {
         anyhow::Ok(ImageGarbage::find(
-            &home,
-            &recipes,
-            &server::images_in_use(&home)?,
+            home,
+            recipes,
+            &server::images_in_use(home)?,
         )?)
     };
     if command.dry_run {
         let garbage = Store::open_read_only(location)?.find_garbage(&retention)?;
-        answer.list(&document(&garbage, &unused()?), command.output, arguments)?;
+        answer.list(&document(&garbage, &unused()?), command.output)?;
         return Ok(Exit::Fine);
     }
     // The lock excludes a measurement that relies on a run it has looked up.
-    let _lock = HomeLock::acquire(&home)?;
+    let _lock = HomeLock::acquire(home)?;
     let store = Store::open(location)?;
     let images = unused()?;
     images.remove()?;
@@ -48,11 +79,7 @@ pub(crate) fn gc(arguments: &Arguments, command: &Gc) -> anyhow::Result<Exit> {
         bytes_before,
         bytes_after: store.size()?,
     };
-    answer.list(
-        &document(&waste, &images).deleted(sizes),
-        command.output,
-        arguments,
-    )?;
+    answer.list(&document(&waste, &images).deleted(sizes), command.output)?;
     Ok(Exit::Fine)
 }
 

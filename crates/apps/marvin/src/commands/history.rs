@@ -1,18 +1,55 @@
 //! `marvin history`: shows a workload's results over many kernels.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
+use clap::{Args, ValueEnum};
 use history::{History, Key, Series, history_document, history_json, history_text};
-use results::{HistoryReader, HistorySnapshot};
+use model::Line;
 
-use crate::answer::Answer;
-use crate::cli::{self, Arguments, HistoryFormat};
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
-use crate::home::{home, store};
+use crate::options::LINE_HELP;
+use crate::select::did_you_mean;
+use crate::session::Session;
 
-pub(crate) fn history(arguments: &Arguments, command: &cli::History) -> anyhow::Result<Exit> {
-    let answer = Answer::open(command.output.as_deref())?;
-    let snapshot = read(arguments)?;
+/// `marvin history`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{LINE_HELP}Examples:
+  marvin history fault-anon
+  marvin history fault:cost --line 6.12 --format html -o fault.html"))]
+pub(crate) struct HistoryArguments {
+    /// Workload or group, with an optional metric: fault-anon, fault, fault-anon:cost
+    #[arg(value_name = "WORKLOAD[:METRIC]", add = completion::workload())]
+    pub(crate) what: String,
+
+    /// Show only kernels of this line of releases
+    #[arg(long, value_name = "LINE", default_value_t = Line::All)]
+    pub(crate) line: Line,
+
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = HistoryFormat::Text)]
+    pub(crate) format: HistoryFormat,
+
+    /// Write to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Output format of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HistoryFormat {
+    /// Tables of at most 80 columns
+    Text,
+    /// One self-contained page
+    Html,
+    /// All data with units, for programs
+    Json,
+}
+
+pub(crate) fn history(session: &Session, command: &HistoryArguments) -> anyhow::Result<Exit> {
+    let answer = session.answer(command.output.as_deref())?;
+    let snapshot = session.read_history()?;
     let history = &snapshot.history;
     let what = command
         .what
@@ -35,9 +72,7 @@ pub(crate) fn history(arguments: &Arguments, command: &cli::History) -> anyhow::
     }
     let fits = |key: &Key| meant.contains(key);
     let text = match command.format {
-        HistoryFormat::Text => {
-            history_text(history, command.line, fits, &answer.styles(arguments.color))
-        }
+        HistoryFormat::Text => history_text(history, command.line, fits, &answer.styles()),
         HistoryFormat::Json => {
             history_json(&history_document(history, command.line, usize::MAX, fits))?
         }
@@ -56,14 +91,6 @@ pub(crate) fn history(arguments: &Arguments, command: &cli::History) -> anyhow::
 fn is_or_contains(word: &str, name: &str) -> bool {
     name.strip_prefix(word)
         .is_some_and(|rest| !word.is_empty() && (rest.is_empty() || rest.starts_with(['-', '/'])))
-}
-
-/// Reads everything that the store has.
-pub(crate) fn read(arguments: &Arguments) -> anyhow::Result<HistorySnapshot> {
-    let mut source = HistoryReader::open(store(arguments)?)?;
-    source.add_bisections_of(home(arguments.home.as_deref())?);
-    source.refresh()?;
-    Ok(source.snapshot(1))
 }
 
 fn describe_unknown(
@@ -87,7 +114,6 @@ fn describe_unknown(
     let groups = names
         .iter()
         .filter_map(|name| Some(name.split_once(['-', '/'])?.0));
-    let guess =
-        super::measure::did_you_mean(names.iter().map(AsRef::as_ref).chain(groups), workload);
+    let guess = did_you_mean(names.iter().map(AsRef::as_ref).chain(groups), workload);
     format!("no results of a workload or group `{workload}`{guess}; `marvin run` measures")
 }

@@ -1,31 +1,53 @@
 //! `marvin import`: imports results of other suites.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use clap::{Args, ValueEnum};
 use document::layout::{Page, WIDTH, command_lines};
 use document::number::count;
 use results::import::{ForeignSuite, Imported, Kernels, LeftOut, order_kernels};
 use store::{Location, Store};
 
-use super::stored::words_of;
-use crate::answer::Answer;
-use crate::cli::{Arguments, Foreign, Import};
 use crate::exit::Exit;
-use crate::home::{home, store};
+use crate::select::shortest_words;
+use crate::session::Session;
 
-pub(crate) fn import(arguments: &Arguments, command: &Import) -> anyhow::Result<Exit> {
-    let answer = Answer::open(None)?;
+const IMPORT_EXAMPLES: &str = "Examples:
+  marvin import mmtests work/log
+  marvin import lkp /lkp/result/will-it-scale
+  marvin runs
+  marvin report 6.1-vanilla 6.12-vanilla";
+
+/// `marvin import`.
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_EXAMPLES)]
+pub(crate) struct ImportArguments {
+    /// Suite that wrote the results
+    #[arg(value_enum)]
+    pub(crate) suite: Foreign,
+
+    /// Results: work/log of MMTests or one run in it; a result directory of LKP-tests
+    pub(crate) folder: PathBuf,
+}
+
+/// Another suite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Foreign {
+    /// MMTests
+    Mmtests,
+    /// LKP-tests
+    Lkp,
+}
+
+pub(crate) fn import(session: &Session, command: &ImportArguments) -> anyhow::Result<Exit> {
+    let answer = session.answer(None)?;
     let suite = match command.suite {
         Foreign::Mmtests => ForeignSuite::Mmtests,
         Foreign::Lkp => ForeignSuite::Lkp,
     };
-    let store = store(arguments)?;
-    let imported = results::import::import(
-        &home(arguments.home.as_deref())?,
-        &store,
-        suite,
-        &command.folder,
-    )?;
+    let store = session.store_location()?;
+    let imported = results::import::import(session.home()?, &store, suite, &command.folder)?;
     let exit = if imported.runs.is_empty() {
         Exit::Usage
     } else {
@@ -50,7 +72,7 @@ fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<Stri
             imported.runs[0].id.short()
         ));
     }
-    let words = words_of(&Store::open_read_only(location)?, &builds)?;
+    let words = shortest_words(&Store::open_read_only(location)?, &builds)?;
     let lines = command_lines(&format!("marvin report {}", words.join(" ")), WIDTH - 2);
     let baseline = words.first().map_or("", |word| word);
     Ok(format!(

@@ -1,14 +1,28 @@
 //! `marvin kernels`: lists the kernels that match a name.
 
+use clap::Args;
 use model::{DebQuery, KernelName};
 
-use super::measure::kernel_name;
-use crate::answer::Answer;
-use crate::cli::{Arguments, Kernels};
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
-use lists::{KernelsDocument, ListedKernel};
+use crate::options::KERNELS;
+use crate::select::kernel_name;
+use crate::session::{Output, Session};
+use crate::views::{KernelsDocument, ListedKernel};
 
-pub(crate) fn kernels(arguments: &Arguments, command: &Kernels) -> anyhow::Result<Exit> {
+/// `marvin kernels`.
+#[derive(Debug, Args)]
+#[command(after_help = KERNELS.trim_end())]
+pub(crate) struct KernelsArguments {
+    /// Kernel name to look up, such as deb:6.1; without it all kernels that apt offers
+    #[arg(add = completion::kernel())]
+    pub(crate) name: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+pub(crate) fn kernels(session: &Session, command: &KernelsArguments) -> anyhow::Result<Exit> {
     let offers = match &command.name {
         Some(name) => kernel::offers(&query(name)?)?,
         None => kernel::all_offers()?,
@@ -19,11 +33,9 @@ pub(crate) fn kernels(arguments: &Arguments, command: &Kernels) -> anyhow::Resul
         flavour: offer.flavour.to_string(),
         bytes: offer.bytes(),
     });
-    Answer::open(None)?.list(
-        &KernelsDocument::new(kernels.collect()),
-        command.output,
-        arguments,
-    )?;
+    session
+        .answer(None)?
+        .list(&KernelsDocument::new(kernels.collect()), command.output)?;
     Ok(Exit::Fine)
 }
 

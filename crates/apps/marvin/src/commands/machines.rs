@@ -2,51 +2,92 @@
 
 use std::path::Path;
 
+use clap::{Args, Subcommand};
 use history::describe_frequency;
-use lab::Sampled;
-use lab::Wanted;
+use lab::{Sampled, Wanted};
 use machine::Smp;
 use machine::qemu::Qemu;
 use model::{BootOnce, Health, MachineId, ServerSettings, describe_off, quarantine_of};
-use server::{Power, console_folder, is_off, is_recorded};
-use server::{ServerLook, ServerProblem, ServerState, accept, look, server_state};
+use server::{
+    Power, ServerLook, ServerProblem, ServerState, accept, console_folder, is_off, is_recorded,
+    look, server_state,
+};
 use store::{QueueOverview, Store, StoreError};
 
-use super::config::site;
-use super::history::read;
-use super::measure::{choose_workloads, kernel_name, machines_of_names, open_on, replicates};
-use super::reserve::{Reserved, reserved};
-use super::run::Whole;
-use crate::answer::Answer;
-use crate::cli::{Arguments, EXACT_SMP, Machines, MachinesCheck, MachinesCommand, OWN};
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
-use crate::home::home;
-use crate::progress::Progress;
-use lists::{Check, DoctorDocument, ListedMachine, MachineState, MachinesDocument, Problem};
+use crate::measure::{KernelMeasurement, open_lab_on, replicates};
+use crate::options::{EXACT_SMP, MeasureOptions, NoisyOptions, OWN_MACHINES};
+use crate::select::{choose_workloads, find_machines, kernel_name};
+use crate::servers::{Reserved, reserved};
+use crate::session::{Output, Session};
+use crate::views::{Check, DoctorDocument, ListedMachine, MachineState, MachinesDocument, Problem};
+
+/// `marvin machines`.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct MachinesArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<MachinesCommand>,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+/// A subcommand of `marvin machines`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MachinesCommand {
+    /// Check a machine: print a fix for each problem, and the noise between boots
+    Check(Box<MachinesCheck>),
+}
+
+/// `marvin machines check`.
+#[derive(Debug, Args)]
+pub(crate) struct MachinesCheck {
+    /// Machine: vm, local, or the name of a [[machine]] in marvin.toml
+    pub(crate) name: String,
+
+    /// Kernel to measure --boots times first [default: judge by stored boots]
+    #[arg(add = completion::kernel())]
+    pub(crate) kernel: Option<String>,
+
+    /// Accept the server's changed hardware as its hardware from now on
+    #[arg(long, conflicts_with = "kernel")]
+    pub(crate) accept: bool,
+
+    #[command(flatten)]
+    pub(crate) measure: MeasureOptions,
+
+    #[command(flatten)]
+    pub(crate) noisy: NoisyOptions,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
 
 /// What a server without them lacks.
 const NO_POWER: &str = "a kernel that hangs leaves the server lost";
-const NO_CONSOLE: &str = "why a kernel died is not recorded";
-/// Most runs whose environments are read.
-const RUNS_ASKED: usize = 100;
 
-pub(crate) fn machines(arguments: &Arguments, command: &Machines) -> anyhow::Result<Exit> {
-    let (home, servers) = (
-        home(arguments.home.as_deref())?,
-        site(arguments)?.settings.servers,
-    );
-    let answer = Answer::open(None)?;
+const NO_CONSOLE: &str = "why a kernel died is not recorded";
+
+/// Most runs whose environments are read.
+const RUNS_READ: usize = 100;
+
+pub(crate) fn machines(session: &Session, command: &MachinesArguments) -> anyhow::Result<Exit> {
+    let home = session.home()?;
+    let servers = &session.config()?.settings.servers;
+    let answer = session.answer(None)?;
     if let Some(MachinesCommand::Check(command)) = &command.command {
-        return check(arguments, command);
+        return check(session, command);
     }
-    let (reserved, queue) = (reserved(arguments)?, of_queue(arguments)?);
+    let (reserved, queue) = (reserved(session)?, read_queue(session)?);
     // A server that does not answer takes ten seconds: ask all at once.
     let listed = std::thread::scope(|scope| {
-        let asked: Vec<_> = servers
+        let looks: Vec<_> = servers
             .iter()
-            .map(|server| scope.spawn(|| with_queue(listed(server, &home, &reserved), &queue)))
+            .map(|server| scope.spawn(|| with_queue(listed(server, home, &reserved), &queue)))
             .collect();
-        let answers = asked.into_iter().map(|one| {
+        let answers = looks.into_iter().map(|one| {
             one.join()
                 .unwrap_or_else(|bug| std::panic::resume_unwind(bug))
         });
@@ -56,26 +97,26 @@ pub(crate) fn machines(arguments: &Arguments, command: &Machines) -> anyhow::Res
             .chain(answers)
             .collect()
     });
-    answer.list(&MachinesDocument::new(listed), command.output, arguments)?;
+    answer.list(&MachinesDocument::new(listed), command.output)?;
     Ok(Exit::Fine)
 }
 
 /// Checks a machine, measures a kernel on it if one is named, and says how much its boots scatter.
-fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit> {
-    let wanted = machines_of_names(arguments, &[&command.name], &command.noisy)?
+fn check(session: &Session, command: &MachinesCheck) -> anyhow::Result<Exit> {
+    let wanted = find_machines(session, &[&command.name], &command.noisy)?
         .remove(0)
         .1;
-    let answer = Answer::open(None)?;
+    let answer = session.answer(None)?;
     let mut found = match &wanted {
         Wanted::Exact | Wanted::ExactSmp(_) => {
             let text = "exact repeats each number, so no boot scatters; this host is checked by: marvin doctor";
             return Err(WrongInput(text.to_owned()).into());
         }
         Wanted::Server(server) => {
-            let home = home(arguments.home.as_deref())?;
-            match command.accept.then(|| accept(server, &home, lab::AGENT)) {
+            let home = session.home()?;
+            match command.accept.then(|| accept(server, home, lab::AGENT)) {
                 Some(Err(problem)) => vec![Check::new("accept", Err(as_problem(&problem)))],
-                Some(Ok(())) | None => checks(server, &home),
+                Some(Ok(())) | None => checks(server, home),
             }
         }
         Wanted::Vm(_) | Wanted::Local if command.accept => {
@@ -88,12 +129,12 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
     };
     let mut noise = Vec::new();
     if found.iter().all(|check| check.problem.is_none()) {
-        let chosen = choose_workloads(arguments, &command.measure)?;
-        let lab = open_on(wanted, arguments, &command.measure, chosen.tools.clone())?;
+        let chosen = choose_workloads(session, &command.measure)?;
+        let lab = open_lab_on(wanted, session, &command.measure, chosen.tools.clone())?;
         if let Some(kernel) = &command.kernel {
-            let progress = Progress::new(arguments.quiet);
+            let progress = session.progress();
             let seeds = replicates(lab.machine(), 1, command.noisy.boots());
-            let whole = Whole {
+            let whole = KernelMeasurement {
                 measure: &command.measure,
                 chosen: &chosen,
                 build: None,
@@ -106,7 +147,7 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
         let machine = lab.machine().clone();
         lab.close()?;
         found.push(Check::new("machine", Ok(machine.summary.clone())));
-        let history = read(arguments)?.history;
+        let history = session.read_history()?.history;
         let machines: Vec<usize> = (0..)
             .zip(history.machines())
             .filter(|(_, known)| known.is_kin(&machine))
@@ -117,7 +158,7 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
             .iter()
             .map(|&n| &history.machines()[n].id)
             .collect();
-        found.extend(frequency(arguments, &known)?);
+        found.extend(frequency(session, &known)?);
         if noise.is_empty() {
             let how = match machine.capabilities().boots {
                 true => format!("marvin machines check {} KERNEL", command.name),
@@ -130,7 +171,7 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
         }
     }
     let document = DoctorDocument::new(&command.name, found).with_noise(&noise);
-    answer.list(&document, command.output, arguments)?;
+    answer.list(&document, command.output)?;
     Ok(if document.is_fit() {
         Exit::Fine
     } else {
@@ -140,9 +181,9 @@ fn check(arguments: &Arguments, command: &MachinesCheck) -> anyhow::Result<Exit>
 
 /// Says whether the frequency of the processors may have changed in the latest runs on these
 /// machines.
-fn frequency(arguments: &Arguments, machines: &[&MachineId]) -> anyhow::Result<Option<Check>> {
-    let store = Store::open_read_only(crate::home::store(arguments)?)?;
-    let mut runs = store.runs(RUNS_ASKED)?;
+fn frequency(session: &Session, machines: &[&MachineId]) -> anyhow::Result<Option<Check>> {
+    let store = session.open_store_read_only()?;
+    let mut runs = store.runs(RUNS_READ)?;
     runs.retain(|run| machines.contains(&&run.machine));
     let runs = runs
         .iter()
@@ -171,7 +212,8 @@ fn own() -> Vec<ListedMachine> {
     };
     let is_unknown = found.as_ref().is_ok_and(|qemu| Smp::check(qemu).is_err());
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
-    OWN.into_iter()
+    OWN_MACHINES
+        .into_iter()
         .map(|(name, about)| {
             let is_here = name == "local";
             let (state, qemu) = match name {
@@ -199,19 +241,19 @@ fn own() -> Vec<ListedMachine> {
 
 /// What the queue knows of machines.
 #[derive(Default)]
-struct OfQueue {
+struct QueueState {
     health: Vec<Health>,
     jobs: QueueOverview,
 }
 
 /// Reads it; nothing if there is no store yet.
-fn of_queue(arguments: &Arguments) -> anyhow::Result<OfQueue> {
-    let store = match Store::open_read_only(crate::home::store(arguments)?) {
-        Err(StoreError::Empty { .. }) => return Ok(OfQueue::default()),
+fn read_queue(session: &Session) -> anyhow::Result<QueueState> {
+    let store = match Store::open_read_only(session.store_location()?) {
+        Err(StoreError::Empty { .. }) => return Ok(QueueState::default()),
         store => store?,
     };
     // No single job is looked at, so no time matters.
-    Ok(OfQueue {
+    Ok(QueueState {
         health: store.health()?,
         jobs: store.queue_overview(0, 0, 0)?,
     })
@@ -219,7 +261,7 @@ fn of_queue(arguments: &Arguments) -> anyhow::Result<OfQueue> {
 
 /// Says how many jobs wait for a machine, and of one that would take jobs that the queue gives it
 /// none.
-fn with_queue(listed: ListedMachine, queue: &OfQueue) -> ListedMachine {
+fn with_queue(listed: ListedMachine, queue: &QueueState) -> ListedMachine {
     let listed = ListedMachine {
         waiting: queue.jobs.jobs(&listed.name, "waiting"),
         ..listed
@@ -267,7 +309,10 @@ fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMa
         MachineState::Away | MachineState::Off => !by_lab,
         _ => false,
     };
-    if let Some(one) = reserved.of(&server.name).filter(|one| hides(one.by_lab)) {
+    if let Some(one) = reserved
+        .on_server(&server.name)
+        .filter(|one| hides(one.by_lab))
+    {
         let taken = one.taken(reserved.now_unix);
         let off = if state == MachineState::Off {
             "; it is off"
@@ -291,7 +336,7 @@ fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMa
 fn state(
     server: &ServerSettings,
     look: &ServerLook,
-    kept: Option<ServerState>,
+    last_state: Option<ServerState>,
 ) -> (MachineState, String) {
     if let Some(problem) = look.problems.first() {
         return (MachineState::Unfit, first_line(problem));
@@ -303,17 +348,17 @@ fn state(
         );
     }
     // A server that answers is no longer lost; whether it is the same machine, its own kernel says.
-    let kept = match kept {
+    let quarantined = match last_state {
         Some(ServerState::Quarantined(changes)) if look.under_test => Some(changes),
         _ => None,
     };
-    if let Some(changes) = look.changes.clone().or(kept) {
+    if let Some(changes) = look.changes.clone().or(quarantined) {
         return (MachineState::Quarantined, changes);
     }
     let hardware = look.hardware.iter().map(String::as_str);
     let (boots, image) = (
         format!("boots by {}", server.boot.word()),
-        look.image.as_ref().map(of_image),
+        look.image.as_ref().map(describe_image),
     );
     let about = hardware
         .chain([&*boots])
@@ -331,7 +376,7 @@ fn state(
 }
 
 /// Says which image a server has.
-fn of_image((name, runs): &(String, bool)) -> String {
+fn describe_image((name, runs): &(String, bool)) -> String {
     let not_now = if *runs {
         ""
     } else {
@@ -406,7 +451,7 @@ fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
     checks.extend(
         look.image
             .as_ref()
-            .map(|image| Check::new("image", Ok(of_image(image)))),
+            .map(|image| Check::new("image", Ok(describe_image(image)))),
     );
     checks.push(Check::new(
         "disk",

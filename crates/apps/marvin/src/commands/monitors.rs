@@ -1,21 +1,65 @@
 //! `marvin monitors`: compares kernel counters during a workload.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use document::{Styles, View};
+use clap::Args;
+use document::{Style, Styles, View};
 use lab::{Lab, Measurement};
 use model::{Build, Machine, Observation, Workload};
 use monitors::{Monitored, Watched, heads};
 
-use super::measure::{builds, kernel_name, open, suite, workloads};
-use crate::answer::Answer;
-use crate::cli::{Arguments, Format, Monitors};
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
-use crate::progress::Progress;
+use crate::measure::{find_builds, open_exact_lab};
+use crate::options::{KERNELS, MeasureOptions, whole};
+use crate::select::{find_suite, kernel_name, select_workloads};
+use crate::session::{Format, Progress, Session};
 
-pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Result<Exit> {
+const MONITORS_EXAMPLES: &str = "Examples:
+  marvin monitors deb:6.1 deb:6.12 --workload fault-anon
+  marvin monitors deb:6.1 deb:6.12 --workload file-create --interval 100 --format html -o counted.html";
+
+/// `marvin monitors`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{KERNELS}{MONITORS_EXAMPLES}"))]
+pub(crate) struct MonitorsArguments {
+    /// Kernels, baseline first
+    #[arg(required = true, value_name = "KERNEL", add = completion::kernel())]
+    pub(crate) kernels: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) measure: MeasureOptions,
+
+    /// Seed
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1, 1000))]
+    pub(crate) seed: u64,
+
+    /// Also sample the counters every MS milliseconds of guest time, for plots; 0: never
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = whole::<u64>(0, 3_600_000))]
+    pub(crate) interval: u64,
+
+    /// Row names and layout: marvin; mmtests as in MMTests today; 2013 as in Mel Gorman's mails of
+    /// 2013
+    #[arg(long, value_name = "STYLE", default_value = "marvin")]
+    pub(crate) style: Style,
+
+    /// Also show the rows that are zero on every kernel
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// Write to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+pub(crate) fn monitors(session: &Session, command: &MonitorsArguments) -> anyhow::Result<Exit> {
     let measure = &command.measure;
-    let workloads = workloads(suite(&measure.suite)?, &measure.workload)?;
+    let workloads = select_workloads(find_suite(&measure.suite)?, &measure.workload)?;
     if workloads.len() > 1 && matches!(command.format, Format::Html | Format::Json) {
         let text = "formats html and json take one workload: name it with --workload, or use --format text";
         return Err(WrongInput(text.to_owned()).into());
@@ -25,10 +69,10 @@ pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Res
         .iter()
         .map(|name| kernel_name(name))
         .collect::<Result<Vec<_>, _>>()?;
-    let answer = Answer::open(command.output.as_deref())?;
-    let lab = open(arguments, measure)?;
-    let progress = Progress::new(arguments.quiet);
-    let builds = builds(&lab, &names, &progress)?;
+    let answer = session.answer(command.output.as_deref())?;
+    let lab = open_exact_lab(session, measure)?;
+    let progress = session.progress();
+    let builds = find_builds(&lab, &names, &progress)?;
     progress.again("watching", workloads.len() * builds.len());
     let mut texts = Vec::new();
     let mut failed = false;
@@ -40,14 +84,9 @@ pub(crate) fn monitors(arguments: &Arguments, command: &Monitors) -> anyhow::Res
             workload.name, workload.stresses, command.seed
         );
         texts.push(match seen {
-            Ok(seen) => render_observations(
-                &title,
-                machine,
-                &builds,
-                &seen,
-                command,
-                &answer.styles(arguments.color),
-            )?,
+            Ok(seen) => {
+                render_observations(&title, machine, &builds, &seen, command, &answer.styles())?
+            }
             Err(why) => {
                 failed = true;
                 format!("{title}\n\n{why}\n")
@@ -64,7 +103,7 @@ fn observe_kernels(
     lab: &Lab,
     builds: &[Build],
     workload: &Workload,
-    command: &Monitors,
+    command: &MonitorsArguments,
     progress: &Progress,
 ) -> anyhow::Result<Result<Vec<Observation>, String>> {
     let mut seen = Vec::new();
@@ -90,7 +129,7 @@ fn render_observations(
     machine: &Machine,
     builds: &[Build],
     seen: &[Observation],
-    command: &Monitors,
+    command: &MonitorsArguments,
     styles: &Styles,
 ) -> anyhow::Result<String> {
     let kernels: Vec<_> = builds.iter().map(|build| (build, machine)).collect();

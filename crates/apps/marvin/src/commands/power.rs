@@ -1,17 +1,60 @@
 //! `marvin power`: asks for and switches the power of a server.
 
-use model::ServerSettings;
+use clap::{Args, ValueEnum};
+use model::BootDevice;
 use server::{Power, PowerState};
 
-use super::config::site;
-use super::measure::did_you_mean;
-use super::reserve::check_ours;
-use crate::answer::Answer;
-use crate::cli::{Arguments, Turn};
 use crate::exit::{Exit, WrongInput};
+use crate::servers::{check_ours, find_server};
+use crate::session::Session;
 
-pub(crate) fn power(arguments: &Arguments, command: &crate::cli::Power) -> anyhow::Result<Exit> {
-    let server = named(arguments, &command.name)?;
+/// `marvin power`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  marvin power testbox
+  marvin power testbox cycle
+  marvin power testbox boot pxe && marvin power testbox cycle")]
+pub(crate) struct PowerArguments {
+    /// Server: the name of a [[machine]] with [machine.power] in marvin.toml
+    pub(crate) name: String,
+
+    /// Action
+    #[arg(value_enum, default_value_t = Turn::Status)]
+    pub(crate) turn: Turn,
+
+    /// Device for the action boot: pxe, disk, or bios for the firmware's setup
+    #[arg(required_if_eq("turn", "boot"), value_parser = boot_device)]
+    pub(crate) device: Option<BootDevice>,
+
+    /// Act even if another user has reserved the server
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// An action on the power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Turn {
+    /// Print the state: on or off
+    Status,
+    /// Switch the server on
+    On,
+    /// Switch the server off at once, without shutting its kernel down
+    Off,
+    /// Switch the server off, and on again after 5 s
+    Cycle,
+    /// Set the device of the next boot, without switching the power
+    Boot,
+}
+
+fn boot_device(text: &str) -> Result<BootDevice, String> {
+    let known = BootDevice::ALL
+        .into_iter()
+        .find(|device| device.word() == text);
+    known.ok_or_else(|| "expected pxe, disk or bios".to_owned())
+}
+
+pub(crate) fn power(session: &Session, command: &PowerArguments) -> anyhow::Result<Exit> {
+    let server = find_server(session, &command.name)?;
     let Some(settings) = &server.power else {
         let text = format!(
             "{} has no power control: give its [[machine]] a [machine.power] (docs/machines.md)",
@@ -27,9 +70,9 @@ pub(crate) fn power(arguments: &Arguments, command: &crate::cli::Power) -> anyho
         .into());
     }
     if command.turn != Turn::Status && !command.force {
-        check_ours(arguments, &server.name)?;
+        check_ours(session, &server.name)?;
     }
-    let answer = Answer::open(None)?;
+    let answer = session.answer(None)?;
     let power = Power::new(&server.name, settings);
     if let Some(device) = command.device {
         let is_verified = power.boot_next(device)?;
@@ -56,21 +99,4 @@ pub(crate) fn power(arguments: &Arguments, command: &crate::cli::Power) -> anyho
     };
     answer.write(format!("{}: {state}{why}\n", server.name))?;
     Ok(Exit::Fine)
-}
-
-/// Returns a server of marvin.toml.
-pub(crate) fn named(arguments: &Arguments, name: &str) -> anyhow::Result<ServerSettings> {
-    let servers = site(arguments)?.settings.servers;
-    let guess = did_you_mean(servers.iter().map(|server| &*server.name), name);
-    let unknown = || {
-        WrongInput(format!(
-            "no server `{}`{guess}: it needs a [[machine]] in marvin.toml",
-            name.escape_debug()
-        ))
-    };
-    Ok(servers
-        .iter()
-        .find(|server| server.name == name)
-        .cloned()
-        .ok_or_else(unknown)?)
 }

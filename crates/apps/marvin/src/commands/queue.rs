@@ -3,26 +3,115 @@
 use std::path::Path;
 
 use anyhow::Context;
+use clap::{Args, Subcommand};
 use kernel::KernelError;
-use model::{Choice, KernelName, LabSettings, NewJob, QueuedJob, TreeOrigin, USUAL_MACHINE, Work};
+use model::{Choice, KernelName, NewJob, QueuedJob, TreeOrigin, Work};
 use store::{Listed, Queued, Store, WorkerLock};
 
-use super::compare::now;
-use super::config::site;
-use super::measure::{Chosen, choose, did_you_mean, kernel_name};
-use super::tools::known_tools;
-use super::tree::find_tree;
-use crate::answer::Answer;
-use crate::cli::{Arguments, Queue, QueueAdd, QueueMove};
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
-use crate::home::{has_worker, home, store, worker_name};
-use lists::{JobDocument, QueueDocument, QueueView};
+use crate::options::whole;
+use crate::queue::{configured_batch, queue_machine};
+use crate::select::{ChosenWorkloads, choose_named_workloads, find_tree, kernel_name};
+use crate::session::{Output, Session, now};
+use crate::views::{JobDocument, QueueDocument, QueueView};
 
-pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Exit> {
-    let answer = Answer::open(None)?;
-    let location = store(arguments)?;
+/// `marvin queue`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// List waiting and running jobs in the order of execution
+    List(QueueList),
+    /// Queue or requeue a kernel
+    Add(QueueAdd),
+    /// Cancel a job; Marvin kills a running one
+    Cancel {
+        /// Job number
+        #[arg(add = completion::job())]
+        job: u64,
+    },
+    /// Move a job in the queue
+    Move(QueueMove),
+    /// Show one job in full and the reason for its position
+    Why {
+        /// Job number
+        #[arg(add = completion::job())]
+        job: u64,
+
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+/// `marvin queue list`.
+#[derive(Debug, Args)]
+pub(crate) struct QueueList {
+    /// Also list finished jobs, newest first
+    #[arg(long)]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) output: Output,
+}
+
+const ADD_EXAMPLES: &str = "Examples:
+  marvin queue add deb:6.12 --workload fault,fork
+  marvin queue add git:v6.12 --tree stable --priority 500
+  marvin queue add deb:6.12 --on testbox";
+
+/// `marvin queue add`.
+#[derive(Debug, Args)]
+#[command(after_help = ADD_EXAMPLES)]
+pub(crate) struct QueueAdd {
+    /// Kernel to measure
+    #[arg(add = completion::kernel())]
+    pub(crate) kernel: String,
+
+    /// Tree of marvin.toml for a git: name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tree: Option<String>,
+
+    /// Suite to measure
+    #[arg(long, value_name = "SUITE", default_value = "micro", add = completion::suite())]
+    pub(crate) suite: String,
+
+    /// Measure only these workloads or groups, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::workload())]
+    pub(crate) workload: Vec<String>,
+
+    /// Number of seeds, or of boots of a server; each is one run
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u64>(1, 1000))]
+    pub(crate) seeds: u64,
+
+    /// Machine: exact, or one of marvin.toml
+    #[arg(long, value_name = "NAME", default_value = "exact")]
+    pub(crate) on: String,
+
+    /// Priority: higher runs first; plans have 100 by default
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 200,
+        allow_negative_numbers = true
+    )]
+    pub(crate) priority: i64,
+}
+
+/// `marvin queue move`.
+#[derive(Debug, Args)]
+pub(crate) struct QueueMove {
+    /// Job number
+    #[arg(add = completion::job())]
+    pub(crate) job: u64,
+
+    /// New position: first, last, or a priority
+    pub(crate) place: String,
+}
+
+pub(crate) fn queue(session: &Session, command: &QueueCommand) -> anyhow::Result<Exit> {
+    let answer = session.answer(None)?;
+    let location = session.store_location()?;
     let text = match command {
-        Queue::List(list) => {
+        QueueCommand::List(list) => {
             let store = Store::open_read_only(&location)?;
             let (all, now) = (store.queued_jobs(Listed::All)?, store.time(now())?);
             let shown: Vec<QueuedJob> = all
@@ -31,7 +120,7 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
                 .cloned()
                 .collect();
             let forecast = model::forecast(&all, now);
-            let has_worker = has_worker(arguments)?;
+            let has_worker = session.has_worker()?;
             let view = QueueView {
                 jobs: &shown,
                 forecast: &forecast,
@@ -39,10 +128,10 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
                 has_worker,
                 health: &[],
             };
-            answer.list(&QueueDocument::new(view), list.output, arguments)?;
+            answer.list(&QueueDocument::new(view), list.output)?;
             return Ok(Exit::Fine);
         }
-        Queue::Why { job, output } => {
+        QueueCommand::Why { job, output } => {
             let store = Store::open_read_only(&location)?;
             let (job, all, now) = (
                 store.queued_job(*job)?,
@@ -53,28 +142,28 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
                 jobs: &all,
                 forecast: &model::forecast(&all, now),
                 now_unix: now,
-                has_worker: has_worker(arguments)?,
+                has_worker: session.has_worker()?,
                 health: &store.health()?,
             };
             let document = JobDocument::new(&job, &model::why(&job, &all, now), view)
-                .with_batch(batch_line(arguments, &job)?);
-            answer.list(&document, *output, arguments)?;
+                .with_batch(batch_line(session, &job)?);
+            answer.list(&document, *output)?;
             return Ok(Exit::Fine);
         }
-        Queue::Add(add) => added(&new_job(arguments, add)?, &Store::open(&location)?)?,
-        Queue::Cancel { job } => {
+        QueueCommand::Add(add) => added(&new_job(session, add)?, &Store::open(&location)?)?,
+        QueueCommand::Cancel { job } => {
             // A missing data directory has no jobs; do not create it for the answer.
             drop(Store::open_read_only(&location)?);
             let store = Store::open(&location)?;
             let now = store.time(now())?;
             describe_job(&store.change_job(*job, |job| job.cancel(now))?)
         }
-        Queue::Move(to) => {
+        QueueCommand::Move(to) => {
             drop(Store::open_read_only(&location)?);
-            let (store, home) = (Store::open(&location)?, home(arguments.home.as_deref())?);
+            let (store, home) = (Store::open(&location)?, session.home()?);
             // Without a worker here, the jobs that this machine's worker held wait: it was killed.
-            if let Ok(_lock) = WorkerLock::acquire(&home) {
-                store.take_back_jobs(Some(&worker_name(&home, &location)), store.time(now())?)?;
+            if let Ok(_lock) = WorkerLock::acquire(home) {
+                store.take_back_jobs(Some(&session.worker_name()?), store.time(now())?)?;
             }
             move_job(&store, to)?
         }
@@ -84,8 +173,8 @@ pub(crate) fn queue(arguments: &Arguments, command: &Queue) -> anyhow::Result<Ex
 }
 
 /// Says what the batch system of marvin.toml does with a job; `None` if it knows no such job.
-fn batch_line(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<Option<String>> {
-    let Some(system) = super::via::configured(arguments)?.filter(|_| !job.state.is_over()) else {
+fn batch_line(session: &Session, job: &QueuedJob) -> anyhow::Result<Option<String>> {
+    let Some(system) = configured_batch(session)?.filter(|_| !job.state.is_over()) else {
         return Ok(None);
     };
     let jobs = match system.list() {
@@ -125,13 +214,13 @@ fn added(new: &NewJob, store: &Store) -> anyhow::Result<String> {
     Ok(describe_job(&job))
 }
 
-fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
-    let Chosen {
+fn new_job(session: &Session, add: &QueueAdd) -> anyhow::Result<NewJob> {
+    let ChosenWorkloads {
         suite,
         workloads,
         tools,
-    } = choose(known_tools(arguments, &[])?, &add.suite, &add.workload)?;
-    let settings = site(arguments)?.settings;
+    } = choose_named_workloads(session.tools(&[])?, &add.suite, &add.workload)?;
+    let settings = &session.config()?.settings;
     let kernel = absolute(kernel_name(&add.kernel)?)?;
     let tree = match &add.tree {
         Some(name) => Some(find_tree(&settings.trees, name).map_err(WrongInput)?),
@@ -149,7 +238,7 @@ fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
         suite: suite.name.to_owned(),
         workloads: Choice { suite, workloads }.words(&tools.rows()),
         seeds: add.seeds,
-        machine: queue_machine(&settings, &add.on)?,
+        machine: queue_machine(settings, &add.on)?,
     };
     Ok(NewJob {
         work,
@@ -159,42 +248,6 @@ fn new_job(arguments: &Arguments, add: &QueueAdd) -> anyhow::Result<NewJob> {
         attempts_max: settings.work.attempts_max,
         deadline_s: settings.work.deadline_s,
     })
-}
-
-/// Checks the name of a machine that has jobs in the queue.
-fn queue_machine(settings: &LabSettings, name: &str) -> anyhow::Result<String> {
-    let known = queue_machines(settings);
-    if known.iter().any(|known| known == name) {
-        return Ok(name.to_owned());
-    }
-    let guess = did_you_mean(known.iter().map(String::as_str), name);
-    let text = format!(
-        "no machine `{name}`{guess}: the queue has jobs of exact, and of each [[machine]] in marvin.toml"
-    );
-    Err(WrongInput(text).into())
-}
-
-/// Returns the machines that have jobs in the queue.
-fn queue_machines(settings: &LabSettings) -> Vec<String> {
-    let servers = settings.servers.iter().map(|server| server.name.clone());
-    [USUAL_MACHINE.to_owned()]
-        .into_iter()
-        .chain(servers)
-        .collect()
-}
-
-/// Returns the machines whose jobs a worker takes: the named ones, or all.
-pub(super) fn worker_machines(
-    settings: &LabSettings,
-    named: &[String],
-) -> anyhow::Result<Vec<String>> {
-    if named.is_empty() {
-        return Ok(queue_machines(settings));
-    }
-    named
-        .iter()
-        .map(|name| queue_machine(settings, name))
-        .collect()
 }
 
 /// Makes the paths in a name absolute, so that a worker finds them from any directory. Refuses
@@ -207,7 +260,7 @@ fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
     {
         return Err(error).with_context(|| format!("cannot queue {name}"));
     }
-    let of = |path: &Path| {
+    let absolute_path = |path: &Path| {
         if let Err(error) = std::fs::metadata(path) {
             let text = format!(
                 "cannot queue {}: {error}; name an existing file or directory",
@@ -219,8 +272,8 @@ fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
             .with_context(|| format!("{} has no absolute path", path.display()))
     };
     Ok(match name {
-        KernelName::Path(path) => KernelName::Path(of(&path)?),
-        KernelName::Tree(path) => KernelName::Tree(of(&path)?),
+        KernelName::Path(path) => KernelName::Path(absolute_path(&path)?),
+        KernelName::Tree(path) => KernelName::Tree(absolute_path(&path)?),
         other => other,
     })
 }

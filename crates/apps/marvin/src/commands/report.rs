@@ -1,8 +1,10 @@
 //! `marvin report`: compares stored runs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use clap::Args;
 use compare::{Machines, Question, Side, Warning};
 use model::{
     Build, BuildId, Declared, Direction, LKP, MMTESTS, Machine, MachineId, Observation, Run, RunId,
@@ -11,22 +13,63 @@ use model::{
 use monitors::{Monitored, heads};
 use store::Store;
 
-use super::compare::{compare_observations, now, write};
-use super::measure::{suite, workloads};
-use super::stored::{Choice, Named};
-use super::tools::known_tools;
-use crate::answer::Answer;
-use crate::cli::{Arguments, Report};
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
+use crate::options::ComparisonOptions;
+use crate::select::{EMPTY_NAME, NamedRuns, RunChoice, find_runs, find_suite, select_workloads};
+use crate::session::{Session, now};
+use crate::views::comparison::{compare_observations, pin_runs, write_comparison};
 
-pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<Exit> {
-    let answer = Answer::open(command.write.output.as_deref())?;
-    let store = Store::open_read_only(crate::home::store(arguments)?)?;
-    let choice = Choice {
+const REPORT_EXAMPLES: &str = "Examples:
+  marvin report deb:6.1 deb:6.12
+  marvin report 6.1-vanilla 6.12-vanilla --monitors
+  marvin report run_4bb1f3a6 run_90c2d1e7";
+
+/// `marvin report`.
+#[derive(Debug, Args)]
+#[command(after_help = REPORT_EXAMPLES)]
+pub(crate) struct ReportArguments {
+    /// Measured kernels by name or version, the baseline first: deb:6.1, 6.12.117; or run ids, or
+    /// their first characters
+    #[arg(required = true, value_name = "KERNEL|RUN", add = completion::measured())]
+    pub(crate) runs: Vec<String>,
+
+    /// Suite, if the kernels were measured with several
+    #[arg(long, value_name = "SUITE", add = completion::suite())]
+    pub(crate) suite: Option<String>,
+
+    /// Show only these workloads or groups, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::workload())]
+    pub(crate) workload: Vec<String>,
+
+    /// Add the external tool of this manifest (docs/tools.md), for its runs
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Vec<PathBuf>,
+
+    /// Compare runs of different machines; the report warns
+    #[arg(long)]
+    pub(crate) mixed_machines: bool,
+
+    /// Imported workloads where lower is better, if Marvin does not know the metric
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) lower: Vec<String>,
+
+    /// Imported workloads where higher is better, if Marvin does not know the metric
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) higher: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) write: ComparisonOptions,
+}
+
+pub(crate) fn report(session: &Session, command: &ReportArguments) -> anyhow::Result<Exit> {
+    let answer = session.answer(command.write.output.as_deref())?;
+    let store = session.open_store_read_only()?;
+    let choice = RunChoice {
         suite: command.suite.as_deref(),
         mixed_machines: command.mixed_machines,
     };
-    let Named { runs: ids, words } = super::stored::runs(&store, &command.runs, choice)?;
+    let NamedRuns { runs: ids, words } = find_runs(&store, &command.runs, choice)?;
     let runs = ids
         .iter()
         .map(|id| store.run(id))
@@ -67,11 +110,8 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect();
-        let choose_workloads = in_tasks(
-            &own(&suite, arguments, command)?,
-            &command.workload,
-            &counts,
-        );
+        let choose_workloads =
+            in_tasks(&own(&suite, session, command)?, &command.workload, &counts);
         let measured =
             |workload: &Arc<Workload>| results().any(|result| result.workload == workload.name);
         Chosen {
@@ -85,7 +125,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
         seeds: Vec::new(),
         margin_percent: command.write.margin,
         scatters: if is_imported {
-            scatters(arguments, &groups)?
+            scatters(session, &groups)?
         } else {
             BTreeMap::new()
         },
@@ -100,7 +140,7 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
     };
     let mut comparison = compare::compare(&sides[0], &sides[1..], &question)?;
     if !is_imported {
-        lab::doubt_by_twins(crate::home::store(arguments)?, &mut comparison)?;
+        lab::doubt_by_twins(session.store_location()?, &mut comparison)?;
     }
     if !without_direction.is_empty() {
         comparison.warnings.push(Warning::NotRated {
@@ -110,17 +150,17 @@ pub(crate) fn report(arguments: &Arguments, command: &Report) -> anyhow::Result<
     if command.write.monitors {
         comparison.monitors = load_monitors(&store, &sides)?;
     }
-    write(&comparison, &command.write, answer, arguments)?;
-    mention(arguments, &comparison);
+    write_comparison(&comparison, &command.write, answer)?;
+    pin_runs(session, &comparison);
     Ok(comparison.conclusion().into())
 }
 
 /// Returns the noise of other kernels' runs on these machines, by workload.
 fn scatters(
-    arguments: &Arguments,
+    session: &Session,
     groups: &[Group],
 ) -> anyhow::Result<BTreeMap<String, compare::Scatter>> {
-    let snapshot = super::history::read(arguments)?;
+    let snapshot = session.read_history()?;
     let machines: Vec<&MachineId> = groups
         .iter()
         .flat_map(|group| &group.machines)
@@ -128,23 +168,6 @@ fn scatters(
         .collect();
     let builds: Vec<&BuildId> = groups.iter().map(|group| &group.build).collect();
     Ok(snapshot.history.scatters(&machines, &builds))
-}
-
-/// Marks runs as referenced by a report, so that `marvin gc` keeps them.
-pub(crate) fn mention(arguments: &Arguments, comparison: &compare::Comparison) {
-    let runs: Vec<&RunId> = comparison
-        .kernels()
-        .flat_map(|kernel| &kernel.runs)
-        .map(|run| &run.id)
-        .collect();
-    let left = crate::home::store(arguments)
-        .and_then(|location| Ok(Store::open(location)?.pin(&runs, &comparison.command)?));
-    if let Err(error) = left {
-        // The report is written; without write access, Marvin cannot protect the runs from removal.
-        crate::say(&format!(
-            "note: cannot mark these runs as referenced: {error:#}"
-        ));
-    }
 }
 
 /// Returns the stored copies of monitors by workload, from the newest run of each side that has
@@ -156,7 +179,7 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
             .map(|side| (side.build, side.machine))
             .collect::<Vec<_>>(),
     );
-    let mut kept: Vec<BTreeMap<String, (i64, &RunId)>> = Vec::new();
+    let mut artifacts: Vec<BTreeMap<String, (i64, &RunId)>> = Vec::new();
     for side in sides {
         let mut of_side = BTreeMap::new();
         for run in &side.runs {
@@ -171,12 +194,12 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
                 }
             }
         }
-        kept.push(of_side);
+        artifacts.push(of_side);
     }
     let mut all = Vec::new();
-    for name in kept[0]
+    for name in artifacts[0]
         .keys()
-        .filter(|name| kept.iter().all(|of_side| of_side.contains_key(*name)))
+        .filter(|name| artifacts.iter().all(|of_side| of_side.contains_key(*name)))
     {
         let read = |of_side: &BTreeMap<String, (i64, &RunId)>| -> anyhow::Result<Observation> {
             let (_, run) = of_side[name];
@@ -188,7 +211,7 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
                 .into()
             })
         };
-        let seen = kept.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let seen = artifacts.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         let subject = format!(
             "{}: kernel counters",
             lab::monitored_subject(name).unwrap_or(name)
@@ -200,14 +223,18 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
 
 /// Returns workloads of one of Marvin's suites and, unless some are selected, those of external
 /// tools that may have run with it.
-fn own(suite: &str, arguments: &Arguments, command: &Report) -> anyhow::Result<Vec<Arc<Workload>>> {
-    let tools = known_tools(arguments, &command.manifest)?;
+fn own(
+    suite: &str,
+    session: &Session,
+    command: &ReportArguments,
+) -> anyhow::Result<Vec<Arc<Workload>>> {
+    let tools = session.tools(&command.manifest)?;
     let of_tools = suite == tools.suite().name;
-    let mut choose_workloads = workloads(
+    let mut choose_workloads = select_workloads(
         if of_tools {
             tools.suite()
         } else {
-            self::suite(suite)?
+            find_suite(suite)?
         },
         &command.workload,
     )?;
@@ -228,7 +255,7 @@ struct Chosen {
 fn choose_imported(
     suite: &str,
     names: &BTreeSet<&str>,
-    command: &Report,
+    command: &ReportArguments,
 ) -> anyhow::Result<Chosen> {
     let meant = |name: &str, word: &String| {
         name.strip_prefix(word.as_str())
@@ -240,7 +267,7 @@ fn choose_imported(
             .flatten()
     };
     if words().any(String::is_empty) {
-        return Err(WrongInput(super::measure::EMPTY_NAME.to_owned()).into());
+        return Err(WrongInput(EMPTY_NAME.to_owned()).into());
     }
     if let Some(word) = words().find(|word| !names.iter().any(|name| meant(name, word))) {
         let text = format!(
@@ -257,14 +284,14 @@ fn choose_imported(
     };
     for name in names.iter().filter(wanted) {
         let declared = imported_metric(suite, name);
-        let said = |words: &[String], direction| {
+        let named = |words: &[String], direction| {
             words
                 .iter()
                 .any(|word| meant(name, word))
                 .then_some(direction)
         };
-        let direction = said(&command.lower, Direction::LowerIsBetter)
-            .or_else(|| said(&command.higher, Direction::HigherIsBetter))
+        let direction = named(&command.lower, Direction::LowerIsBetter)
+            .or_else(|| named(&command.higher, Direction::HigherIsBetter))
             .or(declared.direction);
         match imported_workload(
             name,
@@ -358,7 +385,7 @@ fn group_runs(runs: Vec<Run>, store: &Store) -> anyhow::Result<Vec<Group>> {
     Ok(groups)
 }
 
-fn reproducer(command: &Report, named: &[String]) -> String {
+fn reproducer(command: &ReportArguments, named: &[String]) -> String {
     let mut words = vec!["marvin".to_owned(), "report".to_owned()];
     words.extend(named.iter().cloned());
     if let Some(suite) = &command.suite {

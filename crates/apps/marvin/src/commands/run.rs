@@ -1,30 +1,72 @@
 //! `marvin run`: runs a suite on one kernel.
 
+use clap::Args;
 use compare::render::Shown;
-use lab::{Lab, Plan, Sampled, Wanted};
-use model::{Build, BuildId, KernelName, Outcome};
+use lab::{Sampled, Wanted};
+use model::{BuildId, KernelName, Outcome};
 
-use super::measure::{
-    Chosen, builds, choose_workloads, kernel_name, named_machines, open_on, plan, prepare,
-    replicates,
-};
-use super::threads::{check_threads, on_machine};
-use crate::answer::Answer;
-use crate::cli::{Arguments, Measure, Run};
+use crate::completion;
 use crate::exit::Exit;
-use crate::progress::Progress;
+use crate::measure::{
+    KernelMeasurement, check_threads, choose_for_machine, open_lab_on, replicates,
+};
+use crate::options::{KERNELS, MachineOptions, MeasureOptions, ThreadOptions, whole};
+use crate::select::{ChosenWorkloads, choose_machines, choose_workloads, kernel_name};
+use crate::session::Session;
 
-pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> {
-    let chosen = choose_workloads(arguments, &command.measure)?;
+/// `marvin run`.
+#[derive(Debug, Args)]
+#[command(after_help = KERNELS.trim_end())]
+pub(crate) struct RunArguments {
+    /// Kernel to measure
+    #[arg(add = completion::kernel())]
+    pub(crate) kernel: String,
+
+    #[command(flatten)]
+    pub(crate) measure: MeasureOptions,
+
+    #[command(flatten)]
+    pub(crate) on: MachineOptions,
+
+    #[command(flatten)]
+    pub(crate) tasks: ThreadOptions,
+
+    /// Number of seeds; each is one run
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1, 1000))]
+    pub(crate) seeds: u64,
+
+    #[command(flatten)]
+    pub(crate) part: PartOptions,
+
+    /// Also sample each workload after its measurement, on machines that measure time, for marvin
+    /// profile
+    #[arg(long)]
+    pub(crate) sample: bool,
+}
+
+/// The part of a comparison that another host has asked for.
+#[derive(Debug, Args)]
+pub(crate) struct PartOptions {
+    /// Use the build of this hash that hosts share
+    #[arg(long, value_name = "HASH", hide = true)]
+    pub(crate) build: Option<String>,
+
+    /// Run this seed
+    #[arg(long, value_name = "N", hide = true, conflicts_with = "seeds")]
+    pub(crate) seed: Option<u64>,
+}
+
+pub(crate) fn run(session: &Session, command: &RunArguments) -> anyhow::Result<Exit> {
+    let chosen = choose_workloads(session, &command.measure)?;
     let name = kernel_name(&command.kernel)?;
-    let answer = Answer::open(None)?;
+    let answer = session.answer(None)?;
     let mut texts = Vec::new();
     let mut failed = false;
-    let machines = named_machines(arguments, &command.on)?;
+    let machines = choose_machines(session, &command.on)?;
     check_threads(&command.tasks, &chosen, &machines)?;
     for (_, wanted) in machines {
-        let chosen = on_machine(&command.tasks, &command.measure, &chosen, &wanted);
-        let (runs, shown) = run_on(wanted, arguments, command, &chosen, &name)?;
+        let chosen = choose_for_machine(&command.tasks, &command.measure, &chosen, &wanted);
+        let (runs, shown) = run_on(wanted, session, command, &chosen, &name)?;
         failed |= runs
             .iter()
             .flat_map(|run| &run.results)
@@ -38,13 +80,13 @@ pub(crate) fn run(arguments: &Arguments, command: &Run) -> anyhow::Result<Exit> 
 /// Runs the suite on one machine; returns the runs, and each as text.
 fn run_on(
     wanted: Wanted,
-    arguments: &Arguments,
-    command: &Run,
-    chosen: &Chosen,
+    session: &Session,
+    command: &RunArguments,
+    chosen: &ChosenWorkloads,
     name: &KernelName,
 ) -> anyhow::Result<(Vec<model::Run>, Vec<String>)> {
-    let lab = open_on(wanted, arguments, &command.measure, chosen.tools.clone())?;
-    let progress = Progress::new(arguments.quiet);
+    let lab = open_lab_on(wanted, session, &command.measure, chosen.tools.clone())?;
+    let progress = session.progress();
     let sampled = if command.sample {
         Sampled::Yes
     } else {
@@ -60,7 +102,7 @@ fn run_on(
         .as_deref()
         .map(BuildId::from_hex)
         .transpose()?;
-    let whole = Whole {
+    let whole = KernelMeasurement {
         measure: &command.measure,
         chosen,
         build,
@@ -70,7 +112,7 @@ fn run_on(
     let (build, runs) = whole.measure(&lab, name, &progress)?;
     let machines = lab.machines(&chosen.workloads)?;
     progress.end();
-    let styles = Answer::open(None)?.styles(arguments.color);
+    let styles = session.answer(None)?.styles();
     let mut texts = Vec::new();
     for run in &runs {
         let machine = machines
@@ -94,47 +136,4 @@ fn run_on(
         &styles,
     ));
     Ok((runs, texts))
-}
-
-/// Everything to measure of one kernel.
-pub(crate) struct Whole<'a> {
-    pub(crate) measure: &'a Measure,
-    pub(crate) chosen: &'a Chosen,
-    /// The build that another host has shared under the name; `None` to find it by its name.
-    pub(crate) build: Option<BuildId>,
-    pub(crate) seeds: Vec<u64>,
-    pub(crate) sampled: Sampled,
-}
-
-impl Whole<'_> {
-    /// Measures it on a lab's machine, and leaves the machine as it was.
-    pub(crate) fn measure(
-        &self,
-        lab: &Lab,
-        name: &KernelName,
-        progress: &Progress,
-    ) -> anyhow::Result<(Build, Vec<model::Run>)> {
-        let Chosen {
-            suite, workloads, ..
-        } = self.chosen;
-        let mut builds = match &self.build {
-            Some(id) => vec![lab.fetch(id, name, &|step| progress.step(&name.to_string(), &step))?],
-            None => builds(lab, std::slice::from_ref(name), progress)?,
-        };
-        let plan = Plan {
-            sampled: self.sampled,
-            ..plan(self.measure, &builds, suite, workloads, &self.seeds)
-        };
-        prepare(lab, workloads, progress)?;
-        let runs = lab.execute(&plan, &|event| progress.event(&event));
-        // A machine that cannot return to its own kernel is an error, but not the loss of what was
-        // measured.
-        let closed = lab.close();
-        let runs = runs?.concat();
-        closed?;
-        let Some(build) = builds.pop() else {
-            unreachable!("one name gives one build")
-        };
-        Ok((build, runs))
-    }
 }

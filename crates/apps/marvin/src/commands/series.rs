@@ -1,37 +1,68 @@
 //! `marvin series`: compares each commit of a series with its parent, in one table.
 
+use std::path::PathBuf;
+
 use anyhow::Context;
+use clap::Args;
 use compare::{Machines, Question, Side};
+use history::commit_table::{Cell, Row, State, table};
 use kernel::{BuildCache, KernelError, SourceError, Sources};
+use lab::bisection::short;
 use lab::{Lab, LabError};
 use model::{Build, Verdict};
 use store::Location;
 
-use super::measure::{Chosen, choose_workloads, open_with, plan, prepare};
-use super::tree::settings;
-use crate::answer::Answer;
-use crate::cli::{Arguments, Series};
 use crate::exit::{Exit, WrongInput};
-use crate::home::{home, store};
-use crate::progress::Progress;
-use history::commit_table::{Cell, Row, State, table};
-use lab::bisection::short;
+use crate::measure::{open_exact_lab_with, plan_runs, prepare_tools};
+use crate::options::{MeasureOptions, margin, whole};
+use crate::select::{ChosenWorkloads, choose_workloads, source_settings};
+use crate::session::{Progress, Session};
+
+const SERIES_EXAMPLES: &str = "Examples:
+  marvin series origin/master..HEAD --tree linux
+  marvin series v6.12^..v6.12 --tree linux --workload fault,fork";
+
+/// `marvin series`.
+#[derive(Debug, Args)]
+#[command(after_help = SERIES_EXAMPLES)]
+pub(crate) struct SeriesArguments {
+    /// Commits OLDER..NEWER, along first parents; A^..B includes A
+    #[arg(value_name = "RANGE")]
+    pub(crate) range: String,
+
+    #[command(flatten)]
+    pub(crate) measure: MeasureOptions,
+
+    /// Number of boots with different seeds; a seed perturbs layout and timing, to show what
+    /// depends on them
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u64>(1, 1000))]
+    pub(crate) seeds: u64,
+
+    /// Threshold in percent: smaller differences count as same [default: that of the metric; 1 for
+    /// suite micro]
+    #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
+    pub(crate) margin: Option<f64>,
+
+    /// Write the table to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
 
 /// Limit on commits of a series.
 const COMMITS_MAX: usize = 500;
 
-pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<Exit> {
+pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Result<Exit> {
     let measure = &command.measure;
-    let chosen = choose_workloads(arguments, measure)?;
-    let settings = settings(arguments, &measure.sources)?;
+    let chosen = choose_workloads(session, measure)?;
+    let settings = source_settings(session, &measure.sources)?;
     if settings.tree.is_none() {
         return Err(WrongInput(
             "series needs a tree: name its directory with --tree FOLDER".into(),
         )
         .into());
     }
-    let answer = Answer::open(command.output.as_deref())?;
-    let mut cache = BuildCache::open(&home(arguments.home.as_deref())?)?;
+    let answer = session.answer(command.output.as_deref())?;
+    let mut cache = BuildCache::open(session.home()?)?;
     cache.set_sources(settings);
     let sources = Sources::open(&cache)?;
     let (older, newer) = sources.repository().range(&command.range)?;
@@ -49,8 +80,8 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
         );
         return Err(WrongInput(text).into());
     }
-    let lab = open_with(arguments, measure, chosen.tools.clone())?;
-    let progress = Progress::new(arguments.quiet);
+    let lab = open_exact_lab_with(session, measure, chosen.tools.clone())?;
+    let progress = session.progress();
     let mut rows = Vec::new();
     let mut builds = Vec::new();
     let mut before: Option<&String> = None;
@@ -67,8 +98,8 @@ pub(crate) fn series(arguments: &Arguments, command: &Series) -> anyhow::Result<
         builds.extend(build);
     }
     if !builds.is_empty() {
-        prepare(&lab, &chosen.workloads, &progress)?;
-        let twins = store(arguments)?;
+        prepare_tools(&lab, &chosen.workloads, &progress)?;
+        let twins = session.store_location()?;
         fill(
             &lab, command, &builds, &chosen, &mut rows, &twins, &progress,
         )?;
@@ -127,14 +158,14 @@ fn built(
 /// twins in a store.
 fn fill(
     lab: &Lab,
-    command: &Series,
+    command: &SeriesArguments,
     builds: &[Build],
-    chosen: &Chosen,
+    chosen: &ChosenWorkloads,
     rows: &mut [Row],
     twins: &Location,
     progress: &Progress,
 ) -> anyhow::Result<()> {
-    let Chosen {
+    let ChosenWorkloads {
         suite, workloads, ..
     } = chosen;
     let mut images: Vec<Build> = Vec::new();
@@ -147,7 +178,7 @@ fn fill(
         return Ok(());
     }
     let seeds: Vec<u64> = (1..=command.seeds).collect();
-    let plan = plan(&command.measure, &images, suite, workloads, &seeds);
+    let plan = plan_runs(&command.measure, &images, suite, workloads, &seeds);
     let runs = lab.execute(&plan, &|event| progress.event(&event))?;
     let machines = lab.machines(workloads)?;
     let question = Question {

@@ -1,19 +1,40 @@
 //! `marvin show`: prints one run in full, or one of its artifacts.
 
+use std::path::PathBuf;
+
+use clap::Args;
 use compare::render::Shown;
 use document::write_json;
-use model::RunId;
-use store::{Store, StoreError};
 
-use super::tools::known_tools;
-use crate::answer::Answer;
-use crate::cli::{Arguments, ListFormat, Show};
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
-use lists::RunDocument;
+use crate::select::find_run;
+use crate::session::{ListFormat, Session};
+use crate::views::RunDocument;
 
-pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit> {
-    let answer = Answer::open(command.output.as_deref())?;
-    let store = Store::open_read_only(crate::home::store(arguments)?)?;
+/// `marvin show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// Run id, or its first characters
+    #[arg(add = completion::run())]
+    pub(crate) run: String,
+
+    /// Print an artifact of the run instead, such as getppid.console; `list` lists them
+    #[arg(long, value_name = "NAME")]
+    pub(crate) artefact: Option<String>,
+
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ListFormat::Text, conflicts_with = "artefact")]
+    pub(crate) format: ListFormat,
+
+    /// Write to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+pub(crate) fn show(session: &Session, command: &ShowArguments) -> anyhow::Result<Exit> {
+    let answer = session.answer(command.output.as_deref())?;
+    let store = session.open_store_read_only()?;
     let id = find_run(&store, &command.run)?;
     let text = match command.artefact.as_deref() {
         Some("list") => store
@@ -41,7 +62,7 @@ pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit
                 .filter(|name| lab::is_dump(name))
                 .collect();
             // Without their manifests, values of tools have no units.
-            let tools = known_tools(arguments, &[]).unwrap_or_default();
+            let tools = session.tools(&[]).unwrap_or_default();
             let declared = &tools.suite().workloads;
             let shown = Shown {
                 run: &run,
@@ -52,7 +73,7 @@ pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit
             };
             match command.format {
                 ListFormat::Text => {
-                    let styles = answer.styles(arguments.color);
+                    let styles = answer.styles();
                     let page = compare::render::run(&shown, &styles);
                     let table = compare::scaling::table(&build, &machine, &[&run], &styles);
                     std::iter::once(page)
@@ -66,12 +87,4 @@ pub(crate) fn show(arguments: &Arguments, command: &Show) -> anyhow::Result<Exit
     };
     answer.write(&text)?;
     Ok(Exit::Fine)
-}
-
-/// Finds a run by the beginning of its id.
-pub(super) fn find_run(store: &Store, text: &str) -> anyhow::Result<RunId> {
-    store.find_run(text).map_err(|error| match error {
-        StoreError::BadId(why) => WrongInput(format!("{why}; `marvin runs` lists the runs")).into(),
-        other => other.into(),
-    })
 }

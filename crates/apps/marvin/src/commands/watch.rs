@@ -1,28 +1,42 @@
 //! `marvin watch`: checks the trees of marvin.toml, and queues kernels without results.
 
-use config::ConfigFile;
 use std::time::Duration;
 
-use service::{Apt, ServiceError, WatchEvent};
-use store::Store;
-
-use super::compare::now;
-use super::config::needed;
-use super::reserve::reserved;
-use crate::answer::Answer;
-use crate::cli::{Arguments, Watch};
-use crate::exit::{Exit, WrongInput};
-use crate::home::store;
-use crate::say;
+use clap::Args;
+use config::ConfigFile;
 use lab::bisection::add;
+use service::{Apt, WatchEvent};
+
+use crate::exit::{Exit, WrongInput};
+use crate::options::seconds;
+use crate::queue::deliver;
+use crate::say;
+use crate::session::{Session, now};
+
+const WATCH_EXAMPLES: &str = "Examples:
+  marvin watch
+  marvin watch --every 1h
+  marvin work --once";
+
+/// `marvin watch`.
+#[derive(Debug, Args)]
+#[command(after_help = WATCH_EXAMPLES)]
+pub(crate) struct WatchArguments {
+    /// Keep running and check again every TIME: 30m, 1h, 1d
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    pub(crate) every: Option<u64>,
+}
 
 /// Limit on tags listed that are not versions.
 const NAMED_MAX: usize = 8;
 
-pub(crate) fn watch(arguments: &Arguments, command: &Watch) -> anyhow::Result<Exit> {
+pub(crate) fn watch(session: &Session, command: &WatchArguments) -> anyhow::Result<Exit> {
     loop {
         // Read at each pass, so that changes apply from the next one on.
-        let exit = match needed(arguments).and_then(|site| pass(arguments, &site)) {
+        let exit = match session
+            .read_existing_config()
+            .and_then(|site| pass(session, &site))
+        {
             Ok(exit) => exit,
             // With `--every`, continue after an error that may pass, such as a full disk.
             Err(error) if command.every.is_some() => crate::exit::explain(&error),
@@ -35,19 +49,19 @@ pub(crate) fn watch(arguments: &Arguments, command: &Watch) -> anyhow::Result<Ex
     }
 }
 
-fn pass(arguments: &Arguments, site: &ConfigFile) -> anyhow::Result<Exit> {
+fn pass(session: &Session, site: &ConfigFile) -> anyhow::Result<Exit> {
     if site.settings.trees.is_empty() || site.settings.plans.is_empty() {
         let text = "marvin.toml needs a [[tree]] and a [[plan]] to watch (docs/watch.md)";
         return Err(WrongInput(text.into()).into());
     }
-    let store = Store::open(store(arguments)?)?;
+    let store = session.open_store()?;
     let notify = |event: WatchEvent| {
-        if !arguments.quiet {
+        if !session.is_quiet() {
             say(&format_event(&event));
         }
     };
     let watched = service::watch(&site.settings, &store, &Apt, store.time(now())?, &notify)?;
-    deliver(&store, site, arguments)?;
+    deliver(&store, site, session)?;
     let service::Watched {
         kernels,
         queued,
@@ -61,35 +75,8 @@ fn pass(arguments: &Arguments, site: &ConfigFile) -> anyhow::Result<Exit> {
     if silent > 0 {
         add(&mut text, format_args!(", silent trees {silent}"));
     }
-    Answer::open(None)?.write(text + "\n")?;
+    session.answer(None)?.write(text + "\n")?;
     Ok(if silent > 0 { Exit::Lab } else { Exit::Fine })
-}
-
-/// Delivers pending notices, and reports failures.
-pub(crate) fn deliver(
-    store: &Store,
-    site: &ConfigFile,
-    arguments: &Arguments,
-) -> Result<(), ServiceError> {
-    if let Err(error) = remind(store, site, arguments) {
-        say(&format!("cannot see now which reservations end: {error}"));
-    }
-    let clock = || store.time(now()).unwrap_or_else(|_| now());
-    for (channel, why) in service::deliver(store, &site.settings, &clock)?.failed {
-        say(&format!("notify {channel}: {why}; Marvin will retry"));
-    }
-    Ok(())
-}
-
-/// Reminds people of reservations that end soon; those of a store on a server are there.
-fn remind(store: &Store, site: &ConfigFile, arguments: &Arguments) -> anyhow::Result<()> {
-    let reservations = reserved(arguments)?;
-    Ok(service::remind(
-        store,
-        &site.settings.channels,
-        &reservations.all,
-        reservations.now_unix,
-    )?)
 }
 
 fn format_event(event: &WatchEvent) -> String {

@@ -1,13 +1,12 @@
 //! `marvin work`: the worker of a machine, and the process that executes one job.
 
-use config::ConfigFile;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Context;
+use clap::Args;
+use config::ConfigFile;
 use kernel::{Configuration, SourceSettings};
-use lab::Wanted;
-use lab::{Dumps, LabError, LabSettings, Plan, Reuse, Sampled};
+use lab::{Dumps, LabError, LabSettings, Plan, Reuse, Sampled, Wanted};
 use machine::MachineError;
 use model::{CHECK_PLAN, KernelName, QueuedJob, ReservationRefusal, ServerSettings, TreeOrigin};
 use server::{ServerProblem, server_problem};
@@ -17,27 +16,55 @@ use service::{
 };
 use store::{Location, Store, StoreError, WorkerLock};
 
-use super::compare::now;
-use super::config::site;
-use super::console::record_consoles;
-use super::measure::{Chosen, choose, machines_of, machines_of_names, replicates};
-use super::queue::worker_machines;
-use super::tools::known_tools;
-use super::via::{self, Via};
-use super::watch::deliver;
-use crate::answer::Answer;
-use crate::cli::{Arguments, Noisy, Work};
 use crate::exit::{Exit, WrongInput};
-use crate::home::{home, open_lab, store, worker_name};
-use crate::progress::Progress;
+use crate::measure::{find_build, parallel_machines, prepare_tools, replicates};
+use crate::options::{BatchName, NoisyOptions};
+use crate::queue::{BatchTarget, deliver, sent_machines, worker_machines};
 use crate::say;
+use crate::select::{ChosenWorkloads, choose_named_workloads, find_machines};
+use crate::servers::record_consoles;
+use crate::session::{Progress, Session, now};
+
+const WORK_EXAMPLES: &str = "Examples:
+  marvin work
+  marvin work --on testbox
+  marvin work --via slurm --store postgres://lab@db.lab/marvin";
+
+/// `marvin work`.
+#[derive(Debug, Args)]
+#[command(after_help = WORK_EXAMPLES)]
+pub(crate) struct WorkArguments {
+    /// Exit when the queue has no free job
+    #[arg(long)]
+    pub(crate) once: bool,
+
+    /// Send jobs to this batch system of marvin.toml, and follow them, instead of running them on
+    /// this host
+    #[arg(long, value_name = "SYSTEM")]
+    pub(crate) via: Option<BatchName>,
+
+    /// Run this one job of the queue as its worker; a batch job does
+    #[arg(long, value_name = "NUMBER", hide = true, conflicts_with_all = ["via", "execute"])]
+    pub(crate) take: Option<u64>,
+
+    /// Take only jobs of these machines, separated by commas; default: exact and all of
+    /// marvin.toml
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) on: Vec<String>,
+
+    /// Run this one job and print one line with its result; a worker starts this for each job
+    #[arg(long, alias = "carry-out", value_name = "NUMBER", hide = true)]
+    pub(crate) execute: Option<u64>,
+}
 
 /// Pause of a worker after its lab failed.
-const AGAIN: Duration = Duration::from_secs(60);
+const RETRY_AFTER: Duration = Duration::from_secs(60);
+
 /// Interval between deliveries of notices.
 const COURIER: Duration = Duration::from_secs(5);
+
 /// Interval between checks whether the worker has ended.
-const COURIER_LOOK: Duration = Duration::from_millis(100);
+const COURIER_POLL: Duration = Duration::from_millis(100);
 
 /// The lab that switches idle servers off.
 struct Switching<'a> {
@@ -51,33 +78,33 @@ impl ServerPower for Switching<'_> {
     }
 }
 
-pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit> {
+pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result<Exit> {
     if let Some(number) = command.execute {
-        return execute(arguments, number);
+        return execute(session, number);
     }
-    let home = home(arguments.home.as_deref())?;
-    let site = site(arguments)?;
-    let location = store(arguments)?;
+    let home = session.home()?;
+    let site = session.config()?;
+    let location = session.store_location()?;
     if let Some(number) = command.take {
-        return take(arguments, number, &site, &location);
+        return take(session, number, site, &location);
     }
     let mut machines = worker_machines(&site.settings, &command.on)?;
     if let Some(named) = command.via.filter(|_| command.on.is_empty()) {
-        machines = via::sent_machines(&site.settings, named, machines);
+        machines = sent_machines(&site.settings, named, machines);
     }
     let via = command
         .via
-        .map(|via| Via::open(arguments, via, &site, &machines))
+        .map(|via| BatchTarget::open(session, via, site, &machines))
         .transpose()?;
-    let _lock = WorkerLock::acquire(&home)?;
+    let _lock = WorkerLock::acquire(home)?;
     let store = Store::open(&location)?;
-    let executor = job_process(arguments, &home)?;
+    let executor = job_process(session)?;
     let notify = |event: WorkEvent| {
-        if !arguments.quiet {
+        if !session.is_quiet() {
             say(&service::format_work_event(&event));
         }
     };
-    let name = worker_name(&home, &location);
+    let name = session.worker_name()?;
     // On a server, its clock decides about leases; without its answer the next question fails too.
     let clock = || store.time(now()).unwrap_or_else(|_| now());
     let worker = Worker {
@@ -91,18 +118,18 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
     };
     let run = |until: Until| match &via {
         None => worker.work(until),
-        Some(via) => via.dispatch(until, &store, &clock, arguments.quiet),
+        Some(via) => via.dispatch(until, &store, &clock, session.is_quiet()),
     };
-    drop(record_consoles(&home, site.settings.servers.clone()));
+    drop(record_consoles(home, site.settings.servers.clone()));
     let (ended, lab) = (
         AtomicBool::new(false),
         Switching {
             location: &location,
-            home: &home,
+            home,
         },
     );
     let worked = std::thread::scope(|scope| {
-        let courier = scope.spawn(|| courier(&location, &site, arguments, &ended));
+        let courier = scope.spawn(|| courier(&location, site, session, &ended));
         scope.spawn(|| {
             switch_idle_off(
                 &location,
@@ -124,13 +151,15 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
                 Err(error) if !command.once => drop(crate::exit::explain(&error.into())),
                 worked => break worked,
             }
-            std::thread::sleep(AGAIN);
+            std::thread::sleep(RETRY_AFTER);
         };
         ended.store(true, Ordering::Relaxed);
         drop(courier.join());
         worked
     })?;
-    Answer::open(None)?.write(format!("done {}, failed {}\n", worked.done, worked.failed))?;
+    session
+        .answer(None)?
+        .write(format!("done {}, failed {}\n", worked.done, worked.failed))?;
     Ok(match worked {
         Worked { failed: 1.., .. } => Exit::Lab,
         Worked {
@@ -144,15 +173,14 @@ pub(crate) fn work(arguments: &Arguments, command: &Work) -> anyhow::Result<Exit
 /// Runs one job of the queue, for a batch system that has given it this host. The dispatcher
 /// delivers its notices.
 fn take(
-    arguments: &Arguments,
+    session: &Session,
     number: u64,
     site: &ConfigFile,
     location: &Location,
 ) -> anyhow::Result<Exit> {
-    let home = home(arguments.home.as_deref())?;
     let store = Store::open(location)?;
     let clock = || store.time(now()).unwrap_or_else(|_| now());
-    let executor = job_process(arguments, &home)?;
+    let executor = job_process(session)?;
     let worker = Worker {
         name: &service::batch_worker_name(),
         machines: &[],
@@ -174,69 +202,43 @@ fn take(
 }
 
 /// Returns what executes jobs: this program, in a process for each.
-fn job_process(arguments: &Arguments, home: &std::path::Path) -> anyhow::Result<JobProcess> {
+fn job_process(session: &Session) -> anyhow::Result<JobProcess> {
+    let mut command = session.own_command()?;
+    command.extend(["work".into(), "--execute".into()]);
     Ok(JobProcess {
-        command: command_of_job(arguments, home)?,
-        logs: home.join("jobs"),
+        // The number of the job comes last.
+        command,
+        logs: session.home()?.join("jobs"),
     })
 }
 
-/// Returns the command that executes a job, without the job's number.
-fn command_of_job(
-    arguments: &Arguments,
-    home: &std::path::Path,
-) -> anyhow::Result<Vec<std::ffi::OsString>> {
-    let program = std::env::current_exe().context("cannot find the path of this program")?;
-    let mut words = vec![program.into_os_string(), "--home".into(), home.into()];
-    if let Some(file) = &arguments.config_file {
-        words.extend(["--config-file".into(), file.into()]);
-    }
-    if arguments.no_sandbox {
-        words.push("--no-sandbox".into());
-    }
-    words.extend(store_words(arguments));
-    words.extend(["work".into(), "--execute".into()]);
-    Ok(words)
-}
-
-/// Returns the words that name the store to another Marvin; none if it is in the environment, which
-/// that one gets and which `ps` does not show.
-pub(super) fn store_words(arguments: &Arguments) -> Vec<std::ffi::OsString> {
-    let inherited = std::env::var("MARVIN_STORE").ok();
-    let given = arguments
-        .store
-        .as_deref()
-        .filter(|address| inherited.as_deref() != Some(address));
-    given.map_or_else(Vec::new, |address| vec!["--store".into(), address.into()])
-}
-
 /// Delivers notices while jobs run, whatever fails, and once more at the end.
-fn courier(location: &Location, site: &ConfigFile, arguments: &Arguments, ended: &AtomicBool) {
+fn courier(location: &Location, site: &ConfigFile, session: &Session, ended: &AtomicBool) {
     let mut last = false;
     loop {
         let delivered = Store::open(location)
             .map_err(ServiceError::from)
-            .and_then(|store| deliver(&store, site, arguments));
+            .and_then(|store| deliver(&store, site, session));
         if let Err(error) = delivered {
             say(&format!("cannot deliver notices now: {error}"));
         }
         if last {
             return;
         }
-        for _ in 0..COURIER.as_millis() / COURIER_LOOK.as_millis() {
+        for _ in 0..COURIER.as_millis() / COURIER_POLL.as_millis() {
             if ended.load(Ordering::Relaxed) {
                 break;
             }
-            std::thread::sleep(COURIER_LOOK);
+            std::thread::sleep(COURIER_POLL);
         }
         last = ended.load(Ordering::Relaxed);
     }
 }
 
 /// Executes a job and prints the line that its worker reads.
-fn execute(arguments: &Arguments, number: u64) -> anyhow::Result<Exit> {
-    let job = Store::open_read_only(store(arguments)?)?.queued_job(number)?;
-    let came = match done(arguments, &job) {
+fn execute(session: &Session, number: u64) -> anyhow::Result<Exit> {
+    let job = session.open_store_read_only()?.queued_job(number)?;
+    let came = match done(session, &job) {
         Ok(came) => came,
         Err(error) if let Some(who) = in_use(&error) => JobResult::Busy(who),
         Err(error) if crate::exit::is_subject(&error) => JobResult::NoKernel(format!("{error:#}")),
@@ -248,7 +250,7 @@ fn execute(arguments: &Arguments, number: u64) -> anyhow::Result<Exit> {
         JobResult::Busy(_) | JobResult::MachineFailed(_) => Exit::Lab,
         JobResult::NoKernel(_) | JobResult::WorkloadsFailed(_) => Exit::Subject,
     };
-    Answer::open(None)?.write(came.line())?;
+    session.answer(None)?.write(came.line())?;
     Ok(exit)
 }
 
@@ -278,21 +280,21 @@ fn is_of_machine(error: &anyhow::Error) -> bool {
     })
 }
 
-fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<JobResult> {
-    let home = home(arguments.home.as_deref())?;
+fn done(session: &Session, job: &QueuedJob) -> anyhow::Result<JobResult> {
+    let home = session.home()?;
     let work = &job.new.work;
-    let Chosen {
+    let ChosenWorkloads {
         suite,
         workloads,
         tools,
-    } = choose(known_tools(arguments, &[])?, &work.suite, &work.workloads)?;
-    let sources = sources(&site(arguments)?, job, &home)?;
+    } = choose_named_workloads(session.tools(&[])?, &work.suite, &work.workloads)?;
+    let sources = sources(session.config()?, job, home)?;
     // Where the queue is.
-    let store = Some(store(arguments)?);
-    let named = machines_of_names(
-        arguments,
+    let store = Some(session.store_location()?);
+    let named = find_machines(
+        session,
         &[&work.machine],
-        &Noisy {
+        &NoisyOptions {
             boots: None,
             cpus: None,
             memory: None,
@@ -302,26 +304,23 @@ fn done(arguments: &Arguments, job: &QueuedJob) -> anyhow::Result<JobResult> {
         .into_iter()
         .next()
         .map_or(Wanted::Exact, |(_, wanted)| wanted);
-    let lab = open_lab(
-        arguments,
-        LabSettings {
-            store,
-            wanted,
-            tools,
-            sources,
-            ..LabSettings::default()
-        },
-    )?;
+    let lab = session.open_lab(LabSettings {
+        store,
+        wanted,
+        tools,
+        sources,
+        ..LabSettings::default()
+    })?;
     // Lines, for the job's log.
     let progress = Progress::Lines(std::sync::Mutex::default());
-    let build = super::measure::build(&lab, &work.kernel, &progress)?;
-    super::measure::prepare(&lab, &workloads, &progress)?;
+    let build = find_build(&lab, &work.kernel, &progress)?;
+    prepare_tools(&lab, &workloads, &progress)?;
     let plan = Plan {
         sides: vec![&build],
         suite: &suite,
         workloads,
         replicates: replicates(lab.machine(), work.seeds, work.seeds),
-        machines: machines_of(None),
+        machines: parallel_machines(None),
         // A check of a server has to boot it.
         reuse: if job.new.plan == CHECK_PLAN {
             Reuse::Nothing

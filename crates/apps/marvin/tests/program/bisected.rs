@@ -144,27 +144,27 @@ fn regression_is_bisected_up_to_the_mail() {
         .arg(&mail)
         .output()
         .unwrap();
-    let said = format_output(&output, &home);
+    let text = format_output(&output, &home);
     assert!(
-        said.starts_with("exit 0") && said.contains(" measured before; --force measures again"),
-        "{said}"
+        text.starts_with("exit 0") && text.contains(" measured before; --force measures again"),
+        "{text}"
     );
     let short = &guilty[..12];
     assert!(
-        said.contains(&format!("worse   {short} (\"choice: change it\")")),
-        "{said}"
+        text.contains(&format!("worse   {short} (\"choice: change it\")")),
+        "{text}"
     );
     assert!(
-        said.contains("explained: 100.0 %") && said.contains("9 commits, 5 of which can change"),
-        "{said}"
+        text.contains("explained: 100.0 %") && text.contains("9 commits, 5 of which can change"),
+        "{text}"
     );
     assert!(
-        said.contains("that of 1"),
-        "equal images are marked: {said}"
+        text.contains("that of 1"),
+        "equal images are marked: {text}"
     );
     assert!(
-        said.contains(", function by function:") && said.contains("handle_mm_fault"),
-        "{said}"
+        text.contains(", function by function:") && text.contains("handle_mm_fault"),
+        "{text}"
     );
     let mail = fs::read_to_string(&mail).unwrap();
     // One seed: a draft without addresses and without a command to regzbot.
@@ -182,10 +182,15 @@ fn regression_is_bisected_up_to_the_mail() {
         again.contains("commits were measured before") && !again.contains("next is"),
         "{again}"
     );
-    assert_eq!(again.split("-- err").next(), said.split("-- err").next());
+    assert_eq!(again.split("-- err").next(), text.split("-- err").next());
 
+    wrong_ends_are_refused(&home, &tree, short);
+}
+
+/// Bisects between equal, swapped and alike ends.
+fn wrong_ends_are_refused(home: &Path, tree: &Tree, culprit: &str) {
     let refused = output_of(
-        &home,
+        home,
         &[
             "bisect",
             "good",
@@ -201,7 +206,7 @@ fn regression_is_bisected_up_to_the_mail() {
         "{refused}"
     );
     let swapped = output_of(
-        &home,
+        home,
         &[
             "bisect",
             "main",
@@ -217,11 +222,11 @@ fn regression_is_bisected_up_to_the_mail() {
         "{swapped}"
     );
     let same = output_of(
-        &home,
+        home,
         &[
             "bisect",
             "good",
-            &format!("{short}~1"),
+            &format!("{culprit}~1"),
             "--tree",
             &tree.name(),
             "--workload",

@@ -1,0 +1,154 @@
+//! `marvin bisect --via`: hosts of the batch system build and measure the commits that the search
+//! may ask for next.
+
+use std::cell::RefCell;
+use std::ffi::OsString;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::absolute;
+
+use kernel::Sources;
+use lab::bisection::short;
+use lab::{Elsewhere, Nodes, Pace};
+use model::{Steadiness, Workload};
+use service::{AheadJobs, DirectJob};
+
+use super::BisectArguments;
+use crate::exit::WrongInput;
+use crate::queue::BatchTarget;
+use crate::session::{Progress, span};
+
+/// Commits on other hosts at once: with the one here, all that a bisection may ask for in three
+/// steps.
+const NODES: usize = 6;
+
+/// Returns how many hosts are used at once.
+pub(super) fn nodes(command: &BisectArguments, via: &BatchTarget<'_>) -> Nodes {
+    let asked_for = command.nodes.map(usize::from);
+    Nodes {
+        count: asked_for.unwrap_or_else(|| NODES.min(via.jobs_max())),
+        is_asked_for: asked_for.is_some(),
+    }
+}
+
+/// The hosts of the batch system.
+pub(super) struct Ahead<'a> {
+    jobs: AheadJobs<'a>,
+    nodes: Nodes,
+    sources: &'a Sources,
+    measuring_s: f64,
+    /// The words that measure a commit, after the commit.
+    words: Vec<OsString>,
+    progress: &'a Progress,
+    /// The last decision.
+    decision: RefCell<String>,
+}
+
+impl<'a> Ahead<'a> {
+    pub(super) fn new(
+        command: &BisectArguments,
+        via: &'a BatchTarget<'a>,
+        sources: &'a Sources,
+        measuring_s: f64,
+        progress: &'a Progress,
+    ) -> anyhow::Result<Self> {
+        let config = sources.settings().configuration.name();
+        let config = if config.contains('/') {
+            absolute(config)?.into()
+        } else {
+            OsString::from(config)
+        };
+        let values: [(&str, OsString); 5] = [
+            ("--tree", absolute(sources.repository().folder())?.into()),
+            ("--config", config),
+            ("--suite", (&command.suite).into()),
+            ("--workload", (&command.workload).into()),
+            ("--seeds", command.seeds.to_string().into()),
+        ];
+        let words = values
+            .into_iter()
+            .flat_map(|(name, value)| [name.into(), value])
+            .collect::<Vec<OsString>>();
+        let mut hasher = DefaultHasher::new();
+        (&words, &command.good, &command.bad, &via.command).hash(&mut hasher);
+        let jobs = AheadJobs::new(via.direct(format!("marvin-bisect-{:016x}-", hasher.finish())));
+        let (nodes, decision) = (nodes(command, via), RefCell::default());
+        Ok(Self {
+            jobs,
+            nodes,
+            sources,
+            measuring_s,
+            words,
+            progress,
+            decision,
+        })
+    }
+
+    fn job(&self, commit: &str) -> DirectJob {
+        let first = [
+            "--quiet".into(),
+            "run".into(),
+            format!("git:{commit}").into(),
+        ];
+        let words = first
+            .into_iter()
+            .chain(self.words.iter().cloned())
+            .collect();
+        DirectJob {
+            about: format!("bisect, commit {}", short(commit)),
+            words,
+        }
+    }
+}
+
+impl Elsewhere for Ahead<'_> {
+    fn hosts(&self, commits: usize) -> usize {
+        let pace = Pace {
+            builds: self.sources.seconds(),
+            measuring_s: self.measuring_s,
+        };
+        let (is_worth_it, text) = self.nodes.decide(pace, commits, &span);
+        if self.decision.replace(text.clone()) != text {
+            self.progress.say(&text);
+        }
+        if is_worth_it { self.nodes.count } else { 0 }
+    }
+
+    fn measure(&self, commits: &[String]) {
+        let jobs: Vec<DirectJob> = commits.iter().map(|commit| self.job(commit)).collect();
+        let (current, wanted) = jobs
+            .split_first()
+            .map_or((None, &jobs[..]), |(first, rest)| (Some(first), rest));
+        match self.jobs.want(current, wanted) {
+            Ok(sent) => sent
+                .iter()
+                .for_each(|(job, id)| self.progress.say(&format!("{}: batch job {id}", job.about))),
+            Err(error) => self
+                .progress
+                .say(&format!("{error}; this host goes on alone")),
+        }
+    }
+
+    fn wait(&self, commit: &str) {
+        if let Err(error) = self.jobs.wait(&self.job(commit)) {
+            self.progress
+                .say(&format!("{error}; this host measures {}", short(commit)));
+        }
+    }
+}
+
+/// Refuses a workload whose results another host does not repeat.
+pub(super) fn check(
+    command: &BisectArguments,
+    workload: &Workload,
+    machine: model::Capabilities,
+) -> anyhow::Result<()> {
+    if command.via.is_none() || (machine.deterministic && workload.steadiness == Steadiness::Steady)
+    {
+        return Ok(());
+    }
+    let text = format!(
+        "--via needs a workload that gives the same numbers on each host, and {} does not",
+        workload.name
+    );
+    Err(WrongInput(text).into())
+}

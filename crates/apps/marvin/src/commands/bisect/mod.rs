@@ -1,0 +1,463 @@
+//! `marvin bisect`: finds the commits that made a workload better or worse.
+
+mod batch;
+mod plan;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use history::{BisectionRecord, RecordedCulprit};
+use kernel::{BuildCache, CommitGraph, Sources, Step};
+use lab::bisection::{BisectionReport, add};
+use lab::{
+    Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Elsewhere,
+    Event, Lab, LabProber, Noise, Plan, Refused, Reuse, Sampled, bisection,
+};
+use model::{Steadiness, Workload};
+use profile::render::brief;
+
+use self::batch::Ahead;
+use self::plan::plan_bisection;
+use crate::completion;
+use crate::exit::{Exit, WrongInput};
+use crate::measure::{
+    line_difference, open_search_lab, parallel_machines, read_ledger, reuse_unless,
+};
+use crate::options::{BatchName, EXACT_SMP, SourceOptions, margin, whole};
+use crate::queue::BatchTarget;
+use crate::select::{find_suite, select_workload, smp_suite, source_settings};
+use crate::session::{Answer, Progress, Session};
+use crate::views::ONE_SEED;
+
+const BISECT_EXAMPLES: &str = "Examples:
+  marvin bisect v6.12.115 v6.12.117 --tree linux --workload fault-anon
+  marvin bisect HEAD~20 HEAD --tree linux --workload pipe --mail regression.txt";
+
+/// `marvin bisect`.
+#[derive(Debug, Args)]
+#[command(after_help = BISECT_EXAMPLES)]
+pub(crate) struct BisectArguments {
+    /// Older commit, without the change
+    pub(crate) good: String,
+
+    /// Newer commit, with the change; may be better or worse
+    pub(crate) bad: String,
+
+    /// Workload that shows the change
+    #[arg(long, value_name = "NAME", add = completion::workload())]
+    pub(crate) workload: String,
+
+    /// Suite of the workload
+    #[arg(long, value_name = "SUITE", default_value = "micro", add = completion::suite())]
+    pub(crate) suite: String,
+
+    /// Machine to measure on: exact, or exact-smp for the suite contention
+    #[arg(long, value_name = "MACHINE", default_value = "exact", value_parser = ["exact", EXACT_SMP])]
+    pub(crate) on: String,
+
+    /// Processors of exact-smp [default: 2]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(2, 4))]
+    pub(crate) cpus: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) sources: SourceOptions,
+
+    /// Number of seeds per commit; a commit is a culprit only if all seeds show a difference
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u64>(1, 100))]
+    pub(crate) seeds: u64,
+
+    /// Threshold in percent: ignore smaller steps [default: a quarter of the difference, at most
+    /// the metric's threshold]
+    #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
+    pub(crate) margin: Option<f64>,
+
+    /// Measure N parts of the range first, to find steps that cancel each other
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u16>(1, 1024))]
+    pub(crate) parts: u16,
+
+    /// Run a noisy workload at most N times in total; Marvin stops earlier when the result is
+    /// certain enough
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = whole::<u16>(20, 50_000))]
+    pub(crate) runs: u16,
+
+    /// Variance between builds of a noisy workload, as a share of the variance between runs
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    pub(crate) build_variance: f64,
+
+    /// Do not revert culprits on top of BAD to confirm them
+    #[arg(long)]
+    pub(crate) no_revert: bool,
+
+    /// Print the commits to search and the estimated cost, and measure nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Measure again, even if results exist
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Run up to N machines in parallel [default: 2, or 1 on a host with one processor]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 64))]
+    pub(crate) jobs: Option<u16>,
+
+    /// Have jobs of this batch system of marvin.toml build and measure the commits that may come
+    /// next
+    #[arg(long, value_name = "SYSTEM", conflicts_with = "force")]
+    pub(crate) via: Option<BatchName>,
+
+    /// Measure up to N commits in the batch system at once [default: 6 if that makes the bisection
+    /// shorter, else none]
+    #[arg(long, value_name = "N", requires = "via", value_parser = whole::<u16>(1, 64))]
+    pub(crate) nodes: Option<u16>,
+
+    /// Also write a mail for the kernel's lists, if the workload regressed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) mail: Option<PathBuf>,
+
+    /// Write the report to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1000.0).contains(&share) => Ok(share),
+        _ => Err("expected a number from 0 to 1000".into()),
+    }
+}
+
+/// How many seeds a draft asks for.
+const SEEDS_OF_DRAFTS: u64 = 5;
+
+/// Most functions listed for a culprit.
+const FUNCTIONS_MAX: usize = 8;
+
+pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Result<Exit> {
+    let suite = if command.on == EXACT_SMP {
+        smp_suite(&command.suite)?
+    } else {
+        find_suite(&command.suite)?
+    };
+    let workload = select_workload(suite, &command.workload)?;
+    let home = session.home()?;
+    let answer = session.answer(command.output.as_deref())?;
+    let mail = command
+        .mail
+        .as_deref()
+        .map(|path| Answer::file("--mail", path))
+        .transpose()?;
+    let sources = open_sources(session, command, home)?;
+    let history = history(command, &sources)?;
+    let site = command.via.map(|_| session.config()).transpose()?;
+    let via = BatchTarget::open_direct(session, command.via, site)?;
+    let plan = || {
+        plan_bisection(
+            command,
+            &history,
+            &sources,
+            &workload,
+            session.store_location()?,
+        )
+    };
+    if command.dry_run {
+        answer.write(plan()?.text(via.as_ref().map(|via| batch::nodes(command, via))))?;
+        return Ok(Exit::Fine);
+    }
+    let lab = open_search_lab(session, &command.on, command.cpus, &sources)?;
+    let progress = session.progress();
+    batch::check(command, &workload, lab.machine().capabilities())?;
+    let ahead = |via| Ahead::new(command, via, &sources, plan()?.measuring.seconds, &progress);
+    let ahead = via.as_ref().map(ahead).transpose()?;
+    let reuse = reuse_unless(command.force);
+    let mut log = BisectionLog::open(
+        home,
+        &identity(command, &history, &workload, &lab, &sources),
+        reuse,
+    )?;
+    bisection::describe_resumed(log.resumed_count())
+        .iter()
+        .for_each(|resumed| progress.say(resumed));
+    let name = RefCell::new(String::new());
+    let notify = |event: BisectionEvent<'_>| {
+        if let BisectionEvent::Probing(commit) = &event {
+            name.replace(bisection::short(commit));
+        }
+        progress.say(&bisection::format_event(&event));
+    };
+    let mut prober = LabProber {
+        lab: &lab,
+        sources: &sources,
+        suite,
+        workload: Arc::clone(&workload),
+        machines: parallel_machines(command.jobs),
+        reuse,
+        elsewhere: ahead.as_ref().map(|ahead| ahead as &dyn Elsewhere),
+        step: |step| progress.step(&name.borrow(), &step),
+        event: |event| progress.event(&event),
+    };
+    let findings = match lab::bisect(
+        &history,
+        &question(command, &workload),
+        &mut prober,
+        &mut log,
+        &notify,
+    )? {
+        Bisected::Refused(why) => {
+            progress.end();
+            return report_refusal(&why);
+        }
+        Bisected::Found(findings) => findings,
+    };
+    let mut headlines = Vec::new();
+    let mut ledgers = Vec::new();
+    for culprit in &findings.culprits {
+        headlines.push(sources.headline(&culprit.commit)?);
+    }
+    for culprit in &findings.culprits {
+        ledgers.push(ledger(&prober, culprit, command.seeds)?);
+    }
+    progress.end();
+    let configuration = configuration(command, &sources);
+    let report = BisectionReport {
+        findings: &findings,
+        headlines: &headlines,
+        ledgers: &ledgers,
+        entries: log.entries(),
+        workload: &workload,
+        ends: (history.good(), history.bad()),
+        machine: lab.machine(),
+        configuration: configuration.clone(),
+        command: reproducer(command, &history, &configuration, command.seeds),
+        mail_command: mail_command(command, &history, &configuration),
+    };
+    log.keep(&record_of(command, &report).to_text())?;
+    write_report(&report, answer, mail, &progress)
+}
+
+fn open_sources(
+    session: &Session,
+    command: &BisectArguments,
+    home: &Path,
+) -> anyhow::Result<Sources> {
+    let settings = source_settings(session, &command.sources)?;
+    if settings.tree.is_none() {
+        return Err(WrongInput(
+            "bisect needs a tree: name its directory with --tree FOLDER".into(),
+        )
+        .into());
+    }
+    let mut cache = BuildCache::open(home)?;
+    cache.set_sources(settings);
+    Ok(Sources::open(&cache)?)
+}
+
+/// Returns the commits between the two ends, which are kernel names.
+fn history(command: &BisectArguments, sources: &Sources) -> anyhow::Result<CommitGraph> {
+    for end in [&command.good, &command.bad] {
+        sources.repository().check_linux(end)?;
+    }
+    Ok(sources.repository().history(&command.good, &command.bad)?)
+}
+
+/// Writes the report, and the mail if requested.
+fn write_report(
+    report: &BisectionReport<'_>,
+    answer: Answer,
+    mail: Option<Answer>,
+    progress: &Progress,
+) -> anyhow::Result<Exit> {
+    if let Some(file) = mail {
+        match bisection::mail(report) {
+            Some(text) => {
+                file.write(text)?;
+                if bisection::rests_on_one_seed(report) {
+                    progress.say(ONE_SEED);
+                }
+            }
+            None => progress.say("no regression: Marvin writes no mail"),
+        }
+    }
+    answer.write(bisection::text(report))?;
+    Ok(if report.findings.culprits.is_empty() {
+        Exit::Unclear
+    } else {
+        Exit::Fine
+    })
+}
+
+/// Says what the difference of a culprit against its reference commit is in; both are measured.
+fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
+    prober: &LabProber<'_, S, E>,
+    culprit: &Culprit,
+    seeds: u64,
+) -> anyhow::Result<Result<String, String>> {
+    let sharing = prober.lab.machine().capabilities().sharing;
+    if prober.workload.steadiness == Steadiness::Chaotic && !sharing {
+        return Ok(Err(
+            "two boots of this workload take different paths on any kernel".into(),
+        ));
+    }
+    let mut builds = Vec::new();
+    for commit in [&culprit.parent, &culprit.commit] {
+        builds.push(prober.sources.build(commit, &prober.step)?);
+    }
+    let plan = Plan {
+        sides: builds.iter().collect(),
+        suite: prober.suite,
+        workloads: vec![Arc::clone(&prober.workload)],
+        replicates: (1..=seeds).collect(),
+        machines: prober.machines,
+        reuse: Reuse::Stored,
+        dumps: Dumps::Drop,
+        sampled: Sampled::No,
+    };
+    let runs = prober.lab.execute(&plan, &prober.event)?;
+    let name = &prober.workload.name;
+    Ok(if sharing {
+        line_difference(prober.lab, &runs, name)?
+            .map(|lines| profile::transfers::brief(&lines, FUNCTIONS_MAX))
+    } else {
+        read_ledger(prober.lab, &runs, name)?.map(|ledger| brief(&ledger, FUNCTIONS_MAX))
+    })
+}
+
+/// Returns the stored form of the answer, which alerts link to.
+fn record_of(command: &BisectArguments, report: &BisectionReport<'_>) -> BisectionRecord {
+    let culprits =
+        report
+            .findings
+            .culprits
+            .iter()
+            .zip(report.headlines)
+            .map(|(culprit, headline)| RecordedCulprit {
+                commit: culprit.commit.clone(),
+                percent: culprit.change.percent().unwrap_or(0.0),
+                subject: headline.subject.clone(),
+            });
+    BisectionRecord {
+        workload: report.workload.name.to_string(),
+        good: [command.good.clone(), report.ends.0.to_owned()],
+        bad: [command.bad.clone(), report.ends.1.to_owned()],
+        culprits: culprits.collect(),
+    }
+}
+
+fn question(command: &BisectArguments, workload: &Workload) -> BisectionQuestion {
+    let intervals = usize::from(command.parts);
+    let noise = match workload.steadiness {
+        Steadiness::Steady => Noise::Seeds(command.seeds),
+        Steadiness::Chaotic => Noise::Runs {
+            bias: command.build_variance,
+            runs_max: usize::from(command.runs),
+        },
+    };
+    let confirm = if command.no_revert {
+        Confirm::Nothing
+    } else {
+        Confirm::Revert
+    };
+    let seeds_first = parallel_machines(command.jobs);
+    BisectionQuestion {
+        metric: workload.metric.clone(),
+        floor_percent: model::floor_percent(&workload.name),
+        margin_percent: command.margin,
+        intervals,
+        noise,
+        seeds_first,
+        confirm,
+    }
+}
+
+/// Lists everything that distinguishes a bisection from others with a log.
+fn identity(
+    command: &BisectArguments,
+    history: &CommitGraph,
+    workload: &Workload,
+    lab: &Lab,
+    sources: &Sources,
+) -> String {
+    let machine = &lab.machine().id;
+    let (good, bad) = (history.good(), history.bad());
+    let tree = sources.repository().folder().display();
+    // By content: a config file may have changed, and so may Marvin's own config.
+    let config = sources.settings().configuration.identity();
+    let seeds = match workload.steadiness {
+        Steadiness::Steady => format!("{} seeds", command.seeds),
+        Steadiness::Chaotic => "runs".to_owned(),
+    };
+    let compiler = sources.compiler();
+    format!(
+        "{good}..{bad} {tree} {config} {compiler} {} {} {seeds} {machine} counted",
+        command.suite, workload.name
+    )
+}
+
+fn report_refusal(why: &Refused) -> anyhow::Result<Exit> {
+    crate::say(&format!("error: {}", bisection::format_refusal(why)));
+    Ok(if matches!(why, Refused::End { .. }) {
+        Exit::Subject
+    } else {
+        Exit::Unclear
+    })
+}
+
+/// Returns the kernel config as the user named it.
+fn configuration(command: &BisectArguments, sources: &Sources) -> String {
+    command
+        .sources
+        .config
+        .clone()
+        .unwrap_or_else(|| sources.settings().configuration.name().to_owned())
+}
+
+/// Returns the command for the reader of a mail, who lacks the sender's files; one seed becomes
+/// several.
+fn mail_command(command: &BisectArguments, history: &CommitGraph, configuration: &str) -> String {
+    let seeds = if command.seeds == 1 {
+        SEEDS_OF_DRAFTS
+    } else {
+        command.seeds
+    };
+    let config = if configuration.contains('/') {
+        bisection::CONFIG
+    } else {
+        configuration
+    };
+    reproducer(command, history, config, seeds)
+}
+
+/// Returns the command that gives the same answer, with commits by hash.
+fn reproducer(
+    command: &BisectArguments,
+    history: &CommitGraph,
+    configuration: &str,
+    seeds: u64,
+) -> String {
+    let (good, bad) = (
+        bisection::short(history.good()),
+        bisection::short(history.bad()),
+    );
+    let mut words = format!(
+        "marvin bisect {good} {bad} --tree linux --workload {}",
+        command.workload
+    );
+    if command.suite != model::MICRO.name {
+        add(&mut words, format_args!(" --suite {}", command.suite));
+    }
+    if command.on == EXACT_SMP {
+        add(&mut words, format_args!(" --on {}", command.on));
+    }
+    if let Some(cpus) = command.cpus {
+        add(&mut words, format_args!(" --cpus {cpus}"));
+    }
+    add(
+        &mut words,
+        format_args!(" --config {configuration} --seeds {seeds}"),
+    );
+    if let Some(margin) = command.margin {
+        add(&mut words, format_args!(" --margin {margin}"));
+    }
+    words
+}

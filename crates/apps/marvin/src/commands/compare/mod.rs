@@ -1,0 +1,529 @@
+//! `marvin compare`: compares kernels with a baseline.
+
+mod batch;
+mod live_rows;
+mod until_clear;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use ::explain::WorkloadExplained;
+use clap::Args;
+use compare::{Comparison, Machines, Question, Side, Warning};
+use lab::{Event, Lab, Measurement, Plan, Reuse, Wanted};
+use model::{Build, KernelName, Machine, Run, Workload};
+use monitors::{Monitored, heads};
+
+use self::batch::BatchMeasurement;
+use self::live_rows::LiveRows;
+use self::until_clear::{Limits, unclear, until_clear};
+use crate::completion;
+use crate::exit::{Exit, WrongInput};
+use crate::measure::{
+    check_threads, choose_for_machine, find_builds, find_differing_settings, open_lab_on,
+    plan_runs, prepare_tools, read_ledger, replicates,
+};
+use crate::options::{
+    BatchName, ComparisonOptions, KERNELS, MachineOptions, MeasureOptions, ThreadOptions, time,
+    whole,
+};
+use crate::select::{
+    ChosenWorkloads, choose_machines, choose_workloads, enclosing_tree, kernel_name,
+};
+use crate::session::{Format, Progress, Session, now};
+use crate::views::comparison::{compare_observations, pin_runs, write_comparison};
+
+const COMPARE_EXAMPLES: &str = "Examples:
+  marvin compare deb:6.1 deb:6.12
+  marvin compare deb:6.1 deb:6.12 --workload fault,fork --seeds 8 \\
+      --format html -o report.html
+  marvin compare path:vmlinux.before path:vmlinux.after --quick";
+
+/// `marvin compare`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{KERNELS}{COMPARE_EXAMPLES}"))]
+pub(crate) struct CompareArguments {
+    /// Baseline kernel; git:A..B means git:A and git:B, git:A^..B the commits A to B
+    #[arg(add = completion::kernel())]
+    pub(crate) base: String,
+
+    /// Kernels to compare with the baseline
+    #[arg(value_name = "NEW", add = completion::kernel())]
+    pub(crate) new: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) measure: MeasureOptions,
+
+    #[command(flatten)]
+    pub(crate) on: MachineOptions,
+
+    #[command(flatten)]
+    pub(crate) tasks: ThreadOptions,
+
+    #[command(flatten)]
+    pub(crate) spread: BatchOptions,
+
+    /// Number of boots with different seeds; a seed perturbs layout and timing, to show what
+    /// depends on them
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u64>(1, 1000))]
+    pub(crate) seeds: u64,
+
+    /// Use one seed: fast, but does not show what depends on layout or timing
+    #[arg(long, conflicts_with = "seeds")]
+    pub(crate) quick: bool,
+
+    /// Boot on until no row is unclear, at most --boots times; looking after each boot raises no
+    /// more false alarms
+    #[arg(long)]
+    pub(crate) until_clear: bool,
+
+    /// With --until-clear, begin no boot after this time: 2h, 30m, 90s
+    #[arg(long, value_name = "TIME", value_parser = time, requires = "until_clear")]
+    pub(crate) budget: Option<Duration>,
+
+    /// List below the table the functions that each difference comes from; `marvin profile` shows
+    /// more
+    #[arg(long)]
+    pub(crate) profile: bool,
+
+    /// With --monitors, also sample the counters every MS milliseconds of guest time, for plots;
+    /// 0: never
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = whole::<u64>(0, 3_600_000),
+          requires = "monitors")]
+    pub(crate) interval: u64,
+
+    #[command(flatten)]
+    pub(crate) write: ComparisonOptions,
+}
+
+/// Options for one comparison on several hosts.
+#[derive(Debug, Args)]
+pub(crate) struct BatchOptions {
+    /// Boot each kernel and seed in a job of this batch system of marvin.toml, instead of all on
+    /// this host
+    #[arg(long, value_name = "SYSTEM")]
+    pub(crate) via: Option<BatchName>,
+}
+
+pub(crate) fn compare(session: &Session, command: &CompareArguments) -> anyhow::Result<Exit> {
+    let chosen = choose_workloads(session, &command.measure)?;
+    let names = sides(command)?;
+    if command.write.mail && command.on.names().len() > 1 {
+        let text =
+            "a mail shows one machine: give --on one name, or --format markdown instead of --mail";
+        return Err(WrongInput(text.to_owned()).into());
+    }
+    let machines = choose_machines(session, &command.on)?;
+    if command.until_clear
+        && machines
+            .iter()
+            .all(|(_, wanted)| matches!(wanted, Wanted::Exact | Wanted::ExactSmp(_)))
+    {
+        let text = "--until-clear needs a machine that measures time, such as --on vm: the exact one repeats itself";
+        return Err(WrongInput(text.to_owned()).into());
+    }
+    check_threads(&command.tasks, &chosen, &machines)?;
+    let site = command.spread.via.map(|_| session.config()).transpose()?;
+    let spread = BatchMeasurement::open(session, command, site)?;
+    let answer = session.answer(command.write.output.as_deref())?;
+    let mut columns = Vec::new();
+    for (machine, wanted) in machines {
+        let chosen = choose_for_machine(&command.tasks, &command.measure, &chosen, &wanted);
+        columns.push((
+            machine,
+            compare_on(
+                wanted,
+                session,
+                &Request {
+                    command,
+                    spread: spread.as_ref(),
+                },
+                &chosen,
+                &names,
+            )?,
+        ));
+    }
+    if let [(_, comparison)] = &columns[..] {
+        write_comparison(comparison, &command.write, answer)?;
+        pin_runs(session, comparison);
+        return Ok(comparison.conclusion().into());
+    }
+    let both = compare::side_by_side(columns)?;
+    let document = || compare::side_by_side::document(&both, &command.write.view());
+    let text = match command.write.format {
+        Format::Text => document().text(&answer.styles()),
+        Format::Markdown => document().markdown(),
+        Format::Html => document().html()?,
+        Format::Json => compare::side_by_side::json(&both)?,
+    };
+    answer.write(&text)?;
+    Ok(both.conclusion().into())
+}
+
+/// What is asked for.
+struct Request<'a> {
+    command: &'a CompareArguments,
+    /// Measures on other hosts first.
+    spread: Option<&'a BatchMeasurement<'a>>,
+}
+
+/// Measures and compares on one machine.
+fn compare_on(
+    wanted: Wanted,
+    session: &Session,
+    request: &Request<'_>,
+    chosen: &ChosenWorkloads,
+    names: &[KernelName],
+) -> anyhow::Result<Comparison> {
+    let &Request { command, spread } = request;
+    let lab = open_lab_on(wanted, session, &command.measure, chosen.tools.clone())?;
+    let progress = session.progress();
+    let builds = find_builds(&lab, names, &progress)?;
+    prepare_tools(&lab, &chosen.workloads, &progress)?;
+    let machines = lab.machines(&chosen.workloads)?;
+    // Now, as what a name means may change while Marvin measures.
+    let not_compiled = not_compiled(&lab, &builds)?;
+    let on = OnMachine {
+        lab,
+        progress,
+        builds,
+        machines,
+        command,
+        spread,
+        chosen,
+    };
+    // A machine that cannot return to its own kernel is an error, but not the loss of what was
+    // measured.
+    let compared = on.compare_all();
+    let closed = on.lab.close();
+    let mut compared = compared?;
+    closed?;
+    lab::doubt_by_twins(session.store_location()?, &mut compared)?;
+    for (other, files) in compared
+        .others
+        .iter()
+        .zip(not_compiled)
+        .filter(|(_, files)| !files.is_empty())
+    {
+        compared.warnings.push(Warning::NotCompiled {
+            kernel: other.kernel.title.clone(),
+            files,
+        });
+    }
+    Ok(compared)
+}
+
+/// Returns, for each build after the first, the code that it changes without being compiled: the
+/// image is the first one's.
+fn not_compiled(lab: &Lab, builds: &[Build]) -> anyhow::Result<Vec<Vec<String>>> {
+    let of_build = |build: &Build| {
+        if build.id != builds[0].id {
+            return Ok(Vec::new());
+        }
+        let files = lab.not_compiled(&builds[0].name, &build.name)?;
+        Ok(files.iter().map(ToString::to_string).collect())
+    };
+    builds[1..].iter().map(of_build).collect()
+}
+
+/// A lab on one machine, with what to compare there.
+struct OnMachine<'a> {
+    lab: Lab,
+    progress: Progress,
+    builds: Vec<Build>,
+    /// One for each guest config.
+    machines: Vec<Machine>,
+    command: &'a CompareArguments,
+    spread: Option<&'a BatchMeasurement<'a>>,
+    chosen: &'a ChosenWorkloads,
+}
+
+impl OnMachine<'_> {
+    /// Measures what is missing of these workloads, and returns the runs of each side.
+    fn measure(&self, workloads: &[Arc<Workload>], seeds: &[u64]) -> anyhow::Result<Vec<Vec<Run>>> {
+        let plan = plan_runs(
+            &self.command.measure,
+            &self.builds,
+            &self.chosen.suite,
+            workloads,
+            seeds,
+        );
+        if let Some(spread) = self.spread {
+            spread.measure(&self.lab, &plan, self.command, &self.progress)?;
+        }
+        let rows = LiveRows::new(&self.builds, workloads, seeds[0]);
+        let runs = execute_plan(&self.lab, plan, &|event| {
+            self.progress.event(&event);
+            rows.completed_by(&event)
+                .iter()
+                .for_each(|row| self.progress.say(row));
+        })?;
+        self.progress.end();
+        Ok(runs)
+    }
+
+    fn question(&self, seeds: Vec<u64>, looks_max: Option<usize>) -> Question {
+        Question {
+            scatters: std::collections::BTreeMap::new(),
+            looks_max,
+            suite: self.chosen.suite.name.to_owned(),
+            workloads: self.chosen.workloads.clone(),
+            seeds,
+            margin_percent: self.command.write.margin,
+            machines: Machines::Equal,
+            command: reproducer(self.command, &self.builds),
+            created_unix: Some(now()),
+        }
+    }
+
+    fn compare(&self, runs: &[Vec<Run>], question: &Question) -> anyhow::Result<Comparison> {
+        let sides = self
+            .builds
+            .iter()
+            .zip(runs)
+            .map(|(build, runs)| side(build, runs, &self.machines));
+        let sides: Vec<Side<'_>> = sides.collect();
+        Ok(compare::compare(&sides[0], &sides[1..], question)?)
+    }
+
+    /// Measures and compares, row by row until they are clear if asked to.
+    fn compare_all(&self) -> anyhow::Result<Comparison> {
+        let command = self.command;
+        if command.until_clear && !self.lab.machine().capabilities().deterministic {
+            return self.compare_until_clear();
+        }
+        let seeds = if command.quick { 1 } else { command.seeds };
+        let seeds = replicates(self.lab.machine(), seeds, command.on.noisy.boots());
+        let runs = self.measure(&self.chosen.workloads, &seeds)?;
+        let question = self.question(seeds, None);
+        let mut comparison = self.compare(&runs, &question)?;
+        if command.profile {
+            comparison.origins = origins(self, &runs, &comparison)?;
+        }
+        if command.write.monitors {
+            comparison.monitors = observe_sides(self, &runs, &question)?;
+        }
+        Ok(comparison)
+    }
+
+    fn compare_until_clear(&self) -> anyhow::Result<Comparison> {
+        let limits = Limits::begin(self.command.on.boots_at_most(), self.command.budget);
+        let looks_max = usize::try_from(limits.boots).ok();
+        let mut all = vec![Vec::new(); self.builds.len()];
+        let measure = |open: &[Arc<Workload>], boots: u64| {
+            let seeds: Vec<u64> = (1..=boots).collect();
+            for (known, runs) in all.iter_mut().zip(self.measure(open, &seeds)?) {
+                // What was decided earlier is in the run as it was read first.
+                let is_new = |known: &[Run], run: &Run| known.iter().all(|one| one.id != run.id);
+                runs.into_iter().for_each(|run| {
+                    if is_new(known, &run) {
+                        known.push(run);
+                    }
+                });
+            }
+            self.compare(&all, &self.question(seeds, looks_max))
+        };
+        until_clear(&self.chosen.workloads, limits, measure, unclear, |line| {
+            self.progress.say(line);
+        })
+    }
+}
+
+fn side<'a>(build: &'a Build, runs: &'a [Run], machines: &'a [Machine]) -> Side<'a> {
+    Side {
+        build,
+        machine: &machines[0],
+        also: machines[1..].iter().collect(),
+        runs: runs.iter().collect(),
+    }
+}
+
+/// Returns the names of the sides, baseline first. A range means two names.
+fn sides(command: &CompareArguments) -> anyhow::Result<Vec<KernelName>> {
+    let bare = (!command.base.contains([':', '/']) && enclosing_tree().is_some())
+        .then_some(&*command.base);
+    let range = command
+        .base
+        .strip_prefix("git:")
+        .or(bare)
+        .and_then(|text| text.split_once(".."));
+    let mut names = match range {
+        Some((older, newer)) => {
+            let newer = if newer.is_empty() { "HEAD" } else { newer };
+            vec![
+                kernel_name(&format!("git:{older}"))?,
+                kernel_name(&format!("git:{newer}"))?,
+            ]
+        }
+        None => vec![kernel_name(&command.base)?],
+    };
+    for name in &command.new {
+        names.push(kernel_name(name)?);
+    }
+    if names.len() < 2 {
+        return Err(WrongInput(format!(
+            "no kernel to compare {} with: name one after it",
+            command.base
+        ))
+        .into());
+    }
+    Ok(names)
+}
+
+/// Returns the kernels' counters during each workload with the first seed. The copies are stored
+/// with the runs.
+fn observe_sides(
+    on: &OnMachine<'_>,
+    runs: &[Vec<Run>],
+    question: &Question,
+) -> anyhow::Result<Vec<Monitored>> {
+    let OnMachine {
+        lab,
+        builds,
+        progress,
+        ..
+    } = on;
+    let interval_ms = on.command.interval;
+    let heads = heads(
+        &builds
+            .iter()
+            .map(|build| (build, lab.machine()))
+            .collect::<Vec<_>>(),
+    );
+    let seed = question.seeds.first().copied().unwrap_or(1);
+    progress.again("watching", question.workloads.len() * builds.len());
+    let mut all = Vec::new();
+    for workload in &question.workloads {
+        let mut seen = Vec::new();
+        let mut without = None;
+        for (build, of_side) in builds.iter().zip(runs) {
+            // A side with the baseline's image has no run of its own, and the same counters.
+            let of_side = if of_side.is_empty() {
+                &runs[0]
+            } else {
+                of_side
+            };
+            let measured = |run: &&Run| {
+                run.seed == seed && run.results.iter().any(|r| r.workload == workload.name)
+            };
+            let end = match of_side.iter().find(measured) {
+                Some(run) => lab.observe_stored(
+                    &run.id,
+                    Measurement {
+                        build,
+                        workload,
+                        replicate: seed,
+                    },
+                    interval_ms,
+                )?,
+                None => Err("no run of it".to_owned()),
+            };
+            match end {
+                Ok(observation) => seen.push(observation),
+                Err(why) => without = without.or(Some(format!("{}: {why}", build.version))),
+            }
+            progress.one_more(&format!("{} {}", build.version, workload.name));
+        }
+        let subject = format!("{}: kernel counters, seed {seed}", workload.name);
+        all.push(compare_observations(subject, &heads, &seen, without));
+    }
+    progress.end();
+    Ok(all)
+}
+
+/// Executes a plan, and returns the runs of each side. Sides with the baseline's image cannot
+/// differ from it: without `--force` they get no runs.
+fn execute_plan(
+    lab: &Lab,
+    mut plan: Plan<'_>,
+    notify: &(dyn Fn(Event) + Sync),
+) -> anyhow::Result<Vec<Vec<Run>>> {
+    let sides = std::mem::take(&mut plan.sides);
+    let needed = |n: usize| plan.reuse == Reuse::Nothing || n == 0 || sides[n].id != sides[0].id;
+    let places: Vec<usize> = (0..sides.len()).filter(|&n| needed(n)).collect();
+    let mut runs = vec![Vec::new(); sides.len()];
+    if places.len() > 1 {
+        plan.sides = places.iter().map(|&n| sides[n]).collect();
+        for (place, of_side) in places.into_iter().zip(lab.execute(&plan, notify)?) {
+            runs[place] = of_side;
+        }
+    }
+    Ok(runs)
+}
+
+/// Lists, for each workload that became better or worse, the functions that the difference is in,
+/// and settings whose functions they are.
+fn origins(
+    on: &OnMachine<'_>,
+    runs: &[Vec<Run>],
+    comparison: &compare::Comparison,
+) -> anyhow::Result<Vec<String>> {
+    let mut sentences = Vec::new();
+    for (place, side) in runs.iter().enumerate().skip(1) {
+        let pair = [runs[0].clone(), side.clone()];
+        let (settings, _) =
+            find_differing_settings(&[on.builds[0].clone(), on.builds[place].clone()], &pair);
+        for workload in comparison.changed(place - 1) {
+            let (sentence, hypotheses) = match read_ledger(&on.lab, &pair, &workload)? {
+                Ok(ledger) => {
+                    let mut explained = WorkloadExplained::new(&ledger, None, false);
+                    explained.suspect(&settings);
+                    (explained.sentence, explained.hypotheses)
+                }
+                Err(why) => (format!("{workload}: no profile: {why}"), Vec::new()),
+            };
+            let title = if runs.len() > 2 {
+                format!("{}, ", comparison.others[place - 1].kernel.title)
+            } else {
+                String::new()
+            };
+            sentences.push(format!("{title}{sentence}"));
+            sentences.extend(
+                hypotheses
+                    .into_iter()
+                    .map(|text| format!("{title}{workload}: {text}")),
+            );
+        }
+    }
+    Ok(sentences)
+}
+
+/// Returns the command that gives the same numbers, with full package names, as `deb:6.12` moves
+/// on.
+fn reproducer(command: &CompareArguments, builds: &[Build]) -> String {
+    let mut words = vec!["marvin".to_owned(), "compare".to_owned()];
+    words.extend(builds.iter().map(Build::exact_name));
+    if command.measure.suite != model::MICRO.name {
+        words.extend(["--suite".into(), command.measure.suite.clone()]);
+    }
+    if !command.measure.workload.is_empty() {
+        words.extend(["--workload".into(), command.measure.workload.join(",")]);
+    }
+    for manifest in &command.measure.manifest {
+        words.extend(["--manifest".into(), manifest.display().to_string()]);
+    }
+    words.extend(command.on.words(command.until_clear));
+    words.extend(command.tasks.words());
+    if command.until_clear {
+        words.push("--until-clear".into());
+    }
+    let exact = command.on.has_exact();
+    if command.quick {
+        words.push("--quick".into());
+    } else if exact {
+        words.extend(["--seeds".into(), command.seeds.to_string()]);
+    }
+    if let Some(margin) = command.write.margin {
+        words.extend(["--margin".into(), margin.to_string()]);
+    }
+    if command.write.monitors {
+        words.push("--monitors".into());
+        if command.interval > 0 {
+            words.extend(["--interval".into(), command.interval.to_string()]);
+        }
+    }
+    if command.measure.force {
+        words.push("--force".into());
+    }
+    words.join(" ")
+}

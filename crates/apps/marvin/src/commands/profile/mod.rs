@@ -1,0 +1,223 @@
+//! `marvin profile`: attributes the difference between two kernels to functions.
+
+mod sampled;
+mod transfers;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use clap::Args;
+use lab::{Lab, Wanted};
+use model::{Build, CostModel, Run};
+use profile::ledger::Sources;
+use profile::render as ledger;
+use profile::render::Profiled;
+
+use crate::completion;
+use crate::exit::{Exit, WrongInput};
+use crate::measure::{CountOptions, CountedKernels, FollowedCalls, count_kernels, kernel_titles};
+use crate::options::{KERNELS, MachineOptions, MeasureOptions, seeds_for, whole};
+use crate::select::{choose_machines, kernel_name};
+use crate::session::{Answer, Format, Session};
+
+const PROFILE_EXAMPLES: &str = "Examples:
+  marvin profile deb:6.1 deb:6.12 --workload fault-anon
+  marvin profile deb:6.1 deb:6.12 --format html -o profile.html
+  marvin profile deb:6.1 deb:6.12 --workload pipe --model
+  marvin profile deb:6.1 deb:6.12 --workload fault --on vm --boots 8";
+
+/// `marvin profile`.
+#[derive(Debug, Args)]
+#[command(after_help = format!("{KERNELS}{PROFILE_EXAMPLES}"))]
+pub(crate) struct ProfileArguments {
+    /// Baseline kernel
+    #[arg(add = completion::kernel())]
+    pub(crate) base: String,
+
+    /// Kernel to compare with the baseline
+    #[arg(add = completion::kernel())]
+    pub(crate) new: String,
+
+    #[command(flatten)]
+    pub(crate) measure: MeasureOptions,
+
+    #[command(flatten)]
+    pub(crate) on: MachineOptions,
+
+    /// Number of seeds; their counts are added up [default: 1; 4 with --model]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 1000))]
+    pub(crate) seeds: Option<u64>,
+
+    /// Also simulate a processor's caches, TLBs and branch predictor: modelled, not measured.
+    /// MODEL is a name with changed parameters: skylake-sp,l2=512K/8
+    #[arg(long, value_name = "MODEL", num_args = 0..=1, require_equals = true, default_missing_value = CostModel::NAME,
+          value_parser = CostModel::parse)]
+    pub(crate) model: Option<CostModel>,
+
+    /// Show at most N functions per workload and sum up the rest; JSON has all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) lines: usize,
+
+    /// Do not follow calls: half the time, but no entry points, flame graph or inlined functions
+    #[arg(long, conflicts_with_all = ["folded", "pprof"])]
+    pub(crate) no_calls: bool,
+
+    /// Also write folded stacks for flamegraph.pl, `workload;function;… BASE NEW`, as
+    /// difffolded.pl writes them
+    #[arg(long, value_name = "FILE")]
+    pub(crate) folded: Option<PathBuf>,
+
+    /// Also write a pprof profile with the values base, new and added
+    #[arg(long, value_name = "FILE")]
+    pub(crate) pprof: Option<PathBuf>,
+
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// Write to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+impl ProfileArguments {
+    /// Returns the number of seeds: a model needs several to be meaningful.
+    pub(crate) fn seed_count(&self) -> u64 {
+        self.seeds.unwrap_or(seeds_for(self.model.as_ref()))
+    }
+}
+
+pub(crate) fn profile(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit> {
+    match choose_machines(session, &command.on)?.as_slice() {
+        [(_, Wanted::Exact)] => counted(session, command),
+        [(_, wanted @ Wanted::ExactSmp(_))] => transfers::profile(session, command, wanted),
+        [(_, wanted)] => sampled::profile(session, command, wanted),
+        _ => Err(WrongInput("a profile shows one machine: give --on one name".to_owned()).into()),
+    }
+}
+
+/// Counts instructions.
+fn counted(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit> {
+    let measure = &command.measure;
+    let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
+    let answer = session.answer(command.output.as_deref())?;
+    let file = |option, path: &Option<_>| {
+        path.as_deref()
+            .map(|path| Answer::file(option, path))
+            .transpose()
+    };
+    let (folded, pprof) = (
+        file("--folded", &command.folded)?,
+        file("--pprof", &command.pprof)?,
+    );
+    let progress = session.progress();
+    let wanted = CountOptions {
+        seeds: command.seed_count(),
+        calls: !command.no_calls,
+        model: command.model.as_ref(),
+    };
+    let counted = count_kernels(session, measure, &names, &wanted, &progress)?;
+    progress.end();
+    let sources = sources(&counted.lab, &counted.builds, &counted.runs)?;
+    let CountedKernels {
+        lab,
+        builds,
+        seeds,
+        ledgers,
+        missing,
+        followed,
+        simulated,
+        ..
+    } = counted;
+    let FollowedCalls {
+        calls,
+        expanded,
+        without,
+    } = followed;
+    if let Some(file) = folded {
+        file.write(profile::calls::folded(&calls))?;
+    }
+    if let Some(file) = pprof {
+        file.write_bytes(&profile::calls::pprof(&calls))?;
+    }
+    let [base, new] = kernel_titles(&builds);
+    let profiled = Profiled {
+        base,
+        new,
+        machine: lab.machine().summary.clone(),
+        seeds,
+        ledgers,
+        missing,
+        expanded,
+        sources,
+        calls,
+        without_calls: without,
+        model: command.model.clone(),
+        modelled: simulated.differences,
+        without_model: simulated.without,
+        command: reproducer(command, &builds),
+        lines_max: command.lines,
+    };
+    let document = ledger::document(&profiled)?;
+    let text = match command.format {
+        Format::Text => document.text(&answer.styles()),
+        Format::Markdown => document.markdown(),
+        Format::Html => document.html()?,
+        Format::Json => ledger::json(&profiled)?,
+    };
+    answer.write(&text)?;
+    Ok(if profiled.ledgers.is_empty() {
+        Exit::Subject
+    } else {
+        Exit::Fine
+    })
+}
+
+/// Returns where the source defines the functions of all profiles.
+fn sources(lab: &Lab, builds: &[Build], runs: &[Vec<Run>]) -> anyhow::Result<Sources> {
+    let mut places = Vec::new();
+    for (build, runs) in builds.iter().zip(runs) {
+        let mut symbols = BTreeSet::new();
+        for run in runs {
+            for result in &run.results {
+                let lines = lab
+                    .profile(&run.id, &result.workload)?
+                    .map(|profile| profile.lines)
+                    .unwrap_or_default();
+                symbols.extend(lines.into_iter().map(|line| line.symbol));
+            }
+        }
+        places.push(lab.source_places(build, &symbols.iter().map(String::as_str).collect()));
+    }
+    let [base, new] = places.as_slice() else {
+        return Ok(Sources::default());
+    };
+    Ok(Sources::new(base, new))
+}
+
+/// Returns the words that repeat a profile on any machine: kernels, suite and workloads.
+pub(crate) fn kernel_words(command: &ProfileArguments, builds: &[Build]) -> Vec<String> {
+    let mut words = vec!["marvin".to_owned(), "profile".to_owned()];
+    words.extend(builds.iter().map(Build::exact_name));
+    if command.measure.suite != model::MICRO.name {
+        words.extend(["--suite".into(), command.measure.suite.clone()]);
+    }
+    if !command.measure.workload.is_empty() {
+        words.extend(["--workload".into(), command.measure.workload.join(",")]);
+    }
+    words
+}
+
+fn reproducer(command: &ProfileArguments, builds: &[Build]) -> String {
+    let mut words = kernel_words(command, builds);
+    if let Some(seeds) = command.seeds {
+        words.extend(["--seeds".into(), seeds.to_string()]);
+    }
+    if let Some(model) = &command.model {
+        words.push(format!("--model={}", model.name()));
+    }
+    if command.no_calls {
+        words.push("--no-calls".into());
+    }
+    words.join(" ")
+}

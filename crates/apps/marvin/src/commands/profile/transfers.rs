@@ -1,0 +1,69 @@
+//! `marvin profile` on the exact machine with several processors: which lines of memory both
+//! kernels move between them.
+
+use lab::Wanted;
+use profile::transfers::{Shared, document, json};
+
+use super::{ProfileArguments, kernel_words};
+use crate::exit::{Exit, WrongInput};
+use crate::measure::{FollowedLines, follow_lines, kernel_titles};
+use crate::select::kernel_name;
+use crate::session::{Format, Session};
+
+pub(crate) fn profile(
+    session: &Session,
+    command: &ProfileArguments,
+    wanted: &Wanted,
+) -> anyhow::Result<Exit> {
+    let counted_only = [
+        (command.model.is_some(), "--model"),
+        (command.no_calls, "--no-calls"),
+        (command.folded.is_some(), "--folded"),
+        (command.pprof.is_some(), "--pprof"),
+    ];
+    if let Some((_, option)) = counted_only.into_iter().find(|(given, _)| *given) {
+        return Err(WrongInput(format!(
+            "{option} needs --on exact: exact-smp follows lines, not calls"
+        ))
+        .into());
+    }
+    let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
+    let answer = session.answer(command.output.as_deref())?;
+    let seeds: Vec<u64> = (1..=command.seed_count()).collect();
+    let FollowedLines {
+        lab,
+        builds,
+        differences,
+        missing,
+        ..
+    } = follow_lines(session, &command.measure, &names, &seeds, wanted)?;
+    let [base, new] = kernel_titles(&builds);
+    let words = kernel_words(command, &builds)
+        .into_iter()
+        .chain(command.on.words(false));
+    let command_line = words.collect::<Vec<_>>().join(" ");
+    let machine = lab.machine().summary.clone();
+    let functions_max = command.lines;
+    let shared = Shared {
+        base,
+        new,
+        machine,
+        seeds,
+        differences,
+        missing,
+        command: command_line,
+        functions_max,
+    };
+    let text = match command.format {
+        Format::Text => document(&shared).text(&answer.styles()),
+        Format::Markdown => document(&shared).markdown(),
+        Format::Html => document(&shared).html()?,
+        Format::Json => json(&shared)?,
+    };
+    answer.write(&text)?;
+    Ok(if shared.differences.is_empty() {
+        Exit::Subject
+    } else {
+        Exit::Fine
+    })
+}

@@ -1,0 +1,72 @@
+//! Follows the lines of memory that processors share, on the exact machine with several processors.
+
+use lab::{Lab, Reuse, Wanted};
+use model::{Build, KernelName, Run};
+use profile::transfers::SharingDifference;
+
+use super::{as_sides, find_builds, open_lab_on, plan_runs, read_of_both};
+use crate::options::MeasureOptions;
+use crate::select::{select_workloads, smp_suite};
+use crate::session::Session;
+
+/// Two kernels whose shared lines were followed.
+pub(crate) struct FollowedLines {
+    pub(crate) lab: Lab,
+    pub(crate) builds: Vec<Build>,
+    pub(crate) runs: Vec<Vec<Run>>,
+    pub(crate) differences: Vec<SharingDifference>,
+    /// Workloads without one, with the reason.
+    pub(crate) missing: Vec<(String, String)>,
+}
+
+/// Measures what is missing, and compares the lines of both kernels.
+pub(crate) fn follow_lines(
+    session: &Session,
+    measure: &MeasureOptions,
+    names: &[KernelName],
+    seeds: &[u64],
+    wanted: &Wanted,
+) -> anyhow::Result<FollowedLines> {
+    let suite = smp_suite(&measure.suite)?;
+    let workloads = select_workloads(suite, &measure.workload)?;
+    let lab = open_lab_on(wanted.clone(), session, measure, lab::Tools::default())?;
+    let progress = session.progress();
+    let builds = find_builds(&lab, names, &progress)?;
+    let mut plan = plan_runs(measure, &builds, suite, &workloads, seeds);
+    if matches!(builds.as_slice(), [base, new] if base.id == new.id) {
+        // Stored runs would be those of both sides.
+        plan.reuse = Reuse::Nothing;
+    }
+    let runs = as_sides(lab.execute(&plan, &|event| progress.event(&event))?);
+    let builds = as_sides(builds);
+    progress.end();
+    let (mut differences, mut missing) = (Vec::new(), Vec::new());
+    for workload in workloads {
+        let name = &*workload.name;
+        match line_difference(&lab, &runs, name)? {
+            Ok(difference) => differences.push(difference),
+            Err(why) => missing.push((name.to_owned(), why)),
+        }
+    }
+    Ok(FollowedLines {
+        lab,
+        builds,
+        runs,
+        differences,
+        missing,
+    })
+}
+
+/// Returns the difference of a workload over the runs of both kernels, or why there is none.
+pub(crate) fn line_difference(
+    lab: &Lab,
+    runs: &[Vec<Run>],
+    workload: &str,
+) -> anyhow::Result<Result<SharingDifference, String>> {
+    let lost = "its lines were not recorded; --force measures again";
+    let sides = read_of_both(&|run| Ok(lab.sharing(run, workload)?), runs, workload, lost)?;
+    Ok(sides.and_then(|[base, new]| {
+        SharingDifference::new(workload, &base, &new)
+            .ok_or_else(|| "it was not measured on both kernels".into())
+    }))
+}

@@ -1,0 +1,63 @@
+//! Options for the output of a comparison.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use document::{Only, Sort, Style, View};
+
+use super::margin;
+use crate::session::Format;
+
+/// Output options of a comparison.
+#[derive(Debug, Args)]
+pub(crate) struct ComparisonOptions {
+    /// Output format
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub(crate) format: Format,
+
+    /// Write to a file instead of standard output
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Write a mail: subject, plain text of at most 80 columns, numbered observations
+    #[arg(long, conflicts_with_all = ["format", "style"])]
+    pub(crate) mail: bool,
+
+    /// Add the kernel counters below the table: time, reclaim, disks, slabs, stalls, as marvin
+    /// monitors does
+    #[arg(long)]
+    pub(crate) monitors: bool,
+
+    /// Table layout in text: marvin; mmtests as in MMTests today; 2013 as in MMTests of 2013
+    #[arg(long, value_name = "STYLE", default_value = "marvin")]
+    pub(crate) style: Style,
+
+    /// Print all details: environments, kernels, machines, and each change broken down
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+
+    /// Row order: suite, or effect (worst first)
+    #[arg(long, value_name = "ORDER", default_value = "suite")]
+    pub(crate) sort: Sort,
+
+    /// Show only rows with this verdict: worse, better, changed
+    #[arg(long, value_name = "VERDICT")]
+    pub(crate) only: Option<Only>,
+
+    /// Threshold in percent: smaller differences count as same [default: that of the metric; 1 for
+    /// suite micro]
+    #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
+    pub(crate) margin: Option<f64>,
+}
+
+impl ComparisonOptions {
+    /// Returns which rows to show, and how.
+    pub(crate) fn view(&self) -> View {
+        View {
+            style: self.style,
+            verbose: self.verbose,
+            sort: self.sort,
+            only: self.only,
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Options for a measurement: workloads, tools, parallel machines, artifacts.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use model::CostModel;
+
+use super::{SourceOptions, whole};
+use crate::completion;
+
+/// Options for a measurement.
+#[derive(Debug, Args)]
+pub(crate) struct MeasureOptions {
+    /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, disk, scale, smoke, seeds; `marvin
+    /// workloads` lists their workloads
+    #[arg(long, value_name = "SUITE", default_value = "micro", add = completion::suite())]
+    pub(crate) suite: String,
+
+    /// Run only these workloads or groups, separated by commas: fault,fork,syscall; external tools
+    /// and their workloads are tool:sysbench, tool:sysbench-cpu
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::workload())]
+    pub(crate) workload: Vec<String>,
+
+    /// Add the external tool of this manifest (docs/tools.md) to those in manifests/ of the data
+    /// directory
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Vec<PathBuf>,
+
+    /// Measure again, even if results exist or the images are equal
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Run up to N machines in parallel [default: 2, or 1 on a host with one processor]
+    #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 64))]
+    pub(crate) jobs: Option<u16>,
+
+    /// Store a memory dump when the guest's kernel panics, filtered if it has VMCOREINFO, at most
+    /// 64 MiB: WORKLOAD.vmcore
+    #[arg(long)]
+    pub(crate) keep_dump: bool,
+
+    #[command(flatten)]
+    pub(crate) sources: SourceOptions,
+
+    /// Boot for every workload instead of restoring a snapshot: slower, same numbers
+    #[arg(long)]
+    pub(crate) no_snapshots: bool,
+}
+
+/// Returns the number of seeds that counting needs: a model depends on the layout of memory.
+pub(crate) fn seeds_for(model: Option<&CostModel>) -> u64 {
+    if model.is_some() { 4 } else { 1 }
+}

@@ -1,0 +1,40 @@
+//! Options that several commands have.
+
+mod batch;
+mod comparison;
+mod machines;
+mod measure;
+mod sources;
+mod values;
+
+pub(crate) use batch::BatchName;
+pub(crate) use comparison::ComparisonOptions;
+pub(crate) use machines::{
+    EXACT_SMP, MachineOptions, NoisyOptions, OWN_MACHINES, ThreadOptions, Threads, own_machine,
+};
+pub(crate) use measure::{MeasureOptions, seeds_for};
+pub(crate) use sources::SourceOptions;
+pub(crate) use values::{margin, seconds, time, whole};
+
+pub(crate) const KERNELS: &str = "Kernel names:
+  deb:6.12                     newest 6.12 package that apt offers, flavour cloud-amd64
+  deb:6.12+amd64               the same, another flavour
+  deb:6.12.117                 one upstream version
+  deb:linux-image-VERSION…     one Debian package
+  path:/boot/vmlinuz-VERSION   bzImage or vmlinux file
+  git:REVISION                 commit of the tree given by --tree; Marvin builds it
+  patch:FILE@REVISION          patch on top of a commit, or of HEAD without @REVISION; Marvin builds it
+  tree:FOLDER                  source directory with uncommitted changes; Marvin builds it
+  deb-src:6.12                 Debian source package; Marvin builds it
+  running:                     the kernel that this host runs; only with --on local
+  HEAD~1                       inside a kernel tree: git:HEAD~1 of that tree
+  vmlinux.old                  existing file: path:vmlinux.old
+
+";
+
+pub(crate) const LINE_HELP: &str = "Lines:
+  all        all releases, ordered by version
+  mainline   releases and release candidates, no stable updates
+  6.12       one release and its stable updates
+
+";

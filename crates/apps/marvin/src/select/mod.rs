@@ -1,0 +1,30 @@
+//! Chooses what the user names: kernels, workloads, machines, trees, stored runs and alerts. An error
+//! for an unknown name suggests a similar one.
+
+mod alerts;
+mod kernels;
+mod machines;
+mod runs;
+mod sources;
+mod workloads;
+
+pub(crate) use alerts::find_alert;
+pub(crate) use kernels::kernel_name;
+pub(crate) use machines::{choose_machines, find_machines};
+pub(crate) use runs::{NamedRuns, RunChoice, find_run, find_runs, shortest_words};
+pub(crate) use sources::{enclosing_tree, find_tree, source_settings};
+pub(crate) use workloads::{
+    ChosenWorkloads, EMPTY_NAME, choose_named_workloads, choose_workloads, find_suite,
+    select_workload, select_workloads, smp_suite,
+};
+
+/// Returns a suggestion for an error text; empty if no name is similar.
+pub(crate) fn did_you_mean<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> String {
+    let nearest = names
+        .map(|name| (strsim::damerau_levenshtein(name, word), name))
+        .min()
+        .filter(|(distance, name)| distance * 3 <= name.len().max(word.len()));
+    nearest.map_or_else(String::new, |(_, name)| {
+        format!(" (did you mean `{name}`?)")
+    })
+}

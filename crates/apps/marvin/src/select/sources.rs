@@ -1,0 +1,121 @@
+//! Selects the tree for `git:` and `patch:` names and its kernel config: a directory, or a tree of
+//! marvin.toml by name.
+
+use std::path::{Path, PathBuf};
+
+use kernel::{Configuration, SourceSettings};
+use model::{TreeOrigin, WatchedTree};
+
+use super::did_you_mean;
+use crate::exit::WrongInput;
+use crate::options::SourceOptions;
+use crate::session::Session;
+
+/// The default kernel config.
+const CONFIGURATION: &str = "micro";
+
+/// Returns how to build sources. The default tree is the only one of marvin.toml that is a
+/// directory; the default kernel config is that of the named tree.
+pub(crate) fn source_settings(
+    session: &Session,
+    words: &SourceOptions,
+) -> anyhow::Result<SourceSettings> {
+    let (tree, of_tree) = match &words.tree {
+        Some(tree) if tree.exists() => (Some(tree.clone()), None),
+        Some(name) => {
+            let name = name.display().to_string();
+            let trees = &session.config()?.settings.trees;
+            let none = |why| WrongInput(format!("{name} is not a directory, and {why}"));
+            let tree = find_tree(trees, &name).map_err(none)?;
+            (Some(tree_directory(tree)?), Some(tree.config.clone()))
+        }
+        None => (enclosing_tree().or_else(|| only_tree(session)), None),
+    };
+    let config = words.config.clone().or(of_tree);
+    let configuration = Configuration::named(config.as_deref().unwrap_or(CONFIGURATION))?;
+    // `marvin config check` reports an unreadable file.
+    let shared = session
+        .config()
+        .ok()
+        .and_then(|site| site.settings.builds.clone());
+    Ok(SourceSettings {
+        tree,
+        configuration,
+        shared,
+        ..SourceSettings::default()
+    })
+}
+
+/// Returns the kernel tree that contains the current directory.
+pub(crate) fn enclosing_tree() -> Option<PathBuf> {
+    kernel_tree(&std::env::current_dir().ok()?).map(Path::to_path_buf)
+}
+
+/// Returns the kernel clone that contains a directory. The kernel's top directory has had both
+/// files since the first commit of its git history (1da177e4c3f4, `Kbuild` since 2.6.15).
+fn kernel_tree(directory: &Path) -> Option<&Path> {
+    let is_top = |top: &&Path| {
+        ["Kbuild", "Makefile", ".git"]
+            .iter()
+            .all(|name| top.join(name).exists())
+    };
+    directory.ancestors().find(is_top)
+}
+
+/// Finds a tree of marvin.toml.
+pub(crate) fn find_tree<'a>(
+    trees: &'a [WatchedTree],
+    name: &str,
+) -> Result<&'a WatchedTree, String> {
+    trees.iter().find(|tree| tree.name == name).ok_or_else(|| {
+        let guess = did_you_mean(trees.iter().map(|tree| tree.name.as_str()), name);
+        format!("marvin.toml has no [[tree]] `{name}`{guess}; `marvin config show` lists them")
+    })
+}
+
+fn tree_directory(tree: &WatchedTree) -> anyhow::Result<PathBuf> {
+    let why = match &tree.origin {
+        TreeOrigin::Git { place, .. } if Path::new(place).is_dir() => {
+            return Ok(PathBuf::from(place));
+        }
+        TreeOrigin::Git { place, .. } => {
+            format!("is at {place}, but this command needs its history: clone it")
+        }
+        TreeOrigin::Debian { .. } => {
+            "has packages and no commits: import sources (`marvin build deb-src:6.12`)".to_owned()
+        }
+    };
+    Err(WrongInput(format!(
+        "the [[tree]] {} of marvin.toml {why}, and name its directory with --tree",
+        tree.name
+    ))
+    .into())
+}
+
+/// Returns the only directory among the trees of marvin.toml; `marvin config check` reports an
+/// unreadable file.
+fn only_tree(session: &Session) -> Option<PathBuf> {
+    let trees = &session.config().ok()?.settings.trees;
+    let mut folders = trees.iter().filter_map(|tree| tree_directory(tree).ok());
+    folders.next().filter(|_| folders.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::kernel_tree;
+
+    #[test]
+    fn kernel_trees_are_found_from_below() {
+        let top = tempfile::tempdir().unwrap();
+        let below = top.path().join("mm/damon");
+        fs::create_dir_all(&below).unwrap();
+        fs::create_dir(top.path().join(".git")).unwrap();
+        assert_eq!(kernel_tree(&below), None);
+        for name in ["Kbuild", "Makefile"] {
+            fs::write(top.path().join(name), "").unwrap();
+        }
+        assert_eq!(kernel_tree(&below), Some(top.path()));
+    }
+}

@@ -1,0 +1,139 @@
+//! Chooses suites and workloads by name; an error suggests a similar one.
+
+use std::sync::Arc;
+
+use lab::Tools;
+use model::{CONTENTION, Choice, MICRO, SUITES, SelectionError, Suite, Workload};
+
+use super::did_you_mean;
+use crate::exit::WrongInput;
+use crate::options::MeasureOptions;
+use crate::session::Session;
+
+/// Finds a suite.
+pub(crate) fn find_suite(name: &str) -> anyhow::Result<&'static Arc<Suite>> {
+    let unknown = || SelectionError::UnknownSuite(name.to_owned());
+    model::suite(name)
+        .ok_or_else(|| explain_selection_error(&unknown(), Vec::new(), Vec::new()).into())
+}
+
+/// The workloads to measure.
+pub(crate) struct ChosenWorkloads {
+    pub(crate) suite: Arc<Suite>,
+    pub(crate) workloads: Vec<Arc<Workload>>,
+    /// All known tools.
+    pub(crate) tools: Tools,
+}
+
+/// Selects workloads of a suite, and tools. If all are tools, the suite is theirs.
+pub(crate) fn choose_workloads(
+    session: &Session,
+    measure: &MeasureOptions,
+) -> anyhow::Result<ChosenWorkloads> {
+    choose_named_workloads(
+        session.tools(&measure.manifest)?,
+        &measure.suite,
+        &measure.workload,
+    )
+}
+
+/// Selects workloads of a suite and of these tools; the error for an unknown word suggests a
+/// similar one.
+pub(crate) fn choose_named_workloads(
+    tools: Tools,
+    suite_name: &str,
+    words: &[String],
+) -> anyhow::Result<ChosenWorkloads> {
+    match model::choose(&tools.rows(), suite_name, words) {
+        Ok(Choice { suite, workloads }) => Ok(ChosenWorkloads {
+            suite,
+            workloads,
+            tools,
+        }),
+        Err(error) => {
+            let of_suite = model::suite(suite_name)
+                .into_iter()
+                .flat_map(|suite| names(suite));
+            Err(explain_selection_error(&error, of_suite.collect(), tools.words()).into())
+        }
+    }
+}
+
+/// Selects workloads; the error for an unknown word suggests a similar one.
+pub(crate) fn select_workloads(
+    suite: &Suite,
+    words: &[String],
+) -> anyhow::Result<Vec<Arc<Workload>>> {
+    model::select(suite, words)
+        .map_err(|error| explain_selection_error(&error, names(suite).collect(), Vec::new()).into())
+}
+
+/// The error for two commas in a row, or one at the end.
+pub(crate) const EMPTY_NAME: &str =
+    "--workload has an empty name: write names with one comma between them, such as fault,fork";
+
+/// Returns the error for a selection, with suggestions.
+fn explain_selection_error(
+    error: &SelectionError,
+    of_suite: Vec<&str>,
+    tools: Vec<&str>,
+) -> WrongInput {
+    WrongInput(match error {
+        SelectionError::UnknownSuite(name) => {
+            let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+            format!(
+                "{error}{}; there are {}",
+                did_you_mean(names.iter().copied(), name),
+                names.join(", ")
+            )
+        }
+        SelectionError::UnknownTool(name) => {
+            format!(
+                "{error}{}; `marvin tools` lists them",
+                did_you_mean(tools.into_iter(), name)
+            )
+        }
+        SelectionError::UnknownWorkload(word) => {
+            format!(
+                "{error}{}; `marvin workloads` lists them",
+                did_you_mean(of_suite.into_iter(), word)
+            )
+        }
+        SelectionError::Nothing => EMPTY_NAME.to_owned(),
+    })
+}
+
+/// Returns the words that select workloads of a suite.
+fn names(suite: &Suite) -> impl Iterator<Item = &str> {
+    suite.workloads.iter().flat_map(|workload| {
+        [
+            &*workload.name,
+            workload.series(),
+            model::group_of(workload),
+        ]
+    })
+}
+
+/// Selects one workload.
+pub(crate) fn select_workload(suite: &Suite, word: &str) -> anyhow::Result<Arc<Workload>> {
+    match select_workloads(suite, &[word.to_owned()])?.as_slice() {
+        [one] => Ok(Arc::clone(one)),
+        many => {
+            let names: Vec<&str> = many.iter().map(|workload| &*workload.name).collect();
+            Err(WrongInput(format!(
+                "`{word}` means several workloads; name one: {}",
+                names.join(", ")
+            ))
+            .into())
+        }
+    }
+}
+
+/// Returns a suite; the one that is chosen without a word is for one processor.
+pub(crate) fn smp_suite(name: &str) -> anyhow::Result<&'static Arc<Suite>> {
+    if name == MICRO.name {
+        Ok(&CONTENTION)
+    } else {
+        find_suite(name)
+    }
+}

@@ -1,0 +1,59 @@
+//! The data directory, and the permissions of files in and outside it.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use anyhow::Context;
+use rustix::fs::Mode;
+
+use crate::exit::WrongInput;
+
+/// The permissions that the user's umask takes from new files.
+static UMASK: OnceLock<u32> = OnceLock::new();
+
+/// Makes new files and directories readable to this user only: the data directory has kernels, logs
+/// and mails.
+pub(crate) fn keep_private() {
+    let users = rustix::process::umask(Mode::RWXG | Mode::RWXO);
+    UMASK.get_or_init(|| users.bits());
+}
+
+/// Gives a file that the user asked for the permissions of the user's umask.
+pub(super) fn share_file(file: &Path) -> std::io::Result<()> {
+    match UMASK.get() {
+        Some(users) => fs::set_permissions(file, Permissions::from_mode(0o666 & !users)),
+        None => Ok(()),
+    }
+}
+
+/// Returns the data directory: the given one, or `marvin` below `$XDG_DATA_HOME`, or below
+/// `~/.local/share`. Always absolute.
+pub(super) fn find_home(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let variable = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let home = match given {
+        Some(home) => home.to_owned(),
+        None => variable("XDG_DATA_HOME")
+            // The XDG base directory specification says to ignore relative paths.
+            .filter(|data| data.is_absolute())
+            .or_else(|| Some(variable("HOME")?.join(".local/share")))
+            .ok_or_else(|| {
+                WrongInput(
+                    "no data directory: neither XDG_DATA_HOME nor HOME is set; give --home FOLDER"
+                        .into(),
+                )
+            })?
+            .join("marvin"),
+    };
+    std::path::absolute(&home).with_context(|| {
+        format!(
+            "cannot find the absolute path of the data directory {}",
+            home.display()
+        )
+    })
+}

@@ -1,0 +1,256 @@
+//! One run of the program: its global options, and what they lead to (data directory, marvin.toml,
+//! store, lab). Each is opened when a command first needs it: `marvin explain -- COMMAND`, `doctor`
+//! and `config` work without a store or with a marvin.toml that cannot be read.
+
+mod answer;
+mod clock;
+mod home;
+mod progress;
+mod tools;
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use anyhow::Context;
+use clap::Args;
+use config::ConfigFile;
+use lab::{Lab, LabSettings};
+use results::{HistoryReader, HistorySnapshot};
+use store::{Location, Store};
+
+use crate::exit::WrongInput;
+pub(crate) use answer::{Answer, Colour, Format, ListFormat, Output};
+pub(crate) use clock::{now, now_ms};
+pub(crate) use home::keep_private;
+pub(crate) use progress::{Progress, span};
+
+/// Options that all commands have.
+#[derive(Debug, Args)]
+pub(crate) struct GlobalOptions {
+    /// Data directory: kernels, snapshots and results [default: $XDG_DATA_HOME/marvin or
+    /// ~/.local/share/marvin]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FOLDER",
+        env = "MARVIN_HOME",
+        hide_env_values = true
+    )]
+    home: Option<PathBuf>,
+    /// Configuration file: git trees, plans, notifications [default: marvin.toml in the data
+    /// directory]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "MARVIN_CONFIG",
+        hide_env_values = true
+    )]
+    config_file: Option<PathBuf>,
+    /// Store results in PostgreSQL instead of the data directory: postgres://USER@HOST/DATABASE,
+    /// password in PGPASSWORD
+    #[arg(
+        long,
+        global = true,
+        value_name = "ADDRESS",
+        env = "MARVIN_STORE",
+        hide_env_values = true
+    )]
+    store: Option<String>,
+
+    /// Colour the text
+    #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Colour::Auto)]
+    color: Colour,
+
+    /// Run QEMU and the Makefiles of kernels without walls: as you, with your files and your
+    /// network
+    #[arg(long, global = true)]
+    no_sandbox: bool,
+
+    /// Print no progress
+    #[arg(long, short, global = true)]
+    quiet: bool,
+}
+
+impl GlobalOptions {
+    /// Options that have environment variables.
+    pub(crate) const WITH_VARIABLES: [&str; 3] = ["home", "config_file", "store"];
+}
+
+/// What the commands of one process share.
+#[derive(Debug)]
+pub(crate) struct Session {
+    options: GlobalOptions,
+    home: OnceLock<PathBuf>,
+    config: OnceLock<ConfigFile>,
+}
+
+impl Session {
+    pub(crate) fn new(options: GlobalOptions) -> Self {
+        if options.no_sandbox {
+            subprocess::remove_walls();
+        }
+        Self {
+            options,
+            home: OnceLock::new(),
+            config: OnceLock::new(),
+        }
+    }
+
+    /// Returns the data directory; always absolute.
+    pub(crate) fn home(&self) -> anyhow::Result<&Path> {
+        open_once(&self.home, || home::find_home(self.options.home.as_deref()))
+            .map(PathBuf::as_path)
+    }
+
+    /// Returns marvin.toml as it was when a command first asked for it; an empty configuration if
+    /// there is no file.
+    pub(crate) fn config(&self) -> anyhow::Result<&ConfigFile> {
+        open_once(&self.config, || self.read_config())
+    }
+
+    /// Reads marvin.toml as it is now.
+    fn read_config(&self) -> anyhow::Result<ConfigFile> {
+        let tools = self.tools(&[])?;
+        let file = self.options.config_file.as_deref();
+        Ok(ConfigFile::read(self.home()?, file, &tools.rows())?)
+    }
+
+    /// Reads marvin.toml as it is now; an error if there is no file.
+    pub(crate) fn read_existing_config(&self) -> anyhow::Result<ConfigFile> {
+        let config = self.read_config()?;
+        if config.file.is_none() {
+            let text = format!(
+                "there is no marvin.toml in {}: write one (docs/watch.md), or name one with --config-file FILE",
+                self.home()?.display()
+            );
+            return Err(WrongInput(text).into());
+        }
+        Ok(config)
+    }
+
+    /// Returns Marvin's tools, those of the data directory, and those of these manifests.
+    pub(crate) fn tools(&self, manifests: &[PathBuf]) -> anyhow::Result<lab::Tools> {
+        tools::read_tools(self.home()?, manifests)
+    }
+
+    /// Returns the store's location: the data directory, unless `--store` or its variable names a
+    /// server. PGPASSWORD may have the password, as for all programs of PostgreSQL.
+    pub(crate) fn store_location(&self) -> anyhow::Result<Location> {
+        let password = std::env::var("PGPASSWORD").ok();
+        let address = self.options.store.as_deref();
+        match address.filter(|address| !address.is_empty()) {
+            Some(address) => Ok(Location::server(address, password.as_deref())?),
+            None => Ok(self.home()?.to_owned().into()),
+        }
+    }
+
+    /// Opens the store, and creates it if there is none.
+    pub(crate) fn open_store(&self) -> anyhow::Result<Store> {
+        Ok(Store::open(self.store_location()?)?)
+    }
+
+    /// Opens the store for reading.
+    pub(crate) fn open_store_read_only(&self) -> anyhow::Result<Store> {
+        Ok(Store::open_read_only(self.store_location()?)?)
+    }
+
+    /// Reads the history of all that the store has.
+    pub(crate) fn read_history(&self) -> anyhow::Result<HistorySnapshot> {
+        let mut source = HistoryReader::open(self.store_location()?)?;
+        source.add_bisections_of(self.home()?.to_owned());
+        source.refresh()?;
+        Ok(source.snapshot(1))
+    }
+
+    /// Opens the lab of the data directory. MARVIN_QEMU may name its QEMU.
+    pub(crate) fn open_lab(&self, settings: LabSettings) -> anyhow::Result<Lab> {
+        let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
+        Ok(Lab::open(self.home()?, LabSettings { qemu, ..settings })?)
+    }
+
+    /// Prepares standard output, or the file of `--output`, for the answer.
+    pub(crate) fn answer(&self, path: Option<&Path>) -> anyhow::Result<Answer> {
+        Answer::open(path, self.options.color)
+    }
+
+    /// Starts a progress display.
+    pub(crate) fn progress(&self) -> Progress {
+        Progress::new(self.options.quiet)
+    }
+
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.options.quiet
+    }
+
+    /// Returns the name of a worker: this host's, and on a server's queue the data directory too,
+    /// as a host may have several workers there.
+    ///
+    /// A worker takes back the jobs of its name when it starts. Hosts made from one image have one
+    /// name and the same paths, so the name on a server also has what tells hosts apart.
+    pub(crate) fn worker_name(&self) -> anyhow::Result<String> {
+        Ok(match self.store_location()? {
+            Location::Home(_) => service::machine_name(),
+            Location::Server(_) => format!(
+                "{}#{}:{}",
+                service::machine_name(),
+                machine::host_mark(),
+                self.home()?.display()
+            ),
+        })
+    }
+
+    /// Returns whether a worker takes jobs from the queue; those of a server are on any host, and
+    /// assumed.
+    pub(crate) fn has_worker(&self) -> anyhow::Result<bool> {
+        Ok(match self.store_location()? {
+            Location::Home(home) => store::has_worker(&home),
+            Location::Server(_) => true,
+        })
+    }
+
+    /// Returns the command that starts this program for a job on this host, with this session's
+    /// options.
+    pub(crate) fn own_command(&self) -> anyhow::Result<Vec<std::ffi::OsString>> {
+        let program = std::env::current_exe().context("cannot find the path of this program")?;
+        let mut words = vec![
+            program.into_os_string(),
+            "--home".into(),
+            self.home()?.into(),
+        ];
+        if let Some(file) = &self.options.config_file {
+            words.extend(["--config-file".into(), file.into()]);
+        }
+        words.extend(self.walls_and_store_words());
+        Ok(words)
+    }
+
+    /// Returns the options that another Marvin gets wherever it runs. The store is not among them
+    /// if it is in the environment, which that one gets too and which `ps` does not show.
+    pub(crate) fn walls_and_store_words(&self) -> Vec<std::ffi::OsString> {
+        let mut words = Vec::new();
+        if self.options.no_sandbox {
+            words.push("--no-sandbox".into());
+        }
+        let inherited = std::env::var("MARVIN_STORE").ok();
+        let address = self.options.store.as_deref();
+        if let Some(address) = address.filter(|address| inherited.as_deref() != Some(address)) {
+            words.extend(["--store".into(), address.into()]);
+        }
+        words
+    }
+}
+
+/// Returns what a cell has, and opens it first if it is empty. An error leaves it empty.
+fn open_once<T>(
+    cell: &OnceLock<T>,
+    open: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<&T> {
+    match cell.get() {
+        Some(opened) => Ok(opened),
+        None => {
+            let opened = open()?;
+            Ok(cell.get_or_init(|| opened))
+        }
+    }
+}
