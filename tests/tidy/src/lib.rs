@@ -5,6 +5,7 @@
 //! clippy check format, documents and the length of functions.
 
 mod agent;
+mod commands;
 mod documents;
 mod domain;
 mod figures;
@@ -21,6 +22,7 @@ mod tokens;
 mod tree;
 
 pub use agent::{interpreter, leaks, unlike};
+pub use commands::command_uses;
 pub use documents::dead_paths;
 pub use domain::domain_words;
 pub use figures::{Figure, figures, long_lines};

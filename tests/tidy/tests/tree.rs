@@ -298,3 +298,11 @@ fn lines_are_at_most_100_columns() -> Outcome {
     }
     Ok(())
 }
+
+#[test]
+fn commands_use_no_other_command() -> Outcome {
+    let tree = Tree::read()?;
+    let is_command = |file: &&tidy::File| file.path.starts_with("crates/apps/marvin/src/commands/");
+    assert!(tree.rust().filter(is_command).count() > 30);
+    rust(tidy::command_uses)
+}
