@@ -76,7 +76,7 @@ struct Start {
 
 /// How the boot of a guest ended.
 enum GuestStart {
-    Waits(Running),
+    Waits(Box<Running>),
     /// There is no guest.
     Died {
         ended: Ended,
@@ -156,13 +156,13 @@ impl Vm {
             }
             if wire::find_hello(&console).is_some() {
                 let console_read = console.len();
-                return Ok(GuestStart::Waits(Running {
+                return Ok(GuestStart::Waits(Box::new(Running {
                     process,
                     jobs,
                     scratch,
                     pinned,
                     console_read,
-                }));
+                })));
             }
             if wire::find_last_words(&console).is_some() {
                 return Ok(GuestStart::Died {
@@ -233,7 +233,7 @@ impl Backend for Vm {
         match self.start(&kernel, &initrd)? {
             GuestStart::Waits(running) => {
                 let console = running.scratch.console();
-                let running = Mutex::new(Some(running));
+                let running = Mutex::new(Some(*running));
                 Ok(BootOutcome::Ready(Box::new(Start {
                     vm: self,
                     kernel,
@@ -261,7 +261,7 @@ impl Booted for Start {
         if guest.is_none() {
             // The last job killed the guest: this one gets another boot.
             match self.vm.start(&self.kernel, &self.initrd)? {
-                GuestStart::Waits(again) => *guest = Some(again),
+                GuestStart::Waits(again) => *guest = Some(*again),
                 GuestStart::Died { ended, console } => {
                     let failure = failure(Stage::Boot, ended, &console);
                     return Ok(JobEnd::unobserved(Err(failure), console));
