@@ -244,7 +244,7 @@ fn claimed(rating: &RatioEstimate) -> Option<Claim> {
 }
 
 fn scores(runs: &[Run]) -> anyhow::Result<Scores> {
-    Scores::of(runs, Better::Lower)
+    Scores::new(runs, Better::Lower)
         .map_err(|fault| anyhow::anyhow!("a run has no score: {fault:?}"))
 }
 

@@ -137,8 +137,8 @@ fn ratings(figures: &mut Figures) -> anyhow::Result<()> {
     let seconds = least(10, || {
         let rate = |(base, new): &(Vec<Vec<f64>>, Vec<Vec<f64>>)| {
             let (base, new) = (
-                Scores::of(base, Better::Lower).ok()?,
-                Scores::of(new, Better::Lower).ok()?,
+                Scores::new(base, Better::Lower).ok()?,
+                Scores::new(new, Better::Lower).ok()?,
             );
             Some(estimate_ratio(&base, &new, &History::default(), 0.02))
         };
@@ -214,7 +214,7 @@ fn everything(figures: &mut Figures) -> anyhow::Result<()> {
         stats::noise_profile(&medians)
     };
     let seconds = least(3, || {
-        let scores = |groups: &Vec<Vec<f64>>| Scores::of(groups, Better::Lower).ok();
+        let scores = |groups: &Vec<Vec<f64>>| Scores::new(groups, Better::Lower).ok();
         let sides: Vec<(Scores, Scores)> = rows
             .iter()
             .filter_map(|(base, new)| scores(base).zip(scores(new)))

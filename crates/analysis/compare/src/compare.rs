@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::{Unit, Workload, is_of_one_run};
 
 use crate::checks::{check_machines, check_question, check_runs, other_qemus};
-use crate::comparison::{Against, Comparison, Images, Row, Warning};
+use crate::comparison::{Against, Comparison, ComparisonRow, Images, Warning};
 use crate::comparison_builder::ComparisonBuilder;
 use crate::environment::{Pairs, differing};
 use crate::error::CompareError;
@@ -51,7 +51,7 @@ pub fn compare(
         seeds: &seeds,
         failures: Failures::default(),
     };
-    let mut rows: Vec<Row> = workloads.iter().map(|w| answer.row(w)).collect();
+    let mut rows: Vec<ComparisonRow> = workloads.iter().map(|w| answer.row(w)).collect();
     join_valueless(&mut rows);
     if sides
         .iter()
@@ -93,9 +93,9 @@ pub fn compare(
 }
 
 /// Moves rows without a value into the table of their metric, if all rows there are of guest time.
-fn join_valueless(rows: &mut [Row]) {
+fn join_valueless(rows: &mut [ComparisonRow]) {
     let counted = Unit::InstructionsPerOperation;
-    let has_value = |row: &Row| {
+    let has_value = |row: &ComparisonRow| {
         row.base.value.is_some() || row.cells.iter().any(|cell| cell.measured.value.is_some())
     };
     let is_timed = rows

@@ -33,7 +33,7 @@ pub struct Comparison {
     /// The other kernels.
     pub others: Vec<Against>,
     /// One row per workload, in the suite's order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<ComparisonRow>,
     /// Failures of kernels, grouped by kernel and kind.
     pub failures: Vec<Failure>,
     /// Differences between the environments.
@@ -203,7 +203,7 @@ impl Counts {
 
 /// One workload.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct ComparisonRow {
     /// The workload, with its metric.
     pub workload: Arc<Workload>,
     /// The unit of its values.
@@ -213,7 +213,7 @@ pub struct Row {
     /// The base kernel's values.
     pub base: Measured,
     /// One cell for each of the others.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<ComparisonCell>,
 }
 
 /// The values of one workload on one kernel.
@@ -289,7 +289,7 @@ pub enum Absent {
 
 /// One workload on one of the other kernels, compared with the base.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cell {
+pub struct ComparisonCell {
     /// Its values.
     pub measured: Measured,
     /// The comparison with the base.
@@ -393,7 +393,7 @@ impl Comparison {
     }
 
     /// Returns the name of a row's block: its experiment, or else the suite.
-    pub(crate) fn block(&self, row: &Row) -> &str {
+    pub(crate) fn block(&self, row: &ComparisonRow) -> &str {
         let declared = if self.is_imported() {
             None
         } else {
@@ -432,7 +432,7 @@ impl Comparison {
     /// Returns the workloads that became better or worse on one of the others.
     #[must_use]
     pub fn changed(&self, other: usize) -> Vec<String> {
-        let has_changed = |row: &&Row| {
+        let has_changed = |row: &&ComparisonRow| {
             matches!(
                 row.cells[other].compared.verdict,
                 Verdict::Better | Verdict::Worse

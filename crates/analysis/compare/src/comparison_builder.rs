@@ -8,8 +8,8 @@ use model::{
 };
 
 use crate::comparison::{
-    Absent, Against, Cell, Counted, Counts, GeometricMean, Images, Kernel, Measured, Occurrence,
-    Row, RunMark, Sampled, SeedValue, Warning,
+    Absent, Against, ComparisonCell, ComparisonRow, Counted, Counts, GeometricMean, Images, Kernel,
+    Measured, Occurrence, RunMark, Sampled, SeedValue, Warning,
 };
 use crate::difference::difference_percent;
 use crate::failures::Failures;
@@ -32,7 +32,7 @@ pub(crate) struct ComparisonBuilder<'a> {
 }
 
 impl ComparisonBuilder<'_> {
-    pub(crate) fn row(&mut self, workload: &Arc<Workload>) -> Row {
+    pub(crate) fn row(&mut self, workload: &Arc<Workload>) -> ComparisonRow {
         let margin_percent = self
             .question
             .margin_percent
@@ -44,7 +44,7 @@ impl ComparisonBuilder<'_> {
             .iter()
             .flat_map(|measured| &measured.seeds)
             .filter_map(|seed| seed.value.as_ref().ok());
-        let scale = Scale::of(values.map(|sampled| sampled.scale));
+        let scale = Scale::common(values.map(|sampled| sampled.scale));
         all.iter_mut()
             .for_each(|measured| on_scale(measured, scale));
         let mut all = all.into_iter();
@@ -64,7 +64,7 @@ impl ComparisonBuilder<'_> {
             .map(|(measured, kernel)| self.cell(kernel, &rule, &base, measured))
             .collect();
         let unit = scale.unit(&workload.metric, self.sides[0].machine.capabilities().clock);
-        Row {
+        ComparisonRow {
             workload: Arc::clone(workload),
             unit,
             margin_percent,
@@ -100,7 +100,13 @@ impl ComparisonBuilder<'_> {
         }
     }
 
-    fn cell(&self, kernel: usize, rule: &Rule, base: &Measured, measured: Measured) -> Cell {
+    fn cell(
+        &self,
+        kernel: usize,
+        rule: &Rule,
+        base: &Measured,
+        measured: Measured,
+    ) -> ComparisonCell {
         let mut compared = compare_sides(
             &self.replicates(0, base),
             &self.replicates(kernel, &measured),
@@ -110,7 +116,7 @@ impl ComparisonBuilder<'_> {
             compared.verdict = Verdict::Same;
         }
         let times = times(rule.direction, base, &measured);
-        Cell {
+        ComparisonCell {
             compared,
             time_percent: stats::median(&times),
             measured,
@@ -178,7 +184,7 @@ impl ComparisonBuilder<'_> {
         }
     }
 
-    pub(crate) fn against(&self, kernel: usize, rows: &[Row]) -> Against {
+    pub(crate) fn against(&self, kernel: usize, rows: &[ComparisonRow]) -> Against {
         let cells = rows.iter().map(|row| &row.cells[kernel - 1]);
         let mut counts = Counts::default();
         cells.for_each(|cell| counts.add(&cell.compared.verdict));
@@ -228,7 +234,7 @@ impl ComparisonBuilder<'_> {
     }
 
     /// Returns the rows with different verdicts from the guest's clock and from the counts.
-    pub(crate) fn clock_disagrees(&self, rows: &[Row]) -> Vec<Warning> {
+    pub(crate) fn clock_disagrees(&self, rows: &[ComparisonRow]) -> Vec<Warning> {
         let mut warnings = Vec::new();
         for row in rows {
             for (cell, label) in row.cells.iter().zip(&self.labels[1..]) {
@@ -256,7 +262,7 @@ impl ComparisonBuilder<'_> {
     }
 
     /// Returns the seeds that a kernel or the base lacks.
-    pub(crate) fn left_out(&self, rows: &[Row]) -> Vec<Warning> {
+    pub(crate) fn left_out(&self, rows: &[ComparisonRow]) -> Vec<Warning> {
         let of_kernel = |(place, label): (usize, &Label)| {
             let seeds: BTreeSet<u64> = rows
                 .iter()
@@ -296,7 +302,7 @@ impl ComparisonBuilder<'_> {
     }
 
     /// Returns which of the rows other work on the host disturbed.
-    pub(crate) fn disturbed(&self, rows: &[Row]) -> Vec<Warning> {
+    pub(crate) fn disturbed(&self, rows: &[ComparisonRow]) -> Vec<Warning> {
         let is_row = |name: &str| rows.iter().any(|row| row.workload.job_name() == name);
         let of_kernel = |(index, label): (&Index<'_>, &Label)| {
             let (mut names, mut boots) = (BTreeSet::new(), 0);
@@ -349,8 +355,8 @@ impl ComparisonBuilder<'_> {
 /// Returns the rows of a kernel's geometric mean: those with a ratio for every kernel, so that all
 /// means are over the same workloads. A kernel without any ratio, such as one that does not boot,
 /// excludes no row.
-pub(crate) fn common(rows: &[Row], kernel: usize) -> Vec<&Row> {
-    let has = |row: &Row, kernel: usize| row.cells[kernel].compared.ratio.is_some();
+pub(crate) fn common(rows: &[ComparisonRow], kernel: usize) -> Vec<&ComparisonRow> {
+    let has = |row: &ComparisonRow, kernel: usize| row.cells[kernel].compared.ratio.is_some();
     let measured: Vec<usize> = (0..rows.first().map_or(0, |row| row.cells.len()))
         .filter(|other| *other == kernel || rows.iter().any(|row| has(row, *other)))
         .collect();

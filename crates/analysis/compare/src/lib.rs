@@ -31,8 +31,9 @@ mod verdict;
 
 pub use compare::compare;
 pub use comparison::{
-    Absent, Against, Cell, Comparison, Conclusion, Counted, Counts, Failure, GeometricMean, Images,
-    Kernel, Measured, Occurrence, Row, RunMark, Sampled, SeedDifference, SeedValue, Warning,
+    Absent, Against, Comparison, ComparisonCell, ComparisonRow, Conclusion, Counted, Counts,
+    Failure, GeometricMean, Images, Kernel, Measured, Occurrence, RunMark, Sampled, SeedDifference,
+    SeedValue, Warning,
 };
 pub use difference::difference_percent;
 pub use environment::{Difference, Differing};

@@ -11,8 +11,14 @@ use crate::question::Side;
 use document::label::Label;
 use model::plain;
 
-/// A result's declaration: the declaration, the run, and the index of its side.
-type Declaration<'a> = (&'a Declared, &'a Run, usize);
+/// A metric as a result declares it.
+#[derive(Debug, Clone, Copy)]
+struct Declaration<'a> {
+    metric: &'a Declared,
+    run: &'a Run,
+    /// The index of the run's side.
+    side: usize,
+}
 
 /// Refuses rows with two results, or a result and the row, of different units or directions.
 pub(crate) fn check_metrics(
@@ -25,22 +31,27 @@ pub(crate) fn check_metrics(
         .map(|workload| (&*workload.name, &**workload))
         .collect();
     let mut first: HashMap<&str, Declaration<'_>> = HashMap::new();
-    for (place, side) in sides.iter().enumerate() {
+    for (index, side) in sides.iter().enumerate() {
         for run in &side.runs {
             for result in &run.results {
-                let Some((workload, then)) = rows
+                let Some((workload, metric)) = rows
                     .get(result.workload.as_str())
                     .zip(result.declared.as_ref())
                 else {
                     continue;
                 };
-                let known = *first.entry(&workload.name).or_insert((then, run, place));
+                let declaration = Declaration {
+                    metric,
+                    run,
+                    side: index,
+                };
+                let first = *first.entry(&workload.name).or_insert(declaration);
                 check(
                     workload,
                     side.machine.capabilities(),
                     labels,
-                    known,
-                    (then, run, place),
+                    first,
+                    declaration,
                 )?;
             }
         }
@@ -54,23 +65,15 @@ fn check(
     machine: Capabilities,
     labels: &[Label],
     first: Declaration<'_>,
-    said: Declaration<'_>,
+    later: Declaration<'_>,
 ) -> Result<(), CompareError> {
-    let words = |(then, run, place): Declaration<'_>| {
-        format!(
-            "{} of {} has it in {}",
-            run.id.short(),
-            labels[place].title,
-            plain(&then.to_string())
-        )
-    };
     let changed = |one: String, other: String| CompareError::MetricChanged {
         workload: plain(&workload.name),
         one,
         other,
     };
-    if !first.0.agrees(said.0) {
-        return Err(changed(words(first), words(said)));
+    if !first.metric.agrees(later.metric) {
+        return Err(changed(describe(first, labels), describe(later, labels)));
     }
     let declared = Declared::of(&workload.metric, machine.clock);
     // For metrics of other suites, users may set the direction.
@@ -82,13 +85,22 @@ fn check(
     } else {
         declared
     };
-    if here.agrees(said.0) {
+    if here.agrees(later.metric) {
         return Ok(());
     }
     Err(changed(
-        words(said),
+        describe(later, labels),
         format!("this Marvin declares it in {}", plain(&here.to_string())),
     ))
+}
+
+fn describe(declaration: Declaration<'_>, labels: &[Label]) -> String {
+    format!(
+        "{} of {} has it in {}",
+        declaration.run.id.short(),
+        labels[declaration.side].title,
+        plain(&declaration.metric.to_string())
+    )
 }
 
 #[cfg(test)]

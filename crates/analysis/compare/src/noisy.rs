@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use model::Direction;
 use stats::{Better, History, RatioEstimate, Scores, Sequential, Spread};
 
-use crate::comparison::{Against, Measured, Rated, Row};
+use crate::comparison::{Against, ComparisonRow, Measured, Rated};
 use crate::comparison_builder::common;
 use crate::pairing::SideComparison;
 use crate::question::Question;
@@ -28,7 +28,7 @@ struct RatedCell {
 ///
 /// The rows of one test on one kernel are a family, and all families one question
 /// (`stats::families`).
-pub(crate) fn rate(rows: &mut [Row], question: &Question) {
+pub(crate) fn rate(rows: &mut [ComparisonRow], question: &Question) {
     let plan = question.looks_max.map(Sequential::new);
     let mut all: Vec<RatedCell> = Vec::new();
     for (place, row) in rows.iter_mut().enumerate() {
@@ -105,7 +105,7 @@ pub(crate) fn rate(rows: &mut [Row], question: &Question) {
 
 /// Returns the false discovery rate of each among all. Ratings without a precision have no
 /// probability, and their verdict does not need one.
-fn compute_q(rows: &[Row], all: &[RatedCell]) -> Vec<f64> {
+fn compute_q(rows: &[ComparisonRow], all: &[RatedCell]) -> Vec<f64> {
     let mut families: BTreeMap<(&str, usize), Vec<(usize, f64)>> = BTreeMap::new();
     for (place, found) in all.iter().enumerate() {
         if found.rating.precision.is_some() {
@@ -135,16 +135,16 @@ fn compute_q(rows: &[Row], all: &[RatedCell]) -> Vec<f64> {
 /// Adds intervals to the geometric means of noisy runs: first the mean over the rows of each run,
 /// since rows of one run share its boot, then like any other value. Runs that lack a row are left
 /// out.
-pub(crate) fn means(others: &mut [Against], rows: &[Row]) {
+pub(crate) fn means(others: &mut [Against], rows: &[ComparisonRow]) {
     for (kernel, other) in others.iter_mut().enumerate() {
         let Some(mean) = &mut other.geometric_mean else {
             continue;
         };
-        let rated: Vec<&Row> = common(rows, kernel)
+        let rated: Vec<&ComparisonRow> = common(rows, kernel)
             .into_iter()
             .filter(|row| row.cells[kernel].rated.is_some())
             .collect();
-        let together = |of: &dyn Fn(&Row) -> &Measured| {
+        let together = |of: &dyn Fn(&ComparisonRow) -> &Measured| {
             let whole = |seed: u64| rated.iter().all(|row| value(of(row), seed).is_some());
             let seeds: Vec<u64> = of(rated.first()?)
                 .seeds
@@ -202,7 +202,7 @@ pub fn test_of(workload: &str) -> &str {
 /// If there is no value, or one has no ratio to others; the text says which.
 pub fn scores(values: &[f64], direction: Direction) -> Result<Scores, String> {
     let runs: Vec<[f64; 1]> = values.iter().map(|value| [*value]).collect();
-    Scores::of(&runs, better(direction)).map_err(|fault| fault.to_string().replace("group", "run"))
+    Scores::new(&runs, better(direction)).map_err(|fault| fault.to_string().replace("group", "run"))
 }
 
 /// Returns the value of a side: the one whose ratio to the other side's a rating rates.

@@ -83,14 +83,12 @@ pub struct SideComparison {
 /// Compares two sides seed by seed.
 #[must_use]
 pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> SideComparison {
-    let scale = Scale::of(
-        base.iter()
-            .chain(new)
-            .filter_map(|replicate| match replicate.given {
-                Given::Value { scale, .. } => Some(scale),
-                Given::NotMeasured(_) | Given::Unusable(_) => None,
-            }),
-    );
+    let scale = Scale::common(base.iter().chain(new).filter_map(
+        |replicate| match replicate.given {
+            Given::Value { scale, .. } => Some(scale),
+            Given::NotMeasured(_) | Given::Unusable(_) => None,
+        },
+    ));
     let seeds: BTreeSet<u64> = base
         .iter()
         .chain(new)

@@ -2,7 +2,7 @@
 
 use monitors::{SampleRow, SampleTable};
 
-use crate::comparison::{Comparison, Measured, Row};
+use crate::comparison::{Comparison, ComparisonRow, Measured};
 
 /// Returns the samples of a comparison, a table for each experiment: of all seeds, including the
 /// iterations that values leave out.
@@ -22,7 +22,7 @@ pub fn sample_tables(comparison: &Comparison) -> Vec<SampleTable> {
     tables
 }
 
-fn sample_row(row: &Row) -> SampleRow {
+fn sample_row(row: &ComparisonRow) -> SampleRow {
     SampleRow {
         name: row.workload.name.to_string(),
         direction: row.workload.metric.direction,

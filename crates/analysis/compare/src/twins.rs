@@ -2,7 +2,7 @@
 
 use model::{Uncertainty, Verdict};
 
-use crate::comparison::{Cell, Comparison, Row};
+use crate::comparison::{Comparison, ComparisonCell, ComparisonRow};
 
 /// The effect of a kernel on a workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,8 +49,9 @@ impl Comparison {
     /// Returns the twins of its rows that are better or worse.
     #[must_use]
     pub fn twins_wanted(&self) -> Vec<&'static str> {
-        let is_clear =
-            |cell: &Cell| matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse);
+        let is_clear = |cell: &ComparisonCell| {
+            matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse)
+        };
         let rows = self
             .rows
             .iter()
@@ -82,7 +83,7 @@ impl Comparison {
                     margin_percent: row.margin_percent,
                 };
                 let twins: Vec<&str> = model::twins(&row.workload.name).collect();
-                let seen = |twin: &Row| {
+                let seen = |twin: &ComparisonRow| {
                     let compared = &twin.cells.get(place)?.compared;
                     let is_known = is_exact || !matches!(compared.verdict, Verdict::Unclear(_));
                     let effect = Effect {

@@ -23,7 +23,7 @@ impl Scale {
     /// Returns the common scale of values: counted if one of them is, or if there is none. Values
     /// on the other scale then do not count.
     #[must_use]
-    pub fn of(scales: impl IntoIterator<Item = Self>) -> Self {
+    pub fn common(scales: impl IntoIterator<Item = Self>) -> Self {
         let mut scales = scales.into_iter().peekable();
         let is_counted = scales.peek().is_none() || scales.any(|scale| scale == Self::Counted);
         if is_counted {
@@ -67,9 +67,9 @@ pub enum Estimator {
 }
 
 impl Estimator {
-    /// Returns that of a machine.
+    /// Returns the estimator of a machine.
     #[must_use]
-    pub fn of(machine: Capabilities) -> Self {
+    pub fn for_machine(machine: Capabilities) -> Self {
         if machine.deterministic {
             Self::MedianWithoutFirst
         } else {
@@ -99,7 +99,7 @@ impl Estimator {
         match self {
             Self::MedianWithoutFirst => stats::median_without_first(samples),
             Self::TrimmedMean => {
-                let score = Scores::of(&[samples], Better::Higher)
+                let score = Scores::new(&[samples], Better::Higher)
                     .ok()
                     .map(|scores| scores.as_slice()[0].exp());
                 score.or_else(|| stats::median(samples))
@@ -209,7 +209,7 @@ pub fn run_value(result: &WorkloadResult, machine: Capabilities) -> Result<RunVa
         }
     };
     let samples = samples(result, scale);
-    let estimator = Estimator::of(machine);
+    let estimator = Estimator::for_machine(machine);
     let value = estimator
         .value(&samples)
         .ok_or(NoValue::TooFewIterations(iterations))?;
@@ -348,7 +348,7 @@ mod tests {
                 141.421,
             ),
         ] {
-            let estimator = Estimator::of(capabilities(kind));
+            let estimator = Estimator::for_machine(capabilities(kind));
             assert_eq!(estimator.heading(), heading, "{kind}");
             assert!(estimator.to_string().contains(words), "{kind}: {estimator}");
             let found = run_value(&result(&samples, &[]), capabilities(kind)).unwrap();

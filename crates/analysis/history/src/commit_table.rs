@@ -16,7 +16,7 @@ const GAP: usize = 2;
 
 /// A commit of a series.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct CommitRow {
     /// Its id.
     pub commit: String,
     /// Its subject.
@@ -38,12 +38,12 @@ pub enum State {
     /// It does not build.
     Failed(String),
     /// A cell for each workload.
-    Compared(Vec<Cell>),
+    Compared(Vec<CommitCell>),
 }
 
 /// A workload on a commit, compared with the one before it; positive is better.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cell {
+pub enum CommitCell {
     /// The difference is within the margin.
     Same,
     /// Better by so many percent.
@@ -54,7 +54,7 @@ pub enum Cell {
     Unclear,
 }
 
-impl Cell {
+impl CommitCell {
     fn text(self) -> String {
         match self {
             Self::Same => ".".to_owned(),
@@ -66,7 +66,7 @@ impl Cell {
 
 /// Returns the table; columns have the workloads of `names` that a commit changed.
 #[must_use]
-pub fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
+pub fn table(title: &str, rows: &[CommitRow], names: &[&str]) -> String {
     let columns: Vec<usize> = (0..names.len())
         .filter(|column| rows.iter().any(|row| row.changed(*column)))
         .collect();
@@ -103,8 +103,8 @@ pub fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
         &format!("\n{}\n", summary(rows, columns.len(), names.len())),
     );
     for column in more {
-        let of_row = |row: &Row| match &row.state {
-            State::Compared(cells) if cells[*column] != Cell::Same => {
+        let of_row = |row: &CommitRow| match &row.state {
+            State::Compared(cells) if cells[*column] != CommitCell::Same => {
                 Some(format!("{} {}", row.commit, cells[*column].text()))
             }
             _ => None,
@@ -118,11 +118,13 @@ pub fn table(title: &str, rows: &[Row], names: &[&str]) -> String {
     text
 }
 
-impl Row {
+impl CommitRow {
     /// Returns whether the commit changed a workload, or may have.
     fn changed(&self, column: usize) -> bool {
         match &self.state {
-            State::Compared(cells) => cells.get(column).is_some_and(|cell| *cell != Cell::Same),
+            State::Compared(cells) => cells
+                .get(column)
+                .is_some_and(|cell| *cell != CommitCell::Same),
             State::Base | State::Equal | State::Failed(_) => false,
         }
     }
@@ -165,8 +167,8 @@ fn count_fitting(columns: &[usize], names: &[&str]) -> usize {
 }
 
 /// Counts the workloads that changed, and the commits that nothing measures.
-fn summary(rows: &[Row], changed: usize, workloads: usize) -> String {
-    let is_compared = |row: &&Row| matches!(row.state, State::Compared(_) | State::Equal);
+fn summary(rows: &[CommitRow], changed: usize, workloads: usize) -> String {
+    let is_compared = |row: &&CommitRow| matches!(row.state, State::Compared(_) | State::Equal);
     let unseen = rows
         .iter()
         .filter(|row| !row.not_compiled.is_empty())
@@ -178,7 +180,8 @@ fn summary(rows: &[Row], changed: usize, workloads: usize) -> String {
     };
     let unseen_text =
         format!("not measured: {unseen} {verb} code that this config does not compile");
-    let is_measured = |row: &Row| row.not_compiled.is_empty() || !matches!(row.state, State::Equal);
+    let is_measured =
+        |row: &CommitRow| row.not_compiled.is_empty() || !matches!(row.state, State::Equal);
     let changes = if !rows.iter().any(|row| is_compared(&row)) {
         "no comparison: no two commits build".to_owned()
     } else if changed > 0 {
@@ -242,11 +245,11 @@ fn cut(subject: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cell, Row, State, table};
+    use super::{CommitCell, CommitRow, State, table};
 
-    fn row(digit: char, subject: &str, state: State) -> Row {
+    fn row(digit: char, subject: &str, state: State) -> CommitRow {
         let commit = digit.to_string().repeat(12);
-        Row {
+        CommitRow {
             commit,
             subject: subject.to_owned(),
             state,
@@ -264,10 +267,10 @@ mod tests {
                 '2',
                 "mm: make faults faster for those who have many of them",
                 State::Compared(vec![
-                    Cell::Same,
-                    Cell::Better(12.5),
-                    Cell::Worse(-0.8),
-                    Cell::Same,
+                    CommitCell::Same,
+                    CommitCell::Better(12.5),
+                    CommitCell::Worse(-0.8),
+                    CommitCell::Same,
                 ]),
             ),
             row(
@@ -275,11 +278,20 @@ mod tests {
                 "mm: break it",
                 State::Failed("mm/memory.c:7:1: error: expected ';'".to_owned()),
             ),
-            row('4', "mm: mend it", State::Compared(vec![Cell::Same; 4])),
+            row(
+                '4',
+                "mm: mend it",
+                State::Compared(vec![CommitCell::Same; 4]),
+            ),
             row(
                 '5',
                 "fs: something",
-                State::Compared(vec![Cell::Same, Cell::Same, Cell::Unclear, Cell::Same]),
+                State::Compared(vec![
+                    CommitCell::Same,
+                    CommitCell::Same,
+                    CommitCell::Unclear,
+                    CommitCell::Same,
+                ]),
             ),
         ];
         insta::assert_snapshot!(
@@ -316,12 +328,12 @@ mod tests {
     #[test]
     fn lines_fit_a_terminal() {
         let names = ["fault-anon", "fault-file-private", "fork-exit", "fork-exec"];
-        let all = State::Compared(vec![Cell::Worse(-104.5); 4]);
+        let all = State::Compared(vec![CommitCell::Worse(-104.5); 4]);
         let why =
             "mm/memory.c:7:1: error: implicit declaration of function 'x'; did you mean 'xx'?"
                 .repeat(3);
         let subject = "mm: a subject that is longer than any table has room for";
-        let mut rows: Vec<Row> = "12345678"
+        let mut rows: Vec<CommitRow> = "12345678"
             .chars()
             .map(|digit| row(digit, subject, all.clone()))
             .collect();
@@ -340,7 +352,11 @@ mod tests {
         let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
         let rows = [
             row('0', "base", State::Base),
-            row('1', "all", State::Compared(vec![Cell::Worse(-1.5); 10])),
+            row(
+                '1',
+                "all",
+                State::Compared(vec![CommitCell::Worse(-1.5); 10]),
+            ),
         ];
         let told = table("x", &rows, &names);
         assert!(told.ends_with("also j:\n              111111111111 -1.50 %\n"));

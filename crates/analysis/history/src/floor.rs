@@ -88,7 +88,7 @@ impl History {
 
 impl Boots<'_> {
     fn floor(mut self) -> Option<NoiseFloor> {
-        let floor = Floor::of(&self.of_kernels)?;
+        let floor = Floor::estimate(&self.of_kernels)?;
         let margin = self.margin_percent / 100.0;
         self.apart.sort_by_key(|(when, _)| *when);
         let apart: Vec<f64> = self.apart.iter().map(|(_, value)| *value).collect();

@@ -50,7 +50,9 @@ pub use frequency::describe_frequency;
 pub use gather::{History, NotKnown, Repeats, RunMark, RunPosition};
 pub use kernels::Kernel;
 pub use noise::{TRUST_DAYS, Trust};
-pub use overview::{Card, Cell, Column, Counts, Group, Mean, Overview, Row, overview};
+pub use overview::{
+    Card, Column, Counts, Group, Mean, Overview, OverviewCell, OverviewRow, overview,
+};
 pub use pair::{Pair, State};
 pub use render::{
     AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument,

@@ -61,16 +61,16 @@ pub struct Mean {
 
 /// One workload on all machines.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct OverviewRow {
     /// The workload.
     pub workload: Arc<str>,
     /// One for each column of the overview.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<OverviewCell>,
 }
 
 /// One workload on one machine.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Cell {
+pub struct OverviewCell {
     /// The machine of the column that has the workload's guest config.
     pub machine: usize,
     /// The result.
@@ -92,7 +92,7 @@ pub struct Group {
     /// The subsystem.
     pub name: String,
     /// Its rows, by name.
-    pub rows: Vec<Row>,
+    pub rows: Vec<OverviewRow>,
 }
 
 /// A place to look at first.
@@ -131,10 +131,10 @@ pub struct Overview {
 #[must_use]
 pub fn overview(history: &History, base: usize, target: usize, alerts: &[Triaged]) -> Overview {
     let columns = columns(history, base, target);
-    let mut groups: BTreeMap<String, Vec<Row>> = BTreeMap::new();
+    let mut groups: BTreeMap<String, Vec<OverviewRow>> = BTreeMap::new();
     let mut counts = Counts::default();
     for workload in history.workloads() {
-        let cells: Vec<Cell> = columns
+        let cells: Vec<OverviewCell> = columns
             .iter()
             .map(|column| cell(history, &workload, column, base, target))
             .collect();
@@ -145,7 +145,7 @@ pub fn overview(history: &History, base: usize, target: usize, alerts: &[Triaged
         groups
             .entry(subsystem)
             .or_default()
-            .push(Row { workload, cells });
+            .push(OverviewRow { workload, cells });
     }
     let mut groups: Vec<Group> = groups
         .into_iter()
@@ -278,7 +278,7 @@ fn cell(
     column: &Column,
     base: usize,
     target: usize,
-) -> Cell {
+) -> OverviewCell {
     let is_one_series = history.kernel(base).track == history.kernel(target).track;
     let on = |machine: usize| {
         let of = |kernel: usize| history.series_of(workload, machine, kernel);
@@ -291,7 +291,7 @@ fn cell(
         );
         let seen = usize::from(old.is_some()) + usize::from(new.is_some());
         let pair = ruler.map_or_else(Pair::missing, |ruler| Pair::of(&ruler, old, new));
-        (seen, Cell { machine, pair })
+        (seen, OverviewCell { machine, pair })
     };
     let (mut most, mut cell) = on(column.main);
     for machine in column

@@ -303,7 +303,7 @@ impl Series {
         let of_it = all()
             .filter(|seen| self.is_of(seen))
             .filter_map(|seen| seen.value.as_ref().ok());
-        self.scale = Scale::of(of_it.map(|value| value.scale));
+        self.scale = Scale::common(of_it.map(|value| value.scale));
         for n in 0..self.points.len() {
             let values = self.values(&self.points[n]);
             let rated = self.scores(&self.points[n]).filter(|_| self.scatters);

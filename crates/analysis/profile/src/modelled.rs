@@ -189,7 +189,7 @@ fn events(seed: &Modelled) -> CostEvents {
 fn functions(model: &CostModel, sides: [&[Modelled]; 2], seeds: usize) -> Vec<ModelRow> {
     let mut cycles: BTreeMap<String, [Vec<f64>; 2]> = BTreeMap::new();
     let all = sides.into_iter().flatten().flat_map(own);
-    let plain = names::Plain::of(all.map(|line| line.symbol.as_str()));
+    let plain = names::Plain::new(all.map(|line| line.symbol.as_str()));
     for (side, modelled) in sides.into_iter().enumerate() {
         for (number, seed) in modelled.iter().enumerate() {
             for line in own(seed) {

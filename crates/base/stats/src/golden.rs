@@ -101,7 +101,7 @@ fn ranks_are_counted_out() {
 fn ratings_match_scipy() {
     let mut moderated = 0;
     for case in golden()["ratings"].as_array().unwrap() {
-        let scores = |groups: &Value| Scores::of(&rows(groups), Better::Higher).unwrap();
+        let scores = |groups: &Value| Scores::new(&rows(groups), Better::Higher).unwrap();
         let mut history = History::default();
         case["history"]
             .as_array()

@@ -3,7 +3,7 @@
 
 use model::Verdict;
 
-use crate::comparison::{Comparison, Counted, Measured, Row};
+use crate::comparison::{Comparison, ComparisonRow, Counted, Measured};
 
 /// The parts of a changed row: base and new kernel, instructions per operation.
 pub(crate) struct Apart {
@@ -64,7 +64,7 @@ fn median(measured: &Measured) -> Option<Counted> {
 
 /// Describes counted values, and their distance to the guest's clock.
 pub(crate) fn cross_check(comparison: &Comparison) -> Option<String> {
-    let apart = |row: &Row| {
+    let apart = |row: &ComparisonRow| {
         let differences = row.cells.iter().filter_map(|cell| {
             Some((cell.time_percent? - cell.compared.difference_percent?).abs())
         });
@@ -77,7 +77,7 @@ pub(crate) fn cross_check(comparison: &Comparison) -> Option<String> {
         .iter()
         .filter_map(|row| Some((&*row.workload.name, apart(row)?)));
     let (name, points) = rows.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let is_of_time = |row: &&Row| {
+    let is_of_time = |row: &&ComparisonRow| {
         row.cells
             .iter()
             .any(|c| c.compared.difference_percent.is_some() && c.time_percent.is_none())

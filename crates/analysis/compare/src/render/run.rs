@@ -133,7 +133,7 @@ fn values(page: &mut Page, shown: &Shown<'_>) {
     if shown.machine.capabilities().foreign {
         return noisy(page, shown, &completed);
     }
-    let estimator = Estimator::of(shown.machine.capabilities());
+    let estimator = Estimator::for_machine(shown.machine.capabilities());
     let width = completed
         .iter()
         .map(|result| result.workload.len())
@@ -208,7 +208,7 @@ fn line(result: &WorkloadResult, value: Result<RunValue, NoValue<'_>>, width: us
 /// Values of another suite: each row has its own unit, and all its values count.
 fn noisy(page: &mut Page, shown: &Shown<'_>, completed: &[&WorkloadResult]) {
     let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| value(n, 11));
-    let estimator = Estimator::of(shown.machine.capabilities());
+    let estimator = Estimator::for_machine(shown.machine.capabilities());
     page.line(format!(
         "{:<32} {:>11} {:>11} {:>11} values unit",
         "",

@@ -3,7 +3,7 @@
 //!
 //! Only coordinates; the template draws.
 
-use crate::comparison::{Cell, Comparison};
+use crate::comparison::{Comparison, ComparisonCell};
 use crate::difference::ratio_of_percent;
 use document::number;
 
@@ -94,7 +94,7 @@ impl Scale {
     /// Returns the drawing of a cell; `None` if it has no ratio.
     pub(crate) fn bar(
         &self,
-        cell: &Cell,
+        cell: &ComparisonCell,
         direction: model::Direction,
         margin_percent: f64,
     ) -> Option<Bar> {

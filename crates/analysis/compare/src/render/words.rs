@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use model::{Build, Direction, Unit};
 
-use crate::comparison::{Against, Comparison, Images, Row, Warning};
+use crate::comparison::{Against, Comparison, ComparisonRow, Images, Warning};
 use document::Style;
 use document::number::{count, margin, seed_list};
 use model::plain;
@@ -204,7 +204,7 @@ pub(crate) struct Section<'a> {
     /// The direction.
     pub(crate) direction: Direction,
     /// The rows, in the suite's order.
-    pub(crate) rows: Vec<&'a Row>,
+    pub(crate) rows: Vec<&'a ComparisonRow>,
 }
 
 /// Returns the rows in tables: one per experiment, or more if units or directions differ. Empty if
@@ -274,7 +274,7 @@ pub(crate) fn caption(comparison: &Comparison, section: &Section<'_>) -> String 
 }
 
 /// Returns the smallest and largest number of iterations, without the first.
-fn iterations(rows: &[&Row]) -> Option<(usize, usize)> {
+fn iterations(rows: &[&ComparisonRow]) -> Option<(usize, usize)> {
     let counts = || {
         rows.iter()
             .flat_map(|row| std::iter::once(&row.base).chain(row.cells.iter().map(|c| &c.measured)))

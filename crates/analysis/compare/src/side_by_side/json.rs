@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{machines, words};
-use crate::comparison::{Cell, Row};
+use crate::comparison::{ComparisonCell, ComparisonRow};
 use crate::render::comparison::ratios::interval;
 use crate::render::json::{Document as ComparisonDocument, document as comparison_document};
 use crate::side_by_side::{MatchedRow, SideBySide};
@@ -156,7 +156,7 @@ fn matched<'a>(side_by_side: &'a SideBySide, row: &'a MatchedRow) -> MatchedRowD
     }
 }
 
-fn own_row<'a>(machine: &'a str, row: &Row) -> OwnRow<'a> {
+fn own_row<'a>(machine: &'a str, row: &ComparisonRow) -> OwnRow<'a> {
     OwnRow {
         machine,
         unit: row.unit.name(),
@@ -166,7 +166,7 @@ fn own_row<'a>(machine: &'a str, row: &Row) -> OwnRow<'a> {
     }
 }
 
-fn own_cell(cell: &Cell) -> OwnCell {
+fn own_cell(cell: &ComparisonCell) -> OwnCell {
     let ends = interval(cell);
     let (reason, more_boots) = match &cell.compared.verdict {
         Verdict::Unclear(why @ Uncertainty::Noise { more_runs }) => {

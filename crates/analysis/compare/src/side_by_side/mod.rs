@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use model::{Clock, Direction, Unit, Verdict, Workload};
 
-use crate::comparison::{Cell, Comparison, Conclusion, Row};
+use crate::comparison::{Comparison, ComparisonCell, ComparisonRow, Conclusion};
 use model::plain;
 
 pub use json::{json, schema};
@@ -212,7 +212,7 @@ fn check(columns: &[MachineColumn]) -> Result<(), SideBySideError> {
 
 /// Returns whether machines agree, from the cells of one kernel: one for each machine that has the
 /// row.
-fn agreement(cells: &[(usize, &Cell)]) -> Agreement {
+fn agreement(cells: &[(usize, &ComparisonCell)]) -> Agreement {
     let machines = |of: &dyn Fn(&Verdict) -> bool| -> Vec<usize> {
         cells
             .iter()
@@ -258,7 +258,7 @@ impl SideBySide {
 
     /// Returns the machine's own row.
     #[must_use]
-    pub fn row(&self, row: &MatchedRow, machine: usize) -> Option<&Row> {
+    pub fn row(&self, row: &MatchedRow, machine: usize) -> Option<&ComparisonRow> {
         self.columns[machine]
             .comparison
             .rows
@@ -266,7 +266,7 @@ impl SideBySide {
     }
 
     /// Returns the cells of one kernel after the base, with the positions of their machines.
-    fn cells(&self, at: usize, kernel: usize) -> Vec<(usize, &Cell)> {
+    fn cells(&self, at: usize, kernel: usize) -> Vec<(usize, &ComparisonCell)> {
         let row = &self.rows[at];
         let cell = |machine: usize| Some((machine, self.row(row, machine)?.cells.get(kernel)?));
         (0..self.columns.len()).filter_map(cell).collect()
@@ -301,7 +301,7 @@ impl SideBySide {
     }
 }
 
-fn measure(row: &Row, clock: Clock) -> Measure {
+fn measure(row: &ComparisonRow, clock: Clock) -> Measure {
     match row.unit {
         Unit::InstructionsPerOperation | Unit::GuestTimePerOperation => Measure::Work,
         Unit::NanosecondsPerOperation => Measure::Time,

@@ -122,7 +122,7 @@ fn sections(side_by_side: &SideBySide) -> Vec<MatchedSection<'_>> {
 /// is better`.
 fn captions(side_by_side: &SideBySide, section: &MatchedSection<'_>) -> Vec<String> {
     let of = |(place, (machine, comparison)): (usize, (&str, &Comparison))| {
-        let rows: Vec<&comparison::Row> = section
+        let rows: Vec<&comparison::ComparisonRow> = section
             .rows
             .iter()
             .filter_map(|row| side_by_side.row(row, place))

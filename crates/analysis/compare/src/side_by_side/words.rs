@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use model::{Verdict, plain};
 
 use super::machines;
-use crate::comparison::{Cell, Comparison};
+use crate::comparison::{Comparison, ComparisonCell};
 use crate::side_by_side::{Agreement, Explanation, MatchedRow, SideBySide};
 use document::Block;
 use document::number::{count, interval, margin, signed_percent};
@@ -212,7 +212,7 @@ fn verdicts(side_by_side: &SideBySide, row: &MatchedRow, kernel: usize) -> Strin
 }
 
 /// Returns a difference with its interval, or with the margin if there is none.
-fn size(cell: &Cell, margin_percent: f64) -> String {
+fn size(cell: &ComparisonCell, margin_percent: f64) -> String {
     let difference = cell
         .compared
         .difference_percent

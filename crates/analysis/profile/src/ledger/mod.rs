@@ -132,7 +132,7 @@ impl Ledger {
         }
         // Files distinguish functions of one name if both sides know them.
         let all = base.iter().chain(new).flat_map(|profile| &profile.lines);
-        let plain = names::Plain::of(all.map(|line| line.symbol.as_str()));
+        let plain = names::Plain::new(all.map(|line| line.symbol.as_str()));
         let mut merged: BTreeMap<(Share, String), Sides> = BTreeMap::new();
         for (side, profiles) in [base, new].into_iter().enumerate() {
             for line in profiles.iter().flat_map(|profile| &profile.lines) {

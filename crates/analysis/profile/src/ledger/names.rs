@@ -44,7 +44,7 @@ pub struct Plain(BTreeSet<String>);
 
 impl Plain {
     /// Finds them among all symbols of both sides.
-    pub fn of<'a>(symbols: impl Iterator<Item = &'a str>) -> Self {
+    pub fn new<'a>(symbols: impl Iterator<Item = &'a str>) -> Self {
         Self(
             symbols
                 .filter(|symbol| !symbol.ends_with(')'))

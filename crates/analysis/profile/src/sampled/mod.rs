@@ -354,7 +354,7 @@ fn by_function(sides: [&[SampledProfile]; 2]) -> Merged {
             .collect::<Vec<_>>()
     };
     let leaves = sides.map(|side| side.iter().map(leaves).collect::<Vec<_>>());
-    let plain = names::Plain::of(
+    let plain = names::Plain::new(
         leaves
             .iter()
             .flatten()

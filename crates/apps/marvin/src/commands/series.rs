@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use compare::{Machines, Question, Side};
-use history::commit_table::{Cell, Row, State, table};
+use history::commit_table::{CommitCell, CommitRow, State, table};
 use kernel::{BuildCache, KernelError, SourceError, Sources};
 use lab::bisection::short;
 use lab::{Lab, LabError};
@@ -128,10 +128,10 @@ fn built(
     commit: &str,
     builds: &[Build],
     progress: &Progress,
-) -> anyhow::Result<(Row, Option<Build>)> {
+) -> anyhow::Result<(CommitRow, Option<Build>)> {
     let name = short(commit);
     let subject = sources.headline(commit)?.subject;
-    let row = |state| Row {
+    let row = |state| CommitRow {
         commit: name.clone(),
         subject: subject.clone(),
         state,
@@ -161,7 +161,7 @@ fn fill(
     command: &SeriesArguments,
     builds: &[Build],
     chosen: &ChosenWorkloads,
-    rows: &mut [Row],
+    rows: &mut [CommitRow],
     twins: &Location,
     progress: &Progress,
 ) -> anyhow::Result<()> {
@@ -223,17 +223,17 @@ fn fill(
     Ok(())
 }
 
-fn cell(row: &compare::Row) -> Cell {
+fn cell(row: &compare::ComparisonRow) -> CommitCell {
     let percent = row.cells[0].compared.difference_percent.unwrap_or(0.0);
     match &row.cells[0].compared.verdict {
-        Verdict::Same => Cell::Same,
-        Verdict::Better => Cell::Better(percent),
-        Verdict::Worse => Cell::Worse(percent),
-        Verdict::Unclear(_) => Cell::Unclear,
+        Verdict::Same => CommitCell::Same,
+        Verdict::Better => CommitCell::Better(percent),
+        Verdict::Worse => CommitCell::Worse(percent),
+        Verdict::Unclear(_) => CommitCell::Unclear,
     }
 }
 
-fn conclusion(rows: &[Row]) -> Exit {
+fn conclusion(rows: &[CommitRow]) -> Exit {
     let cells = || {
         rows.iter().flat_map(|row| match &row.state {
             State::Compared(cells) => cells.as_slice(),
@@ -242,9 +242,9 @@ fn conclusion(rows: &[Row]) -> Exit {
     };
     if rows.iter().any(|row| matches!(row.state, State::Failed(_))) {
         Exit::Subject
-    } else if cells().any(|cell| matches!(cell, Cell::Worse(_))) {
+    } else if cells().any(|cell| matches!(cell, CommitCell::Worse(_))) {
         Exit::Worse
-    } else if cells().any(|cell| *cell == Cell::Unclear)
+    } else if cells().any(|cell| *cell == CommitCell::Unclear)
         || rows.iter().any(|row| !row.not_compiled.is_empty())
     {
         Exit::Unclear

@@ -515,7 +515,7 @@ fn rows(history: &History, seen: &Overview, group: &Group) -> Rows {
             .find(|known| known.name == name)
             .map(|known| &*known.stresses)
     };
-    let row = |row: &history::Row| Row {
+    let row = |row: &history::OverviewRow| Row {
         about: about(&row.workload),
         name: row.workload.to_string(),
         words: format!("{} {}", row.workload.to_lowercase(), group.name),

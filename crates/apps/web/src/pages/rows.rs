@@ -1,6 +1,6 @@
 //! Selects the rows of the overview by filter and page.
 
-use history::{Cell, Group, History, Overview, State};
+use history::{Group, History, Overview, OverviewCell, State};
 
 use super::count;
 use crate::address::encode;
@@ -55,7 +55,7 @@ impl Show {
         }
     }
 
-    fn has(self, cells: &[Cell]) -> bool {
+    fn has(self, cells: &[OverviewCell]) -> bool {
         let any = |is: &dyn Fn(State) -> bool| cells.iter().any(|cell| is(cell.pair.state));
         match self {
             Self::All => true,

@@ -1,7 +1,7 @@
 //! How far a lab can be trusted: comparisons of a kernel with itself, noise between seeds or runs,
 //! and the state of its machines.
 
-use history::{BOOTS, Cell, Column, History, Overview, TRUST_DAYS, Trust, day};
+use history::{BOOTS, Column, History, Overview, OverviewCell, TRUST_DAYS, Trust, day};
 
 use super::{count, machine_digits};
 
@@ -128,7 +128,7 @@ fn health(deterministic: bool, trust: &Trust) -> (String, bool) {
 }
 
 /// Describes the noise of cells between seeds: median and maximum.
-fn floor<'a>(cells: impl Iterator<Item = &'a Cell>) -> String {
+fn floor<'a>(cells: impl Iterator<Item = &'a OverviewCell>) -> String {
     let several = cells.filter(|cell| cell.pair.compared.differences.len() > 1);
     let widths = several
         .filter_map(|cell| cell.pair.compared.spread_percent)

@@ -40,7 +40,7 @@ mod tests {
     use crate::Better;
 
     fn side(values: &[f64]) -> Scores {
-        Scores::of(
+        Scores::new(
             &values.iter().map(|value| [*value]).collect::<Vec<_>>(),
             Better::Higher,
         )

@@ -241,7 +241,7 @@ mod tests {
 
     /// One value for each group.
     fn side(values: &[f64]) -> Scores {
-        Scores::of(
+        Scores::new(
             &values.iter().map(|value| [*value]).collect::<Vec<_>>(),
             Better::Higher,
         )
@@ -517,7 +517,7 @@ mod tests {
         ) {
             let one = rated(&base, &new, &before);
             let of = |values: &[f64], better, unit: &dyn Fn(f64) -> f64| {
-                Scores::of(
+                Scores::new(
                     &values
                         .iter()
                         .map(|value| [unit(*value)])
@@ -587,8 +587,8 @@ mod tests {
             before in histories(),
         ) {
             let groups = |values: &[f64]| values.iter().map(|value| [*value]).collect::<Vec<_>>();
-            let sides = Scores::of(&groups(&base), Better::Lower)
-                .and_then(|a| Ok((a, Scores::of(&groups(&new), Better::Lower)?)));
+            let sides = Scores::new(&groups(&base), Better::Lower)
+                .and_then(|a| Ok((a, Scores::new(&groups(&new), Better::Lower)?)));
             if let Ok((base, new)) = sides {
                 let rating = estimate_ratio(&base, &new, &before, 0.02);
                 prop_assert!(rating.ratio().is_finite() && rating.ratio() > 0.0);

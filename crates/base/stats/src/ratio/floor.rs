@@ -23,7 +23,7 @@ impl Floor {
     /// Returns the floor of sets of groups. The groups of a set measured the same; sets may differ
     /// in what they measured. `None` without a set of two groups.
     #[must_use]
-    pub fn of<'a>(sets: impl IntoIterator<Item = &'a Scores>) -> Option<Self> {
+    pub fn estimate<'a>(sets: impl IntoIterator<Item = &'a Scores>) -> Option<Self> {
         let (mut groups, mut degrees, mut squares) = (0, 0, 0.0);
         for scores in sets {
             let kept = without_wild(scores.as_slice());
@@ -85,7 +85,7 @@ mod tests {
     use crate::{Better, History, Scores, Verdict, estimate_ratio};
 
     fn side(values: &[f64]) -> Scores {
-        Scores::of(
+        Scores::new(
             &values.iter().map(|value| [*value]).collect::<Vec<_>>(),
             Better::Higher,
         )
@@ -101,17 +101,17 @@ mod tests {
 
     #[test]
     fn variation_is_that_between_groups() {
-        let floor = Floor::of([&side(&noisy(2000, 50.0, &mut Chance::new(1)))]).unwrap();
+        let floor = Floor::estimate([&side(&noisy(2000, 50.0, &mut Chance::new(1)))]).unwrap();
         assert!((floor.variation() - 0.02).abs() < 0.001, "{floor:?}");
-        assert_eq!(Floor::of([&side(&[7.0])]), None);
-        let equal = Floor::of([&side(&[7.0; 9])]).unwrap();
+        assert_eq!(Floor::estimate([&side(&[7.0])]), None);
+        let equal = Floor::estimate([&side(&[7.0; 9])]).unwrap();
         assert!(equal.variation() < 1e-9 && equal.least_change(5, 0.02).unwrap() < 0.0201);
     }
 
     #[test]
     fn least_change_is_shown_four_times_of_five() {
         let mut chance = Chance::new(2);
-        let floor = Floor::of([&side(&noisy(2000, 50.0, &mut chance))]).unwrap();
+        let floor = Floor::estimate([&side(&noisy(2000, 50.0, &mut chance))]).unwrap();
         for (groups, margin) in [(5, 0.02), (20, 0.02), (5, 0.001), (20, 0.001)] {
             let change = floor.least_change(groups, margin).unwrap();
             let shown = (0..1000).filter(|_| {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn impossible_questions_have_no_answer() {
-        let floor = Floor::of([&side(&[1.0, 1.1, 1.2])]).unwrap();
+        let floor = Floor::estimate([&side(&[1.0, 1.1, 1.2])]).unwrap();
         assert_eq!(floor.least_change(1, 0.02), None);
         for margin in [-0.1, f64::NAN, f64::INFINITY] {
             assert_eq!(floor.least_change(5, margin), None);
@@ -143,7 +143,7 @@ mod tests {
             values in prop::collection::vec(1.0..2.0, 2..20),
             groups in 2..40_usize,
         ) {
-            let floor = Floor::of([&side(&values)]).unwrap();
+            let floor = Floor::estimate([&side(&values)]).unwrap();
             let [few, many] = [groups, groups + 1].map(|groups| floor.least_change(groups, 0.01));
             prop_assert!(
                 many.unwrap() <= few.unwrap_or(f64::INFINITY) && many.unwrap() >= 0.01 - 1e-12

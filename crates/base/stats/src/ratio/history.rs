@@ -41,7 +41,7 @@ mod tests {
         let mut history = History::default();
         assert_eq!((history.variance(), history.degrees()), (None, 0));
         let set = |logs: &[f64]| {
-            Scores::of(
+            Scores::new(
                 &logs.iter().map(|l| [l.exp()]).collect::<Vec<_>>(),
                 Better::Higher,
             )

@@ -67,7 +67,7 @@ impl Scores {
     ///
     /// # Errors
     /// When there is no group, a group is empty, or a value is not finite or not above zero.
-    pub fn of<G: AsRef<[f64]>>(groups: &[G], better: Better) -> Result<Self, Fault> {
+    pub fn new<G: AsRef<[f64]>>(groups: &[G], better: Better) -> Result<Self, Fault> {
         let scores = groups
             .iter()
             .enumerate()
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_wild_value_among_five_does_not_count() {
-        let scores = Scores::of(
+        let scores = Scores::new(
             &[vec![1.0, 1.0, 1.0, 1.0, 1e9], vec![1.0, 1.0, 1.0, 16.0]],
             Better::Higher,
         )
@@ -192,14 +192,14 @@ mod tests {
 
     #[test]
     fn more_is_better_whatever_was_measured() {
-        let of = |better| Scores::of(&[[8.0]], better).unwrap().as_slice()[0];
+        let of = |better| Scores::new(&[[8.0]], better).unwrap().as_slice()[0];
         assert!((of(Better::Higher) - 8.0_f64.ln()).abs() < 1e-12);
         assert!((of(Better::Lower) + 8.0_f64.ln()).abs() < 1e-12);
     }
 
     #[test]
     fn scores_together_give_geometric_mean_of_groups() {
-        let of = |groups: [f64; 2]| Scores::of(&groups.map(|v| [v]), Better::Higher).unwrap();
+        let of = |groups: [f64; 2]| Scores::new(&groups.map(|v| [v]), Better::Higher).unwrap();
         let both = Scores::together(&[of([2.0, 3.0]), of([8.0, 12.0])]).unwrap();
         assert!((both.as_slice()[0] - 4.0_f64.ln()).abs() < 1e-12);
         assert!((both.as_slice()[1] - 6.0_f64.ln()).abs() < 1e-12);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn what_has_no_score_says_why() {
-        let of = |groups: &[Vec<f64>]| Scores::of(groups, Better::Lower).unwrap_err();
+        let of = |groups: &[Vec<f64>]| Scores::new(groups, Better::Lower).unwrap_err();
         assert_eq!(of(&[]), Fault::NoGroups);
         assert_eq!(of(&[vec![1.0], vec![]]), Fault::Empty { group: 1 });
         assert_eq!(of(&[vec![f64::NAN]]), Fault::NotFinite { group: 0 });

@@ -51,7 +51,7 @@ const GROUPS_MAX: usize = 100;
 /// let (base, new) = ([100.0, 101.0, 99.5, 100.5, 99.0], [110.2, 111.0, 109.5, 110.0, 110.7]);
 /// let plan = Sequential::new(10);
 /// for groups in 2..=5 {
-///     let of = |side: &[f64; 5]| Scores::of(&side.map(|value| [value])[..groups], Better::Higher);
+///     let of = |side: &[f64; 5]| Scores::new(&side.map(|value| [value])[..groups], Better::Higher);
 ///     let look = plan.look(&of(&base)?, &of(&new)?, 0.02);
 ///     let verdict = look.rating.verdict(look.rating.p());
 ///     assert_eq!(verdict == Some(Verdict::Better), groups >= 3, "{groups} {look:?}");
@@ -89,13 +89,13 @@ impl Sequential {
     #[must_use]
     pub fn new(groups_max: usize) -> Self {
         let groups_max = groups_max.clamp(FIRST, GROUPS_MAX);
-        Self::of(groups_max, |chance| {
+        Self::with_bounds(groups_max, |chance| {
             bounds(FIRST, groups_max, |share| chance * share.powi(3))
         })
     }
 
     /// A plan of other bounds: those of looks from [`FIRST`] on, for a chance of all.
-    pub(crate) fn of(groups_max: usize, bounds: impl Fn(f64) -> Vec<f64>) -> Self {
+    pub(crate) fn with_bounds(groups_max: usize, bounds: impl Fn(f64) -> Vec<f64>) -> Self {
         Self {
             groups_max,
             bounds: CHANCES.into_iter().map(bounds).collect(),
@@ -178,7 +178,7 @@ mod tests {
     const BASE: [f64; 6] = [100.0, 101.0, 99.0, 100.5, 99.5, 100.25];
 
     fn side(values: &[f64]) -> Scores {
-        Scores::of(
+        Scores::new(
             &values.iter().map(|value| [*value]).collect::<Vec<_>>(),
             Better::Higher,
         )
@@ -337,8 +337,8 @@ mod tests {
             groups_max in 0_usize..14,
         ) {
             let groups = |values: &[f64]| values.iter().map(|value| [*value]).collect::<Vec<_>>();
-            let sides = Scores::of(&groups(&base), Better::Lower)
-                .and_then(|a| Ok((a, Scores::of(&groups(&new), Better::Lower)?)));
+            let sides = Scores::new(&groups(&base), Better::Lower)
+                .and_then(|a| Ok((a, Scores::new(&groups(&new), Better::Lower)?)));
             if let Ok((base, new)) = sides {
                 let Look { rating, level, .. } =
                     Sequential::new(groups_max).look(&base, &new, margin);

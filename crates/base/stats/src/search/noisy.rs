@@ -271,7 +271,7 @@ impl NoisySearch {
 
     fn posterior(&self) -> Option<Posterior> {
         let measured: Vec<(usize, Tally)> = self.measured().collect();
-        Posterior::of(&self.prior, &measured, self.criteria.bias)
+        Posterior::new(&self.prior, &measured, self.criteria.bias)
     }
 
     fn measured(&self) -> impl Iterator<Item = (usize, Tally)> {

@@ -83,7 +83,7 @@ impl Posterior {
     /// With flat priors of both levels and of the logarithm of the deviation, what is left of the
     /// likelihood is (weight before × weight after)^(-1/2) × (sum of squares)^(-(values - 2) /
     /// 2).
-    pub(crate) fn of(prior: &[f64], measured: &[(usize, Tally)], bias: f64) -> Option<Self> {
+    pub(crate) fn new(prior: &[f64], measured: &[(usize, Tally)], bias: f64) -> Option<Self> {
         let gaps = gaps(measured, bias)?;
         let best = gaps
             .iter()
@@ -184,7 +184,7 @@ mod tests {
             (10, tally(&[5.1, 4.9])),
         ];
         let prior = [0.0, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1];
-        let found = Posterior::of(&prior, &measured, 0.0).unwrap();
+        let found = Posterior::new(&prior, &measured, 0.0).unwrap();
         assert!(found.step[5] + found.step[6] > 0.95, "{found:?}");
         assert!((found.step[5] - found.step[6]).abs() < 1e-12);
         assert!((found.step.iter().sum::<f64>() - 1.0).abs() < 1e-12);
@@ -197,15 +197,15 @@ mod tests {
     #[test]
     fn too_little_says_nothing() {
         assert_eq!(
-            Posterior::of(&[0.0, 1.0], &[(0, tally(&[1.0, 1.0, 1.0]))], 0.0),
+            Posterior::new(&[0.0, 1.0], &[(0, tally(&[1.0, 1.0, 1.0]))], 0.0),
             None
         );
         assert_eq!(
-            Posterior::of(&[0.0, 1.0], &[(0, tally(&[1.0])), (1, tally(&[2.0]))], 0.0),
+            Posterior::new(&[0.0, 1.0], &[(0, tally(&[1.0])), (1, tally(&[2.0]))], 0.0),
             None
         );
         assert_eq!(
-            Posterior::of(
+            Posterior::new(
                 &[0.0, 0.0],
                 &[(0, tally(&[1.0])), (1, tally(&[2.0, 2.0]))],
                 0.0
@@ -222,7 +222,7 @@ mod tests {
             (2, tally(&[9.0])),
             (3, tally(&[9.0; 3])),
         ];
-        let found = Posterior::of(&[0.0, 1.0, 1.0, 1.0], &measured, 0.0).unwrap();
+        let found = Posterior::new(&[0.0, 1.0, 1.0, 1.0], &measured, 0.0).unwrap();
         assert!(found.step[2] > 0.999_999, "{found:?}");
     }
 }

@@ -229,7 +229,7 @@ impl Maker {
         reason = "what is made here is finite and above zero; not part of what judges"
     )]
     fn scores(values: &[Vec<f64>]) -> Scores {
-        Scores::of(values, Better::Higher).expect("values above zero")
+        Scores::new(values, Better::Higher).expect("values above zero")
     }
 
     fn groups(&mut self, is_new: bool, count: usize, shift: f64) -> Vec<Vec<f64>> {

@@ -130,7 +130,7 @@ impl Rule {
     }
 
     fn spending(groups_max: usize, spent: impl Fn(f64, f64) -> f64) -> Self {
-        Self::Looks(Sequential::of(groups_max, |chance| {
+        Self::Looks(Sequential::with_bounds(groups_max, |chance| {
             bounds(FIRST, groups_max, |share| spent(chance, share))
         }))
     }
@@ -145,7 +145,7 @@ impl Rule {
                 .max(0.0)
                 .sqrt()
         };
-        Self::Looks(Sequential::of(groups_max, |chance| {
+        Self::Looks(Sequential::with_bounds(groups_max, |chance| {
             (FIRST..=groups_max).map(|n| bound(chance, n)).collect()
         }))
     }
@@ -256,7 +256,7 @@ fn scores(noise: &[f64], shift: f64) -> Scores {
         .iter()
         .map(|noise| [LEVEL * (WIDTH * (noise + shift)).exp()])
         .collect();
-    Scores::of(&values, Better::Higher).expect("values above zero")
+    Scores::new(&values, Better::Higher).expect("values above zero")
 }
 
 impl Ends {

@@ -142,7 +142,7 @@ pub fn values_of(
         run_value(result.ok_or("does not boot")?, machine).map_err(|none| none.to_string())
     };
     let values = seeds.map(value).collect::<Result<Vec<_>, _>>()?;
-    let scale = Scale::of(values.iter().map(|value| value.scale));
+    let scale = Scale::common(values.iter().map(|value| value.scale));
     if values.iter().any(|value| value.scale != scale) {
         return Err(NOT_COUNTED.to_owned());
     }

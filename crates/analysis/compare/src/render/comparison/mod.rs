@@ -7,7 +7,7 @@ pub(crate) mod table;
 
 use model::Verdict;
 
-use crate::comparison::{Comparison, Failure, Row};
+use crate::comparison::{Comparison, ComparisonRow, Failure};
 use crate::render::{counted, findings, words};
 use document::number::{date, signed_percent};
 use document::{Block, Details, Document, Fact, Link, Style, View};
@@ -136,8 +136,9 @@ fn biggest(comparison: &Comparison) -> Option<Block> {
 }
 
 fn changes(comparison: &Comparison, place: usize, verdict: &Verdict) -> Vec<Link> {
-    let of_verdict = |(_, row): &(usize, &Row)| row.cells[place].compared.verdict == *verdict;
-    let sized = |(number, row): (usize, &Row)| {
+    let of_verdict =
+        |(_, row): &(usize, &ComparisonRow)| row.cells[place].compared.verdict == *verdict;
+    let sized = |(number, row): (usize, &ComparisonRow)| {
         let difference = row.cells[place].compared.difference_percent?;
         let (anchor, name) = (
             table::anchor(&row.workload, number),

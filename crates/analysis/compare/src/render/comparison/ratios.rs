@@ -15,7 +15,7 @@ const COUNT: usize = 7;
 
 /// Returns the table of ratios with its heading; nothing if no row was rated.
 pub(crate) fn ratios(machine: Option<&str>, comparison: &Comparison, view: &View) -> Vec<Block> {
-    let rated: Vec<&comparison::Row> = comparison
+    let rated: Vec<&comparison::ComparisonRow> = comparison
         .rows
         .iter()
         .filter(|row| row.cells.iter().any(|cell| cell.rated.is_some()))
@@ -69,7 +69,7 @@ pub(super) fn columns(comparison: &Comparison) -> Vec<Column> {
     heads.into_iter().map(number).collect()
 }
 
-fn table(comparison: &Comparison, rows: &[&comparison::Row]) -> Table {
+fn table(comparison: &Comparison, rows: &[&comparison::ComparisonRow]) -> Table {
     let mut all = vec![name_column([comparison])];
     for other in &comparison.others {
         let mut own = columns(comparison);
@@ -84,7 +84,7 @@ fn table(comparison: &Comparison, rows: &[&comparison::Row]) -> Table {
         }
         all.extend(own);
     }
-    let row = |row: &&comparison::Row| {
+    let row = |row: &&comparison::ComparisonRow| {
         let cells = row.cells.iter().flat_map(cells);
         Row {
             cells: std::iter::once(Cell::new(row.workload.name.to_string()))
@@ -101,7 +101,7 @@ fn table(comparison: &Comparison, rows: &[&comparison::Row]) -> Table {
     }
 }
 
-fn cells(cell: &comparison::Cell) -> Vec<Cell> {
+fn cells(cell: &comparison::ComparisonCell) -> Vec<Cell> {
     let verdict = &cell.compared.verdict;
     let letter = Cell {
         tone: verdict.word(),
@@ -111,7 +111,7 @@ fn cells(cell: &comparison::Cell) -> Vec<Cell> {
 }
 
 /// Returns a kernel's numbers: ratio, interval, replicates, and how many more would decide.
-pub(super) fn numbers(cell: &comparison::Cell) -> Vec<Cell> {
+pub(super) fn numbers(cell: &comparison::ComparisonCell) -> Vec<Cell> {
     let ends = interval(cell)
         .map(|ends| ratio_interval(ends, INTERVAL))
         .unwrap_or_default();
@@ -130,7 +130,7 @@ pub(super) fn numbers(cell: &comparison::Cell) -> Vec<Cell> {
 }
 
 /// Returns the interval that contains the true ratio with a probability of 95 %.
-pub(crate) fn interval(cell: &comparison::Cell) -> Option<Spread> {
+pub(crate) fn interval(cell: &comparison::ComparisonCell) -> Option<Spread> {
     let ends = cell.rated?.rating.interval()?;
     Some(Spread {
         min: ends.low,
@@ -139,7 +139,7 @@ pub(crate) fn interval(cell: &comparison::Cell) -> Option<Spread> {
 }
 
 /// Returns how many more replicates of each kernel would probably decide an unclear row.
-fn more(cell: &comparison::Cell) -> String {
+fn more(cell: &comparison::ComparisonCell) -> String {
     match &cell.compared.verdict {
         Verdict::Unclear(Uncertainty::Noise {
             more_runs: Some(more),

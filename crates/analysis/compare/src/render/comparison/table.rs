@@ -72,7 +72,7 @@ impl Extra {
         }
     }
 
-    fn cells(self, cell: &comparison::Cell) -> Vec<Cell> {
+    fn cells(self, cell: &comparison::ComparisonCell) -> Vec<Cell> {
         let one = |text: Option<String>| vec![Cell::new(text.unwrap_or_default())];
         match self {
             Self::Ratio => one(cell.compared.ratio.map(|r| ratio(r, RATIO))),
@@ -132,7 +132,10 @@ pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
 }
 
 /// Returns the selected rows in the selected order.
-fn select_rows<'a>(rows: &[&'a comparison::Row], view: &View) -> Vec<&'a comparison::Row> {
+fn select_rows<'a>(
+    rows: &[&'a comparison::ComparisonRow],
+    view: &View,
+) -> Vec<&'a comparison::ComparisonRow> {
     select(rows, view, |row| row.cells.iter().collect())
 }
 
@@ -140,7 +143,7 @@ fn select_rows<'a>(rows: &[&'a comparison::Row], view: &View) -> Vec<&'a compari
 pub(crate) fn select<'a, T: Copy>(
     items: &[T],
     view: &View,
-    cells: impl Fn(T) -> Vec<&'a comparison::Cell>,
+    cells: impl Fn(T) -> Vec<&'a comparison::ComparisonCell>,
 ) -> Vec<T> {
     let fits = |item: &T| {
         let cells = cells(*item);
@@ -185,7 +188,7 @@ fn table(comparison: &Comparison, section: &Section<'_>, extra: Extra, view: &Vi
         scale,
         width: VALUE,
     };
-    let of_row = |row: &&comparison::Row| {
+    let of_row = |row: &&comparison::ComparisonRow| {
         let workload = &row.workload;
         Row {
             cells: std::iter::once(Cell::new(workload.name.to_string()))
@@ -285,7 +288,11 @@ impl Look {
     }
 
     /// Returns a row's cells for these columns.
-    pub(crate) fn cells(&self, row: &comparison::Row, comparison: &Comparison) -> Vec<Cell> {
+    pub(crate) fn cells(
+        &self,
+        row: &comparison::ComparisonRow,
+        comparison: &Comparison,
+    ) -> Vec<Cell> {
         let others = row.cells.iter().zip(&comparison.others);
         let cells = others.flat_map(|(cell, other)| cells(cell, other, row, *self));
         std::iter::once(base(&row.base, *self))
@@ -309,7 +316,12 @@ fn base(measured: &Measured, look: Look) -> Cell {
     }
 }
 
-fn cells(cell: &comparison::Cell, other: &Against, row: &comparison::Row, look: Look) -> Vec<Cell> {
+fn cells(
+    cell: &comparison::ComparisonCell,
+    other: &Against,
+    row: &comparison::ComparisonRow,
+    look: Look,
+) -> Vec<Cell> {
     let Look {
         extra,
         scale,
@@ -369,7 +381,7 @@ fn median(measured: &Measured, width: usize) -> String {
 }
 
 /// Describes a bar in words.
-fn describe(cell: &comparison::Cell) -> String {
+fn describe(cell: &comparison::ComparisonCell) -> String {
     let Some(difference) = cell.compared.difference_percent else {
         return String::new();
     };
@@ -391,7 +403,11 @@ fn describe(cell: &comparison::Cell) -> String {
 
 /// Draws a bar. Positions are shares of the width, so that it needs neither a size nor a path; the
 /// style sheet has the heights.
-fn bar(cell: &comparison::Cell, row: &comparison::Row, scale: Scale) -> Option<String> {
+fn bar(
+    cell: &comparison::ComparisonCell,
+    row: &comparison::ComparisonRow,
+    scale: Scale,
+) -> Option<String> {
     let bar = scale.bar(cell, row.workload.metric.direction, row.margin_percent)?;
     let rect = |class: &str, x: i32, width: i32| {
         let share = |x: i32| f64::from(x) / WIDTH_PERCENT;

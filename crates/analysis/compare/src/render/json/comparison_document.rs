@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::comparison::{
-    Absent, Against, Cell, Comparison, Counted, Failure, Images, Kernel, Measured, Row,
+    Absent, Against, Comparison, ComparisonCell, ComparisonRow, Counted, Failure, Images, Kernel,
+    Measured,
 };
 use crate::environment::Difference;
 use crate::render::words;
@@ -278,7 +279,7 @@ fn against(other: &Against) -> AgainstDocument<'_> {
     }
 }
 
-fn row(row: &Row) -> RowDocument<'_> {
+fn row(row: &ComparisonRow) -> RowDocument<'_> {
     RowDocument {
         workload: &row.workload.name,
         metric: &row.workload.metric.name,
@@ -348,7 +349,7 @@ fn absent(absent: &Absent) -> AbsentDocument<'_> {
     }
 }
 
-fn cell(cell: &Cell) -> CellDocument<'_> {
+fn cell(cell: &ComparisonCell) -> CellDocument<'_> {
     let (reason, votes) = match &cell.compared.verdict {
         Verdict::Unclear(why) => (Some(why.to_string()), votes(why)),
         Verdict::Better | Verdict::Worse | Verdict::Same => (None, None),

@@ -2,7 +2,7 @@
 
 use model::Verdict;
 
-use crate::comparison::{Cell, Comparison, Row};
+use crate::comparison::{Comparison, ComparisonCell, ComparisonRow};
 use crate::render::{counted, findings, words};
 use document::number::{count, interval, margin, signed_percent, value};
 use model::plain;
@@ -47,14 +47,14 @@ pub(super) fn facts(comparison: &Comparison) -> Vec<String> {
 }
 
 fn push_changes(facts: &mut Vec<String>, comparison: &Comparison, place: usize, verdict: &Verdict) {
-    let size = |row: &&Row| {
+    let size = |row: &&ComparisonRow| {
         row.cells[place]
             .compared
             .difference_percent
             .unwrap_or_default()
             .abs()
     };
-    let mut rows: Vec<&Row> = comparison
+    let mut rows: Vec<&ComparisonRow> = comparison
         .rows
         .iter()
         .filter(|row| row.cells[place].compared.verdict == *verdict)
@@ -76,7 +76,7 @@ fn push_changes(facts: &mut Vec<String>, comparison: &Comparison, place: usize, 
 }
 
 /// Describes one row: the difference, its certainty, both values, and the parts if it was counted.
-fn of_row(comparison: &Comparison, row: &Row, place: usize) -> String {
+fn of_row(comparison: &Comparison, row: &ComparisonRow, place: usize) -> String {
     let cell = &row.cells[place];
     let of = if comparison.others.len() > 1 {
         format!(" on {}", plain(&comparison.others[place].kernel.title))
@@ -109,7 +109,7 @@ fn of_row(comparison: &Comparison, row: &Row, place: usize) -> String {
 }
 
 /// Describes the parts of a difference, if it was counted.
-fn apart(comparison: &Comparison, row: &Row, place: usize) -> Option<String> {
+fn apart(comparison: &Comparison, row: &ComparisonRow, place: usize) -> Option<String> {
     let name = match comparison.others.len() {
         1 => row.workload.name.to_string(),
         _ => format!(
@@ -132,7 +132,7 @@ fn apart(comparison: &Comparison, row: &Row, place: usize) -> Option<String> {
     ))
 }
 
-fn certainty(cell: &Cell) -> String {
+fn certainty(cell: &ComparisonCell) -> String {
     match (
         cell.compared.differences.len(),
         cell.compared.spread_percent,
@@ -152,7 +152,7 @@ fn certainty(cell: &Cell) -> String {
 }
 
 fn same(facts: &mut Vec<String>, comparison: &Comparison, place: usize) {
-    let rows: Vec<&Row> = comparison
+    let rows: Vec<&ComparisonRow> = comparison
         .rows
         .iter()
         .filter(|row| row.cells[place].compared.verdict == Verdict::Same)
@@ -198,7 +198,7 @@ fn environment(facts: &mut Vec<String>, comparison: &Comparison) {
     );
 }
 
-fn names(rows: &[&Row]) -> String {
+fn names(rows: &[&ComparisonRow]) -> String {
     let shown: Vec<String> = rows
         .iter()
         .take(NAMED_MAX)

@@ -5,7 +5,7 @@ mod facts;
 
 use model::Verdict;
 
-use crate::comparison::{Comparison, Measured, Row};
+use crate::comparison::{Comparison, ComparisonRow, Measured};
 use crate::render::{counted, words};
 use document::layout::{Page, WIDTH, break_line, command_lines};
 use document::number::{percent, value};
@@ -88,7 +88,7 @@ fn table(page: &mut Page, comparison: &Comparison, place: usize) {
     }
 }
 
-fn row(row: &Row, place: usize) -> document::Row {
+fn row(row: &ComparisonRow, place: usize) -> document::Row {
     let cell = &row.cells[place];
     let number = |measured: &Measured| {
         measured
