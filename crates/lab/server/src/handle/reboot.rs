@@ -55,7 +55,7 @@ impl ServerHandle {
     /// it does not come by itself. Returns the console with what was printed meanwhile, too.
     ///
     /// The boot id is the only proof of a restart: a server that answers may still be in the boot
-    /// that it was told to leave.
+    /// that Marvin asked it to leave.
     pub(crate) fn wait_for_boot(
         &self,
         before: &str,
