@@ -1,5 +1,5 @@
-//! The command line: global options and commands, the source of help, completions, man pages and the
-//! reference in `docs/cli.md`. The options of a command are in its file.
+//! The command line: global options and commands, the source of help, completions, man pages and
+//! the reference in `docs/cli.md`. The options of a command are in its file.
 
 use std::path::PathBuf;
 

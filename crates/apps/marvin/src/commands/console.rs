@@ -1,5 +1,5 @@
-//! `marvin console`: prints what was recorded of the consoles of servers, records them, and sends breaks and
-//! sysrq keys.
+//! `marvin console`: prints what was recorded of the consoles of servers, records them, and sends
+//! breaks and sysrq keys.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! The commands: one file or folder each, with its options, their help, and its code. No command uses
-//! another one; what they share is in `options`, `select`, `measure`, `servers`, `queue` and `views`.
+//! The commands: one file or folder each, with its options, their help, and its code. No command
+//! uses another one; what they share is in `options`, `select`, `measure`, `servers`, `queue` and
+//! `views`.
 
 pub(crate) mod alerts;
 pub(crate) mod bisect;

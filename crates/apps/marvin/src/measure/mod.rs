@@ -1,5 +1,5 @@
-//! Measures kernels for the commands that do: opens the lab, gets kernels, plans, executes, and repeats
-//! what a first measurement cannot have.
+//! Measures kernels for the commands that do: opens the lab, gets kernels, plans, executes, and
+//! repeats what a first measurement cannot have.
 
 mod causes;
 mod counted;

@@ -1,5 +1,5 @@
-//! Chooses what the user names: kernels, workloads, machines, trees, stored runs and alerts. An error
-//! for an unknown name suggests a similar one.
+//! Chooses what the user names: kernels, workloads, machines, trees, stored runs and alerts. An
+//! error for an unknown name suggests a similar one.
 
 mod alerts;
 mod kernels;

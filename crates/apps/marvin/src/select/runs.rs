@@ -1,5 +1,5 @@
-//! Finds stored runs by run ids and kernel names, for `marvin report`, `marvin profile` and the command
-//! that `marvin import` prints.
+//! Finds stored runs by run ids and kernel names, for `marvin report`, `marvin profile` and the
+//! command that `marvin import` prints.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! LiveRows of a comparison during the measurement: the differences of one seed, before the table has
-//! all.
+//! Rows of a comparison during the measurement: the differences of one seed, before the table
+//! has all.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
