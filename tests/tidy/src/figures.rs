@@ -3,8 +3,8 @@
 //! They are printed and not limits: a quota would breed the next dialect. Counts are those of a
 //! scanner, good for comparing trees.
 
-use crate::Tree;
 use crate::source::{code, code_and_comments, occurrences};
+use crate::{Finding, Rule, Tree};
 
 /// Longest line of code, in characters; a line with a literal may be longer.
 const LINE_MAX: usize = 100;
@@ -72,9 +72,22 @@ pub fn figures(tree: &Tree) -> Vec<Figure> {
     figures
 }
 
-/// Finds lines of code over 100 columns that no literal excuses.
+const WIDTH: Rule = Rule {
+    name: "a line of code has at most 100 columns, but for literals",
+    remedy: "rustfmt does it; in a macro wrap the line as rustfmt would",
+};
+
+/// Finds lines of code that are too wide.
 #[must_use]
-pub fn long_lines(text: &str) -> Vec<usize> {
+pub fn wide_lines(file: &str, text: &str) -> Vec<Finding> {
+    long_lines(text)
+        .into_iter()
+        .map(|line| WIDTH.at(file, line, "over 100 columns"))
+        .collect()
+}
+
+/// Returns the lines of code over 100 columns that no literal excuses, from 1.
+fn long_lines(text: &str) -> Vec<usize> {
     let code = code(text);
     text.lines()
         .zip(code.lines())

@@ -25,7 +25,7 @@ pub use agent::{interpreter, leaks, unlike};
 pub use commands::command_uses;
 pub use documents::dead_paths;
 pub use domain::domain_words;
-pub use figures::{Figure, figures, long_lines};
+pub use figures::{Figure, figures, wide_lines};
 pub use finding::{Finding, Rule, none};
 pub use kinds::machine_kinds;
 pub use layers::{arrows, layers, layers_table};

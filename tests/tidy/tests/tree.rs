@@ -290,19 +290,5 @@ fn documents_name_files_that_exist() -> Outcome {
 
 #[test]
 fn lines_are_at_most_100_columns() -> Outcome {
-    let tree = Tree::read()?;
-    for file in tree.rust() {
-        for line in tidy::long_lines(&file.text) {
-            println!("{}:{line}", file.path);
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn commands_use_no_other_command() -> Outcome {
-    let tree = Tree::read()?;
-    let is_command = |file: &&tidy::File| file.path.starts_with("crates/apps/marvin/src/commands/");
-    assert!(tree.rust().filter(is_command).count() > 30);
-    rust(tidy::command_uses)
+    rust(tidy::wide_lines)
 }

@@ -161,9 +161,15 @@ mod tests {
             let expected = match verdict(&differences, margin, floor) {
                 Verdict::Better => Verdict::Worse,
                 Verdict::Worse => Verdict::Better,
-                Verdict::Unclear(Uncertainty::SeedsDisagree { better, worse, same }) => {
-                    Verdict::Unclear(Uncertainty::SeedsDisagree { better: worse, worse: better, same })
-                }
+                Verdict::Unclear(Uncertainty::SeedsDisagree {
+                    better,
+                    worse,
+                    same,
+                }) => Verdict::Unclear(Uncertainty::SeedsDisagree {
+                    better: worse,
+                    worse: better,
+                    same,
+                }),
                 other => other,
             };
             prop_assert_eq!(verdict(&negated, margin, floor), expected);

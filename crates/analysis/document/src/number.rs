@@ -243,7 +243,10 @@ mod tests {
             if number.is_finite() && other.is_finite() {
                 prop_assert!(value(number, 10).len() <= 10);
                 prop_assert!(percent(number, 7).len() <= 7);
-                let spread = Spread { min: number.min(other), max: number.max(other) };
+                let spread = Spread {
+                    min: number.min(other),
+                    max: number.max(other),
+                };
                 prop_assert!(interval(spread, 15).len() <= 15);
             }
         }

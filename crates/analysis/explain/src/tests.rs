@@ -665,8 +665,14 @@ fn story_as_documents() {
 
 proptest! {
     #[test]
-    fn budgets_close(parts in prop::collection::vec((0.0..5.0_f64, 0.0..5.0_f64, 0.0..5.0_f64), 1..8)) {
-        let threads: Vec<Thread> = parts.into_iter().zip(1..).map(|((a, b, c), id)| thread(id, [a, b, c])).collect();
+    fn budgets_close(
+        parts in prop::collection::vec((0.0..5.0_f64, 0.0..5.0_f64, 0.0..5.0_f64), 1..8),
+    ) {
+        let threads: Vec<Thread> = parts
+            .into_iter()
+            .zip(1..)
+            .map(|((a, b, c), id)| thread(id, [a, b, c]))
+            .collect();
         let budget = Budget::of(&threads);
         let sum = budget.user + budget.system + budget.waiting + budget.blocked;
         prop_assert!((sum - 1.0).abs() < 0.02, "{budget:?}");
@@ -677,8 +683,15 @@ proptest! {
         parts in prop::collection::vec((0.0..5.0_f64, 0.0..5.0_f64, 0.0..5.0_f64), 1..8),
         call in prop::sample::select(vec!["futex", "read", "poll", "munmap", "fsync", ""]),
     ) {
-        let threads = parts.into_iter().zip(1..).map(|((a, b, c), id)| thread(id, [a, b, c])).collect();
-        let facts = Facts { waits: vec![wait(call, "", 9.0)], ..facts(threads) };
+        let threads = parts
+            .into_iter()
+            .zip(1..)
+            .map(|((a, b, c), id)| thread(id, [a, b, c]))
+            .collect();
+        let facts = Facts {
+            waits: vec![wait(call, "", 9.0)],
+            ..facts(threads)
+        };
         let found = answer(&facts);
         for finding in found.cause.iter().chain(&found.others) {
             prop_assert!(finding.certainty < Certainty::Shown);

@@ -225,9 +225,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_reading_fail(text in any::<String>(), rest in "(culprit [0-9a-f]{6,9} [-.0-9e]{0,9} .{0,9}\n){0,3}") {
+        fn no_text_makes_reading_fail(
+            text in any::<String>(),
+            rest in "(culprit [0-9a-f]{6,9} [-.0-9e]{0,9} .{0,9}\n){0,3}",
+        ) {
             drop(BisectionRecord::read(&text));
-            drop(BisectionRecord::read(&format!("marvin found 1\nworkload a\ngood 1111111 x\nbad 2222222 y\n{rest}")));
+            drop(BisectionRecord::read(&format!(
+                "marvin found 1\nworkload a\ngood 1111111 x\nbad 2222222 y\n{rest}"
+            )));
         }
     }
 }

@@ -180,7 +180,13 @@ proptest! {
         let other = taken(&subjects);
         prop_assert_eq!(order(&one), order(&other));
         let changes = |history: &History| {
-            let series = history.series().map(|(key, series)| (key.workload.clone(), key.track.clone(), series.changes.clone()));
+            let series = history.series().map(|(key, series)| {
+                (
+                    key.workload.clone(),
+                    key.track.clone(),
+                    series.changes.clone(),
+                )
+            });
             series.collect::<Vec<_>>()
         };
         prop_assert_eq!(changes(&one), changes(&other));

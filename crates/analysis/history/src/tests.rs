@@ -520,12 +520,22 @@ proptest! {
     fn alert_mail_lines_stay_within_width(word in "\\PC{1,120}", cost in prop::num::f64::POSITIVE) {
         let of = |version: String, cost| {
             let mut subject = kernel(&version, &[("getppid", Ending::Cost(cost, 0.0))]);
-            subject.runs.iter_mut().flat_map(|run| &mut run.results).for_each(|result| result.workload.clone_from(&word));
+            subject
+                .runs
+                .iter_mut()
+                .flat_map(|run| &mut run.results)
+                .for_each(|result| result.workload.clone_from(&word));
             subject.build.origin = model::Origin::Described(word.clone());
             subject
         };
-        let history = taken(&[of(format!("6.1{word}"), cost / 4.0), of(format!("6.12{word}"), cost)]);
-        let decided = Decision { note: word.clone(), ..decided("6.1", "6.99", Triage::Real) };
+        let history = taken(&[
+            of(format!("6.1{word}"), cost / 4.0),
+            of(format!("6.12{word}"), cost),
+        ]);
+        let decided = Decision {
+            note: word.clone(),
+            ..decided("6.1", "6.99", Triage::Real)
+        };
         for one in triage_alerts(&history, alerts(&history, Line::All), &[decided]) {
             let mail = alert_mail(&history, &one, &[], &[]).unwrap_or_default();
             prop_assert_eq!(mail.lines().find(|line| line.chars().count() > 80), None);
@@ -536,32 +546,68 @@ proptest! {
     fn a_pair_turned_around_says_the_opposite(base in 1.0..1e6, new in 1.0..1e6) {
         let of = |version, cost| kernel(version, &[("getppid", Ending::Cost(cost, 0.0))]);
         let history = taken(&[of("6.1.1", base), of("6.1.2", new)]);
-        let state = |base, target| self::seen(&history, base, target, &[]).0.groups[0].rows[0].cells[0].pair.clone();
+        let state = |base, target| {
+            self::seen(&history, base, target, &[]).0.groups[0].rows[0].cells[0]
+                .pair
+                .clone()
+        };
         let (there, back) = (state("6.1.1", "6.1.2"), state("6.1.2", "6.1.1"));
         // Percentages are of the base, so the margin differs between the two directions.
         if there.compared.difference_percent.unwrap().abs() > 1.1 {
-            let opposite = if there.state == State::Worse { State::Better } else { State::Worse };
+            let opposite = if there.state == State::Worse {
+                State::Better
+            } else {
+                State::Worse
+            };
             prop_assert_eq!(back.state, opposite);
         }
     }
 
     #[test]
-    fn changes_are_in_order_and_within_the_series(costs in prop::collection::vec(90.0..110.0, 1..24)) {
+    fn changes_are_in_order_and_within_the_series(
+        costs in prop::collection::vec(90.0..110.0, 1..24),
+    ) {
         let kernels: Vec<Subject> = costs
             .iter()
             .enumerate()
-            .map(|(n, cost)| kernel(&format!("6.1.{n}"), &[("getppid", Ending::Cost(*cost, 0.3))]))
+            .map(|(n, cost)| {
+                kernel(
+                    &format!("6.1.{n}"),
+                    &[("getppid", Ending::Cost(*cost, 0.3))],
+                )
+            })
             .collect();
         let history = taken(&kernels);
         let series = only(&history, "getppid");
         for change in &series.changes {
-            prop_assert_eq!(change.earliest <= change.at && change.at < costs.len() && change.earliest > 0, true);
+            prop_assert_eq!(
+                change.earliest <= change.at && change.at < costs.len() && change.earliest > 0,
+                true
+            );
             prop_assert_eq!(change.went_away.is_none_or(|back| back > change.at), true);
-            prop_assert_eq!(change.verdict == Verdict::Worse, change.difference_percent.unwrap() < 0.0);
+            prop_assert_eq!(
+                change.verdict == Verdict::Worse,
+                change.difference_percent.unwrap() < 0.0
+            );
         }
         let alerts = alerts(&history, Line::All);
-        let is_back = |at: usize| series.changes.iter().any(|change| change.went_away == Some(at));
-        let news = series.changes.iter().filter(|change| !is_back(change.at)).count();
-        prop_assert_eq!(alerts.iter().map(|alert| alert.members.len()).sum::<usize>(), news);
+        let is_back = |at: usize| {
+            series
+                .changes
+                .iter()
+                .any(|change| change.went_away == Some(at))
+        };
+        let news = series
+            .changes
+            .iter()
+            .filter(|change| !is_back(change.at))
+            .count();
+        prop_assert_eq!(
+            alerts
+                .iter()
+                .map(|alert| alert.members.len())
+                .sum::<usize>(),
+            news
+        );
     }
 }

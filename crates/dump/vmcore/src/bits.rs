@@ -126,9 +126,9 @@ mod tests {
             let (mut words, mut plain) = ([0; 4], [false; 256]);
             for (start, end, on) in ranges {
                 if on {
-                    set(&mut words, start..end)
+                    set(&mut words, start..end);
                 } else {
-                    clear(&mut words, start..end)
+                    clear(&mut words, start..end);
                 }
                 if let Some(bits) = plain.get_mut(start..end.min(256)) {
                     bits.fill(on);

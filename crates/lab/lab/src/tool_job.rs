@@ -294,9 +294,10 @@ mod tests {
         assert!(list_files(&files(&all[..1])).starts_with(b"==> 0/stdout <==\nRunning"));
         let answer = samples(workload, &files(&all[..1])).unwrap_err();
         insta::assert_snapshot!(answer, @"run 2: unknown output: nothing was printed");
-        assert!(
-            matches!(task(tool, workload), wire::Task::Tool(task) if task.runs == 4 && task.files.is_empty())
-        );
+        assert!(matches!(
+            task(tool, workload),
+            wire::Task::Tool(task) if task.runs == 4 && task.files.is_empty()
+        ));
     }
 
     #[test]
@@ -344,9 +345,10 @@ mod tests {
             rows(),
             b"Out of memory: Killed process 9 (stress-ng)\n",
         );
-        assert!(
-            matches!(outcome, Outcome::Failed(failure) if failure.reason == FailureReason::OutOfMemory)
-        );
+        assert!(matches!(
+            outcome,
+            Outcome::Failed(failure) if failure.reason == FailureReason::OutOfMemory
+        ));
         assert!(stored.is_empty());
         let completed = (Outcome::Completed, rows());
         assert_eq!(

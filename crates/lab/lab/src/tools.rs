@@ -192,7 +192,10 @@ impl Tools {
     }
 
     fn of_image(&self, image: &str) -> Option<&Tool> {
-        let carries = |row: &Workload| matches!(&row.guest_config.files, ExtraFiles::Image(known) if known == image);
+        let carries = |row: &Workload| match &row.guest_config.files {
+            ExtraFiles::Image(known) => known == image,
+            _ => false,
+        };
         let has = |declared: &&Declared| declared.rows.iter().any(|(_, row)| carries(row));
         self.all.iter().find(has).map(|declared| &declared.tool)
     }

@@ -242,7 +242,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn garbage_never_panics(text: String, ticks: [u64; 3]) {
-            let [before, after] = [Accounts::from_copy(&text), Accounts::from_copy(&copy(1, ticks[0], ticks[1], ticks[2]))];
+            let before = Accounts::from_copy(&text);
+            let after = Accounts::from_copy(&copy(1, ticks[0], ticks[1], ticks[2]));
             let _disturbances = [after.since(&before, 0.1), before.since(&after, 0.1)];
         }
     }

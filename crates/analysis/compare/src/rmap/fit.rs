@@ -203,15 +203,22 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_fit_is_finite_or_there_is_none(points in prop::collection::vec(any::<([f64; 2], f64)>(), 0..20)) {
+        fn a_fit_is_finite_or_there_is_none(
+            points in prop::collection::vec(any::<([f64; 2], f64)>(), 0..20),
+        ) {
             if let Some(law) = power_law(&points) {
-                prop_assert!(law.factor.is_finite() && law.r_squared <= 1.0 && law.worst_ratio >= 1.0);
+                prop_assert!(
+                    law.factor.is_finite() && law.r_squared <= 1.0 && law.worst_ratio >= 1.0
+                );
             }
         }
 
         #[test]
         fn any_law_comes_back(factor in 1e-3..1e6, first in -3.0..3.0, second in -3.0..3.0) {
-            let law = power_law(&grid(|a, b| factor * f64::powf(a, first) * f64::powf(b, second))).unwrap();
+            let law = power_law(&grid(|a, b| {
+                factor * f64::powf(a, first) * f64::powf(b, second)
+            }))
+            .unwrap();
             prop_assert!(near(law.exponents[0], first) && near(law.exponents[1], second));
         }
     }

@@ -254,39 +254,75 @@ proptest! {
     /// Every number of a comparison is in the text, in the markdown and in the document of both.
     #[test]
     fn numbers_are_those_of_single_comparisons(boots in 1_u32..9, factor in 0.5_f64..2.0) {
-        let both = side_by_side(named(vec![("exact", on_exact()), ("vm", on_noisy(boots, factor))])).unwrap();
+        let both = side_by_side(named(vec![
+            ("exact", on_exact()),
+            ("vm", on_noisy(boots, factor)),
+        ]))
+        .unwrap();
         let document_of_both = document(&both, &View::default());
-        let (text, markdown) = (document_of_both.text(&Styles::plain()), document_of_both.markdown());
+        let (text, markdown) = (
+            document_of_both.text(&Styles::plain()),
+            document_of_both.markdown(),
+        );
         let written: Value = serde_json::from_str(&json(&both).unwrap()).unwrap();
         for (row, in_json) in both.rows().iter().zip(written["rows"].as_array().unwrap()) {
             let name = &*row.workload.name;
             let of = |text: &str, start: &str| -> String {
-                text.lines().filter(|line| line.starts_with(start)).collect::<Vec<_>>().join(" ")
+                text.lines()
+                    .filter(|line| line.starts_with(start))
+                    .collect::<Vec<_>>()
+                    .join(" ")
             };
-            let texts = [of(&text, &format!("{name} ")), of(&markdown, &format!("| `{name}` "))];
+            let texts = [
+                of(&text, &format!("{name} ")),
+                of(&markdown, &format!("| `{name}` ")),
+            ];
             for place in 0..both.columns().len() {
                 let Some(own) = both.row(row, place) else {
                     prop_assert!(in_json["machines"][place].is_null());
                     continue;
                 };
                 let (cell, in_json) = (&own.cells[0], &in_json["machines"][place]);
-                let rated = cell.rated.and(cell.compared.ratio).map(|number| ratio(number, 6));
+                let rated = cell
+                    .rated
+                    .and(cell.compared.ratio)
+                    .map(|number| ratio(number, 6));
                 let shown = [
                     own.base.value.map(|number| value(number, 8)),
                     cell.measured.value.map(|number| value(number, 8)),
-                    cell.compared.difference_percent.map(|number| percent(number, 7)),
+                    cell.compared
+                        .difference_percent
+                        .map(|number| percent(number, 7)),
                     rated,
                     Some(cell.compared.verdict.letter().to_string()),
                 ];
                 for number in shown.into_iter().flatten() {
-                    let words = |text: &String| text.split([' ', '(', ')', '%', '|']).any(|word| word == number);
-                    prop_assert!(texts.iter().all(words), "{name}: {number} is not in {texts:?}");
+                    let words = |text: &String| {
+                        text.split([' ', '(', ')', '%', '|'])
+                            .any(|word| word == number)
+                    };
+                    prop_assert!(
+                        texts.iter().all(words),
+                        "{name}: {number} is not in {texts:?}"
+                    );
                 }
                 // As they come back from a text: the reader of JSON may lose the last bit.
-                let read = |number: Option<f64>| serde_json::from_str(&serde_json::to_string(&number).unwrap()).unwrap();
+                let read = |number: Option<f64>| {
+                    serde_json::from_str(&serde_json::to_string(&number).unwrap()).unwrap()
+                };
                 let of_json = &in_json["others"][0];
-                let numbers = [&in_json["base"], &of_json["value"], &of_json["difference_percent"], &of_json["ratio"]];
-                let own = [own.base.value, cell.measured.value, cell.compared.difference_percent, cell.compared.ratio];
+                let numbers = [
+                    &in_json["base"],
+                    &of_json["value"],
+                    &of_json["difference_percent"],
+                    &of_json["ratio"],
+                ];
+                let own = [
+                    own.base.value,
+                    cell.measured.value,
+                    cell.compared.difference_percent,
+                    cell.compared.ratio,
+                ];
                 let own: [Value; 4] = own.map(read);
                 prop_assert!(numbers.into_iter().eq(&own), "{name}: {numbers:?} {own:?}");
                 prop_assert!(of_json["verdict"] == cell.compared.verdict.word());

@@ -97,8 +97,13 @@ pub(super) fn false_wakeups(view: &View) -> Option<Finding> {
         .iter()
         .any(|wait| futex(wait) == Some(word) && is_condition(wait));
     let share = at_futexes + view.budget.waiting + view.budget.system;
-    (threads.len() >= HERD && is_condition && each >= WAKEUPS && us < 200.0 && seconds / all > 0.25 && share >= BLOCKED)
-        .then(|| {
+    let is_herd = threads.len() >= HERD
+        && is_condition
+        && each >= WAKEUPS
+        && us < 200.0
+        && seconds / all > 0.25
+        && share >= BLOCKED;
+    is_herd.then(|| {
             let caller = caller(view, |wait| futex(wait) == Some(word)).unwrap_or_default();
             Finding::new(
                 format!(

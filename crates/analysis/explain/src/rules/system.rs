@@ -519,10 +519,17 @@ pub(super) fn lock_spinning(view: &View) -> Option<Finding> {
     }
     (of_spinning >= SPINNING).then(|| {
         let all: u64 = entries.values().sum();
-        let memory: u64 = entries.iter().filter(|(call, _)| CHANGES.contains(&&***call)).map(|(_, count)| count).sum();
+        let memory: u64 = entries
+            .iter()
+            .filter(|(call, _)| CHANGES.contains(&&***call))
+            .map(|(_, count)| count)
+            .sum();
         let is_memory = memory as f64 >= NEARLY_ALL * all as f64;
         // The stack of a sample may end before its entry point.
-        let called = entries.into_iter().filter(|(name, _)| !name.is_empty()).max_by_key(|(_, count)| *count);
+        let called = entries
+            .into_iter()
+            .filter(|(name, _)| !name.is_empty())
+            .max_by_key(|(_, count)| *count);
         let called = called.map_or_else(String::new, |(name, _)| format!(" in {name}"));
         let lock = if is_memory { "mmap_lock" } else { "a lock of the kernel" };
         let cause = format!("processors spin for {lock}{called}{}", caller(view, is_spinning));

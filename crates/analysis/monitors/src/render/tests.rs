@@ -208,13 +208,21 @@ proptest! {
         counts in prop::collection::vec((0_usize..400, 0_u64..u64::MAX), 0..60),
         ms in 0_u64..1_000_000_000,
     ) {
-        let terms = crate::DICTIONARY.iter().flat_map(|meaning| meaning.forms).flat_map(|form| form.1);
-        let keys: Vec<&str> = terms.map(|term| match term {
-            crate::Term::Key(key) | crate::Term::IfThere(key) | crate::Term::Less(key) => key,
-            crate::Term::Zones("pgscan_direct") => "pgscan_direct_normal",
-            crate::Term::Zones(_) => "allocstall_movable",
-        }).collect();
-        let counts: Vec<(&str, u64)> = counts.iter().map(|(key, count)| (keys[key % keys.len()], *count)).collect();
+        let terms = crate::DICTIONARY
+            .iter()
+            .flat_map(|meaning| meaning.forms)
+            .flat_map(|form| form.1);
+        let keys: Vec<&str> = terms
+            .map(|term| match term {
+                crate::Term::Key(key) | crate::Term::IfThere(key) | crate::Term::Less(key) => key,
+                crate::Term::Zones("pgscan_direct") => "pgscan_direct_normal",
+                crate::Term::Zones(_) => "allocstall_movable",
+            })
+            .collect();
+        let counts: Vec<(&str, u64)> = counts
+            .iter()
+            .map(|(key, count)| (keys[key % keys.len()], *count))
+            .collect();
         let (half, all) = counts.split_at(counts.len() / 2);
         let (base, new) = (fixtures::vmstat(ms, half), fixtures::vmstat(ms, all));
         let monitored = fixtures::two(&base, &new);
@@ -227,16 +235,28 @@ proptest! {
 
     /// No samples break a style, and the base is at 0.00 %.
     #[test]
-    fn any_samples_are_rendered(samples in prop::collection::vec(prop::collection::vec(-1e9..1e12, 0..4), 1..4)) {
+    fn any_samples_are_rendered(
+        samples in prop::collection::vec(prop::collection::vec(-1e9..1e12, 0..4), 1..4),
+    ) {
         let mut monitored = newer();
-        monitored.heads = samples.iter().map(|_| ["6".to_owned(), String::new()]).collect();
+        monitored.heads = samples
+            .iter()
+            .map(|_| ["6".to_owned(), String::new()])
+            .collect();
         monitored.blocks.clear();
         monitored.plots.clear();
         monitored.tables[0].rows.truncate(1);
         monitored.tables[0].rows[0].samples = samples;
         for style in Style::ALL {
             prop_assert!(!plain(&monitored, style).contains("NaN"));
-            let markdown = document(&monitored, &View { style, ..View::default() }).markdown();
+            let markdown = document(
+                &monitored,
+                &View {
+                    style,
+                    ..View::default()
+                },
+            )
+            .markdown();
             prop_assert!(!markdown.contains("inf"));
         }
     }

@@ -200,7 +200,11 @@ pub(crate) mod tests {
             new in proptest::collection::vec(("[ab](;[abc]){0,3}", 0_u64..1 << 40), 0..20),
         ) {
             let side = |paths: &[(String, u64)]| {
-                tree(&paths.iter().map(|(chain, n)| (Share::Kernel, chain.as_str(), *n, 1)).collect::<Vec<_>>())
+                let paths: Vec<_> = paths
+                    .iter()
+                    .map(|(chain, n)| (Share::Kernel, chain.as_str(), *n, 1))
+                    .collect();
+                tree(&paths)
             };
             let (base, new) = (side(&base), side(&new));
             let whole = [base.total(), new.total()];

@@ -587,12 +587,24 @@ pub(crate) mod tests {
         ) {
             let names = ["a", "b.isra.1", "b", "c_noprof", "c", "[user]"];
             let side = |counts: &[(u64, usize)], operations| {
-                profile(operations, &counts.iter().map(|&(n, name)| (names[name], n, 0)).collect::<Vec<_>>())
+                let counts: Vec<_> = counts
+                    .iter()
+                    .map(|&(n, name)| (names[name], n, 0))
+                    .collect();
+                profile(operations, &counts)
             };
             let (base, new) = (side(&base, operations.0), side(&new, operations.1));
-            let ledger = Ledger::new("w", std::slice::from_ref(&base), std::slice::from_ref(&new)).unwrap();
-            let lines: i128 =
-                ledger.lines.iter().map(|l| scaled(ledger.operations, l.base.instructions, l.new.instructions)).sum();
+            let ledger = Ledger::new(
+                "w",
+                std::slice::from_ref(&base),
+                std::slice::from_ref(&new),
+            )
+            .unwrap();
+            let lines: i128 = ledger
+                .lines
+                .iter()
+                .map(|l| scaled(ledger.operations, l.base.instructions, l.new.instructions))
+                .sum();
             proptest::prop_assert_eq!(lines, scaled(ledger.operations, base.total(), new.total()));
         }
     }

@@ -272,7 +272,10 @@ impl Truth {
                 .collect();
             return Err(format!("falls short ({}): {difference}", short.join(", ")));
         }
-        let is_wrong = |change: &Change| matches!(change, Change::Revert(point) if !self.reverts.contains(point));
+        let is_wrong = |change: &Change| match change {
+            Change::Revert(point) => !self.reverts.contains(point),
+            _ => false,
+        };
         if set.iter().any(is_wrong) {
             return Err(format!("reverts what candidates repay: {difference}"));
         }

@@ -544,8 +544,9 @@ mod tests {
             ] {
                 prop_assert!((one.effect - other.effect).abs() < 1e-9);
                 prop_assert_eq!(one.precision.is_some(), other.precision.is_some());
-                let p = |rating: &RatioEstimate| rating.precision.map_or(1.0, |precision| precision.p);
-                prop_assert!((p(&one) - p(&other)).abs() < 1e-6, "{one:?} {other:?}");
+                let p_one = one.precision.map_or(1.0, |precision| precision.p);
+                let p_other = other.precision.map_or(1.0, |precision| precision.p);
+                prop_assert!((p_one - p_other).abs() < 1e-6, "{one:?} {other:?}");
             }
         }
 

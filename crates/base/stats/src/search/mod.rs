@@ -12,7 +12,7 @@
 //! - [`MultiStepSearch`]: any number of steps in noisy values, with both of these.
 //!
 //! Places that cannot be measured keep their probability: a step before such a place and a step at
-//! it cannot be told apart, so the answer is a range.
+//! it look the same, so the answer is a range.
 
 mod endpoint_test;
 mod exact;
@@ -31,7 +31,7 @@ pub use noisy::{Criteria, NextMeasurement, NoisySearch, NoisyStep, Refusal};
 /// Costs of measuring, in seconds or any other unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// Cost to prepare each place for its first run (a build, a boot); places beyond the end of the
+    /// Cost to prepare each place for its first run (compiling, starting); places beyond the end of the
     /// list cost 0.
     pub place: Vec<f64>,
     /// Cost of one run.

@@ -145,9 +145,10 @@ fn answers(
     let is_asked = Some(result.operations) == operations
         || !is_completed && result.operations == workload.operations;
     let iterations = usize::try_from(workload.iterations).unwrap_or(usize::MAX);
+    let now = Declared::of(&workload.metric, clock);
     result.workload == workload.name
         && is_asked
-        && result.declared.as_ref().is_none_or(|then| then.agrees(&Declared::of(&workload.metric, clock)))
+        && result.declared.as_ref().is_none_or(|then| then.agrees(&now))
         // A run of a tool may give several samples.
         && (!is_completed
             || result.samples.len() == iterations

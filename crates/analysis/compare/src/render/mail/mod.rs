@@ -247,7 +247,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_line_is_wider_than_a_mail(word in "\\PC{0,200}", spaced in any::<bool>(), number in prop::num::f64::ANY) {
+        fn no_line_is_wider_than_a_mail(
+            word in "\\PC{0,200}",
+            spaced in any::<bool>(),
+            number in prop::num::f64::ANY,
+        ) {
             let word = if spaced { word.replace('a', " ") } else { word };
             for comparison in [two(&[1]), three(&seeds(2)), hostile()] {
                 let text = mail(&filled(comparison, &word, number));
