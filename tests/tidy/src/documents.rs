@@ -1,8 +1,8 @@
 //! Paths in documents: each file that a document names is there.
 //!
 //! A path is text in backquotes with a slash that begins at a folder of the tree or at a crate's
-//! name (`store/src/queue.rs` is in `crates/lab/store`), or has `src` or `tests` second. Links are not looked at: they are the
-//! forge's.
+//! name (`store/src/queue.rs` is in `crates/lab/store`), or has `src` or `tests` second. Links are
+//! not looked at: they are the forge's.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! The layers: each crate with its wing, what it does and which crates it may use. Arrows point down
-//! only. `ROOMS` is the one source: the table in ARCHITECTURE.md is written from it.
+//! The layers: each crate with its wing, what it does and which crates it may use. Arrows point
+//! down only. `ROOMS` is the one source: the table in ARCHITECTURE.md is written from it.
 
 use std::collections::BTreeMap;
 

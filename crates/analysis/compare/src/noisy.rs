@@ -1,6 +1,6 @@
 //! Rows of noisy runs, which other suites measured. Seeds pair nothing there, so the runs of one
-//! side are rated against the runs of the other (`stats::estimate_ratio`), with one correction for all rows
-//! of a comparison.
+//! side are rated against the runs of the other (`stats::estimate_ratio`), with one correction for
+//! all rows of a comparison.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! The history of many kernels: series over their releases, changes of level, alerts, and an
 //! overview of two kernels.
 //!
-//! [`History::take`] adds runs one by one, and [`History::settle`] recomputes only the series that
-//! they touched. Of a build, machine, workload and seed the newest run counts.
+//! [`History::add_run`] adds runs one by one, and [`History::recompute`] recomputes only the series
+//! that they touched. Of a build, machine, workload and seed the newest run counts.
 //!
 //! A change is a verdict. Values of the exact machine have no noise, so a kernel is compared with
 //! the first one of the current level, seed by seed, by [`verdict()`](compare::verdict()); if all
@@ -11,8 +11,8 @@
 //! the seeds. Both kinds of changes are in one list, each with its evidence. The `store`
 //! keeps triage decisions.
 //!
-//! Pure, like `compare`: runs and dates come in as values, texts and documents go out. `web` renders
-//! pages.
+//! Pure, like `compare`: runs and dates come in as values, texts and documents go out. `web`
+//! renders pages.
 
 #[cfg(test)]
 mod alert_tests;

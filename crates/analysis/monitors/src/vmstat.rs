@@ -194,8 +194,8 @@ impl Side {
 }
 
 /// MMTests' model of x86-64: an access costs 7, reading or writing a page 7 + 512, isolating one
-/// 7 + 12, migrating one twice a page. MMTests asks for `compact_migrate_free`, which no kernel has,
-/// so that its free scanner costs nothing.
+/// 7 + 12, migrating one twice a page. MMTests asks for `compact_migrate_free`, which no kernel
+/// has, so that its free scanner costs nothing.
 const COMPACTION: [(f64, &str); 5] = [
     (7.0, "Compaction migrate scanned"),
     (7.0, "Compaction free scanned"),

@@ -1,6 +1,6 @@
 //! What a difference between two kernels consists of: instructions by function ([`ledger`]), calls
-//! ([`calls`]), costs of simulated caches ([`modelled`]), samples ([`sampled`]), and lines of memory
-//! that processors take from each other ([`transfers`]); each with its text, pages and JSON.
+//! ([`calls`]), costs of simulated caches ([`modelled`]), samples ([`sampled`]), and lines of
+//! memory that processors take from each other ([`transfers`]); each with its text, pages and JSON.
 //!
 //! Pure: profiles come in as values. Verdicts are `compare`'s; no number here decides one.
 

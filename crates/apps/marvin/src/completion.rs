@@ -229,8 +229,8 @@ struct TypedOptions {
     global: GlobalOptions,
 }
 
-/// Calls a function with a session of the options that the user typed; returns None if it fails or misses the
-/// deadline.
+/// Calls a function with a session of the options that the user typed; returns None if it fails or
+/// misses the deadline.
 fn within<T: Send + 'static>(
     call: impl FnOnce(&Session) -> anyhow::Result<T> + Send + 'static,
 ) -> Option<T> {

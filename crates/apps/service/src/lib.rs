@@ -1,4 +1,5 @@
-//! The lab as a service: watches trees for kernels to measure, queues jobs, runs workers, and notifies people.
+//! The lab as a service: watches trees for kernels to measure, queues jobs, runs workers, and
+//! notifies people.
 //!
 //! A worker starts a process for each job, which measures with `lab`. The time is an argument here:
 //! the caller reads the clock.

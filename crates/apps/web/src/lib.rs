@@ -1,8 +1,8 @@
 //! The dashboard: pages and JSON documents about a store, served or written as files.
 //!
-//! Every value shown comes from `compare` and `history`; this crate gives it an address and a page. One pure
-//! function answers ([`Site::answer`]), for a server and for [`publish()`]. It writes neither to
-//! the store nor for clients.
+//! Every value shown comes from `compare` and `history`; this crate gives it an address and a page.
+//! One pure function answers ([`Site::answer`]), for a server and for [`publish()`]. It writes
+//! neither to the store nor for clients.
 
 mod address;
 mod api;

@@ -1,7 +1,8 @@
 //! The micro suite: one workload for each path through the kernel.
 //!
-//! The programs are in the agent (`crates/guest/agent/src/bin/agent/workloads/`) under the same names; a test
-//! compares them. Another test checks the functions in `exercises` with kprobes in a real kernel.
+//! The programs are in the agent (`crates/guest/agent/src/bin/agent/workloads/`) under the same
+//! names; a test compares them. Another test checks the functions in `exercises` with kprobes in a
+//! real kernel.
 
 use std::sync::{Arc, LazyLock};
 

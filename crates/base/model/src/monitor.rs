@@ -2,8 +2,8 @@
 //! copies.
 //!
 //! Marvin stores whole copies and parses them when a report asks (`ingest`), so that newly known
-//! counters are found in old runs too. `monitors::counter_dictionary` says what counters mean and which can be
-//! compared.
+//! counters are found in old runs too. `monitors::counter_dictionary` says what counters mean and
+//! which can be compared.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Shared lines: the tracer's text (`crates/guest/tracer/src/smp/sharing.rs`), and the form in which
-//! results are stored.
+//! Shared lines: the tracer's text (`crates/guest/tracer/src/smp/sharing.rs`), and the form in
+//! which results are stored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

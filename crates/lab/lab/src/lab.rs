@@ -559,8 +559,8 @@ impl Lab {
         })
     }
 
-    /// Boots a build on the machine of a workload, calls `action` there, and releases the machine; the
-    /// inner error says why it cannot run.
+    /// Boots a build on the machine of a workload, calls `action` there, and releases the machine;
+    /// the inner error says why it cannot run.
     fn booted<T>(
         &self,
         of: Measurement<'_>,

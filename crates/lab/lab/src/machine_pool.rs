@@ -201,8 +201,8 @@ pub(crate) fn guest_configs(workloads: &[Arc<Workload>]) -> Vec<GuestConfig> {
     found
 }
 
-/// Returns a build's modules and the list from which `marvin-modload` loads them; the error names the
-/// missing module.
+/// Returns a build's modules and the list from which `marvin-modload` loads them; the error names
+/// the missing module.
 fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFile>, String> {
     let answer = |error: KernelError| error.to_string();
     let names: Vec<&str> = wanted.iter().map(|module| module.name).collect();

@@ -1,6 +1,7 @@
-//! Where a kernel keeps its records of memory, for the tracer (`crates/guest/tracer/src/smp/memory.rs`),
-//! and what the fields of its structures are called: from the types in its image (BTF), and its
-//! symbols. A kernel without types has no names for dynamic memory.
+//! Where a kernel keeps its records of memory, for the tracer
+//! (`crates/guest/tracer/src/smp/memory.rs`), and what the fields of its structures are called:
+//! from the types in its image (BTF), and its symbols. A kernel without types has no names for
+//! dynamic memory.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,5 @@
-//! Pages: fills templates with values of `compare` and `history`. `site.rs` decides on their addresses.
+//! Pages: fills templates with values of `compare` and `history`. `site.rs` decides on their
+//! addresses.
 
 mod alerts;
 mod draw;

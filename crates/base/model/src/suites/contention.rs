@@ -3,8 +3,8 @@
 //! them.
 //!
 //! A margin is three times the standard deviation over four to six seeds of Debian's 6.12, at least
-//! 2 %; `crates/lab/lab/tests/vm/contention.rs` measures it again. Where nothing is shared, a handful
-//! of transfers is twice as many as another handful: there it is 90 %.
+//! 2 %; `crates/lab/lab/tests/vm/contention.rs` measures it again. Where nothing is shared, a
+//! handful of transfers is twice as many as another handful: there it is 90 %.
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};

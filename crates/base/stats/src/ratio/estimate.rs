@@ -138,7 +138,7 @@ impl Rule<'_> {
     };
 }
 
-/// Rates as [`rate`] does, by other intervals.
+/// Estimates as [`estimate_ratio`] does, by other intervals.
 pub(super) fn rate_by(
     base: &Scores,
     new: &Scores,
@@ -195,7 +195,7 @@ impl RatioEstimate {
     /// Returns what it comes to.
     ///
     /// `q` is the rating's [`p`](Self::p), or what became of it among many
-    /// ([`families`](crate::multiple_testing())). Better and worse: `q <= 0.05`, so that the true ratio
+    /// ([`families`](crate::families())). Better and worse: `q <= 0.05`, so that the true ratio
     /// is beyond the margin. Same: the interval of 90 % lies within the margin (two
     /// one-sided tests, Schuirmann 1987).
     ///

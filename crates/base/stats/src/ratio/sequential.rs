@@ -71,13 +71,14 @@ pub struct Look {
     /// The rating: what it says is as sure as it claims over all looks of the plan. Its p,
     /// two-sided and beyond the margin, is the least chance of a false alarm at any look at
     /// which this one raises one (the repeated p of Jennison and Turnbull 2000, chapter 9),
-    /// and may be put among those of other plans ([`families`](crate::multiple_testing())); its intervals
+    /// and may be put among those of other plans ([`families`](crate::families())); its intervals
     /// hold for all looks. The forecast of an unclear verdict takes the later looks' levels,
     /// and those beyond the plan as the last.
     ///
     /// Unrated for one group of a side.
     pub rating: RatioEstimate,
-    /// Largest p that one look by itself ([`rate`](crate::estimate_ratio())) may have here for a difference.
+    /// Largest p that one look by itself ([`rate`](crate::estimate_ratio())) may have here for a
+    /// difference.
     pub level: f64,
     /// Whether the plan has no further look: what is unclear stays so.
     pub is_final: bool,

@@ -31,8 +31,8 @@ pub use noisy::{Criteria, NextMeasurement, NoisySearch, NoisyStep, Refusal};
 /// Costs of measuring, in seconds or any other unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cost {
-    /// Cost to prepare each place for its first run (compiling, starting); places beyond the end of the
-    /// list cost 0.
+    /// Cost to prepare each place for its first run (compiling, starting); places beyond the end
+    /// of the list cost 0.
     pub place: Vec<f64>,
     /// Cost of one run.
     pub run: f64,

@@ -58,9 +58,9 @@ pub struct MultiStepSearch {
 }
 
 impl MultiStepSearch {
-    /// Begins a search as [`NoisySearch::new`] does; at first the line is cut into `intervals`. With one
-    /// the ends must be seen to differ; with more, steps that cancel each other are seen where
-    /// a cut lies between them.
+    /// Begins a search as [`NoisySearch::new`] does; at first the line is cut into `intervals`.
+    /// With one the ends must be seen to differ; with more, steps that cancel each other are
+    /// seen where a cut lies between them.
     ///
     /// Returns `None` for fewer than two places.
     #[must_use]
@@ -94,8 +94,8 @@ impl MultiStepSearch {
         self.levels.record(place, values);
     }
 
-    /// Marks a place as unmeasurable: its probability stays, and goes to the next place after it that
-    /// can be measured.
+    /// Marks a place as unmeasurable: its probability stays, and goes to the next place after it
+    /// that can be measured.
     pub fn unusable(&mut self, place: usize) {
         if let Some(slot) = self.unusable.get_mut(place) {
             *slot = true;

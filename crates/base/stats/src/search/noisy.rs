@@ -201,8 +201,8 @@ impl NoisySearch {
         self.judge();
     }
 
-    /// Marks a place as unmeasurable: its probability stays, and goes to the next place after it that
-    /// can be measured.
+    /// Marks a place as unmeasurable: its probability stays, and goes to the next place after it
+    /// that can be measured.
     pub fn unusable(&mut self, place: usize) {
         if let Some(slot) = self.places.get_mut(place) {
             *slot = Place::Unusable;

@@ -1,9 +1,9 @@
-//! `marvin-modload`: PID 1 before `marvin-init` in guests whose workloads need modules. Loads them in
-//! the order of a list and executes `marvin-init`. A guest without modules boots `marvin-init` directly,
-//! so that its numbers do not depend on this program.
+//! `marvin-modload`: PID 1 before `marvin-init` in guests whose workloads need modules. Loads them
+//! in the order of a list and executes `marvin-init`. A guest without modules boots `marvin-init`
+//! directly, so that its numbers do not depend on this program.
 //!
-//! A module that cannot be loaded does not end the guest: the reason goes into a file, and the agent
-//! reports its workloads as unsupported.
+//! A module that cannot be loaded does not end the guest: the reason goes into a file, and the
+//! agent reports its workloads as unsupported.
 #![expect(
     unsafe_code,
     reason = "loading a module is a system call; the block says why it is sound"

@@ -1,6 +1,6 @@
 //! What guest memory is: asks the kernel's own records of pages, slab caches and processors, at the
-//! offsets that the marks name (`crates/lab/lab/src/memory.rs` takes them from the kernel's types and
-//! symbols). Symbols and fields are left to others.
+//! offsets that the marks name (`crates/lab/lab/src/memory.rs` takes them from the kernel's types
+//! and symbols). Symbols and fields are left to others.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,8 +1,8 @@
 //! Other hosts that measure commits for a bisection before it asks for them, and when that pays.
 //!
 //! The search asks for one commit after the other, and its steps depend on nothing else. It says
-//! which commits it will ask for ([`stats::ExactSearch::ahead`]); other hosts measure those at the same
-//! time, and their results are in the store when it asks.
+//! which commits it will ask for ([`stats::ExactSearch::ahead`]); other hosts measure those at the
+//! same time, and their results are in the store when it asks.
 
 use document::number::count;
 use kernel::BuildSeconds;

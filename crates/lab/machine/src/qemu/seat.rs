@@ -2,10 +2,10 @@
 //! several processors.
 //!
 //! QEMU's main loop and its vCPU thread are exact together only while they do not interleave at
-//! certain points (`crates/guest/tracer/src/idle.rs` separates them at the known ones). If both share a
-//! host processor and neither preempts the other on wake-up (SCHED_BATCH), they switch only where
-//! they wait, and hardly ever interleave. This is a second safeguard: with the tracer alone, about
-//! one job in a thousand still differed on a heavily overloaded host.
+//! certain points (`crates/guest/tracer/src/idle.rs` separates them at the known ones). If both
+//! share a host processor and neither preempts the other on wake-up (SCHED_BATCH), they switch only
+//! where they wait, and hardly ever interleave. This is a second safeguard: with the tracer alone,
+//! about one job in a thousand still differed on a heavily overloaded host.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

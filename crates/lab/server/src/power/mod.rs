@@ -2,8 +2,8 @@
 //! proves nothing: some answer before they switch, some answer and do nothing, some report a state
 //! that they only intend.
 //!
-//! `ipmi`, `redfish`, `qmp` and `command` are the ways to ask; this module decides how often and how
-//! long. Whether a server really restarted, its boot id says: `handle` looks at that.
+//! `ipmi`, `redfish`, `qmp` and `command` are the ways to ask; this module decides how often and
+//! how long. Whether a server really restarted, its boot id says: `handle` looks at that.
 
 mod command;
 mod ipmi;

@@ -1,5 +1,5 @@
 //! A comparison as a JSON document. This crate guarantees the shape, independent of the model: see
-//! [`SCHEMA_VERSION`].
+//! [`SCHEMA_VERSION`](document::SCHEMA_VERSION).
 //!
 //! Two comparisons of the same kernels on the same machine differ only in `provenance`, which has
 //! all run ids and dates, and in the command if it was another.

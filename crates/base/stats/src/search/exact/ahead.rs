@@ -36,8 +36,8 @@ struct Play {
 
 impl ExactSearch {
     /// Returns the places that the search asks for next, whatever the answers are: at most `count`,
-    /// the most probable first. The first one is that of [`ExactSearch::next`]. `cost` is asked what
-    /// places cost after a place was measured, and now.
+    /// the most probable first. The first one is that of [`ExactSearch::next`]. `cost` is asked
+    /// what places cost after a place was measured, and now.
     #[must_use]
     pub fn ahead(
         &self,

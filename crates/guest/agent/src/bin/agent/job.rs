@@ -1,5 +1,5 @@
-//! Runs a job and sends its result: as PID 1 of the exact machine, which it then switches off, or as
-//! an ordinary process of any other machine.
+//! Runs a job and sends its result: as PID 1 of the exact machine, which it then switches off, or
+//! as an ordinary process of any other machine.
 
 use std::fs::{self, File};
 use std::io::{self, Read};

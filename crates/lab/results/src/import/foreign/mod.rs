@@ -4,9 +4,9 @@
 //! The caller reads directories and unpacks files; these functions get paths and bytes.
 //! `model::imported_metric` has units and directions of the rows.
 //!
-//! These parsers keep at most: [`ROWS_MAX`] rows of a test or a document, [`VALUES_MAX`] values of
-//! a row, [`RUN_VALUES_MAX`] of a run or a document, [`TESTS_MAX`] tests and [`MONITORS_MAX`] bytes
-//! of monitors of a run, [`COLUMNS_MAX`] runs of a matrix. They count what is beyond, and name it
+//! These parsers keep at most: `ROWS_MAX` rows of a test or a document, `VALUES_MAX` values of
+//! a row, `RUN_VALUES_MAX` of a run or a document, `TESTS_MAX` tests and `MONITORS_MAX` bytes
+//! of monitors of a run, `COLUMNS_MAX` runs of a matrix. They count what is beyond, and name it
 //! as skipped. They hold the text of one file at a time.
 
 mod lkp;

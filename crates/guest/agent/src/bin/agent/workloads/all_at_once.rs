@@ -69,8 +69,8 @@ struct Page(Region);
 unsafe impl Sync for Page {}
 
 fn mailbox(page: &Page) -> &Mailbox {
-    // SAFETY: the page is aligned, larger than a mailbox, zeroed by the kernel, and lives as long as
-    // the reference; all its words are atomic, in this process and in others.
+    // SAFETY: the page is aligned, larger than a mailbox, zeroed by the kernel, and lives as long
+    // as the reference; all its words are atomic, in this process and in others.
     unsafe { &*page.0.start().cast::<Mailbox>() }
 }
 

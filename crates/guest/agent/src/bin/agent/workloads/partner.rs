@@ -11,8 +11,8 @@ pub(super) struct Partner(libc::pid_t);
 impl Partner {
     /// Starts a process that does `work` until that fails or the partner is dropped.
     ///
-    /// What `work` owns is closed in this process, so that the end of the partner shows as the end of
-    /// a stream.
+    /// What `work` owns is closed in this process, so that the end of the partner shows as the end
+    /// of a stream.
     pub(super) fn start(work: impl FnOnce() -> io::Result<()>) -> io::Result<Self> {
         match sys::fork()? {
             Fork::Child => run_child(work),

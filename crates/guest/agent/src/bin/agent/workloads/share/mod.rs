@@ -1,8 +1,9 @@
 //! Workloads of the contention suite: tasks on all processors share the operations of an iteration,
 //! and something besides: an address space, a file, a lock, a line, or nothing at all.
 //!
-//! Each task is on a processor of its own, and all begin at once (`all_at_once.rs`). An operation is one
-//! of any task, so what a workload costs per operation is what two or four tasks cost together.
+//! Each task is on a processor of its own, and all begin at once (`all_at_once.rs`). An operation
+//! is one of any task, so what a workload costs per operation is what two or four tasks cost
+//! together.
 
 mod channels;
 mod files;
