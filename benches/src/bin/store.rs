@@ -11,7 +11,7 @@ use model::{
     RunId, Work, WorkloadResult,
 };
 use store::cluster::{Cluster, Durability};
-use store::{Artefact, Location, Store};
+use store::{Artifact, Location, Store};
 
 const WORKLOADS: usize = 500;
 const ITERATIONS: usize = 20;
@@ -49,12 +49,12 @@ fn measure_store(figures: &mut Figures, name: &str, store: &Store) -> anyhow::Re
     let mut times = Vec::new();
     for number in 0..RUNS {
         let run = run(number)?;
-        let artefacts = [Artefact {
+        let artifacts = [Artifact {
             name: "environment.console",
             bytes: &console,
         }];
         let start = Instant::now();
-        store.save_run(&run, &artefacts)?;
+        store.save_run(&run, &artifacts)?;
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
     times.sort_by(f64::total_cmp);

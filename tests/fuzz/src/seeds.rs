@@ -485,8 +485,8 @@ pub(crate) fn packages() -> Outcome<Seeds> {
     archives().into_iter().map(packed).collect()
 }
 
-/// Packed artefacts behind their sizes: text, zeros, and many small frames.
-pub(crate) fn artefacts() -> Outcome<Seeds> {
+/// Packed artifacts behind their sizes: text, zeros, and many small frames.
+pub(crate) fn artifacts() -> Outcome<Seeds> {
     let text = fs::read(tree("crates/lab/ingest/corpus/6.12/vmstat"))?;
     let sized = |size: usize, packed: Vec<u8>| [&(size as u32).to_le_bytes()[..], &packed].concat();
     let frames = zstd::encode_all(&b"frame"[..], 3)?.repeat(400);

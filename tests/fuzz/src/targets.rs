@@ -51,7 +51,7 @@ pub fn targets(folder: &Path) -> Outcome<Vec<Target>> {
             seeds::packages()?,
         ),
         file("lines", kernel::fuzzing::lines, seeds::lines(folder)?),
-        bytes("artefact", store::fuzzing::artefact, seeds::artefacts()?),
+        bytes("artifact", store::fuzzing::artifact, seeds::artifacts()?),
         bytes(
             "imported",
             results::import::fuzzing::file,

@@ -274,7 +274,7 @@ pub struct Samples {
     /// Samples by stack.
     pub stacks: Vec<Stack>,
     /// Sampled page faults; each stands for `fault_period` of them.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<FaultingCode>,
     /// Samples that the kernel dropped.
     pub lost: u64,
 }
@@ -294,7 +294,7 @@ pub struct Stack {
 
 /// Sampled page faults of one place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Fault {
+pub struct FaultingCode {
     /// The function that touched the memory.
     pub function: String,
     /// How many faults.

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use crate::budget::{Budget, View};
 use crate::facts::{
-    Counters, Created, Facts, Fault, Futex, Gap, Host, Limit, Limited, Object, Pressure, Samples,
-    Settings, ShortLived, Stack, Thread, Wait,
+    Counters, Created, Facts, FaultingCode, Futex, Gap, Host, Limit, Limited, Object, Pressure,
+    Samples, Settings, ShortLived, Stack, Thread, Wait,
 };
 use crate::{Certainty, End, Explained, RULES, Suspect, Switch, Variable, answer, document, json};
 
@@ -599,7 +599,7 @@ fn story() -> Explained {
         ..stack(&[], 60)
     };
     let samples = Some(Samples {
-        faults: vec![Fault {
+        faults: vec![FaultingCode {
             function: "search_mem".into(),
             samples: 10,
         }],

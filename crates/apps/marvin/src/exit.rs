@@ -4,7 +4,7 @@ use compare::Conclusion;
 use config::ConfigError;
 use kernel::{KernelError, SourceError};
 use lab::LabError;
-use model::Guilt;
+use model::Fault;
 use results::import::ImportError;
 use service::ServiceError;
 use store::{QueueError, StoreError};
@@ -85,7 +85,7 @@ pub(crate) fn explain(error: &anyhow::Error) -> Exit {
         text.push_str(&cause.to_string());
     }
     say(&text);
-    guilt(error)
+    fault(error)
 }
 
 /// Returns whether the cause is a kernel that does not build: its own fault.
@@ -108,15 +108,15 @@ pub(crate) fn is_subject(error: &anyhow::Error) -> bool {
     error.chain().any(does_not_build)
 }
 
-fn guilt(error: &anyhow::Error) -> Exit {
+fn fault(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
         if does_not_build(cause) {
             return Exit::Subject;
         }
-        let Some(guilt) = guilt_of(cause) else {
+        let Some(fault) = fault_of(cause) else {
             continue;
         };
-        return if guilt == Guilt::User {
+        return if fault == Fault::User {
             Exit::Usage
         } else {
             Exit::Lab
@@ -126,24 +126,24 @@ fn guilt(error: &anyhow::Error) -> Exit {
 }
 
 /// Returns whose fault an error is, if it is one of Marvin's error types.
-fn guilt_of(cause: &(dyn std::error::Error + 'static)) -> Option<Guilt> {
+fn fault_of(cause: &(dyn std::error::Error + 'static)) -> Option<Fault> {
     if cause.is::<WrongInput>() || cause.is::<compare::CompareError>() {
-        return Some(Guilt::User);
+        return Some(Fault::User);
     }
-    let error = cause.downcast_ref::<LabError>().map(LabError::guilt);
+    let error = cause.downcast_ref::<LabError>().map(LabError::fault);
     error
-        .or_else(|| cause.downcast_ref().map(StoreError::guilt))
-        .or_else(|| cause.downcast_ref().map(QueueError::guilt))
-        .or_else(|| cause.downcast_ref().map(ConfigError::guilt))
-        .or_else(|| cause.downcast_ref().map(ServiceError::guilt))
-        .or_else(|| cause.downcast_ref().map(ImportError::guilt))
-        .or_else(|| cause.downcast_ref().map(KernelError::guilt))
+        .or_else(|| cause.downcast_ref().map(StoreError::fault))
+        .or_else(|| cause.downcast_ref().map(QueueError::fault))
+        .or_else(|| cause.downcast_ref().map(ConfigError::fault))
+        .or_else(|| cause.downcast_ref().map(ServiceError::fault))
+        .or_else(|| cause.downcast_ref().map(ImportError::fault))
+        .or_else(|| cause.downcast_ref().map(KernelError::fault))
         .or_else(|| match cause.downcast_ref()? {
-            web::PublishError::Foreign(_) => Some(Guilt::User),
+            web::PublishError::Foreign(_) => Some(Fault::User),
             _ => None,
         })
         .or_else(|| match cause.downcast_ref()? {
-            results::HistoryReadError::Store(error) => Some(error.guilt()),
+            results::HistoryReadError::Store(error) => Some(error.fault()),
             _ => None,
         })
 }

@@ -1,6 +1,6 @@
 //! Errors of a site, and whose fault each is.
 
-use model::Guilt;
+use model::Fault;
 use store::{QueueError, StoreError};
 
 use crate::BatchError;
@@ -22,11 +22,11 @@ pub enum ServiceError {
 impl ServiceError {
     /// Returns whose fault the error is.
     #[must_use]
-    pub fn guilt(&self) -> Guilt {
+    pub fn fault(&self) -> Fault {
         match self {
-            Self::Store(error) => error.guilt(),
-            Self::Queue(error) => error.guilt(),
-            Self::Batch(_) => Guilt::Infra,
+            Self::Store(error) => error.fault(),
+            Self::Queue(error) => error.fault(),
+            Self::Batch(_) => Fault::Lab,
         }
     }
 }

@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::address::{LENGTH_MAX, has_secret};
 use crate::sending::{AnswerBody, Punctual, Sent};
-use crate::site::{FoundArtefact, Kind, Reply, Site};
+use crate::site::{FoundArtifact, Kind, Reply, Site};
 use results::HistoryReader;
 
 /// Limits of a server.
@@ -261,8 +261,8 @@ async fn respond(
     let site = Arc::clone(&server.site);
     let is_head = request.method() == Method::HEAD;
     // The room goes with the work: an answer that comes too late has it until it ends.
-    let work = tokio::task::spawn_blocking(move || match site.artefact_at(&path) {
-        Some(found) => send_artefact(site, found, room, is_head),
+    let work = tokio::task::spawn_blocking(move || match site.artifact_at(&path) {
+        Some(found) => send_artifact(site, found, room, is_head),
         None => Ok(to_answer(site.answer(&path, &question), Some(room))),
     });
     Ok(
@@ -315,9 +315,9 @@ fn too_busy() -> Answer {
 /// Sends an artifact in pieces, from a thread of its own: slow readers must not occupy those that
 /// make pages. The store verifies the checksum behind the last piece; if it is wrong, the
 /// connection breaks off before the end.
-fn send_artefact(
+fn send_artifact(
     site: Arc<Site>,
-    found: FoundArtefact,
+    found: FoundArtifact,
     room: OwnedSemaphorePermit,
     is_head: bool,
 ) -> std::io::Result<Answer> {
@@ -329,7 +329,7 @@ fn send_artefact(
             .spawn(move || {
                 // One piece is held back: the last one goes out after the verification.
                 let mut held: Option<Bytes> = None;
-                let copied = site.copy_artefact(&found, &mut |piece| match held
+                let copied = site.copy_artifact(&found, &mut |piece| match held
                     .replace(Bytes::copy_from_slice(piece))
                 {
                     Some(before) => sender.blocking_send(before).is_ok(),

@@ -18,7 +18,7 @@ use crate::{api, compared, metrics};
 use results::HistorySnapshot;
 
 /// Size limit of an artifact in a file of a published site (bytes); a server sends any.
-const ARTEFACT_BYTES_MAX: usize = 64 << 20;
+const ARTIFACT_BYTES_MAX: usize = 64 << 20;
 /// Limit on cached overviews of two kernels.
 const OVERVIEWS: usize = 8;
 /// Limit on open connections to the store.
@@ -81,7 +81,7 @@ impl Reply {
 
 /// An artifact of the store.
 #[derive(Debug, Clone)]
-pub(crate) struct FoundArtefact {
+pub(crate) struct FoundArtifact {
     run: RunId,
     name: String,
     pub(crate) size: usize,
@@ -124,7 +124,7 @@ impl From<StoreError> for Refusal {
         match error {
             // Clients must not see the path of the data directory.
             StoreError::Unknown { noun, text } => Self::NotFound(format!("no {noun} {text}")),
-            StoreError::NoArtefact { name, .. } => Self::NotFound(format!("no artifact {name}")),
+            StoreError::NoArtifact { name, .. } => Self::NotFound(format!("no artifact {name}")),
             StoreError::BadId(error) => Self::NotFound(error.to_string()),
             StoreError::Gone { .. } => Self::Silent,
             _ => Self::Failed(UNREADABLE.to_owned()),
@@ -297,7 +297,7 @@ impl Site {
             ["s", machine, track, file] => self.series(snapshot, machine, track, file, question),
             ["c", machine, base, file] => self.compare(snapshot, machine, base, file),
             ["r", run, "index.html"] => self.run(run),
-            ["r", run, name] => self.artefact(run, name),
+            ["r", run, name] => self.artifact(run, name),
             [file] => match file
                 .strip_prefix("all-")
                 .and_then(|rest| rest.strip_suffix(".html"))
@@ -432,14 +432,14 @@ impl Site {
                 RunId::from_hex(id).map_err(|error| Refusal::NotFound(error.to_string()))?;
             let run = store.run(&id)?;
             let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
-            let is_omitted = |size: usize| self.is_static && size > ARTEFACT_BYTES_MAX;
+            let is_omitted = |size: usize| self.is_static && size > ARTIFACT_BYTES_MAX;
             let (omitted, sent): (Vec<_>, Vec<_>) = store
-                .artefact_sizes(&id)?
+                .artifact_sizes(&id)?
                 .into_iter()
                 .partition(|(_, size)| is_omitted(*size));
-            let artefacts = sent.into_iter().map(|(name, _)| name).collect();
+            let artifacts = sent.into_iter().map(|(name, _)| name).collect();
             Ok(pages::Shown {
-                artefacts,
+                artifacts,
                 omitted,
                 run,
                 build,
@@ -450,17 +450,17 @@ impl Site {
     }
 
     /// Returns an artifact as a file of a published site.
-    fn artefact(&self, id: &str, name: &str) -> Answered {
-        let found = self.find_artefact(id, name)?;
-        if found.size > ARTEFACT_BYTES_MAX {
-            let (mib, how) = (found.size >> 20, pages::get_artefact(&found.run, name));
+    fn artifact(&self, id: &str, name: &str) -> Answered {
+        let found = self.find_artifact(id, name)?;
+        if found.size > ARTIFACT_BYTES_MAX {
+            let (mib, how) = (found.size >> 20, pages::get_artifact(&found.run, name));
             let text = format!(
                 "{name} has {mib} MiB, too large for these pages. Who has the results gets it with: {how}"
             );
             return Err(Refusal::TooLarge(text));
         }
         let mut bytes = Vec::new();
-        self.copy_artefact(&found, &mut |piece| {
+        self.copy_artifact(&found, &mut |piece| {
             bytes.extend_from_slice(piece);
             true
         })?;
@@ -468,11 +468,11 @@ impl Site {
     }
 
     /// Finds an artifact. Compares names with the store's list only, so that a path has no meaning.
-    fn find_artefact(&self, id: &str, name: &str) -> Result<FoundArtefact, Refusal> {
+    fn find_artifact(&self, id: &str, name: &str) -> Result<FoundArtifact, Refusal> {
         self.with_store(|store| {
             let run = RunId::from_hex(id).map_err(|error| Refusal::NotFound(error.to_string()))?;
             let (name, size) = store
-                .artefact_sizes(&run)?
+                .artifact_sizes(&run)?
                 .into_iter()
                 .find(|(known, _)| known == name)
                 .ok_or_else(nothing)?;
@@ -481,7 +481,7 @@ impl Site {
             } else {
                 Kind::Bytes
             };
-            Ok(FoundArtefact {
+            Ok(FoundArtifact {
                 run,
                 name,
                 size,
@@ -492,22 +492,22 @@ impl Site {
 
     /// Returns the artifact at a path, for a server that sends it in pieces; `None` for other paths
     /// and errors, which [`Site::answer`] has pages for.
-    pub(crate) fn artefact_at(&self, path: &str) -> Option<FoundArtefact> {
+    pub(crate) fn artifact_at(&self, path: &str) -> Option<FoundArtifact> {
         let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         match parts.as_slice() {
-            ["r", run, name] if *name != "index.html" => self.find_artefact(run, name).ok(),
+            ["r", run, name] if *name != "index.html" => self.find_artifact(run, name).ok(),
             _ => None,
         }
     }
 
     /// Hands an artifact over in pieces of bounded size, until `take` returns false. After an
     /// error, none of the pieces may count.
-    pub(crate) fn copy_artefact(
+    pub(crate) fn copy_artifact(
         &self,
-        found: &FoundArtefact,
+        found: &FoundArtifact,
         take: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<(), Refusal> {
-        self.with_store(|store| Ok(store.copy_artefact(&found.run, &found.name, take)?))
+        self.with_store(|store| Ok(store.copy_artifact(&found.run, &found.name, take)?))
     }
 
     fn compare(

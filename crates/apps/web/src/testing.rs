@@ -8,7 +8,7 @@ use model::{
     Build, BuildFile, BuildId, Declared, Direction, Ending, FailureReason, Machine, MachineId,
     NewJob, Origin, Outcome, Run, RunId, Stage, SubjectFailure, Work, WorkloadResult, unit_named,
 };
-use store::{Artefact, Location, Store};
+use store::{Artifact, Location, Store};
 use tempfile::TempDir;
 
 use crate::{Limits, Site, serve};
@@ -134,17 +134,17 @@ impl Lab {
             results,
         };
         let console = format!("Linux version {version}\n{}\n", HOSTILE[2]);
-        let artefacts = [
-            Artefact {
+        let artifacts = [
+            Artifact {
                 name: "getppid.console",
                 bytes: console.as_bytes(),
             },
-            Artefact {
+            Artifact {
                 name: "getppid.vmcore",
                 bytes: b"\x7fELF",
             },
         ];
-        self.store.save_run(&run, &artefacts).unwrap();
+        self.store.save_run(&run, &artifacts).unwrap();
         id
     }
 

@@ -640,7 +640,7 @@ fn published_site_says_which_artifact_it_lacks() {
         .unwrap();
     run.id = model::RunId::from_hex("00000000000000ff").unwrap();
     let bytes = vec![0; (64 << 20) + 1];
-    let large = store::Artefact {
+    let large = store::Artifact {
         name: "large.vmcore",
         bytes: &bytes,
     };
@@ -649,7 +649,7 @@ fn published_site_says_which_artifact_it_lacks() {
             &run,
             &[
                 large,
-                store::Artefact {
+                store::Artifact {
                     name: "small",
                     bytes: &bytes[..9],
                 },

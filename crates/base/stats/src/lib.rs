@@ -30,8 +30,8 @@ pub use multiple_testing::{Family, benjamini_hochberg, families, simes};
 pub use noise::{NoiseProfile, noise_profile};
 pub use rank_test::{RankTest, rank_test};
 pub use ratio::{
-    Basis, Better, CrossCheck, Fault, Floor, History, Interval, Look, Precision, RatioEstimate,
-    Scores, Sequential, Unclear, Verdict, cross_check, estimate_ratio,
+    Basis, Better, CrossCheck, Floor, History, Interval, Look, Precision, RatioEstimate, Scores,
+    ScoresError, Sequential, Unclear, Verdict, cross_check, estimate_ratio,
 };
 pub use search::{
     Ahead, Cost as SearchCost, Criteria as SearchCriteria, ExactSearch, LevelEstimates,

@@ -31,7 +31,7 @@ use serde::Serialize;
 pub use arguments::{Arguments, Command};
 pub use progress_printer::Screen;
 
-use vmcore::{DumpError, Guilt};
+use vmcore::{DumpError, Fault};
 
 /// The exit code. The codes are those of `marvin`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,9 +194,9 @@ pub fn run(arguments: &Arguments, screen: Screen, host: &mut Host<'_>) -> Exit {
         Ok(exit) => exit,
         Err(error) => {
             host.say(&format!("error: {error}"));
-            match error.guilt() {
-                Guilt::User => Exit::Usage,
-                Guilt::Infra => Exit::Host,
+            match error.fault() {
+                Fault::User => Exit::Usage,
+                Fault::Lab => Exit::Host,
             }
         }
     }

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 /// Who has to act on an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guilt {
+pub enum Fault {
     /// The user: the file is no dump, or does not support the request.
     User,
     /// The host's administrator: disk, permissions.
-    Infra,
+    Lab,
 }
 
 /// Why a dump could not be read, filtered or written.
@@ -152,7 +152,7 @@ pub enum MemoryError {
 impl DumpError {
     /// Returns who has to act on it.
     #[must_use]
-    pub fn guilt(&self) -> Guilt {
+    pub fn fault(&self) -> Fault {
         match self {
             // The user can correct a wrong name.
             Self::Io { source, .. }
@@ -163,12 +163,12 @@ impl DumpError {
                         | io::ErrorKind::NotADirectory
                 ) =>
             {
-                Guilt::User
+                Fault::User
             }
             Self::Io { .. } | Self::NoSpace { .. } | Self::Closed { .. } | Self::Guest { .. } => {
-                Guilt::Infra
+                Fault::Lab
             }
-            _ => Guilt::User,
+            _ => Fault::User,
         }
     }
 

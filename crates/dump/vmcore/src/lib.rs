@@ -85,7 +85,7 @@ pub use calls::Counted;
 pub use compress::{Codec, Compressor, Decompressor};
 pub use dump::{Dump, Format};
 pub use erase::Erasure;
-pub use error::{DumpError, Guilt, MemoryError};
+pub use error::{DumpError, Fault, MemoryError};
 pub use filter::{Counts, Filter, Scanner};
 pub use log::{LogPart, log};
 pub use machine::Machine;

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use model::{
-    ChannelKind, Guilt, LabSettings, Login, MailServer, MailTaker, PowerSettings, Recipe, Secret,
+    ChannelKind, Fault, LabSettings, Login, MailServer, MailTaker, PowerSettings, Recipe, Secret,
     ToolRows, TreeOrigin,
 };
 
@@ -33,8 +33,8 @@ pub struct ConfigError {
 impl ConfigError {
     /// Returns whose fault the error is.
     #[must_use]
-    pub fn guilt(&self) -> Guilt {
-        Guilt::User
+    pub fn fault(&self) -> Fault {
+        Fault::User
     }
 }
 

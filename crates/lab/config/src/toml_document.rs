@@ -26,12 +26,12 @@ pub struct ManifestError {
 
 /// A fault at a byte position of the text.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct Mistake {
     at: usize,
     what: String,
 }
 
-impl Fault {
+impl Mistake {
     pub(crate) fn new(span: &Range<usize>, what: impl Into<String>) -> Self {
         Self {
             at: span.start,
@@ -75,7 +75,7 @@ impl<'a> Section<'a> {
         table: &'a DeTable<'a>,
         span: Range<usize>,
         shape: Shape<'_>,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, Mistake> {
         let Shape { what, keys } = shape;
         match table
             .keys()
@@ -87,13 +87,13 @@ impl<'a> Section<'a> {
                 let name = key.get_ref();
                 let guess = did_you_mean(keys, name);
                 let what = format!("unknown key `{}` in {what}{guess}", name.escape_debug());
-                Err(Fault::new(&key.span(), what))
+                Err(Mistake::new(&key.span(), what))
             }
         }
     }
 
     /// Takes a value that is a table with these keys.
-    pub(crate) fn from_value(value: &'a Value<'a>, shape: Shape<'_>) -> Result<Self, Fault> {
+    pub(crate) fn from_value(value: &'a Value<'a>, shape: Shape<'_>) -> Result<Self, Mistake> {
         match value.get_ref().as_table() {
             Some(table) => Section::of(table, value.span(), shape),
             None => Err(other_type(value, "a table")),
@@ -119,23 +119,23 @@ impl<'a> Section<'a> {
             .map(|(key, value)| (&**key.get_ref(), key.span(), value))
     }
 
-    fn need(&self, key: &str) -> Result<&'a Value<'a>, Fault> {
+    fn need(&self, key: &str) -> Result<&'a Value<'a>, Mistake> {
         self.get(key)
-            .ok_or_else(|| Fault::new(&self.span, format!("{} without `{key}`", self.what)))
+            .ok_or_else(|| Mistake::new(&self.span, format!("{} without `{key}`", self.what)))
     }
 
     /// Returns a required text.
-    pub(crate) fn text(&self, key: &str) -> Result<&'a str, Fault> {
+    pub(crate) fn text(&self, key: &str) -> Result<&'a str, Mistake> {
         text(self.need(key)?)
     }
 
     /// Returns an optional text.
-    pub(crate) fn text_if_any(&self, key: &str) -> Result<Option<&'a str>, Fault> {
+    pub(crate) fn text_if_any(&self, key: &str) -> Result<Option<&'a str>, Mistake> {
         self.get(key).map(text).transpose()
     }
 
     /// Returns a name: small letters, digits and hyphens.
-    pub(crate) fn name(&self, key: &str, most: usize) -> Result<String, Fault> {
+    pub(crate) fn name(&self, key: &str, most: usize) -> Result<String, Mistake> {
         let value = self.need(key)?;
         let name = text(value)?;
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
@@ -148,11 +148,11 @@ impl<'a> Section<'a> {
         }
         let what =
             format!("`{key}` must be small letters, digits and hyphens, at most {most} of them");
-        Err(Fault::new(&value.span(), what))
+        Err(Mistake::new(&value.span(), what))
     }
 
     /// Returns the elements of a list; empty if the key is missing.
-    pub(crate) fn list(&self, key: &str) -> Result<Vec<&'a Value<'a>>, Fault> {
+    pub(crate) fn list(&self, key: &str) -> Result<Vec<&'a Value<'a>>, Mistake> {
         self.get(key)
             .map_or_else(|| Ok(Vec::new()), |value| Ok(list(value)?.collect()))
     }
@@ -162,7 +162,7 @@ impl<'a> Section<'a> {
         &self,
         key: &str,
         range: std::ops::RangeInclusive<u64>,
-    ) -> Result<Option<u64>, Fault> {
+    ) -> Result<Option<u64>, Mistake> {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
@@ -183,7 +183,7 @@ impl<'a> Section<'a> {
     }
 
     /// Returns a finite number that is not negative, if present.
-    pub(crate) fn number(&self, key: &str) -> Result<Option<f64>, Fault> {
+    pub(crate) fn number(&self, key: &str) -> Result<Option<f64>, Mistake> {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
@@ -206,7 +206,7 @@ impl<'a> Section<'a> {
         &self,
         key: &str,
         words: &[(&str, T)],
-    ) -> Result<Option<T>, Fault> {
+    ) -> Result<Option<T>, Mistake> {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
@@ -220,14 +220,14 @@ impl<'a> Section<'a> {
                     known.join(", "),
                     word.escape_debug()
                 );
-                Err(Fault::new(&value.span(), what))
+                Err(Mistake::new(&value.span(), what))
             }
         }
     }
 }
 
 /// Returns a value as text: of one line, without control characters, not empty.
-pub(crate) fn text<'a>(value: &'a Value<'a>) -> Result<&'a str, Fault> {
+pub(crate) fn text<'a>(value: &'a Value<'a>) -> Result<&'a str, Mistake> {
     let text = value
         .get_ref()
         .as_str()
@@ -242,7 +242,9 @@ pub(crate) fn text<'a>(value: &'a Value<'a>) -> Result<&'a str, Fault> {
 }
 
 /// Returns the elements of a list.
-pub(crate) fn list<'a>(value: &'a Value<'a>) -> Result<impl Iterator<Item = &'a Value<'a>>, Fault> {
+pub(crate) fn list<'a>(
+    value: &'a Value<'a>,
+) -> Result<impl Iterator<Item = &'a Value<'a>>, Mistake> {
     let array = value
         .get_ref()
         .as_array()
@@ -254,13 +256,13 @@ pub(crate) fn list<'a>(value: &'a Value<'a>) -> Result<impl Iterator<Item = &'a 
 }
 
 /// Makes the fault of a wrong value.
-pub(crate) fn expected(value: &Value<'_>, what: &str) -> Fault {
-    Fault::new(&value.span(), format!("expected {what}"))
+pub(crate) fn expected(value: &Value<'_>, what: &str) -> Mistake {
+    Mistake::new(&value.span(), format!("expected {what}"))
 }
 
 /// Makes the fault of a wrong type.
-fn other_type(value: &Value<'_>, what: &str) -> Fault {
-    Fault::new(
+fn other_type(value: &Value<'_>, what: &str) -> Mistake {
+    Mistake::new(
         &value.span(),
         format!(
             "expected {what}, found TOML of type {}",

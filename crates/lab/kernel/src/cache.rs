@@ -418,7 +418,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use model::{Build, Guilt, KernelName};
+    use model::{Build, Fault, KernelName};
 
     use super::{BuildCache, Step};
     use crate::beside::tests::{symbols, write};
@@ -532,7 +532,7 @@ mod tests {
         let file = home.path().join("bzImage");
         fs::write(&file, bzimage::tests::write(&pack("xz", b"x"))).unwrap();
         let error = resolve(home.path(), &file).0.unwrap_err();
-        assert_eq!(error.guilt(), Guilt::User);
+        assert_eq!(error.fault(), Fault::User);
         let error = error
             .to_string()
             .replace(home.path().to_str().unwrap(), "HOME");
@@ -545,6 +545,6 @@ mod tests {
     fn impossible_data_directory_is_a_user_error() {
         let error = BuildCache::open(Path::new("/dev/null/marvin")).unwrap_err();
         insta::assert_snapshot!(error, @"cannot use the data directory /dev/null/marvin: Not a directory (os error 20)");
-        assert_eq!(error.guilt(), Guilt::User);
+        assert_eq!(error.fault(), Fault::User);
     }
 }

@@ -335,7 +335,7 @@ pub(crate) fn flavour_of(package: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use model::{DebQuery, Guilt, KernelName};
+    use model::{DebQuery, Fault, KernelName};
     use proptest::prelude::*;
 
     use super::{Catalogue, flavour_of};
@@ -358,7 +358,7 @@ mod tests {
 
     fn refusal(name: &str) -> String {
         let error = find(name).unwrap_err();
-        assert_eq!(error.guilt(), Guilt::User);
+        assert_eq!(error.fault(), Fault::User);
         error.to_string()
     }
 
@@ -424,7 +424,7 @@ mod tests {
         let text = SPLIT.replace("Package: linux-binary-7", "Package: linux-elsewhere-7");
         let query = DebQuery::Package("linux-image-7.2.13+deb14-cloud-amd64".to_owned());
         let error = Catalogue::read(&text).find(&query).unwrap_err();
-        assert_eq!(error.guilt(), Guilt::User);
+        assert_eq!(error.fault(), Fault::User);
         insta::assert_snapshot!(error, @"
         cannot get linux-image-7.2.13+deb14-cloud-amd64 7.2.13-1: apt's lists lack linux-binary-7.2.13+deb14-cloud-amd64, which has its image
         hint: run `sudo apt-get update`, or name an image file with path:FILE

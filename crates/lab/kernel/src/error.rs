@@ -5,7 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use model::Guilt;
+use model::Fault;
 
 use crate::ImageFault;
 
@@ -158,7 +158,7 @@ pub enum KernelError {
 impl KernelError {
     /// Returns who has to act on it.
     #[must_use]
-    pub fn guilt(&self) -> Guilt {
+    pub fn fault(&self) -> Fault {
         match self {
             Self::NoApt(_)
             | Self::Unknown { .. }
@@ -171,15 +171,15 @@ impl KernelError {
             | Self::Module { .. }
             | Self::Modules { .. }
             | Self::NoImagePart { .. }
-            | Self::Home { .. } => Guilt::User,
-            Self::Source(error) => error.guilt(),
+            | Self::Home { .. } => Fault::User,
+            Self::Source(error) => error.fault(),
             Self::NoKernels
             | Self::Program { .. }
             | Self::Download { .. }
             | Self::Checksum { .. }
             | Self::NoSpace { .. }
             | Self::Io { .. }
-            | Self::Id(_) => Guilt::Infra,
+            | Self::Id(_) => Fault::Lab,
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
     use std::io::{Error, ErrorKind};
     use std::path::Path;
 
-    use super::{Guilt, KernelError};
+    use super::{Fault, KernelError};
 
     #[test]
     fn full_disk_is_its_own_error() {
@@ -211,7 +211,7 @@ mod tests {
             .map_err(KernelError::at(full))
             .unwrap_err();
         insta::assert_snapshot!(error, @"no space left on the device of /dev: free disk space there and try again");
-        assert_eq!(error.guilt(), Guilt::Infra);
+        assert_eq!(error.fault(), Fault::Lab);
     }
 
     #[test]
@@ -241,17 +241,17 @@ mod tests {
             },
             KernelError::at(Path::new("/home/builds/x"))(Error::from(ErrorKind::PermissionDenied)),
         ]
-        .map(|error| format!("{:?}: {error}", error.guilt()))
+        .map(|error| format!("{:?}: {error}", error.fault()))
         .join("\n");
         insta::assert_snapshot!(messages, @"
         User: no `apt-cache` on this host: deb: names need a Debian host; for an image file, use path:FILE
-        Infra: apt knows no kernel package: run `sudo apt-get update`
-        Infra: `apt-cache search` failed: Malformed entry 1 in list file
-        Infra: cannot download package linux-image-6.1.0-56-amd64 6.1.192-2: Could not resolve 'deb.debian.org'; check the network; if the archive no longer has it, run `sudo apt-get update`
-        Infra: package linux-image-6.1.0-56-amd64 6.1.192-2 as downloaded has SHA-256 bb, but apt's lists say aa: run `sudo apt-get update` and try again
+        Lab: apt knows no kernel package: run `sudo apt-get update`
+        Lab: `apt-cache search` failed: Malformed entry 1 in list file
+        Lab: cannot download package linux-image-6.1.0-56-amd64 6.1.192-2: Could not resolve 'deb.debian.org'; check the network; if the archive no longer has it, run `sudo apt-get update`
+        Lab: package linux-image-6.1.0-56-amd64 6.1.192-2 as downloaded has SHA-256 bb, but apt's lists say aa: run `sudo apt-get update` and try again
         User: package linux-image-6.1.0-56-amd64 6.1.192-2 has no boot/vmlinuz-*: name another one
         User: cannot use the data directory /home/me/marvin: permission denied
-        Infra: /home/builds/x could not be used: permission denied
+        Lab: /home/builds/x could not be used: permission denied
         ");
     }
 }

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 
 use kernel::{BuildCache, Step, Wanted, offers};
-use model::{Build, DebQuery, Guilt, KernelName};
+use model::{Build, DebQuery, Fault, KernelName};
 
 fn resolve(home: &Path, name: &str) -> (Build, Vec<Step>) {
     let steps = RefCell::new(vec![]);
@@ -87,7 +87,7 @@ fn offers_are_sorted_and_of_one_flavour() {
             .all(|offer| offer.flavour == "amd64" && offer.bytes() > 1_000_000)
     );
     assert!(found[0].upstream.starts_with("6.12."), "{:?}", found[0]);
-    assert_eq!(offers(&query("99")).unwrap_err().guilt(), Guilt::User);
+    assert_eq!(offers(&query("99")).unwrap_err().fault(), Fault::User);
 }
 
 #[test]

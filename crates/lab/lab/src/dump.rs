@@ -14,7 +14,7 @@ const BYTES_MAX: u64 = 64 << 20;
 const MEMORY: u64 = 64 << 20;
 
 /// Returns the name of the dump artifact of a workload or of the boot.
-pub(crate) fn artefact(of: &str) -> String {
+pub(crate) fn artifact(of: &str) -> String {
     format!("{of}.vmcore")
 }
 

@@ -3,7 +3,7 @@
 
 use kernel::KernelError;
 use machine::MachineError;
-use model::{Guilt, ReservationRefusal};
+use model::{Fault, ReservationRefusal};
 use store::{ReservationError, StoreError};
 
 /// A failure of the lab.
@@ -143,12 +143,12 @@ fn remedy(why: &ReservationRefusal) -> String {
 impl LabError {
     /// Returns whose fault the error is.
     #[must_use]
-    pub fn guilt(&self) -> Guilt {
+    pub fn fault(&self) -> Fault {
         let user = match self {
-            Self::Kernel(error) => error.guilt() == Guilt::User,
-            Self::Patches(error) => error.guilt() == Guilt::User,
-            Self::Machine(error) => error.guilt() == Guilt::User,
-            Self::Store(error) => error.guilt() == Guilt::User,
+            Self::Kernel(error) => error.fault() == Fault::User,
+            Self::Patches(error) => error.fault() == Fault::User,
+            Self::Machine(error) => error.fault() == Fault::User,
+            Self::Store(error) => error.fault() == Fault::User,
             Self::GaveUp { .. }
             | Self::BadProfile { .. }
             | Self::OtherProfile { .. }
@@ -159,6 +159,6 @@ impl LabError {
             Self::Reserved(why) => matches!(why, ReservationRefusal::Free(_)),
             Self::Empty(_) | Self::OtherKernel { .. } | Self::TooFewProcessors { .. } => true,
         };
-        if user { Guilt::User } else { Guilt::Infra }
+        if user { Fault::User } else { Fault::Lab }
     }
 }

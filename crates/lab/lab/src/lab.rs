@@ -14,7 +14,7 @@ use model::{
     Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy,
     Observation, Profile, Run, RunId, Sharing, SourceLocation, Workload, WorkloadResult,
 };
-use store::{Artefact, HomeLock, Location, Store};
+use store::{Artifact, HomeLock, Location, Store};
 use wire::{Frame, Task};
 
 use crate::calibration::Calibration;
@@ -109,7 +109,7 @@ pub struct Followed {
 
 /// Returns the name of the artifact with a workload's monitors, copied every `interval_ms`; 0 means
 /// start and end only.
-fn monitors_artefact(workload: &str, interval_ms: u64) -> String {
+fn monitors_artifact(workload: &str, interval_ms: u64) -> String {
     match interval_ms {
         0 => format!("{workload}{MONITORS}"),
         interval_ms => format!("{workload}.{interval_ms}ms{MONITORS}"),
@@ -118,8 +118,8 @@ fn monitors_artefact(workload: &str, interval_ms: u64) -> String {
 
 /// Returns the workload of an artifact with copies of monitors; `None` for other artifacts.
 #[must_use]
-pub fn monitored_subject(artefact: &str) -> Option<&str> {
-    artefact.strip_suffix(MONITORS)
+pub fn monitored_subject(artifact: &str) -> Option<&str> {
+    artifact.strip_suffix(MONITORS)
 }
 
 /// Parses the stored copies of monitors of a run; `None` if the bytes are invalid.
@@ -168,10 +168,10 @@ pub fn counted_profile(
     workload: &str,
 ) -> Result<Option<Profile>, LabError> {
     let name = format!("{workload}.profile");
-    if !store.artefact_names(run)?.contains(&name) {
+    if !store.artifact_names(run)?.contains(&name) {
         return Ok(None);
     }
-    let text = String::from_utf8_lossy(&store.artefact(run, &name)?).into_owned();
+    let text = String::from_utf8_lossy(&store.artifact(run, &name)?).into_owned();
     let Some(profile) = ingest::profile_from_text(&text) else {
         return Err(LabError::BadProfile {
             run: run.clone(),
@@ -413,10 +413,10 @@ impl Lab {
     pub fn sharing(&self, run: &RunId, workload: &str) -> Result<Option<Sharing>, LabError> {
         let name = format!("{workload}.{SHARING}");
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        if !store.artefact_names(run)?.contains(&name) {
+        if !store.artifact_names(run)?.contains(&name) {
             return Ok(None);
         }
-        let text = String::from_utf8_lossy(&store.artefact(run, &name)?).into_owned();
+        let text = String::from_utf8_lossy(&store.artifact(run, &name)?).into_owned();
         let bad = || LabError::BadProfile {
             run: run.clone(),
             name,
@@ -431,7 +431,7 @@ impl Lab {
     pub fn dumps(&self, run: &RunId) -> Result<Vec<String>, LabError> {
         let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(store
-            .artefact_names(run)?
+            .artifact_names(run)?
             .into_iter()
             .filter(|name| is_dump(name))
             .collect())
@@ -441,12 +441,12 @@ impl Lab {
     ///
     /// # Errors
     /// If there is none, or the store fails.
-    pub fn artefact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, LabError> {
+    pub fn artifact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, LabError> {
         Ok(self
             .store
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .artefact(run, name)?)
+            .artifact(run, name)?)
     }
 
     /// Runs a workload again and follows its calls; stores nothing. Refuses a profile that differs
@@ -525,10 +525,10 @@ impl Lab {
         of: Measurement<'_>,
         interval_ms: u64,
     ) -> Result<Result<Observation, String>, LabError> {
-        let name = monitors_artefact(&of.workload.name, interval_ms);
+        let name = monitors_artifact(&of.workload.name, interval_ms);
         let store = || self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        if store().artefact_names(run)?.contains(&name) {
-            let stored = stored_observation(&self.artefact(run, &name)?);
+        if store().artifact_names(run)?.contains(&name) {
+            let stored = stored_observation(&self.artifact(run, &name)?);
             return stored.map(Ok).ok_or_else(|| LabError::BadMonitors {
                 run: run.clone(),
                 name,
@@ -538,9 +538,9 @@ impl Lab {
             Ok(copies) => copies,
             Err(why) => return Ok(Err(why)),
         };
-        store().add_artefact(
+        store().add_artifact(
             run,
-            Artefact {
+            Artifact {
                 name: &name,
                 bytes: &ingest::monitors_to_bytes(&copies),
             },

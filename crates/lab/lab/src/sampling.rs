@@ -21,7 +21,7 @@ const SAMPLED_NS: f64 = 3e9;
 const ITERATIONS_MAX: u32 = 2000;
 
 /// Returns the name of the artifact with a workload's sampled profile.
-pub(crate) fn sampled_artefact(job: &str) -> String {
+pub(crate) fn sampled_artifact(job: &str) -> String {
     format!("{job}.samples")
 }
 
@@ -101,11 +101,11 @@ pub fn sampled_profile(
     run: &RunId,
     workload: &Workload,
 ) -> Result<Option<SampledProfile>, LabError> {
-    let name = sampled_artefact(workload.job_name());
-    if !store.artefact_names(run)?.contains(&name) {
+    let name = sampled_artifact(workload.job_name());
+    if !store.artifact_names(run)?.contains(&name) {
         return Ok(None);
     }
-    let text = String::from_utf8_lossy(&store.artefact(run, &name)?).into_owned();
+    let text = String::from_utf8_lossy(&store.artifact(run, &name)?).into_owned();
     ingest::sampled_from_text(&text)
         .map(Some)
         .ok_or_else(|| LabError::BadProfile {

@@ -10,7 +10,7 @@ use config::{ManifestError, SHIPPED};
 use kernel::{BuildCache, KernelError, Step, Wanted};
 use machine::InitrdFile;
 use model::{
-    ExtraFiles, GuestConfig, Guilt, Metric, Processors, Quantity, Suite, Tool, ToolRows,
+    ExtraFiles, Fault, GuestConfig, Metric, Processors, Quantity, Suite, Tool, ToolRows,
     ToolWorkload, Workload,
 };
 use sha2::{Digest, Sha256};
@@ -283,7 +283,7 @@ pub(crate) fn images(
         };
         let made = match image(tool, home, cache, notify) {
             Ok(path) => Ok(path),
-            Err(LabError::Kernel(error)) if error.guilt() == Guilt::User => Err(error.to_string()),
+            Err(LabError::Kernel(error)) if error.fault() == Fault::User => Err(error.to_string()),
             Err(error) => return Err(error),
         };
         images.insert(name.to_string(), made);

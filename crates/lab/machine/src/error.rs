@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use model::{FileSystem, Guilt};
+use model::{Fault, FileSystem};
 
 use crate::qemu::QemuProblem;
 
@@ -148,10 +148,10 @@ fn format_stderr(stderr: &str) -> String {
 impl MachineError {
     /// Returns whose fault the error is.
     #[must_use]
-    pub fn guilt(&self) -> Guilt {
+    pub fn fault(&self) -> Fault {
         match self {
-            Self::Job(_) => Guilt::User,
-            _ => Guilt::Infra,
+            Self::Job(_) => Fault::User,
+            _ => Fault::Lab,
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use explain::facts::{
-    AFTERWARDS, Counters, Facts, Fault, Gap, Host, Object, Pressure, SHORT_LIVED, Samples,
+    AFTERWARDS, Counters, Facts, FaultingCode, Gap, Host, Object, Pressure, SHORT_LIVED, Samples,
     Settings, Stack, Wait,
 };
 
@@ -395,7 +395,7 @@ impl Collector {
             user,
             samples,
         };
-        let fault = |(function, samples)| Fault { function, samples };
+        let fault = |(function, samples)| FaultingCode { function, samples };
         Some(Samples {
             stacks: stacks.into_iter().map(stack).collect(),
             faults: faults.into_iter().map(fault).collect(),

@@ -167,7 +167,7 @@ mod tests {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
-    use model::{BuildFile, BuildId, Guilt, KernelName, Origin};
+    use model::{BuildFile, BuildId, Fault, KernelName, Origin};
 
     use crate::testing::{New, build, contract, sqlite, store};
 
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(store.find_build("a1c").unwrap().hex(), "a1c3");
         let told = |text: &str| {
             let error = store.find_build(text).unwrap_err();
-            assert_eq!(error.guilt(), Guilt::User);
+            assert_eq!(error.fault(), Fault::User);
             error.to_string()
         };
         insta::assert_snapshot!(told("a1"), @"`build_a1` matches several ids, add digits: build_a1b2, build_a1c3");

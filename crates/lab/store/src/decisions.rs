@@ -65,7 +65,7 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use model::{Guilt, Triage};
+    use model::{Fault, Triage};
 
     use crate::testing::{New, contract, decision, sqlite, store};
 
@@ -89,7 +89,7 @@ mod tests {
             .execute_batch("INSERT INTO decisions VALUES (1, 't', 'a', 'b', 'pondered', '', 0, 0)")
             .unwrap();
         let error = store.decisions().unwrap_err();
-        assert_eq!(error.guilt(), Guilt::User);
+        assert_eq!(error.fault(), Fault::User);
         insta::assert_snapshot!(
             error.to_string().replace(home.path().to_str().unwrap(), "HOME"),
             @"HOME/marvin.db was written by a newer Marvin (it has the outcome of a triage `pondered`, which this one does not know): use the newer one"

@@ -5,7 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use model::{Guilt, IdError, RunId};
+use model::{Fault, IdError, RunId};
 
 /// An error of the store.
 #[derive(Debug, thiserror::Error)]
@@ -192,17 +192,17 @@ pub enum StoreError {
         /// The entry to save.
         what: String,
     },
-    /// An invalid artefact.
+    /// An invalid artifact.
     #[error("cannot store artifact `{name}`: {reason}")]
-    BadArtefact {
+    BadArtifact {
         /// Its name.
         name: String,
         /// Why.
         reason: String,
     },
-    /// The run has no such artefact.
+    /// The run has no such artifact.
     #[error("{run} has no artifact `{name}`; it has: {present}")]
-    NoArtefact {
+    NoArtifact {
         /// The run.
         run: RunId,
         /// The requested name.
@@ -231,7 +231,7 @@ pub enum StoreError {
 impl StoreError {
     /// Returns who has to act on it.
     #[must_use]
-    pub fn guilt(&self) -> Guilt {
+    pub fn fault(&self) -> Fault {
         match self {
             Self::Empty { .. }
             | Self::Unusable { .. }
@@ -245,7 +245,7 @@ impl StoreError {
             | Self::Unprotected { .. }
             | Self::Unknown { .. }
             | Self::Ambiguous { .. }
-            | Self::NoArtefact { .. } => Guilt::User,
+            | Self::NoArtifact { .. } => Fault::User,
             // Retrying helps against `Locked`, so the lab has to act.
             Self::Locked { .. }
             | Self::Working { .. }
@@ -257,9 +257,9 @@ impl StoreError {
             | Self::Server { .. }
             | Self::RunExists(_)
             | Self::Dangling { .. }
-            | Self::BadArtefact { .. }
+            | Self::BadArtifact { .. }
             | Self::Io { .. }
-            | Self::Database { .. } => Guilt::Infra,
+            | Self::Database { .. } => Fault::Lab,
         }
     }
 }

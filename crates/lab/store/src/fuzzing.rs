@@ -1,10 +1,10 @@
 //! Fuzzing: one body for each reader, for the crate `fuzz`. A body returns for any bytes.
 
-use crate::artefacts;
+use crate::artifacts;
 
-/// A packed artefact, behind its size in four bytes.
-pub fn artefact(bytes: &[u8]) {
+/// A packed artifact, behind its size in four bytes.
+pub fn artifact(bytes: &[u8]) {
     if let Some((size, packed)) = bytes.split_first_chunk() {
-        artefacts::unpacked(packed, u32::from_le_bytes(*size) as usize);
+        artifacts::unpacked(packed, u32::from_le_bytes(*size) as usize);
     }
 }

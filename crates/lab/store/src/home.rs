@@ -53,13 +53,13 @@ impl Home {
         self.root.join("worker")
     }
 
-    /// The directory of artefacts of saved runs.
-    pub(crate) fn artefacts(&self) -> PathBuf {
+    /// The directory of artifacts of saved runs.
+    pub(crate) fn artifacts(&self) -> PathBuf {
         self.root.join("artefacts")
     }
 
-    pub(crate) fn artefacts_of(&self, run: &RunId) -> PathBuf {
-        self.artefacts().join(run.hex())
+    pub(crate) fn artifacts_of(&self, run: &RunId) -> PathBuf {
+        self.artifacts().join(run.hex())
     }
 
     /// The directory of runs that are being saved; leftovers there are from killed processes.
@@ -99,7 +99,7 @@ impl Home {
 
     /// Makes the directories.
     pub(crate) fn create(&self) -> Result<(), StoreError> {
-        for folder in [self.root.clone(), self.artefacts(), self.incoming()] {
+        for folder in [self.root.clone(), self.artifacts(), self.incoming()] {
             fs::create_dir_all(&folder).map_err(|error| self.io(&folder, error))?;
         }
         Ok(())
@@ -307,19 +307,19 @@ mod tests {
     use std::path::Path;
 
     use super::Home;
-    use model::Guilt;
+    use model::Fault;
 
     #[test]
     fn errors_of_the_system_say_what_to_do() {
         let home = Home::at(Path::new("/h"));
         let to_error = |kind: ErrorKind| {
             let error = home.io(Path::new("/h/artefacts"), Error::from(kind));
-            format!("{:?}: {error}", error.guilt())
+            format!("{:?}: {error}", error.fault())
         };
-        insta::assert_snapshot!(to_error(ErrorKind::StorageFull), @"Infra: no space left in /h: make room and repeat the command; stored results are intact");
+        insta::assert_snapshot!(to_error(ErrorKind::StorageFull), @"Lab: no space left in /h: make room and repeat the command; stored results are intact");
         insta::assert_snapshot!(to_error(ErrorKind::PermissionDenied), @"User: cannot use /h/artefacts: permission denied; name a writable directory with --home");
         insta::assert_snapshot!(to_error(ErrorKind::ReadOnlyFilesystem), @"User: cannot use /h/artefacts: the file system is read-only; name a writable directory with --home");
-        insta::assert_snapshot!(to_error(ErrorKind::Interrupted), @"Infra: /h/artefacts: operation interrupted");
+        insta::assert_snapshot!(to_error(ErrorKind::Interrupted), @"Lab: /h/artefacts: operation interrupted");
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
         ] {
             let failure = rusqlite::ffi::Error::new(code);
             let error = home.sql(rusqlite::Error::SqliteFailure(failure, None));
-            assert_eq!(error.guilt(), Guilt::Infra);
+            assert_eq!(error.fault(), Fault::Lab);
             assert!(
                 error.to_string().starts_with("no space left in /h"),
                 "{error}"

@@ -1,10 +1,10 @@
-//! Kernels, builds, runs, samples and artefacts, in SQLite or PostgreSQL behind one type.
+//! Kernels, builds, runs, samples and artifacts, in SQLite or PostgreSQL behind one type.
 //!
-//! A data directory has `marvin.db` (SQLite), `artefacts/<run>/<name>.zst` and `lock`, which a
+//! A data directory has `marvin.db` (SQLite), `artifacts/<run>/<name>.zst` and `lock`, which a
 //! measuring process holds; a PostgreSQL store has everything in its database. The callers define
-//! ids, interpret artefacts, decide what is out of date, and pass the time.
+//! ids, interpret artifacts, decide what is out of date, and pass the time.
 
-mod artefacts;
+mod artifacts;
 mod builds;
 mod checksum;
 #[cfg(any(test, feature = "cluster"))]
@@ -39,7 +39,7 @@ mod store;
 #[cfg(test)]
 mod testing;
 
-pub use artefacts::Artefact;
+pub use artifacts::Artifact;
 pub use error::StoreError;
 pub use kernels::SeenKernel;
 pub use location::{Address, Location};

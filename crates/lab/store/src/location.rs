@@ -227,7 +227,7 @@ impl From<&Self> for Location {
 #[cfg(test)]
 mod tests {
     use super::Location;
-    use model::Guilt;
+    use model::Fault;
 
     #[test]
     fn an_address_is_shown_without_its_password() {
@@ -246,7 +246,7 @@ mod tests {
     fn invalid_address_is_refused_and_not_printed() {
         let told = |address: &str| {
             let error = Location::server(address, None).unwrap_err();
-            assert_eq!(error.guilt(), Guilt::User);
+            assert_eq!(error.fault(), Fault::User);
             assert!(!error.to_string().contains("secret"), "{error}");
             error.to_string()
         };

@@ -166,7 +166,7 @@ mod tests {
     use std::fs;
 
     use super::{HomeLock, WorkerLock, has_worker};
-    use model::Guilt;
+    use model::Fault;
 
     #[test]
     fn second_taker_learns_the_lock_holder() {
@@ -181,7 +181,7 @@ mod tests {
                 home.path().display()
             )
         );
-        assert_eq!(error.guilt(), Guilt::Infra);
+        assert_eq!(error.fault(), Fault::Lab);
         drop(lock);
         HomeLock::acquire(home.path()).unwrap();
     }
@@ -216,7 +216,7 @@ mod tests {
             .to_string()
             .replace(&home.path().display().to_string(), "HOME");
         insta::assert_snapshot!(told.replace(&std::process::id().to_string(), "PID"), @"another worker (pid PID) already runs the jobs of HOME, and one per host is allowed: `marvin queue list` shows its job");
-        assert_eq!(error.guilt(), Guilt::Infra);
+        assert_eq!(error.fault(), Fault::Lab);
         HomeLock::acquire(home.path()).unwrap();
         drop(lock);
         assert!(!has_worker(home.path()));
@@ -240,7 +240,7 @@ mod tests {
             ];
             for error in errors {
                 assert!(error.to_string().contains(said), "{error}");
-                assert_eq!(error.guilt(), Guilt::User);
+                assert_eq!(error.fault(), Fault::User);
             }
             assert!(!has_worker(home.path()));
             assert_eq!(fs::read_to_string(&target).unwrap(), "precious\n");
@@ -279,6 +279,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("file"), "").unwrap();
         let error = HomeLock::acquire(&folder.path().join("file/home")).unwrap_err();
-        assert_eq!(error.guilt(), Guilt::User);
+        assert_eq!(error.fault(), Fault::User);
     }
 }

@@ -60,7 +60,7 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use model::{Guilt, MachineId};
+    use model::{Fault, MachineId};
 
     use crate::testing::{New, contract, machine, sqlite, store};
 
@@ -82,7 +82,7 @@ mod tests {
         let error = store
             .machine(&MachineId::from_hex("00").unwrap())
             .unwrap_err();
-        assert_eq!(error.guilt(), Guilt::User);
+        assert_eq!(error.fault(), Fault::User);
         insta::assert_snapshot!(error, @"no machine `machine_00`: `marvin runs` lists stored runs");
     }
 

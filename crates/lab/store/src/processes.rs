@@ -10,7 +10,7 @@ use std::time::Duration;
 use model::RunId;
 
 use crate::testing::{parents, run};
-use crate::{Artefact, HomeLock, Store, StoreError};
+use crate::{Artifact, HomeLock, Store, StoreError};
 
 /// Tells a test process that it is the second one, and where to save.
 const HOME: &str = "MARVIN_STORE_TEST_HOME";
@@ -47,8 +47,8 @@ fn second_process() {
         let run = run("aa", &format!("{seed:08x}"), seed);
         parents(&store, &run);
         let bytes = &content(seed)[..];
-        let artefacts = ["console", "stream"].map(|name| Artefact { name, bytes });
-        store.save_run(&run, &artefacts).unwrap();
+        let artifacts = ["console", "stream"].map(|name| Artifact { name, bytes });
+        store.save_run(&run, &artifacts).unwrap();
     }
 }
 
@@ -84,7 +84,7 @@ fn assert_whole(store: &Store, id: &RunId) {
     let seed = u64::from_str_radix(id.hex(), 16).unwrap();
     assert_eq!(store.run(id).unwrap(), run("aa", id.hex(), seed));
     for name in ["console", "stream"] {
-        assert!(store.artefact(id, name).unwrap() == content(seed), "{id}");
+        assert!(store.artifact(id, name).unwrap() == content(seed), "{id}");
     }
 }
 

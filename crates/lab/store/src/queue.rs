@@ -5,7 +5,7 @@ mod overview;
 
 pub use overview::{JobCount, QueueOverview};
 
-use model::{Guilt, JobState, KernelName, KernelNameError, NewJob, QueuedJob, Refusal, Work};
+use model::{Fault, JobState, KernelName, KernelNameError, NewJob, QueuedJob, Refusal, Work};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, Value, ValueRef};
 
 use crate::columns::{UnknownCode, Unsigned};
@@ -67,10 +67,10 @@ pub enum QueueError {
 impl QueueError {
     /// Returns who has to act on it.
     #[must_use]
-    pub fn guilt(&self) -> Guilt {
+    pub fn fault(&self) -> Fault {
         match self {
-            Self::Refused(_) | Self::NoJob(_) => Guilt::User,
-            Self::Store(error) => error.guilt(),
+            Self::Refused(_) | Self::NoJob(_) => Fault::User,
+            Self::Store(error) => error.fault(),
         }
     }
 }
@@ -449,7 +449,7 @@ impl FromSql for Word {
 
 #[cfg(test)]
 mod tests {
-    use model::{Ending, Guilt, JobState, LEASE_S, NewJob, USUAL_MACHINE, Work};
+    use model::{Ending, Fault, JobState, LEASE_S, NewJob, USUAL_MACHINE, Work};
 
     use super::{Listed, QueueError, Queued};
     use crate::Store;
@@ -641,7 +641,7 @@ mod tests {
         let QueueError::Store(error) = store.queued_job(number).unwrap_err() else {
             panic!()
         };
-        assert_eq!(error.guilt(), Guilt::User);
+        assert_eq!(error.fault(), Fault::User);
         assert!(
             error.to_string().contains("written by a newer Marvin"),
             "{error}"

@@ -1,7 +1,7 @@
-//! Garbage collection: runs that newer ones replace, and artefacts of old runs. Pinned runs are
+//! Garbage collection: runs that newer ones replace, and artifacts of old runs. Pinned runs are
 //! kept, and each run is deleted completely.
 //!
-//! A run is pinned by the artefact [`PINNED`], which reports leave with the runs that they show,
+//! A run is pinned by the artifact [`PINNED`], which reports leave with the runs that they show,
 //! and by any triage decision about its kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,9 +13,9 @@ use model::{BuildId, Declared, MachineId, MachineKind, Release, Run, RunId};
 use crate::codes::Code;
 use crate::columns::Id;
 use crate::database::{Database, Row};
-use crate::{Artefact, Store, StoreError};
+use crate::{Artifact, Store, StoreError};
 
-/// The artefact that pins a run and names its user: both are kept for ever.
+/// The artifact that pins a run and names its user: both are kept for ever.
 pub const PINNED: &str = "mentioned";
 
 /// The garbage of a store.
@@ -23,9 +23,9 @@ pub const PINNED: &str = "mentioned";
 pub struct Garbage {
     /// Replaced runs, oldest first.
     pub runs: Vec<RunId>,
-    /// Runs whose artefacts are garbage, oldest first; the runs themselves stay.
-    pub artefacts_of: Vec<RunId>,
-    /// Stored bytes of all these artefacts.
+    /// Runs whose artifacts are garbage, oldest first; the runs themselves stay.
+    pub artifacts_of: Vec<RunId>,
+    /// Stored bytes of all these artifacts.
     pub bytes: u64,
     /// Runs that would be garbage if they were not pinned.
     pub referred: usize,
@@ -36,10 +36,10 @@ pub struct Garbage {
 pub struct Retention {
     /// Replaced runs that began before this, in seconds since 1970-01-01 UTC.
     pub runs_before_unix: i64,
-    /// Artefacts of runs that began before this; `None` for none.
-    pub artefacts_before_unix: Option<i64>,
-    /// Artefacts of the oldest runs until all are of no more bytes than this; `None` for no limit.
-    pub artefacts_bytes_max: Option<u64>,
+    /// Artifacts of runs that began before this; `None` for none.
+    pub artifacts_before_unix: Option<i64>,
+    /// Artifacts of the oldest runs until all are of no more bytes than this; `None` for no limit.
+    pub artifacts_bytes_max: Option<u64>,
 }
 
 /// A run, as far as garbage collection needs to know it.
@@ -63,10 +63,10 @@ impl Store {
     /// If there is no such run, or the store cannot be written.
     pub fn pin(&self, runs: &[&RunId], by: &str) -> Result<(), StoreError> {
         for run in runs {
-            if !self.artefact_names(run)?.iter().any(|name| name == PINNED) {
-                self.add_artefact(
+            if !self.artifact_names(run)?.iter().any(|name| name == PINNED) {
+                self.add_artifact(
                     run,
-                    Artefact {
+                    Artifact {
                         name: PINNED,
                         bytes: by.as_bytes(),
                     },
@@ -115,11 +115,11 @@ impl Store {
         let gone: BTreeSet<RunId> = garbage.runs.iter().cloned().collect();
         let sizes = self.sizes()?;
         garbage.bytes = gone.iter().filter_map(|run| sizes.get(run)).sum();
-        self.old_artefacts(&mut garbage, retention, &known, &sizes, &gone);
+        self.old_artifacts(&mut garbage, retention, &known, &sizes, &gone);
         Ok(garbage)
     }
 
-    fn old_artefacts(
+    fn old_artifacts(
         &self,
         garbage: &mut Garbage,
         retention: &Retention,
@@ -133,11 +133,11 @@ impl Store {
             // A run without a known start has no age.
             let started = Run::known_start(run.started_unix);
             let is_old = retention
-                .artefacts_before_unix
+                .artifacts_before_unix
                 .zip(started)
                 .is_some_and(|(before, started)| started < before);
             let is_too_much = retention
-                .artefacts_bytes_max
+                .artifacts_bytes_max
                 .is_some_and(|most| left > most);
             if size == 0 || !(is_old || is_too_much) {
                 continue;
@@ -146,7 +146,7 @@ impl Store {
                 garbage.referred += 1;
                 continue;
             }
-            garbage.artefacts_of.push(run.id.clone());
+            garbage.artifacts_of.push(run.id.clone());
             garbage.bytes += size;
             left -= size;
         }
@@ -161,8 +161,8 @@ impl Store {
         for run in &garbage.runs {
             self.remove_run(run)?;
         }
-        for run in &garbage.artefacts_of {
-            self.remove_artefacts(run)?;
+        for run in &garbage.artifacts_of {
+            self.remove_artifacts(run)?;
         }
         Ok(())
     }
@@ -192,7 +192,7 @@ impl Store {
         if is_home { self.discard(run) } else { Ok(()) }
     }
 
-    fn remove_artefacts(&self, run: &RunId) -> Result<(), StoreError> {
+    fn remove_artifacts(&self, run: &RunId) -> Result<(), StoreError> {
         let transaction = self.with(Database::write)?;
         if self.is_pinned(run)? {
             return Ok(());
@@ -202,7 +202,7 @@ impl Store {
         self.with(|_| transaction.commit())?;
         // Unreferenced files only cost space; the next `clear_unknown` finds them.
         if matches!(self.database, Database::Sqlite(_)) {
-            self.home.remove(&self.home.artefacts_of(run))
+            self.home.remove(&self.home.artifacts_of(run))
         } else {
             Ok(())
         }
@@ -240,21 +240,21 @@ impl Store {
         Ok(())
     }
 
-    /// Removes artefact directories without a run.
+    /// Removes artifact directories without a run.
     fn clear_unknown(&self) -> Result<(), StoreError> {
         let transaction = self.with(Database::write)?;
         let with: BTreeSet<RunId> = self.sizes()?.into_keys().collect();
-        let folder = self.home.artefacts();
+        let folder = self.home.artifacts();
         let entries = fs::read_dir(&folder).map_err(|error| self.home.io(&folder, error))?;
         let runs =
             entries.filter_map(|entry| RunId::from_hex(entry.ok()?.file_name().to_str()?).ok());
         for run in runs.filter(|run| !with.contains(run)) {
-            self.home.remove(&self.home.artefacts_of(&run))?;
+            self.home.remove(&self.home.artifacts_of(&run))?;
         }
         self.with(|_| transaction.commit())
     }
 
-    /// Returns the bytes that the store occupies, artefacts included.
+    /// Returns the bytes that the store occupies, artifacts included.
     ///
     /// # Errors
     /// If it cannot be read.
@@ -277,7 +277,7 @@ impl Store {
         }
     }
 
-    /// Returns the stored bytes of each run's artefacts, for runs that have some.
+    /// Returns the stored bytes of each run's artifacts, for runs that have some.
     fn sizes(&self) -> Result<BTreeMap<RunId, u64>, StoreError> {
         let select = match &self.database {
             Database::Sqlite(_) => {
@@ -301,7 +301,7 @@ impl Store {
         if matches!(self.database, Database::Sqlite(_)) {
             sizes
                 .iter_mut()
-                .for_each(|(run, size)| *size = folder_bytes(&self.home.artefacts_of(run)));
+                .for_each(|(run, size)| *size = folder_bytes(&self.home.artifacts_of(run)));
         }
         Ok(sizes)
     }
@@ -375,21 +375,21 @@ mod tests {
     use crate::testing::{
         New, again, build, contract, decision, machine, parents, run, saved, store,
     };
-    use crate::{Artefact, Store};
+    use crate::{Artifact, Store};
 
     contract!(
         only_what_is_replaced_and_old_is_waste,
         imported_runs_are_never_garbage,
         run_saved_later_but_measured_earlier_is_replaced,
         referenced_runs_are_never_deleted,
-        artefacts_go_by_age_and_by_size,
+        artifacts_go_by_age_and_by_size,
         deleted_artifacts_free_space,
     );
 
     const ALL: Retention = Retention {
         runs_before_unix: i64::MAX,
-        artefacts_before_unix: None,
-        artefacts_bytes_max: None,
+        artifacts_before_unix: None,
+        artifacts_bytes_max: None,
     };
 
     fn at(hex: &str, seed: u64, started_unix: i64) -> Run {
@@ -407,7 +407,7 @@ mod tests {
         store
             .save_run(
                 run,
-                &[Artefact {
+                &[Artifact {
                     name: "console",
                     bytes: &bytes,
                 }],
@@ -483,10 +483,10 @@ mod tests {
         store.remove(&before).unwrap();
         assert_eq!(store.run(&at("01", 1, 0).id).unwrap(), at("01", 1, 0));
         assert_eq!(
-            store.artefact(&at("01", 1, 0).id, "console").unwrap().len(),
+            store.artifact(&at("01", 1, 0).id, "console").unwrap().len(),
             20_000
         );
-        let by = store.artefact(&at("01", 1, 0).id, super::PINNED).unwrap();
+        let by = store.artifact(&at("01", 1, 0).id, super::PINNED).unwrap();
         assert_eq!(by, b"marvin report run_01 run_03");
         assert!(store.run(&at("02", 1, 1).id).is_err());
         assert_eq!(store.runs(10).unwrap().len(), 2);
@@ -503,44 +503,44 @@ mod tests {
         assert!(store.find_garbage(&ALL).unwrap().runs.is_empty());
     }
 
-    fn artefacts_go_by_age_and_by_size(new: New<'_>) {
+    fn artifacts_go_by_age_and_by_size(new: New<'_>) {
         let (_home, store) = new();
         for n in 1..=4_u64 {
             save(&store, &at(&format!("{n:02x}"), n, n as i64 * 100));
         }
         save(&store, &at("05", 5, Run::NO_START));
         let old = Retention {
-            artefacts_before_unix: Some(250),
+            artifacts_before_unix: Some(250),
             ..ALL
         };
         let garbage = store.find_garbage(&old).unwrap();
-        assert_eq!(ids(&garbage.artefacts_of), ["01", "02"]);
+        assert_eq!(ids(&garbage.artifacts_of), ["01", "02"]);
         let each = garbage.bytes / 2;
         assert!(each > 0);
         let large = Retention {
-            artefacts_bytes_max: Some(each),
+            artifacts_bytes_max: Some(each),
             ..ALL
         };
         assert_eq!(
-            ids(&store.find_garbage(&large).unwrap().artefacts_of),
+            ids(&store.find_garbage(&large).unwrap().artifacts_of),
             ["01", "02", "03", "04"]
         );
         store.remove(&garbage).unwrap();
         assert_eq!(store.run(&at("01", 1, 100).id).unwrap(), at("01", 1, 100));
         assert!(
             store
-                .artefact_names(&at("01", 1, 100).id)
+                .artifact_names(&at("01", 1, 100).id)
                 .unwrap()
                 .is_empty()
         );
         assert_eq!(
             store
-                .artefact(&at("03", 3, 300).id, "console")
+                .artifact(&at("03", 3, 300).id, "console")
                 .unwrap()
                 .len(),
             20_000
         );
-        assert!(store.find_garbage(&old).unwrap().artefacts_of.is_empty());
+        assert!(store.find_garbage(&old).unwrap().artifacts_of.is_empty());
     }
 
     fn deleted_artifacts_free_space(new: New<'_>) {
@@ -581,12 +581,12 @@ mod tests {
         fs::create_dir_all(home.path().join("incoming/02")).unwrap();
         fs::create_dir_all(home.path().join("artefacts/02")).unwrap();
         fs::write(home.path().join("artefacts/02/console.zst"), "x").unwrap();
-        // Killed after artefacts were deleted from the database, before their files.
+        // Killed after artifacts were deleted from the database, before their files.
         fs::create_dir_all(home.path().join("artefacts/0a")).unwrap();
         drop(store);
         let store = Store::open(home.path()).unwrap();
         assert_eq!(
-            store.artefact(&at("01", 1, 0).id, "console").unwrap().len(),
+            store.artifact(&at("01", 1, 0).id, "console").unwrap().len(),
             20_000
         );
         assert!(!home.path().join("artefacts/02").exists());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use model::{BuildId, Declared, KernelName, MachineId, Run, RunId, WorkloadResult};
 use rusqlite::types::{FromSqlError, ToSqlOutput};
 
-use crate::artefacts::{self, Packed};
+use crate::artifacts::{self, Packed};
 use crate::builds::Name;
 use crate::checksum::{Mismatch, checksum};
 use crate::codes::{self, Code, OutcomeColumns};
@@ -14,7 +14,7 @@ use crate::database::{Database, Failure, Row};
 use crate::lookup::{IdTable, unknown};
 use crate::samples::{self, Samples};
 use crate::store::run_exists;
-use crate::{Artefact, Store, StoreError};
+use crate::{Artifact, Store, StoreError};
 
 pub(crate) const PLACE: IdTable = IdTable {
     noun: "run",
@@ -71,13 +71,13 @@ pub struct RunSummary {
 }
 
 impl Store {
-    /// Saves a run with its artefacts, completely or not at all. Its build and its machine are
+    /// Saves a run with its artifacts, completely or not at all. Its build and its machine are
     /// saved before it. Waits up to a minute for a server that is down.
     ///
     /// # Errors
     /// If a run of that id is there already, or the store cannot be written.
-    pub fn save_run(&self, run: &Run, artefacts: &[Artefact<'_>]) -> Result<(), StoreError> {
-        let packed = artefacts::pack(artefacts)?;
+    pub fn save_run(&self, run: &Run, artifacts: &[Artifact<'_>]) -> Result<(), StoreError> {
+        let packed = artifacts::pack(artifacts)?;
         let mut saved = self.save_packed(run, &packed);
         for _ in 0..RETURN_TRIES {
             if !matches!(saved, Err(StoreError::Gone { .. })) {
@@ -208,7 +208,7 @@ fn insert(database: &Database, run: &Run, packed: &[Packed<'_>]) -> Result<(), F
         .map(|(n, result)| columns_of(number, n, result))
         .collect();
     database.insert("results", &rows)?;
-    artefacts::insert(database, number, packed)
+    artifacts::insert(database, number, packed)
 }
 
 /// Returns the columns of a result, in the table's order.

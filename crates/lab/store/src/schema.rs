@@ -183,7 +183,7 @@ fn take_on_server(store: &Store, server: &Server, until: usize) -> Result<(), St
 mod tests {
     use std::fs;
 
-    use model::{Guilt, Triage};
+    use model::{Fault, Triage};
     use rusqlite::Connection;
 
     use super::STEPS;
@@ -275,7 +275,7 @@ mod tests {
         let error = store
             .with(|database| database.execute("UPDATE decisions SET note = 'x'", &[]))
             .unwrap_err();
-        assert_eq!(error.guilt(), Guilt::Infra);
+        assert_eq!(error.fault(), Fault::Lab);
         assert!(
             error.to_string().contains("a decision is never changed"),
             "{error}"

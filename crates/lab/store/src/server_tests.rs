@@ -3,10 +3,10 @@
 use crate::cluster::{Cluster, Durability, PASSWORD};
 use crate::database::{Access, Server};
 use crate::testing::{build, cluster, decision, parents, run, saved, store_in};
-use crate::{Artefact, Location, Store, StoreError};
-use model::Guilt;
+use crate::{Artifact, Location, Store, StoreError};
+use model::Fault;
 
-const CONSOLE: Artefact<'_> = Artefact {
+const CONSOLE: Artifact<'_> = Artifact {
     name: "console",
     bytes: b"Linux version 6.12",
 };
@@ -22,13 +22,13 @@ fn raw(location: &Location, sql: &str) {
         .unwrap();
 }
 
-/// Returns an error with its guilt, without text that differs from run to run.
+/// Returns an error with its fault, without text that differs from run to run.
 fn describe(error: &StoreError, cluster: &Cluster) -> String {
     assert!(
         !error.to_string().contains(PASSWORD) && !format!("{error:?}").contains(PASSWORD),
         "{error:?}"
     );
-    format!("{:?}: {error}", error.guilt())
+    format!("{:?}: {error}", error.fault())
         .replace(&cluster.folder().display().to_string(), "FOLDER")
 }
 
@@ -98,7 +98,7 @@ fn newer_schema_is_refused_and_left_unchanged() {
             matches!(error, StoreError::NewerSchema { found: 99, .. }),
             "{error}"
         );
-        assert_eq!(error.guilt(), Guilt::User);
+        assert_eq!(error.fault(), Fault::User);
     }
 }
 
@@ -132,8 +132,8 @@ fn server_store_of_each_schema_step_is_upgraded() {
         writer
             .decide(&decision("6.12.117", model::Triage::Real))
             .unwrap();
-        assert!(writer.add_artefact(&id, CONSOLE).unwrap());
-        assert_eq!(reader.artefact(&id, "console").unwrap(), CONSOLE.bytes);
+        assert!(writer.add_artifact(&id, CONSOLE).unwrap());
+        assert_eq!(reader.artifact(&id, "console").unwrap(), CONSOLE.bytes);
     }
 }
 
@@ -228,7 +228,7 @@ fn connection_lost_in_transaction_rolls_back() {
         .with(|database| database.execute(changed, &[]))
         .unwrap_err();
     assert!(matches!(error, StoreError::Gone { .. }), "{error:?}");
-    assert_eq!(error.guilt(), Guilt::Infra);
+    assert_eq!(error.fault(), Fault::Lab);
     drop(transaction);
     assert_eq!(store.build(&build("aa").id).unwrap(), build("aa"));
 }
@@ -257,7 +257,7 @@ fn server_outage_is_reported_and_saving_waits() {
         let store = saving.join().unwrap();
         assert_eq!(store.runs(10).unwrap().len(), 2);
         assert_eq!(
-            store.artefact(&run("aa", "02", 2).id, "console").unwrap(),
+            store.artifact(&run("aa", "02", 2).id, "console").unwrap(),
             CONSOLE.bytes
         );
     });

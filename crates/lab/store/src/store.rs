@@ -18,7 +18,7 @@ const BUSY_LIMIT: Duration = Duration::from_secs(30);
 /// Statement cache size: more than there are different statements.
 const PREPARED: usize = 32;
 
-/// An open store. Its methods are grouped by noun: builds, machines, runs, artefacts, kernels.
+/// An open store. Its methods are grouped by noun: builds, machines, runs, artifacts, kernels.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) database: Database,
@@ -226,7 +226,7 @@ impl Store {
 
     /// Removes the files of a partly saved run. Its mark goes last.
     pub(crate) fn discard(&self, run: &RunId) -> Result<(), StoreError> {
-        self.home.remove(&self.home.artefacts_of(run))?;
+        self.home.remove(&self.home.artifacts_of(run))?;
         self.home.remove(&self.home.incoming_of(run))
     }
 
@@ -307,10 +307,10 @@ mod tests {
     use crate::StoreError;
     use crate::database::Database;
     use crate::testing::{build, run, saved, sqlite, store};
-    use model::Guilt;
+    use model::Fault;
 
     fn describe(error: &StoreError, home: &Path) -> String {
-        format!("{:?}: {error}", error.guilt()).replace(&home.display().to_string(), "HOME")
+        format!("{:?}: {error}", error.fault()).replace(&home.display().to_string(), "HOME")
     }
 
     #[test]
@@ -357,7 +357,7 @@ mod tests {
         let text = "these are not the bytes you are looking for ".repeat(100);
         fs::write(&file, &text).unwrap();
         let error = Store::open(home.path()).unwrap_err();
-        insta::assert_snapshot!(describe(&error, home.path()), @"Infra: HOME/marvin.db is damaged: file is not a database; restore the data directory from a backup, or name a new one with --home");
+        insta::assert_snapshot!(describe(&error, home.path()), @"Lab: HOME/marvin.db is damaged: file is not a database; restore the data directory from a backup, or name a new one with --home");
         let error = Store::open_read_only(home.path()).unwrap_err();
         assert!(matches!(error, StoreError::Damaged { .. }));
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
@@ -462,7 +462,7 @@ mod tests {
         let mut large = build("aa");
         large.origin = model::Origin::Described("x".repeat(1 << 20));
         let error = store.save_build(&large).unwrap_err();
-        assert_eq!(error.guilt(), Guilt::Infra);
-        insta::assert_snapshot!(describe(&error, home.path()), @"Infra: no space left in HOME: make room and repeat the command; stored results are intact");
+        assert_eq!(error.fault(), Fault::Lab);
+        insta::assert_snapshot!(describe(&error, home.path()), @"Lab: no space left in HOME: make room and repeat the command; stored results are intact");
     }
 }

@@ -22,7 +22,7 @@ pub struct Shown<'a> {
     pub machine: &'a Machine,
     /// Declarations of workloads that are not in any suite.
     pub declared: &'a [Arc<Workload>],
-    /// Artefacts with the memory of kernels that died.
+    /// Artifacts with the memory of kernels that died.
     pub dumps: &'a [String],
 }
 
@@ -69,7 +69,7 @@ pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
             "The memory of the kernel that died is kept, filtered; to look at it:",
         );
         page.line(format!(
-            "  marvin show {} --artefact {} --output FILE",
+            "  marvin show {} --artifact {} --output FILE",
             run.id.short(),
             plain(name)
         ));

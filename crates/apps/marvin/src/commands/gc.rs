@@ -16,7 +16,7 @@ marvin.toml.
 
 Examples:
   marvin gc --dry-run
-  marvin gc --older-than 90 --artefacts-older-than 365";
+  marvin gc --older-than 90 --artifacts-older-than 365";
 
 /// `marvin gc`.
 #[derive(Debug, Args)]
@@ -31,12 +31,12 @@ pub(crate) struct GcArguments {
     pub(crate) older_than: u32,
 
     /// Delete artifacts (consoles, profiles, monitor copies) of runs older than DAYS days
-    #[arg(long, value_name = "DAYS", value_parser = whole::<u32>(0, 36_500))]
-    pub(crate) artefacts_older_than: Option<u32>,
+    #[arg(long, alias = "artefacts-older-than", value_name = "DAYS", value_parser = whole::<u32>(0, 36_500))]
+    pub(crate) artifacts_older_than: Option<u32>,
 
     /// Delete artifacts of the oldest runs until all artifacts take at most MIB MiB
-    #[arg(long, value_name = "MIB")]
-    pub(crate) artefacts_mib: Option<u32>,
+    #[arg(long, alias = "artefacts-mib", value_name = "MIB")]
+    pub(crate) artifacts_mib: Option<u32>,
 
     #[command(flatten)]
     pub(crate) output: Output,
@@ -49,8 +49,8 @@ pub(crate) fn gc(session: &Session, command: &GcArguments) -> anyhow::Result<Exi
     let before = |days: u32| now() - i64::from(days) * DAY_S;
     let retention = Retention {
         runs_before_unix: before(command.older_than),
-        artefacts_before_unix: command.artefacts_older_than.map(before),
-        artefacts_bytes_max: command.artefacts_mib.map(|mib| u64::from(mib) << 20),
+        artifacts_before_unix: command.artifacts_older_than.map(before),
+        artifacts_bytes_max: command.artifacts_mib.map(|mib| u64::from(mib) << 20),
     };
     let (location, home) = (session.store_location()?, session.home()?);
     let recipes = &session.config()?.settings.images;
@@ -86,7 +86,7 @@ pub(crate) fn gc(session: &Session, command: &GcArguments) -> anyhow::Result<Exi
 fn document(garbage: &Garbage, images: &ImageGarbage) -> GarbageDocument {
     GarbageDocument::new(
         &garbage.runs,
-        &garbage.artefacts_of,
+        &garbage.artifacts_of,
         garbage.bytes,
         garbage.referred,
     )

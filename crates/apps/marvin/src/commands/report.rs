@@ -183,7 +183,7 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
     for side in sides {
         let mut of_side = BTreeMap::new();
         for run in &side.runs {
-            for name in store.artefact_names(&run.id)? {
+            for name in store.artifact_names(&run.id)? {
                 // As with results, the newest counts.
                 if lab::monitored_subject(&name).is_some()
                     && of_side
@@ -203,7 +203,7 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
     {
         let read = |of_side: &BTreeMap<String, (i64, &RunId)>| -> anyhow::Result<Observation> {
             let (_, run) = of_side[name];
-            let bytes = store.artefact(run, name)?;
+            let bytes = store.artifact(run, name)?;
             lab::stored_observation(&bytes).ok_or_else(|| {
                 WrongInput(format!(
                     "cannot read {name} of {run}: not monitor copies of this version"

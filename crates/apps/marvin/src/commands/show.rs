@@ -20,11 +20,11 @@ pub(crate) struct ShowArguments {
     pub(crate) run: String,
 
     /// Print an artifact of the run instead, such as getppid.console; `list` lists them
-    #[arg(long, value_name = "NAME")]
-    pub(crate) artefact: Option<String>,
+    #[arg(long, alias = "artefact", value_name = "NAME")]
+    pub(crate) artifact: Option<String>,
 
     /// Output format
-    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ListFormat::Text, conflicts_with = "artefact")]
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ListFormat::Text, conflicts_with = "artifact")]
     pub(crate) format: ListFormat,
 
     /// Write to a file instead of standard output
@@ -36,14 +36,14 @@ pub(crate) fn show(session: &Session, command: &ShowArguments) -> anyhow::Result
     let answer = session.answer(command.output.as_deref())?;
     let store = session.open_store_read_only()?;
     let id = find_run(&store, &command.run)?;
-    let text = match command.artefact.as_deref() {
+    let text = match command.artifact.as_deref() {
         Some("list") => store
-            .artefact_names(&id)?
+            .artifact_names(&id)?
             .iter()
             .map(|name| format!("{name}\n"))
             .collect(),
         Some(name) if command.output.is_some() => {
-            answer.write_bytes(&store.artefact(&id, name)?)?;
+            answer.write_bytes(&store.artifact(&id, name)?)?;
             return Ok(Exit::Fine);
         }
         Some(name) if lab::is_dump(name) => {
@@ -52,12 +52,12 @@ pub(crate) fn show(session: &Session, command: &ShowArguments) -> anyhow::Result
             ))
             .into());
         }
-        Some(name) => String::from_utf8_lossy(&store.artefact(&id, name)?).into_owned(),
+        Some(name) => String::from_utf8_lossy(&store.artifact(&id, name)?).into_owned(),
         None => {
             let run = store.run(&id)?;
             let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
             let dumps: Vec<String> = store
-                .artefact_names(&id)?
+                .artifact_names(&id)?
                 .into_iter()
                 .filter(|name| lab::is_dump(name))
                 .collect();

@@ -582,7 +582,7 @@ mod tests {
         jobs[0].renew(1, NOW - 30).unwrap();
         jobs[1].claim("farm", NOW).unwrap();
         let why = "cannot get the kernel: no network\nas it seems, for the name of the server has no address";
-        jobs[1].end(1, Ending::Infra(why.into()), NOW).unwrap();
+        jobs[1].end(1, Ending::Lab(why.into()), NOW).unwrap();
         jobs[4].cancel(NOW).unwrap();
         jobs[5].claim("farm", NOW - 9_000).unwrap();
         jobs[5]

@@ -53,7 +53,7 @@ fn server_boots_a_kernel_once_and_returns() {
         .split_whitespace()
         .find(|word| word.starts_with("run_"))
         .unwrap();
-    let of_boot = lab.marvin(&["show", run, "--artefact", "boot.console"]);
+    let of_boot = lab.marvin(&["show", run, "--artifact", "boot.console"]);
     assert!(
         of_boot.contains("Linux version 6.12") && !of_boot.contains("connected to 127.0.0.1"),
         "{of_boot}"

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
-use store::{Artefact, Store};
+use store::{Artifact, Store};
 
 use crate::fresh::fresh;
 use crate::served::Server;
@@ -30,14 +30,14 @@ fn fill(home: &Path) {
     });
     let bytes: Vec<u8> = random.flatten().take(LARGE).collect();
     let result = stored::completed("getppid", vec![2.0, 1.0, 1.0]);
-    let artefact = Artefact {
+    let artifact = Artifact {
         name: "large.vmcore",
         bytes: &bytes,
     };
     store
         .save_run(
             &stored::run("00000000000000ff", 0, 1, vec![result]),
-            &[artefact],
+            &[artifact],
         )
         .unwrap();
 }

@@ -142,6 +142,6 @@ fn bash_keeps_words_with_colons_whole() {
         .env("MARVIN_HOME", &*home);
     let output = command.output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
-    let expected = "6.12\n6.12\nsmoke\n--artefact\ncloud-amd64@6.12.100\n";
+    let expected = "6.12\n6.12\nsmoke\n--artifact\ncloud-amd64@6.12.100\n";
     assert_eq!(String::from_utf8_lossy(&output.stdout), expected);
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use model::{FailureReason, Outcome, Stage, SubjectFailure, is_hostile};
-use store::{Artefact, Store};
+use store::{Artifact, Store};
 
 use crate::bisected::Tree;
 use crate::fresh::{Fresh, fresh};
@@ -41,7 +41,7 @@ fn lab(name: &str) -> Fresh {
         let mut failed = stored::completed("fault-anon", Vec::new());
         failed.outcome = Outcome::Failed(failure);
         results.push(failed);
-        let console = Artefact {
+        let console = Artifact {
             name: "getppid.console",
             bytes: EVIL.as_bytes(),
         };
@@ -74,7 +74,7 @@ fn hostile_names_in_store_reach_no_output() {
         &["kernels"],
         &["show", pair[0]],
         &["show", pair[0], "--format", "json"],
-        &["show", pair[0], "--artefact", "getppid.console"],
+        &["show", pair[0], "--artifact", "getppid.console"],
         &["history", "getppid"],
         &["history", "getppid", "--format", "json"],
         &["history", "getppid", "--format", "html"],

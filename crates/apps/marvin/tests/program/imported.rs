@@ -116,10 +116,10 @@ fn mmtests_log_is_listed_shown_and_compared() {
     assert_eq!(ids.len(), 6);
     insta::assert_snapshot!(output_of(&home, &["runs"]));
     insta::assert_snapshot!(output_of(&home, &["show", &ids[0]]));
-    insta::assert_snapshot!(output_of(&home, &["show", &ids[0], "--artefact", "list"]));
+    insta::assert_snapshot!(output_of(&home, &["show", &ids[0], "--artifact", "list"]));
     insta::assert_snapshot!(output_of(
         &home,
-        &["show", &ids[0], "--artefact", "import.log"]
+        &["show", &ids[0], "--artifact", "import.log"]
     ));
     let mut report = vec!["report"];
     report.extend(ids.iter().map(String::as_str));
@@ -267,7 +267,7 @@ fn lkp_result_is_imported_and_compared() {
     );
     let undated = ids(&said).pop().unwrap();
     assert!(output_of(&home, &["show", &undated]).contains("Started: not known\n"));
-    let log = output_of(&home, &["show", &undated, "--artefact", "import.log"]);
+    let log = output_of(&home, &["show", &undated, "--artifact", "import.log"]);
     assert!(
         log.contains("start time: no start_time in job.yaml"),
         "{log}"

@@ -82,20 +82,20 @@ fn gc_keeps_runs_referenced_by_reports() {
     let list = story(
         &home,
         &[
-            &["show", RUNS[0], "--artefact", "list"],
-            &["show", RUNS[0], "--artefact", "mentioned"],
+            &["show", RUNS[0], "--artifact", "list"],
+            &["show", RUNS[0], "--artifact", "mentioned"],
         ],
     );
     insta::assert_snapshot!(list);
     let gone = output_of(
         &home,
-        &["gc", "--older-than", "0", "--artefacts-older-than", "0"],
+        &["gc", "--older-than", "0", "--artifacts-older-than", "0"],
     );
     assert!(
         gone.contains("kept because they are referenced: 2\n"),
         "{gone}"
     );
-    assert!(output_of(&home, &["show", RUNS[0], "--artefact", "list"]).contains("mentioned"));
+    assert!(output_of(&home, &["show", RUNS[0], "--artifact", "list"]).contains("mentioned"));
     insta::assert_snapshot!(output_of(&home, &["gc", "--dry-run"]));
 }
 

@@ -208,7 +208,7 @@ fn unusable_directories_and_files_fail_clearly() {
     insta::assert_snapshot!(output_of(&fresh("empty-home"), &["show", "7f3a"]));
     insta::assert_snapshot!(output_of(
         &fresh("empty-home"),
-        &["show", "7f3a", "--artefact", "../x"]
+        &["show", "7f3a", "--artifact", "../x"]
     ));
 }
 

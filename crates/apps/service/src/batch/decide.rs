@@ -161,7 +161,7 @@ mod tests {
         );
         one.claim("slurm", 200).unwrap();
         assert!(steps(&[one.clone()], &ended).is_empty(), "it runs");
-        one.end(1, Ending::Infra("why".into()), 200).unwrap();
+        one.end(1, Ending::Lab("why".into()), 200).unwrap();
         assert!(
             steps(&[one.clone()], &ended).is_empty(),
             "it waits for its next attempt"

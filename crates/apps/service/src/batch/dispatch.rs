@@ -250,7 +250,7 @@ impl Dispatcher<'_> {
                 return Err(Refusal::Fenced(job.number));
             }
             job.claim(self.system.name(), now)?;
-            job.end(job.fence, Ending::Infra(why.to_owned()), now)
+            job.end(job.fence, Ending::Lab(why.to_owned()), now)
         });
         match ended {
             Ok(job) => {

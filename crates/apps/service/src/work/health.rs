@@ -110,7 +110,7 @@ impl Worker<'_> {
         let (name, now, ending) = (&job.new.work.machine, (self.clock)(), &attempt.ending);
         match ending {
             _ if name == USUAL_MACHINE => {}
-            Ending::Infra(reason) if attempt.machine_failed => {
+            Ending::Lab(reason) if attempt.machine_failed => {
                 let (before, after) = self
                     .store
                     .change_health(name, |health| health.fail(reason, now))?;

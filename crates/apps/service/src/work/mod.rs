@@ -503,7 +503,7 @@ mod tests {
         let now = Cell::new(1_000);
         let no_power = || Attempt {
             machine_failed: true,
-            ..ends(Ending::Infra("no power".into()))
+            ..ends(Ending::Lab("no power".into()))
         };
         assert_eq!(
             worked(&store, &now, vec![no_power(), no_power(), no_power()]).1,
@@ -577,7 +577,7 @@ mod tests {
         assert_eq!(work(7_200, vec![]), [0; 0], "it is reserved");
         let no_power = Attempt {
             machine_failed: true,
-            ..ends(Ending::Infra("no power".into()))
+            ..ends(Ending::Lab("no power".into()))
         };
         assert_eq!(work(7_300, vec![no_power]), [check]);
         assert_eq!(
@@ -593,7 +593,7 @@ mod tests {
         let store = Store::open(home.path()).unwrap();
         let jobs =
             ["git:v6.1", "git:v6.2", "git:v6.3"].map(|kernel| queued_on(&store, kernel, "testbox"));
-        let no_network = || ends(Ending::Infra("no network".into()));
+        let no_network = || ends(Ending::Lab("no network".into()));
         let all = worked(
             &store,
             &Cell::new(1_000),
@@ -672,7 +672,7 @@ mod tests {
                 // As a process that is killed half-way ends: at the machine, by what it saw.
                 Ok(Attempt {
                     machine_failed: true,
-                    ..ends(Ending::Infra("cut".into()))
+                    ..ends(Ending::Lab("cut".into()))
                 })
             }
         }

@@ -49,7 +49,7 @@ impl Executor for JobProcess {
             no_kernel: None,
             machine_failed: false,
         };
-        let infra = |what: String| of(Ending::Infra(what));
+        let infra = |what: String| of(Ending::Lab(what));
         let opened = fs::create_dir_all(&self.logs).and_then(|()| File::create(&log));
         let file = match opened {
             Ok(file) => file,
@@ -154,13 +154,13 @@ fn judge(code: Option<i32>, answer: &str, said: &str) -> Attempt {
         },
         (_, Some(JobResult::MachineFailed(why))) => Attempt {
             machine_failed: true,
-            ..of(Ending::Infra(why))
+            ..of(Ending::Lab(why))
         },
         (_, Some(JobResult::WorkloadsFailed(why))) => of(Ending::Done(why)),
         (Some(2), None) => of(Ending::Wrong(reason(said))),
         (Some(70), None) => of(Ending::Wrong(format!("a bug in marvin: {}", reason(said)))),
-        (Some(_), None) => of(Ending::Infra(reason(said))),
-        (None, None) => of(Ending::Infra("its process was killed".into())),
+        (Some(_), None) => of(Ending::Lab(reason(said))),
+        (None, None) => of(Ending::Lab("its process was killed".into())),
     }
 }
 
@@ -240,15 +240,15 @@ mod tests {
             60,
             true,
         );
-        assert_eq!(broken.ending, Ending::Infra("no network because: x".into()));
+        assert_eq!(broken.ending, Ending::Lab("no network because: x".into()));
         assert_eq!(
             done_by("kill -9 $$", 60, true).ending,
-            Ending::Infra("its process was killed".into())
+            Ending::Lab("its process was killed".into())
         );
         assert_eq!(done_by("sleep 60", 1, true).ending, Ending::Overran);
         assert_eq!(
             done_by("sleep 60", 60, false).ending,
-            Ending::Infra("no longer wanted".into())
+            Ending::Lab("no longer wanted".into())
         );
         let missing = JobProcess {
             command: vec!["/nonexistent/marvin".into()],
@@ -256,7 +256,7 @@ mod tests {
         };
         assert!(matches!(
             missing.attempt(&job(60), &|| Ok(true)).unwrap().ending,
-            Ending::Infra(_)
+            Ending::Lab(_)
         ));
     }
 
@@ -277,7 +277,7 @@ mod tests {
         let failed = judge(Some(5), "machine testbox is lost", "");
         assert_eq!(
             (failed.ending, failed.machine_failed),
-            (Ending::Infra("testbox is lost".into()), true)
+            (Ending::Lab("testbox is lost".into()), true)
         );
         assert_eq!(
             judge(Some(4), "workloads fork: panic", "").ending,

@@ -21,7 +21,7 @@ pub(crate) use alerts::alerts;
 pub(crate) use lab::lab;
 pub(crate) use overview::overview;
 pub(crate) use rows::{RowRequest, Show};
-pub(crate) use runs::{RUNS_MAX, Shown, get_artefact, run, runs};
+pub(crate) use runs::{RUNS_MAX, Shown, get_artifact, run, runs};
 pub(crate) use series::series;
 
 /// The parts of every page.

@@ -58,7 +58,7 @@ pub(crate) fn runs(frame: Frame, all: usize, newest: &[RunSummary]) -> Rendered 
 #[template(path = "run.html")]
 struct One {
     frame: Frame,
-    artefacts: Vec<(String, String)>,
+    artifacts: Vec<(String, String)>,
     omitted: Vec<(String, usize, String)>,
     text: String,
 }
@@ -69,15 +69,15 @@ pub(crate) struct Shown {
     pub(crate) run: Run,
     pub(crate) build: Build,
     pub(crate) machine: Machine,
-    pub(crate) artefacts: Vec<String>,
+    pub(crate) artifacts: Vec<String>,
     /// Those that this site does not have because of their size, with their bytes.
     pub(crate) omitted: Vec<(String, usize)>,
 }
 
 /// Returns the command that writes an artifact to a file.
-pub(crate) fn get_artefact(run: &RunId, name: &str) -> String {
+pub(crate) fn get_artifact(run: &RunId, name: &str) -> String {
     format!(
-        "marvin show {} --artefact {name} --output {name}",
+        "marvin show {} --artifact {name} --output {name}",
         run.short()
     )
 }
@@ -95,7 +95,7 @@ pub(crate) fn run(frame: Frame, shown: &Shown) -> Rendered {
         &document::Styles::plain(),
     );
     let link = |name: &String| (name.clone(), format!("r/{}/{name}", shown.run.id.hex()));
-    let get = |name: &str| get_artefact(&shown.run.id, name);
+    let get = |name: &str| get_artifact(&shown.run.id, name);
     let omitted = shown
         .omitted
         .iter()
@@ -103,7 +103,7 @@ pub(crate) fn run(frame: Frame, shown: &Shown) -> Rendered {
         .collect();
     render(&One {
         frame,
-        artefacts: shown.artefacts.iter().map(link).collect(),
+        artifacts: shown.artifacts.iter().map(link).collect(),
         omitted,
         text,
     })

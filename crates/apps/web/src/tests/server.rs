@@ -244,7 +244,7 @@ fn save_large(lab: &Lab, bytes: usize) -> Vec<u8> {
     lab.store
         .save_run(
             &run,
-            &[store::Artefact {
+            &[store::Artifact {
                 name: "large.vmcore",
                 bytes: &bytes,
             }],

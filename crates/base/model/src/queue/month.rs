@@ -166,7 +166,7 @@ impl Lab {
             machine < 3 && (machine as i64 * 86_400..(machine as i64 + 1) * 86_400).contains(&now);
         let infra = is_broken || self.dice.roll(300) == 0;
         let ending = match self.dice.roll(100) {
-            _ if infra => Ending::Infra("no network".into()),
+            _ if infra => Ending::Lab("no network".into()),
             0 => Ending::Overran,
             1 => Ending::Wrong("no such kernel".into()),
             2..5 => Ending::Done("does not boot".into()),
@@ -176,7 +176,7 @@ impl Lab {
         let mut counts = ending.clone();
         if self.jobs[held.job].fence == held.fence {
             match &ending {
-                Ending::Infra(why) => {
+                Ending::Lab(why) => {
                     self.health[machine].fail(why, now);
                     if self.health[machine].quarantined_unix.is_some() {
                         counts = Ending::Busy(why.clone());

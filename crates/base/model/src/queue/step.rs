@@ -24,7 +24,7 @@ pub enum Ending {
     /// The job itself is wrong: another attempt would end the same.
     Wrong(String),
     /// The lab failed.
-    Infra(String),
+    Lab(String),
     /// It exceeded its time limit, and the worker ended it.
     Overran,
     /// Another process measures in the data directory, or another user has the machine: who. Does
@@ -158,7 +158,7 @@ impl QueuedJob {
         match ending {
             Ending::Done(reason) => self.over(JobState::Done, reason, now_unix),
             Ending::Wrong(reason) => self.over(JobState::Failed, reason, now_unix),
-            Ending::Infra(reason) => self.retry_or_fail(&reason, now_unix),
+            Ending::Lab(reason) => self.retry_or_fail(&reason, now_unix),
             Ending::Overran => {
                 let reason = format!("did not end within {} s", self.new.deadline_s);
                 self.retry_or_fail(&reason, now_unix);

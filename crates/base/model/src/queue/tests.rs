@@ -133,7 +133,7 @@ fn ending() -> impl Strategy<Value = Ending> {
     prop_oneof![
         Just(Ending::Done(String::new())),
         Just(Ending::Wrong("wrong".into())),
-        Just(Ending::Infra("no network".into())),
+        Just(Ending::Lab("no network".into())),
         Just(Ending::Overran),
         Just(Ending::Busy("ben has it".into())),
     ]
@@ -301,7 +301,7 @@ fn job_is_retried_up_to_its_limit() {
     for attempt in 1..=3 {
         job.claim("a", now).unwrap();
         let fence = job.fence;
-        job.end(fence, Ending::Infra("no network".into()), now)
+        job.end(fence, Ending::Lab("no network".into()), now)
             .unwrap();
         assert_eq!(job.attempts, attempt);
         now += 100_000;
@@ -350,7 +350,7 @@ fn killed_workers_delay_and_never_fail_jobs() {
     jobs[0].claim("a", now - 1000).unwrap();
     let fence = jobs[0].fence;
     jobs[0]
-        .end(fence, Ending::Infra("no network".into()), now)
+        .end(fence, Ending::Lab("no network".into()), now)
         .unwrap();
     jobs[0].hurry(now);
     jobs[0].claim("a", now).unwrap();

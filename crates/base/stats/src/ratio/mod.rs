@@ -26,7 +26,7 @@ pub use cross::{CrossCheck, cross_check};
 pub use estimate::{Basis, Interval, Precision, RatioEstimate, Unclear, Verdict, estimate_ratio};
 pub use floor::Floor;
 pub use history::History;
-pub use scores::{Better, Fault, Scores};
+pub use scores::{Better, Scores, ScoresError};
 #[cfg(any(test, feature = "synthetic"))]
 pub(crate) use sequential::FIRST;
 pub use sequential::{Look, Sequential};

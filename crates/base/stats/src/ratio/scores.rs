@@ -19,7 +19,7 @@ const TRIM_COUNT_MIN: usize = 5;
 
 /// Why values have no score. Groups are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
+pub enum ScoresError {
     /// There is no group.
     #[error("no group of values: at least one is needed")]
     NoGroups,
@@ -67,14 +67,14 @@ impl Scores {
     ///
     /// # Errors
     /// When there is no group, a group is empty, or a value is not finite or not above zero.
-    pub fn new<G: AsRef<[f64]>>(groups: &[G], better: Better) -> Result<Self, Fault> {
+    pub fn new<G: AsRef<[f64]>>(groups: &[G], better: Better) -> Result<Self, ScoresError> {
         let scores = groups
             .iter()
             .enumerate()
             .map(|(group, values)| score(group, values.as_ref(), better));
-        let scores = scores.collect::<Result<Vec<f64>, Fault>>()?;
+        let scores = scores.collect::<Result<Vec<f64>, ScoresError>>()?;
         if scores.is_empty() {
-            return Err(Fault::NoGroups);
+            return Err(ScoresError::NoGroups);
         }
         let values: Vec<f64> = groups
             .iter()
@@ -92,11 +92,11 @@ impl Scores {
     ///
     /// # Errors
     /// When there is nothing to put together, or the numbers of groups differ.
-    pub fn together(parts: &[Self]) -> Result<Self, Fault> {
-        let first = parts.first().ok_or(Fault::NoGroups)?;
+    pub fn together(parts: &[Self]) -> Result<Self, ScoresError> {
+        let first = parts.first().ok_or(ScoresError::NoGroups)?;
         let (one, count) = (first.count(), parts.len() as f64);
         if let Some(uneven) = parts.iter().find(|part| part.count() != one) {
-            return Err(Fault::Uneven {
+            return Err(ScoresError::Uneven {
                 one,
                 other: uneven.count(),
             });
@@ -149,15 +149,15 @@ impl Scores {
     }
 }
 
-fn score(group: usize, values: &[f64], better: Better) -> Result<f64, Fault> {
+fn score(group: usize, values: &[f64], better: Better) -> Result<f64, ScoresError> {
     if values.is_empty() {
-        return Err(Fault::Empty { group });
+        return Err(ScoresError::Empty { group });
     }
     if !values.iter().all(|value| value.is_finite()) {
-        return Err(Fault::NotFinite { group });
+        return Err(ScoresError::NotFinite { group });
     }
     if !values.iter().all(|value| *value > 0.0) {
-        return Err(Fault::NotPositive { group });
+        return Err(ScoresError::NotPositive { group });
     }
     let mut logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     logs.sort_unstable_by(f64::total_cmp);
@@ -176,7 +176,7 @@ fn score(group: usize, values: &[f64], better: Better) -> Result<f64, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fault, Resolution, Scores};
+    use super::{Resolution, Scores, ScoresError};
     use crate::Better;
 
     #[test]
@@ -208,13 +208,16 @@ mod tests {
     #[test]
     fn what_has_no_score_says_why() {
         let of = |groups: &[Vec<f64>]| Scores::new(groups, Better::Lower).unwrap_err();
-        assert_eq!(of(&[]), Fault::NoGroups);
-        assert_eq!(of(&[vec![1.0], vec![]]), Fault::Empty { group: 1 });
-        assert_eq!(of(&[vec![f64::NAN]]), Fault::NotFinite { group: 0 });
-        assert_eq!(of(&[vec![f64::INFINITY]]), Fault::NotFinite { group: 0 });
-        assert_eq!(of(&[vec![0.0]]), Fault::NotPositive { group: 0 });
-        assert_eq!(of(&[vec![-3.0]]), Fault::NotPositive { group: 0 });
-        assert_eq!(Scores::together(&[]), Err(Fault::NoGroups));
+        assert_eq!(of(&[]), ScoresError::NoGroups);
+        assert_eq!(of(&[vec![1.0], vec![]]), ScoresError::Empty { group: 1 });
+        assert_eq!(of(&[vec![f64::NAN]]), ScoresError::NotFinite { group: 0 });
+        assert_eq!(
+            of(&[vec![f64::INFINITY]]),
+            ScoresError::NotFinite { group: 0 }
+        );
+        assert_eq!(of(&[vec![0.0]]), ScoresError::NotPositive { group: 0 });
+        assert_eq!(of(&[vec![-3.0]]), ScoresError::NotPositive { group: 0 });
+        assert_eq!(Scores::together(&[]), Err(ScoresError::NoGroups));
         let of = |logs: &[f64]| Scores {
             logs: logs.to_vec(),
             resolution: Resolution::FINE,
@@ -222,9 +225,9 @@ mod tests {
         let (one, two) = (of(&[1.0]), of(&[1.0, 2.0]));
         assert_eq!(
             Scores::together(&[one, two]),
-            Err(Fault::Uneven { one: 1, other: 2 })
+            Err(ScoresError::Uneven { one: 1, other: 2 })
         );
-        let told = Fault::NotPositive { group: 3 }.to_string();
+        let told = ScoresError::NotPositive { group: 3 }.to_string();
         assert_eq!(
             told,
             "group 3 has a value that is not above zero: no ratio exists"

@@ -56,7 +56,7 @@ const GROUPS_MAX: usize = 100;
 ///     let verdict = look.rating.verdict(look.rating.p());
 ///     assert_eq!(verdict == Some(Verdict::Better), groups >= 3, "{groups} {look:?}");
 /// }
-/// # Ok::<(), stats::Fault>(())
+/// # Ok::<(), stats::ScoresError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sequential {

@@ -3,15 +3,15 @@
 use model::{BatchKind, BatchSettings, SlurmSettings};
 
 use super::check::Record;
-use crate::toml_document::Fault;
+use crate::toml_document::Mistake;
 
 /// Parses the batch system, if the file has one.
-pub(super) fn batch(file: &Record) -> Result<Option<BatchSettings>, Fault> {
+pub(super) fn batch(file: &Record) -> Result<Option<BatchSettings>, Mistake> {
     match [file.is_written("slurm"), file.is_written("batch")] {
         [false, false] => Ok(None),
         [true, true] => {
             let what = "jobs go to one batch system: write [slurm] or [batch]";
-            Err(Fault::new(file.span_of("batch"), what))
+            Err(Mistake::new(file.span_of("batch"), what))
         }
         [true, false] => {
             let record = file.one("slurm");
@@ -24,7 +24,7 @@ pub(super) fn batch(file: &Record) -> Result<Option<BatchSettings>, Fault> {
         [false, true] => {
             let record = file.one("batch");
             if !record.has("command") {
-                return Err(Fault::new(
+                return Err(Mistake::new(
                     file.span_of("batch"),
                     "[batch] without `command`",
                 ));
@@ -37,11 +37,11 @@ pub(super) fn batch(file: &Record) -> Result<Option<BatchSettings>, Fault> {
     }
 }
 
-fn settings(record: &Record, system: BatchKind) -> Result<BatchSettings, Fault> {
+fn settings(record: &Record, system: BatchKind) -> Result<BatchSettings, Mistake> {
     for key in ["home", "program"] {
         if record.text(key).is_some_and(|path| !path.starts_with('/')) {
             let what = format!("`{key}` is a path on the system's hosts: begin it with /");
-            return Err(Fault::new(record.span_of(key), what));
+            return Err(Mistake::new(record.span_of(key), what));
         }
     }
     let of = |key: &str| record.text(key).map(str::to_owned);
@@ -55,7 +55,7 @@ fn settings(record: &Record, system: BatchKind) -> Result<BatchSettings, Fault> 
 }
 
 /// Returns options of sbatch: each begins with a hyphen, so that none is taken for a script.
-fn options(record: &Record, key: &str) -> Result<Vec<String>, Fault> {
+fn options(record: &Record, key: &str) -> Result<Vec<String>, Mistake> {
     match record
         .texts(key)
         .unwrap_or_default()
@@ -67,7 +67,7 @@ fn options(record: &Record, key: &str) -> Result<Vec<String>, Fault> {
                 "expected an option of sbatch such as --partition=lab, not `{}`",
                 word.escape_debug()
             );
-            Err(Fault::new(span, what))
+            Err(Mistake::new(span, what))
         }
         None => Ok(record.words(key)),
     }

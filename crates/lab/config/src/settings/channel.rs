@@ -7,7 +7,7 @@ use model::{Channel, ChannelKind, MailServer, MailTaker, Secrecy};
 use super::check::Record;
 use super::login::login;
 use super::owned;
-use crate::toml_document::Fault;
+use crate::toml_document::Mistake;
 
 /// The default mail program.
 const SENDMAIL: [&str; 3] = ["sendmail", "-t", "-oi"];
@@ -19,7 +19,7 @@ const OF_MAIL: [&str; 2] = ["sendmail", "smtp"];
 const OF_SERVER: [&str; 2] = ["user", "password"];
 
 /// Parses a recipient and its channel.
-pub(crate) fn channel(record: &Record) -> Result<Channel, Fault> {
+pub(crate) fn channel(record: &Record) -> Result<Channel, Mistake> {
     let kind = match (
         record.texts("mail"),
         record.text("webhook"),
@@ -32,7 +32,7 @@ pub(crate) fn channel(record: &Record) -> Result<Channel, Fault> {
                 .any(|scheme| url.starts_with(scheme))
             {
                 let what = "expected an address that begins with http:// or https://";
-                return Err(Fault::new(record.span_of("webhook"), what));
+                return Err(Mistake::new(record.span_of("webhook"), what));
             }
             ChannelKind::Webhook {
                 url: url.to_owned(),
@@ -42,7 +42,7 @@ pub(crate) fn channel(record: &Record) -> Result<Channel, Fault> {
             command: record.words("command"),
         },
         _ => {
-            return Err(Fault::new(
+            return Err(Mistake::new(
                 &record.span,
                 "a [[notify]] has exactly one of `mail`, `webhook` and `command`",
             ));
@@ -58,20 +58,20 @@ pub(crate) fn channel(record: &Record) -> Result<Channel, Fault> {
 }
 
 /// Refuses keys that need another key.
-fn none_of(record: &Record, keys: &[&str], without: &str) -> Result<(), Fault> {
+fn none_of(record: &Record, keys: &[&str], without: &str) -> Result<(), Mistake> {
     match keys.iter().find(|key| record.has(key)) {
         None => Ok(()),
-        Some(key) => Err(Fault::new(
+        Some(key) => Err(Mistake::new(
             record.span_of(key),
             format!("`{key}` without `{without}`"),
         )),
     }
 }
 
-fn mail(record: &Record) -> Result<ChannelKind, Fault> {
+fn mail(record: &Record) -> Result<ChannelKind, Mistake> {
     let addresses = record.texts("mail").unwrap_or_default();
     if let Some((span, wrong)) = addresses.iter().find(|(_, address)| !is_address(address)) {
-        return Err(Fault::new(
+        return Err(Mistake::new(
             span,
             format!(
                 "expected an address of mail, not `{}`",
@@ -89,23 +89,23 @@ fn mail(record: &Record) -> Result<ChannelKind, Fault> {
                     "a mail server wants whole addresses, NAME@HOST, not `{}`",
                     local.escape_debug()
                 );
-                return Err(Fault::new(span, what));
+                return Err(Mistake::new(span, what));
             }
             if !has_host(&from) || !is_address(&from) {
                 let what = format!(
                     "a mail server wants a whole address in `from`, NAME@HOST, not `{}`",
                     from.escape_debug()
                 );
-                return Err(Fault::new(record.span_of("from"), what));
+                return Err(Mistake::new(record.span_of("from"), what));
             }
-            let fault = |what: String| Fault::new(record.span_of("smtp"), what);
+            let fault = |what: String| Mistake::new(record.span_of("smtp"), what);
             MailTaker::Server(MailServer {
                 login: login(record)?,
                 ..server(address).map_err(fault)?
             })
         }
         (Some(_), Some(_)) => {
-            return Err(Fault::new(
+            return Err(Mistake::new(
                 record.span_of("sendmail"),
                 "a mail goes by either `smtp` or `sendmail`",
             ));

@@ -6,7 +6,7 @@ use std::ops::Range;
 use toml::de::DeTable;
 
 use super::keys::{Key, Kind, Presence, Preset, Table};
-use crate::toml_document::{Fault, Section, Shape, Value, did_you_mean, expected, list, text};
+use crate::toml_document::{Mistake, Section, Shape, Value, did_you_mean, expected, list, text};
 
 /// A checked table.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Record {
         found: &DeTable<'_>,
         span: Range<usize>,
         table: &'static Table,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, Mistake> {
         let names: Vec<&str> = table.keys.iter().map(|key| key.name).collect();
         let section = Section::of(
             found,
@@ -48,7 +48,7 @@ impl Record {
             }
             match key.presence {
                 Presence::Needed => {
-                    return Err(Fault::new(
+                    return Err(Mistake::new(
                         &span,
                         format!("{} without `{}`", table.what, key.name),
                     ));
@@ -145,14 +145,14 @@ fn of_preset(preset: Preset) -> Checked {
     }
 }
 
-fn check_value(value: &Value<'_>, key: &Key) -> Result<Checked, Fault> {
+fn check_value(value: &Value<'_>, key: &Key) -> Result<Checked, Mistake> {
     Ok(match key.kind {
         Kind::Name => Checked::Text(name(value)?),
         Kind::Text => Checked::Text(text(value)?.to_owned()),
         Kind::Texts => {
             let texts: Vec<_> = list(value)?
                 .map(|one| Ok((one.span(), text(one)?.to_owned())))
-                .collect::<Result<_, Fault>>()?;
+                .collect::<Result<_, Mistake>>()?;
             if texts.is_empty() {
                 return Err(expected(value, "a list with something in it"));
             }
@@ -190,7 +190,7 @@ fn check_value(value: &Value<'_>, key: &Key) -> Result<Checked, Fault> {
                     key.name,
                     words.join(", ")
                 );
-                return Err(Fault::new(
+                return Err(Mistake::new(
                     &value.span(),
                     format!("{what}{}", did_you_mean(words, word)),
                 ));
@@ -201,12 +201,12 @@ fn check_value(value: &Value<'_>, key: &Key) -> Result<Checked, Fault> {
         Kind::Many(table) => Checked::Records(
             list(value)?
                 .map(|one| record(one, table))
-                .collect::<Result<_, Fault>>()?,
+                .collect::<Result<_, Mistake>>()?,
         ),
     })
 }
 
-fn record(value: &Value<'_>, table: &'static Table) -> Result<Record, Fault> {
+fn record(value: &Value<'_>, table: &'static Table) -> Result<Record, Mistake> {
     let found = value
         .get_ref()
         .as_table()
@@ -214,7 +214,7 @@ fn record(value: &Value<'_>, table: &'static Table) -> Result<Record, Fault> {
     Record::of(found, value.span(), table)
 }
 
-fn name(value: &Value<'_>) -> Result<String, Fault> {
+fn name(value: &Value<'_>) -> Result<String, Mistake> {
     let name = text(value)?;
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.len() <= 32 && name.chars().all(fits) && !name.starts_with('-') {

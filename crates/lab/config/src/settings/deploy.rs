@@ -6,13 +6,13 @@ use model::{DeploySettings, DeployWay, ImageSettings, Recipe};
 
 use super::check::Record;
 use super::owned;
-use crate::toml_document::Fault;
+use crate::toml_document::Mistake;
 
 /// What stands for no image.
 const OWN: &str = "own";
 
 /// Parses an image.
-pub(super) fn image(record: &Record) -> Result<ImageSettings, Fault> {
+pub(super) fn image(record: &Record) -> Result<ImageSettings, Mistake> {
     let of_debian = ["mirror", "kernel", "packages", "setup"];
     let recipe = match (record.text("debian"), record.has("command")) {
         (Some(suite), false) => {
@@ -24,12 +24,12 @@ pub(super) fn image(record: &Record) -> Result<ImageSettings, Fault> {
             {
                 if !is_package(&word) {
                     let what = format!("expected names of Debian, not `{}`", word.escape_debug());
-                    return Err(Fault::new(&record.span, what));
+                    return Err(Mistake::new(&record.span, what));
                 }
             }
             let text = |key: &str| record.text(key).map(str::to_owned);
             if text("mirror").is_some_and(|mirror| mirror.starts_with('-')) {
-                return Err(Fault::new(
+                return Err(Mistake::new(
                     record.span_of("mirror"),
                     "expected an address, or a line for sources.list",
                 ));
@@ -44,7 +44,7 @@ pub(super) fn image(record: &Record) -> Result<ImageSettings, Fault> {
         }
         (None, true) => match of_debian.iter().find(|key| record.is_written(key)) {
             Some(key) => {
-                return Err(Fault::new(
+                return Err(Mistake::new(
                     record.span_of(key),
                     format!("`{key}` belongs to `debian`"),
                 ));
@@ -52,19 +52,19 @@ pub(super) fn image(record: &Record) -> Result<ImageSettings, Fault> {
             None => Recipe::Command(record.words("command")),
         },
         _ => {
-            return Err(Fault::new(
+            return Err(Mistake::new(
                 &record.span,
                 "an [[image]] has either `debian` or `command`",
             ));
         }
     };
     let kernels = record.text("kernels").map(str::parse).transpose();
-    let kernels = kernels.map_err(|what: String| Fault::new(record.span_of("kernels"), what))?;
+    let kernels = kernels.map_err(|what: String| Mistake::new(record.span_of("kernels"), what))?;
     if record.text("name") == Some(OWN) {
         let what = format!(
             "`{OWN}` is the system that a server starts by itself: give the image another name"
         );
-        return Err(Fault::new(record.span_of("name"), what));
+        return Err(Mistake::new(record.span_of("name"), what));
     }
     Ok(ImageSettings {
         name: owned(record, "name"),
@@ -74,17 +74,20 @@ pub(super) fn image(record: &Record) -> Result<ImageSettings, Fault> {
 }
 
 /// Parses how a server comes to run an image; `has_power` says whether Marvin can switch its power.
-pub(super) fn settings(record: &Record, has_power: bool) -> Result<DeploySettings, Fault> {
+pub(super) fn settings(record: &Record, has_power: bool) -> Result<DeploySettings, Mistake> {
     let by = match (record.text("pxe"), record.has("command")) {
         (Some(_), true) => {
-            return Err(Fault::new(
+            return Err(Mistake::new(
                 record.span_of("command"),
                 "a [machine.deploy] has one of `pxe` and `command`",
             ));
         }
         (Some(text), false) => pxe(record, text, has_power)?,
         (None, _) if record.has("mac") => {
-            return Err(Fault::new(record.span_of("mac"), "`mac` belongs to `pxe`"));
+            return Err(Mistake::new(
+                record.span_of("mac"),
+                "`mac` belongs to `pxe`",
+            ));
         }
         (None, true) => DeployWay::Command(record.words("command")),
         (None, false) => DeployWay::Kexec,
@@ -101,12 +104,12 @@ pub(super) fn settings(record: &Record, has_power: bool) -> Result<DeploySetting
             .any(|word| word.starts_with("root="))
     {
         let what = "the command line of an image has no quotes and no root=: its root is in memory";
-        return Err(Fault::new(record.span_of("command_line"), what));
+        return Err(Mistake::new(record.span_of("command_line"), what));
     }
     let disk = record.text("disk").map(str::to_owned);
     if disk.as_ref().is_some_and(|disk| !is_device(disk)) {
         let what = "expected a whole disk such as /dev/disk/by-id/NAME or /dev/sda";
-        return Err(Fault::new(record.span_of("disk"), what));
+        return Err(Mistake::new(record.span_of("disk"), what));
     }
     Ok(DeploySettings {
         by,
@@ -116,10 +119,10 @@ pub(super) fn settings(record: &Record, has_power: bool) -> Result<DeploySetting
     })
 }
 
-fn pxe(record: &Record, text: &str, has_power: bool) -> Result<DeployWay, Fault> {
+fn pxe(record: &Record, text: &str, has_power: bool) -> Result<DeployWay, Mistake> {
     let listen = text.parse();
     let wrong = |_| {
-        Fault::new(
+        Mistake::new(
             record.span_of("pxe"),
             "expected an address with a port such as 0.0.0.0:8069",
         )
@@ -133,14 +136,14 @@ fn pxe(record: &Record, text: &str, has_power: bool) -> Result<DeployWay, Fault>
             .all(|part| part.len() == 2 && part.bytes().all(|b| b.is_ascii_hexdigit()))
     {
         let what = "`pxe` needs the server's network card: mac = \"52-54-00-12-34-56\"";
-        return Err(Fault::new(
+        return Err(Mistake::new(
             record.span_of(if record.has("mac") { "mac" } else { "pxe" }),
             what,
         ));
     }
     if !has_power {
         let what = "`pxe` needs a [machine.power] that has the server boot from its network";
-        return Err(Fault::new(record.span_of("pxe"), what));
+        return Err(Mistake::new(record.span_of("pxe"), what));
     }
     Ok(DeployWay::Pxe { listen, mac })
 }

@@ -4,21 +4,21 @@
 use model::{Login, Secret};
 
 use super::check::Record;
-use crate::toml_document::Fault;
+use crate::toml_document::Mistake;
 
 /// Parses the login of a table, if it has one.
-pub(super) fn login(record: &Record) -> Result<Option<Login>, Fault> {
+pub(super) fn login(record: &Record) -> Result<Option<Login>, Mistake> {
     let (user, password) = match (record.text("user"), record.text("password")) {
         (None, None) => return Ok(None),
         (Some(user), Some(password)) => (user, password),
         (Some(_), None) => {
-            return Err(Fault::new(
+            return Err(Mistake::new(
                 record.span_of("user"),
                 "`user` without `password`",
             ));
         }
         (None, Some(_)) => {
-            return Err(Fault::new(
+            return Err(Mistake::new(
                 record.span_of("password"),
                 "`password` without `user`",
             ));
@@ -32,7 +32,7 @@ pub(super) fn login(record: &Record) -> Result<Option<Login>, Fault> {
         // The message does not quote it: it may be the password.
         _ => {
             let what = "a password does not stand here: say where it is, file:PATH or env:VARIABLE";
-            return Err(Fault::new(record.span_of("password"), what));
+            return Err(Mistake::new(record.span_of("password"), what));
         }
     };
     Ok(Some(Login {

@@ -7,17 +7,17 @@ use model::{BootOnce, ConsoleSettings, PowerSettings, ServerSettings};
 use super::check::Record;
 use super::power::power;
 use super::{deploy, owned};
-use crate::toml_document::Fault;
+use crate::toml_document::Mistake;
 
 /// Names of machines that need no settings.
 const TAKEN: [&str; 4] = ["exact", "exact-smp", "vm", "local"];
 
 /// Parses a server.
-pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
+pub(super) fn server(record: &Record) -> Result<ServerSettings, Mistake> {
     let name = owned(record, "name");
     if TAKEN.contains(&name.as_str()) {
         let what = format!("`{name}` is a machine of Marvin: give the server another name");
-        return Err(Fault::new(record.span_of("name"), what));
+        return Err(Mistake::new(record.span_of("name"), what));
     }
     let host = owned(record, "host");
     // ssh would read it as an option, and a shell as several words.
@@ -31,7 +31,7 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
             "expected a host for ssh, such as root@testbox.lab, not `{}`",
             host.escape_debug()
         );
-        return Err(Fault::new(record.span_of("host"), what));
+        return Err(Mistake::new(record.span_of("host"), what));
     }
     let cpus = record.text("cpus").map(str::to_owned);
     if let Some(wrong) = cpus.as_deref().filter(|cpus| !is_list(cpus)) {
@@ -39,7 +39,7 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
             "expected processors such as 2-7 or 1,3, not `{}`",
             wrong.escape_debug()
         );
-        return Err(Fault::new(record.span_of("cpus"), what));
+        return Err(Mistake::new(record.span_of("cpus"), what));
     }
     let power = power(record.one("power"))?;
     let console = console(record.one("console"), power.as_ref())?;
@@ -49,7 +49,7 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
             "expected the name of a Slurm node, not `{}`",
             wrong.escape_debug()
         );
-        return Err(Fault::new(record.span_of("slurm_node"), what));
+        return Err(Mistake::new(record.span_of("slurm_node"), what));
     }
     let (ssh_config, has_power) = (
         record.text("ssh_config").map(PathBuf::from),
@@ -75,13 +75,13 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Fault> {
 }
 
 /// Returns how long it may be idle until it is switched off (s).
-fn idle_off(record: &Record, power: Option<&PowerSettings>) -> Result<Option<u64>, Fault> {
+fn idle_off(record: &Record, power: Option<&PowerSettings>) -> Result<Option<u64>, Mistake> {
     if !record.has("idle_off") {
         return Ok(None);
     }
     if power.is_none() {
         let what = "`idle_off` needs a [machine.power] that switches the server on again";
-        return Err(Fault::new(record.span_of("idle_off"), what));
+        return Err(Mistake::new(record.span_of("idle_off"), what));
     }
     Ok(Some(record.whole("idle_off")))
 }
@@ -90,7 +90,7 @@ fn idle_off(record: &Record, power: Option<&PowerSettings>) -> Result<Option<u64
 fn console(
     record: &Record,
     power: Option<&PowerSettings>,
-) -> Result<Option<ConsoleSettings>, Fault> {
+) -> Result<Option<ConsoleSettings>, Mistake> {
     let ways: Vec<&str> = ["command", "tcp", "ipmi"]
         .into_iter()
         .filter(|way| record.has(way))
@@ -100,7 +100,7 @@ fn console(
         .into_iter()
         .find(is_lost)
     {
-        return Err(Fault::new(
+        return Err(Mistake::new(
             record.span_of(key),
             format!("`{key}` belongs to `{way}`"),
         ));
@@ -118,7 +118,7 @@ fn console(
                 .and_then(|(_, port)| port.parse::<u16>().ok());
             if port.is_none() {
                 let what = format!("expected HOST:PORT, not `{}`", address.escape_debug());
-                return Err(Fault::new(record.span_of("tcp"), what));
+                return Err(Mistake::new(record.span_of("tcp"), what));
             }
             Some(ConsoleSettings::Tcp {
                 address,
@@ -129,10 +129,10 @@ fn console(
         ["ipmi"] if matches!(power, Some(PowerSettings::Ipmi(_))) => Some(ConsoleSettings::Ipmi),
         ["ipmi"] => {
             let what = "the console by IPMI needs the BMC of [machine.power]: give that an `ipmi`";
-            return Err(Fault::new(record.span_of("ipmi"), what));
+            return Err(Mistake::new(record.span_of("ipmi"), what));
         }
         [_, second, ..] => {
-            return Err(Fault::new(
+            return Err(Mistake::new(
                 record.span_of(second),
                 "a [machine.console] has one of `command`, `tcp` and `ipmi`",
             ));
@@ -141,18 +141,18 @@ fn console(
     })
 }
 
-fn boot(record: &Record) -> Result<BootOnce, Fault> {
+fn boot(record: &Record) -> Result<BootOnce, Mistake> {
     let command = record.has("boot_command");
     Ok(match (record.text("boot"), command) {
         (Some("command"), true) => BootOnce::Command(record.words("boot_command")),
         (Some("command"), false) => {
-            return Err(Fault::new(
+            return Err(Mistake::new(
                 record.span_of("boot"),
                 "boot = \"command\" without `boot_command`",
             ));
         }
         (_, true) => {
-            return Err(Fault::new(
+            return Err(Mistake::new(
                 record.span_of("boot_command"),
                 "`boot_command` without boot = \"command\"",
             ));

@@ -25,7 +25,7 @@ pub use check::seconds;
 pub use schema::settings_schema;
 
 use crate::ManifestError;
-use crate::toml_document::{Fault, did_you_mean};
+use crate::toml_document::{Mistake, did_you_mean};
 use check::Record;
 
 /// Largest marvin.toml, in bytes.
@@ -42,7 +42,7 @@ const CANDIDATES: &str = r"^v(\d+\.\d+(?:\.\d+)?(?:-rc\d+)?)$";
 pub fn settings(text: &str, tools: &ToolRows) -> Result<LabSettings, ManifestError> {
     let read = || {
         if text.len() > SETTINGS_MAX {
-            return Err(Fault::new(
+            return Err(Mistake::new(
                 &(0..0),
                 format!("marvin.toml has at most {SETTINGS_MAX} bytes"),
             ));
@@ -53,7 +53,7 @@ pub fn settings(text: &str, tools: &ToolRows) -> Result<LabSettings, ManifestErr
                 .split_whitespace()
                 .collect::<Vec<_>>()
                 .join(" ");
-            Fault::new(
+            Mistake::new(
                 &error.span().unwrap_or_default(),
                 format!("not TOML: {message}"),
             )
@@ -63,7 +63,7 @@ pub fn settings(text: &str, tools: &ToolRows) -> Result<LabSettings, ManifestErr
     read().map_err(|fault| fault.in_text(text))
 }
 
-fn whole(file: &Record, tools: &ToolRows) -> Result<LabSettings, Fault> {
+fn whole(file: &Record, tools: &ToolRows) -> Result<LabSettings, Mistake> {
     let trees = file
         .records("tree")
         .iter()
@@ -115,7 +115,7 @@ fn whole(file: &Record, tools: &ToolRows) -> Result<LabSettings, Fault> {
     })
 }
 
-fn no_name_twice(records: &[Record]) -> Result<(), Fault> {
+fn no_name_twice(records: &[Record]) -> Result<(), Mistake> {
     let mut seen = BTreeSet::new();
     match records
         .iter()
@@ -124,7 +124,7 @@ fn no_name_twice(records: &[Record]) -> Result<(), Fault> {
         None => Ok(()),
         Some(twice) => {
             let name = twice.text("name").unwrap_or_default();
-            Err(Fault::new(
+            Err(Mistake::new(
                 twice.span_of("name"),
                 format!("there is another one of the name `{name}`"),
             ))
@@ -136,7 +136,7 @@ fn owned(record: &Record, key: &str) -> String {
     record.text(key).unwrap_or_default().to_owned()
 }
 
-fn tree(record: &Record) -> Result<WatchedTree, Fault> {
+fn tree(record: &Record) -> Result<WatchedTree, Mistake> {
     let origin = match (record.text("git"), record.texts("debian")) {
         (Some(place), None) => TreeOrigin::Git {
             place: place.to_owned(),
@@ -148,7 +148,7 @@ fn tree(record: &Record) -> Result<WatchedTree, Fault> {
                     .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
             };
             if let Some((span, wrong)) = series.iter().find(|(_, text)| !is_number(text)) {
-                return Err(Fault::new(
+                return Err(Mistake::new(
                     span,
                     format!(
                         "expected a version such as 6.12, not `{}`",
@@ -162,7 +162,7 @@ fn tree(record: &Record) -> Result<WatchedTree, Fault> {
             }
         }
         _ => {
-            return Err(Fault::new(
+            return Err(Mistake::new(
                 &record.span,
                 "a [[tree]] has either `git` or `debian`",
             ));
@@ -179,7 +179,7 @@ fn tree(record: &Record) -> Result<WatchedTree, Fault> {
             "expected a version such as 6.1, not `{}`",
             since.escape_debug()
         );
-        return Err(Fault::new(record.span_of("since"), what));
+        return Err(Mistake::new(record.span_of("since"), what));
     }
     let since = since.map(Release::of);
     Ok(WatchedTree {
@@ -192,7 +192,7 @@ fn tree(record: &Record) -> Result<WatchedTree, Fault> {
 }
 
 /// Returns the pattern of release tags.
-fn tags(record: &Record) -> Result<String, Fault> {
+fn tags(record: &Record) -> Result<String, Mistake> {
     let Some(written) = record.text("tags") else {
         return Ok(if record.flag("candidates") {
             CANDIDATES
@@ -206,14 +206,14 @@ fn tags(record: &Record) -> Result<String, Fault> {
         .size_limit(1 << 20)
         .build();
     match pattern
-        .map_err(|error| Fault::new(span, format!("not a regular expression: {error}")))?
+        .map_err(|error| Mistake::new(span, format!("not a regular expression: {error}")))?
         .captures_len()
     {
-        1 => Err(Fault::new(
+        1 => Err(Mistake::new(
             span,
             r"a pattern of tags has a group for the version: ^v(\d+\.\d+)$",
         )),
-        _ if record.flag("candidates") => Err(Fault::new(
+        _ if record.flag("candidates") => Err(Mistake::new(
             record.span_of("candidates"),
             "`tags` says already which tags are taken: leave `candidates` out",
         )),
@@ -228,7 +228,7 @@ struct Known<'a> {
     tools: &'a ToolRows,
 }
 
-fn plan(record: &Record, known: &Known<'_>) -> Result<StandingPlan, Fault> {
+fn plan(record: &Record, known: &Known<'_>) -> Result<StandingPlan, Mistake> {
     let Known {
         trees,
         machines,
@@ -245,13 +245,13 @@ fn plan(record: &Record, known: &Known<'_>) -> Result<StandingPlan, Fault> {
             unknown.escape_debug(),
             did_you_mean(trees, unknown)
         );
-        return Err(Fault::new(span, what));
+        return Err(Mistake::new(span, what));
     }
     if record.text("name") == Some(CHECK_PLAN) {
         let what = format!(
             "`{CHECK_PLAN}` is the plan of jobs that check servers: give the plan another name"
         );
-        return Err(Fault::new(record.span_of("name"), what));
+        return Err(Mistake::new(record.span_of("name"), what));
     }
     let machine = owned(record, "on");
     if !machines.contains(&machine.as_str()) {
@@ -260,7 +260,7 @@ fn plan(record: &Record, known: &Known<'_>) -> Result<StandingPlan, Fault> {
             machine.escape_debug(),
             did_you_mean(machines, &machine)
         );
-        return Err(Fault::new(record.span_of("on"), what));
+        return Err(Mistake::new(record.span_of("on"), what));
     }
     let choice = model::choose(
         tools,
@@ -285,7 +285,7 @@ fn plan(record: &Record, known: &Known<'_>) -> Result<StandingPlan, Fault> {
 }
 
 /// Names the invalid word of a plan, and suggests a valid one.
-fn wrong_choice(record: &Record, tools: &ToolRows, error: &SelectionError) -> Fault {
+fn wrong_choice(record: &Record, tools: &ToolRows, error: &SelectionError) -> Mistake {
     let at = |meant: &str| {
         let words = record.texts("workloads").unwrap_or_default().iter();
         let mut found = words.filter(|(_, word)| word.strip_prefix(TOOL).unwrap_or(word) == meant);
@@ -301,7 +301,7 @@ fn wrong_choice(record: &Record, tools: &ToolRows, error: &SelectionError) -> Fa
                 did_you_mean(&names, name),
                 names.join(", ")
             );
-            Fault::new(record.span_of("suite"), what)
+            Mistake::new(record.span_of("suite"), what)
         }
         SelectionError::UnknownTool(word) => {
             let known: Vec<&str> = tools.words.keys().map(String::as_str).collect();
@@ -309,7 +309,7 @@ fn wrong_choice(record: &Record, tools: &ToolRows, error: &SelectionError) -> Fa
                 "{error}{}; `marvin tools` lists them",
                 did_you_mean(&known, word)
             );
-            Fault::new(at(word), what)
+            Mistake::new(at(word), what)
         }
         SelectionError::UnknownWorkload(word) => {
             let suite = record.text("suite").and_then(model::suite);
@@ -317,9 +317,9 @@ fn wrong_choice(record: &Record, tools: &ToolRows, error: &SelectionError) -> Fa
             let known: Vec<&str> = of_suite
                 .flat_map(|one| [&*one.name, model::group_of(one)])
                 .collect();
-            Fault::new(at(word), format!("{error}{}", did_you_mean(&known, word)))
+            Mistake::new(at(word), format!("{error}{}", did_you_mean(&known, word)))
         }
-        SelectionError::Nothing => Fault::new(at(""), error.to_string()),
+        SelectionError::Nothing => Mistake::new(at(""), error.to_string()),
     }
 }
 
@@ -331,10 +331,10 @@ fn work(file: &Record) -> WorkSettings {
     }
 }
 
-fn listen(file: &Record) -> Result<Option<std::net::SocketAddr>, Fault> {
+fn listen(file: &Record) -> Result<Option<std::net::SocketAddr>, Mistake> {
     let record = file.one("serve");
     let fault = |_| {
-        Fault::new(
+        Mistake::new(
             record.span_of("listen"),
             "expected an address with a port such as 127.0.0.1:8080",
         )

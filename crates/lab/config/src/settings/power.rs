@@ -7,7 +7,7 @@ use model::{Ipmi, PowerSettings, Redfish};
 use super::check::Record;
 use super::login::login;
 use super::owned;
-use crate::toml_document::Fault;
+use crate::toml_document::Mistake;
 
 /// The keys of which a table has one.
 const WAYS: [&str; 4] = ["ipmi", "redfish", "qmp", "command"];
@@ -23,14 +23,14 @@ const OF_WAYS: [(&str, &[&str]); 5] = [
 const IPMI_PORT: u16 = 623;
 
 /// Parses the table, if it has anything in it.
-pub(super) fn power(record: &Record) -> Result<Option<PowerSettings>, Fault> {
+pub(super) fn power(record: &Record) -> Result<Option<PowerSettings>, Mistake> {
     let ways: Vec<&str> = WAYS.into_iter().filter(|way| record.has(way)).collect();
     let way = match ways.as_slice() {
         [way] => *way,
         [] if OF_WAYS.iter().all(|(key, _)| !record.has(key)) => return Ok(None),
         _ => {
             let what = "a [machine.power] has one of `ipmi`, `redfish`, `qmp` and `command`";
-            return Err(Fault::new(
+            return Err(Mistake::new(
                 record.span_of(ways.get(1).copied().unwrap_or("user")),
                 what,
             ));
@@ -40,7 +40,7 @@ pub(super) fn power(record: &Record) -> Result<Option<PowerSettings>, Fault> {
         .iter()
         .find(|(key, ways)| record.has(key) && !ways.contains(&way))
     {
-        return Err(Fault::new(
+        return Err(Mistake::new(
             record.span_of(key),
             format!("`{key}` belongs to {}, not to {way}", ways.join(" and ")),
         ));
@@ -53,14 +53,14 @@ pub(super) fn power(record: &Record) -> Result<Option<PowerSettings>, Fault> {
     }))
 }
 
-fn ipmi(record: &Record) -> Result<PowerSettings, Fault> {
+fn ipmi(record: &Record) -> Result<PowerSettings, Mistake> {
     let written = owned(record, "ipmi");
     let wrong = || {
         let what = format!(
             "expected HOST or HOST:PORT of a BMC, not `{}`",
             written.escape_debug()
         );
-        Fault::new(record.span_of("ipmi"), what)
+        Mistake::new(record.span_of("ipmi"), what)
     };
     // An IPv6 address has more than one colon, and no port here.
     let (host, port) = match written.split_once(':') {
@@ -81,9 +81,9 @@ fn ipmi(record: &Record) -> Result<PowerSettings, Fault> {
     }))
 }
 
-fn redfish(record: &Record) -> Result<PowerSettings, Fault> {
+fn redfish(record: &Record) -> Result<PowerSettings, Mistake> {
     let address = owned(record, "redfish");
-    let wrong = |key, what: &str| Err(Fault::new(record.span_of(key), what.to_owned()));
+    let wrong = |key, what: &str| Err(Mistake::new(record.span_of(key), what.to_owned()));
     if !["http://", "https://"]
         .iter()
         .any(|scheme| address.starts_with(scheme))

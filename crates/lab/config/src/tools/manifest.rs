@@ -11,7 +11,7 @@ use toml::de::DeTable;
 
 use super::pattern::Pattern;
 use crate::toml_document::{
-    Fault, ManifestError, Section, Shape, Value, did_you_mean, expected, list, text,
+    ManifestError, Mistake, Section, Shape, Value, did_you_mean, expected, list, text,
 };
 
 /// Largest manifest, in bytes.
@@ -108,7 +108,7 @@ pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
 /// If it is no TOML, has an unknown key, lacks one, or a value is invalid; with line and column.
 pub fn tool(manifest: &str) -> Result<Tool, ManifestError> {
     let too_long = || {
-        Fault::new(
+        Mistake::new(
             &(0..0),
             format!("a manifest has at most {MANIFEST_MAX} bytes"),
         )
@@ -118,7 +118,7 @@ pub fn tool(manifest: &str) -> Result<Tool, ManifestError> {
             return Err(too_long());
         }
         let document = DeTable::parse(manifest).map_err(|error| {
-            Fault::new(
+            Mistake::new(
                 &error.span().unwrap_or_default(),
                 format!("not TOML: {}", one_line(error.message())),
             )
@@ -132,7 +132,7 @@ fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn whole(document: &DeTable<'_>) -> Result<Tool, Fault> {
+fn whole(document: &DeTable<'_>) -> Result<Tool, Mistake> {
     let section = Section::of(document, 0..0, TOOL)?;
     let tool = Tool {
         name: section.name("name", NAME_MAX)?,
@@ -152,13 +152,13 @@ fn whole(document: &DeTable<'_>) -> Result<Tool, Fault> {
         .iter()
         .find(|workload| !seen.insert(&workload.name))
     {
-        return Err(Fault::new(
+        return Err(Mistake::new(
             section.span(),
             format!("two workloads `{}`", twice.name),
         ));
     }
     if tool.workloads.is_empty() {
-        return Err(Fault::new(
+        return Err(Mistake::new(
             section.span(),
             "a manifest without a [[workload]]",
         ));
@@ -168,7 +168,7 @@ fn whole(document: &DeTable<'_>) -> Result<Tool, Fault> {
 
 /// Names of Debian packages: Debian Policy 5.6.1. They become arguments of apt, so all others are
 /// refused.
-fn packages(section: &Section<'_>) -> Result<Vec<String>, Fault> {
+fn packages(section: &Section<'_>) -> Result<Vec<String>, Mistake> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
     let mut packages = Vec::new();
     for value in section.list("packages")? {
@@ -182,7 +182,7 @@ fn packages(section: &Section<'_>) -> Result<Vec<String>, Fault> {
         packages.push(name.to_owned());
     }
     if packages.is_empty() {
-        return Err(Fault::new(
+        return Err(Mistake::new(
             section.span(),
             "the manifest without `packages`",
         ));
@@ -191,11 +191,11 @@ fn packages(section: &Section<'_>) -> Result<Vec<String>, Fault> {
 }
 
 /// Paths in the guest: absolute, without `..`.
-fn paths(section: &Section<'_>, key: &str) -> Result<Vec<String>, Fault> {
+fn paths(section: &Section<'_>, key: &str) -> Result<Vec<String>, Mistake> {
     section.list(key)?.into_iter().map(path).collect()
 }
 
-fn path(value: &Value<'_>) -> Result<String, Fault> {
+fn path(value: &Value<'_>) -> Result<String, Mistake> {
     let path = text(value)?;
     let upwards = path.split('/').any(|part| part == ".." || part == ".");
     if !path.starts_with('/') || path.ends_with('/') || path.contains("//") || upwards {
@@ -204,7 +204,7 @@ fn path(value: &Value<'_>) -> Result<String, Fault> {
     Ok(path.to_owned())
 }
 
-fn environment(section: &Section<'_>) -> Result<Vec<(String, String)>, Fault> {
+fn environment(section: &Section<'_>) -> Result<Vec<(String, String)>, Mistake> {
     let Some(value) = section.get("environment") else {
         return Ok(Vec::new());
     };
@@ -215,20 +215,23 @@ fn environment(section: &Section<'_>) -> Result<Vec<(String, String)>, Fault> {
     Section::all(table)
         .map(|(name, span, value)| {
             if name.is_empty() || name.contains(['=', '\0']) || name.chars().any(char::is_control) {
-                return Err(Fault::new(&span, "not the name of an environment variable"));
+                return Err(Mistake::new(
+                    &span,
+                    "not the name of an environment variable",
+                ));
             }
             Ok((name.to_owned(), text(value)?.to_owned()))
         })
         .collect()
 }
 
-fn workload(value: &Value<'_>) -> Result<ToolWorkload, Fault> {
+fn workload(value: &Value<'_>) -> Result<ToolWorkload, Mistake> {
     let section = Section::from_value(value, WORKLOAD)?;
     let mut parameters = Parameters::of(&section)?;
     let integer = |key, range, default| Ok(section.integer(key, range)?.unwrap_or(default) as u32);
     let command = section
         .get("command")
-        .ok_or_else(|| Fault::new(section.span(), "workload without `command`"))?;
+        .ok_or_else(|| Mistake::new(section.span(), "workload without `command`"))?;
     let workload = ToolWorkload {
         name: section.name("name", NAME_MAX)?,
         stresses: section.text("stresses")?.to_owned(),
@@ -257,13 +260,13 @@ fn workload(value: &Value<'_>) -> Result<ToolWorkload, Fault> {
         .iter()
         .find(|metric| !seen.insert(&metric.name))
     {
-        return Err(Fault::new(
+        return Err(Mistake::new(
             section.span(),
             format!("two metrics `{}`", twice.name),
         ));
     }
     if workload.metrics.is_empty() {
-        return Err(Fault::new(
+        return Err(Mistake::new(
             section.span(),
             "workload without a [[workload.metric]]",
         ));
@@ -271,23 +274,26 @@ fn workload(value: &Value<'_>) -> Result<ToolWorkload, Fault> {
     Ok(workload)
 }
 
-fn server(section: &Section<'_>, parameters: &mut Parameters<'_>) -> Result<Option<Server>, Fault> {
+fn server(
+    section: &Section<'_>,
+    parameters: &mut Parameters<'_>,
+) -> Result<Option<Server>, Mistake> {
     let Some(value) = section.get("server") else {
         return Ok(None);
     };
     let section = Section::from_value(value, SERVER)?;
     let command = section
         .get("command")
-        .ok_or_else(|| Fault::new(section.span(), "server without `command`"))?;
+        .ok_or_else(|| Mistake::new(section.span(), "server without `command`"))?;
     let port = section.integer("port", 1..=65_535)?;
-    let port = port.ok_or_else(|| Fault::new(section.span(), "server without `port`"))?;
+    let port = port.ok_or_else(|| Mistake::new(section.span(), "server without `port`"))?;
     Ok(Some(Server {
         command: parameters.command(command)?,
         port: port as u16,
     }))
 }
 
-fn patterns(section: &Section<'_>, key: &str) -> Result<Vec<String>, Fault> {
+fn patterns(section: &Section<'_>, key: &str) -> Result<Vec<String>, Mistake> {
     section
         .list(key)?
         .into_iter()
@@ -296,12 +302,12 @@ fn patterns(section: &Section<'_>, key: &str) -> Result<Vec<String>, Fault> {
 }
 
 /// Checks that a pattern compiles, and has the required group.
-fn pattern(value: &Value<'_>, group: Option<&str>) -> Result<String, Fault> {
+fn pattern(value: &Value<'_>, group: Option<&str>) -> Result<String, Mistake> {
     let written = text(value)?;
     let pattern = Pattern::new(written)
-        .map_err(|why| Fault::new(&value.span(), format!("bad pattern: {why}")))?;
+        .map_err(|why| Mistake::new(&value.span(), format!("bad pattern: {why}")))?;
     match group {
-        Some(group) if !pattern.has_group(group) => Err(Fault::new(
+        Some(group) if !pattern.has_group(group) => Err(Mistake::new(
             &value.span(),
             format!("the pattern has no group `(?<{group}>…)`"),
         )),
@@ -309,7 +315,7 @@ fn pattern(value: &Value<'_>, group: Option<&str>) -> Result<String, Fault> {
     }
 }
 
-fn metric(value: &Value<'_>) -> Result<ToolMetric, Fault> {
+fn metric(value: &Value<'_>) -> Result<ToolMetric, Mistake> {
     let section = Section::from_value(value, METRIC)?;
     let directions = [
         ("lower", Direction::LowerIsBetter),
@@ -318,7 +324,7 @@ fn metric(value: &Value<'_>) -> Result<ToolMetric, Fault> {
     let better = section.choice("better", &directions)?;
     let margin_percent = section.number("margin_percent")?.unwrap_or(1.0);
     if margin_percent >= 100.0 {
-        return Err(Fault::new(
+        return Err(Mistake::new(
             section.span(),
             "`margin_percent` is less than 100",
         ));
@@ -326,13 +332,13 @@ fn metric(value: &Value<'_>) -> Result<ToolMetric, Fault> {
     Ok(ToolMetric {
         name: section.name("name", METRIC_NAME_MAX)?,
         unit: section.text("unit")?.to_owned(),
-        direction: better.ok_or_else(|| Fault::new(section.span(), "metric without `better`"))?,
+        direction: better.ok_or_else(|| Mistake::new(section.span(), "metric without `better`"))?,
         margin_percent,
         reader: reader(&section)?,
     })
 }
 
-fn reader(section: &Section<'_>) -> Result<Reader, Fault> {
+fn reader(section: &Section<'_>) -> Result<Reader, Mistake> {
     let picks = [
         ("only", Pick::Only),
         ("first", Pick::First),
@@ -342,7 +348,7 @@ fn reader(section: &Section<'_>) -> Result<Reader, Fault> {
     ];
     let factor = section.number("factor")?.unwrap_or(1.0);
     if factor <= 0.0 || factor > FACTOR_MAX {
-        return Err(Fault::new(
+        return Err(Mistake::new(
             section.span(),
             format!("`factor` is above 0, and at most {FACTOR_MAX}"),
         ));
@@ -359,19 +365,19 @@ fn reader(section: &Section<'_>) -> Result<Reader, Fault> {
     })
 }
 
-fn source(section: &Section<'_>) -> Result<Source, Fault> {
+fn source(section: &Section<'_>) -> Result<Source, Mistake> {
     match (
         section.choice("from", &[("stdout", false), ("stderr", true)])?,
         section.get("file"),
     ) {
         (None, Some(value)) => Ok(Source::File(path(value)?)),
-        (Some(_), Some(value)) => Err(Fault::new(&value.span(), "either `from` or `file`")),
+        (Some(_), Some(value)) => Err(Mistake::new(&value.span(), "either `from` or `file`")),
         (Some(true), None) => Ok(Source::Stderr),
         (Some(false) | None, None) => Ok(Source::Stdout),
     }
 }
 
-fn find(section: &Section<'_>) -> Result<Find, Fault> {
+fn find(section: &Section<'_>) -> Result<Find, Mistake> {
     let mut found = Vec::new();
     if let Some(value) = section.get("line") {
         found.push(Find::Line(pattern(value, Some("value"))?));
@@ -381,7 +387,7 @@ fn find(section: &Section<'_>) -> Result<Find, Fault> {
     }
     if let Some(value) = section.get("json") {
         let path = text(value)?;
-        super::json::steps(path).map_err(|why| Fault::new(&value.span(), why))?;
+        super::json::steps(path).map_err(|why| Mistake::new(&value.span(), why))?;
         found.push(Find::Json(path.to_owned()));
     }
     if let Some(key) = section.text_if_any("key")? {
@@ -389,19 +395,19 @@ fn find(section: &Section<'_>) -> Result<Find, Fault> {
     }
     match found.pop() {
         Some(find) if found.is_empty() => Ok(find),
-        _ => Err(Fault::new(
+        _ => Err(Mistake::new(
             section.span(),
             "metric with exactly one of `line`, `table`, `json`, `key`",
         )),
     }
 }
 
-fn table(value: &Value<'_>) -> Result<Table, Fault> {
+fn table(value: &Value<'_>) -> Result<Table, Mistake> {
     let section = Section::from_value(value, TABLE)?;
     let separator = section.text_if_any("separator")?;
     let (column, row_column) = (column(&section, "column")?, column(&section, "row_column")?);
     if matches!(column, Column::Named(_)) != matches!(row_column, Column::Named(_)) {
-        return Err(Fault::new(
+        return Err(Mistake::new(
             section.span(),
             "`column` and `row_column` are both headings or both numbers",
         ));
@@ -410,7 +416,7 @@ fn table(value: &Value<'_>) -> Result<Table, Fault> {
     Ok(Table {
         separator: match (letters.next(), letters.next()) {
             (letter, None) => letter,
-            _ => return Err(Fault::new(section.span(), "`separator` is one character")),
+            _ => return Err(Mistake::new(section.span(), "`separator` is one character")),
         },
         column,
         row_column,
@@ -418,7 +424,7 @@ fn table(value: &Value<'_>) -> Result<Table, Fault> {
     })
 }
 
-fn column(section: &Section<'_>, key: &str) -> Result<Column, Fault> {
+fn column(section: &Section<'_>, key: &str) -> Result<Column, Mistake> {
     if section
         .get(key)
         .is_some_and(|value| value.get_ref().is_integer())
@@ -436,7 +442,7 @@ struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    fn of(section: &Section<'a>) -> Result<Self, Fault> {
+    fn of(section: &Section<'a>) -> Result<Self, Mistake> {
         let mut values = BTreeMap::new();
         if let Some(value) = section.get("parameters") {
             let table = value
@@ -459,7 +465,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// Returns the programs of a list, each with its arguments.
-    fn commands(&mut self, section: &Section<'_>, key: &str) -> Result<Vec<Vec<String>>, Fault> {
+    fn commands(&mut self, section: &Section<'_>, key: &str) -> Result<Vec<Vec<String>>, Mistake> {
         section
             .list(key)?
             .into_iter()
@@ -468,7 +474,7 @@ impl<'a> Parameters<'a> {
     }
 
     /// Returns a program with its arguments, parameters filled in.
-    fn command(&mut self, value: &Value<'_>) -> Result<Vec<String>, Fault> {
+    fn command(&mut self, value: &Value<'_>) -> Result<Vec<String>, Mistake> {
         let words = list(value)?
             .map(|value| self.fill(value))
             .collect::<Result<Vec<_>, _>>()?;
@@ -481,7 +487,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    fn fill(&mut self, value: &Value<'_>) -> Result<String, Fault> {
+    fn fill(&mut self, value: &Value<'_>) -> Result<String, Mistake> {
         let mut filled = String::new();
         let mut rest = text(value)?;
         while let Some((before, behind)) = rest.split_once('{') {
@@ -490,7 +496,7 @@ impl<'a> Parameters<'a> {
             let known: Vec<&str> = self.values.keys().copied().collect();
             let Some((known_name, (_, filling))) = self.values.get_key_value(name) else {
                 let guess = did_you_mean(&known, name);
-                return Err(Fault::new(
+                return Err(Mistake::new(
                     &value.span(),
                     format!("no parameter `{}`{guess}", name.escape_debug()),
                 ));
@@ -504,13 +510,13 @@ impl<'a> Parameters<'a> {
     }
 
     /// Checks that each parameter is used.
-    fn all_used(&self) -> Result<(), Fault> {
+    fn all_used(&self) -> Result<(), Mistake> {
         match self
             .values
             .iter()
             .find(|(name, _)| !self.used.contains(*name))
         {
-            Some((name, (span, _))) => Err(Fault::new(
+            Some((name, (span, _))) => Err(Mistake::new(
                 span,
                 format!(
                     "no argument has the parameter `{{{}}}`",

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use model::{Build, Guilt};
+use model::{Build, Fault};
 
 use super::Sources;
 use crate::source::SourceSettings;
@@ -199,7 +199,7 @@ fn build_failure_is_reported_with_first_error() {
     };
     assert_eq!(first_error, "mm/memory.c:7:1: error: expected ';'");
     assert!(fs::read_to_string(log).unwrap().contains("error: other"));
-    assert_eq!(error.guilt(), Guilt::User);
+    assert_eq!(error.fault(), Fault::User);
     assert!(tree.resolve("git:v1").0.is_ok());
     // A failure of the host is no result.
     tree.write(

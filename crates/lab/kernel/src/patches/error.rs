@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use model::Guilt;
+use model::Fault;
 
 use crate::KernelError;
 
@@ -70,10 +70,10 @@ pub enum PatchesError {
 impl PatchesError {
     /// Returns who has to act on it.
     #[must_use]
-    pub fn guilt(&self) -> Guilt {
+    pub fn fault(&self) -> Fault {
         match self {
-            Self::Kernel(error) => error.guilt(),
-            _ => Guilt::User,
+            Self::Kernel(error) => error.fault(),
+            _ => Fault::User,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use model::Guilt;
+use model::Fault;
 
 /// Why a source did not become an image.
 #[derive(Debug, thiserror::Error)]
@@ -187,14 +187,14 @@ pub enum SourceError {
 impl SourceError {
     /// Returns who has to act on it.
     #[must_use]
-    pub fn guilt(&self) -> Guilt {
+    pub fn fault(&self) -> Fault {
         match self {
             Self::Deadline { .. }
             | Self::Program { .. }
             | Self::Archive { .. }
             | Self::NoProgram { .. }
-            | Self::NoAnswer { .. } => Guilt::Infra,
-            _ => Guilt::User,
+            | Self::NoAnswer { .. } => Fault::Lab,
+            _ => Fault::User,
         }
     }
 }

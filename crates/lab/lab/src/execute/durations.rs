@@ -52,11 +52,11 @@ fn times(store: &Store, counts: &dyn Fn(&RunSummary) -> bool) -> Result<Times, L
     let mut times = Times::default();
     for run in store.runs(RUNS_READ)?.iter().filter(|run| counts(run)) {
         if store
-            .artefact_names(&run.id)?
+            .artifact_names(&run.id)?
             .iter()
             .any(|name| name == TIMES)
         {
-            times.add(&String::from_utf8_lossy(&store.artefact(&run.id, TIMES)?));
+            times.add(&String::from_utf8_lossy(&store.artifact(&run.id, TIMES)?));
         }
     }
     Ok(times)

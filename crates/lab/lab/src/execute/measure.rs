@@ -10,12 +10,12 @@ use super::Execution;
 use super::stored::rounds;
 use crate::calibration::Trial;
 use crate::disturbed::{self, Disturbed};
-use crate::dump::{artefact, died, dump};
+use crate::dump::{artifact, died, dump};
 use crate::job::{BootedBuild, Measured, environment, with_retries, workload};
 use crate::lab::SHARING;
 use crate::plan::{Dumps, Sampled};
 use crate::run_in_progress::RunInProgress;
-use crate::sampling::{sample, sampled_artefact};
+use crate::sampling::{sample, sampled_artifact};
 use crate::symbols::{Known, Named};
 use crate::{Event, LabError, tool_job};
 
@@ -228,7 +228,7 @@ impl Execution<'_> {
             sample(on, workload, measured)
         })? {
             Ok(profile) => Ok(Some((
-                sampled_artefact(&workload.name),
+                sampled_artifact(&workload.name),
                 ingest::sampled_to_text(&profile).into_bytes(),
             ))),
             Err(why) => {
@@ -272,7 +272,7 @@ impl Execution<'_> {
             bytes,
             unfiltered,
         });
-        dumped.ok().map(|dumped| (artefact(of), dumped.bytes))
+        dumped.ok().map(|dumped| (artifact(of), dumped.bytes))
     }
 
     /// Returns the functions of the kernel; without them there are results but no profile.

@@ -4,7 +4,7 @@
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use store::Artefact;
+use store::Artifact;
 
 use super::Execution;
 use crate::disturbed::LOAD;
@@ -66,15 +66,15 @@ impl Execution<'_> {
         if !load.is_empty() {
             consoles.push((LOAD.to_owned(), load.into_bytes()));
         }
-        let artefacts: Vec<Artefact<'_>> = consoles
+        let artifacts: Vec<Artifact<'_>> = consoles
             .iter()
-            .map(|(name, bytes)| Artefact { name, bytes })
+            .map(|(name, bytes)| Artifact { name, bytes })
             .collect();
         self.context
             .store
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .save_run(&run, &artefacts)?;
+            .save_run(&run, &artifacts)?;
         (self.context.notify)(Event::Stored(run.id.clone()));
         self.finished
             .lock()

@@ -12,10 +12,10 @@ use store::Store;
 
 use super::{ExecutionContext, MODULES};
 use crate::LabError;
-use crate::dump::{artefact, died};
+use crate::dump::{artifact, died};
 use crate::machine_pool::Placement;
 use crate::plan::{Dumps, Plan, Reuse, Sampled};
-use crate::sampling::sampled_artefact;
+use crate::sampling::sampled_artifact;
 
 /// Loads runs of earlier plans, reduced to what this plan asks for.
 pub(super) fn load_runs(
@@ -76,18 +76,18 @@ fn load_runs_on(
     for run in &mut runs {
         let replicate = run.seed;
         let stored = if plan.dumps == Dumps::Keep || samples {
-            store.artefact_names(&run.id)?
+            store.artifact_names(&run.id)?
         } else {
             Vec::new()
         };
         let has_dump = |name: &str| {
             [name, "boot"]
                 .iter()
-                .any(|of| stored.contains(&artefact(of)))
+                .any(|of| stored.contains(&artifact(of)))
         };
         let is_sampled = |name: &str| {
             let workload = plan.workloads.iter().find(|workload| workload.name == name);
-            workload.is_some_and(|workload| stored.contains(&sampled_artefact(workload.job_name())))
+            workload.is_some_and(|workload| stored.contains(&sampled_artifact(workload.job_name())))
         };
         run.results.retain(|result| {
             wanted(result)

@@ -69,7 +69,7 @@ fn job_disturbed_three_times_is_marked() {
         marks(&result),
         [("disturbed getppid".to_owned(), text.to_owned())]
     );
-    let stored = String::from_utf8(story.lab.artefact(&run.id, "load").unwrap()).unwrap();
+    let stored = String::from_utf8(story.lab.artifact(&run.id, "load").unwrap()).unwrap();
     assert_eq!(stored, "getppid 0.4000 0.0000\n".repeat(3));
 }
 
@@ -81,7 +81,7 @@ fn undisturbed_machine_keeps_no_load() {
     assert!(
         story
             .lab
-            .artefact(&result.runs.unwrap()[0][0].id, "load")
+            .artifact(&result.runs.unwrap()[0][0].id, "load")
             .is_err()
     );
 }

@@ -182,7 +182,7 @@ fn consoles_of_jobs_and_failed_boots_are_stored() {
         .execute(&plan(&[&build("6.1"), &build("6.12")], &["getppid"], &[1]))
         .runs
         .unwrap();
-    let console = |run: &model::Run, name: &str| story.lab.artefact(&run.id, name).ok();
+    let console = |run: &model::Run, name: &str| story.lab.artifact(&run.id, name).ok();
     assert_eq!(
         console(&runs[0][0], "boot.console").as_deref(),
         Some(&b"the console\n"[..])

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lab::Plan;
-use model::{GuestConfig, Guilt, Outcome, RECLAIM, Workload};
+use model::{Fault, GuestConfig, Outcome, RECLAIM, Workload};
 use wire::Frame;
 
 use crate::{Does, build, declared, outcome_text, plan, steady, story, story_on};
@@ -68,7 +68,7 @@ fn tasks_beyond_the_processors_are_refused() {
     };
     let (refused, request) = with(1);
     let error = refused.unwrap_err();
-    assert_eq!((error.guilt(), request.len()), (Guilt::User, 0));
+    assert_eq!((error.fault(), request.len()), (Fault::User, 0));
     insta::assert_snapshot!(error, @"exact cannot run fault-thr-2: it needs 2 processors, and exact has 1");
     let (measured, request) = with(2);
     assert_eq!(measured.unwrap(), "fault-thr-2");

@@ -2,7 +2,7 @@
 
 use lab::LabError;
 use machine::{FakeRequest, MachineError};
-use model::Guilt;
+use model::Fault;
 
 use crate::{Does, Story, build, lost, plan, story};
 
@@ -39,11 +39,11 @@ fn boot_failing_three_times_ends_the_plan() {
     );
     assert_eq!(
         (
-            error.guilt(),
+            error.fault(),
             message.retries(),
             story.count_requests("6.1")
         ),
-        (Guilt::Infra, 2, 0)
+        (Fault::Lab, 2, 0)
     );
 }
 

@@ -113,7 +113,7 @@ fn panic_leaves_console_and_dump() {
     let stored = home.join("misbehave-panic.vmcore");
     std::fs::write(
         &stored,
-        lab.artefact(&run.id, "misbehave-panic.vmcore").unwrap(),
+        lab.artifact(&run.id, "misbehave-panic.vmcore").unwrap(),
     )
     .unwrap();
     let dump = vmcore::Dump::open(std::slice::from_ref(&stored)).unwrap();

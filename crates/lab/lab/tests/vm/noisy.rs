@@ -7,7 +7,7 @@ use lab::Wanted;
 use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled, Tools};
 use machine::{Limits, VmShape};
 use model::{
-    Build, DISKS, Environment, Guilt, LAB_COST, MICRO, Outcome, SCALE, SampledProfile, Share,
+    Build, DISKS, Environment, Fault, LAB_COST, MICRO, Outcome, SCALE, SampledProfile, Share,
     Workload, WorkloadResult,
 };
 
@@ -82,7 +82,7 @@ fn virtual_machine_measures_time_with_two_processors() {
     assert!(allowed < 2 || each.split(", ").count() == 2, "{each}");
     assert_eq!(kept_off, "no (no cpuset of ours)");
     let console =
-        String::from_utf8_lossy(&lab.artefact(&run.id, "boot.console").unwrap()).into_owned();
+        String::from_utf8_lossy(&lab.artifact(&run.id, "boot.console").unwrap()).into_owned();
     assert!(
         !console.is_empty(),
         "what the guest printed until it waited for jobs"
@@ -307,7 +307,7 @@ fn other_kernels_are_refused_with_a_hint() {
     let refused = |wanted, name: &str| {
         let lab = open(&home, wanted);
         let error: LabError = lab.check(&name.parse().unwrap()).unwrap_err();
-        assert_eq!(error.guilt(), Guilt::User);
+        assert_eq!(error.fault(), Fault::User);
         error.to_string()
     };
     insta::assert_snapshot!(refused(Wanted::Local, "deb:6.1"), @"local cannot measure `deb:6.1`; it measures only the kernel that it runs, whose name is `running:`");

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled};
-use model::{Guilt, MICRO, Outcome, Run};
+use model::{Fault, MICRO, Outcome, Run};
 
 use crate::fresh::fresh;
 use crate::{build, declared, folder, measured_run, same_build};
@@ -57,7 +57,7 @@ fn always_dying_qemu_is_a_lab_failure() {
     let script = "case \"$*\" in *-kernel*) echo 'cannot set up guest memory' >&2; exit 1;; esac\nexec qemu-system-x86_64 \"$@\"";
     let (result, retries) = run_with("dying-qemu", script);
     let error = result.unwrap_err();
-    assert_eq!((retries.len(), error.guilt()), (2, Guilt::Infra));
+    assert_eq!((retries.len(), error.fault()), (2, Fault::Lab));
     insta::assert_snapshot!(error, @"QEMU exited unexpectedly (exit status 1): cannot set up guest memory (tried 3 times)");
 }
 
@@ -127,7 +127,7 @@ fn qemu_that_never_starts_is_refused() {
         },
     )
     .unwrap_err();
-    assert_eq!(error.guilt(), Guilt::Infra);
+    assert_eq!(error.fault(), Fault::Lab);
     assert!(
         error
             .to_string()

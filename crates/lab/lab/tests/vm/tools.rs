@@ -180,7 +180,7 @@ fn tools_repeat_their_results() {
             .find(|run| run.results.iter().any(|r| r.workload == "hackbench"))
             .unwrap();
         let printed =
-            String::from_utf8(lab().artefact(&run.id, "hackbench.output").unwrap()).unwrap();
+            String::from_utf8(lab().artifact(&run.id, "hackbench.output").unwrap()).unwrap();
         assert!(
             printed.starts_with("==> 0/stdout <==") && printed.contains("Running in process mode"),
             "{printed}"

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use model::{Guilt, IdError};
+use model::{Fault, IdError};
 use store::StoreError;
 
 /// A failure of an import.
@@ -27,11 +27,11 @@ pub enum ImportError {
 impl ImportError {
     /// Returns who has to act on it.
     #[must_use]
-    pub fn guilt(&self) -> Guilt {
+    pub fn fault(&self) -> Fault {
         match self {
-            Self::Folder { .. } => Guilt::User,
-            Self::Id(_) => Guilt::Infra,
-            Self::Store(error) => error.guilt(),
+            Self::Folder { .. } => Fault::User,
+            Self::Id(_) => Fault::Lab,
+            Self::Store(error) => error.fault(),
         }
     }
 }

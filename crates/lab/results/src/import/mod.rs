@@ -26,7 +26,7 @@ use model::{
     Build, BuildFile, BuildId, KernelName, Machine, MachineId, Origin, Run, RunId, imported_metric,
 };
 use sha2::{Digest, Sha256};
-use store::{Artefact, HomeLock, Location, Store, StoreError};
+use store::{Artifact, HomeLock, Location, Store, StoreError};
 
 use tree::{Walk, wrong};
 
@@ -34,7 +34,7 @@ pub use baseline::{BaselineBy, Kernels, order_kernels};
 pub use error::ImportError;
 pub use foreign::LeftOut;
 
-/// The artefact that lists the skipped data.
+/// The artifact that lists the skipped data.
 const LEFT_OUT: &str = "import.log";
 
 /// Another suite.
@@ -209,15 +209,15 @@ fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(),
     }
     let build = build(suite, &kernel, origin)?;
     let machine = machine(suite, &foreign)?;
-    let mut artefacts: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut artifacts: Vec<(String, Vec<u8>)> = Vec::new();
     for (test, copies) in &foreign.monitors {
-        // Artefact names are stricter than test names.
+        // Artifact names are stricter than test names.
         if test
             .bytes()
             .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
             && test.len() < 80
         {
-            artefacts.push((
+            artifacts.push((
                 format!("{test}.monitors"),
                 ingest::monitors_to_bytes(copies),
             ));
@@ -228,7 +228,7 @@ fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(),
             ]);
         }
     }
-    artefacts.push((LEFT_OUT.to_owned(), log.into_bytes()));
+    artifacts.push((LEFT_OUT.to_owned(), log.into_bytes()));
     let rows = foreign.results.len();
     let run = Run {
         id: run_id(&build, &machine, number, &foreign)?,
@@ -242,11 +242,11 @@ fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(),
     };
     store.save_build(&build)?;
     store.save_machine(&machine)?;
-    let artefacts: Vec<Artefact<'_>> = artefacts
+    let artifacts: Vec<Artifact<'_>> = artifacts
         .iter()
-        .map(|(name, bytes)| Artefact { name, bytes })
+        .map(|(name, bytes)| Artifact { name, bytes })
         .collect();
-    let known = match store.save_run(&run, &artefacts) {
+    let known = match store.save_run(&run, &artifacts) {
         Ok(()) => false,
         Err(StoreError::RunExists(_)) => true,
         Err(error) => return Err(error.into()),

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fs;
 
 use model::{
-    Declared, Direction, FailureReason, Guilt, Outcome, Region, Run, RunId, Stage, SubjectFailure,
+    Declared, Direction, FailureReason, Fault, Outcome, Region, Run, RunId, Stage, SubjectFailure,
     WorkloadResult, unit_named,
 };
 use proptest::collection::vec;
@@ -13,9 +13,9 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::testing::{New, again, build, contract, parents, run, saved, sqlite, store};
-use crate::{Artefact, Store, StoreError};
+use crate::{Artifact, Store, StoreError};
 
-const CONSOLE: Artefact<'_> = Artefact {
+const CONSOLE: Artifact<'_> = Artifact {
     name: "console",
     bytes: b"Linux version 6.12",
 };
@@ -164,10 +164,10 @@ fn a_run_is_never_changed(new: New<'_>) {
     parents(&store, &first);
     store.save_run(&first, &[CONSOLE]).unwrap();
     let error = store.save_run(&run("aa", "01", 2), &[]).unwrap_err();
-    assert_eq!(error.guilt(), Guilt::Infra);
+    assert_eq!(error.fault(), Fault::Lab);
     insta::assert_snapshot!(error, @"run_01 is stored already, and runs never change");
     assert_eq!(store.run(&first.id).unwrap(), first);
-    assert_eq!(store.artefact(&first.id, "console").unwrap(), CONSOLE.bytes);
+    assert_eq!(store.artifact(&first.id, "console").unwrap(), CONSOLE.bytes);
     for change in [
         "UPDATE runs SET seed = 3",
         "UPDATE results SET workload = 'x'",
@@ -191,7 +191,7 @@ fn a_run_of_an_unknown_build_is_refused_and_leaves_no_file(new: New<'_>) {
         // A server store has no such directory.
         assert!(!home.path().join(folder).exists() || files(&home, folder).is_empty());
     }
-    assert!(store.artefact_names(&run.id).is_err());
+    assert!(store.artifact_names(&run.id).is_err());
 }
 
 fn runs_are_listed_newest_first_with_their_outcomes_counted(new: New<'_>) {
@@ -248,7 +248,7 @@ fn runs_are_found_by_a_beginning_of_their_id(new: New<'_>) {
     assert_eq!(found("7f3a001122334"), long);
     let told = |text: &str| {
         let error = store.find_run(text).unwrap_err();
-        assert_eq!(error.guilt(), Guilt::User);
+        assert_eq!(error.fault(), Fault::User);
         error.to_string()
     };
     insta::assert_snapshot!(told("9"), @"`run_9` matches several ids, add digits: run_90, run_9000");
@@ -292,7 +292,7 @@ fn two_writers_take_turns(new: New<'_>) {
     assert_eq!(numbers, (1..=20).collect::<Vec<_>>());
     assert_eq!(
         store
-            .artefact(&RunId::from_hex("34").unwrap(), "console")
+            .artifact(&RunId::from_hex("34").unwrap(), "console")
             .unwrap(),
         CONSOLE.bytes
     );
@@ -307,7 +307,7 @@ fn reader_cannot_write(new: New<'_>) {
     assert!(reader.save_run(&run("aa", "02", 1), &[CONSOLE]).is_err());
     assert!(
         reader
-            .add_artefact(&run("aa", "01", 1).id, CONSOLE)
+            .add_artifact(&run("aa", "01", 1).id, CONSOLE)
             .is_err()
     );
     assert_eq!(
@@ -362,7 +362,7 @@ fn files_of_writer_killed_before_commit_are_swept() {
 
     // Saving it again, in a process that opened the store before the other was killed.
     store.save_run(&run, &[CONSOLE]).unwrap();
-    assert_eq!(store.artefact(&run.id, "console").unwrap(), CONSOLE.bytes);
+    assert_eq!(store.artifact(&run.id, "console").unwrap(), CONSOLE.bytes);
 
     drop(Store::open(home.path()).unwrap());
     assert_eq!(files(&home, "incoming"), ["notes"]);
@@ -378,7 +378,7 @@ fn writer_killed_after_commit_loses_no_run() {
     fs::create_dir(home.path().join("incoming/01")).unwrap();
     let store = Store::open(home.path()).unwrap();
     assert!(files(&home, "incoming").is_empty());
-    assert_eq!(store.artefact(&run.id, "console").unwrap(), CONSOLE.bytes);
+    assert_eq!(store.artifact(&run.id, "console").unwrap(), CONSOLE.bytes);
 }
 
 #[test]

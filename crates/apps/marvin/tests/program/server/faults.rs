@@ -126,7 +126,7 @@ fn kernel_that_panics_at_boot_fails() {
         .split_whitespace()
         .find(|word| word.starts_with("run_"))
         .unwrap();
-    let console = lab.marvin(&["show", run, "--artefact", "boot.console"]);
+    let console = lab.marvin(&["show", run, "--artifact", "boot.console"]);
     assert!(console.contains("Attempted to kill init"), "{console}");
 }
 

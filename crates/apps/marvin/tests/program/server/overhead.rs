@@ -46,7 +46,7 @@ fn overhead_beyond_a_boot_is_printed() {
             .find(|word| word.starts_with("run_"))
             .expect("a run")
             .to_owned();
-        let times = lab.marvin(&["show", &run, "--artefact", "times"]);
+        let times = lab.marvin(&["show", &run, "--artifact", "times"]);
         let boot = times
             .lines()
             .find_map(|line| line.strip_prefix("boot\t"))

@@ -1,4 +1,4 @@
-//! Artefacts: the raw files of a run (result stream, console, …), compressed with zstd. SQLite
+//! Artifacts: the raw files of a run (result stream, console, …), compressed with zstd. SQLite
 //! stores have one file each. PostgreSQL stores have values in the database, since its users share
 //! no directory, and one transaction then covers everything.
 //!
@@ -18,7 +18,7 @@ use crate::runs::PLACE;
 use crate::store::run_exists;
 use crate::{Store, StoreError};
 
-/// The largest artefact, for saving and unpacking.
+/// The largest artifact, for saving and unpacking.
 const SIZE_LIMIT: usize = 1 << 30;
 
 /// The longest name.
@@ -34,43 +34,43 @@ const PIECE: usize = 64 << 10;
 /// what [`LEVEL`] needs.
 const WINDOW_LOG_MAX: u32 = 22;
 
-/// An artefact to save with a run.
+/// An artifact to save with a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Artefact<'a> {
+pub struct Artifact<'a> {
     /// Its name within the run: ASCII letters, digits, `.`, `_` and `-`, not beginning with a dot.
     pub name: &'a str,
     /// Its content.
     pub bytes: &'a [u8],
 }
 
-/// An artefact, compressed.
+/// An artifact, compressed.
 pub(crate) struct Packed<'a> {
     pub(crate) name: &'a str,
     pub(crate) size: usize,
     bytes: Vec<u8>,
 }
 
-/// Checks and compresses artefacts, before any lock or write.
-pub(crate) fn pack<'a>(artefacts: &[Artefact<'a>]) -> Result<Vec<Packed<'a>>, StoreError> {
-    let mut packed: Vec<Packed<'a>> = Vec::with_capacity(artefacts.len());
-    for artefact in artefacts {
-        let bad = |reason: String| StoreError::BadArtefact {
-            name: artefact.name.escape_debug().to_string(),
+/// Checks and compresses artifacts, before any lock or write.
+pub(crate) fn pack<'a>(artifacts: &[Artifact<'a>]) -> Result<Vec<Packed<'a>>, StoreError> {
+    let mut packed: Vec<Packed<'a>> = Vec::with_capacity(artifacts.len());
+    for artifact in artifacts {
+        let bad = |reason: String| StoreError::BadArtifact {
+            name: artifact.name.escape_debug().to_string(),
             reason,
         };
-        if !is_name(artefact.name) {
+        if !is_name(artifact.name) {
             return Err(bad("its name is not fit for a file".to_owned()));
         }
-        if artefact.bytes.len() > SIZE_LIMIT {
+        if artifact.bytes.len() > SIZE_LIMIT {
             return Err(bad(format!("more than {SIZE_LIMIT} bytes")));
         }
-        if packed.iter().any(|other| other.name == artefact.name) {
+        if packed.iter().any(|other| other.name == artifact.name) {
             return Err(bad("two of that name".to_owned()));
         }
         packed.push(Packed {
-            name: artefact.name,
-            size: artefact.bytes.len(),
-            bytes: compress(artefact.bytes).map_err(|error| bad(error.to_string()))?,
+            name: artifact.name,
+            size: artifact.bytes.len(),
+            bytes: compress(artifact.bytes).map_err(|error| bad(error.to_string()))?,
         });
     }
     Ok(packed)
@@ -88,25 +88,25 @@ fn is_name(name: &str) -> bool {
 }
 
 impl Store {
-    /// Returns an artefact of a run.
+    /// Returns an artifact of a run.
     ///
     /// # Errors
     /// If there is none, or its file is damaged.
-    pub fn artefact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, StoreError> {
+    pub fn artifact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, StoreError> {
         let mut bytes = Vec::new();
-        self.copy_artefact(run, name, &mut |piece| {
+        self.copy_artifact(run, name, &mut |piece| {
             bytes.extend_from_slice(piece);
             true
         })?;
         Ok(bytes)
     }
 
-    /// Unpacks an artefact in pieces of bounded size, until `take` returns false. The checksum is
+    /// Unpacks an artifact in pieces of bounded size, until `take` returns false. The checksum is
     /// behind the last piece: after an error, none of the pieces may count.
     ///
     /// # Errors
     /// If there is none, or its file is damaged.
-    pub fn copy_artefact(
+    pub fn copy_artifact(
         &self,
         run: &RunId,
         name: &str,
@@ -116,15 +116,15 @@ impl Store {
         let size =
             self.with(|database| database.row(select, &[&run.hex(), &name], |row| row.get(0)))?;
         let Some(size) = size else {
-            return Err(StoreError::NoArtefact {
+            return Err(StoreError::NoArtifact {
                 run: run.clone(),
                 name: name.escape_debug().to_string(),
-                present: self.artefact_names(run)?.join(", "),
+                present: self.artifact_names(run)?.join(", "),
             });
         };
         match &self.database {
             Database::Sqlite(_) => self.unpack_file(
-                &self.home.artefacts_of(run).join(file_name(name)),
+                &self.home.artifacts_of(run).join(file_name(name)),
                 size,
                 take,
             ),
@@ -142,23 +142,23 @@ impl Store {
         }
     }
 
-    /// Lists the names of a run's artefacts.
+    /// Lists the names of a run's artifacts.
     ///
     /// # Errors
     /// If there is no such run, or the database cannot be read.
-    pub fn artefact_names(&self, run: &RunId) -> Result<Vec<String>, StoreError> {
+    pub fn artifact_names(&self, run: &RunId) -> Result<Vec<String>, StoreError> {
         Ok(self
-            .artefact_sizes(run)?
+            .artifact_sizes(run)?
             .into_iter()
             .map(|(name, _)| name)
             .collect())
     }
 
-    /// Lists a run's artefacts by name, each with its bytes when unpacked.
+    /// Lists a run's artifacts by name, each with its bytes when unpacked.
     ///
     /// # Errors
     /// If there is no such run, or the store cannot be read.
-    pub fn artefact_sizes(&self, run: &RunId) -> Result<Vec<(String, usize)>, StoreError> {
+    pub fn artifact_sizes(&self, run: &RunId) -> Result<Vec<(String, usize)>, StoreError> {
         if !self.with(|database| run_exists(database, run))? {
             return Err(unknown(&PLACE, run));
         }
@@ -168,19 +168,19 @@ impl Store {
         })
     }
 
-    /// Adds an artefact to a stored run, and returns whether it was new. Stored artefacts are never
+    /// Adds an artifact to a stored run, and returns whether it was new. Stored artifacts are never
     /// replaced: the run stays as it was measured, and only a repetition of the same job adds
-    /// artefacts.
+    /// artifacts.
     ///
     /// # Errors
     /// If there is no such run, the name is invalid, or the store cannot be written.
-    pub fn add_artefact(&self, run: &RunId, artefact: Artefact<'_>) -> Result<bool, StoreError> {
-        let packed = pack(&[artefact])?;
+    pub fn add_artifact(&self, run: &RunId, artifact: Artifact<'_>) -> Result<bool, StoreError> {
+        let packed = pack(&[artifact])?;
         let transaction = self.with(Database::write)?;
         if self
-            .artefact_names(run)?
+            .artifact_names(run)?
             .iter()
-            .any(|name| name == artefact.name)
+            .any(|name| name == artifact.name)
         {
             return Ok(false);
         }
@@ -202,18 +202,18 @@ impl Store {
         if matches!(self.database, Database::Server(_)) {
             return Ok(());
         }
-        let folder = self.home.artefacts_of(run);
-        for artefact in packed {
-            // No artefact begins with a dot. The next process overwrites what a killed one leaves
+        let folder = self.home.artifacts_of(run);
+        for artifact in packed {
+            // No artifact begins with a dot. The next process overwrites what a killed one leaves
             // under this name.
             let (part, target) = (
                 folder.join(".adding"),
-                folder.join(file_name(artefact.name)),
+                folder.join(file_name(artifact.name)),
             );
             let work = || -> io::Result<()> {
                 fs::create_dir_all(&folder)?;
                 let mut file = File::create(&part)?;
-                file.write_all(&artefact.bytes)?;
+                file.write_all(&artifact.bytes)?;
                 file.sync_all()?;
                 fs::rename(&part, &target)?;
                 sync(&folder)
@@ -247,7 +247,7 @@ impl Store {
         }
     }
 
-    /// Moves artefacts into place, whole. Call it within the transaction that saves the run.
+    /// Moves artifacts into place, whole. Call it within the transaction that saves the run.
     ///
     /// If the process is killed, `incoming/<run>` stays until the transaction is committed, so that
     /// a later process knows what to remove.
@@ -259,25 +259,25 @@ impl Store {
         if mark.exists() {
             self.discard(run)?;
         }
-        let target = self.home.artefacts_of(run);
+        let target = self.home.artifacts_of(run);
         let work = || -> io::Result<()> {
             let folder = mark.join("files");
             fs::create_dir_all(&folder)?;
             sync(&self.home.incoming())?;
-            for artefact in packed {
-                let mut file = File::create_new(folder.join(file_name(artefact.name)))?;
-                file.write_all(&artefact.bytes)?;
+            for artifact in packed {
+                let mut file = File::create_new(folder.join(file_name(artifact.name)))?;
+                file.write_all(&artifact.bytes)?;
                 file.sync_all()?;
             }
             sync(&folder)?;
             fs::rename(&folder, &target)?;
-            sync(&self.home.artefacts())
+            sync(&self.home.artifacts())
         };
         work().map_err(|error| self.home.io(&target, error))
     }
 }
 
-/// Inserts what the database keeps of artefacts of the run of that number.
+/// Inserts what the database keeps of artifacts of the run of that number.
 pub(crate) fn insert(database: &Database, run: i64, packed: &[Packed<'_>]) -> Result<(), Failure> {
     for Packed { name, size, bytes } in packed {
         let (run, name, size) = (run.into(), text(*name), whole(*size));
@@ -292,7 +292,7 @@ pub(crate) fn insert(database: &Database, run: i64, packed: &[Packed<'_>]) -> Re
     Ok(())
 }
 
-/// The packed bytes of an artefact in a server's database, read in pieces.
+/// The packed bytes of an artifact in a server's database, read in pieces.
 struct Content<'a> {
     store: &'a Store,
     run: &'a str,
@@ -346,7 +346,7 @@ fn unpack(
     }
 }
 
-/// Unpacks any bytes as an artefact of this size; returns how many came out.
+/// Unpacks any bytes as an artifact of this size; returns how many came out.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn unpacked(packed: &[u8], size: usize) -> usize {
     let mut all = 0;
@@ -362,8 +362,8 @@ pub(crate) fn unpacked(packed: &[u8], size: usize) -> usize {
     all
 }
 
-fn file_name(artefact: &str) -> String {
-    format!("{artefact}.zst")
+fn file_name(artifact: &str) -> String {
+    format!("{artifact}.zst")
 }
 
 /// Syncs the names in a directory to disk before the database refers to them.
@@ -375,45 +375,45 @@ fn sync(folder: &Path) -> io::Result<()> {
 mod tests {
     use std::fs;
 
-    use super::Artefact;
+    use super::Artifact;
     use crate::StoreError;
     use crate::testing::{New, contract, parents, run, store};
-    use model::Guilt;
+    use model::Fault;
 
     contract!(
-        artefacts_come_back_as_they_were,
-        an_artefact_that_is_added_is_there_and_is_never_replaced,
+        artifacts_come_back_as_they_were,
+        an_artifact_that_is_added_is_there_and_is_never_replaced,
         large_artifact_is_copied_in_pieces,
         missing_artifact_is_reported_missing,
         names_that_are_not_fit_for_files_are_refused,
     );
 
-    const STREAM: Artefact<'_> = Artefact {
+    const STREAM: Artifact<'_> = Artifact {
         name: "stream.txt",
         bytes: b"sample 1\nsample 2\n",
     };
 
-    fn artefacts_come_back_as_they_were(new: New<'_>) {
+    fn artifacts_come_back_as_they_were(new: New<'_>) {
         let (home, store) = new();
         let run = run("aa", "01", 1);
         parents(&store, &run);
         let zeros = vec![0; 5_000_000];
-        let console = Artefact {
+        let console = Artifact {
             name: "console",
             bytes: &zeros,
         };
         store.save_run(&run, &[STREAM, console]).unwrap();
-        assert_eq!(store.artefact(&run.id, "stream.txt").unwrap(), STREAM.bytes);
-        assert_eq!(store.artefact(&run.id, "console").unwrap(), zeros);
+        assert_eq!(store.artifact(&run.id, "stream.txt").unwrap(), STREAM.bytes);
+        assert_eq!(store.artifact(&run.id, "console").unwrap(), zeros);
         assert_eq!(
-            store.artefact_names(&run.id).unwrap(),
+            store.artifact_names(&run.id).unwrap(),
             ["console", "stream.txt"]
         );
         let sizes = [
             ("console".to_owned(), zeros.len()),
             ("stream.txt".to_owned(), STREAM.bytes.len()),
         ];
-        assert_eq!(store.artefact_sizes(&run.id).unwrap(), sizes);
+        assert_eq!(store.artifact_sizes(&run.id).unwrap(), sizes);
         // Server stores have no such files.
         if home.path().join("artefacts").exists() {
             let file = home.path().join("artefacts/01/console.zst");
@@ -425,31 +425,31 @@ mod tests {
         }
     }
 
-    fn an_artefact_that_is_added_is_there_and_is_never_replaced(new: New<'_>) {
+    fn an_artifact_that_is_added_is_there_and_is_never_replaced(new: New<'_>) {
         let (home, store) = new();
         let run = run("aa", "01", 1);
         parents(&store, &run);
         store.save_run(&run, &[STREAM]).unwrap();
-        let added = Artefact {
+        let added = Artifact {
             name: "getppid.monitors",
             bytes: b"copies",
         };
-        assert!(store.add_artefact(&run.id, added).unwrap());
+        assert!(store.add_artifact(&run.id, added).unwrap());
         assert!(
             !store
-                .add_artefact(
+                .add_artifact(
                     &run.id,
-                    Artefact {
+                    Artifact {
                         bytes: b"others",
                         ..added
                     }
                 )
                 .unwrap()
         );
-        assert!(!store.add_artefact(&run.id, STREAM).unwrap());
-        assert_eq!(store.artefact(&run.id, added.name).unwrap(), b"copies");
+        assert!(!store.add_artifact(&run.id, STREAM).unwrap());
+        assert_eq!(store.artifact(&run.id, added.name).unwrap(), b"copies");
         assert_eq!(
-            store.artefact_names(&run.id).unwrap(),
+            store.artifact_names(&run.id).unwrap(),
             ["getppid.monitors", "stream.txt"]
         );
         if home.path().join("artefacts").exists() {
@@ -462,8 +462,8 @@ mod tests {
         }
         let unknown = model::RunId::from_hex("02").unwrap();
         assert_eq!(
-            store.add_artefact(&unknown, added).unwrap_err().guilt(),
-            Guilt::User
+            store.add_artifact(&unknown, added).unwrap_err().fault(),
+            Fault::User
         );
         assert_eq!(store.run(&run.id).unwrap(), run);
     }
@@ -485,16 +485,16 @@ mod tests {
         store
             .save_run(
                 &run,
-                &[Artefact {
+                &[Artifact {
                     name: "large",
                     bytes: &bytes,
                 }],
             )
             .unwrap();
-        assert_eq!(store.artefact(&run.id, "large").unwrap(), bytes);
+        assert_eq!(store.artifact(&run.id, "large").unwrap(), bytes);
         let mut sizes = Vec::new();
         store
-            .copy_artefact(&run.id, "large", &mut |piece| {
+            .copy_artifact(&run.id, "large", &mut |piece| {
                 sizes.push(piece.len());
                 sizes.len() < 3
             })
@@ -508,11 +508,11 @@ mod tests {
         let mut run = run("aa", "01", 1);
         parents(&store, &run);
         store.save_run(&run, &[STREAM]).unwrap();
-        let error = store.artefact(&run.id, "../../lock").unwrap_err();
-        assert_eq!(error.guilt(), Guilt::User);
+        let error = store.artifact(&run.id, "../../lock").unwrap_err();
+        assert_eq!(error.fault(), Fault::User);
         insta::assert_snapshot!(error, @"run_01 has no artifact `../../lock`; it has: stream.txt");
         run.id = model::RunId::from_hex("02").unwrap();
-        insta::assert_snapshot!(store.artefact(&run.id, "console").unwrap_err(), @"no run `run_02`: `marvin runs` lists stored runs");
+        insta::assert_snapshot!(store.artifact(&run.id, "console").unwrap_err(), @"no run `run_02`: `marvin runs` lists stored runs");
     }
 
     fn names_that_are_not_fit_for_files_are_refused(new: New<'_>) {
@@ -522,9 +522,9 @@ mod tests {
         let long = "x".repeat(101);
         for name in ["", ".", "../x", "a/b", ".hidden", "a\0", "ö", &long] {
             let error = store
-                .save_run(&run, &[Artefact { name, bytes: b"" }])
+                .save_run(&run, &[Artifact { name, bytes: b"" }])
                 .unwrap_err();
-            assert!(matches!(error, StoreError::BadArtefact { .. }), "{name}");
+            assert!(matches!(error, StoreError::BadArtifact { .. }), "{name}");
         }
         assert!(store.save_run(&run, &[STREAM, STREAM]).is_err());
         store.save_run(&run, &[]).unwrap();
@@ -538,8 +538,8 @@ mod tests {
         store.save_run(&run, &[STREAM]).unwrap();
         let file = home.path().join("artefacts/01/stream.txt.zst");
         let told = || {
-            let error = store.artefact(&run.id, STREAM.name).unwrap_err();
-            assert_eq!(error.guilt(), Guilt::Infra);
+            let error = store.artifact(&run.id, STREAM.name).unwrap_err();
+            assert_eq!(error.fault(), Fault::Lab);
             error
                 .to_string()
                 .replace(home.path().to_str().unwrap(), "HOME")

@@ -3,9 +3,9 @@
 
 /// Who has to act on an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Guilt {
+pub enum Fault {
     /// The user: the input is wrong.
     User,
     /// The lab failed; the same command may succeed later.
-    Infra,
+    Lab,
 }
