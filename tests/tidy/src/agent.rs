@@ -8,9 +8,9 @@ const LEAKS: Rule = Rule {
 };
 const WORKLOADS: Rule = Rule {
     name: "declarations and programs of the workloads are the same, in the same order",
-    remedy: "declare it in crates/base/model/src (micro.rs, suites/) and write it in crates/guest/agent/src/bin/agent/workloads/, in the same place",
+    remedy: "declare it in crates/base/model/src/suites and write it in crates/guest/agent/src/bin/agent/workloads/, in the same place",
 };
-const DECLARATIONS: &str = "crates/base/model/src/micro.rs";
+const DECLARATIONS: &str = "crates/base/model/src/suites/micro.rs";
 const PROGRAMS: &str = "crates/guest/agent/src/bin/agent/workloads/mod.rs";
 
 /// Type of the program header that names a dynamic linker (elf(5)).

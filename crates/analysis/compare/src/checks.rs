@@ -9,7 +9,7 @@ use crate::environment::{Difference, Pairs, differing};
 use crate::error::CompareError;
 use crate::question::{Machines, Question, Side};
 use document::label::Label;
-use model::plain;
+use model::sanitize_line;
 
 /// Refuses an invalid question.
 pub(crate) fn check_question(
@@ -26,7 +26,7 @@ pub(crate) fn check_question(
     }
     if workloads.is_empty() {
         return Err(CompareError::NoWorkload {
-            suite: plain(&question.suite),
+            suite: sanitize_line(&question.suite),
         });
     }
     if labels.len() < 2 {
@@ -88,7 +88,7 @@ pub(crate) fn other_qemus(sides: &[&Side<'_>]) -> Option<Warning> {
     let mut versions: Vec<String> = sides
         .iter()
         .filter_map(|side| side.machine.another_qemu())
-        .map(plain)
+        .map(sanitize_line)
         .collect();
     versions.dedup();
     (!versions.is_empty()).then_some(Warning::AnotherQemu(versions))

@@ -19,7 +19,7 @@ use crate::question::{Question, Side};
 use crate::value::{NOT_COUNTED, NoValue, Scale, per_operation, run_value, samples};
 use crate::verdict::verdict;
 use document::label::Label;
-use model::plain;
+use model::sanitize_line;
 
 /// A comparison while it is built.
 pub(crate) struct ComparisonBuilder<'a> {
@@ -161,7 +161,7 @@ impl ComparisonBuilder<'_> {
                 let failure = &self.failures.all[*place];
                 format!(
                     "{title}: {} ({} stage)",
-                    plain(&failure.reason.to_string()),
+                    sanitize_line(&failure.reason.to_string()),
                     failure.stage
                 )
             }

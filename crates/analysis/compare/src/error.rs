@@ -1,7 +1,7 @@
 //! Why two kernels cannot be compared. Each message says what, where and what to do.
 
 use crate::environment::Difference;
-use model::plain;
+use model::sanitize_line;
 
 /// A question without a valid answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -77,8 +77,12 @@ fn list_differences(differences: &[Difference]) -> String {
     let texts: Vec<String> = differences
         .iter()
         .map(|d| {
-            let values: Vec<String> = d.short_values(40).iter().map(|v| plain(v)).collect();
-            format!("{} ({})", plain(&d.name), values.join(" | "))
+            let values: Vec<String> = d
+                .short_values(40)
+                .iter()
+                .map(|v| sanitize_line(v))
+                .collect();
+            format!("{} ({})", sanitize_line(&d.name), values.join(" | "))
         })
         .collect();
     if texts.is_empty() {

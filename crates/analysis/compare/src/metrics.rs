@@ -9,7 +9,7 @@ use model::{Capabilities, Declared, Run, Workload};
 use crate::error::CompareError;
 use crate::question::Side;
 use document::label::Label;
-use model::plain;
+use model::sanitize_line;
 
 /// A metric as a result declares it.
 #[derive(Debug, Clone, Copy)]
@@ -68,7 +68,7 @@ fn check(
     later: Declaration<'_>,
 ) -> Result<(), CompareError> {
     let changed = |one: String, other: String| CompareError::MetricChanged {
-        workload: plain(&workload.name),
+        workload: sanitize_line(&workload.name),
         one,
         other,
     };
@@ -90,7 +90,10 @@ fn check(
     }
     Err(changed(
         describe(later, labels),
-        format!("this Marvin declares it in {}", plain(&here.to_string())),
+        format!(
+            "this Marvin declares it in {}",
+            sanitize_line(&here.to_string())
+        ),
     ))
 }
 
@@ -99,7 +102,7 @@ fn describe(declaration: Declaration<'_>, labels: &[Label]) -> String {
         "{} of {} has it in {}",
         declaration.run.id.short(),
         labels[declaration.side].title,
-        plain(&declaration.metric.to_string())
+        sanitize_line(&declaration.metric.to_string())
     )
 }
 

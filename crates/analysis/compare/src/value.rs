@@ -8,7 +8,7 @@ use model::{Capabilities, Clock, Metric, Outcome, Region, SubjectFailure, Unit, 
 use stats::{Better, Scores};
 
 use document::number;
-use model::plain;
+use model::sanitize_line;
 
 /// The scale of values. Values of different scales are never compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,12 +147,12 @@ pub const NOT_COUNTED: &str = "not counted: only guest time is known";
 impl fmt::Display for NoValue<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unsupported(what) => write!(f, "not supported: {}", plain(what)),
+            Self::Unsupported(what) => write!(f, "not supported: {}", sanitize_line(what)),
             Self::Failed(failure) => {
                 write!(
                     f,
                     "{} ({} stage)",
-                    plain(&failure.reason.to_string()),
+                    sanitize_line(&failure.reason.to_string()),
                     failure.stage
                 )
             }

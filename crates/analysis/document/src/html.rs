@@ -6,7 +6,7 @@ use askama::Template;
 use super::chart::{HEIGHT, LEFT, WIDTH};
 use super::{Block, Document, Kind, Table, Weight};
 use crate::RenderError;
-use model::printable;
+use model::sanitize_text;
 
 /// The first lines of every page.
 const HEAD: &str = include_str!("../templates/head.html");
@@ -79,7 +79,7 @@ pub(super) fn page(document: &Document, root: Option<&str>) -> Result<String, Re
         styles,
         script,
     };
-    Ok(printable(&page.render()?))
+    Ok(sanitize_text(&page.render()?))
 }
 
 /// Writes blocks, nested ones too.

@@ -3,7 +3,7 @@
 use model::{Build, DebQuery, KernelName, Machine};
 
 use crate::cut_middle;
-use model::plain;
+use model::sanitize_line;
 
 /// The widest first or second line of a column's head.
 const HEAD_WIDTH: usize = 21;
@@ -31,7 +31,10 @@ const DETAILS: [fn(&Build, &Machine) -> String; 4] = [
 /// Returns unique labels of several kernels.
 #[must_use]
 pub fn labels(kernels: &[(&Build, &Machine)]) -> Vec<Label> {
-    let versions: Vec<String> = kernels.iter().map(|(b, _)| plain(&b.version)).collect();
+    let versions: Vec<String> = kernels
+        .iter()
+        .map(|(b, _)| sanitize_line(&b.version))
+        .collect();
     versions
         .iter()
         .enumerate()
@@ -55,7 +58,7 @@ fn detail(kernels: &[(&Build, &Machine)], alike: &[usize], position: usize) -> S
         let mut all: Vec<String> = alike.iter().map(|k| of(*k)).collect();
         all.sort();
         all.dedup();
-        (all.len() == alike.len()).then(|| plain(&of(position)))
+        (all.len() == alike.len()).then(|| sanitize_line(&of(position)))
     });
     // The same image on the same machine, named twice: only the position on the command line
     // differs.

@@ -1,7 +1,7 @@
 //! Lines of at most 80 columns: wrapping, indenting, and shell commands broken where a shell allows
 //! it.
 
-use model::plain;
+use model::sanitize_line;
 
 /// The width of a mail.
 pub const WIDTH: usize = 80;
@@ -62,7 +62,7 @@ impl Page {
     }
 }
 
-/// Returns the words, made plain, in lines of at most `width` characters. Longer words are broken.
+/// Returns the words, made sanitize_line, in lines of at most `width` characters. Longer words are broken.
 pub fn wrap(words: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
@@ -81,7 +81,7 @@ pub fn wrap(words: &str, width: usize) -> Vec<String> {
             used += length;
         }
     };
-    for word in plain(words).split_whitespace() {
+    for word in sanitize_line(words).split_whitespace() {
         for piece in break_line(word, width.max(1)) {
             put(&piece, piece.chars().count());
         }
@@ -107,7 +107,7 @@ pub fn break_line(line: &str, width: usize) -> Vec<String> {
 #[must_use]
 pub fn command_lines(command: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in shell_words(&plain(command)) {
+    for word in shell_words(&sanitize_line(command)) {
         match lines.last_mut() {
             Some(line) if line.chars().count() + word.chars().count() + 3 <= width => {
                 line.push(' ');

@@ -1,7 +1,7 @@
 //! Documents as GitHub's markdown: for issues and merge requests.
 
 use super::{Block, Cell, Column, Details, Kind, Row, Table, Weight};
-use model::plain;
+use model::sanitize_line;
 
 /// Writes blocks; the text ends with one newline.
 pub fn markdown_of(blocks: &[Block]) -> String {
@@ -25,7 +25,10 @@ pub fn markdown_of(blocks: &[Block]) -> String {
         )),
         Block::Table(table) => Some(of_table(table)),
         Block::Console(lines) => (!lines.is_empty()).then(|| fence(lines)),
-        Block::Command(command) => Some(format!("Reproduce:\n\n{}", fence(&[plain(command)]))),
+        Block::Command(command) => Some(format!(
+            "Reproduce:\n\n{}",
+            fence(&[sanitize_line(command)])
+        )),
         Block::Details(Details {
             pages_only: true, ..
         }) => None,
@@ -102,7 +105,7 @@ fn cell(column: &Column, Cell { text, change, .. }: &Cell, weight: Weight) -> St
 /// Escapes text so that markdown shows it unchanged.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in plain(text).chars() {
+    for c in sanitize_line(text).chars() {
         match c {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
@@ -116,7 +119,10 @@ pub fn escaped(text: &str) -> String {
 
 /// Formats code, so that no part of it is markup; a bar would end a table's cell even there.
 fn code(text: &str) -> String {
-    format!("`{}`", plain(text).replace('`', "'").replace('|', "\\|"))
+    format!(
+        "`{}`",
+        sanitize_line(text).replace('`', "'").replace('|', "\\|")
+    )
 }
 
 /// Returns lines in a fence that is longer than any run of backticks in them.

@@ -3,7 +3,7 @@
 use super::{Block, Column, Fact, Group, Kind, Row, Table, Weight, Width};
 use crate::layout::{Page, WIDTH, break_line, command_lines, wrap};
 use crate::{Styles, cut_middle, distinct_width};
-use model::plain;
+use model::sanitize_line;
 
 /// The brackets of a percentage: ` (%)`, or ` *%*`.
 const BRACKETS: usize = 4;
@@ -50,7 +50,7 @@ pub fn write_text(page: &mut Page, blocks: &[Block], styles: &Styles) {
                 let widest = widest(facts);
                 facts.iter().for_each(|fact| {
                     page.hanging(
-                        &format!("{:<widest$} ", format!("{}:", plain(&fact.name))),
+                        &format!("{:<widest$} ", format!("{}:", sanitize_line(&fact.name))),
                         &fact.value,
                     );
                 });
@@ -86,7 +86,7 @@ pub fn write_text(page: &mut Page, blocks: &[Block], styles: &Styles) {
 fn widest(facts: &[Fact]) -> usize {
     facts
         .iter()
-        .map(|fact| plain(&fact.name).chars().count() + 1)
+        .map(|fact| sanitize_line(&fact.name).chars().count() + 1)
         .max()
         .unwrap_or(0)
 }
@@ -169,12 +169,13 @@ impl<'a> Lines<'a> {
         let own = |at: &usize| {
             let column = &table.columns[*at];
             let cells = || table.rows.iter().filter_map(|row| row.cells.get(*at));
-            let long = |text: &str| plain(text.trim_end()).chars().count();
+            let long = |text: &str| sanitize_line(text.trim_end()).chars().count();
             match column.width {
                 Width::Fixed(width) => width,
                 Width::Fit(most) => {
-                    let texts: Vec<String> =
-                        cells().map(|cell| plain(cell.text.trim_end())).collect();
+                    let texts: Vec<String> = cells()
+                        .map(|cell| sanitize_line(cell.text.trim_end()))
+                        .collect();
                     let widest = cells()
                         .map(|cell| long(&cell.text))
                         .fold(long(&column.head[0]), usize::max)
@@ -212,7 +213,7 @@ impl<'a> Lines<'a> {
             if let Width::Share(least, most) = table.columns[*at].width {
                 let cells = table.rows.iter().filter_map(|row| row.cells.get(*at));
                 let widest = cells
-                    .map(|cell| plain(cell.text.trim_end()).chars().count())
+                    .map(|cell| sanitize_line(cell.text.trim_end()).chars().count())
                     .max()
                     .unwrap_or(0);
                 *width = room
@@ -266,7 +267,7 @@ impl<'a> Lines<'a> {
                 if column.kind == Kind::Verdict {
                     String::new()
                 } else {
-                    plain(&column.head[line])
+                    sanitize_line(&column.head[line])
                 }
             };
             let heads: Vec<Shown> = columns().map(|column| Shown::plain(head(column))).collect();
@@ -307,7 +308,7 @@ impl<'a> Lines<'a> {
             if let Some(Group { name, about }) = group(places[0]) {
                 // Two spaces stay free before each group.
                 let room = width.saturating_sub(GAP);
-                let words = [name, about].map(|words| plain(words)).join(": ");
+                let words = [name, about].map(|words| sanitize_line(words)).join(": ");
                 let words = cut_middle(words.trim_end_matches(": "), room.saturating_sub(2));
                 let from = end + width - room;
                 let words = format!(" {words} ");
@@ -322,7 +323,7 @@ impl<'a> Lines<'a> {
         let width = self.change.saturating_sub(BRACKETS);
         let shown = |at: &usize| {
             let (cell, kind) = (row.cells.get(*at)?, self.table.columns[*at].kind);
-            let text = plain(&cell.text);
+            let text = sanitize_line(&cell.text);
             Some(match &cell.change {
                 _ if kind == Kind::Verdict => {
                     let letter: String = text.chars().take(1).collect();

@@ -12,9 +12,9 @@ use profile::modelled::{Finding, ModelDifference, ModelRow};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
+use crate::config_hypotheses::hypotheses;
+use crate::differing_settings::{Setting, Touching};
 use crate::finding::percent;
-use crate::known::hypotheses;
-use crate::suspects::{Setting, Touching};
 
 /// Rows that a table has at most.
 const ROWS: usize = 8;

@@ -6,18 +6,19 @@
 
 mod answer;
 pub mod budget;
+mod config_hypotheses;
+mod differing_settings;
 mod drawings;
 pub mod facts;
 mod finding;
 mod json;
 mod kernels;
-mod known;
 mod render;
 mod rules;
-mod suspects;
-mod verified;
+mod verification;
 
 pub use answer::{Answer, answer};
+pub use differing_settings::{Options, Setting, Touching, differing_settings};
 pub use finding::{Certainty, Evidence, Finding, Suspect, Switch, Variable};
 pub use json::{json, schema};
 pub use kernels::{
@@ -26,8 +27,7 @@ pub use kernels::{
 };
 pub use render::{End, Explained, document};
 pub use rules::{Branch, RULES, Rule};
-pub use suspects::{Options, Setting, Touching, differing_settings};
-pub use verified::{Runs, compare_outputs, judge_runs, runs_for};
+pub use verification::{Runs, compare_outputs, judge_runs, runs_for};
 
 #[cfg(test)]
 mod tests;

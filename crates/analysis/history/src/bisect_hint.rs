@@ -1,6 +1,6 @@
 //! The bisection that finds the commit of an alert, or the steps before it.
 
-use model::{Build, KernelName, Origin, SourceOrigin, plain};
+use model::{Build, KernelName, Origin, SourceOrigin, sanitize_line};
 
 use super::alerts::{Alert, Member};
 use super::changes::Basis;
@@ -50,7 +50,7 @@ pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<Bis
     let Some(options) = options(worst) else {
         let why = format!(
             "{} is no workload of a suite, and only these are bisected",
-            plain(&worst.key.workload)
+            sanitize_line(&worst.key.workload)
         );
         return Some(BisectHint::Impossible(why));
     };
@@ -93,7 +93,7 @@ pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
         .into_iter()
         .find_map(|build| Some(tree_revision(build, "")?.config));
     let config = config.map_or_else(String::new, |config| format!(" --config {config}"));
-    Some(plain(&format!(
+    Some(sanitize_line(&format!(
         "marvin compare {old_name} {new_name}{tree}{config} {options}"
     )))
 }
@@ -128,7 +128,7 @@ pub fn bisection_anywhere(history: &History, alert: &Alert) -> Option<String> {
         }
     });
     let config = config.map_or_else(String::new, |config| format!(" --config {config}"));
-    Some(plain(&format!(
+    Some(sanitize_line(&format!(
         "marvin bisect {old} {new} --tree linux{config} {options}"
     )))
 }
@@ -199,7 +199,7 @@ fn command(good: &TreeRevision, bad: &TreeRevision, options: &str) -> String {
     } else {
         tree.clone()
     };
-    plain(&format!(
+    sanitize_line(&format!(
         "marvin bisect {} {} --tree {tree} --config {config} {options}",
         good.revision, bad.revision
     ))
@@ -267,11 +267,11 @@ fn packages(good: &Build, bad: &Build, debian: &str, options: &str) -> BisectHin
     if let Some(other) = [good, bad].into_iter().find(|build| !is_package(build)) {
         let why = format!(
             "the source of {} is not a commit or a package: build both ends from one tree (git:REVISION, deb-src:VERSION)",
-            plain(&other.name.to_string())
+            sanitize_line(&other.name.to_string())
         );
         return BisectHint::Impossible(why);
     }
-    let [good, bad] = [good, bad].map(|build| plain(&build.version));
+    let [good, bad] = [good, bad].map(|build| sanitize_line(&build.version));
     let why = "both are packages that Debian built: have their sources, see that the difference is in them, and search there \
                (git -C TREE tag lists the releases that are imported)";
     let commands = vec![

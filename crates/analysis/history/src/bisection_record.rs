@@ -2,7 +2,7 @@
 //! others, and the alert that they answer.
 
 use document::number::signed_percent;
-use model::plain;
+use model::sanitize_line;
 
 use super::alerts::Alert;
 use super::bisect_hint::revision;
@@ -47,16 +47,16 @@ impl BisectionRecord {
         } = self;
         let mut lines = vec![
             HEAD.to_owned(),
-            format!("workload {}", plain(workload)),
-            format!("good {good_commit} {}", plain(good)),
-            format!("bad {bad_commit} {}", plain(bad)),
+            format!("workload {}", sanitize_line(workload)),
+            format!("good {good_commit} {}", sanitize_line(good)),
+            format!("bad {bad_commit} {}", sanitize_line(bad)),
         ];
         lines.extend(self.culprits.iter().map(|one| {
             format!(
                 "culprit {} {} {}",
                 one.commit,
                 one.percent,
-                plain(&one.subject)
+                sanitize_line(&one.subject)
             )
         }));
         lines.join("\n") + "\n"
@@ -89,7 +89,7 @@ impl BisectionRecord {
             let commit: String = one.commit.chars().take(12).collect();
             format!(
                 "{commit} (\"{}\") made {}",
-                plain(&one.subject),
+                sanitize_line(&one.subject),
                 signed_percent(one.percent)
             )
         };
@@ -99,7 +99,10 @@ impl BisectionRecord {
         } else {
             culprits.join("; ")
         };
-        format!("a bisection of {} found: {what}", plain(&self.workload))
+        format!(
+            "a bisection of {} found: {what}",
+            sanitize_line(&self.workload)
+        )
     }
 
     /// Returns whether it answers an alert: the same two commits, and one of its workloads.

@@ -155,7 +155,7 @@ impl History {
             let value = Value::of(result, can).map_err(|(missing, why)| {
                 let why = reasons
                     .entry(why)
-                    .or_insert_with_key(|why| Arc::from(model::plain(why)));
+                    .or_insert_with_key(|why| Arc::from(model::sanitize_line(why)));
                 Absent {
                     missing,
                     why: Arc::clone(why),

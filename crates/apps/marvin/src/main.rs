@@ -41,5 +41,9 @@ fn main() -> ExitCode {
 
 /// Prints text on standard error, made safe; ignores a closed one.
 fn say(text: &str) {
-    drop(writeln!(std::io::stderr(), "{}", model::printable(text)));
+    drop(writeln!(
+        std::io::stderr(),
+        "{}",
+        model::sanitize_text(text)
+    ));
 }

@@ -26,10 +26,8 @@ mod imported;
 mod kernel;
 mod machine;
 mod metric;
-mod micro;
 mod monitor;
 mod origin;
-mod plain;
 mod power;
 mod profile;
 mod queue;
@@ -38,6 +36,7 @@ mod reservation;
 mod rmap;
 mod run;
 mod samples;
+mod sanitize;
 mod selection;
 mod server;
 mod settings;
@@ -71,12 +70,10 @@ pub use imported::{IMPORTED_MARGIN_PERCENT, LKP, MMTESTS, imported_metric, impor
 pub use kernel::{DebQuery, KernelName, KernelNameError};
 pub use machine::{KnownQemu, Machine, MachineKind, UnknownMachineKind};
 pub use metric::{Direction, Metric, Quantity, Unit};
-pub use micro::MICRO;
 pub use monitor::{
     Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of,
 };
 pub use origin::{Origin, SourceOrigin};
-pub use plain::{escape_json, is_hostile, plain, plain_lines, printable, printable_but};
 pub use power::{BootDevice, Ipmi, PowerSettings, Redfish};
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use queue::{
@@ -96,6 +93,9 @@ pub use run::{
     disturbed_pair, disturbed_workload, is_of_one_run,
 };
 pub use samples::{SampledProfile, SampledStack, Sampling, SamplingEvent, SamplingScope};
+pub use sanitize::{
+    escape_json, is_hostile, sanitize_except, sanitize_line, sanitize_lines, sanitize_text,
+};
 pub use selection::{
     Choice, SelectionError, TOOL, ToolRows, choose, find_workload, group_of, in_tasks, select,
     suite, suite_of, task_counts, workloads,
@@ -108,6 +108,7 @@ pub use settings::{
 pub use sharing::{Counted, Entered, Move, Movement, Sharing, WATCHED, without_suffix};
 pub use source::SourceLocation;
 pub use subsystem::subsystem_of;
+pub use suites::micro::MICRO;
 pub use suites::{
     CONTENTION, DISKS, IO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SEEDS, SMOKE, SUITES,
     declared_transfers, floor_percent, spread_percent, twins,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 
 use vmcore::Level;
-use vmcore::ram::Part;
+use vmcore::memory_file::Part;
 
 use crate::EXIT_CODES;
 use crate::experiment::Experiment;

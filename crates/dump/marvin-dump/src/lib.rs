@@ -23,7 +23,7 @@ mod usage;
 use std::io::{IsTerminal, Read, Write};
 use std::time::{Duration, Instant};
 
-use model::{escape_json, printable};
+use model::{escape_json, sanitize_text};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -92,7 +92,7 @@ impl std::fmt::Debug for Host<'_> {
 impl Host<'_> {
     /// Prints a message; ignores a closed stream, as the exit code remains.
     fn say(&mut self, text: &str) {
-        drop(writeln!(self.messages, "{}", printable(text)));
+        drop(writeln!(self.messages, "{}", sanitize_text(text)));
     }
 
     /// Prints an answer: the document if `json`, else the text.
@@ -116,7 +116,7 @@ impl Host<'_> {
     fn answer(&mut self, text: &str) -> Result<(), DumpError> {
         let written = self
             .answers
-            .write_all(printable(text).as_bytes())
+            .write_all(sanitize_text(text).as_bytes())
             .and_then(|()| self.answers.flush());
         written.map_err(DumpError::writing(
             std::path::Path::new("standard output"),

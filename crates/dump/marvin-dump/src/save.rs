@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use vmcore::live::{self, Guest, PATIENCE, Stopped};
-use vmcore::ram::{self, Part};
+use vmcore::memory_file::{self, Part};
 use vmcore::{
     Codec, Compressor, Dump, DumpError, Erasure, FileSink, Filter, Flattened, Io, Level, LogPart,
     Overwrite, Plan, Progress, Reader, Sink, Style, Vmlinux, Watched, Work, Written, log, names,
@@ -230,7 +230,7 @@ pub(crate) fn open(
 ) -> Result<Dump, DumpError> {
     if !ram.is_empty() {
         let note = note.map(files::note).transpose()?;
-        return ram::open(ram, note.as_deref());
+        return memory_file::open(ram, note.as_deref());
     }
     let dump = Dump::open(files)?;
     match note {

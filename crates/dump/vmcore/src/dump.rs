@@ -6,7 +6,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::bits;
-use crate::calls::Counted;
 use crate::compress::Codec;
 use crate::elf::{self, Segment, Segments, Which};
 use crate::erase::Erasure;
@@ -16,6 +15,7 @@ use crate::machine::Machine;
 use crate::note::{self, Info};
 use crate::search;
 use crate::storage::Storage;
+use crate::syscall_counts::Counted;
 
 /// The format of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,6 +9,8 @@ use std::ops::Range;
 use crate::bits;
 use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
+use crate::exclusion::{Class, Evidence, Level, Record, Rule};
+use crate::exclusion_table::Table;
 use crate::image;
 use crate::layout::{Layout, RECORD};
 use crate::memmap::MemoryMap;
@@ -16,9 +18,7 @@ use crate::paging::Walker;
 use crate::per_cpu::Lists;
 use crate::plan::blocks;
 use crate::reader::Reader;
-use crate::rule::{Class, Evidence, Level, Record, Rule};
 use crate::symbols::Symbols;
-use crate::table::Table;
 use crate::window::PIECE_MAX;
 
 /// The result of a filter.

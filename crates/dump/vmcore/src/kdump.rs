@@ -8,12 +8,12 @@ use std::path::Path;
 
 use crate::bits;
 use crate::bytes::{array, put, u32_at, u64_at};
-use crate::calls::Counted;
 use crate::compress::{Codec, Decompressor};
 use crate::error::{DumpError, MemoryError};
 use crate::machine::Machine;
 use crate::note::{self, Info};
 use crate::storage::Storage;
+use crate::syscall_counts::Counted;
 
 /// The signature of a file.
 pub(crate) const SIGNATURE: &[u8; 8] = b"KDUMP   ";

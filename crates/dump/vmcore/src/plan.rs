@@ -16,12 +16,12 @@ use std::time::Duration;
 use crate::bits;
 use crate::dump::Dump;
 use crate::error::DumpError;
+use crate::exclusion::Class;
 use crate::filter::{Counts, Filter};
-use crate::order;
 use crate::progress::Progress;
 use crate::reader::{Io, Reader};
-use crate::rule::Class;
-use crate::thin::Thin;
+use crate::thin_vmemmap::Thin;
+use crate::write_order;
 
 /// Pages of a block if there is no memory map with a section size.
 const BLOCK_PAGES: u64 = 32768;
@@ -198,7 +198,7 @@ impl<'d> Plan<'d> {
         };
         if let Some(filter) = filter {
             plan.drop_listed(filter, work)?;
-            let groups = order::groups(&mut Reader::new(dump, work.io), filter, &plan)?;
+            let groups = write_order::groups(&mut Reader::new(dump, work.io), filter, &plan)?;
             plan.group(groups);
         }
         Ok(plan)
@@ -662,9 +662,9 @@ mod tests {
 
     use super::Plan;
     use crate::dump::Dump;
+    use crate::exclusion::Level;
     use crate::filter::Filter;
     use crate::reader::{Io, Reader};
-    use crate::rule::Level;
     use synthetic_dumps::large::{Large, Mix};
 
     /// Returns the choice if each measured row takes as long as `times` says.

@@ -8,9 +8,9 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::{Path, PathBuf};
 
-use crate::calls::Calls;
 use crate::error::DumpError;
 use crate::flattened::{self, Index};
+use crate::syscall_counts::Calls;
 
 /// An open file of a dump.
 #[derive(Debug)]

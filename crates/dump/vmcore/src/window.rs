@@ -12,7 +12,7 @@ use std::io;
 
 use memmap2::{Mmap, MmapOptions};
 
-use crate::calls::Calls;
+use crate::syscall_counts::Calls;
 
 /// Largest request, in bytes.
 pub(crate) const PIECE_MAX: usize = 256 << 10;
@@ -133,7 +133,7 @@ impl Drop for Windows<'_> {
 #[cfg(test)]
 mod tests {
     use super::Windows;
-    use crate::calls::Calls;
+    use crate::syscall_counts::Calls;
 
     #[test]
     fn windows_of_any_size_show_the_file() {

@@ -11,8 +11,8 @@ use std::sync::{Arc, OnceLock};
 
 use model::{Build, BuildId, DebQuery, KernelName, Origin};
 
-use crate::beside::{self, Beside};
 use crate::catalogue::{Catalogue, Offer};
+use crate::companion_files::{self, Beside};
 use crate::folder::{self, Folder, sha256};
 use crate::image::{self, Image, Vmlinux};
 use crate::running::running;
@@ -32,7 +32,7 @@ pub struct BuildCache {
 
 /// The progress of resolving a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum BuildEvent {
     /// Resolving the name.
     Resolving,
     /// Fetching a package.
@@ -129,8 +129,12 @@ impl BuildCache {
     ///
     /// # Errors
     /// If the name selects no bootable kernel, or it cannot be fetched or built.
-    pub fn resolve(&self, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
-        notify(Step::Resolving);
+    pub fn resolve(
+        &self,
+        name: &KernelName,
+        notify: &dyn Fn(BuildEvent),
+    ) -> Result<Build, KernelError> {
+        notify(BuildEvent::Resolving);
         match name {
             KernelName::Deb(query) => self.package(name, query, notify),
             KernelName::Imported(_) => return Err(KernelError::Imported(name.to_string())),
@@ -197,22 +201,22 @@ impl BuildCache {
         &self,
         name: &KernelName,
         query: &DebQuery,
-        notify: &dyn Fn(Step),
+        notify: &dyn Fn(BuildEvent),
     ) -> Result<Build, KernelError> {
         let offer = self.offers(query)?.swap_remove(0);
         if let Some((id, folder)) = self.find_cached(&offer)? {
-            notify(Step::Cached {
+            notify(BuildEvent::Cached {
                 what: offer.origin().to_string(),
             });
             return build(id, name, offer.upstream.clone(), offer.origin(), &folder);
         }
         let scratch = Scratch::new(&self.downloads)?;
-        notify(Step::Downloading {
+        notify(BuildEvent::Downloading {
             package: offer.package.clone(),
             bytes: offer.bytes(),
         });
         if !offer.missing.is_empty() {
-            notify(Step::Incomplete {
+            notify(BuildEvent::Incomplete {
                 package: offer.package.clone(),
                 missing: offer.missing.clone(),
             });
@@ -223,7 +227,7 @@ impl BuildCache {
             fs::create_dir(&folder).map_err(KernelError::at(&folder))?;
             debs.push(apt::download(&offer, file, &folder)?);
         }
-        notify(Step::Unpacking {
+        notify(BuildEvent::Unpacking {
             what: offer.origin().to_string(),
         });
         let root = scratch.path().join("root");
@@ -282,7 +286,7 @@ impl BuildCache {
     pub(crate) fn keep(
         &self,
         found: LocatedImage<'_>,
-        notify: &dyn Fn(Step),
+        notify: &dyn Fn(BuildEvent),
     ) -> Result<Build, KernelError> {
         let refuse = |fault| KernelError::Image {
             what: found.origin.to_string(),
@@ -294,17 +298,17 @@ impl BuildCache {
         let version = found
             .version
             .clone()
-            .or_else(|| image.release.map(model::plain))
+            .or_else(|| image.release.map(model::sanitize_line))
             .unwrap_or_else(|| file_name().into_owned());
-        let beside = beside::find(found.file, image.release);
+        let beside = companion_files::find(found.file, image.release);
         let id = BuildId::from_hex(&sha256(&bytes))?;
         let place = self.builds.join(id.hex());
         let what = found.origin.to_string();
         let folder = if let Some(folder) = Folder::open(place.clone())? {
-            notify(Step::Cached { what });
+            notify(BuildEvent::Cached { what });
             folder
         } else {
-            notify(Step::Unpacking { what });
+            notify(BuildEvent::Unpacking { what });
             let vmlinux = image.vmlinux().map_err(refuse)?;
             self.make(&place, |folder| {
                 folder.note("version", &version);
@@ -420,12 +424,12 @@ mod tests {
 
     use model::{Build, Fault, KernelName};
 
-    use super::{BuildCache, Step};
-    use crate::beside::tests::{symbols, write};
+    use super::{BuildCache, BuildEvent};
+    use crate::companion_files::tests::{symbols, write};
     use crate::payload::tests::pack;
     use crate::{KernelError, bzimage, elf};
 
-    fn resolve(home: &Path, file: &Path) -> (Result<Build, KernelError>, Vec<Step>) {
+    fn resolve(home: &Path, file: &Path) -> (Result<Build, KernelError>, Vec<BuildEvent>) {
         let steps = RefCell::new(vec![]);
         let cache = BuildCache::open(&home.join("home")).unwrap();
         let build = cache.resolve(&KernelName::Path(file.to_owned()), &|step| {
@@ -448,7 +452,10 @@ mod tests {
         let what = file.display().to_string();
         assert_eq!(
             steps,
-            [Step::Resolving, Step::Unpacking { what: what.clone() }]
+            [
+                BuildEvent::Resolving,
+                BuildEvent::Unpacking { what: what.clone() }
+            ]
         );
         assert_eq!(
             (&*first.version, first.origin.to_string()),
@@ -459,7 +466,7 @@ mod tests {
         assert_eq!(fs::read(vmlinux.path).unwrap(), elf::tests::write(18, ""));
         let (second, steps) = resolve(home.path(), &file);
         assert_eq!(second.unwrap(), first);
-        assert_eq!(steps[1], Step::Cached { what });
+        assert_eq!(steps[1], BuildEvent::Cached { what });
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use model::{DebQuery, KernelName, Origin};
 
 use crate::version::{Key, debian, key, numbers, upstream};
-use crate::{KernelError, apt, nearest};
+use crate::{KernelError, apt, suggestions};
 
 /// The prefix of kernel packages.
 pub(crate) const PREFIX: &str = "linux-image-";
@@ -198,7 +198,7 @@ impl Catalogue {
             }
             return Err(KernelError::Unknown {
                 asked: KernelName::Deb(query.clone()).to_string(),
-                instead: nearest::instead(query, &self.images),
+                instead: suggestions::instead(query, &self.images),
             });
         }
         Ok(found)

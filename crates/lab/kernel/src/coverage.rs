@@ -11,7 +11,7 @@ use std::fs;
 use model::KernelName;
 
 use crate::folder;
-use crate::source::{Compiled, Workshop, compiler, config_options, options_of};
+use crate::source::{Compiled, WorkTree, compiler, config_options, options_of};
 use crate::{BuildCache, KernelError, Sources};
 
 /// A changed file that a build did not compile.
@@ -71,14 +71,14 @@ impl BuildCache {
         if !is_built(base) || !is_built(new) {
             return Ok(Vec::new());
         }
-        let workshop = Workshop::open(&self.home)?;
+        let workshop = WorkTree::open(&self.home)?;
         let tree = |name| Ok::<_, KernelError>(self.source(name, &workshop, &|_| {})?.tree);
         self.not_compiled_between(&workshop, &tree(base)?, &tree(new)?, &compiler()?)
     }
 
     fn not_compiled_between(
         &self,
-        workshop: &Workshop,
+        workshop: &WorkTree,
         base: &str,
         new: &str,
         compiler: &str,
@@ -145,7 +145,7 @@ impl Sources {
     /// # Errors
     /// If there is no such commit, git fails, or the cache cannot be read.
     pub fn not_compiled(&self, older: &str, newer: &str) -> Result<Vec<NotCompiled>, KernelError> {
-        let workshop = Workshop::open(&self.cache().home)?;
+        let workshop = WorkTree::open(&self.cache().home)?;
         workshop.borrow(self.repository())?;
         let (base, new) = (workshop.tree_of(older)?, workshop.tree_of(newer)?);
         self.cache()

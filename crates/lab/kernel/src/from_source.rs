@@ -14,9 +14,9 @@ use crate::cache::{LocatedImage, build};
 use crate::folder::{self, Folder, sha256};
 use crate::source::{
     BuildSeconds, CommitGraph, Compiled, Headline, Objects, Repository, SourceError,
-    SourceSettings, Workshop, compiler, import,
+    SourceSettings, WorkTree, compiler, import,
 };
-use crate::{BuildCache, KernelError, Step};
+use crate::{BuildCache, BuildEvent, KernelError};
 
 /// Distinguishes recipes from those of other versions of these rules.
 const RULES: &str = "marvin recipe 1";
@@ -36,9 +36,9 @@ impl BuildCache {
     pub(crate) fn built(
         &self,
         name: &KernelName,
-        notify: &dyn Fn(Step),
+        notify: &dyn Fn(BuildEvent),
     ) -> Result<Build, KernelError> {
-        let workshop = Workshop::open(&self.home)?;
+        let workshop = WorkTree::open(&self.home)?;
         let source = self.source(name, &workshop, notify)?;
         self.build_tree(name, &source, &workshop, notify)
     }
@@ -61,14 +61,14 @@ impl BuildCache {
     pub fn import_release(
         &self,
         version: &str,
-        notify: &dyn Fn(Step),
+        notify: &dyn Fn(BuildEvent),
     ) -> Result<(PathBuf, String), KernelError> {
         let repository = self.home.join("workshop/debian");
         let places = crate::source::SourceFolders {
             repository,
             downloads: &self.downloads,
         };
-        let _workshop = Workshop::open(&self.home)?;
+        let _workshop = WorkTree::open(&self.home)?;
         let imported = import(version, &places, notify)?;
         Ok((imported.repository.folder().to_owned(), imported.tag))
     }
@@ -76,8 +76,8 @@ impl BuildCache {
     pub(crate) fn source(
         &self,
         name: &KernelName,
-        workshop: &Workshop,
-        notify: &dyn Fn(Step),
+        workshop: &WorkTree,
+        notify: &dyn Fn(BuildEvent),
     ) -> Result<Source, KernelError> {
         let committed = |repository: &Repository, revision: &str, mark: Option<String>| {
             workshop.borrow(repository)?;
@@ -176,8 +176,8 @@ impl BuildCache {
         &self,
         name: &KernelName,
         source: &Source,
-        workshop: &Workshop,
-        notify: &dyn Fn(Step),
+        workshop: &WorkTree,
+        notify: &dyn Fn(BuildEvent),
     ) -> Result<Build, KernelError> {
         let compiler = compiler()?;
         let configuration = self.settings.configuration.name();
@@ -193,22 +193,22 @@ impl BuildCache {
             self.take_recipe(&recipe, notify)?;
         }
         if let Some((id, folder, version)) = self.of_recipe(&recipe)? {
-            notify(Step::Cached { what: from });
+            notify(BuildEvent::Cached { what: from });
             return build(id, name, version, origin, &folder);
         }
         let objects = Objects::open(workshop, &self.settings, &compiler)?;
         let what = format!("{from}, {configuration}");
-        notify(Step::Building {
+        notify(BuildEvent::Building {
             what: what.clone(),
             estimate_s: objects.seconds().map(|seconds| seconds.last),
         });
         if let Some(why) = subprocess::no_walls().filter(|_| subprocess::wants_walls()) {
-            notify(Step::NoWalls { why });
+            notify(BuildEvent::NoWalls { why });
         }
         workshop.check_out(&source.tree, &from)?;
         let made = objects.make(&source.tree, &from)?;
         if !made.not_kept.is_empty() {
-            notify(Step::NotKept {
+            notify(BuildEvent::NotKept {
                 what,
                 options: made.not_kept,
             });
@@ -416,7 +416,7 @@ impl Sources {
     }
 
     fn tree_of(&self, commit: &str) -> Result<String, KernelError> {
-        let workshop = Workshop::open(&self.cache.home)?;
+        let workshop = WorkTree::open(&self.cache.home)?;
         workshop.borrow(&self.repository)?;
         workshop.tree_of(commit)
     }
@@ -427,7 +427,7 @@ impl Sources {
     /// # Errors
     /// If git fails.
     pub fn merge(&self, ours: &str, theirs: &str) -> Result<Option<String>, KernelError> {
-        let workshop = Workshop::open(&self.cache.home)?;
+        let workshop = WorkTree::open(&self.cache.home)?;
         workshop.borrow(&self.repository)?;
         workshop.merge(ours, theirs)
     }
@@ -438,7 +438,7 @@ impl Sources {
     /// # Errors
     /// If git fails.
     pub fn revert(&self, tip: &str, commit: &str) -> Result<Option<String>, KernelError> {
-        let workshop = Workshop::open(&self.cache.home)?;
+        let workshop = WorkTree::open(&self.cache.home)?;
         workshop.borrow(&self.repository)?;
         workshop.revert(tip, commit)
     }
@@ -447,8 +447,8 @@ impl Sources {
     ///
     /// # Errors
     /// If it cannot be built; only [`SourceError::DoesNotBuild`] is a result.
-    pub fn build(&self, commit: &str, notify: &dyn Fn(Step)) -> Result<Build, KernelError> {
-        let workshop = Workshop::open(&self.cache.home)?;
+    pub fn build(&self, commit: &str, notify: &dyn Fn(BuildEvent)) -> Result<Build, KernelError> {
+        let workshop = WorkTree::open(&self.cache.home)?;
         workshop.borrow(&self.repository)?;
         let after = compiler()?;
         if after != self.compiler {

@@ -9,7 +9,7 @@ use crate::image::Image;
 use crate::modules::order;
 use crate::source::deb_src;
 use crate::source::tar::Archive;
-use crate::{Inlines, beside, folder, patches, payload, source_places, userland};
+use crate::{Inlines, companion_files, folder, patches, payload, source_places, userland};
 
 /// Most bytes that are read of an unpacked archive: more would only take longer.
 const UNPACKED_MAX: usize = 64 << 20;
@@ -97,7 +97,10 @@ pub fn catalogue(bytes: &[u8]) {
 
 /// The files beside an image, and the facts of a build.
 pub fn beside(bytes: &[u8]) {
-    black_box((beside::is_config(bytes), beside::is_symbols(bytes)));
+    black_box((
+        companion_files::is_config(bytes),
+        companion_files::is_symbols(bytes),
+    ));
     drop(folder::facts(&String::from_utf8_lossy(bytes)));
 }
 

@@ -6,12 +6,12 @@
 //! choose the data directory, `machine` boots.
 
 mod apt;
-mod beside;
 mod bounded;
 mod bytes;
 mod bzimage;
 mod cache;
 mod catalogue;
+mod companion_files;
 mod coverage;
 mod elf;
 mod error;
@@ -21,20 +21,20 @@ mod from_source;
 pub mod fuzzing;
 mod image;
 mod modules;
-mod nearest;
 mod patches;
 mod payload;
 mod picking;
 mod running;
 mod scratch;
-mod shared;
+mod shared_builds;
 mod source;
 mod sources;
+mod suggestions;
 mod userland;
 mod version;
 
 pub use apt::package_versions;
-pub use cache::{BuildCache, Step};
+pub use cache::{BuildCache, BuildEvent};
 pub use catalogue::{DebFile, Offer, all_offers, offers};
 pub use coverage::{NotCompiled, WhyNot};
 pub use error::KernelError;

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::source::{Authorship, Picked, Workshop};
+use crate::source::{Authorship, Picked, WorkTree};
 use crate::{KernelError, Sources};
 
 impl Sources {
@@ -84,8 +84,8 @@ impl Sources {
         self.workshop()?.commits_below(base, commit)
     }
 
-    fn workshop(&self) -> Result<Workshop, KernelError> {
-        let workshop = Workshop::open(&self.cache().home)?;
+    fn workshop(&self) -> Result<WorkTree, KernelError> {
+        let workshop = WorkTree::open(&self.cache().home)?;
         workshop.borrow(self.repository())?;
         Ok(workshop)
     }

@@ -36,7 +36,7 @@ pub(crate) fn running(root: &Path) -> Result<Build, KernelError> {
         id,
         name: KernelName::Running,
         version: release,
-        origin: Origin::Described(model::plain(words.trim())),
+        origin: Origin::Described(model::sanitize_line(words.trim())),
         image: BuildFile {
             path: PathBuf::new(),
             sha256: String::new(),

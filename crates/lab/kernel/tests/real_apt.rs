@@ -6,10 +6,10 @@
 use std::cell::{Cell, RefCell};
 use std::path::Path;
 
-use kernel::{BuildCache, Step, Wanted, offers};
+use kernel::{BuildCache, BuildEvent, Wanted, offers};
 use model::{Build, DebQuery, Fault, KernelName};
 
-fn resolve(home: &Path, name: &str) -> (Build, Vec<Step>) {
+fn resolve(home: &Path, name: &str) -> (Build, Vec<BuildEvent>) {
     let steps = RefCell::new(vec![]);
     let build = BuildCache::open(home)
         .unwrap()
@@ -50,14 +50,17 @@ fn newest_kernel_of_series_is_downloaded_once() {
         assert!(matches!(
             steps[..],
             [
-                Step::Resolving,
-                Step::Downloading { .. },
-                Step::Unpacking { .. }
+                BuildEvent::Resolving,
+                BuildEvent::Downloading { .. },
+                BuildEvent::Unpacking { .. }
             ]
         ));
         let (second, steps) = resolve(home.path(), &name);
         assert_eq!(first, second);
-        assert!(matches!(steps[..], [Step::Resolving, Step::Cached { .. }]));
+        assert!(matches!(
+            steps[..],
+            [BuildEvent::Resolving, BuildEvent::Cached { .. }]
+        ));
 
         // The same image, named as a file, is the same build.
         let file = format!("path:{}", first.image.path.display());
@@ -111,8 +114,9 @@ fn a_userland_made_twice_is_the_same() {
     let home = tempfile::tempdir().unwrap();
     let cache = BuildCache::open(home.path()).unwrap();
     let downloads = Cell::new(0);
-    let notify =
-        |step| downloads.set(downloads.get() + u32::from(matches!(step, Step::Downloading { .. })));
+    let notify = |step| {
+        downloads.set(downloads.get() + u32::from(matches!(step, BuildEvent::Downloading { .. })))
+    };
     let make = || {
         let resolved = cache.resolve_userland(&wanted).unwrap();
         assert!(

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::open_machine::{Wanted, open_machine};
-use kernel::{BuildCache, NotCompiled, SourceSettings, Sources, Step};
+use kernel::{BuildCache, BuildEvent, NotCompiled, SourceSettings, Sources};
 use machine::{
     Backend, BootOutcome, Limits, MachineError, Observe, Programs, Settings, SnapshotUse,
 };
@@ -249,7 +249,7 @@ impl Lab {
     pub fn prepare(
         &self,
         workloads: &[Arc<Workload>],
-        notify: &dyn Fn(Step),
+        notify: &dyn Fn(BuildEvent),
     ) -> Result<(), LabError> {
         if self.machine_pool.plain().capabilities().installed_tools {
             return Ok(());
@@ -305,7 +305,7 @@ impl Lab {
     ///
     /// # Errors
     /// If there is none, or it cannot be fetched.
-    pub fn build(&self, name: &KernelName, notify: &dyn Fn(Step)) -> Result<Build, LabError> {
+    pub fn build(&self, name: &KernelName, notify: &dyn Fn(BuildEvent)) -> Result<Build, LabError> {
         let build = self.cache.resolve(name, notify)?;
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)
@@ -349,7 +349,7 @@ impl Lab {
         &self,
         id: &BuildId,
         name: &KernelName,
-        notify: &dyn Fn(Step),
+        notify: &dyn Fn(BuildEvent),
     ) -> Result<Build, LabError> {
         Ok(self.cache.fetch(id, name, notify)?)
     }

@@ -7,7 +7,7 @@ use config::{ToolOutput, tool_samples};
 use machine::{Disturbance, MachineError, Observe};
 use model::{
     Clock, Declared, Environment, FailureReason, Outcome, Source, Stage, SubjectFailure, Tool,
-    ToolWorkload, Workload, WorkloadResult, plain,
+    ToolWorkload, Workload, WorkloadResult, sanitize_line,
 };
 use wire::{Frame, NOT_INSTALLED, OWN_COST, PROGRAMS, Stream, Task, ToolTask};
 
@@ -129,7 +129,12 @@ fn describe_programs(bytes: &[u8]) -> Environment {
     let pairs = text.lines().filter_map(|line| line.split_once('='));
     pairs
         .take(PROGRAMS_MAX)
-        .map(|(name, about)| (format!("tool {}", plain(name)), plain(about)))
+        .map(|(name, about)| {
+            (
+                format!("tool {}", sanitize_line(name)),
+                sanitize_line(about),
+            )
+        })
         .collect()
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::{ManifestError, SHIPPED};
-use kernel::{BuildCache, KernelError, Step, Wanted};
+use kernel::{BuildCache, BuildEvent, KernelError, Wanted};
 use machine::InitrdFile;
 use model::{
     ExtraFiles, Fault, GuestConfig, Metric, Processors, Quantity, Suite, Tool, ToolRows,
@@ -268,7 +268,7 @@ pub(crate) fn images(
     workloads: &[Arc<Workload>],
     home: &Path,
     cache: &BuildCache,
-    notify: &dyn Fn(Step),
+    notify: &dyn Fn(BuildEvent),
 ) -> Result<Images, LabError> {
     let mut images = Images::new();
     for workload in workloads {
@@ -297,7 +297,7 @@ fn image(
     tool: &Tool,
     home: &Path,
     cache: &BuildCache,
-    notify: &dyn Fn(Step),
+    notify: &dyn Fn(BuildEvent),
 ) -> Result<PathBuf, LabError> {
     let mut paths: Vec<String> = tool.workloads.iter().flat_map(programs).cloned().collect();
     paths.extend(tool.files.iter().cloned());
@@ -311,7 +311,7 @@ fn image(
     let folder = home.join("images");
     let path = folder.join(format!("{}.cpio", resolved.key()));
     if path.is_file() {
-        notify(Step::Cached {
+        notify(BuildEvent::Cached {
             what: format!("image of {}", tool.name),
         });
         return Ok(path);

@@ -59,7 +59,7 @@ pub fn read_end(ended: &Ended, job: u64) -> (Result<Stream, SubjectFailure>, Vec
             .rfind(|line| line.starts_with("agent: "))
             .map(str::to_owned);
         let why = agent.unwrap_or_else(|| format!("{error}; {}", ended.reason()));
-        let reason = FailureReason::AgentDied(model::plain(&why));
+        let reason = FailureReason::AgentDied(model::sanitize_line(&why));
         SubjectFailure {
             stage: Stage::Workload,
             reason,

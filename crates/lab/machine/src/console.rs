@@ -3,7 +3,7 @@
 //! The phrases are the kernel's own: kernel/panic.c, kernel/exit.c, init/main.c, init/do_mounts.c,
 //! mm/oom_kill.c.
 
-use model::{FailureReason, plain};
+use model::{FailureReason, sanitize_line};
 
 use crate::MachineError;
 
@@ -111,7 +111,7 @@ pub fn readable_tail(console: &[u8]) -> String {
     let chosen = headline.into_iter().chain(lines[rest..].iter().copied());
     let cut = |line: &str| line.chars().take(LINE_CHARACTERS).collect::<String>();
     chosen
-        .map(|line| plain(&cut(line)))
+        .map(|line| sanitize_line(&cut(line)))
         .collect::<Vec<_>>()
         .join("\n")
 }

@@ -45,7 +45,7 @@ pub fn person() -> String {
                 .map_or_else(|_| "unknown".into(), |own| format!("uid-{}", own.uid()))
         });
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    model::plain(&format!("{user}@{}", host.trim()))
+    model::sanitize_line(&format!("{user}@{}", host.trim()))
 }
 
 /// Digits of a host's mark.

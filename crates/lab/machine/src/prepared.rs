@@ -208,7 +208,7 @@ impl Preparation {
         };
         let why = why.strip_prefix("agent: ").unwrap_or(&why).to_owned();
         Err(MachineError::NotPrepared {
-            why: model::plain(&why),
+            why: model::sanitize_line(&why),
             undo: self.undo.clone(),
         })
     }

@@ -195,7 +195,7 @@ pub(crate) fn check_build_id(
         (Some(runs), Some(meant)) if runs != meant => {
             let answer = format!(
                 "it runs the build with id {} and not {meant}",
-                model::plain(runs)
+                model::sanitize_line(runs)
             );
             Err(ServerProblem::Step {
                 name: server.name.clone(),

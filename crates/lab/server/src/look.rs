@@ -149,7 +149,7 @@ pub(crate) fn text_of(
         _ => Err(ServerProblem::Step {
             name,
             step,
-            answer: model::plain(&ended.reason()),
+            answer: model::sanitize_line(&ended.reason()),
         }),
     }
 }
@@ -163,7 +163,7 @@ fn hardware(report: &str) -> String {
             .find(|(known, _)| known == name)
             .map_or("unknown", |(_, value)| value.trim())
     };
-    model::plain(&format!(
+    model::sanitize_line(&format!(
         "{} x {}, {}",
         get("host.processors"),
         get("host.processor"),

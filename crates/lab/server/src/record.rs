@@ -205,7 +205,7 @@ pub(crate) fn of_machine(report: &str) -> Vec<(String, String)> {
         .into_iter()
         .filter(|(name, _)| Belongs::of(name) == Belongs::Machine);
     of_machine
-        .map(|(name, value)| (name, model::plain(&value)))
+        .map(|(name, value)| (name, model::sanitize_line(&value)))
         .collect()
 }
 

@@ -7,7 +7,7 @@ use model::Verdict;
 use crate::comparison::{Comparison, Failure};
 use crate::environment::Difference;
 use document::number::seed_list;
-use model::plain;
+use model::sanitize_line;
 
 /// One reason and the rows that are unclear because of it.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(crate) fn unclear(comparison: &Comparison) -> Vec<Unclear> {
             let Verdict::Unclear(why) = &row.cells[kernel].compared.verdict else {
                 continue;
             };
-            let reason = plain(&why.to_string());
+            let reason = sanitize_line(&why.to_string());
             let place = *places.entry((kernel, reason.clone())).or_insert_with(|| {
                 found.push((kernel, reason, Vec::new()));
                 found.len() - 1
@@ -56,7 +56,7 @@ pub(crate) fn failure(comparison: &Comparison, failure: &Failure) -> String {
         .kernels()
         .nth(failure.kernel)
         .map_or("", |kernel| kernel.title.as_str());
-    let reason = plain(&failure.reason.to_string());
+    let reason = sanitize_line(&failure.reason.to_string());
     format!(
         "{title}: {reason} ({} stage), {}",
         failure.stage,
@@ -106,7 +106,7 @@ pub(crate) fn values(
     let mut values: Vec<String> = difference
         .short_values(width)
         .iter()
-        .map(|value| plain(value))
+        .map(|value| sanitize_line(value))
         .collect();
     for silent in &comparison.environment.silent {
         if let Some(value) = values.get_mut(*silent) {

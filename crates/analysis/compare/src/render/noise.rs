@@ -5,7 +5,7 @@ use stats::NoiseProfile;
 use crate::comparison::{Comparison, Rated};
 use document::cut_middle;
 use document::number::count;
-use model::plain;
+use model::sanitize_line;
 
 /// Most named rows of one kind.
 const ROWS_MAX: usize = 6;
@@ -63,7 +63,7 @@ fn find_rated(comparison: &Comparison) -> impl Iterator<Item = (String, &Rated)>
 }
 
 fn format_name(row: &str, kernel: &str) -> String {
-    format!("{} on {kernel}", cut_middle(&plain(row), NAME))
+    format!("{} on {kernel}", cut_middle(&sanitize_line(row), NAME))
 }
 
 /// Describes the rank tests: the rows that agree with the rating, or those that do not.

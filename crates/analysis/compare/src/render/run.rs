@@ -9,7 +9,7 @@ use crate::value::{Estimator, NoValue, RunValue, Scale, run_value, samples};
 use document::layout::{Page, WIDTH, break_line, wrap};
 use document::number::{count, start_date, value};
 use document::{Styles, cut_middle};
-use model::{find_workload, plain, plain_lines};
+use model::{find_workload, sanitize_line, sanitize_lines};
 
 /// A run with its build and machine, as far as known.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
     let replicate = machine.capabilities().replicate();
     let headline = format!(
         "{} on {}, {} {}: {}",
-        plain(&run.suite),
+        sanitize_line(&run.suite),
         build.version,
         replicate,
         run.seed,
@@ -71,7 +71,7 @@ pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
         page.line(format!(
             "  marvin show {} --artifact {} --output FILE",
             run.id.short(),
-            plain(name)
+            sanitize_line(name)
         ));
         page.line("  marvin dump info FILE");
     }
@@ -113,7 +113,7 @@ pub fn result_unit(shown: &Shown<'_>, result: &WorkloadResult, scale: Scale) -> 
         None if shown.run.suite == "tools" => return "unknown unit".to_owned(),
         None => Metric::COST,
     };
-    plain(
+    sanitize_line(
         &scale
             .unit(&metric, shown.machine.capabilities().clock)
             .name(),
@@ -185,7 +185,7 @@ fn values(page: &mut Page, shown: &Shown<'_>) {
 }
 
 fn line(result: &WorkloadResult, value: Result<RunValue, NoValue<'_>>, width: usize) -> String {
-    let name = cut_middle(&plain(&result.workload), width);
+    let name = cut_middle(&sanitize_line(&result.workload), width);
     let value = match value {
         Ok(value) => value,
         Err(none) => return cut_middle(&format!("{name:<width$} {:>12} {none}", "-"), WIDTH),
@@ -228,7 +228,7 @@ fn noisy(page: &mut Page, shown: &Shown<'_>, completed: &[&WorkloadResult]) {
         let ends = stats::spread(&result.samples);
         page.line(format!(
             "{:<32} {:>11} {:>11} {:>11} {:>6} {}{mark}",
-            cut_middle(&plain(&result.workload), 32),
+            cut_middle(&sanitize_line(&result.workload), 32),
             number(
                 run_value(result, shown.machine.capabilities())
                     .ok()
@@ -261,7 +261,7 @@ fn rest(page: &mut Page, run: &Run, styles: &Styles) {
         for line in wrap(&sentence, WIDTH) {
             page.line(styles.alarm(&line));
         }
-        for line in plain_lines(&failure.console_tail) {
+        for line in sanitize_lines(&failure.console_tail) {
             let mut mark = "  | ";
             for piece in break_line(&line, WIDTH - mark.len()) {
                 page.line(styles.faint(format!("{mark}{piece}").trim_end()));
@@ -299,7 +299,7 @@ fn environment(page: &mut Page, shown: &Shown<'_>, styles: &Styles) {
     }
     page.line(styles.strong("Environment:"));
     for (name, value) in &run.environment {
-        page.hanging(&format!("  {:<20} ", plain(name)), value);
+        page.hanging(&format!("  {:<20} ", sanitize_line(name)), value);
     }
 }
 

@@ -7,7 +7,7 @@ use model::{Build, Direction, Unit};
 use crate::comparison::{Against, Comparison, ComparisonRow, Images, Warning};
 use document::Style;
 use document::number::{count, margin, seed_list};
-use model::plain;
+use model::sanitize_line;
 
 /// Returns the headline, one for each of the other kernels.
 #[must_use]
@@ -52,7 +52,7 @@ pub(crate) fn tally(comparison: &Comparison, kernel: usize, other: &Against) -> 
 pub(crate) fn warning(warning: &Warning) -> String {
     match warning {
         Warning::MixedMachines(differences) => {
-            let names: Vec<String> = differences.iter().map(|d| plain(&d.name)).collect();
+            let names: Vec<String> = differences.iter().map(|d| sanitize_line(&d.name)).collect();
             let differing = if names.is_empty() {
                 "an unknown part of their fingerprints".to_owned()
             } else {
@@ -167,7 +167,11 @@ fn is_note(warning: &Warning) -> bool {
 /// Returns names; of many, only the first ones.
 fn shorten(names: &[String]) -> String {
     const MOST: usize = 8;
-    let shown: Vec<String> = names.iter().take(MOST).map(|name| plain(name)).collect();
+    let shown: Vec<String> = names
+        .iter()
+        .take(MOST)
+        .map(|name| sanitize_line(name))
+        .collect();
     let more = names.len().saturating_sub(MOST);
     if more > 0 {
         format!("{} and {more} more", shown.join(", "))
@@ -430,7 +434,7 @@ pub(crate) fn machine(comparison: &Comparison) -> String {
             .split(", ")
             .filter(|part| !known.contains(part))
             .collect();
-        let own = plain(&own.join(", "));
+        let own = sanitize_line(&own.join(", "));
         if !own.is_empty() && !also.contains(&own) {
             also.push(own);
         }
@@ -439,7 +443,11 @@ pub(crate) fn machine(comparison: &Comparison) -> String {
         .iter()
         .map(|own| format!("; also with {own}"))
         .collect();
-    format!("{}; {}{also}", machine.kind, plain(&machine.summary))
+    format!(
+        "{}; {}{also}",
+        machine.kind,
+        sanitize_line(&machine.summary)
+    )
 }
 
 /// Returns whether all kernels ran on the same machine.
@@ -453,9 +461,9 @@ pub(crate) fn source(build: &Build) -> String {
     let name = build.name.to_string();
     let origin = build.origin.to_string();
     if name.ends_with(&origin) {
-        plain(&name)
+        sanitize_line(&name)
     } else {
-        plain(&format!("{name} from {origin}"))
+        sanitize_line(&format!("{name} from {origin}"))
     }
 }
 
@@ -463,7 +471,7 @@ pub(crate) fn source(build: &Build) -> String {
 pub(crate) fn image(build: &Build, digits: usize) -> String {
     match build.image.sha256.as_str() {
         "" => "none".to_owned(),
-        sha256 => plain(&sha256.chars().take(digits).collect::<String>()),
+        sha256 => sanitize_line(&sha256.chars().take(digits).collect::<String>()),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::rmap::{Laws, Rmap, Value, is_poor};
 use document::{
     Block, Chart, Column, Curve, Document, Kind, Plot, Row, Scale, Table, Weight, Width, number,
 };
-use model::plain;
+use model::sanitize_line;
 use monitors::difference_percent;
 
 /// Digits of a number.
@@ -175,7 +175,7 @@ fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table>
     }
     let law = |(kernel, name): (usize, &String)| {
         rmap.laws(kernel, case, operation)
-            .map(|laws| format!("{}: {}", plain(name), law(&laws)))
+            .map(|laws| format!("{}: {}", sanitize_line(name), law(&laws)))
     };
     let title = format!("{operation}, ns per {}", operation.per());
     let names = [
@@ -340,18 +340,30 @@ fn notes(rmap: &Rmap, case: RmapCase) -> Vec<String> {
                 }) => note(format!(
                     "no room: {size} would take about {} MiB on {}, and the guest has {}",
                     needed_kib / 1024,
-                    plain(name),
+                    sanitize_line(name),
                     available_kib / 1024
                 )),
                 Some(RmapOutcome::Failed(how)) => {
-                    note(format!("failed: {size} on {}: {}", plain(name), plain(how)));
+                    note(format!(
+                        "failed: {size} on {}: {}",
+                        sanitize_line(name),
+                        sanitize_line(how)
+                    ));
                 }
                 Some(RmapOutcome::Unsupported(why)) => {
-                    note(format!("-: on {}: {}", plain(name), plain(why)));
+                    note(format!(
+                        "-: on {}: {}",
+                        sanitize_line(name),
+                        sanitize_line(why)
+                    ));
                 }
                 Some(RmapOutcome::Measured(measured)) => {
                     unsupported(measured).for_each(|(operation, why)| {
-                        note(format!("{operation}: on {}: {}", plain(name), plain(why)));
+                        note(format!(
+                            "{operation}: on {}: {}",
+                            sanitize_line(name),
+                            sanitize_line(why)
+                        ));
                     });
                 }
                 None => {}

@@ -1,6 +1,6 @@
 //! The tables as text: one for each workload, in the style of will-it-scale.
 
-use model::{Build, Machine, Run, plain};
+use model::{Build, Machine, Run, sanitize_line};
 
 use document::layout::{Page, WIDTH, wrap};
 use document::{Styles, number};
@@ -30,7 +30,7 @@ pub fn table(build: &Build, machine: &Machine, runs: &[&Run], styles: &Styles) -
     } in &found
     {
         page.blank();
-        page.hanging("", &format!("{series}: {}", plain(stresses)));
+        page.hanging("", &format!("{series}: {}", sanitize_line(stresses)));
         page.line(format!(
             "{:>7} {:>16} {:>14} {:>12}",
             "tasks", "operations/s", "per task", "efficiency"

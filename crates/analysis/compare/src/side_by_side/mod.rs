@@ -17,7 +17,7 @@ use std::sync::Arc;
 use model::{Clock, Direction, Unit, Verdict, Workload};
 
 use crate::comparison::{Comparison, ComparisonCell, ComparisonRow, Conclusion};
-use model::plain;
+use model::sanitize_line;
 
 pub use json::{json, schema};
 pub use render::document;
@@ -90,7 +90,7 @@ pub enum SideBySideError {
     )]
     TooFewMachines,
     /// A machine is named twice.
-    #[error("cannot put comparisons side by side: machine {} is named twice", plain(.machine))]
+    #[error("cannot put comparisons side by side: machine {} is named twice", sanitize_line(.machine))]
     NamedTwice {
         /// The machine.
         machine: String,
@@ -98,7 +98,7 @@ pub enum SideBySideError {
     /// Two machines compared different kernels.
     #[error(
         "cannot put comparisons side by side: {} compared {}, {} compared {}",
-        plain(.one), .kernels_of_one, plain(.other), .kernels_of_other
+        sanitize_line(.one), .kernels_of_one, sanitize_line(.other), .kernels_of_other
     )]
     OtherKernels {
         /// A machine.

@@ -1,7 +1,7 @@
 //! Builds the document of comparisons side by side: one table with a column group for each machine,
 //! agreements and disagreements, and beneath them what belongs to one machine only.
 
-use model::{plain, plain_lines};
+use model::{sanitize_line, sanitize_lines};
 
 use super::{headlines, table, words};
 use crate::comparison::Comparison;
@@ -151,7 +151,7 @@ fn failures(side_by_side: &SideBySide) -> Vec<Block> {
                 "{machine}: {}",
                 findings::failure(comparison, failure)
             )));
-            blocks.push(Block::Console(plain_lines(&failure.console_tail)));
+            blocks.push(Block::Console(sanitize_lines(&failure.console_tail)));
         }
     }
     if !blocks.is_empty() {
@@ -164,11 +164,9 @@ fn unclear(side_by_side: &SideBySide) -> Vec<Block> {
     let mut items = Vec::new();
     for (machine, comparison) in machines(side_by_side) {
         let found = findings::unclear(comparison);
-        items.extend(
-            found
-                .iter()
-                .map(|unclear| plain(&format!("{machine}: {}: {}", unclear.rows, unclear.reason))),
-        );
+        items.extend(found.iter().map(|unclear| {
+            sanitize_line(&format!("{machine}: {}: {}", unclear.rows, unclear.reason))
+        }));
     }
     if items.is_empty() {
         return Vec::new();

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Verdict, plain};
+use model::{Verdict, sanitize_line};
 
 use super::machines;
 use crate::comparison::{Comparison, ComparisonCell};
@@ -80,7 +80,7 @@ impl Agreement {
 #[must_use]
 pub fn headlines(side_by_side: &SideBySide) -> Vec<String> {
     let names: Vec<String> = machines(side_by_side)
-        .map(|(machine, _)| plain(machine))
+        .map(|(machine, _)| sanitize_line(machine))
         .collect();
     let Some((_, first)) = machines(side_by_side).next() else {
         return Vec::new();
@@ -110,7 +110,7 @@ pub(super) fn agreements(side_by_side: &SideBySide, kernel: usize) -> String {
     let names = |machines: &[usize]| {
         let names: Vec<String> = machines
             .iter()
-            .map(|machine| plain(&side_by_side.columns()[*machine].machine))
+            .map(|machine| sanitize_line(&side_by_side.columns()[*machine].machine))
             .collect();
         join(&names)
     };
@@ -174,7 +174,7 @@ pub(super) fn disagreements(side_by_side: &SideBySide) -> Vec<Block> {
             };
             let item = format!(
                 "{}{of}: {}",
-                plain(&row.workload.name),
+                sanitize_line(&row.workload.name),
                 verdicts(side_by_side, row, kernel)
             );
             for explanation in side_by_side.explanations(row, kernel) {
@@ -202,7 +202,7 @@ fn verdicts(side_by_side: &SideBySide, row: &MatchedRow, kernel: usize) -> Strin
             format!(
                 "{} on {} {}",
                 cell.compared.verdict.word(),
-                plain(machine),
+                sanitize_line(machine),
                 size(cell, own.margin_percent)
             )
         })
@@ -238,9 +238,9 @@ pub(super) fn grouped(
     for (machine, comparison) in machines(side_by_side) {
         let text = text(comparison);
         match texts.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, names)) => names.push(plain(machine)),
+            Some((_, names)) => names.push(sanitize_line(machine)),
             None if text.is_empty() => {}
-            None => texts.push((text, vec![plain(machine)])),
+            None => texts.push((text, vec![sanitize_line(machine)])),
         }
     }
     let is_one =

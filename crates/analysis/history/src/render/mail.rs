@@ -4,7 +4,7 @@ use document::cut_middle;
 use document::layout::{Page, WIDTH, command_lines};
 use document::mail::{CLONE, REGRESSIONS, regression_head};
 use document::number::{count, percent, value};
-use model::{Verdict, plain};
+use model::{Verdict, sanitize_line};
 
 use super::text::{certainty, change_size};
 use crate::bisect_hint::{bisection_anywhere, introduced, reproducer};
@@ -34,7 +34,8 @@ pub fn alert_mail(
     let alert = &triaged.alert.of_several_seeds().of_regressions(history);
     let worst = alert.worse().next()?;
     let is_draft = alert.rests_on_one_seed();
-    let [after, at] = [alert.after, alert.at].map(|kernel| plain(&history.kernel(kernel).title));
+    let [after, at] =
+        [alert.after, alert.at].map(|kernel| sanitize_line(&history.kernel(kernel).title));
     let others = alert.worse().count() - 1;
     let and = if others > 0 {
         format!(" and {}", count(others, "other"))
@@ -47,7 +48,7 @@ pub fn alert_mail(
     };
     let subject = format!(
         "{}{and}: {size} between {after} and {at}",
-        plain(&worst.key.workload)
+        sanitize_line(&worst.key.workload)
     );
     let mut page = Page::default();
     for line in regression_head(is_draft, &[("To", REGRESSIONS)], &subject).lines() {
@@ -103,7 +104,7 @@ fn opening(alert: &Alert, after: &str, at: &str) -> String {
     let have = if worse == 1 { "has" } else { "have" };
     format!(
         "{worse} series of measurements {have} become worse with a kernel after {after}, and at the latest with {at} ({}).",
-        plain(&alert.track)
+        sanitize_line(&alert.track)
     )
 }
 
@@ -113,13 +114,13 @@ fn table(page: &mut Page, history: &History, alert: &Alert) {
         "", "before", "after", "difference"
     ));
     for member in alert.worse().take(SHOWN_MAX) {
-        let name = plain(&member.key.workload);
+        let name = sanitize_line(&member.key.workload);
         if name.chars().count() > NAME {
             page.line(cut_middle(&name, WIDTH));
         }
         page.line(row(history, member).trim_end());
         if let Some(range) = alert.own_range(member, history) {
-            page.words(2, &plain(&range));
+            page.words(2, &sanitize_line(&range));
         }
     }
     let more = alert.worse().count().saturating_sub(SHOWN_MAX);
@@ -145,7 +146,7 @@ fn row(history: &History, member: &Member) -> String {
     };
     let number = |level: Option<f64>| level.map_or_else(|| "-".to_owned(), |n| value(n, VALUE));
     // A cut name looks like another: it has a line of its own.
-    let name = Some(plain(&member.key.workload))
+    let name = Some(sanitize_line(&member.key.workload))
         .filter(|name| name.chars().count() <= NAME)
         .unwrap_or_default();
     let difference = match member.difference_percent {
@@ -172,17 +173,21 @@ fn observations(
     origins: &[String],
 ) {
     let alert = &triaged.alert;
-    let title = |kernel: usize| plain(&history.kernel(kernel).title);
+    let title = |kernel: usize| sanitize_line(&history.kernel(kernel).title);
     let mut facts = Vec::new();
     if let Some(worst) = alert.worse().next() {
         facts.push(format!(
             "The worst is {}: {}{}.",
-            plain(&worst.key.workload),
+            sanitize_line(&worst.key.workload),
             change_size(worst.difference_percent, worst.basis),
             certainty(worst.basis).map_or_else(String::new, |words| format!(" ({words})"))
         ));
     }
-    facts.extend(origins.iter().map(|origin| format!("{}.", plain(origin))));
+    facts.extend(
+        origins
+            .iter()
+            .map(|origin| format!("{}.", sanitize_line(origin))),
+    );
     let better: Vec<String> = alert
         .members
         .iter()
@@ -191,7 +196,7 @@ fn observations(
         .map(|member| {
             format!(
                 "{} ({})",
-                plain(&member.key.workload),
+                sanitize_line(&member.key.workload),
                 change_size(member.difference_percent, member.basis)
             )
         })
@@ -208,7 +213,7 @@ fn observations(
         if let Some(gone) = member.gone {
             facts.push(format!(
                 "{} is back at its old level with {}.",
-                plain(&member.key.workload),
+                sanitize_line(&member.key.workload),
                 title(gone)
             ));
         }
@@ -245,7 +250,7 @@ fn machines(page: &mut Page, history: &History, alert: &Alert) {
         let machine = &history.machines()[number];
         page.hanging(
             "Machine: ",
-            &format!("{}; {}", machine.kind, plain(&machine.summary)),
+            &format!("{}; {}", machine.kind, sanitize_line(&machine.summary)),
         );
         if machine.capabilities().deterministic {
             page.words(
@@ -269,8 +274,8 @@ fn machines(page: &mut Page, history: &History, alert: &Alert) {
             "Kernel:  ",
             &format!(
                 "{}, {}",
-                plain(&build.version),
-                plain(&build.origin.to_string())
+                sanitize_line(&build.version),
+                sanitize_line(&build.origin.to_string())
             ),
         );
     }

@@ -4,7 +4,7 @@ use compare::{NOT_COUNTED, Scale, difference_percent};
 use document::layout::{Page, WIDTH, command_lines};
 use document::number::{count, date, interval, percent, signed_percent, value};
 use document::{Styles, cut_middle, distinct_width};
-use model::{Direction, Line, Unit, Verdict, plain};
+use model::{Direction, Line, Unit, Verdict, sanitize_line};
 
 use crate::{
     Alert, Basis, BisectHint, BisectionRecord, Change, History, Key, Point, SeedResult, Series,
@@ -37,7 +37,11 @@ fn one(page: &mut Page, history: &History, key: &Key, series: &Series, styles: &
     let machine = &history.machines()[key.machine];
     let metric = &series.metric;
     let unit = series.scale.unit(metric, machine.capabilities().clock);
-    let head = format!("{}: {} in {unit}", plain(&key.workload), metric.name);
+    let head = format!(
+        "{}: {} in {unit}",
+        sanitize_line(&key.workload),
+        metric.name
+    );
     page.line(styles.strong(&head));
     let by = measured_by(series);
     page.words(
@@ -140,13 +144,13 @@ pub fn aside_words(history: &History, series: &Series) -> Option<String> {
     Some(format!(
         "not one metric: the newest run is in {}, but {} in {} ({}{more}). These are kept, and compared with nothing: measure \
          the kernels again (marvin run KERNEL --force), or import other suites' results again into another home.",
-        plain(&series.declared.to_string()),
+        sanitize_line(&series.declared.to_string()),
         if runs.len() == 1 {
             "1 result is".to_owned()
         } else {
             format!("{} results are", runs.len())
         },
-        plain(&first.declared.to_string()),
+        sanitize_line(&first.declared.to_string()),
         runs[..runs.len().min(RUNS_NAMED_MAX)].join(", "),
     ))
 }
@@ -159,10 +163,13 @@ fn row(
     first: Option<f64>,
     last: Option<f64>,
 ) -> String {
-    let name = cut_middle(&plain(title), 26);
+    let name = cut_middle(&sanitize_line(title), 26);
     let Some(now) = point.value else {
         let why = why_none(series, point);
-        return cut_middle(&format!("  {name:<26} {:>12} {}", "-", plain(&why)), WIDTH);
+        return cut_middle(
+            &format!("  {name:<26} {:>12} {}", "-", sanitize_line(&why)),
+            WIDTH,
+        );
     };
     let to = |base: Option<f64>| {
         let difference = base.and_then(|base| difference_percent(series.direction(), base, now));
@@ -320,7 +327,7 @@ pub fn mixed_words(history: &History) -> Option<String> {
     };
     let names: Vec<String> = mixed()
         .take(NAMED_MAX)
-        .map(|(key, _)| plain(&key.workload))
+        .map(|(key, _)| sanitize_line(&key.workload))
         .collect();
     let all = mixed().count();
     let more = if all > names.len() {
@@ -348,7 +355,7 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
     let (worse, better, gone) = triaged.alert.counts();
     let head = format!(
         "{}: {worse} worse, {better} better, {gone} gone again",
-        plain(name)
+        sanitize_line(name)
     );
     page.line(if triaged.is_open() {
         styles.alarm(&head)
@@ -363,7 +370,7 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
     let names: Vec<String> = members
         .iter()
         .take(NAMED_MAX)
-        .map(|member| plain(&member.key.workload))
+        .map(|member| sanitize_line(&member.key.workload))
         .collect();
     let width = distinct_width(names.iter().map(String::as_str), 18);
     for (member, name) in members.iter().zip(&names) {

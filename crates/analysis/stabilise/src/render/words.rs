@@ -1,7 +1,7 @@
 //! Names, percentages and failures in words.
 
 use document::number::percent;
-use model::plain;
+use model::sanitize_line;
 
 use super::{NamedCommit, Report};
 use crate::outcome::Effect;
@@ -25,7 +25,7 @@ pub(super) fn short(commit: &str) -> String {
 
 /// Makes text plain and cuts its end.
 pub(super) fn cut(text: &str, width: usize) -> String {
-    let text = plain(text);
+    let text = sanitize_line(text);
     if text.chars().count() <= width {
         return text;
     }
@@ -94,7 +94,7 @@ impl Report<'_> {
     pub(super) fn row(&self, row: usize) -> String {
         self.rows
             .get(row)
-            .map_or_else(|| format!("row {row}"), |named| plain(&named.name))
+            .map_or_else(|| format!("row {row}"), |named| sanitize_line(&named.name))
     }
 
     /// Returns the commit of a point of the history, and its subject.
@@ -134,7 +134,7 @@ impl Report<'_> {
 
     /// Names a commit of the series by its subject, as its hash is not that of the original.
     pub(super) fn subject(&self, change: Change) -> String {
-        let subject = plain(self.named(change).subject.trim());
+        let subject = sanitize_line(self.named(change).subject.trim());
         match change {
             Change::Revert(_) => format!("\"Revert \"{subject}\"\""),
             Change::Apply(_) => format!("\"{subject}\""),

@@ -4,7 +4,7 @@ use clap::Args;
 use history::{
     History, Triaged, alert_mail, alerts_document, alerts_text, history_json, mixed_words,
 };
-use model::{Line, plain};
+use model::{Line, sanitize_line};
 
 use crate::exit::{Exit, WrongInput};
 use crate::options::LINE_HELP;
@@ -77,7 +77,7 @@ pub(crate) fn alerts(session: &Session, command: &AlertsArguments) -> anyhow::Re
             .map(|member| &*member.key.workload)
             .collect();
         if !names.is_empty() {
-            let names = plain(&names.join(","));
+            let names = sanitize_line(&names.join(","));
             say(&format!(
                 "note: one seed only, so the mail leaves it out: {names}\nhint: measure it with more seeds: marvin compare \
                  OLD NEW --seeds 5 --workload {names}"

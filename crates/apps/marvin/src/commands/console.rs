@@ -168,6 +168,6 @@ fn format_line(line: &ConsoleLine) -> String {
     format!(
         "{} {mark}{}\n",
         date(line.at_ms / 1000),
-        model::plain(words.trim_end())
+        model::sanitize_line(words.trim_end())
     )
 }

@@ -224,7 +224,7 @@ fn own() -> Vec<ListedMachine> {
             let kernel = release
                 .as_ref()
                 .filter(|_| is_here)
-                .map(|release| model::plain(release.trim()));
+                .map(|release| model::sanitize_line(release.trim()));
             let about = format!("{qemu}{about}");
             ListedMachine {
                 name: name.to_owned(),
@@ -268,7 +268,7 @@ fn with_queue(listed: ListedMachine, queue: &QueueState) -> ListedMachine {
     };
     match quarantine_of(&listed.name, &queue.health) {
         Some(ill) if matches!(listed.state, MachineState::Ready | MachineState::Reserved) => {
-            let about = model::plain(&format!(
+            let about = model::sanitize_line(&format!(
                 "the lab failed {} times: {}",
                 ill.failures, ill.reason
             ));

@@ -44,7 +44,7 @@ pub(crate) fn reserve(session: &Session, command: &ReserveArguments) -> anyhow::
         ))
         .into());
     }
-    let (holder, why) = (person(), model::plain(&command.why));
+    let (holder, why) = (person(), model::sanitize_line(&command.why));
     let new = Reservation {
         machines,
         holder,

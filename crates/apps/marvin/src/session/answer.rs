@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use document::Styles;
-use model::printable_but;
+use model::sanitize_except;
 
 use super::home::share_file;
 use crate::exit::WrongInput;
@@ -146,7 +146,7 @@ impl Answer {
         } else {
             Styles::plain().sequences()
         };
-        let safe = printable_but(text.as_ref(), &colours);
+        let safe = sanitize_except(text.as_ref(), &colours);
         self.write_bytes(safe.as_bytes())
     }
 

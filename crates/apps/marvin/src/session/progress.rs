@@ -5,9 +5,9 @@ use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use kernel::Step;
+use kernel::BuildEvent;
 use lab::Event;
-use model::{plain, printable};
+use model::{sanitize_line, sanitize_text};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -91,29 +91,29 @@ impl Progress {
     }
 
     /// Prints a step of a build.
-    pub(crate) fn step(&self, name: &str, step: &Step) {
+    pub(crate) fn step(&self, name: &str, step: &BuildEvent) {
         let name = name.trim_end_matches(':');
         match step {
-            Step::Resolving => self.message(&format!("{name}: looking up")),
-            Step::Downloading { package, bytes } => {
+            BuildEvent::Resolving => self.message(&format!("{name}: looking up")),
+            BuildEvent::Downloading { package, bytes } => {
                 self.line(&format!("{name}: downloading {package}, {:.1} MB", *bytes as f64 / 1e6));
             }
-            Step::Incomplete { package, missing } => {
+            BuildEvent::Incomplete { package, missing } => {
                 let missing = missing.join(" and ");
                 self.line(&format!("{name}: {package} without {missing}, which the archive lacks"));
             }
-            Step::Unpacking { what } => self.message(&format!("{name}: unpacking {what}")),
-            Step::Building { what, estimate_s } => {
+            BuildEvent::Unpacking { what } => self.message(&format!("{name}: unpacking {what}")),
+            BuildEvent::Building { what, estimate_s } => {
                 let last = estimate_s.map_or_else(String::new, |seconds| format!(", the last one took {seconds} s"));
                 self.line(&format!("{name}: building {what}{last}"));
             }
-            Step::NoWalls { why } => self.line(&format!(
+            BuildEvent::NoWalls { why } => self.line(&format!(
                 "{name}: its Makefile runs without walls, as you: {why}; `marvin doctor` says how to install bubblewrap"
             )),
-            Step::NotKept { what, options } => {
+            BuildEvent::NotKept { what, options } => {
                 self.line(&format!("{name}: {what} differs in {}", options.join(" ")));
             }
-            Step::Cached { what } => self.message(&format!("{name}: {what} is built already")),
+            BuildEvent::Cached { what } => self.message(&format!("{name}: {what} is built already")),
         }
     }
 
@@ -279,7 +279,7 @@ impl Progress {
             say(&line);
         }
         if let Self::Bar(bar) = self {
-            bar.set_message(plain(what));
+            bar.set_message(sanitize_line(what));
             bar.inc(1);
         }
     }
@@ -287,7 +287,7 @@ impl Progress {
     /// Prints a line that stays.
     fn line(&self, text: &str) {
         match self {
-            Self::Bar(bar) => bar.println(printable(text)),
+            Self::Bar(bar) => bar.println(sanitize_text(text)),
             Self::Lines(_) => say(text),
             Self::Quiet => {}
         }
@@ -296,7 +296,7 @@ impl Progress {
     /// Prints a message that the next one replaces.
     fn message(&self, text: &str) {
         match self {
-            Self::Bar(bar) => bar.set_message(plain(text)),
+            Self::Bar(bar) => bar.set_message(sanitize_line(text)),
             Self::Lines(_) => say(text),
             Self::Quiet => {}
         }

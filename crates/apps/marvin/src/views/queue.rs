@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{Listing, SCHEMA_VERSION};
 use document::Styles;
 use document::number::{count, date, duration};
-use model::plain;
+use model::sanitize_line;
 
 /// Widest line.
 const WIDTH: usize = 80;
@@ -299,9 +299,12 @@ fn row(job: &ListedJob, now_unix: i64) -> [String; 7] {
         job.number.to_string(),
         job.state.to_owned(),
         job.priority.to_string(),
-        cut(&plain(&format!("{}{of_tree}", job.kernel)), KERNEL_MAX),
         cut(
-            &plain(&format!(
+            &sanitize_line(&format!("{}{of_tree}", job.kernel)),
+            KERNEL_MAX,
+        ),
+        cut(
+            &sanitize_line(&format!(
                 "{} {}x{}{on}",
                 job.suite,
                 job.workloads.len(),
@@ -319,9 +322,9 @@ fn more(job: &ListedJob) -> Option<String> {
     let why = if job.reason.is_empty() {
         String::new()
     } else {
-        format!(": {}", plain(&job.reason))
+        format!(": {}", sanitize_line(&job.reason))
     };
-    let worker = plain(job.worker.as_deref().unwrap_or_default());
+    let worker = sanitize_line(job.worker.as_deref().unwrap_or_default());
     match job.state {
         "waiting" => {
             let again = date(job.not_before_unix.unwrap_or_default());
@@ -363,31 +366,31 @@ impl Listing for JobDocument {
         let job = &self.job;
         let mut lines = vec![
             format!("job        {}, {}", job.number, job.state),
-            format!("kernel     {}", plain(&job.kernel)),
+            format!("kernel     {}", sanitize_line(&job.kernel)),
         ];
         if !job.tree.is_empty() {
             lines.push(format!(
                 "tree       {}, kernel config {}",
-                plain(&job.tree),
-                plain(&job.config)
+                sanitize_line(&job.tree),
+                sanitize_line(&job.config)
             ));
         }
         lines.push(format!(
             "suite      {}: {}",
             job.suite,
-            plain(&job.workloads.join(", "))
+            sanitize_line(&job.workloads.join(", "))
         ));
         let runs = if job.machine == USUAL_MACHINE {
             "seeds"
         } else {
             "boots"
         };
-        lines.push(format!("machine    {}", plain(&job.machine)));
+        lines.push(format!("machine    {}", sanitize_line(&job.machine)));
         lines.push(format!("{runs}      {}", job.seeds));
         let origin = if job.plan.is_empty() {
             "by hand".to_owned()
         } else {
-            format!("by the plan {}", plain(&job.plan))
+            format!("by the plan {}", sanitize_line(&job.plan))
         };
         lines.push(format!("queued     {}, {origin}", date(job.queued_unix)));
         lines.push(format!("priority   {}, rank {}", job.priority, job.rank));
@@ -405,13 +408,13 @@ impl Listing for JobDocument {
                 .filter_map(|(word, time)| Some(format!("{word} {}", date(time?)))),
         );
         if !job.reason.is_empty() {
-            lines.push(format!("reason     {}", plain(&job.reason)));
+            lines.push(format!("reason     {}", sanitize_line(&job.reason)));
         }
         lines.push(format!("why        {}", self.why));
         lines.extend(
             self.batch
                 .iter()
-                .map(|batch| format!("batch      {}", plain(batch))),
+                .map(|batch| format!("batch      {}", sanitize_line(batch))),
         );
         if ["waiting", "running"].contains(&job.state) {
             lines.push(format!("ends       {}", when(job, self.now_unix)));
@@ -449,13 +452,13 @@ fn because(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
         {
             format!(
                 "its worker on {} died{started}; it continues",
-                plain(worker)
+                sanitize_line(worker)
             )
         }
         (Why::Running, JobState::Running { worker, until_unix }) => {
             format!(
                 "{} executes it; others may take it after {}",
-                plain(worker),
+                sanitize_line(worker),
                 date(*until_unix)
             )
         }
@@ -467,7 +470,7 @@ fn because(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
             };
             format!(
                 "{}; the next is not before {}{started}",
-                plain(last),
+                sanitize_line(last),
                 date(*from_unix)
             )
         }
@@ -507,7 +510,7 @@ fn because(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
 fn quarantine(job: &QueuedJob, view: QueueView<'_>) -> Option<String> {
     let name = &job.new.work.machine;
     let ill = quarantine_of(name, view.health)?;
-    let (name, reason) = (plain(name), plain(&ill.reason));
+    let (name, reason) = (sanitize_line(name), sanitize_line(&ill.reason));
     Some(format!(
         "{name} is quarantined: {reason}; it tries a job again after {}",
         date(ill.next_unix)

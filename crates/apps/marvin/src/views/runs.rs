@@ -9,7 +9,7 @@ use document::Styles;
 use document::cut_middle;
 use document::layout::Page;
 use document::number::minute;
-use model::plain;
+use model::sanitize_line;
 
 /// Stored runs, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -90,8 +90,8 @@ impl Listing for RunsDocument {
                     &run.id.short(),
                     &run.started_unix
                         .map_or_else(|| "not known".to_owned(), minute),
-                    &plain(&run.version),
-                    &plain(&run.suite),
+                    &sanitize_line(&run.version),
+                    &sanitize_line(&run.suite),
                     &run.seed.to_string(),
                     &completed(run, styles),
                 ]),

@@ -8,7 +8,7 @@ use super::{Listing, SCHEMA_VERSION};
 use document::Styles;
 use document::layout::Page;
 use document::number::{count, margin};
-use model::plain;
+use model::sanitize_line;
 
 /// The position of the second column, as in the listing of workloads.
 const INDENT: usize = 20;
@@ -115,10 +115,10 @@ impl Listing for ToolsDocument {
             let version = tool
                 .version
                 .as_deref()
-                .map_or_else(|| "not offered by apt here".to_owned(), plain);
+                .map_or_else(|| "not offered by apt here".to_owned(), sanitize_line);
             page.hanging(
                 "",
-                &format!("{}: {} ({version})", tool.name, plain(&tool.about)),
+                &format!("{}: {} ({version})", tool.name, sanitize_line(&tool.about)),
             );
             page.blank();
             for workload in &tool.workloads {
@@ -140,7 +140,7 @@ fn of_workload(workload: &ListedToolWorkload) -> String {
     let mut lines = Page::default();
     lines.hanging(
         &format!("{:<INDENT$}", workload.name),
-        &plain(&workload.stresses),
+        &sanitize_line(&workload.stresses),
     );
     let runs = count(workload.runs as usize, "run");
     let chaotic = if workload.chaotic { ", chaotic" } else { "" };
@@ -149,11 +149,11 @@ fn of_workload(workload: &ListedToolWorkload) -> String {
         &format!(
             "{runs} in {} MiB{chaotic}: {}",
             workload.memory_mib,
-            plain(&workload.command.join(" "))
+            sanitize_line(&workload.command.join(" "))
         ),
     );
     for metric in &workload.metrics {
-        let (unit, direction) = (plain(&metric.unit), &metric.direction);
+        let (unit, direction) = (sanitize_line(&metric.unit), &metric.direction);
         lines.words(
             INDENT,
             &format!(

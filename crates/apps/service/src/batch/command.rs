@@ -44,7 +44,7 @@ impl SiteProgram {
             Some(LATER) | None => Err(silent(&ended.reason())),
             Some(_) => Err(BatchError::Refused {
                 system: NAME,
-                said: model::plain(&ended.reason()),
+                said: model::sanitize_line(&ended.reason()),
             }),
         }
     }
@@ -91,7 +91,7 @@ impl BatchSystem for SiteProgram {
 fn silent(said: &str) -> BatchError {
     BatchError::Silent {
         system: NAME,
-        said: model::plain(said),
+        said: model::sanitize_line(said),
     }
 }
 
@@ -105,7 +105,7 @@ fn job(line: &str) -> Option<BatchJob> {
         BatchState::Ended,
     ];
     let state = states.into_iter().find(|one| one.word() == state)?;
-    let about = model::plain(&words.collect::<Vec<_>>().join(" "));
+    let about = model::sanitize_line(&words.collect::<Vec<_>>().join(" "));
     name.starts_with("marvin-").then(|| BatchJob {
         id: id.to_owned(),
         name: name.to_owned(),

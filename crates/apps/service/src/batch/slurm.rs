@@ -106,7 +106,7 @@ impl BatchSystem for Slurm {
             }
             _ => Err(BatchError::Refused {
                 system: NAME,
-                said: model::plain(&ended.reason()),
+                said: model::sanitize_line(&ended.reason()),
             }),
         }
     }
@@ -124,7 +124,7 @@ impl BatchSystem for Slurm {
 fn silent(said: String) -> BatchError {
     BatchError::Silent {
         system: NAME,
-        said: model::plain(&said),
+        said: model::sanitize_line(&said),
     }
 }
 
@@ -170,7 +170,7 @@ fn job(line: &str) -> Option<BatchJob> {
         id: id.to_owned(),
         name: name.to_owned(),
         state: kind,
-        about: model::plain(&about),
+        about: model::sanitize_line(&about),
     })
 }
 

@@ -14,7 +14,7 @@ use lettre::transport::smtp::client::{Tls, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
 use lettre::transport::smtp::{Error, SmtpTransport};
 use lettre::{Transport as _, address::AddressError};
-use model::{MailServer, Secrecy, printable};
+use model::{MailServer, Secrecy, sanitize_text};
 use store::{Delivery, Notice};
 
 use super::program::InputResult;
@@ -65,7 +65,7 @@ pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
         line(host),
         delivery.number,
         line(subject),
-        quoted_printable(&printable(&format!("{headline}\n\n{body}"))),
+        quoted_printable(&sanitize_text(&format!("{headline}\n\n{body}"))),
     )
 }
 

@@ -74,7 +74,7 @@ pub(crate) type Rendered = Result<String, askama::Error>;
 /// Renders a page. The template escapes text from guests and packages; this function replaces
 /// control characters, as browsers in terminals exist, and those that change the writing direction.
 fn render(page: &impl Template) -> Rendered {
-    Ok(model::printable(&page.render()?))
+    Ok(model::sanitize_text(&page.render()?))
 }
 
 #[derive(Template)]

@@ -5,9 +5,9 @@
 
 mod check;
 mod forecast;
-#[cfg(test)]
-mod month;
 mod order;
+#[cfg(test)]
+mod simulation_tests;
 mod step;
 #[cfg(test)]
 mod tests;

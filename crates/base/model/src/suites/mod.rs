@@ -7,6 +7,7 @@
 mod contention;
 mod disk;
 mod io;
+pub(crate) mod micro;
 mod mm;
 mod net;
 mod reclaim;

@@ -8,8 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use synthetic_dumps::Synthetic;
-use vmcore::ram::Part;
-use vmcore::{Dump, Filter, Format, Io, Level, Plan, Reader, Work, ram};
+use vmcore::memory_file::Part;
+use vmcore::{Dump, Filter, Format, Io, Level, Plan, Reader, Work, memory_file};
 
 use crate::Outcome;
 use crate::command_line::CommandResult;
@@ -99,7 +99,7 @@ fn kernel_note_locates_its_memory() -> Outcome {
     ] {
         let folder = tempfile::tempdir()?;
         let dump = guest(folder.path(), vec![0..low, HIGH..HIGH + high])?;
-        let found = ram::open(&[part(folder.path(), "")], None)?;
+        let found = memory_file::open(&[part(folder.path(), "")], None)?;
         assert_eq!(
             (found.format(), found.pages()),
             (Format::Memory, HIGH + high),
@@ -111,7 +111,7 @@ fn kernel_note_locates_its_memory() -> Outcome {
             part(folder.path(), &format!("@0+{:#x}", low * PAGE)),
             part(folder.path(), &format!("@4G:{:#x}", low * PAGE)),
         ];
-        assert_eq!(kept(&ram::open(&given, None)?)?, kept(&dump)?);
+        assert_eq!(kept(&memory_file::open(&given, None)?)?, kept(&dump)?);
     }
     Ok(())
 }
@@ -120,7 +120,7 @@ fn kernel_note_locates_its_memory() -> Outcome {
 fn small_guest_is_located_without_note() -> Outcome {
     let folder = tempfile::tempdir()?;
     let dump = guest(folder.path(), std::iter::once(0..0x8000).collect())?;
-    let found = ram::open(&[part(folder.path(), "")], None)?;
+    let found = memory_file::open(&[part(folder.path(), "")], None)?;
     assert_eq!(kept(&found)?, kept(&dump)?);
     // A microvm's memory begins like this, with its vmlinux.
     let file = File::options()
@@ -128,15 +128,15 @@ fn small_guest_is_located_without_note() -> Outcome {
         .open(folder.path().join("ram"))?;
     file.write_all_at(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0", 0)?;
     assert_eq!(
-        kept(&ram::open(&[part(folder.path(), "")], None)?)?,
+        kept(&memory_file::open(&[part(folder.path(), "")], None)?)?,
         kept(&dump)?
     );
     std::fs::write(folder.path().join("ram"), [7; 8192])?;
-    let silent = ram::open(&[part(folder.path(), "")], None)?;
+    let silent = memory_file::open(&[part(folder.path(), "")], None)?;
     assert_eq!((silent.pages(), silent.info().is_empty()), (2, true));
     let text = b"OSRELEASE=given\n";
     assert_eq!(
-        ram::open(&[part(folder.path(), "")], Some(text))?
+        memory_file::open(&[part(folder.path(), "")], Some(text))?
             .info()
             .text("OSRELEASE"),
         Some("given")
@@ -156,7 +156,7 @@ fn stale_note_is_not_believed() -> Outcome {
         b"OSRELEASE=stale\nPAGESIZE=4096\nSYMBOL(mem_section)=ffffffff81000000\n",
     );
     file.write_all_at(&note(&stale), 0x50 * PAGE)?;
-    let found = ram::open(&[part(folder.path(), "")], None)?;
+    let found = memory_file::open(&[part(folder.path(), "")], None)?;
     assert_eq!(found.info(), dump.info());
     Ok(())
 }
@@ -204,7 +204,7 @@ fn large_guest_without_note_is_refused() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("ram");
     File::create(&path)?.set_len(3 << 30)?;
-    let error = ram::open(
+    let error = memory_file::open(
         &[part(folder.path(), "")],
         Some(b"OSRELEASE=1\nPAGESIZE=4096\n"),
     )

@@ -11,8 +11,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::bits;
 use crate::bytes::{is_zero, put};
 use crate::compress::{Codec, Compressor};
+use crate::dedup::{Pending, Stored, Twins};
 use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
+use crate::exclusion::Level;
 use crate::kdump::{
     DESCRIPTOR, INCOMPLETE, SIGNATURE, SUB_HEADER, SUM, SUM_MARK, descriptor, field,
 };
@@ -20,8 +22,6 @@ use crate::note;
 use crate::output::sink::Sink;
 use crate::plan::{Plan, Work, crew, lock};
 use crate::reader::Reader;
-use crate::rule::Level;
-use crate::twins::{Pending, Stored, Twins};
 use crate::window::PIECE_MAX;
 
 /// Bytes that a thread reserves and writes at once.

@@ -8,7 +8,7 @@ use model::{Build, Fault};
 
 use super::Sources;
 use crate::source::SourceSettings;
-use crate::{BuildCache, KernelError, SourceError, Step, elf};
+use crate::{BuildCache, BuildEvent, KernelError, SourceError, elf};
 
 /// A fake make for a fake kernel source. `image` is the vmlinux; `fails`, if present, an error.
 const MAKEFILE: &str = "tinyconfig:\n\t@echo CONFIG_64BIT=y >$(O)/.config\n\
@@ -80,7 +80,7 @@ impl Tree {
         cache
     }
 
-    fn resolve(&self, name: &str) -> (Result<Build, KernelError>, Vec<Step>) {
+    fn resolve(&self, name: &str) -> (Result<Build, KernelError>, Vec<BuildEvent>) {
         let steps = RefCell::new(vec![]);
         let build = self.cache().resolve(&name.parse().unwrap(), &|step| {
             steps.borrow_mut().push(step);
@@ -98,10 +98,10 @@ impl Tree {
     }
 }
 
-fn is_building(steps: &[Step]) -> bool {
+fn is_building(steps: &[BuildEvent]) -> bool {
     steps
         .iter()
-        .any(|step| matches!(step, Step::Building { .. }))
+        .any(|step| matches!(step, BuildEvent::Building { .. }))
 }
 
 #[test]
@@ -115,8 +115,7 @@ fn commits_with_equal_images_are_one_build() {
     let (first, steps) = tree.resolve("git:v1");
     let first = first.unwrap();
     assert!(is_building(&steps));
-    let has_not =
-        |step: &Step| matches!(step, Step::NotKept { options, .. } if options == &["CONFIG_PVH=y"]);
+    let has_not = |step: &BuildEvent| matches!(step, BuildEvent::NotKept { options, .. } if options == &["CONFIG_PVH=y"]);
     assert!(steps.iter().any(has_not), "{steps:?}");
     assert!(first.version.starts_with("6.9.1-g"), "{}", first.version);
     assert!(

@@ -392,7 +392,7 @@ fn without_transport_crs(diff: &[u8]) -> Vec<u8> {
 fn stem(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
-    model::plain(name.rsplit_once('.').map_or(name, |(stem, _)| stem))
+    model::sanitize_line(name.rsplit_once('.').map_or(name, |(stem, _)| stem))
 }
 
 /// Reads a diff with the words before it: those of `git show`, of Debian's headers, or free text.

@@ -140,7 +140,7 @@ pub(super) fn parse_subject(raw: &str) -> Subject {
     } else {
         rest
     };
-    subject.text = model::plain(format!("{kept}{rest}").trim());
+    subject.text = model::sanitize_line(format!("{kept}{rest}").trim());
     subject
 }
 
@@ -233,7 +233,7 @@ fn tag(tags: &mut Tags, name: &str, value: &str) {
             let comment = value
                 .split_once('#')
                 .map_or("", |(_, comment)| comment.trim());
-            tags.stable = Some(model::plain(comment));
+            tags.stable = Some(model::sanitize_line(comment));
         }
         _ => {}
     }
@@ -264,7 +264,7 @@ fn fixes(value: &str) -> Option<Fixes> {
         .trim_end_matches([')', ' ', '\'', '"', ']']);
     Some(Fixes {
         commit,
-        subject: model::plain(subject),
+        subject: model::sanitize_line(subject),
     })
 }
 

@@ -107,10 +107,10 @@ impl Patch {
                 subject.text, words.body, words.notes
             )),
             subject: subject.text,
-            author: model::plain(&words.author),
-            date: model::plain(&words.date),
-            body: model::printable(&words.body),
-            notes: model::printable(&words.notes),
+            author: model::sanitize_line(&words.author),
+            date: model::sanitize_line(&words.date),
+            body: model::sanitize_text(&words.body),
+            notes: model::sanitize_text(&words.notes),
             position: subject.position,
             message_id: id,
             commit: words.commit,
@@ -153,7 +153,7 @@ fn identifier(value: &str) -> String {
         .split_once('<')
         .and_then(|(_, rest)| rest.split_once('>'))
         .map_or(value, |(inner, _)| inner);
-    model::plain(inner.trim())
+    model::sanitize_line(inner.trim())
 }
 
 /// Reads the patches of a file or folder, in the order in which they apply.

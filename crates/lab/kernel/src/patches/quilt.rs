@@ -159,14 +159,14 @@ fn series(folder: &Path, file: &Path) -> Result<Vec<PathBuf>, PatchesError> {
         if fs::symlink_metadata(&path).is_err() {
             return Err(refuse(format!(
                 "no file `{}` in its folder; remove the line",
-                model::plain(name)
+                model::sanitize_line(name)
             )));
         }
         let path = inside(folder, &path);
         files.push(path.ok_or_else(|| {
             refuse(format!(
                 "`{}` is a link out of its folder",
-                model::plain(name)
+                model::sanitize_line(name)
             ))
         })?);
     }
@@ -203,7 +203,7 @@ fn entry(line: &str) -> Result<Option<&str>, String> {
         let guard = line.split_whitespace().next().unwrap_or_default();
         return Err(format!(
             "guards such as `{}` are not followed; remove it, or the line",
-            model::plain(guard)
+            model::sanitize_line(guard)
         ));
     }
     let mut words = line.split_whitespace();
@@ -213,7 +213,7 @@ fn entry(line: &str) -> Result<Option<&str>, String> {
         .iter()
         .all(|option| ["-p1", "-p", "1", "-pab", "ab"].contains(option))
     {
-        let options = model::plain(&options.join(" "));
+        let options = model::sanitize_line(&options.join(" "));
         return Err(format!(
             "options `{options}` are not followed: patches apply with -p1; refresh it so"
         ));
@@ -224,7 +224,7 @@ fn entry(line: &str) -> Result<Option<&str>, String> {
     if !is_below || name.contains('\0') {
         return Err(format!(
             "`{}` is not below its folder; name a file there",
-            model::plain(name)
+            model::sanitize_line(name)
         ));
     }
     Ok(Some(name))

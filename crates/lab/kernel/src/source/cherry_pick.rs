@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::git::parse_merge;
-use super::{SourceError, Workshop};
+use super::{SourceError, WorkTree};
 use crate::KernelError;
 
 /// Date of commits whose own date git cannot read.
@@ -38,7 +38,7 @@ pub struct Authorship {
     pub message: String,
 }
 
-impl Workshop {
+impl WorkTree {
     /// Returns `onto` with a commit cherry-picked.
     pub(crate) fn pick(&self, onto: &str, commit: &str) -> Result<Picked, KernelError> {
         let Ok(parent) = self.resolve(&format!("{commit}^1")) else {
@@ -64,8 +64,12 @@ impl Workshop {
                 .commit_tree(&merged, &[onto], "picked to look at it")
                 .map(Picked::Commit),
             None if ended.code == Some(1) => {
-                let files: BTreeSet<String> =
-                    ended.text().lines().skip(1).map(model::plain).collect();
+                let files: BTreeSet<String> = ended
+                    .text()
+                    .lines()
+                    .skip(1)
+                    .map(model::sanitize_line)
+                    .collect();
                 Ok(Picked::Conflict(
                     files.into_iter().filter(|file| !file.is_empty()).collect(),
                 ))
@@ -318,7 +322,7 @@ fn refused_files(said: &str) -> Vec<String> {
             .next()
             .unwrap_or_default();
         if file.contains('/') || file.contains('.') {
-            files.insert(model::plain(file));
+            files.insert(model::sanitize_line(file));
         }
     }
     files.into_iter().collect()
@@ -327,7 +331,7 @@ fn refused_files(said: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::git::Repository;
-    use super::{Authorship, Picked, Workshop};
+    use super::{Authorship, Picked, WorkTree};
     use crate::source::program;
     use std::fs;
 
@@ -371,8 +375,8 @@ mod tests {
             self.git(&["rev-parse", "HEAD"])
         }
 
-        fn workshop(&self) -> Workshop {
-            let workshop = Workshop::open(self.home.path()).unwrap();
+        fn workshop(&self) -> WorkTree {
+            let workshop = WorkTree::open(self.home.path()).unwrap();
             workshop
                 .borrow(&Repository::open(self.folder.path()).unwrap())
                 .unwrap();
@@ -380,7 +384,7 @@ mod tests {
         }
     }
 
-    fn file_of(workshop: &Workshop, picked: &Picked) -> String {
+    fn file_of(workshop: &WorkTree, picked: &Picked) -> String {
         let Picked::Commit(commit) = picked else {
             panic!("{picked:?}")
         };

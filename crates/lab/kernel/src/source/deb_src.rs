@@ -18,7 +18,7 @@ use crate::catalogue::{DebFile, Offer, field};
 use crate::payload::XZ_MEMORY;
 use crate::scratch::Scratch;
 use crate::version::{debian, upstream};
-use crate::{KernelError, Step, apt};
+use crate::{BuildEvent, KernelError, apt};
 
 /// The prefix of kernel source packages.
 const PREFIX: &str = "linux-source-";
@@ -45,7 +45,7 @@ pub(crate) struct Imported {
 pub(crate) fn import(
     version: &str,
     places: &SourceFolders<'_>,
-    notify: &dyn Fn(Step),
+    notify: &dyn Fn(BuildEvent),
 ) -> Result<Imported, KernelError> {
     let offer = newest(version)?;
     let tag = tag(&offer.version);
@@ -60,12 +60,12 @@ pub(crate) fn import(
     let repository = Repository::open(&places.repository)?;
     if repository.commit(&format!("refs/tags/{tag}")).is_err() {
         let scratch = Scratch::new(places.downloads)?;
-        notify(Step::Downloading {
+        notify(BuildEvent::Downloading {
             package: offer.package.clone(),
             bytes: offer.bytes(),
         });
         let deb = apt::download(&offer, &offer.files[0], scratch.path())?;
-        notify(Step::Unpacking {
+        notify(BuildEvent::Unpacking {
             what: offer.origin().to_string(),
         });
         let root = scratch.path().join("root");

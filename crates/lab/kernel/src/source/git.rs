@@ -383,7 +383,7 @@ impl Repository {
                 "--",
             ])
             .run()?;
-        let mut lines = text.lines().map(model::plain);
+        let mut lines = text.lines().map(model::sanitize_line);
         Ok(Headline {
             subject: lines.next().unwrap_or_default(),
             author: lines.next().unwrap_or_default(),

@@ -16,7 +16,7 @@ use super::SourceError;
 use super::compiled::Compiled;
 use super::config::{Base, Configuration};
 use super::program::Program;
-use super::workshop::Workshop;
+use super::work_tree::WorkTree;
 use crate::KernelError;
 use crate::folder::sha256;
 
@@ -156,7 +156,7 @@ fn folder_name(settings: &SourceSettings, compiler: &str) -> String {
 
 /// An object directory.
 pub(crate) struct Objects<'a> {
-    workshop: &'a Workshop,
+    workshop: &'a WorkTree,
     settings: &'a SourceSettings,
     /// The directory, with Marvin's records.
     folder: PathBuf,
@@ -169,7 +169,7 @@ impl<'a> Objects<'a> {
     /// Opens the object directory of a configuration and a compiler, and deletes the least recently
     /// used ones.
     pub(crate) fn open(
-        workshop: &'a Workshop,
+        workshop: &'a WorkTree,
         settings: &'a SourceSettings,
         compiler: &'a str,
     ) -> Result<Self, KernelError> {

@@ -13,7 +13,7 @@ mod program;
 mod remote;
 pub(crate) mod tar;
 mod touching;
-mod workshop;
+mod work_tree;
 
 pub use cherry_pick::{Authorship, Picked};
 pub use commit_graph::{Commit, CommitGraph, LinePoint};
@@ -29,4 +29,4 @@ pub(crate) use make::{Objects, compiler};
 pub(crate) use program::Program;
 pub use remote::{remote_tags, tree_with_tag};
 pub use touching::{commits_touching, revision_of};
-pub(crate) use workshop::Workshop;
+pub(crate) use work_tree::WorkTree;

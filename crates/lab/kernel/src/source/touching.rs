@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use model::{Build, KernelName, plain};
+use model::{Build, KernelName, sanitize_line};
 
 use super::git::git;
 
@@ -64,7 +64,7 @@ pub fn commits_touching(tree: &Path, base: &str, new: &str, function: &str) -> V
     ];
     let text = ask(tree, &words).unwrap_or_default();
     text.lines()
-        .map(plain)
+        .map(sanitize_line)
         .filter(|line| !line.is_empty())
         .collect()
 }

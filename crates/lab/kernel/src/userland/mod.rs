@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use crate::folder::sha256;
 use crate::scratch::Scratch;
-use crate::{BuildCache, KernelError, Step, apt};
+use crate::{BuildCache, BuildEvent, KernelError, apt};
 pub(crate) use linked::parse_linking;
 use root::Root;
 
@@ -127,11 +127,11 @@ impl BuildCache {
     pub fn userland(
         &self,
         resolved: &Resolved,
-        notify: &dyn Fn(Step),
+        notify: &dyn Fn(BuildEvent),
     ) -> Result<Userland, KernelError> {
         let what = resolved.wanted.packages.join(", ");
         let kept = self.packages(&resolved.packages, &what, notify)?;
-        notify(Step::Unpacking { what });
+        notify(BuildEvent::Unpacking { what });
         let scratch = Scratch::new(self.downloads())?;
         let (deb, root) = (scratch.path().join("next.deb"), scratch.path().join("root"));
         for package in kept {

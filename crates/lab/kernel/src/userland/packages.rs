@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::apt::{self, Needed};
 use crate::folder::sha256_of_file;
 use crate::scratch::Scratch;
-use crate::{BuildCache, KernelError, Step};
+use crate::{BuildCache, BuildEvent, KernelError};
 
 const FOLDER: &str = "packages";
 
@@ -20,7 +20,7 @@ impl BuildCache {
         &self,
         needed: &[Needed],
         what: &str,
-        notify: &dyn Fn(Step),
+        notify: &dyn Fn(BuildEvent),
     ) -> Result<Vec<PathBuf>, KernelError> {
         let folder = self.home.join(FOLDER);
         fs::create_dir_all(&folder).map_err(KernelError::at(&folder))?;
@@ -35,7 +35,7 @@ impl BuildCache {
             return Ok(files);
         }
         let bytes = absent.iter().map(|(one, _)| one.bytes).sum();
-        notify(Step::Downloading {
+        notify(BuildEvent::Downloading {
             package: what.to_owned(),
             bytes,
         });
@@ -88,7 +88,7 @@ mod tests {
 
     use crate::apt::Needed;
     use crate::folder::sha256;
-    use crate::{BuildCache, Step};
+    use crate::{BuildCache, BuildEvent};
 
     fn needed(hash: &str) -> Needed {
         Needed {
@@ -110,7 +110,7 @@ mod tests {
             .join("packages")
             .join(format!("{}.deb", sha256(b"deb")));
         let steps = RefCell::new(Vec::new());
-        let notify = |step: Step| steps.borrow_mut().push(step);
+        let notify = |step: BuildEvent| steps.borrow_mut().push(step);
         let ask = || {
             cache
                 .packages(std::slice::from_ref(&one), "tools", &notify)
@@ -121,7 +121,7 @@ mod tests {
         assert!(said.contains("marvin-nonesuch=1"), "{said}");
         assert_eq!(
             steps.take(),
-            [Step::Downloading {
+            [BuildEvent::Downloading {
                 package: "tools".to_owned(),
                 bytes: 3
             }]

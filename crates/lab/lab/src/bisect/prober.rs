@@ -4,14 +4,14 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use compare::{NOT_COUNTED, Scale, run_value};
-use kernel::{CommitGraph, Compiled, KernelError, SourceError, Sources, Step};
+use kernel::{BuildEvent, CommitGraph, Compiled, KernelError, SourceError, Sources};
 use model::{Capabilities, Run, Suite, Workload};
 
 use super::{Elsewhere, Probe, Prober, RebuildCost};
 use crate::{Dumps, Event, Lab, LabError, Plan, Reuse, Sampled};
 
 /// What to measure of each commit, and with what.
-pub struct LabProber<'a, S: Fn(Step), E: Fn(Event) + Sync> {
+pub struct LabProber<'a, S: Fn(BuildEvent), E: Fn(Event) + Sync> {
     /// The lab.
     pub lab: &'a Lab,
     /// The tree with the commits.
@@ -32,7 +32,7 @@ pub struct LabProber<'a, S: Fn(Step), E: Fn(Event) + Sync> {
     pub event: E,
 }
 
-impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
+impl<S: Fn(BuildEvent), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
     fn probe(&mut self, commit: &str, seeds: RangeInclusive<u64>) -> Result<Probe, LabError> {
         // Its build and its results are then where this host looks for them.
         if let Some(elsewhere) = self.elsewhere {
@@ -112,7 +112,7 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
     }
 }
 
-impl<S: Fn(Step), E: Fn(Event) + Sync> std::fmt::Debug for LabProber<'_, S, E> {
+impl<S: Fn(BuildEvent), E: Fn(Event) + Sync> std::fmt::Debug for LabProber<'_, S, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("LabProber")
             .field("workload", &self.workload.name)

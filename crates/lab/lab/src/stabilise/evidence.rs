@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kernel::{Compiled, Step};
+use kernel::{BuildEvent, Compiled};
 use model::{Profile, Run, Share};
 use profile::ledger::Ledger;
 use stabilise::evidence::{CauseFacts, ChangeFacts, DebtFacts, Known, suspicion};
@@ -12,7 +12,7 @@ use stabilise::{Cause, Evidence, Kernel};
 use super::TreeWorld;
 use crate::{Event, Lab, LabError};
 
-impl<S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'_, S, E> {
+impl<S: Fn(BuildEvent), E: Fn(Event) + Sync> TreeWorld<'_, S, E> {
     /// Weighs all changes for the debts.
     pub(super) fn gather(
         &self,

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use kernel::{CommitGraph, Compiled, KernelError, LinePoint, SourceError, Sources, Step};
+use kernel::{BuildEvent, CommitGraph, Compiled, KernelError, LinePoint, SourceError, Sources};
 use model::{Build, Run, Suite, Workload};
 use stabilise::evidence::ChangeFacts;
 use stabilise::{Cause, Change, Evidence, Failure, Kernel, Phase, Trial, World};
@@ -145,7 +145,7 @@ pub struct Spent {
 }
 
 /// The lab as the world of a search.
-pub struct TreeWorld<'a, S: Fn(Step), E: Fn(Event) + Sync> {
+pub struct TreeWorld<'a, S: Fn(BuildEvent), E: Fn(Event) + Sync> {
     lab: &'a Lab,
     sources: &'a Sources,
     subject: &'a Subject,
@@ -193,7 +193,7 @@ pub struct Measuring<'a> {
     pub deadline: Option<Instant>,
 }
 
-impl<'a, S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
+impl<'a, S: Fn(BuildEvent), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
     /// Opens the world; failures of earlier sessions with the same sources come from a log in the
     /// data directory.
     ///
@@ -338,7 +338,7 @@ impl<'a, S: Fn(Step), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
     }
 }
 
-impl<S: Fn(Step), E: Fn(Event) + Sync> World for TreeWorld<'_, S, E> {
+impl<S: Fn(BuildEvent), E: Fn(Event) + Sync> World for TreeWorld<'_, S, E> {
     type Error = LabError;
 
     fn trial(&mut self, kernel: &Kernel, rows: &[usize]) -> Result<Trial, LabError> {
@@ -427,7 +427,7 @@ impl<S: Fn(Step), E: Fn(Event) + Sync> World for TreeWorld<'_, S, E> {
     }
 }
 
-impl<S: Fn(Step), E: Fn(Event) + Sync> std::fmt::Debug for TreeWorld<'_, S, E> {
+impl<S: Fn(BuildEvent), E: Fn(Event) + Sync> std::fmt::Debug for TreeWorld<'_, S, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TreeWorld")
             .field("baseline", &self.subject.baseline)

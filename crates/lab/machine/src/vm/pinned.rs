@@ -82,7 +82,7 @@ fn pin_one(process: u32, thread: u32, processor: usize) -> Result<usize, String>
         .run()
         .map_err(|error| error.to_string())?;
     if ended.code != Some(0) {
-        return Err(model::plain(&ended.reason()));
+        return Err(model::sanitize_line(&ended.reason()));
     }
     match allowed(process, thread)[..] {
         [only] if only == processor => Ok(only),

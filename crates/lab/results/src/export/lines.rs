@@ -1,6 +1,6 @@
 //! Tables as lines of text: CSV as in RFC 4180, and JSON, one object a line.
 
-use model::{escape_json, printable};
+use model::{escape_json, sanitize_text};
 
 use super::{Column, Table, Value};
 
@@ -31,7 +31,7 @@ fn field(value: &Value) -> String {
 /// Quotes a text. A program for tables takes one that begins like a formula for a formula, and
 /// computes it: an apostrophe prevents that.
 fn quote(words: &str) -> String {
-    let words = printable(words);
+    let words = sanitize_text(words);
     let words = if words.starts_with(['=', '+', '-', '@', '\t']) {
         format!("'{words}")
     } else {

@@ -126,7 +126,7 @@ impl Log {
             ""
         };
         self.append(
-            format!("{end}{now_ms}!{}\n", model::plain(text)).as_bytes(),
+            format!("{end}{now_ms}!{}\n", model::sanitize_line(text)).as_bytes(),
             now_ms,
         )
     }

@@ -108,7 +108,7 @@ impl Request {
                     folder: folder.to_owned(),
                     id,
                     signal,
-                    who: model::plain(&who),
+                    who: model::sanitize_line(&who),
                 });
             }
         }
@@ -118,7 +118,7 @@ impl Request {
     /// Answers whether it was sent, or why not.
     pub(super) fn answer(&self, sent: Result<(), String>) {
         let text = sent.map_or_else(
-            |why| format!("failed {}\n", model::plain(&why)),
+            |why| format!("failed {}\n", model::sanitize_line(&why)),
             |()| "sent\n".to_owned(),
         );
         // An asker without an answer says so.
@@ -166,7 +166,7 @@ pub(super) fn ask(folder: &Path, who: &str, signal: &Signal) -> Result<(), Unans
     write_whole(
         folder,
         &format!("ask.{id}"),
-        &format!("{}\n{signal}\n", model::plain(who)),
+        &format!("{}\n{signal}\n", model::sanitize_line(who)),
     )
     .map_err(failed)?;
     let begun = Instant::now();

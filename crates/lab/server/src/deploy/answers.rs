@@ -322,9 +322,9 @@ fn answer(stream: &TcpStream, client: IpAddr, shared: &Shared) -> io::Result<()>
     };
     let mut state = shared.state();
     if state.requests.len() < ASKED_MAX {
-        state
-            .requests
-            .push(model::plain(path.rsplit('/').next().unwrap_or_default()));
+        state.requests.push(model::sanitize_line(
+            path.rsplit('/').next().unwrap_or_default(),
+        ));
     }
     drop(state);
     let (length, mut body): (u64, Box<dyn Read>) = match body {

@@ -72,7 +72,7 @@ impl Image {
             },
             _ => DeployError::io("read", &release)(error),
         })?;
-        let release = model::plain(release.trim());
+        let release = model::sanitize_line(release.trim());
         Ok(Self {
             name: name.to_owned(),
             id: id.to_owned(),
@@ -168,7 +168,7 @@ pub fn make(settings: &ImageSettings, home: &Path, again: bool) -> Result<Image,
         }
         return Err(DeployError::Failed {
             name: settings.name.clone(),
-            answer: model::plain(answer),
+            answer: model::sanitize_line(answer),
             log,
         });
     }

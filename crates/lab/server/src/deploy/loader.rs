@@ -277,7 +277,11 @@ impl DeployedImage {
         drop(fs::remove_file(&initrd));
         match ended? {
             ended if ended.code == Some(0) => Ok(()),
-            ended => Err(self.failed(format!("{}: {}", words[0], model::plain(&ended.reason())))),
+            ended => Err(self.failed(format!(
+                "{}: {}",
+                words[0],
+                model::sanitize_line(&ended.reason())
+            ))),
         }
     }
 }

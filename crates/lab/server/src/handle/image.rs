@@ -90,7 +90,7 @@ impl ServerHandle {
                 let last = printed
                     .lines()
                     .rfind(|line| !line.trim().is_empty())
-                    .map(model::plain);
+                    .map(model::sanitize_line);
                 let last =
                     last.map_or_else(String::new, |line| format!("; its console ends: {line}"));
                 let answer = format!("it did not answer within {} s{last}", self.server.boot_s);

@@ -384,7 +384,7 @@ impl Power {
                     return Err(PowerError::Refused {
                         name,
                         place,
-                        reply: model::plain(&reply),
+                        reply: model::sanitize_line(&reply),
                     });
                 }
                 Err(Refusal::Passing(_)) => attempts += 1,

@@ -215,7 +215,7 @@ fn boot_override(system: &Value, device: BootDevice) -> Result<Value, String> {
         let offered: Vec<&str> = offered.iter().filter_map(Value::as_str).collect();
         return Err(format!(
             "the BMC offers only {}",
-            model::plain(&offered.join(", "))
+            model::sanitize_line(&offered.join(", "))
         ));
     }
     let mut request = json!({ ENABLED: "Once", TARGET: target });

@@ -104,7 +104,7 @@ impl Facts {
             .take(LINES_MAX)
             .filter_map(|line| line.split_once('='))
         {
-            let value = model::plain(value.trim());
+            let value = model::sanitize_line(value.trim());
             match name {
                 "driver" => {
                     let (driver, why) = value.split_once(' ').unwrap_or((&value, ""));

@@ -174,7 +174,7 @@ impl Ssh {
         if ended.code == Some(0) {
             return Ok(());
         }
-        let answer = model::plain(&ended.reason());
+        let answer = model::sanitize_line(&ended.reason());
         Err(ServerProblem::Step {
             name: self.server.name.clone(),
             step,
@@ -194,7 +194,10 @@ impl Ssh {
 
     /// Says why a connection failed.
     fn broken(&self, ended: &Ended) -> ServerProblem {
-        let (name, answer) = (self.server.name.clone(), model::plain(&ended.reason()));
+        let (name, answer) = (
+            self.server.name.clone(),
+            model::sanitize_line(&ended.reason()),
+        );
         let has = |words: &str| ended.stderr.contains(words);
         if has("Host key verification failed") || has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
             let answer = ended
@@ -208,7 +211,7 @@ impl Ssh {
             let known_hosts = self.known_hosts.display().to_string();
             return LoginProblem::HostKey {
                 name,
-                answer: model::plain(&answer),
+                answer: model::sanitize_line(&answer),
                 known_hosts,
             }
             .into();
@@ -248,7 +251,7 @@ impl Ssh {
         if facts.get("done") == "yes" {
             return Ok(facts);
         }
-        let answer = model::plain(&ended.reason());
+        let answer = model::sanitize_line(&ended.reason());
         Err(ServerProblem::Step {
             name: self.server.name.clone(),
             step,
@@ -365,7 +368,10 @@ impl Capture for Ssh {
         if ended.code == Some(0) {
             return Ok(ended.output);
         }
-        let (name, answer) = (self.server.name.clone(), model::plain(&ended.reason()));
+        let (name, answer) = (
+            self.server.name.clone(),
+            model::sanitize_line(&ended.reason()),
+        );
         Err(ServerProblem::Step { name, step, answer })
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Mutex, PoisonError};
 
 use machine::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, VmcoreFormat};
 use machine::{InitrdFile, initrd_of};
-use vmcore::{Dump, Filter, Io, Level, LogPart, Plan, Reader, Work, log, ram};
+use vmcore::{Dump, Filter, Io, Level, LogPart, Plan, Reader, Work, log, memory_file};
 
 use crate::{folder, readers};
 
@@ -225,7 +225,7 @@ fn kept(dump: &Dump, level: u8, marks: &BTreeMap<u64, String>) -> BTreeMap<Strin
 }
 
 /// Returns the file of a guest's memory as a part.
-fn part(path: &Path) -> ram::Part {
+fn part(path: &Path) -> memory_file::Part {
     path.display().to_string().parse().unwrap()
 }
 
@@ -273,7 +273,7 @@ fn story(package: &str, page: u64, processor: &str) {
     let all = kept_pages(&dump, 31);
     let others = [
         Dump::open(std::slice::from_ref(&kdump)).unwrap(),
-        ram::open(&[part(&memory)], None).unwrap(),
+        memory_file::open(&[part(&memory)], None).unwrap(),
     ];
     // QEMU's kdump file names no machine, and has blocks of 64 KiB; the memory has no headers at
     // all.

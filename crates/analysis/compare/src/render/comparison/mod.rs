@@ -11,7 +11,7 @@ use crate::comparison::{Comparison, ComparisonRow, Failure};
 use crate::render::{counted, findings, words};
 use document::number::{date, signed_percent};
 use document::{Block, Details, Document, Fact, Link, Style, View};
-use model::{plain, plain_lines};
+use model::{sanitize_line, sanitize_lines};
 
 /// The experiment whose results may be published only in percent.
 const SDET: &str = "SDET";
@@ -258,7 +258,7 @@ fn failures(comparison: &Comparison) -> Vec<Block> {
         let sentence = findings::failure(comparison, failure);
         [
             Block::Paragraph(sentence),
-            Block::Console(plain_lines(&failure.console_tail)),
+            Block::Console(sanitize_lines(&failure.console_tail)),
         ]
     };
     let head = (!comparison.failures.is_empty()).then(|| Block::Heading("Failed".to_owned()));
@@ -274,7 +274,7 @@ fn unclear(comparison: &Comparison) -> Vec<Block> {
     }
     let items = found
         .iter()
-        .map(|unclear| plain(&format!("{}: {}", unclear.rows, unclear.reason)))
+        .map(|unclear| sanitize_line(&format!("{}: {}", unclear.rows, unclear.reason)))
         .collect();
     vec![Block::Paragraph("Unclear:".to_owned()), Block::List(items)]
 }

@@ -5,7 +5,7 @@ use model::Verdict;
 use crate::comparison::{Comparison, ComparisonCell, ComparisonRow};
 use crate::render::{counted, findings, words};
 use document::number::{count, interval, margin, signed_percent, value};
-use model::plain;
+use model::sanitize_line;
 
 /// Most rows with a sentence, per verdict; the others are counted.
 const TOLD_MAX: usize = 10;
@@ -41,7 +41,12 @@ pub(super) fn facts(comparison: &Comparison) -> Vec<String> {
             .into_iter()
             .map(|of| format!("Unclear: {}: {}.", of.rows, of.reason)),
     );
-    facts.extend(comparison.origins.iter().map(|origin| plain(origin)));
+    facts.extend(
+        comparison
+            .origins
+            .iter()
+            .map(|origin| sanitize_line(origin)),
+    );
     environment(&mut facts, comparison);
     facts
 }
@@ -79,7 +84,10 @@ fn push_changes(facts: &mut Vec<String>, comparison: &Comparison, place: usize, 
 fn of_row(comparison: &Comparison, row: &ComparisonRow, place: usize) -> String {
     let cell = &row.cells[place];
     let of = if comparison.others.len() > 1 {
-        format!(" on {}", plain(&comparison.others[place].kernel.title))
+        format!(
+            " on {}",
+            sanitize_line(&comparison.others[place].kernel.title)
+        )
     } else {
         String::new()
     };
@@ -91,7 +99,7 @@ fn of_row(comparison: &Comparison, row: &ComparisonRow, place: usize) -> String 
         });
     let mut parts = vec![format!(
         "{}{of} is {}{size}{}",
-        plain(&row.workload.name),
+        sanitize_line(&row.workload.name),
         cell.compared.verdict.word(),
         certainty(cell)
     )];
@@ -162,7 +170,10 @@ fn same(facts: &mut Vec<String>, comparison: &Comparison, place: usize) {
         return;
     };
     let of = if comparison.others.len() > 1 {
-        format!(" on {}", plain(&comparison.others[place].kernel.title))
+        format!(
+            " on {}",
+            sanitize_line(&comparison.others[place].kernel.title)
+        )
     } else {
         String::new()
     };
@@ -181,7 +192,7 @@ fn environment(facts: &mut Vec<String>, comparison: &Comparison) {
         .environment
         .differences
         .iter()
-        .map(|other| plain(&other.name))
+        .map(|other| sanitize_line(&other.name))
         .collect();
     facts.push(
         if names.is_empty() && comparison.environment.silent.is_empty() {
@@ -194,7 +205,7 @@ fn environment(facts: &mut Vec<String>, comparison: &Comparison) {
     );
     facts.extend(
         findings::silent(comparison)
-            .map(|silent| format!("The environment is {}.", plain(&silent))),
+            .map(|silent| format!("The environment is {}.", sanitize_line(&silent))),
     );
 }
 
@@ -202,7 +213,7 @@ fn names(rows: &[&ComparisonRow]) -> String {
     let shown: Vec<String> = rows
         .iter()
         .take(NAMED_MAX)
-        .map(|row| plain(&row.workload.name))
+        .map(|row| sanitize_line(&row.workload.name))
         .collect();
     let more = rows.len().saturating_sub(NAMED_MAX);
     if more > 0 {

@@ -10,7 +10,7 @@ use crate::render::{counted, words};
 use document::layout::{Page, WIDTH, break_line, command_lines};
 use document::number::{percent, value};
 use document::{Block, Cell, Change, Style, Styles, Table, Width, cut_middle, write_text};
-use model::plain;
+use model::sanitize_line;
 use monitors::Monitored;
 
 /// The widest value and percentage.
@@ -82,7 +82,10 @@ fn table(page: &mut Page, comparison: &Comparison, place: usize) {
         });
         write_text(
             page,
-            &[Block::Subheading(cut_middle(&plain(&title), WIDTH)), table],
+            &[
+                Block::Subheading(cut_middle(&sanitize_line(&title), WIDTH)),
+                table,
+            ],
             &Styles::plain(),
         );
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use history::{BisectionRecord, RecordedCulprit};
-use kernel::{BuildCache, CommitGraph, Sources, Step};
+use kernel::{BuildCache, BuildEvent, CommitGraph, Sources};
 use lab::bisection::{BisectionReport, add};
 use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Elsewhere,
@@ -288,7 +288,7 @@ fn write_report(
 }
 
 /// Says what the difference of a culprit against its reference commit is in; both are measured.
-fn ledger<S: Fn(Step), E: Fn(Event) + Sync>(
+fn ledger<S: Fn(BuildEvent), E: Fn(Event) + Sync>(
     prober: &LabProber<'_, S, E>,
     culprit: &Culprit,
     seeds: u64,

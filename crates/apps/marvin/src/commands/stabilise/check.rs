@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use kernel::Step;
+use kernel::BuildEvent;
 use lab::{CheckedBefore, StabiliseEvent, TreeWorld};
 use stabilise::Checked;
 use stabilise::render::{Check, CheckMail, CheckedPatch, NamedCommit, check_mail};
@@ -28,7 +28,7 @@ pub(super) fn check(
         }
     }
     let notify = |event: StabiliseEvent<'_>| progress.say(&describe(&event));
-    let step = |step: Step| progress.step("kernel", &step);
+    let step = |step: BuildEvent| progress.step("kernel", &step);
     let event = |event: lab::Event| progress.event(&event);
     let measuring = trial.measuring(Instant::now());
     let mut world = TreeWorld::open(measuring, subject, trial.home, step, event, &notify)?;

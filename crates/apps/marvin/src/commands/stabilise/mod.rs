@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use compare::{Rule, Scale, Seeds};
-use kernel::{BuildCache, Sources, Step};
+use kernel::{BuildCache, BuildEvent, Sources};
 use lab::bisection::{add, short};
 use lab::{CandidateSource, FoundSubject, Lab, Measuring, StabiliseEvent, TreeWorld, find_subject};
 use model::{Steadiness, Suite, Workload};
@@ -424,7 +424,7 @@ impl Trial<'_> {
         begun: Instant,
     ) -> anyhow::Result<(Outcome, Cost, BTreeSet<usize>)> {
         let notify = |event: StabiliseEvent<'_>| progress.say(&describe(&event));
-        let step = |step: Step| progress.step("kernel", &step);
+        let step = |step: BuildEvent| progress.step("kernel", &step);
         let event = |event: lab::Event| progress.event(&event);
         let mut world = TreeWorld::open(
             self.measuring(begun),

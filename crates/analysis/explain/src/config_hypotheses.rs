@@ -1,8 +1,8 @@
 //! Settings of kernels whose work has functions of its own: where both differ, one is a hypothesis
 //! for the other.
 
+use crate::differing_settings::Setting;
 use crate::kernels::Sides;
-use crate::suspects::Setting;
 
 /// A setting and the functions that do its work.
 struct Known {

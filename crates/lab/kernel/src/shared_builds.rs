@@ -14,7 +14,7 @@ use subprocess::Program;
 use crate::cache::{BuildCache, build};
 use crate::folder::{self, Folder};
 use crate::scratch::{self, Scratch};
-use crate::{KernelError, Step};
+use crate::{BuildEvent, KernelError};
 
 /// The directory of builds by recipe, here and in the cache.
 const RECIPES: &str = "by-recipe";
@@ -57,7 +57,7 @@ impl BuildCache {
         &self,
         id: &BuildId,
         name: &KernelName,
-        notify: &dyn Fn(Step),
+        notify: &dyn Fn(BuildEvent),
     ) -> Result<Build, KernelError> {
         let missing = || KernelError::NotShared {
             id: id.hex().to_owned(),
@@ -83,7 +83,7 @@ impl BuildCache {
     pub(crate) fn take_recipe(
         &self,
         recipe: &Path,
-        notify: &dyn Fn(Step),
+        notify: &dyn Fn(BuildEvent),
     ) -> Result<(), KernelError> {
         let Some((shared, theirs)) = self.their_recipe(recipe) else {
             return Ok(());
@@ -149,7 +149,7 @@ impl BuildCache {
         &self,
         shared: &Path,
         id: &BuildId,
-        notify: &dyn Fn(Step),
+        notify: &dyn Fn(BuildEvent),
     ) -> Result<Option<Folder>, KernelError> {
         let place = self.builds.join(id.hex());
         if let Some(folder) = Folder::open(place.clone())? {
@@ -159,7 +159,7 @@ impl BuildCache {
         if !theirs.is_dir() {
             return Ok(None);
         }
-        notify(Step::Unpacking {
+        notify(BuildEvent::Unpacking {
             what: theirs.display().to_string(),
         });
         let scratch = Scratch::new(&self.downloads)?;

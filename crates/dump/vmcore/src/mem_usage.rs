@@ -7,11 +7,11 @@ use crate::bits;
 use crate::bytes::is_zero;
 use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
+use crate::exclusion::Level;
 use crate::filter::{Counts, Filter};
 use crate::plan::{Plan, Work, crew, lock};
 use crate::progress::Progress;
 use crate::reader::Reader;
-use crate::rule::Level;
 
 /// Pages of each kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

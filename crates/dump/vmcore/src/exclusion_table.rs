@@ -2,8 +2,8 @@
 //! number, the table's index. Branches would be unpredictable in mixed memory, so there are none
 //! for single pages.
 
+use crate::exclusion::{Class, Facts, Kind, Record, Rule, long};
 use crate::layout::RECORD;
-use crate::rule::{Class, Facts, Kind, Record, Rule, long};
 
 /// A bit of a verdict: the page stands for pages after it too. The bits below are its class.
 const SPEAKS: u8 = 0x80;

@@ -14,7 +14,7 @@ use crate::paging::Walker;
 use crate::plan::{Plan, common, without};
 use crate::reader::Reader;
 use crate::symbols::Symbols;
-use crate::thin;
+use crate::thin_vmemmap;
 
 /// Most records that are read for finding slabs: a tenth of a second.
 const RECORDS_MAX: usize = 1 << 20;
@@ -62,7 +62,7 @@ pub(crate) fn groups(
     data.extend(of_processors_and_nodes(reader, filter));
     let mut slabs = slabs(reader, filter, plan)?;
     slabs.extend(of_vmalloc(reader, filter));
-    let records = thin::extents(reader, filter, plan).into_iter();
+    let records = thin_vmemmap::extents(reader, filter, plan).into_iter();
     let records = bits::merge(
         records
             .map(|(range, _)| range.start / page..range.end.div_ceil(page))

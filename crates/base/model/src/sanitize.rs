@@ -7,7 +7,7 @@
 /// Makes text one safe line: spaces for line breaks and tabs, U+FFFD for each other character of
 /// [`is_hostile`].
 #[must_use]
-pub fn plain(text: &str) -> String {
+pub fn sanitize_line(text: &str) -> String {
     let safe = |c: char| match c {
         '\n' | '\r' | '\t' => ' ',
         c if is_hostile(c) => char::REPLACEMENT_CHARACTER,
@@ -16,23 +16,26 @@ pub fn plain(text: &str) -> String {
     text.chars().map(safe).collect()
 }
 
-/// Returns the lines of a text, each made plain, without empty ones at the ends.
+/// Returns the lines of a text, each made sanitize_line, without empty ones at the ends.
 #[must_use]
-pub fn plain_lines(text: &str) -> Vec<String> {
-    text.trim_matches(['\n', '\r']).lines().map(plain).collect()
+pub fn sanitize_lines(text: &str) -> Vec<String> {
+    text.trim_matches(['\n', '\r'])
+        .lines()
+        .map(sanitize_line)
+        .collect()
 }
 
 /// Makes text of several lines safe: keeps line breaks and tabs, and writes U+FFFD for each other
 /// character of [`is_hostile`].
 #[must_use]
-pub fn printable(text: &str) -> String {
-    printable_but(text, &[])
+pub fn sanitize_text(text: &str) -> String {
+    sanitize_except(text, &[])
 }
 
-/// Does the same as [`printable`], and keeps these sequences, such as colours that Marvin writes
+/// Does the same as [`sanitize_text`], and keeps these sequences, such as colours that Marvin writes
 /// itself.
 #[must_use]
-pub fn printable_but(text: &str, kept: &[&str]) -> String {
+pub fn sanitize_except(text: &str, kept: &[&str]) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
@@ -106,28 +109,30 @@ pub fn is_hostile(c: char) -> bool {
 mod tests {
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
-    use super::{escape_json, is_hostile, plain, plain_lines, printable, printable_but};
+    use super::{
+        escape_json, is_hostile, sanitize_except, sanitize_line, sanitize_lines, sanitize_text,
+    };
 
     #[test]
     fn a_terminal_is_not_obeyed() {
-        assert_eq!(plain("a\x1b[2Jb\nc\td"), "a\u{fffd}[2Jb c d");
+        assert_eq!(sanitize_line("a\x1b[2Jb\nc\td"), "a\u{fffd}[2Jb c d");
         assert_eq!(
-            plain("\u{9b}2J\u{202e}evil\u{2028}x\u{200b}"),
+            sanitize_line("\u{9b}2J\u{202e}evil\u{2028}x\u{200b}"),
             "\u{fffd}2J\u{fffd}evil\u{fffd}x\u{fffd}"
         );
-        assert_eq!(plain("größer ±"), "größer ±");
+        assert_eq!(sanitize_line("größer ±"), "größer ±");
     }
 
     #[test]
     fn lines_and_own_colours_stay() {
         assert_eq!(
-            printable("a\r\nb\tc\rd\x1b[1m"),
+            sanitize_text("a\r\nb\tc\rd\x1b[1m"),
             "a\nb\tc\u{fffd}d\u{fffd}[1m"
         );
-        assert_eq!(plain_lines("\n a\r\nb\x07\n\n"), [" a", "b\u{fffd}"]);
-        assert!(plain_lines("").is_empty());
+        assert_eq!(sanitize_lines("\n a\r\nb\x07\n\n"), [" a", "b\u{fffd}"]);
+        assert!(sanitize_lines("").is_empty());
         assert_eq!(
-            printable_but("\x1b[1mx\x1b[8m\x1b[0m", &["\x1b[1m", "\x1b[0m"]),
+            sanitize_except("\x1b[1mx\x1b[8m\x1b[0m", &["\x1b[1m", "\x1b[0m"]),
             "\x1b[1mx\u{fffd}[8m\x1b[0m"
         );
     }
@@ -143,13 +148,13 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_becomes_safe(text in any::<String>()) {
-            prop_assert!(!plain(&text).chars().any(is_hostile));
+            prop_assert!(!sanitize_line(&text).chars().any(is_hostile));
             prop_assert!(
-                !printable(&text)
+                !sanitize_text(&text)
                     .chars()
                     .any(|c| is_hostile(c) && c != '\n' && c != '\t')
             );
-            prop_assert_eq!(plain(&text).chars().count(), text.chars().count());
+            prop_assert_eq!(sanitize_line(&text).chars().count(), text.chars().count());
         }
     }
 }

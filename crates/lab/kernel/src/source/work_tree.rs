@@ -42,12 +42,12 @@ const LEFT_BEHIND: [&str; 8] = [
 
 /// The workshop, locked until dropped.
 #[derive(Debug)]
-pub(crate) struct Workshop {
+pub(crate) struct WorkTree {
     folder: PathBuf,
     _lock: File,
 }
 
-impl Workshop {
+impl WorkTree {
     /// Opens the workshop of a data directory; waits while another process uses it.
     pub(crate) fn open(home: &Path) -> Result<Self, KernelError> {
         let folder = home.join("workshop");
@@ -374,7 +374,7 @@ fn refuse_repositories_in(folder: &Path, depth: usize) -> Result<(), KernelError
 mod tests {
     use std::fs;
 
-    use super::Workshop;
+    use super::WorkTree;
     use crate::source::program;
 
     #[test]
@@ -404,7 +404,7 @@ mod tests {
         ]);
         fs::write(inner.join(".gitattributes"), "* filter=x\n").unwrap();
         fs::write(inner.join("file"), "two").unwrap();
-        let workshop = Workshop::open(home.path()).unwrap();
+        let workshop = WorkTree::open(home.path()).unwrap();
         let error = workshop.snapshot(tree.path()).unwrap_err().to_string();
         assert!(
             error.contains("drivers/inner is a repository inside the tree") && !ran.exists(),
@@ -417,7 +417,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let repository = home.path().join("workshop/repository");
         let list = || {
-            let workshop = Workshop::open(home.path()).unwrap();
+            let workshop = WorkTree::open(home.path()).unwrap();
             fs::write(workshop.source().join("Kbuild"), "").unwrap();
             let tree = workshop.snapshot(&workshop.source()).unwrap();
             workshop.list(&tree).unwrap()
