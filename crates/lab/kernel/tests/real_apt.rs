@@ -115,7 +115,8 @@ fn a_userland_made_twice_is_the_same() {
     let cache = BuildCache::open(home.path()).unwrap();
     let downloads = Cell::new(0);
     let notify = |step| {
-        downloads.set(downloads.get() + u32::from(matches!(step, BuildEvent::Downloading { .. })))
+        let is_download = matches!(step, BuildEvent::Downloading { .. });
+        downloads.set(downloads.get() + u32::from(is_download));
     };
     let make = || {
         let resolved = cache.resolve_userland(&wanted).unwrap();
