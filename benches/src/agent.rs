@@ -32,10 +32,8 @@ const SAMPLER_GOAL_PERCENT: f64 = 0.05;
 /// Prints the share of a host processor that the monitors take at one round per second.
 pub(crate) fn sampler(figures: &mut Figures) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
-    let (program, kept) = (
-        folder.path().join("marvin-agent"),
-        folder.path().join("kept"),
-    );
+    let program = folder.path().join("marvin-agent");
+    let kept = folder.path().join("kept");
     std::fs::write(&program, AGENT)?;
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755))?;
     let output = Command::new(&program)
@@ -83,10 +81,8 @@ pub(crate) fn plain_loop(bench: &mut Ready, figures: &mut Figures) -> anyhow::Re
         .iter()
         .find(|workload| workload.name == LOOP)
         .context("the plain loop is gone")?;
-    let (few, many) = (
-        guest(bench, declared, IN_GUEST.0)?,
-        guest(bench, declared, IN_GUEST.1)?,
-    );
+    let few = guest(bench, declared, IN_GUEST.0)?;
+    let many = guest(bench, declared, IN_GUEST.1)?;
     let instructions = many.instructions - few.instructions;
     let per_operation = instructions / ((IN_GUEST.1 - IN_GUEST.0) as f64 * iterations(declared));
     let host_s = by_hand(BY_HAND.1)? - by_hand(BY_HAND.0)?;
@@ -102,9 +98,7 @@ pub(crate) fn plain_loop(bench: &mut Ready, figures: &mut Figures) -> anyhow::Re
 
 /// The cost of a run.
 struct Cost {
-    /// In the guest.
     instructions: f64,
-    /// On the host.
     cpu_s: f64,
 }
 

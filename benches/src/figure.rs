@@ -5,7 +5,6 @@ use std::io::Write;
 /// The reference of a figure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Against {
-    /// None: for information.
     Nothing,
     /// The goal: an upper limit in the figure's unit.
     Goal(f64),
@@ -13,16 +12,11 @@ pub enum Against {
     Peer(&'static str, f64),
 }
 
-/// One measured figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
-    /// The measured quantity.
     pub name: String,
-    /// The value.
     pub value: f64,
-    /// The unit.
     pub unit: &'static str,
-    /// The reference.
     pub against: Against,
 }
 
@@ -62,7 +56,6 @@ fn decimals(value: f64) -> usize {
 pub struct Figures;
 
 impl Figures {
-    /// Prints one.
     pub fn print(&mut self, figure: &Figure) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
         writeln!(out, "{}", figure.line())?;
@@ -79,7 +72,6 @@ impl Figures {
         Ok(())
     }
 
-    /// Prints a caveat.
     pub fn doubt(&mut self, why: &str) -> std::io::Result<()> {
         writeln!(std::io::stderr(), "benches: beware: {why}")
     }

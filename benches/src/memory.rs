@@ -15,7 +15,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// bytes; `None` if none was seen. The name is that of `/proc/PID/status`: 15 characters at most
 /// (proc(5)).
 pub fn peak_during<T>(name: &str, work: impl FnOnce() -> T) -> (T, Option<u64>) {
-    let (done, peak) = (AtomicBool::new(false), AtomicU64::new(0));
+    let done = AtomicBool::new(false);
+    let peak = AtomicU64::new(0);
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {

@@ -3,9 +3,7 @@
 
 /// Points before: at least, and at most.
 const BACK: (usize, usize) = (12, 24);
-/// Points after.
 const FORE: usize = 12;
-/// Least t.
 const T_MIN: f64 = 7.0;
 
 /// Returns the changes of a series: the first point of each new level.
@@ -17,14 +15,13 @@ pub fn changes(points: &[f64]) -> Vec<usize> {
 }
 
 fn t(points: &[f64], at: usize) -> f64 {
-    let (back, fore) = (
-        &points[at.saturating_sub(BACK.1)..at],
-        &points[at..points.len().min(at + FORE)],
-    );
+    let back = &points[at.saturating_sub(BACK.1)..at];
+    let fore = &points[at..points.len().min(at + FORE)];
     if back.len() < BACK.0 || fore.len() < FORE {
         return 0.0;
     }
-    let (a, b) = (weighted(back.iter().rev()), weighted(fore.iter()));
+    let a = weighted(back.iter().rev());
+    let b = weighted(fore.iter());
     let error = (a.1 / back.len() as f64 + b.1 / fore.len() as f64).sqrt();
     if error > 0.0 {
         (a.0 - b.0).abs() / error

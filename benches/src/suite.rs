@@ -16,7 +16,6 @@ const KERNEL: &str = "deb:6.12";
 /// QEMU's process name, cut after 15 characters.
 const QEMU: &str = "qemu-system-x86";
 const SEED: u64 = 1;
-/// `marvin`'s default.
 const MACHINES: usize = 2;
 
 const CACHED_GOAL_S: f64 = 30.0;
@@ -40,9 +39,7 @@ pub(crate) struct Ready {
 
 /// The result of executing a plan.
 pub(crate) struct Done {
-    /// The run.
     pub(crate) run: Run,
-    /// Its duration.
     took: Duration,
     /// Processor seconds of its child processes.
     pub(crate) cpu_s: f64,
@@ -67,7 +64,6 @@ impl Bench {
         })
     }
 
-    /// Fetches the kernel.
     pub(crate) fn with_kernel(self) -> anyhow::Result<Ready> {
         let build = self.lab.build(&KERNEL.parse()?, &|_| {})?;
         Ok(Ready {
@@ -83,7 +79,6 @@ impl Ready {
         (&self.lab, &self.build)
     }
 
-    /// Measures workloads anew.
     pub(crate) fn measure(
         &mut self,
         workloads: Vec<Arc<Workload>>,
@@ -107,9 +102,11 @@ impl Ready {
             dumps: Dumps::Drop,
             sampled: Sampled::No,
         };
-        let (start, before_s) = (Instant::now(), cpu::children_s()?);
+        let start = Instant::now();
+        let before_s = cpu::children_s()?;
         let runs = self.lab.execute(&plan, &notify)?;
-        let (took, cpu_s) = (start.elapsed(), cpu::children_s()? - before_s);
+        let took = start.elapsed();
+        let cpu_s = cpu::children_s()? - before_s;
         let run = runs
             .into_iter()
             .flatten()
@@ -174,7 +171,8 @@ pub(crate) fn whole(bench: &mut Ready, figures: &mut Figures) -> anyhow::Result<
             bench.measure(all(), MACHINES),
         )
     });
-    let (without, with) = (without?, with?);
+    let without = without?;
+    let with = with?;
     for doubt in without.doubts.iter().chain(&with.doubts) {
         figures.doubt(doubt)?;
     }

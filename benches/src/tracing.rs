@@ -17,7 +17,6 @@ const NAME: &str = "fault-anon";
 /// Factors for its operations: the difference is the work alone, without start and end.
 const TIMES: [u64; 2] = [1, 9];
 
-/// Prints these figures.
 pub(crate) fn tracing(bench: &mut Ready, figures: &mut Figures) -> anyhow::Result<()> {
     let declared = MICRO
         .workloads

@@ -27,7 +27,8 @@ fn main() -> anyhow::Result<()> {
         "{} is not there: cargo build --release -p marvin",
         marvin.display()
     );
-    let (short, long) = (record(&marvin, SHORT)?, record(&marvin, LONG)?);
+    let short = record(&marvin, SHORT)?;
+    let long = record(&marvin, LONG)?;
     let value = (long - short).max(0.0) / (LONG - SHORT).as_secs_f64() * 100.0;
     let name = "recording a console at 115,200 baud, of a processor".to_owned();
     figures.print(&Figure {
@@ -72,7 +73,8 @@ fn record(marvin: &Path, time: Duration) -> anyhow::Result<f64> {
 /// Prints lines such as a kernel's, and returns their bytes.
 fn print_lines(mut stream: TcpStream, time: Duration) -> anyhow::Result<usize> {
     let line = format!("[ 1234.567890] {}\r\n", "x".repeat(53));
-    let (start, mut sent) = (Instant::now(), 0);
+    let start = Instant::now();
+    let mut sent = 0;
     let text = line.repeat(PIECE / line.len() + 1);
     while start.elapsed() < time {
         stream.write_all(&text.as_bytes()[..PIECE])?;

@@ -167,10 +167,8 @@ impl Bench {
 
     /// Filter, compression and writing of a real dump.
     fn real(&mut self, path: &Path) -> anyhow::Result<()> {
-        let (out, other) = (
-            self.folder.path().join("out"),
-            self.folder.path().join("other"),
-        );
+        let out = self.folder.path().join("out");
+        let other = self.folder.path().join("other");
         for level in ["31", "0"] {
             let taken = |io: &str| {
                 let arguments = [
@@ -185,7 +183,8 @@ impl Bench {
                 ];
                 least(|| self.ours(&arguments, path, &out))
             };
-            let (better, own) = (taken("mmap")?.min(taken("read")?), taken("auto")?);
+            let better = taken("mmap")?.min(taken("read")?);
+            let own = taken("auto")?;
             let name = format!("-d {level}, not compressed, one thread, --io auto");
             self.print(
                 name,
@@ -202,7 +201,8 @@ impl Bench {
             ("0", "zstd", "-z"),
             ("0", "zlib", "-c"),
         ] {
-            let (mut own, mut theirs) = (f64::MAX, None::<f64>);
+            let mut own = f64::MAX;
+            let mut theirs = None::<f64>;
             // In turns: what else the host does meets both.
             for _ in 0..TIMES {
                 own = own.min(self.ours(&["-d", level, flag, "--threads", "1"], path, &out)?);
@@ -216,7 +216,8 @@ impl Bench {
             self.print(name.clone(), own, against(theirs))?;
             let size =
                 |path: &Path| Ok::<_, anyhow::Error>(std::fs::metadata(path)?.len() as f64 / 1e6);
-            let (value, against) = (size(&out)?, against(theirs.and_then(|_| size(&other).ok())));
+            let value = size(&out)?;
+            let against = against(theirs.and_then(|_| size(&other).ok()));
             self.figures.print(&Figure {
                 name: format!("{name}: size"),
                 value,

@@ -45,7 +45,9 @@ fn main() -> anyhow::Result<()> {
     let mut figures = Figures;
     figures.doubt_load(cpu::load()?)?;
     for (name, words) in PROGRAMS {
-        let (mut alone, mut observed, mut cost) = (f64::INFINITY, f64::INFINITY, f64::INFINITY);
+        let mut alone = f64::INFINITY;
+        let mut observed = f64::INFINITY;
+        let mut cost = f64::INFINITY;
         for _ in 0..RUNS {
             let started = Instant::now();
             let ended = Command::new(words[0])

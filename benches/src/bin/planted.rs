@@ -99,7 +99,8 @@ impl Host {
     /// Records all runs. The three sides take turns in an order drawn for each turn, so that no
     /// side is always the first.
     fn record(&self) -> anyhow::Result<Vec<Pair>> {
-        let (plain, slowed) = (self.job("plain", OPERATIONS)?, self.job("slowed", SLOWED)?);
+        let plain = self.job("plain", OPERATIONS)?;
+        let slowed = self.job("slowed", SLOWED)?;
         let jobs = [&plain, &plain, &slowed];
         let mut chance = Chance::new(SEED);
         let mut pairs = Vec::new();
@@ -182,7 +183,8 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
         move |base: &[Run], new: &[Run]| {
             let means =
                 |side: &[Run]| -> Vec<f64> { side[..runs].iter().map(|run| mean(run)).collect() };
-            let (base, new) = (means(base), means(new));
+            let base = means(base);
+            let new = means(new);
             let claim = if mean(&new) > mean(&base) {
                 Claim::Slower
             } else {
@@ -213,7 +215,9 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
         ("perf stat -r 10, hyperfine: t-test", &t_test(RUNS)),
     ];
     for (name, rule) in rules {
-        let (mut alarms, mut found, mut runs) = (0, 0, 0);
+        let mut alarms = 0;
+        let mut found = 0;
+        let mut runs = 0;
         for Pair {
             sides: [base, same, slowed],
         } in pairs

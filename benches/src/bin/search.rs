@@ -168,7 +168,8 @@ fn singles(trials: usize) -> anyhow::Result<()> {
             places,
             ..
         } = Singles::play(line, trials, SEED);
-        let (of, answered) = (trials as f64, (trials - refused).max(1) as f64);
+        let of = trials as f64;
+        let answered = (trials - refused).max(1) as f64;
         let share = right as f64 / of;
         writeln!(
             out,

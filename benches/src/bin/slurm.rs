@@ -32,7 +32,6 @@ const WORKLOADS: [&str; 6] = [
 const GOAL_S: f64 = 2.0;
 /// Interval between looks at a job of Slurm.
 const LOOK: Duration = Duration::from_millis(50);
-/// Of the comparison.
 const SEEDS: &str = "3";
 /// Comparisons on each number of nodes: the fastest counts, as other processes can only add.
 const TURNS: usize = 2;
@@ -222,8 +221,10 @@ fn median(mut all: Vec<f64>) -> f64 {
 
 /// Prints what a job through Slurm takes beyond the same job here and beyond Slurm's own time.
 fn overhead(grid: &Grid, figures: &mut Figures) -> anyhow::Result<()> {
-    let (here, there) = (grid.site("here", 1)?, grid.site("there", 1)?);
-    let (mut more, mut own) = (Vec::new(), Vec::new());
+    let here = grid.site("here", 1)?;
+    let there = grid.site("there", 1)?;
+    let mut more = Vec::new();
+    let mut own = Vec::new();
     for (number, workload) in WORKLOADS.into_iter().enumerate() {
         let [alone, through] = [
             here.job(workload, &[], true)?,
@@ -234,7 +235,8 @@ fn overhead(grid: &Grid, figures: &mut Figures) -> anyhow::Result<()> {
             own.push(grid.true_s()?);
         }
     }
-    let (more, own) = (median(more), median(own));
+    let more = median(more);
+    let own = median(own);
     let mut print = |name: &str, value, against| {
         figures.print(&Figure {
             name: name.to_owned(),
@@ -282,7 +284,8 @@ fn speed_up(grid: &Grid, figures: &mut Figures) -> anyhow::Result<()> {
         )?;
         Ok((took, site.jobs_of_slurm()?))
     };
-    let ((mut one, mut jobs), (mut two, _)) = (compare(0, 1)?, compare(0, 2)?);
+    let (mut one, mut jobs) = compare(0, 1)?;
+    let (mut two, _) = compare(0, 2)?;
     for turn in 1..TURNS {
         two = two.min(compare(turn, 2)?.0);
         let again = compare(turn, 1)?;

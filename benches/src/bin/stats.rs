@@ -136,10 +136,8 @@ fn ratings(figures: &mut Figures) -> anyhow::Result<()> {
     let rows: Vec<_> = (0..1000).map(|_| (side(), side())).collect();
     let seconds = least(10, || {
         let rate = |(base, new): &(Vec<Vec<f64>>, Vec<Vec<f64>>)| {
-            let (base, new) = (
-                Scores::new(base, Better::Lower).ok()?,
-                Scores::new(new, Better::Lower).ok()?,
-            );
+            let base = Scores::new(base, Better::Lower).ok()?;
+            let new = Scores::new(new, Better::Lower).ok()?;
             Some(estimate_ratio(&base, &new, &History::default(), 0.02))
         };
         let rated: Vec<_> = rows.iter().filter_map(rate).collect();

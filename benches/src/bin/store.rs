@@ -42,7 +42,8 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn measure_store(figures: &mut Figures, name: &str, store: &Store) -> anyhow::Result<()> {
-    let (build, machine) = (build()?, machine()?);
+    let build = build()?;
+    let machine = machine()?;
     store.save_build(&build)?;
     store.save_machine(&machine)?;
     let console = vec![b'x'; 4096];
@@ -149,7 +150,9 @@ fn machine_name(number: usize) -> String {
 
 /// Returns the jobs that a worker had until its time was over.
 fn claim_all(location: &Location, machine: String, start: Instant) -> anyhow::Result<Vec<u64>> {
-    let (store, machines, mut all) = (Store::open(location)?, [machine], Vec::new());
+    let store = Store::open(location)?;
+    let machines = [machine];
+    let mut all = Vec::new();
     while start.elapsed() < QUEUE_TIME {
         let Some(job) = store.claim_job(&machines[0], &machines, 1)? else {
             break;

@@ -30,7 +30,9 @@ fn main() -> anyhow::Result<()> {
     );
     // Fetches the kernel and makes the snapshot.
     measure(&marvin, home.path(), false)?;
-    let (mut with, mut without, mut samples) = (Vec::new(), Vec::new(), BTreeSet::new());
+    let mut with = Vec::new();
+    let mut without = Vec::new();
+    let mut samples = BTreeSet::new();
     for turn in 0..2 * TIMES {
         // With, without, without, with.
         let is_walled = turn % 4 == 0 || turn % 4 == 3;
@@ -40,7 +42,8 @@ fn main() -> anyhow::Result<()> {
     }
     // Other processes can only add.
     let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
-    let (with, without) = (least(&with), least(&without));
+    let with = least(&with);
+    let without = least(&without);
     let print = |figures: &mut Figures, name: &str, value, unit, against| {
         figures.print(&Figure {
             name: name.to_owned(),

@@ -310,14 +310,12 @@ fn read(address: SocketAddr, reader: usize, stop: &AtomicBool) -> anyhow::Result
     Ok(times)
 }
 
-/// A growing lab.
 struct Lab {
     store: Store,
     chance: Chance,
     runs: usize,
 }
 
-/// Writes the lab.
 fn write(home: &Path) -> anyhow::Result<Lab> {
     let store = Store::open(home)?;
     let mut lab = Lab {
@@ -339,7 +337,8 @@ fn write(home: &Path) -> anyhow::Result<Lab> {
 impl Lab {
     /// Saves a run of all workloads.
     fn run(&mut self, kernel: usize, machine: usize) -> anyhow::Result<()> {
-        let (build, of) = (build(kernel)?, self::machine(machine)?);
+        let build = build(kernel)?;
+        let of = self::machine(machine)?;
         self.store.save_build(&build)?;
         self.runs += 1;
         let run = Run {

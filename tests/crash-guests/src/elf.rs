@@ -32,7 +32,6 @@ struct Load {
     size: u64,
 }
 
-/// An ELF vmcore.
 #[derive(Debug)]
 pub struct Elf {
     file: File,
@@ -51,8 +50,10 @@ impl Elf {
             file.read_exact_at(&mut bytes[..size], at).unwrap();
             u64::from_le_bytes(bytes)
         };
-        let (headers, count) = (number(32, 8), number(56, 2));
-        let (mut loads, mut notes) = (Vec::new(), Vec::new());
+        let headers = number(32, 8);
+        let count = number(56, 2);
+        let mut loads = Vec::new();
+        let mut notes = Vec::new();
         for at in (0..count).map(|header| headers + header * 56) {
             let [offset, virtual_address, physical, size] =
                 [8, 16, 24, 32].map(|field| number(at + field, 8));
@@ -163,7 +164,8 @@ pub fn rewrite(from: &Elf, to: &Path) {
 fn memory(loads: &[Load]) -> Vec<Load> {
     let mut pieces = Vec::new();
     for load in loads {
-        let (mut start, end) = (load.physical, load.physical + load.size);
+        let mut start = load.physical;
+        let end = load.physical + load.size;
         for (window, after) in WINDOWS.into_iter().chain([(u64::MAX, u64::MAX)]) {
             let stop = end.min(window) & !(PAGE - 1);
             let first = start.next_multiple_of(PAGE);

@@ -15,17 +15,13 @@ pub enum CrashError {
     /// The lab has no build.
     #[error(transparent)]
     Lab(#[from] lab::LabError),
-    /// QEMU failed.
     #[error(transparent)]
     Machine(#[from] MachineError),
     /// A file could not be read or written.
     #[error("failed to {action} {}: {source}", .path.display())]
     Io {
-        /// The attempted operation.
         action: &'static str,
-        /// Its object.
         path: PathBuf,
-        /// The system's message.
         source: io::Error,
     },
     /// The guest did not finish; the text says how far it got.

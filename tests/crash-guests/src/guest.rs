@@ -40,7 +40,6 @@ pub struct Disk {
     pub mib: u32,
 }
 
-/// A crash guest.
 #[derive(Debug)]
 pub(crate) struct Guest<'a> {
     /// The image: a bzImage for a random address.

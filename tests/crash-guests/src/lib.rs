@@ -47,9 +47,7 @@ const NOTE_MODULE: &str = "qemu_fw_cfg";
 /// Where the kernel and its memory map are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placement {
-    /// At random (KASLR).
     Random,
-    /// At fixed addresses.
     Fixed,
 }
 
@@ -67,7 +65,6 @@ pub struct Filter {
 pub enum Ending {
     /// The host stops it.
     Stop,
-    /// It panics.
     Panic,
     /// It panics, and a crash kernel with this many MiB captures it.
     Kdump(u32, Option<Filter>),
@@ -76,16 +73,13 @@ pub enum Ending {
 /// The properties of a crash guest.
 #[derive(Debug, Clone)]
 pub struct CrashPlan<'a> {
-    /// Memory in MiB.
     pub memory_mib: u32,
-    /// The page tables.
     pub paging: Paging,
     /// Where the kernel is.
     pub placement: Placement,
     /// The kinds and amounts of memory to fill; the words are those of
     /// `crates/guest/agent/src/bin/crash/words.rs`.
     pub fill: &'a [(&'a str, u32)],
-    /// How it ends.
     pub ending: Ending,
 }
 
@@ -179,7 +173,9 @@ pub fn capture(home: &Path, kernel: &str, memory_mib: u32, to: &Path) -> Result<
         ("disk", part(4)),
         ("files", memory_mib * 25),
     ];
-    let (paging, placement, ending) = (Paging::FiveLevels, Placement::Random, Ending::Stop);
+    let paging = Paging::FiveLevels;
+    let placement = Placement::Random;
+    let ending = Ending::Stop;
     let plan = CrashPlan {
         memory_mib,
         paging,

@@ -13,7 +13,6 @@ use wire::{Frame, Stream};
 /// The job whose streams are read.
 pub(crate) const JOB: u64 = 42;
 
-/// A guest's console.
 pub(crate) fn stream(bytes: &[u8]) {
     black_box(wire::find_hello(bytes));
     black_box(wire::find_last_words(bytes));
@@ -195,7 +194,8 @@ pub(crate) fn cpio(bytes: &[u8]) {
         .collect();
     let archive = initrd_of(&files);
     assert!(archive.len().is_multiple_of(4));
-    let (mut rest, mut found) = (archive.as_slice(), Vec::new());
+    let mut rest = archive.as_slice();
+    let mut found = Vec::new();
     // Documentation/driver-api/early-userspace/buffer-format.rst: six letters, thirteen numbers,
     // name, content.
     while let Some((header, after)) = rest.split_at_checked(110) {
@@ -204,7 +204,8 @@ pub(crate) fn cpio(bytes: &[u8]) {
             let digits = std::str::from_utf8(&header[6 + n * 8..14 + n * 8]).unwrap_or_default();
             usize::from_str_radix(digits, 16).unwrap_or(usize::MAX)
         };
-        let (name, size) = (number(11), number(6));
+        let name = number(11);
+        let size = number(6);
         let content = (110 + name).next_multiple_of(4) - 110;
         if number(1) == 0o100_755 {
             let path = String::from_utf8_lossy(&after[..name - 1]).into_owned();
@@ -218,7 +219,6 @@ pub(crate) fn cpio(bytes: &[u8]) {
     assert!(found == files, "an initrd is read as it was written");
 }
 
-/// marvin.toml.
 pub(crate) fn settings(bytes: &[u8]) {
     drop(config::settings(
         &String::from_utf8_lossy(bytes),
@@ -226,7 +226,6 @@ pub(crate) fn settings(bytes: &[u8]) {
     ));
 }
 
-/// A tool's manifest.
 pub(crate) fn manifest(bytes: &[u8]) {
     drop(config::tool(&String::from_utf8_lossy(bytes)));
 }
@@ -238,7 +237,8 @@ pub(crate) fn output(bytes: &[u8]) {
         .iter()
         .position(|byte| *byte == b'\n')
         .unwrap_or(bytes.len());
-    let (name, written) = (&bytes[..at], bytes.get(at + 1..).unwrap_or_default());
+    let name = &bytes[..at];
+    let written = bytes.get(at + 1..).unwrap_or_default();
     WORKLOADS.with(|workloads| {
         let named = workloads
             .iter()

@@ -18,10 +18,8 @@ pub use targets::targets;
 /// Largest input in bytes: damage grows no file, and seeds are smaller.
 pub const INPUT_MAX: usize = 1 << 20;
 
-/// A reader.
 #[derive(Debug)]
 pub struct Target {
-    /// Its name.
     pub name: &'static str,
     body: Body,
     seeds: Vec<Vec<u8>>,
@@ -30,7 +28,6 @@ pub struct Target {
 /// What a target does with bytes; it panics if the result is wrong.
 #[derive(Debug, Clone, Copy)]
 enum Body {
-    /// In memory.
     Bytes(fn(&[u8])),
     /// In a scratch file.
     File(fn(&[u8], &Path)),
@@ -54,7 +51,6 @@ impl Target {
         }
     }
 
-    /// Reads bytes.
     pub fn run(&self, bytes: &[u8], scratch: &Path) {
         match self.body {
             Body::Bytes(body) => body(bytes),

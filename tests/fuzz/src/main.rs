@@ -123,7 +123,8 @@ fn former() -> Result<Option<(u64, u64)>> {
 /// Starts the workers and prints the sums of what they print.
 fn all(session: &Session) -> Result<()> {
     let begun = Instant::now();
-    let (first, mut workers) = (session.from.div_ceil(BATCH), Vec::new());
+    let first = session.from.div_ceil(BATCH);
+    let mut workers = Vec::new();
     for worker in 0..session.workers {
         let folder = scratch()?;
         let mut command = Command::new(std::env::current_exe()?);
@@ -138,8 +139,10 @@ fn all(session: &Session) -> Result<()> {
             folder,
         ));
     }
-    let (mut order, mut sums, mut failed, mut next) =
-        (Vec::new(), BTreeMap::<String, Figures>::new(), false, first);
+    let mut order = Vec::new();
+    let mut sums = BTreeMap::<String, Figures>::new();
+    let mut failed = false;
+    let mut next = first;
     for (worker, folder) in workers {
         let output = worker.wait_with_output()?;
         if !output.status.success() {
@@ -176,7 +179,8 @@ fn all(session: &Session) -> Result<()> {
         }
     }
     let total = print(&order, &sums, begun.elapsed());
-    let (next, all) = (next * BATCH, session.before + total);
+    let next = next * BATCH;
+    let all = session.before + total;
     println!(
         "numbers {} to {next}; {all} executions in all sessions since --from",
         session.from
@@ -307,7 +311,8 @@ fn execute(target: &Target, number: u64, folder: &Path, figures: &mut Figures) -
 
 /// Runs one input and prints what it took; writes the input to a file.
 fn one(name: &str, number: &str) -> Result<()> {
-    let (folder, number) = (scratch()?, number.parse()?);
+    let folder = scratch()?;
+    let number = number.parse()?;
     let targets = targets(folder.path()).map_err(|error| anyhow!("{error}"))?;
     let target = targets
         .iter()

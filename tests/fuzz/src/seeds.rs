@@ -108,7 +108,8 @@ pub(crate) fn files() -> Outcome<Seeds> {
 pub(crate) fn jobs() -> Outcome<Seeds> {
     let name = "fault-anon".to_owned();
     let probes = vec!["do_anonymous_page".to_owned()];
-    let (monitors, sampling) = (Some(250), Some(250_007));
+    let monitors = Some(250);
+    let sampling = Some(250_007);
     let workload = Task::Workload {
         name,
         operations: 2048,
@@ -435,7 +436,8 @@ pub(crate) struct Dumps {
 }
 
 pub(crate) fn dumps(folder: &Path) -> Outcome<Dumps> {
-    let (small, scratch) = (folder.join("tiny"), folder.join("made"));
+    let small = folder.join("tiny");
+    let scratch = folder.join("made");
     fs::write(&small, tiny())?;
     let made = |what, flattened| converted(&small, Form { what, flattened }, &scratch);
     let mapped = folder.join("mapped");

@@ -39,7 +39,8 @@ impl Probe for Lab {
             },
             task(workload),
         )?;
-        let (mut table, mut ticks) = (Vec::new(), Vec::new());
+        let mut table = Vec::new();
+        let mut ticks = Vec::new();
         for frame in frames.unwrap_or_default() {
             match frame {
                 Frame::File { bytes, .. } => table.extend(bytes),

@@ -11,10 +11,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Rack::open()?.server("testbox")?;
     server.wait_for_ssh(Duration::from_secs(600))?;
     let (host, port) = server.console_address();
-    let (config, power) = (
-        server.ssh().config.display().to_string(),
-        server.power_command(),
-    );
+    let config = server.ssh().config.display().to_string();
+    let power = server.power_command();
     let mut out = std::io::stdout().lock();
     writeln!(
         out,

@@ -41,7 +41,8 @@ pub(crate) fn write(folder: &Path, archive: &str, disk: &str) -> Result<(), Rack
 fn boot_loader(grub: &Path, disk: &Path) -> Result<(), RackError> {
     let read =
         |name: &str| fs::read(grub.join(name)).map_err(RackError::io("read", &grub.join(name)));
-    let (boot, core) = (read("boot.img")?, read("core.img")?);
+    let boot = read("boot.img")?;
+    let core = read("core.img")?;
     let sectors = u32::try_from(DISK_MIB * 1024 * 1024 / SECTOR).unwrap_or(u32::MAX);
     if core.len() as u64 > u64::from(START - 1) * SECTOR {
         let said = format!("{} bytes do not fit before the partition", core.len());

@@ -11,46 +11,28 @@ pub enum RackError {
     /// The host lacks a program.
     #[error("cannot make servers for tests: there is no `{program}`\nhint: apt install {package}")]
     Missing {
-        /// The program.
         program: &'static str,
         /// Debian's package that has it.
         package: &'static str,
     },
-    /// A program failed.
     #[error("`{command}` failed: {said}")]
-    Failed {
-        /// The command.
-        command: String,
-        /// Its standard error.
-        said: String,
-    },
+    Failed { command: String, said: String },
     /// A program could not run.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// The host failed.
     #[error("cannot {verb} {}: {source}", path.display())]
     Io {
-        /// What failed.
         verb: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The system's message.
         source: io::Error,
     },
     /// QEMU did not do as it should.
     #[error("QEMU of {server}: {said}")]
-    Qemu {
-        /// The server.
-        server: String,
-        /// What happened.
-        said: String,
-    },
+    Qemu { server: String, said: String },
     /// A server did not answer in time.
     #[error("{server} has no ssh after {seconds} s; its console ends:\n{console}")]
     NoSsh {
-        /// The server.
         server: String,
-        /// The deadline.
         seconds: u64,
         /// The end of its console.
         console: String,

@@ -29,7 +29,6 @@ const HOST_KEY: &str = "host_key.pub";
 /// The first boot is on an emulated processor, of which other programs may want a part.
 const FIRST_BOOT_S: u64 = 900;
 
-/// An image.
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
     pub(crate) folder: PathBuf,

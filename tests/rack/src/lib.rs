@@ -54,7 +54,6 @@ const ANSWER: Duration = Duration::from_secs(120);
 /// Names the directory that keeps the image; otherwise it is in the target directory.
 const CACHE: &str = "MARVIN_TEST_CACHE";
 
-/// The rack.
 #[derive(Debug)]
 pub struct Rack {
     cache: PathBuf,

@@ -10,10 +10,8 @@ use serde_json::{Value, json};
 
 /// Longest wait for QEMU, also on a busy host.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Interval between looks.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A connection.
 #[derive(Debug)]
 pub(crate) struct Qmp {
     from: BufReader<UnixStream>,

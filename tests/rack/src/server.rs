@@ -79,7 +79,6 @@ pub enum Power {
     On,
     /// Switch off at once, without telling the operating system.
     Off,
-    /// Off and on.
     Cycle,
 }
 

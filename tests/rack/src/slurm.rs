@@ -249,7 +249,8 @@ fn start(name: &str, arguments: &[String]) -> Result<Running, RackError> {
 /// down.
 fn configuration(at: &Path, nodes: &[&str]) -> Result<String, RackError> {
     let user = done(&Program::new("id").args(["-un"]))?;
-    let (user, at) = (user.trim(), at.display());
+    let user = user.trim();
+    let at = at.display();
     let listeners = (0..=nodes.len()).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
     let listeners = listeners
         .collect::<Result<Vec<_>, _>>()

@@ -20,7 +20,6 @@ const BANNER: Duration = Duration::from_secs(5);
 pub struct Ssh {
     /// The name that the configuration knows.
     pub name: String,
-    /// The address.
     pub host: String,
     /// The port on this host.
     pub port: u16,
@@ -33,7 +32,6 @@ pub struct Ssh {
 }
 
 impl Ssh {
-    /// Writes the files.
     pub(crate) fn write(
         folder: &Path,
         name: &str,
@@ -41,11 +39,9 @@ impl Ssh {
         key: &Path,
         host_key: &str,
     ) -> Result<Self, RackError> {
-        let (host, known_hosts, config) = (
-            "127.0.0.1",
-            folder.join("known_hosts"),
-            folder.join("ssh_config"),
-        );
+        let host = "127.0.0.1";
+        let known_hosts = folder.join("known_hosts");
+        let config = folder.join("ssh_config");
         let known = format!("[{host}]:{port} {host_key}\n{name} {host_key}\n");
         fs::write(&known_hosts, known).map_err(RackError::io("write", &known_hosts))?;
         let text = format!(

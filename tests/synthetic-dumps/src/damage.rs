@@ -29,7 +29,6 @@ impl Numbers {
     }
 }
 
-/// Edge-case numbers.
 pub const ODD: [u64; 10] = [
     0,
     1,
@@ -60,7 +59,8 @@ pub fn changed(seed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
             1 => {
                 let number = ODD[numbers.below(ODD.len())];
                 let both = [number.to_le_bytes(), number.to_be_bytes()][numbers.below(2)];
-                let (start, length) = (at - at % 8, [1, 2, 4, 8][numbers.below(4)]);
+                let start = at - at % 8;
+                let length = [1, 2, 4, 8][numbers.below(4)];
                 let from = if numbers.below(2) == 0 { 0 } else { 8 - length };
                 bytes
                     .iter_mut()
@@ -69,7 +69,8 @@ pub fn changed(seed: &[u8], numbers: &mut Numbers) -> Vec<u8> {
                     .for_each(|(byte, new)| *byte = *new);
             }
             2 => {
-                let (from, length) = (numbers.below(bytes.len()), numbers.below(64));
+                let from = numbers.below(bytes.len());
+                let length = numbers.below(64);
                 let part: Vec<u8> = bytes.iter().skip(from).take(length).copied().collect();
                 bytes
                     .iter_mut()

@@ -21,14 +21,11 @@ pub enum Mix {
     Free,
 }
 
-/// A large dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Large {
-    /// Bytes of memory.
     pub memory: u64,
     /// Sections of 128 MiB with separate records.
     pub distinct: u64,
-    /// Its content.
     pub mix: Mix,
 }
 

@@ -35,9 +35,7 @@ const PROGRAM_HEADER: u64 = 56;
 /// An architecture, by its number in ELF headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Machine {
-    /// x86-64.
     X86_64 = 62,
-    /// 64-bit Arm.
     Aarch64 = 183,
 }
 
@@ -68,7 +66,6 @@ fn note(owner: &str, kind: u32, content: &[u8]) -> Vec<u8> {
 /// The layout of records in a range of kernels, named by the first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kernel {
-    /// Its release.
     pub release: &'static str,
     /// `_mapcount` of free, offline, slab, hugetlb and unaccepted pages, if the kernel has them.
     types: [Option<u32>; 5],
@@ -186,7 +183,6 @@ const fn old(slab: Option<u32>, huge: Option<u32>) -> [Option<u32>; 5] {
     [Some(0xffff_ff7f), Some(0xffff_feff), slab, huge, None]
 }
 
-/// Flags, by number.
 mod flag {
     pub(super) const REFERENCED: u64 = 1 << 2;
     pub(super) const LRU: u64 = 1 << 5;
@@ -213,7 +209,6 @@ pub struct Synthetic {
     pub machine: Machine,
     /// Levels of page tables: 4, or 5 on x86-64.
     pub levels: u8,
-    /// Pages of memory.
     pub memory: Vec<Range<u64>>,
     /// Bits of a section's size in bytes.
     pub section_bits: u32,
@@ -253,9 +248,7 @@ impl Default for Synthetic {
 /// One group of pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// The pages.
     pub pages: Range<u64>,
-    /// Their kind.
     pub kind: String,
     /// Order of each block of them.
     pub order: u32,
@@ -275,13 +268,17 @@ impl Synthetic {
     pub fn groups(&self) -> Option<Vec<Group>> {
         let line = |line: &str| {
             let mut words = line.split_whitespace();
-            let (place, kind, order) = (words.next()?, words.next()?, words.next().unwrap_or("0"));
+            let place = words.next()?;
+            let kind = words.next()?;
+            let order = words.next().unwrap_or("0");
             let (start, count) = place.split_once('+').unwrap_or((place, "1"));
             let number = |text: &str| match text.strip_prefix("0x") {
                 Some(digits) => u64::from_str_radix(digits, 16).ok(),
                 None => text.parse().ok(),
             };
-            let (start, count, order) = (number(start)?, number(count)?, order.parse().ok()?);
+            let start = number(start)?;
+            let count = number(count)?;
+            let order = order.parse().ok()?;
             Some(Group {
                 pages: start..start + (count << order),
                 kind: kind.to_owned(),
@@ -356,7 +353,8 @@ impl Synthetic {
         );
         let mut places = Vec::new();
         for (n, range) in self.memory.iter().enumerate() {
-            let (start, size) = (range.start * PAGE, (range.end - range.start) * PAGE);
+            let start = range.start * PAGE;
+            let size = (range.end - range.start) * PAGE;
             header(n as u64 + 1, 1, [at, DIRECT + start, start, size, size]);
             places.push((range.clone(), at));
             at += size;
@@ -568,7 +566,8 @@ impl Image<'_> {
     }
 
     fn note(&self) -> String {
-        let (wish, kernel) = (self.wish, &self.wish.kernel);
+        let wish = self.wish;
+        let kernel = &self.wish.kernel;
         let mut lines = vec![
             format!("OSRELEASE={}", kernel.release),
             format!("PAGESIZE={PAGE}"),
@@ -632,7 +631,9 @@ impl Kernel {
         let mut record = [0; RECORD as usize];
         let mut put =
             |at: usize, value: u64| record[at..at + 8].copy_from_slice(&value.to_le_bytes());
-        let (buddy, offline, unaccepted) = (self.types[0], self.types[1], self.types[4]);
+        let buddy = self.types[0];
+        let offline = self.types[1];
+        let unaccepted = self.types[4];
         let cache = flag::LRU | flag::REFERENCED;
         let pointer = DIRECT + 0x1000;
         let listed = matches!(kind, "listed" | "taken");

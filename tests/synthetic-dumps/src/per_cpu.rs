@@ -100,7 +100,8 @@ fn symbols(image: &mut Image<'_>, data: u64) {
         ("d__per_cpu_offset", IMAGE + DATA + DISTANCES),
         ("dnr_cpu_ids", IMAGE + DATA + PROCESSORS_AT),
     ];
-    let (mut names, mut at) = (Vec::new(), 0);
+    let mut names = Vec::new();
+    let mut at = 0;
     for (n, (name, address)) in (0..).zip(all) {
         names.push(name.len() as u8);
         names.extend(name.bytes());
@@ -143,7 +144,10 @@ pub(super) fn note() -> String {
 pub(super) fn btf() -> Vec<u8> {
     // Strings and where they begin.
     let strings = b"\0PG_reserved\0MIGRATE_PCPTYPES\0zone\0per_cpu_pageset\0per_cpu_pages\0lists\0";
-    let (zone, sets, pages, lists) = (30, 35, 51, 65);
+    let zone = 30;
+    let sets = 35;
+    let pages = 51;
+    let lists = 65;
     let types: Vec<u32> = [
         vec![1, 6 << 24 | 1, 4, 1, RESERVED_BIT],
         vec![0, 6 << 24 | 1, 4, 13, KINDS as u32],

@@ -33,27 +33,22 @@ impl Btf {
         at
     }
 
-    /// Adds a number.
     pub fn int(&mut self, name: &str, size: u32) -> u32 {
         self.add(name, &[1 << 24, size, size * 8])
     }
 
-    /// Adds a pointer.
     pub fn pointer(&mut self, target: u32) -> u32 {
         self.add("", &[2 << 24, target])
     }
 
-    /// Adds an array.
     pub fn array(&mut self, element: u32, count: u32) -> u32 {
         self.add("", &[3 << 24, 0, element, 1, count])
     }
 
-    /// Adds a typedef.
     pub fn typedef(&mut self, name: &str, of: u32) -> u32 {
         self.add(name, &[8 << 24, of])
     }
 
-    /// Adds a variable.
     pub fn variable(&mut self, name: &str, of: u32) -> u32 {
         self.add(name, &[14 << 24, of, 1])
     }
@@ -67,7 +62,6 @@ impl Btf {
         self.add(name, &words)
     }
 
-    /// Adds an enumeration.
     pub fn enumeration(&mut self, name: &str, values: &[(&str, u32)]) -> u32 {
         let mut words = vec![6 << 24 | values.len() as u32, 4];
         for (name, value) in values {
@@ -76,7 +70,6 @@ impl Btf {
         self.add(name, &words)
     }
 
-    /// Returns the BTF.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
         let size = self.types.len() as u32 * 4;
@@ -90,7 +83,6 @@ impl Btf {
     }
 }
 
-/// A vmlinux.
 #[derive(Debug, Default, Clone)]
 pub struct Vmlinux {
     /// Names, addresses and contents.
@@ -105,7 +97,8 @@ impl Vmlinux {
     /// # Errors
     /// If the file cannot be written.
     pub fn write(&self, path: &Path) -> io::Result<()> {
-        let (mut symbols, mut strings) = (vec![0; 24], vec![0_u8]);
+        let mut symbols = vec![0; 24];
+        let mut strings = vec![0_u8];
         for (name, address, size) in &self.symbols {
             symbols.extend((strings.len() as u32).to_le_bytes());
             // A global object in some section.

@@ -25,11 +25,9 @@ pub fn interpreter(program: &[u8]) -> Result<bool, String> {
         return Err("no 64-bit little-endian ELF file".into());
     }
     // e_phoff, e_phentsize and e_phnum of elf(5).
-    let (table, size, count) = (
-        number(program, 32, 8)?,
-        number(program, 54, 2)?,
-        number(program, 56, 2)?,
-    );
+    let table = number(program, 32, 8)?;
+    let size = number(program, 54, 2)?;
+    let count = number(program, 56, 2)?;
     if count == 0 {
         return Err("no program headers".into());
     }

@@ -5,9 +5,7 @@ use std::fmt;
 /// A rule of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// The requirement.
     pub name: &'static str,
-    /// The remedy.
     pub remedy: &'static str,
 }
 
@@ -28,11 +26,8 @@ impl Rule {
 pub struct Finding {
     /// Path from the root of the tree.
     pub file: String,
-    /// Line, from 1.
     pub line: usize,
-    /// The rule.
     pub rule: Rule,
-    /// The offending text.
     pub what: String,
 }
 

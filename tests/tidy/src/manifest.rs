@@ -84,10 +84,8 @@ mod tests {
     #[test]
     fn too_many_packages_are_found() {
         assert!(PACKAGES.name.contains(&PACKAGES_MAX.to_string()));
-        let (ours, other) = (
-            "[[package]]\nname = \"a\"\n",
-            "[[package]]\nname = \"b\"\nsource = \"registry\"\n",
-        );
+        let ours = "[[package]]\nname = \"a\"\n";
+        let other = "[[package]]\nname = \"b\"\nsource = \"registry\"\n";
         let lock = |others: usize| ours.repeat(40) + &other.repeat(others);
         assert!(packages("Cargo.lock", &lock(PACKAGES_MAX)).is_empty());
         assert_eq!(

@@ -69,7 +69,8 @@ pub fn traits(file: &str, text: &str) -> Vec<Finding> {
 /// Counts the functions directly in the first pair of braces.
 fn methods(code: &str) -> usize {
     let functions = occurrences(code, "fn");
-    let (mut depth, mut count) = (0, 0);
+    let mut depth = 0;
+    let mut count = 0;
     for (at, byte) in code.bytes().enumerate() {
         match byte {
             b'{' => depth += 1,

@@ -130,7 +130,8 @@ fn character(first: u8) -> usize {
 }
 
 fn block_comment(rest: &[u8]) -> usize {
-    let (mut depth, mut at) = (0, 0);
+    let mut depth = 0;
+    let mut at = 0;
     while at < rest.len() {
         match rest[at..] {
             [b'/', b'*', ..] => (depth, at) = (depth + 1, at + 2),
@@ -180,7 +181,8 @@ fn test_items(code: &[u8]) -> Vec<usize> {
 
 /// The end of the item at an offset: after its last brace or its semicolon.
 fn end_of_item(code: &[u8], start: usize) -> usize {
-    let (mut braces, mut others) = (0_i32, 0_i32);
+    let mut braces = 0_i32;
+    let mut others = 0_i32;
     for (at, byte) in code.iter().enumerate().skip(start) {
         match byte {
             b'{' => braces += 1,

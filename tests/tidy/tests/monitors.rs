@@ -45,7 +45,9 @@ fn listed(file: &str, beginning: &str) -> Result<BTreeSet<String>, Box<dyn Error
 #[test]
 fn the_lists_of_monitored_files_are_equal() -> Result<(), Box<dyn Error>> {
     let [agent, model, tests] = LISTS.map(|(file, beginning)| listed(file, beginning));
-    let (agent, model, tests) = (agent?, model?, tests?);
+    let agent = agent?;
+    let model = model?;
+    let tests = tests?;
     assert!(agent.len() > 10, "the lists were not found: {agent:?}");
     assert_eq!(
         agent, model,

@@ -12,10 +12,8 @@ const TRIALS: usize = 4000;
 const PLANS: [usize; 5] = [2, 5, 10, 20, 30];
 /// A margin that nothing lies within.
 const NONE: f64 = 1e-9;
-/// Differences in deviations.
 const SHIFTS: [f64; 7] = [0.0, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0];
 
-/// Prints the tables.
 pub(crate) fn print() -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     errors(&mut out)?;
@@ -64,7 +62,8 @@ fn errors(out: &mut impl Write) -> anyhow::Result<()> {
             }
             .play(&looks(groups), TRIALS, SEED)
         };
-        let (equal, edge) = (play(0.0, NONE), play(1.0, 1.0));
+        let equal = play(0.0, NONE);
+        let edge = play(1.0, 1.0);
         let forecast = |margin| {
             let Ends { expected, kept, .. } = play(0.0, margin);
             if expected * 100 < TRIALS {

@@ -162,7 +162,8 @@ mod tests {
 
     fn two() -> Comparison {
         let seeds = seeds(5);
-        let (old, new) = (old(&seeds), new(&seeds));
+        let old = old(&seeds);
+        let new = new(&seeds);
         compare(&old.side(), &[new.side()], &question(&seeds)).unwrap()
     }
 
@@ -257,7 +258,8 @@ mod tests {
     #[test]
     fn requested_margin_overrides_metric_margin() {
         let seeds = seeds(1);
-        let (old, new) = (old(&seeds), new(&seeds));
+        let old = old(&seeds);
+        let new = new(&seeds);
         let mut question = question(&seeds);
         question.workloads.truncate(4);
         question.margin_percent = Some(50.0);
@@ -334,7 +336,8 @@ mod tests {
 
     #[test]
     fn seeds_without_runs_are_missing_not_passed_over() {
-        let (old, new) = (old(&[1, 2]), new(&[1]));
+        let old = old(&[1, 2]);
+        let new = new(&[1]);
         let comparison = compare(&old.side(), &[new.side()], &question(&[1, 2, 2])).unwrap();
         assert_eq!(comparison.seeds, [1, 2]);
         assert_eq!(reason(&comparison), "no value: 6.12.117: no run for seed 2");
@@ -346,7 +349,8 @@ mod tests {
 
     #[test]
     fn no_seeds_stand_for_all_that_there_are() {
-        let (old, new) = (old(&[4, 2]), new(&[2, 4]));
+        let old = old(&[4, 2]);
+        let new = new(&[2, 4]);
         let comparison = compare(&old.side(), &[new.side()], &question(&[])).unwrap();
         assert_eq!(comparison.seeds, [2, 4]);
         let none = Subject::new(build("deb:6.12", "6.12"), &[], &[]);
@@ -456,7 +460,8 @@ mod tests {
 
     #[test]
     fn runs_of_other_suites_are_no_answer() {
-        let (old, mut new) = (old(&[1]), new(&[1]));
+        let old = old(&[1]);
+        let mut new = new(&[1]);
         new.runs[0].suite = "macro".to_owned();
         let comparison = compare(&old.side(), &[new.side()], &question(&[1])).unwrap();
         assert_eq!(reason(&comparison), "no value: 6.12.117: no run");
@@ -490,7 +495,8 @@ mod tests {
     #[test]
     fn kernel_that_does_not_boot_fails_once() {
         let seeds = seeds(2);
-        let (old, dead) = (old(&seeds), dead(&seeds));
+        let old = old(&seeds);
+        let dead = dead(&seeds);
         let comparison = compare(&old.side(), &[dead.side()], &question(&seeds)).unwrap();
         assert_eq!(comparison.failures.len(), 1);
         assert_eq!(comparison.failures[0].occurrences.len(), 24);
@@ -500,7 +506,8 @@ mod tests {
 
     #[test]
     fn disturbed_workloads_are_noted_with_their_kernel() {
-        let (old, mut new) = (old(&[1, 2]), new(&[1, 2]));
+        let old = old(&[1, 2]);
+        let mut new = new(&[1, 2]);
         let text = "others took 23% of the host's processors".to_owned();
         for (run, names) in [(0, &["getppid", "mmap"][..]), (1, &["getppid", "no-row"])] {
             new.runs[run]
@@ -566,7 +573,9 @@ mod tests {
             ("getppid", Ending::Cost(163.15, 0.0)),
             ("mmap", Ending::Cost(3402.125, 0.0)),
         ];
-        let (old, new, dead) = (old(&seeds), new(&seeds), dead(&seeds));
+        let old = old(&seeds);
+        let new = new(&seeds);
+        let dead = dead(&seeds);
         let few = Subject::new(build("deb:6.18", "6.18.1"), &seeds, &few);
         let sides = [new.side(), few.side(), dead.side()];
         let comparison = compare(&old.side(), &sides, &question(&seeds)).unwrap();
@@ -575,7 +584,8 @@ mod tests {
             .iter()
             .map(|other| other.geometric_mean)
             .collect();
-        let (new, few) = (means[0].unwrap(), means[1].unwrap());
+        let new = means[0].unwrap();
+        let few = means[1].unwrap();
         assert_eq!(
             (new.rows, few.rows, means[2]),
             (2, 2, None),

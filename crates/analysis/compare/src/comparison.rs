@@ -190,7 +190,6 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Counts one more.
     pub(crate) fn add(&mut self, verdict: &Verdict) {
         match verdict {
             Verdict::Better => self.better += 1,

@@ -76,7 +76,8 @@ impl ComparisonBuilder<'_> {
     fn measure(&mut self, kernel: usize, workload: &Workload) -> Measured {
         let index = &self.indices[kernel];
         let side = self.sides[kernel];
-        let (seeds, failures) = (self.seeds, &mut self.failures);
+        let seeds = self.seeds;
+        let failures = &mut self.failures;
         let value = |&seed: &u64| {
             let value = match index.result(&workload.name, seed) {
                 Some(result) => {
@@ -174,7 +175,8 @@ impl ComparisonBuilder<'_> {
     }
 
     pub(crate) fn images(&self, kernel: usize) -> Images {
-        let (base, other) = (self.sides[0], self.sides[kernel]);
+        let base = self.sides[0];
+        let other = self.sides[kernel];
         if base.build.id != other.build.id {
             Images::Different
         } else if self.indices[kernel].runs.is_empty() && base.machine.id == other.machine.id {
@@ -248,7 +250,8 @@ impl ComparisonBuilder<'_> {
                     && verdict(&[time_percent], row.margin_percent, None)
                         != verdict(&[counted_percent], row.margin_percent, None)
                 {
-                    let (kernel, workload) = (label.title.clone(), row.workload.name.to_string());
+                    let kernel = label.title.clone();
+                    let workload = row.workload.name.to_string();
                     warnings.push(Warning::ClockDisagrees {
                         kernel,
                         workload,
@@ -269,7 +272,8 @@ impl ComparisonBuilder<'_> {
                 .flat_map(|row| &row.cells[place].compared.left_out)
                 .copied()
                 .collect();
-            let (kernel, seeds) = (label.title.clone(), seeds.into_iter().collect::<Vec<u64>>());
+            let kernel = label.title.clone();
+            let seeds = seeds.into_iter().collect::<Vec<u64>>();
             (!seeds.is_empty()).then_some(Warning::SeedsLeftOut { kernel, seeds })
         };
         self.labels[1..]
@@ -305,7 +309,8 @@ impl ComparisonBuilder<'_> {
     pub(crate) fn disturbed(&self, rows: &[ComparisonRow]) -> Vec<Warning> {
         let is_row = |name: &str| rows.iter().any(|row| row.workload.job_name() == name);
         let of_kernel = |(index, label): (&Index<'_>, &Label)| {
-            let (mut names, mut boots) = (BTreeSet::new(), 0);
+            let mut names = BTreeSet::new();
+            let mut boots = 0;
             for run in index
                 .runs
                 .iter()

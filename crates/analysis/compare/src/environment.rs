@@ -213,7 +213,8 @@ mod tests {
 
     #[test]
     fn hashes_are_shortened_unless_only_their_ends_differ() {
-        let (a, b) = ("ab".repeat(32), format!("{}ff", "ab".repeat(31)));
+        let a = "ab".repeat(32);
+        let b = format!("{}ff", "ab".repeat(31));
         let difference = |values: &[&String]| Difference {
             name: "config".to_owned(),
             values: values

@@ -104,14 +104,16 @@ mod tests {
     #[test]
     fn different_machines_are_refused_with_their_differences() {
         let seeds = seeds(2);
-        let (old, new) = (old(&seeds), new(&seeds).on(other_machine()));
+        let old = old(&seeds);
+        let new = new(&seeds).on(other_machine());
         insta::assert_snapshot!(refusal(&old.side(), &[new.side()], &question(&seeds)));
     }
 
     #[test]
     fn runs_of_another_build_are_refused() {
         let seeds = seeds(1);
-        let (old, mut new) = (old(&seeds), new(&seeds));
+        let old = old(&seeds);
+        let mut new = new(&seeds);
         new.runs.extend(dead(&seeds).runs);
         insta::assert_snapshot!(refusal(&old.side(), &[new.side()], &question(&seeds)));
     }
@@ -119,7 +121,8 @@ mod tests {
     #[test]
     fn runs_of_another_machine_are_refused() {
         let seeds = seeds(1);
-        let (old, mut new) = (old(&seeds), new(&seeds));
+        let old = old(&seeds);
+        let mut new = new(&seeds);
         new.runs[0].machine = other_machine().id;
         insta::assert_snapshot!(refusal(&old.side(), &[new.side()], &question(&seeds)));
     }
@@ -133,7 +136,8 @@ mod tests {
     #[test]
     fn no_workload_and_no_margin_are_no_question() {
         let seeds = seeds(1);
-        let (old, new) = (old(&seeds), new(&seeds));
+        let old = old(&seeds);
+        let new = new(&seeds);
         let mut nothing = question(&seeds);
         nothing.workloads.clear();
         insta::assert_snapshot!(refusal(&old.side(), &[new.side()], &nothing));

@@ -6,7 +6,6 @@ use model::{Stage, SubjectFailure};
 
 use crate::comparison::{Failure, Occurrence};
 
-/// Grouped failures.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     pub(crate) all: Vec<Failure>,

@@ -4,6 +4,8 @@
 //! clock, no files, no random numbers, no terminal: the caller passes dates, colours are a
 //! [`Styles`](document::Styles) value, and the caller prints. [`verdict()`] alone decides verdicts.
 
+#![warn(missing_docs)]
+
 mod checks;
 mod compare;
 mod comparison;

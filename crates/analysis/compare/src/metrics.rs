@@ -129,10 +129,8 @@ mod tests {
             machine.kind = kind.parse().unwrap();
             subject.on(machine)
         };
-        let (old, new) = (
-            side("deb:6.1", "6.1.192", old),
-            side("deb:6.12", "6.12.117", new),
-        );
+        let old = side("deb:6.1", "6.1.192", old);
+        let new = side("deb:6.12", "6.12.117", new);
         let mut question = question(&[1, 2]);
         question.workloads.truncate(1);
         compare(&old.side(), &[new.side()], &question)
@@ -150,10 +148,8 @@ mod tests {
 
     #[test]
     fn metric_with_changed_unit_or_direction_is_refused() {
-        let (lower, higher) = (
-            Some(Direction::LowerIsBetter),
-            Some(Direction::HigherIsBetter),
-        );
+        let lower = Some(Direction::LowerIsBetter);
+        let higher = Some(Direction::HigherIsBetter);
         let cost = || declared("instructions/op", lower);
         insta::assert_snapshot!(
             "unit",
@@ -175,10 +171,8 @@ mod tests {
     #[test]
     fn direction_of_imported_metric_is_asked_for() {
         let seconds = |direction| declared("ns/op", direction);
-        let (lower, higher) = (
-            Some(Direction::LowerIsBetter),
-            Some(Direction::HigherIsBetter),
-        );
+        let lower = Some(Direction::LowerIsBetter);
+        let higher = Some(Direction::HigherIsBetter);
         assert_eq!(
             check_units("imported", [seconds(higher), seconds(None)]),
             Ok(())

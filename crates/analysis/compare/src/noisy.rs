@@ -161,10 +161,8 @@ pub(crate) fn means(others: &mut [Against], rows: &[ComparisonRow]) {
             });
             Scores::together(&scores.collect::<Option<Vec<_>>>()?).ok()
         };
-        let (base, new) = (
-            together(&|row| &row.base),
-            together(&|row| &row.cells[kernel].measured),
-        );
+        let base = together(&|row| &row.base);
+        let new = together(&|row| &row.cells[kernel].measured);
         if let Some((base, new)) = base.zip(new) {
             let ends = stats::estimate_ratio(&base, &new, &History::default(), 0.0).interval();
             mean.ends = ends.map(|ends| Spread {
@@ -237,7 +235,8 @@ mod tests {
             machine.kind = "imported".parse().unwrap();
             subject.on(machine)
         };
-        let (base, new) = (side("deb:6.1", "6.1", base), side("deb:6.12", "6.12", new));
+        let base = side("deb:6.1", "6.1", base);
+        let new = side("deb:6.12", "6.12", new);
         let mut question = question(&[]);
         question.workloads.truncate(1);
         crate::compare(&base.side(), &[new.side()], &question).unwrap()
@@ -304,7 +303,8 @@ mod tests {
     fn printed_values_give_the_printed_percentage() {
         // tbench4 of 2026-11-22: 53.37 -> 59.52 beside -29.20 %, as one was of medians and the
         // other of means.
-        let (low, high) = (20.0, 59.52);
+        let low = 20.0;
+        let high = 59.52;
         for seed in 0..4000_u64 {
             let mut state = seed;
             let mut boot = || {

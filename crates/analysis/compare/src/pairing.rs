@@ -94,8 +94,11 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
         .chain(new)
         .map(|replicate| replicate.seed)
         .collect();
-    let (mut differences, mut left_out, mut missing) = (Vec::new(), Vec::new(), Missing::default());
-    let (mut olds, mut news) = (Vec::new(), Vec::new());
+    let mut differences = Vec::new();
+    let mut left_out = Vec::new();
+    let mut missing = Missing::default();
+    let mut olds = Vec::new();
+    let mut news = Vec::new();
     if seeds.is_empty() {
         missing.add("no run".to_owned(), None);
     }
@@ -323,10 +326,8 @@ mod tests {
 
     #[test]
     fn counts_and_guest_time_are_never_compared() {
-        let (counted, timed) = (
-            side(&[(1, 100.0, COUNTED)]),
-            side(&[(1, 90.0, Scale::Reported)]),
-        );
+        let counted = side(&[(1, 100.0, COUNTED)]);
+        let timed = side(&[(1, 90.0, Scale::Reported)]);
         let mixed = compared(&counted, &timed, Seeds::OnBoth);
         assert!(
             matches!(&mixed.verdict, Verdict::Unclear(why) if why.to_string().contains("not counted"))

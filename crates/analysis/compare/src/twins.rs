@@ -17,7 +17,8 @@ impl Effect {
     /// Returns whether another workload shows this effect: as far as both margins allow, or half of
     /// it at least.
     fn is_shown_by(self, other: Self) -> bool {
-        let (own, seen) = (self.ratio.ln(), other.ratio.ln());
+        let own = self.ratio.ln();
+        let seen = other.ratio.ln();
         let margins = [self, other]
             .map(|effect| (effect.margin_percent / 100.0).ln_1p())
             .iter()
@@ -178,7 +179,8 @@ mod tests {
                 .collect();
             Subject::new(build("deb:6.12", version), &[1, 2], &endings)
         };
-        let (old, new) = (kernel("6.12.1", false), kernel("6.16.1", true));
+        let old = kernel("6.12.1", false);
+        let new = kernel("6.16.1", true);
         let declared = workloads
             .iter()
             .map(|(name, _)| model::find_workload(name).unwrap());

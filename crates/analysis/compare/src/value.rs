@@ -197,7 +197,8 @@ pub fn run_value(result: &WorkloadResult, machine: Capabilities) -> Result<RunVa
     {
         return Err(NoValue::NotANumber);
     }
-    let (counted, iterations) = (result.counted.len(), result.samples.len());
+    let counted = result.counted.len();
+    let iterations = result.samples.len();
     let scale = match counted {
         0 => Scale::Reported,
         _ if counted == iterations => Scale::Counted,

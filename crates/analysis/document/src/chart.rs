@@ -117,7 +117,8 @@ impl Chart {
             .iter()
             .map(|curve| line(curve, scale, [&x, &y], &mut named))
             .collect();
-        let (across, down) = (y.ticks(""), x.ticks(axis));
+        let across = y.ticks("");
+        let down = x.ticks(axis);
         // Each tick has the unit; the variable's name is written once.
         Some(Self {
             title,

@@ -71,7 +71,9 @@ pub(super) fn page(document: &Document, root: Option<&str>) -> Result<String, Re
         Some(root) => format!("<link rel=\"stylesheet\" href=\"{root}document.css\">"),
         None => format!("<style>{DOCUMENT_STYLES}</style>"),
     };
-    let (blocks, head, script) = (inner(&document.blocks)?, page_head(root), page_script(root));
+    let blocks = inner(&document.blocks)?;
+    let head = page_head(root);
+    let script = page_script(root);
     let page = PageOf {
         document,
         blocks,

@@ -5,6 +5,8 @@
 //!
 //! Words and cells come in unescaped: each writer makes them plain and escapes them for its format.
 
+#![warn(missing_docs)]
+
 mod chart;
 mod cut;
 #[cfg(any(test, feature = "fixtures"))]

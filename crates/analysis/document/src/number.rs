@@ -134,7 +134,9 @@ pub fn date(unix: i64) -> String {
 /// Formats a duration (s) in at most two units: `59s`, `5m`, `2h10m`, `1d03h`.
 #[must_use]
 pub fn duration(seconds: u64) -> String {
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let minutes = seconds / 60;
+    let hours = seconds / 3600;
+    let days = seconds / 86_400;
     match seconds {
         ..60 => format!("{seconds}s"),
         60..3600 => format!("{minutes}m"),

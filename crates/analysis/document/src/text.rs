@@ -141,7 +141,6 @@ fn parts(table: &Table) -> Vec<Lines<'_>> {
 /// Columns of a table, side by side.
 struct Lines<'a> {
     table: &'a Table,
-    /// The column indices.
     shown: Vec<usize>,
     /// Their widths, with the space for changes.
     widths: Vec<usize>,
@@ -298,7 +297,8 @@ impl<'a> Lines<'a> {
     /// Returns the line above the heads: the name of each group, centred over its columns.
     fn groups(&self) -> String {
         let group = |place: usize| self.table.columns[self.shown[place]].group.as_ref();
-        let (mut line, mut end) = (String::new(), 0);
+        let mut line = String::new();
+        let mut end = 0;
         let places: Vec<usize> = (0..self.shown.len()).collect();
         for places in places.chunk_by(|before, place| group(*before) == group(*place)) {
             let width: usize = places
@@ -322,7 +322,8 @@ impl<'a> Lines<'a> {
     fn cells(&self, row: &Row, styles: &Styles) -> Vec<Shown> {
         let width = self.change.saturating_sub(BRACKETS);
         let shown = |at: &usize| {
-            let (cell, kind) = (row.cells.get(*at)?, self.table.columns[*at].kind);
+            let cell = row.cells.get(*at)?;
+            let kind = self.table.columns[*at].kind;
             let text = sanitize_line(&cell.text);
             Some(match &cell.change {
                 _ if kind == Kind::Verdict => {
@@ -352,7 +353,9 @@ impl<'a> Lines<'a> {
 
     /// Places cells in their columns. A name extends over empty cells.
     fn line(&self, cells: &[Shown], is_head: bool) -> String {
-        let (mut line, mut length, mut end) = (String::new(), 0, 0);
+        let mut line = String::new();
+        let mut length = 0;
+        let mut end = 0;
         for (place, cell) in cells.iter().enumerate() {
             let kind = self.table.columns[self.shown[place]].kind;
             let width = self.widths[place];

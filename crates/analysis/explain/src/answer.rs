@@ -121,7 +121,8 @@ impl Answer {
             .next()
             .map(|letter| letter.to_uppercase().collect())
             .unwrap_or_default();
-        let (share, word) = (percent(finding.share), finding.certainty.word());
+        let share = percent(finding.share);
+        let word = finding.certainty.word();
         let rest = letters.as_str();
         if let Some(gain) = finding.gain {
             return format!("{first}{rest}: {gain:.1} times as fast without it ({word}).");

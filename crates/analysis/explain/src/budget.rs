@@ -188,7 +188,8 @@ fn waits_for_own(facts: &Facts, thread: &Thread) -> bool {
         .waits
         .iter()
         .filter(|wait| wait.threads.contains(&thread.id));
-    let (mut own, mut all) = (0.0, 0.0);
+    let mut own = 0.0;
+    let mut all = 0.0;
     for wait in of_thread {
         // A group's threads have equal parts of its time, as far as is known.
         let seconds = wait.seconds / wait.threads.len().max(1) as f64;
@@ -243,7 +244,8 @@ fn as_thread(facts: &Facts) -> Option<Thread> {
             .map(|stack| stack.samples)
             .sum()
     };
-    let (all, in_kernel) = (count(|_| true), count(|stack| !stack.kernel.is_empty()));
+    let all = count(|_| true);
+    let in_kernel = count(|stack| !stack.kernel.is_empty());
     let of_system = if all > 0 {
         in_kernel as f64 / all as f64
     } else {

@@ -197,7 +197,8 @@ impl WorkloadExplained {
 
     /// Returns the sentence of one kernel: the first row of each part, and the first functions.
     fn spending(&self) -> String {
-        let (total, decimals) = (self.total(), self.decimals());
+        let total = self.total();
+        let decimals = self.decimals();
         let share = |row: &Sides| percent(row.base / total.max(f64::MIN_POSITIVE));
         let firsts = self
             .parts

@@ -4,6 +4,8 @@
 //! `kernels` does the same for workloads of ours, from exact counts. Pure: `observe` collects the
 //! facts of programs, `lab` counts.
 
+#![warn(missing_docs)]
+
 mod answer;
 pub mod budget;
 mod config_hypotheses;

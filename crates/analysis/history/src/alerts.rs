@@ -256,7 +256,8 @@ fn of_track(history: &History, track: &str, line: Line, p_max: f64) -> Vec<Alert
     };
     let title = |kernel: usize| &history.kernel(kernel).title;
     let stepped = stats::groups(&spans).into_iter().map(|group| {
-        let (after, at) = (kernels[group.span.earliest - 1], kernels[group.span.latest]);
+        let after = kernels[group.span.earliest - 1];
+        let at = kernels[group.span.latest];
         let members = group.members.iter().map(|n| members[*n].clone()).collect();
         alert(format!("{track}@{}", title(at)), (after, at), members)
     });

@@ -55,7 +55,8 @@ pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<Bis
         return Some(BisectHint::Impossible(why));
     };
     let build = |kernel: usize| &history.kernel(kernel).build;
-    let (good, bad) = (build(alert.after), build(alert.at));
+    let good = build(alert.after);
+    let bad = build(alert.at);
     Some(
         match (tree_revision(good, debian), tree_revision(bad, debian)) {
             (Some(good), Some(bad)) if good.tree == bad.tree => {
@@ -80,7 +81,8 @@ pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
     let options = options_anywhere(worst)?;
     let (old, new) = worst.between;
     let [old, new] = [old, new].map(|kernel| &history.kernel(kernel).build);
-    let (old_name, new_name) = (name_anywhere(old)?, name_anywhere(new)?);
+    let old_name = name_anywhere(old)?;
+    let new_name = name_anywhere(new)?;
     let tree = if [&old_name, &new_name]
         .iter()
         .any(|name| name.starts_with("git:"))

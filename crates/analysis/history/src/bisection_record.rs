@@ -72,7 +72,8 @@ impl BisectionRecord {
             let (commit, named) = lines.next()?.strip_prefix(word)?.split_once(' ')?;
             is_commit(commit).then(|| [named.to_owned(), commit.to_owned()])
         };
-        let (good, bad) = (end("good ")?, end("bad ")?);
+        let good = end("good ")?;
+        let bad = end("bad ")?;
         let culprits = lines.map(culprit).collect::<Option<Vec<_>>>()?;
         Some(Self {
             workload,
@@ -134,11 +135,9 @@ pub fn records_of_alert<'a>(
 
 fn culprit(line: &str) -> Option<RecordedCulprit> {
     let mut words = line.strip_prefix("culprit ")?.splitn(3, ' ');
-    let (commit, percent, subject) = (
-        words.next()?,
-        words.next()?.parse::<f64>().ok()?,
-        words.next()?,
-    );
+    let commit = words.next()?;
+    let percent = words.next()?.parse::<f64>().ok()?;
+    let subject = words.next()?;
     let is_sane = is_commit(commit) && percent.is_finite();
     is_sane.then(|| RecordedCulprit {
         commit: commit.to_owned(),

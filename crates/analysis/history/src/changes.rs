@@ -138,7 +138,8 @@ fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
     let Some(&first) = seen.first() else {
         return changes;
     };
-    let (mut reference, mut same) = (first, first);
+    let mut reference = first;
+    let mut same = first;
     let ruler = Ruler::of(series, &[]);
     let against = |old: usize, new: usize| {
         Pair::of(&ruler, Some(&series.points[old]), Some(&series.points[new]))
@@ -303,7 +304,8 @@ fn chance(series: &Series, seen: &[usize], found: &[stats::Change], place: usize
             .flat_map(|n| series.values(&series.points[*n]))
             .collect::<Vec<f64>>()
     };
-    let (before, after) = (runs(&seen[start..change.at]), runs(&seen[change.at..end]));
+    let before = runs(&seen[start..change.at]);
+    let after = runs(&seen[change.at..end]);
     let are_apart = stats::spread(&before)
         .zip(stats::spread(&after))
         .is_some_and(|(before, after)| before.max < after.min || after.max < before.min);

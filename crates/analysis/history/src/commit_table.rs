@@ -11,7 +11,6 @@ const COMMIT: usize = 12;
 const SUBJECT: usize = 32;
 /// Files of a commit that are named.
 const FILES_SHOWN: usize = 4;
-/// Characters between columns.
 const GAP: usize = 2;
 
 /// A commit of a series.

@@ -50,7 +50,8 @@ impl Kernels {
             Origin::Built { committed_unix, .. } => *committed_unix,
             Origin::Package { .. } | Origin::Described(_) => None,
         };
-        let (release, track) = (Release::of(&build.version), track_of(&build.name));
+        let release = Release::of(&build.version);
+        let track = track_of(&build.name);
         let number = self.all.len();
         self.all.push(Kernel {
             build: build.clone(),

@@ -14,6 +14,8 @@
 //! Pure, like `compare`: runs and dates come in as values, texts and documents go out. `web`
 //! renders pages.
 
+#![warn(missing_docs)]
+
 #[cfg(test)]
 mod alert_tests;
 mod alerts;

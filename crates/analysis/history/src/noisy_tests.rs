@@ -73,10 +73,8 @@ fn imported_metric_keeps_unit_direction_and_values() {
 
 #[test]
 fn single_runs_are_rated_only_with_history() {
-    let (old, new) = (
-        imported("6.11", KERNBENCH, &[&[100.0]]),
-        imported("6.12", KERNBENCH, &[&[150.0]]),
-    );
+    let old = imported("6.11", KERNBENCH, &[&[100.0]]);
+    let new = imported("6.12", KERNBENCH, &[&[150.0]]);
     let alone = taken(&[old, new]);
     assert_eq!(pair(&alone).state, State::Unrated);
     assert_eq!(
@@ -220,18 +218,16 @@ fn tool(first: Declared, rest: Declared) -> History {
 #[test]
 fn metric_with_changed_unit_keeps_only_newest_series() {
     let direction = Some(Direction::HigherIsBetter);
-    let (old, new) = (
-        Declared {
-            unit: "GB/s".into(),
-            direction,
-            margin_percent: 5.0,
-        },
-        Declared {
-            unit: "MB/s".into(),
-            direction,
-            margin_percent: 5.0,
-        },
-    );
+    let old = Declared {
+        unit: "GB/s".into(),
+        direction,
+        margin_percent: 5.0,
+    };
+    let new = Declared {
+        unit: "MB/s".into(),
+        direction,
+        margin_percent: 5.0,
+    };
     let history = tool(old, new);
     let series = only(&history);
     assert_eq!(
@@ -253,10 +249,8 @@ fn metric_with_changed_unit_keeps_only_newest_series() {
         history_text(&history, Line::All, |_| true, &Styles::plain())
     );
     insta::assert_snapshot!("mixed_alerts", mixed_words(&history).unwrap());
-    let (base, target) = (
-        history.kernel_named("6.1.2").unwrap(),
-        history.kernel_named("6.1.5").unwrap(),
-    );
+    let base = history.kernel_named("6.1.2").unwrap();
+    let target = history.kernel_named("6.1.5").unwrap();
     let cell = overview(&history, base, target, &[]).groups[0].rows[0].cells[0]
         .pair
         .clone();
@@ -276,7 +270,8 @@ fn metric_with_changed_direction_keeps_only_newest_series() {
         direction: Some(direction),
         margin_percent,
     };
-    let (lower, higher) = (Direction::LowerIsBetter, Direction::HigherIsBetter);
+    let lower = Direction::LowerIsBetter;
+    let higher = Direction::HigherIsBetter;
     assert_eq!(
         only(&tool(of(lower, 1.0), of(higher, 1.0))).aside().count(),
         4

@@ -285,10 +285,8 @@ fn cell(
         let new = of(target);
         let old = if is_one_series { new } else { of(base) };
         let ruler = new.or(old).map(|series| Ruler::of(series, &[base, target]));
-        let (old, new) = (
-            old.and_then(|series| series.point(base)),
-            new.and_then(|series| series.point(target)),
-        );
+        let old = old.and_then(|series| series.point(base));
+        let new = new.and_then(|series| series.point(target));
         let seen = usize::from(old.is_some()) + usize::from(new.is_some());
         let pair = ruler.map_or_else(Pair::missing, |ruler| Pair::of(&ruler, old, new));
         (seen, OverviewCell { machine, pair })
@@ -372,7 +370,8 @@ fn earlier(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<us
 
 fn cards(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<Card> {
     let track = &history.kernel(overview.target).track;
-    let (from, to) = (history.rank(overview.base), history.rank(overview.target));
+    let from = history.rank(overview.base);
+    let to = history.rank(overview.target);
     let between = |triaged: &Triaged| {
         let alert = &triaged.alert;
         alert.track == *track && history.rank(alert.at) <= to && history.rank(alert.after) >= from

@@ -551,7 +551,8 @@ proptest! {
                 .pair
                 .clone()
         };
-        let (there, back) = (state("6.1.1", "6.1.2"), state("6.1.2", "6.1.1"));
+        let there = state("6.1.1", "6.1.2");
+        let back = state("6.1.2", "6.1.1");
         // Percentages are of the base, so the margin differs between the two directions.
         if there.compared.difference_percent.unwrap().abs() > 1.1 {
             let opposite = if there.state == State::Worse {

@@ -46,7 +46,8 @@ impl History {
                 track: Arc::clone(&of.track),
             };
             let series = self.series_by(&key)?;
-            let (old, new) = (series.point(base)?, series.point(target)?);
+            let old = series.point(base)?;
+            let new = series.point(target)?;
             let pair = Pair::of(&Ruler::of(series, &[base, target]), Some(old), Some(new));
             let is_known = !series.scatters
                 || matches!(pair.state, State::Better | State::Worse | State::Same);

@@ -44,7 +44,6 @@ fn wait(grew: &Counters, times: &[&str], requests: &[&str]) -> Value {
     Value::quotient(1.0, sum(times), sum(requests))
 }
 
-/// Returns the block.
 pub(super) fn disks(seen: &[&Observation]) -> Block {
     let disks = busiest(seen);
     let mut rows = Vec::new();

@@ -84,7 +84,6 @@ const OF_DEVICE: [(&str, &str, Form); 6] = [
     ("transmit_packets", "packets sent", Form::Count),
     ("transmit_drop", "dropped at sending", Form::Count),
 ];
-/// Counters of protocols.
 const OF_PROTOCOL: [(MonitorFile, &str, &str, &str); 6] = [
     (MonitorFile::NetSnmp, "Tcp", "OutSegs", "TCP segments sent"),
     (

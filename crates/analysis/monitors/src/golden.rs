@@ -316,7 +316,8 @@ fn pages_of_zeros_are_no_files() {
 
 #[test]
 fn positive_is_better_in_either_direction() {
-    let (higher, lower) = (Direction::HigherIsBetter, Direction::LowerIsBetter);
+    let higher = Direction::HigherIsBetter;
+    let lower = Direction::LowerIsBetter;
     assert_eq!(difference_percent(higher, 100.0, 150.0), Some(50.0));
     assert_eq!(difference_percent(lower, 100.0, 150.0), Some(-50.0));
     assert_eq!(

@@ -4,6 +4,8 @@
 //! Numbers only; [`render`] formats them. The dictionary ([`DICTIONARY`]) defines the
 //! counters behind a row, and whether two kernels count the same.
 
+#![warn(missing_docs)]
+
 mod block;
 mod counter_dictionary;
 mod devices;

@@ -143,6 +143,7 @@ fn count_entries(observation: &Observation) -> Option<(u64, u64)> {
             .sum()
     };
     let page = PAGE_KIB as u64;
-    let (resident, tables) = (sum(&["RssAnon", "RssFile", "RssShmem"]), sum(&["VmPTE"]));
+    let resident = sum(&["RssAnon", "RssFile", "RssShmem"]);
+    let tables = sum(&["VmPTE"]);
     (tables > 0).then_some((resident / page, tables / page))
 }

@@ -112,7 +112,6 @@ fn rates(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64,
     readings.windows(2).filter_map(rate).collect()
 }
 
-/// Returns values unchanged.
 fn states(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64, f64)> {
     let readings: Vec<&TimedReading> = observation.of(file).collect();
     let Some(first) = readings.first().filter(|_| readings.len() >= COPIES_MIN) else {

@@ -104,7 +104,8 @@ impl SampleRow {
             .and_then(|samples| amean(samples))
             .filter(|mean| *mean > 0.0);
         let of = |samples: &Vec<f64>| {
-            let (mean, base) = (amean(samples).filter(|mean| *mean > 0.0)?, base?);
+            let mean = amean(samples).filter(|mean| *mean > 0.0)?;
+            let base = base?;
             let ratio = match self.direction {
                 Direction::HigherIsBetter => mean / base,
                 // For costs, the inverse is the throughput.

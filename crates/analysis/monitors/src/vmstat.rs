@@ -170,7 +170,8 @@ impl Side {
     }
 
     fn part_of_scans(&self, name: &str) -> Value {
-        let (part, kswapd) = (self.count(name), self.count(KSWAPD));
+        let part = self.count(name);
+        let kswapd = self.count(KSWAPD);
         Value::quotient(
             100.0,
             part,
@@ -212,7 +213,6 @@ const NUMA: [(f64, &str); 4] = [
     (1038.0, "NUMA pages migrated"),
 ];
 
-/// Returns the block.
 pub(super) fn block(seen: &[&Observation], names: &[String]) -> Block {
     let sides: Vec<Side> = seen.iter().map(|observation| side(observation)).collect();
     let differing = comparability(&sides, names);

@@ -4,6 +4,8 @@
 //!
 //! Pure: profiles come in as values. Verdicts are `compare`'s; no number here decides one.
 
+#![warn(missing_docs)]
+
 pub mod calls;
 pub mod ledger;
 pub mod modelled;

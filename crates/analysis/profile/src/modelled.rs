@@ -129,7 +129,8 @@ impl ModelDifference {
         };
         let row =
             |name: &str, value: &dyn Fn(&Modelled) -> f64, cycles: &dyn Fn(&Modelled) -> f64| {
-                let (figures, cycles) = (figures(value), figures(cycles).map(|figure| figure.mean));
+                let cycles = figures(cycles).map(|figure| figure.mean);
+                let figures = figures(value);
                 ModelRow {
                     name: name.to_owned(),
                     figures,

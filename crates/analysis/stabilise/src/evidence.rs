@@ -175,10 +175,8 @@ mod tests {
             .into_iter()
             .collect();
         let debts = [DebtFacts { row: 7, functions }];
-        let (own_code, history) = (
-            names(&["handle_mm_fault", "pipe_read"]),
-            names(&["c0ffee0123456789"]),
-        );
+        let own_code = names(&["handle_mm_fault", "pipe_read"]);
+        let history = names(&["c0ffee0123456789"]);
         let known = Known {
             debts: &debts,
             own_code: &own_code,

@@ -3,6 +3,8 @@
 //!
 //! [`search()`] decides what to try next and what follows; it is pure over any [`World`].
 
+#![warn(missing_docs)]
+
 pub mod evidence;
 mod outcome;
 pub mod render;

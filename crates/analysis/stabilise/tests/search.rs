@@ -65,7 +65,8 @@ fn run(plan: Plan) -> (Run, Outcome) {
     } else {
         Some(format!("debts {debts:?} instead of {:?}", truth.debts))
     };
-    let (missed, invented) = (truth.missed(&outcome), truth.invented(&outcome));
+    let missed = truth.missed(&outcome);
+    let invented = truth.invented(&outcome);
     (
         Run {
             wrong,

@@ -164,7 +164,6 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// Executes the command.
     pub(crate) fn run(&self, session: &Session) -> anyhow::Result<Exit> {
         // These write many files for others: web servers, shells, man. A program that is observed
         // writes its own.

@@ -25,7 +25,6 @@ use crate::session::{GlobalOptions, Session};
 const VARIABLE: &str = "COMPLETE";
 /// Time limit for candidates from the store: a user who types does not wait longer.
 const DEADLINE: Duration = Duration::from_millis(80);
-/// Limit on runs.
 const RUNS_MAX: usize = 50;
 /// The end of the script for zsh: if zsh loads it from a directory of its functions, it expects
 /// candidates at once.
@@ -128,7 +127,6 @@ pub(crate) fn job() -> ArgValueCandidates {
     })
 }
 
-/// Completes an alert.
 pub(crate) fn alert() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let found = within(|session| {
@@ -144,7 +142,6 @@ pub(crate) fn alert() -> ArgValueCandidates {
     })
 }
 
-/// Completes a suite.
 pub(crate) fn suite() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         SUITES

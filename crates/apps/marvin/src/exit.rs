@@ -11,12 +11,9 @@ use store::{QueueError, StoreError};
 
 use crate::say;
 
-/// The exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// No regression.
     Fine,
-    /// A regression.
     Worse,
     /// The input is wrong.
     Usage,
@@ -24,7 +21,6 @@ pub(crate) enum Exit {
     Unclear,
     /// A kernel did not boot or did not survive a workload.
     Subject,
-    /// The lab failed.
     Lab,
     /// A bug in Marvin.
     Bug,

@@ -8,7 +8,6 @@ use crate::BatchError;
 /// A failure of a site.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The queue refused a change, or its store failed.

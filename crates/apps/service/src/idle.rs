@@ -48,17 +48,11 @@ pub(crate) enum IdleEvent {
     /// A server was switched off.
     Off(String),
     /// A server stays on.
-    StaysOn {
-        /// The server.
-        name: String,
-        /// Why.
-        why: String,
-    },
+    StaysOn { name: String, why: String },
 }
 
 /// The servers that are switched off when they are idle.
 struct IdleServers<'a> {
-    /// The servers.
     servers: Vec<&'a ServerSettings>,
     /// Their jobs and reservations.
     store: &'a Store,
@@ -325,7 +319,8 @@ mod tests {
 
     /// Looks at these times, in seconds, and returns what happened.
     fn looked(store: &Store, bmc: &Bmc, times: &[i64]) -> String {
-        let (servers, events) = (servers(), RefCell::new(Vec::new()));
+        let servers = servers();
+        let events = RefCell::new(Vec::new());
         let mut idle = IdleServers::new(
             &servers,
             &["testbox".to_owned(), "always".to_owned()],

@@ -64,7 +64,6 @@ pub(crate) struct KernelDocument {
     pub(crate) origin: String,
 }
 
-/// All machines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct MachinesDocument {
     pub(crate) schema_version: u32,
@@ -86,7 +85,6 @@ pub(crate) struct MachineDocument {
     pub(crate) same_as: String,
 }
 
-/// The newest runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct RunsDocument {
     pub(crate) schema_version: u32,

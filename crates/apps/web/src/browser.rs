@@ -74,10 +74,8 @@ impl Browser {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let (to, from) = (
-            child.stdin.take().unwrap(),
-            BufReader::new(child.stdout.take().unwrap()),
-        );
+        let to = child.stdin.take().unwrap();
+        let from = BufReader::new(child.stdout.take().unwrap());
         let (sender, receiver) = channel();
         std::thread::spawn(move || {
             for message in from.split(0).map_while(Result::ok) {
@@ -155,7 +153,6 @@ impl Browser {
         );
     }
 
-    /// Disables scripts.
     pub(crate) fn without_scripts(&mut self) {
         self.ask(
             "Emulation.setScriptExecutionDisabled",
@@ -221,7 +218,6 @@ impl Browser {
         }
     }
 
-    /// Types a text.
     pub(crate) fn write(&mut self, text: &str) {
         for letter in text.chars() {
             for kind in ["keyDown", "keyUp"] {

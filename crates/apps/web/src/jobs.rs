@@ -61,7 +61,6 @@ pub(crate) struct WorkingMachine {
     pub(crate) waits_s: u64,
 }
 
-/// A queued job.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct LabJob {
     pub(crate) number: u64,
@@ -84,7 +83,8 @@ impl LabDocument {
     ) -> Result<Self, StoreError> {
         let now_unix = store.time(own_unix)?;
         let queue = store.queue_overview(now_unix, OPEN_MAX, OVER_MAX)?;
-        let (reservations, health) = (store.reservations(own_unix)?, store.health()?);
+        let reservations = store.reservations(own_unix)?;
+        let health = store.health()?;
         let mut names: Vec<&str> = vec![USUAL_MACHINE];
         let others = servers
             .iter()

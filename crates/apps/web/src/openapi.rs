@@ -23,7 +23,6 @@ type DocumentEntry = (
     &'static [(&'static str, &'static str)],
 );
 
-/// All documents.
 pub(crate) const DOCUMENTS: [DocumentEntry; 7] = [
     (
         "overview.json",
@@ -68,7 +67,6 @@ pub(crate) const DOCUMENTS: [DocumentEntry; 7] = [
     ("lab.json", "The lab at work: machines and jobs", &[]),
 ];
 
-/// Returns the description.
 pub(crate) fn document() -> Value {
     let mut paths = Map::new();
     for (name, summary, questions) in DOCUMENTS {

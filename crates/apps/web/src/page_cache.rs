@@ -53,7 +53,8 @@ impl PageCache {
         let mut pages = self.pages();
         pages.retain(|page| !(page.generation == generation && page.is_at(path, question)));
         pages.truncate(PAGES_MAX - 1);
-        let (path, question) = (path.to_owned(), question.to_owned());
+        let path = path.to_owned();
+        let question = question.to_owned();
         pages.insert(
             0,
             Page {

@@ -8,21 +8,16 @@ use std::path::{Path, PathBuf};
 
 use crate::site::{Kind, Site};
 
-/// Limit on files.
 const FILES_MAX: usize = 100_000;
 /// Marks a directory that `publish` wrote.
 const MARK: &str = ".marvin";
 
-/// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// Files.
     pub files: usize,
-    /// Total size (bytes).
     pub bytes: u64,
 }
 
-/// Why publishing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// The directory has other files.
@@ -33,14 +28,8 @@ pub enum PublishError {
         "cannot publish: more than {FILES_MAX} files\nhint: marvin serve shows a store of any size"
     )]
     TooMuch,
-    /// The system failed.
     #[error("cannot write {path}: {source}", path = .path.display())]
-    Io {
-        /// The path.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 /// Writes the site into a directory, completely or not at all.
@@ -61,7 +50,8 @@ pub fn publish(site: &Site, folder: &Path) -> Result<Published, PublishError> {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         folder.with_file_name(format!(".{name}.{}.{word}", std::process::id()))
     };
-    let (new, old) = (beside("new"), beside("old"));
+    let new = beside("new");
+    let old = beside("old");
     let written = write_all(site, &new).and_then(|published| {
         if folder.exists() {
             fs::rename(folder, &old).map_err(at(folder))?;

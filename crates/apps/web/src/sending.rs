@@ -29,7 +29,6 @@ impl AsRef<[u8]> for Sent {
 
 /// The body of an answer.
 pub(crate) enum AnswerBody {
-    /// In one piece.
     Whole(Option<Bytes>),
     /// In pieces, with so many bytes left.
     Pieces {

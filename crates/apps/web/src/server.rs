@@ -239,10 +239,8 @@ async fn respond(
         return Ok(plain(status, text));
     }
     let start = Instant::now();
-    let (path, question) = (
-        request.uri().path().to_owned(),
-        request.uri().query().unwrap_or_default().to_owned(),
-    );
+    let path = request.uri().path().to_owned();
+    let question = request.uri().query().unwrap_or_default().to_owned();
     if path == "/metrics" {
         return Ok(add_timing(to_answer(metrics(&server).await, None), start));
     }
@@ -322,7 +320,8 @@ fn send_artifact(
     is_head: bool,
 ) -> std::io::Result<Answer> {
     let (sender, pieces) = mpsc::channel(1);
-    let (kind, left) = (found.kind, found.size as u64);
+    let kind = found.kind;
+    let left = found.size as u64;
     if !is_head {
         std::thread::Builder::new()
             .name("artifact".to_owned())
@@ -438,7 +437,8 @@ fn add_timing(mut answer: Answer, start: Instant) -> Answer {
 }
 
 fn to_answer(reply: Arc<Reply>, room: Option<OwnedSemaphorePermit>) -> Answer {
-    let (status, kind) = (reply.status, reply.kind);
+    let status = reply.status;
+    let kind = reply.kind;
     // The bytes own the room: it is free when the connection has sent or dropped them.
     let bytes = Bytes::from_owner(Sent { reply, _room: room });
     with_headers(Response::new(AnswerBody::Whole(Some(bytes))), status, kind)

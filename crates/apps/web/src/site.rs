@@ -29,17 +29,13 @@ const RENEWED: usize = 8;
 /// The type of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A page.
     Html,
-    /// Its styles.
     Css,
-    /// Its script.
     Script,
     /// A document for programs.
     Json,
     /// Text as it is.
     Text,
-    /// Bytes to download.
     Bytes,
 }
 
@@ -58,14 +54,11 @@ impl Kind {
     }
 }
 
-/// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
     /// HTTP status: 200, 404, 500.
     pub status: u16,
-    /// Its type.
     pub kind: Kind,
-    /// Its content.
     pub body: Vec<u8>,
 }
 
@@ -431,7 +424,8 @@ impl Site {
             let id: RunId =
                 RunId::from_hex(id).map_err(|error| Refusal::NotFound(error.to_string()))?;
             let run = store.run(&id)?;
-            let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
+            let build = store.build(&run.build)?;
+            let machine = store.machine(&run.machine)?;
             let is_omitted = |size: usize| self.is_static && size > ARTIFACT_BYTES_MAX;
             let (omitted, sent): (Vec<_>, Vec<_>) = store
                 .artifact_sizes(&id)?
@@ -453,7 +447,8 @@ impl Site {
     fn artifact(&self, id: &str, name: &str) -> Answered {
         let found = self.find_artifact(id, name)?;
         if found.size > ARTIFACT_BYTES_MAX {
-            let (mib, how) = (found.size >> 20, pages::get_artifact(&found.run, name));
+            let mib = found.size >> 20;
+            let how = pages::get_artifact(&found.run, name);
             let text = format!(
                 "{name} has {mib} MiB, too large for these pages. Who has the results gets it with: {how}"
             );
@@ -540,7 +535,8 @@ impl Site {
                 self.with_store(|store| Ok(compared::all_runs(store, build, &machines)?))?,
             ))
         };
-        let ((old_build, mut old), (new_build, mut new)) = (of(base)?, of(new)?);
+        let (old_build, mut old) = of(base)?;
+        let (new_build, mut new) = of(new)?;
         let command = format!(
             "marvin compare {} {}",
             old_build.exact_name(),

@@ -79,10 +79,8 @@ fn files_contain_every_series() {
     .unwrap();
     let text = std::fs::read_to_string(target.join("api/v1/series.json")).unwrap();
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let (kernels, runs) = (
-        document["kernels"].as_array().unwrap(),
-        document["runs"].as_array().unwrap(),
-    );
+    let kernels = document["kernels"].as_array().unwrap();
+    let runs = document["runs"].as_array().unwrap();
     assert_eq!((kernels.len(), runs.len()), (5, 2), "names stand once");
     assert_eq!(document["complete"], true);
     for series in document["series"].as_array().unwrap() {

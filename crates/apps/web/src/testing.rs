@@ -110,7 +110,6 @@ impl Lab {
         }
     }
 
-    /// Saves a run.
     pub(crate) fn run(
         &mut self,
         version: &str,
@@ -118,7 +117,8 @@ impl Lab {
         seed: u64,
         results: Vec<WorkloadResult>,
     ) -> RunId {
-        let (build, machine) = (build(version), machine(on));
+        let build = build(version);
+        let machine = machine(on);
         self.store.save_build(&build).unwrap();
         self.store.save_machine(&machine).unwrap();
         self.runs += 1;
@@ -282,10 +282,8 @@ impl Lab {
     pub(crate) fn serve(&self, limits: Limits) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (site, source) = (
-            Arc::new(self.site().with_servers(vec!["sleeper".into()])),
-            self.source(),
-        );
+        let site = Arc::new(self.site().with_servers(vec!["sleeper".into()]));
+        let source = self.source();
         site.note_off(["sleeper".to_owned()].into());
         std::thread::spawn(move || {
             drop(serve(

@@ -395,11 +395,9 @@ fn lab_page_shows_servers_that_are_off() {
     let lab = Lab::usual();
     let names = ["idle", "killed", "mine", "on"].map(str::to_owned);
     let reserve = |name: &str, by_lab| {
-        let (machines, holder, why) = (
-            vec![name.to_owned()],
-            "anna@lab".to_owned(),
-            "tuning".to_owned(),
-        );
+        let machines = vec![name.to_owned()];
+        let holder = "anna@lab".to_owned();
+        let why = "tuning".to_owned();
         let new = Reservation {
             machines,
             holder,
@@ -535,10 +533,8 @@ fn pages_need_no_suffix_in_their_address() {
     let lab = Lab::usual();
     let site = lab.site();
     for page in ["alerts", "runs"] {
-        let (short, whole) = (
-            site.answer(&format!("/{page}"), ""),
-            site.answer(&format!("/{page}.html"), ""),
-        );
+        let short = site.answer(&format!("/{page}"), "");
+        let whole = site.answer(&format!("/{page}.html"), "");
         assert_eq!((short.status, body(&short)), (200, body(&whole)));
     }
 }

@@ -199,7 +199,8 @@ impl CostModel {
                 .ok()
                 .filter(|number| range.contains(number))
                 .ok_or_else(|| {
-                    let (least, most) = (range.start(), range.end());
+                    let least = range.start();
+                    let most = range.end();
                     CostModelError::Value(format!(
                         "{word}={value}: expected {what} from {least} to {most}"
                     ))
@@ -264,7 +265,6 @@ impl CostModel {
 }
 
 impl fmt::Display for CostModel {
-    /// Writes all parameters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.name)?;
         for ((word, line), Memory { size, ways }) in MEMORIES.iter().zip(&self.memories) {

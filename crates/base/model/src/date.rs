@@ -12,9 +12,11 @@ const DAYS_TO_1970: u64 = 719_468;
 pub fn format_date(unix: i64) -> String {
     match u64::try_from(unix) {
         Ok(seconds) if seconds <= LAST_SECOND => {
-            let ([year, month, day], second) =
-                (day_of(seconds / SECONDS_OF_DAY), seconds % SECONDS_OF_DAY);
-            let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+            let [year, month, day] = day_of(seconds / SECONDS_OF_DAY);
+            let second = seconds % SECONDS_OF_DAY;
+            let hour = second / 3600;
+            let minute = second / 60 % 60;
+            let second = second % 60;
             format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
         }
         _ => format!("{unix} s"),
@@ -30,8 +32,12 @@ pub fn parse_date(text: &str) -> Option<i64> {
             .filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))?;
         digits.parse().ok()
     };
-    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
-    let (hour, minute, second) = (part(11, 13)?, part(14, 16)?, part(17, 19)?);
+    let year = part(0, 4)?;
+    let month = part(5, 7)?;
+    let day = part(8, 10)?;
+    let hour = part(11, 13)?;
+    let minute = part(14, 16)?;
+    let second = part(17, 19)?;
     // The months from March on have 31, 30, 31, 30, 31 days, twice and a half.
     let (year, month) = if month > 2 {
         (year, month - 3)
@@ -49,7 +55,8 @@ pub fn parse_date(text: &str) -> Option<i64> {
 /// Returns year, month and day of a day, counted from 1970-01-01.
 fn day_of(days: u64) -> [u64; 3] {
     let days = days + DAYS_TO_1970;
-    let (era, of_era) = (days / 146_097, days % 146_097);
+    let era = days / 146_097;
+    let of_era = days % 146_097;
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * of_year + 2) / 153;
@@ -97,7 +104,8 @@ mod tests {
 
         #[test]
         fn every_day_follows_the_last(days in 0_u64..2_900_000) {
-            let ([year, month, day], next) = (day_of(days), day_of(days + 1));
+            let [year, month, day] = day_of(days);
+            let next = day_of(days + 1);
             let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
             let length = match month {
                 2 => 28 + u64::from(is_leap),

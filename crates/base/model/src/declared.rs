@@ -25,7 +25,8 @@ impl Declared {
     /// Returns the declaration of a metric for a clock.
     #[must_use]
     pub fn of(metric: &Metric, clock: Clock) -> Self {
-        let (direction, margin_percent) = (Some(metric.direction), metric.margin_percent);
+        let direction = Some(metric.direction);
+        let margin_percent = metric.margin_percent;
         Self {
             unit: metric.unit(clock).name(),
             direction,
@@ -68,7 +69,8 @@ impl Declared {
         } else {
             self.unit.clone()
         };
-        let (quantity, margin_percent) = (Quantity::Of(unit), self.margin_percent);
+        let quantity = Quantity::Of(unit);
+        let margin_percent = self.margin_percent;
         self.direction.map(|direction| Metric {
             name: Cow::Borrowed("value"),
             quantity,

@@ -3,6 +3,8 @@
 //! Pure: no input or output, no clock, no random numbers, no promise about any file or wire format
 //! (those belong to `wire`, `store` and `compare`). The words are those of `docs/glossary.md`.
 
+#![warn(missing_docs)]
+
 mod batch;
 mod build;
 mod calls;

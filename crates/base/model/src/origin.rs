@@ -80,7 +80,9 @@ fn parse_built(line: &str) -> Option<Origin> {
         .and_then(|(rest, date)| Some((rest, parse_date(date)?)));
     let (line, committed_unix) = dated.map_or((line, None), |(rest, unix)| (rest, Some(unix)));
     let mut parts = line.splitn(3, ", ").map(str::to_owned);
-    let (source, configuration, compiler) = (parts.next()?, parts.next()?, parts.next()?);
+    let source = parts.next()?;
+    let configuration = parts.next()?;
+    let compiler = parts.next()?;
     let commit = || {
         let (commit, tree) = source.strip_prefix(COMMIT)?.split_once(" of ")?;
         Some(SourceOrigin::Commit {

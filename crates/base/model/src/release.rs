@@ -373,7 +373,8 @@ mod tests {
 
         #[test]
         fn any_text_has_its_place(one in any::<String>(), other in any::<String>()) {
-            let (one, other) = (Release::of(&one), Release::of(&other));
+            let one = Release::of(&one);
+            let other = Release::of(&other);
             prop_assert_eq!(one.cmp(&other), other.cmp(&one).reverse());
             prop_assert_eq!(one.cmp(&other).is_eq(), one == other);
         }

@@ -41,7 +41,7 @@ pub enum ReservationRefusal {
     /// The holder released it, or lost it to another.
     #[error("reservation {number} of {machine} is over")]
     Over {
-        /// The reservation.
+        /// machines.
         number: u64,
         /// The machine.
         machine: String,

@@ -42,7 +42,6 @@ pub struct ToolRows {
     pub words: BTreeMap<String, Vec<Arc<Workload>>>,
 }
 
-/// No tools.
 impl Default for ToolRows {
     fn default() -> Self {
         Self {
@@ -97,7 +96,8 @@ pub fn choose(
     words: &[String],
 ) -> Result<Choice, SelectionError> {
     let is_of_tools = suite_name == tools.suite.name;
-    let (mut rows, mut others) = (BTreeSet::new(), Vec::new());
+    let mut rows = BTreeSet::new();
+    let mut others = Vec::new();
     for word in words {
         match word.strip_prefix(TOOL).or(is_of_tools.then_some(word)) {
             Some(name) => {
@@ -454,7 +454,8 @@ mod tests {
                     .iter()
                     .find(|lead| lead.name == workload.job().name)
                     .unwrap();
-                let (metric, stresses) = (lead.metric.clone(), lead.stresses.clone());
+                let metric = lead.metric.clone();
+                let stresses = lead.stresses.clone();
                 assert_eq!(
                     Workload {
                         metric,

@@ -51,7 +51,6 @@ impl RateDifference {
 pub struct CommonScatter {
     /// Times the mean, at least 1.
     linear: f64,
-    /// Times its square.
     square: f64,
 }
 
@@ -137,7 +136,8 @@ impl Exposures {
             let mut sums = [0.0; 5];
             for thing in teaching.iter().filter(|thing| !is_wild(thing)) {
                 let weight = common.of(thing).powi(-2);
-                let (mean, own) = (thing.mean, thing.dispersion);
+                let mean = thing.mean;
+                let own = thing.dispersion;
                 let parts = [1.0, mean, mean * mean, own, mean * own];
                 sums.iter_mut()
                     .zip(parts)
@@ -290,7 +290,8 @@ mod tests {
         #[test]
         fn swapped_sides_say_the_opposite(
             things in prop::collection::vec(
-                (prop::collection::vec(0..500_u64, 4), prop::collection::vec(0..500_u64, 4)),
+                (prop::collection::vec(0..500_u64, 4),
+                prop::collection::vec(0..500_u64, 4)),
                 1..30,
             ),
         ) {

@@ -90,7 +90,8 @@ impl Remaining {
 /// `others` compete; at most one processor each.
 #[must_use]
 pub fn fair_rate(lanes: usize, others: f64, processors: usize) -> f64 {
-    let (lanes, processors) = (lanes.max(1) as f64, processors.max(1) as f64);
+    let lanes = lanes.max(1) as f64;
+    let processors = processors.max(1) as f64;
     lanes * (processors / (lanes + sound(others))).min(1.0)
 }
 
@@ -121,7 +122,9 @@ mod tests {
             .map(|cost| 7.0 * cost * (0.2 * chance.normal()).exp())
             .collect();
         let span = |chance: &mut Chance| -(1.0 - chance.uniform()).ln() * period * PARTS as f64;
-        let (mut now, mut is_busy, mut until) = (0.0, chance.uniform() < 0.5, span(chance));
+        let mut now = 0.0;
+        let mut is_busy = chance.uniform() < 0.5;
+        let mut until = span(chance);
         let mut ends = Vec::new();
         for cost in costs {
             let mut left = cost;

@@ -122,7 +122,8 @@ fn ratings_match_scipy() {
         let known = |name: &str| case[name].as_f64().unwrap();
         let p = alone.precision.map_or(1.0, |alone| alone.p).min(known("p"));
         near(precision.p, &p.into(), 1e-8);
-        let (interval, wide) = (rating.interval().unwrap(), alone.interval());
+        let interval = rating.interval().unwrap();
+        let wide = alone.interval();
         let low = wide
             .map_or(f64::NEG_INFINITY, |wide| wide.low.ln())
             .max(known("low"));

@@ -5,6 +5,8 @@
 //! value that is not finite, a logarithm of zero), so that NaN can neither enter nor leave. The
 //! meaning of numbers, their grouping and the thresholds are the caller's.
 
+#![warn(missing_docs)]
+
 mod average;
 mod change;
 mod counts;

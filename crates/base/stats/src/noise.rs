@@ -53,7 +53,8 @@ pub struct NoiseProfile {
 pub fn noise_profile(values: &[f64]) -> Option<NoiseProfile> {
     let values = finite(values).filter(|values| values.len() >= COUNT_MIN)?;
     let modes_apart = modes_apart(values);
-    let (drift, memory) = (drift(values), memory(values));
+    let drift = drift(values);
+    let memory = memory(values);
     let count = values.len() as f64;
     // Spearman's coefficient over its error follows Student's t nearly (Kendall and Stuart 31.19).
     let t = drift * ((count - 2.0) / (1.0 - drift * drift).max(1e-12)).sqrt();
@@ -92,17 +93,18 @@ fn modes_apart(values: &[f64]) -> Option<f64> {
     // From -1 to 1: squares of any values can be counted.
     let middle = sorted[0].midpoint(sorted[sorted.len() - 1]);
     sorted.iter_mut().for_each(|v| *v = (*v - middle) / unit);
-    let (total, squares) = (
-        sorted.iter().sum::<f64>(),
-        sorted.iter().map(|v| v * v).sum::<f64>(),
-    );
-    let (mut sum, mut square) = (0.0, 0.0);
+    let total = sorted.iter().sum::<f64>();
+    let squares = sorted.iter().map(|v| v * v).sum::<f64>();
+    let mut sum = 0.0;
+    let mut square = 0.0;
     let mut best: Option<(f64, usize, f64)> = None;
     for (at, value) in sorted.iter().enumerate().take(sorted.len() - 1) {
         sum += value;
         square += value * value;
-        let (n, m) = ((at + 1) as f64, (sorted.len() - at - 1) as f64);
-        let (low, high) = (sum / n, (total - sum) / m);
+        let n = (at + 1) as f64;
+        let m = (sorted.len() - at - 1) as f64;
+        let low = sum / n;
+        let high = (total - sum) / m;
         let within = ((square - n * low * low) + (squares - square - m * high * high)).max(0.0);
         let least = ((square / n - low * low).max(0.0)
             + ((squares - square) / m - high * high).max(0.0))
@@ -141,7 +143,8 @@ fn drift(values: &[f64]) -> f64 {
 /// Returns Pearson's correlation; 0 where one does not vary.
 fn correlation(one: &[f64], other: &[f64]) -> f64 {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let (a, b) = (mean(one), mean(other));
+    let a = mean(one);
+    let b = mean(other);
     let products: f64 = one.iter().zip(other).map(|(x, y)| (x - a) * (y - b)).sum();
     let squares = one.iter().map(|x| (x - a).powi(2)).sum::<f64>()
         * other.iter().map(|y| (y - b).powi(2)).sum::<f64>();
@@ -227,7 +230,8 @@ mod tests {
     fn a_drift_is_seen_whichever_way_it_goes() {
         let up: Vec<f64> = (0..12).map(f64::from).collect();
         let down: Vec<f64> = up.iter().map(|v| -v).collect();
-        let (up, down) = (noise_profile(&up).unwrap(), noise_profile(&down).unwrap());
+        let up = noise_profile(&up).unwrap();
+        let down = noise_profile(&down).unwrap();
         assert!(
             up.drifts
                 && down.drifts

@@ -35,7 +35,8 @@ pub struct RankTest {
 /// `None` when a side has no values or one that is not finite.
 #[must_use]
 pub fn rank_test(first: &[f64], second: &[f64]) -> Option<RankTest> {
-    let (first, second) = (finite(first)?, finite(second)?);
+    let first = finite(first)?;
+    let second = finite(second)?;
     let sums = rank_sum(first, second);
     let pairs = first.len() as f64 * second.len() as f64;
     let differences = differences(first, second);
@@ -95,7 +96,9 @@ pub(crate) fn rank_sum(first: &[f64], second: &[f64]) -> RankSum {
         .collect();
     all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let mut doubled = Vec::with_capacity(all.len());
-    let (mut sum, mut ties, mut at) = (0, 0.0, 0);
+    let mut sum = 0;
+    let mut ties = 0.0;
+    let mut at = 0;
     while at < all.len() {
         // Not equality: of sorted values none is smaller.
         let same = all[at..].iter().take_while(|v| v.0 <= all[at].0).count();
@@ -105,7 +108,9 @@ pub(crate) fn rank_sum(first: &[f64], second: &[f64]) -> RankSum {
         ties += (same as f64).powi(3) - same as f64;
         at += same;
     }
-    let (n, m, total) = (first.len() as f64, second.len() as f64, all.len() as f64);
+    let n = first.len() as f64;
+    let m = second.len() as f64;
+    let total = all.len() as f64;
     let variance = n * m / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)).max(1.0));
     RankSum {
         u: sum as f64 / 2.0 - m * (m + 1.0) / 2.0,
@@ -153,7 +158,8 @@ impl RankSum {
         let mean = self.second as f64 * (self.doubled.len() + 1) as f64;
         // Doubled rank sums are whole numbers: half a step keeps rounding out.
         let far = |sum: usize| (sum as f64 - mean).abs() >= 2.0 * off - 0.5;
-        let (mut uneven, mut all) = (0.0, 0.0);
+        let mut uneven = 0.0;
+        let mut all = 0.0;
         for (sum, ways) in ways.iter().enumerate() {
             all += ways;
             uneven += if far(sum) { *ways } else { 0.0 };
@@ -192,7 +198,8 @@ fn interval(differences: &[f64], [n, m]: [usize; 2], tail: f64) -> Option<(f64, 
         };
         ways[least..].iter().take_while(inside).count()
     } else {
-        let (n, m) = (n as f64, m as f64);
+        let n = n as f64;
+        let m = m as f64;
         let half = normal_upper_quantile(tail)? * (n * m * (n + m + 1.0) / 12.0).sqrt();
         (n * m / 2.0 - half).floor().max(0.0) as usize
     };
@@ -248,11 +255,10 @@ mod tests {
             second in prop::collection::vec(0..9_i32, 1..30),
         ) {
             let of = |values: &[i32]| values.iter().map(|v| f64::from(*v)).collect::<Vec<_>>();
-            let (first, second) = (of(&first), of(&second));
-            let (one, other) = (
-                rank_test(&first, &second).unwrap(),
-                rank_test(&second, &first).unwrap(),
-            );
+            let first = of(&first);
+            let second = of(&second);
+            let one = rank_test(&first, &second).unwrap();
+            let other = rank_test(&second, &first).unwrap();
             prop_assert!((one.p - other.p).abs() < 1e-9);
             prop_assert!((one.dominance + other.dominance).abs() < 1e-9);
             prop_assert!((one.shift + other.shift).abs() < 1e-9);

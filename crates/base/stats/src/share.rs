@@ -15,7 +15,8 @@ pub fn share_interval(hits: usize, count: usize, level: f64) -> Option<Spread> {
         return None;
     }
     let tail = Some((1.0 - level) / 2.0).filter(|tail| *tail > 0.0 && *tail < 0.5)?;
-    let (n, z) = (count as f64, normal_upper_quantile(tail)?);
+    let n = count as f64;
+    let z = normal_upper_quantile(tail)?;
     let share = hits as f64 / n;
     let middle = (share + z * z / (2.0 * n)) / (1.0 + z * z / n);
     let half = z / (1.0 + z * z / n) * (share * (1.0 - share) / n + z * z / (4.0 * n * n)).sqrt();
@@ -68,10 +69,8 @@ mod tests {
         fn more_hits_raise_both_ends_of_share(count in 1_usize..5000, hits in 0_usize..5000) {
             let hits = hits.min(count - 1);
             let share = |hits: usize| hits as f64 / count as f64;
-            let (one, more) = (
-                share_interval(hits, count, 0.95).unwrap(),
-                share_interval(hits + 1, count, 0.95).unwrap(),
-            );
+            let one = share_interval(hits, count, 0.95).unwrap();
+            let more = share_interval(hits + 1, count, 0.95).unwrap();
             prop_assert!(
                 one.min <= share(hits)
                     && share(hits) <= one.max

@@ -82,7 +82,8 @@ fn level_once_found_stays_found_after_it_ended() {
     // -20 % for five points: found when it is the newest, and at every later time.
     for seed in 0..40 {
         let mut trials = Trials::visits(Short::Repeats(Noise::Normal), 5, 1, seed);
-        let (mut points, from) = (trials.series.swap_remove(0), trials.steps[0]);
+        let mut points = trials.series.swap_remove(0);
+        let from = trials.steps[0];
         points[from..from + 5]
             .iter_mut()
             .for_each(|point| *point -= 0.17);
@@ -113,7 +114,8 @@ fn short_series_without_steps_raise_few_alarms() {
 fn steps_are_found_and_nothing_else() {
     let mut faults = Vec::new();
     for noise in Noise::ALL {
-        let (none, step) = (measure(noise, 0.0, 3000), measure(noise, 2.0, 2000));
+        let none = measure(noise, 0.0, 3000);
+        let step = measure(noise, 2.0, 2000);
         let line = format!(
             "{:<14} false alarms {:.4}, recall {:.3}, precision {:.3}",
             noise.name(),

@@ -40,7 +40,8 @@ fn one_step_is_found_with_few_runs() {
             runs,
             places,
         } = Singles::play(line(height, bias), TRIALS, SEED);
-        let (runs, places) = (runs as f64 / trials as f64, places as f64 / trials as f64);
+        let runs = runs as f64 / trials as f64;
+        let places = places as f64 / trials as f64;
         let text = format!(
             "step {height}, bias {bias}: {right} of {trials} right, {refused} refused, {runs:.1} runs, {places:.1} places"
         );
@@ -117,7 +118,8 @@ fn several_steps_are_found_and_nothing_else() {
         .flat_map(|of| [(of, By::Halves), (of, By::Posterior)])
     {
         let played = Severals::play(count, by, TRIALS, SEED);
-        let (recall, precision) = (played.recall(), played.precision());
+        let recall = played.recall();
+        let precision = played.precision();
         let each = |sum: usize| sum as f64 / played.trials as f64;
         let text = format!(
             "{count} steps, {by:?}: recall {recall:.3}, precision {precision:.3}, {:.0} runs, {:.0} places",

@@ -79,7 +79,8 @@ fn looks_find_as_much_with_fewer_groups() {
             }
             .play(rule, 500, SEED)
         };
-        let (looks, once) = (of(&Rule::Looks(Sequential::new(10))), of(&Rule::Once(10)));
+        let looks = of(&Rule::Looks(Sequential::new(10)));
+        let once = of(&Rule::Once(10));
         let show = |ends: &Ends| {
             format!(
                 "{:.3} found with {:.1} groups",

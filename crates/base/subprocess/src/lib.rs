@@ -5,6 +5,8 @@
 //! Marvin observes, and `at_end` does what is to be done when Marvin ends; `lock` opens files of
 //! locks. The callers interpret the exit status and choose the program's name in messages.
 
+#![warn(missing_docs)]
+
 mod at_end;
 mod curl;
 mod lock;
@@ -324,7 +326,8 @@ impl Program {
         mut running: Running,
         meanwhile: impl FnOnce() -> T,
     ) -> Result<(Ended, T), ProgramError> {
-        let (output, errors) = (running.take_output(), running.take_errors());
+        let output = running.take_output();
+        let errors = running.take_errors();
         let (output, said, done, swept) = thread::scope(|scope| {
             let output = scope.spawn(|| {
                 output.map_or(Ok(Vec::new()), |output| {
@@ -344,10 +347,8 @@ impl Program {
         let (status, overran) = swept
             .unwrap_or_else(|| running.wait())
             .map_err(|error| self.to_error(error))?;
-        let (output, said) = (
-            output.map_err(|e| self.to_error(e))?,
-            said.map_err(|e| self.to_error(e))?,
-        );
+        let output = output.map_err(|e| self.to_error(e))?;
+        let said = said.map_err(|e| self.to_error(e))?;
         match status.code().filter(|_| signal_of(status).is_none()) {
             Some(NOT_FOUND) if !overran => Err(ProgramError::Missing(
                 self.name.to_string_lossy().into_owned(),

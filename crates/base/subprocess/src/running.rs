@@ -217,10 +217,8 @@ fn in_session(process: &Path, session: u32) -> Option<(u32, u32)> {
     // proc(5): the name in brackets may contain anything; then state, parent, group, session.
     let stat = std::fs::read_to_string(process.join("stat")).ok()?;
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let (parent, its_session) = (
-        fields.nth(1)?.parse().ok()?,
-        fields.nth(1)?.parse::<u32>().ok()?,
-    );
+    let parent = fields.nth(1)?.parse().ok()?;
+    let its_session = fields.nth(1)?.parse::<u32>().ok()?;
     (its_session == session).then_some((id, parent))
 }
 

@@ -137,7 +137,8 @@ mod tests {
             "the tests need bubblewrap: scripts/needs.sh test installs it"
         );
         let home = tempfile::tempdir().unwrap();
-        let (own, others) = (home.path().join("own"), home.path().join("others"));
+        let own = home.path().join("own");
+        let others = home.path().join("others");
         for folder in [&own, &others] {
             std::fs::create_dir(folder).unwrap();
             std::fs::write(folder.join("file"), "text").unwrap();
@@ -151,10 +152,8 @@ mod tests {
                 .unwrap();
             ended.text() + &ended.stderr
         };
-        let (read, write) = (
-            Walls::default().readable(&own),
-            Walls::default().writable(&own),
-        );
+        let read = Walls::default().readable(&own);
+        let write = Walls::default().writable(&own);
         assert_eq!(
             said(
                 "cat file; echo x 2>/dev/null >file || echo refused",

@@ -28,7 +28,6 @@ pub(crate) struct Checked {
     complete: bool,
 }
 
-/// Executes `check`.
 pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -47,7 +47,8 @@ pub(super) fn check(inputs: &[&Path], outputs: &[PathBuf]) -> Result<(), DumpErr
             ));
         }
         if let Some((input, _)) = read.iter().find(|(_, other)| is_same(other, &data)) {
-            let (path, input) = (path.display(), input.display());
+            let path = path.display();
+            let input = input.display();
             return usage(format!(
                 "cannot write {path}: it is the input {input}; name another file"
             ));

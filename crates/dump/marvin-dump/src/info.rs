@@ -39,7 +39,6 @@ pub(crate) struct Answer {
     not_filterable: Option<String>,
 }
 
-/// Executes `info`.
 pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
     let answer = Answer::new(&dump)?;
@@ -47,7 +46,6 @@ pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     Ok(Exit::Fine)
 }
 
-/// Executes `dmesg`.
 pub(crate) fn dmesg(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
     let text = log(&mut Reader::new(&dump, Io::Read), LogPart::All)?;

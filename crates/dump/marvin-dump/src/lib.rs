@@ -36,7 +36,6 @@ use vmcore::{DumpError, Fault};
 /// The exit code. The codes are those of `marvin`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Success.
     Fine,
     /// The written dump differs from the one read (`--verify`), or a page cannot be read (`check`).
     Differs,
@@ -75,7 +74,6 @@ impl Exit {
 pub struct Host<'h> {
     /// The source of a stream.
     pub input: &'h mut (dyn Read + Send),
-    /// Takes answers.
     pub answers: &'h mut (dyn Write + Send),
     /// Takes reports, progress and errors.
     pub messages: &'h mut (dyn Write + Send),
@@ -112,7 +110,6 @@ impl Host<'_> {
         self.answer(&escape_json(&text))
     }
 
-    /// Prints an answer.
     fn answer(&mut self, text: &str) -> Result<(), DumpError> {
         let written = self
             .answers
@@ -161,8 +158,9 @@ fn schema_of<T: JsonSchema>(title: &str) -> Schema {
 pub fn run_here(arguments: &Arguments) -> Exit {
     guard::tell_of_bus_errors();
     let start = Instant::now();
-    let (mut input, mut answers, mut messages) =
-        (std::io::stdin(), std::io::stdout(), std::io::stderr());
+    let mut input = std::io::stdin();
+    let mut answers = std::io::stdout();
+    let mut messages = std::io::stderr();
     let screen = if messages.is_terminal() {
         Screen::Terminal
     } else {

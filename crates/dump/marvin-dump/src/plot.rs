@@ -26,7 +26,6 @@ pub(crate) struct Plot {
     pub(crate) bars: bool,
 }
 
-/// The horizontal axis.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Axis {
     pub(crate) label: &'static str,
@@ -69,7 +68,8 @@ impl Plot {
                 self.line(series, top, colour)
             };
             let at = TOP + 14.0 + n as f64 * 22.0;
-            let (start, end) = (WIDTH - RIGHT + 16.0, WIDTH - RIGHT + 40.0);
+            let start = WIDTH - RIGHT + 16.0;
+            let end = WIDTH - RIGHT + 40.0;
             let dash = if series.level {
                 " stroke-dasharray=\"6 4\""
             } else {
@@ -110,7 +110,8 @@ impl Plot {
     /// Axes, marks and their names.
     fn frame(&self, top: f64) -> String {
         let mut text = String::new();
-        let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
+        let right = WIDTH - RIGHT;
+        let bottom = HEIGHT - BOTTOM;
         for n in 0..=5 {
             let value = top * f64::from(n) / 5.0;
             let y = height(value, top);
@@ -216,11 +217,9 @@ impl Plot {
                 .filter_map(|other| other.points.get(at))
                 .map(|point| point.1)
                 .sum();
-            let (high, low, x) = (
-                height(below + y, top),
-                height(below, top),
-                self.place(*x) - 28.0,
-            );
+            let high = height(below + y, top);
+            let low = height(below, top);
+            let x = self.place(*x) - 28.0;
             text.extend([format!(
                 "<rect x=\"{x:.1}\" y=\"{high:.1}\" width=\"56\" height=\"{:.1}\" fill=\"{colour}\"/>\n",
                 low - high

@@ -15,7 +15,6 @@ pub enum Screen {
     /// Another destination, such as a file or a console's log: occasional lines.
     #[default]
     Plain,
-    /// No progress.
     Off,
 }
 
@@ -24,7 +23,6 @@ const TICK: Duration = Duration::from_millis(250);
 /// Interval between lines elsewhere.
 const SPARSE: Duration = Duration::from_secs(10);
 
-/// Prints progress.
 pub(crate) struct ProgressPrinter<'w> {
     pub(crate) screen: Screen,
     pub(crate) messages: &'w mut (dyn Write + Send),
@@ -43,7 +41,8 @@ impl ProgressPrinter<'_> {
         if self.screen == Screen::Off {
             return work();
         }
-        let (start, mut shown) = ((self.clock)(), false);
+        let start = (self.clock)();
+        let mut shown = false;
         let mut last = start;
         let (done, wait) = channel::<()>();
         let work = Mutex::new(Some((work, done)));
@@ -93,7 +92,8 @@ impl ProgressPrinter<'_> {
 
 /// Formats the progress: share, speed, and remaining time at that speed.
 fn line(progress: &Progress, phase: &str, spent: Duration) -> String {
-    let (done, total) = (progress.done(), progress.total().max(1));
+    let done = progress.done();
+    let total = progress.total().max(1);
     let part = (done as f64 / total as f64).min(1.0);
     let seconds = spent.as_secs_f64().max(0.001);
     let speed = done as f64 / 1e6 / seconds;

@@ -185,7 +185,6 @@ impl Report {
     }
 }
 
-/// Formats a size.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let mut unit = 0;

@@ -240,7 +240,6 @@ pub(crate) fn open(
     }
 }
 
-/// A checked task.
 struct Task<'w> {
     wish: &'w Save,
     input: Vec<PathBuf>,

@@ -12,7 +12,6 @@ use crate::{Exit, Host};
 
 /// Version of the JSON document: raised when a field changes its meaning or disappears.
 const SCHEMA_VERSION: u32 = 1;
-/// Levels to estimate.
 const LEVELS: [u8; 4] = [0, 1, 17, 31];
 const CODECS: [Codec; 4] = [Codec::Zstd, Codec::Zlib, Codec::Snappy, Codec::None];
 /// Pages to compress for each estimate.
@@ -39,7 +38,6 @@ struct Row {
     none_bytes: u64,
 }
 
-/// Executes `estimate`.
 pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
     let rows = LEVELS

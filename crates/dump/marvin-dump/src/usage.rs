@@ -44,7 +44,6 @@ struct Pages {
     missing: u64,
 }
 
-/// Executes `usage`.
 pub(crate) fn run(wish: &Look, screen: Screen, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())
         .map_err(|error| explain_kcore(&wish.files, error))?;

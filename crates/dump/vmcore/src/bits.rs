@@ -17,7 +17,8 @@ fn change(words: &mut [u64], range: Range<usize>, value: u64) {
     let end = range.end.min(words.len() * 64);
     let mut at = range.start;
     while at < end {
-        let (word, bit) = (at / 64, at % 64);
+        let word = at / 64;
+        let bit = at % 64;
         if bit == 0 && end - at >= 64 {
             words[word..end / 64].fill(value);
             at = end - end % 64;
@@ -123,7 +124,8 @@ mod tests {
                 0..10,
             ),
         ) {
-            let (mut words, mut plain) = ([0; 4], [false; 256]);
+            let mut words = [0; 4];
+            let mut plain = [false; 256];
             for (start, end, on) in ranges {
                 if on {
                     set(&mut words, start..end);

@@ -24,7 +24,6 @@ pub(crate) fn size(start: &[u8]) -> Option<usize> {
     (size > HEADER && size <= SIZE_MAX && number(16)? == types).then_some(size)
 }
 
-/// The types.
 #[derive(Debug)]
 pub(crate) struct Types {
     bytes: Vec<u8>,
@@ -56,7 +55,8 @@ impl Types {
         let first = HEADER + number(8)?;
         let end = first + number(12)?;
         let strings = HEADER + number(16)?;
-        let (mut at, mut next) = (Vec::new(), first);
+        let mut at = Vec::new();
+        let mut next = first;
         while next + 12 <= end {
             at.push(u32::try_from(next).ok()?);
             let info = u32_at(&bytes, next + 4)?;

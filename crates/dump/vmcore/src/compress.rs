@@ -38,7 +38,6 @@ impl Codec {
         }
     }
 
-    /// All flags together.
     pub(crate) const FLAGS: u32 = 0x27;
 
     /// Returns the codec for a page's flags.

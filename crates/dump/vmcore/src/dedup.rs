@@ -9,16 +9,11 @@ use crate::bytes::u64_at;
 use crate::compress::Codec;
 use crate::plan::lock;
 
-/// A stored page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stored {
-    /// Its number.
     pub(crate) page: u64,
-    /// Its data's offset.
     pub(crate) offset: u64,
-    /// Its data's size.
     pub(crate) size: u32,
-    /// Its data's compression.
     pub(crate) codec: Codec,
 }
 
@@ -63,7 +58,6 @@ impl Pending {
         self.all.push((key, stored));
     }
 
-    /// Takes all pages.
     pub(crate) fn take(&mut self) -> std::vec::Drain<'_, (u64, Stored)> {
         self.all.drain(..)
     }
@@ -72,7 +66,6 @@ impl Pending {
 /// Words of the sketch: they fit a processor's second cache.
 const SKETCH: usize = 1 << 15;
 
-/// The table.
 #[derive(Debug)]
 pub(crate) struct Twins {
     shards: Vec<Mutex<Shard>>,

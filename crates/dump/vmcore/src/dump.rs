@@ -59,11 +59,9 @@ pub struct Dump {
 pub(crate) enum Content {
     /// In an ELF file.
     Segments {
-        /// The file.
         storage: Storage,
         /// By address, without overlaps.
         segments: Segments,
-        /// Pages of memory.
         memory: Vec<Range<u64>>,
         /// Pages in the file.
         stored: Vec<Range<u64>>,
@@ -122,7 +120,8 @@ impl Dump {
             memory,
             stored,
         };
-        let (format, erasure) = (Format::Elf, Erasure::default());
+        let format = Format::Elf;
+        let erasure = Erasure::default();
         Ok(Self {
             content,
             format,
@@ -145,8 +144,10 @@ impl Dump {
             memory: Vec::new(),
             stored: Vec::new(),
         };
-        let (format, erasure) = (Format::Memory, Erasure::default());
-        let (notes, info) = (Vec::new(), Info::default());
+        let format = Format::Memory;
+        let erasure = Erasure::default();
+        let notes = Vec::new();
+        let info = Info::default();
         Self {
             content,
             format,
@@ -256,7 +257,6 @@ impl Dump {
         self
     }
 
-    /// Adds a note.
     #[must_use]
     #[cfg(any(test, feature = "live"))]
     pub(crate) fn with_note(mut self, owner: &str, kind: u32, text: &[u8]) -> Self {

@@ -27,13 +27,10 @@ pub(crate) const ADDRESS_MAX: u64 = 1 << 52;
 /// A piece of physical memory and its location in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Segment {
-    /// Physical address.
     pub(crate) start: u64,
-    /// Bytes of memory.
     pub(crate) memory: u64,
     /// Its bytes in the file; the rest was left out.
     pub(crate) stored: u64,
-    /// Its file offset.
     pub(crate) offset: u64,
     /// Virtual address in the file.
     pub(crate) address: u64,
@@ -49,15 +46,12 @@ impl Segment {
 #[derive(Debug)]
 pub(crate) struct Elf {
     pub(crate) machine: Machine,
-    /// In file order.
     pub(crate) loads: Vec<Segment>,
-    /// All notes, concatenated.
     pub(crate) notes: Vec<u8>,
     /// The file is truncated, or marked as incomplete.
     pub(crate) incomplete: bool,
 }
 
-/// Reads the headers.
 pub(crate) fn read(storage: &Storage) -> Result<Elf, DumpError> {
     let header = storage.bytes(0, 64, "the ELF header")?;
     let unknown = |what: String| DumpError::Unknown {
@@ -81,7 +75,8 @@ pub(crate) fn read(storage: &Storage) -> Result<Elf, DumpError> {
         )));
     }
     let count = headers(storage, half(56), number(40))?;
-    let (table, size) = (number(32), half(54));
+    let table = number(32);
+    let size = half(54);
     if usize::from(size) < PROGRAM_HEADER {
         return Err(storage.malformed(54, format!("program headers of {size} bytes")));
     }
@@ -126,7 +121,9 @@ impl Elf {
         at: u64,
     ) -> Result<(), DumpError> {
         let number = |at| u64_at(header, at).unwrap_or_default();
-        let (offset, stored, memory) = (number(8), number(32), number(40));
+        let offset = number(8);
+        let stored = number(32);
+        let memory = number(40);
         match u32_at(header, 0) {
             Some(PT_NOTE) if self.notes.len() as u64 + stored.min(NOTES_MAX + 1) > NOTES_MAX => {
                 return Err(storage.malformed(at, "more than 16 MiB of notes".to_owned()));
@@ -135,7 +132,8 @@ impl Elf {
                 .notes
                 .extend(storage.bytes(offset, stored, "the notes")?),
             Some(PT_LOAD) => {
-                let (start, memory) = (number(24), memory.max(stored));
+                let start = number(24);
+                let memory = memory.max(stored);
                 if start == u64::MAX {
                     // Virtual memory of /proc/kcore without a fixed physical address
                     // (`update_kcore_size` and `read_kcore_iter` in
@@ -247,10 +245,8 @@ impl Segments {
             if length == 0 {
                 continue;
             }
-            let (start, end) = (
-                segment.start / page,
-                (segment.start + length).div_ceil(page),
-            );
+            let start = segment.start / page;
+            let end = (segment.start + length).div_ceil(page);
             match ranges.last_mut().filter(|last| last.end >= start) {
                 Some(last) => last.end = last.end.max(end),
                 None => ranges.push(start..end),

@@ -252,7 +252,8 @@ impl Rule {
 
     /// Returns a page's class; `huge` marks a hugetlb page, which its own record may not show.
     pub(crate) fn decide(&self, facts: &Facts, huge: bool) -> Class {
-        let (layout, level) = (&self.layout, self.level);
+        let layout = &self.layout;
+        let level = self.level;
         let has = |flag: u64| facts.flags & flag != 0;
         let slab = facts.kind == Kind::Slab || has(layout.slab.flag);
         // First, regardless of their owner: reading them can end the capture.

@@ -8,7 +8,6 @@ use crate::layout::RECORD;
 /// A bit of a verdict: the page stands for pages after it too. The bits below are its class.
 const SPEAKS: u8 = 0x80;
 
-/// Most decisive flags.
 const FLAGS: u32 = 8;
 const TAIL: u32 = FLAGS;
 const ANON: u32 = FLAGS + 1;
@@ -16,7 +15,6 @@ const KIND: u32 = FLAGS + 2;
 const ORDER: u32 = FLAGS + 5;
 const KEYS: usize = 1 << (FLAGS + 6);
 
-/// The table.
 #[derive(Debug)]
 pub(crate) struct Table {
     verdicts: Box<[u8; KEYS]>,
@@ -24,7 +22,6 @@ pub(crate) struct Table {
     /// compared.
     tops: Option<Box<[u16; 256]>>,
     rule: Rule,
-    /// Decisive flags.
     mask: u64,
     /// Offsets of the fields. If records have no head pointer, the tail's mark is masked out.
     flags: usize,
@@ -42,7 +39,6 @@ pub(crate) struct Table {
 pub(crate) struct Batch {
     /// How many were judged: up to the first that stands for others.
     pub(crate) done: usize,
-    /// The dropped pages.
     pub(crate) drop: u64,
     /// How many of each class, in eight bits each.
     pub(crate) counts: u64,
@@ -157,7 +153,9 @@ fn gather<const FAST: bool>(value: u64, mask: u64) -> u64 {
         // it is.
         return unsafe { std::arch::x86_64::_pext_u64(value, mask) };
     }
-    let (mut gathered, mut rest, mut at) = (0, mask, 0);
+    let mut gathered = 0;
+    let mut rest = mask;
+    let mut at = 0;
     while rest != 0 {
         gathered |= (value >> rest.trailing_zeros() & 1) << at;
         rest &= rest - 1;
@@ -168,7 +166,9 @@ fn gather<const FAST: bool>(value: u64, mask: u64) -> u64 {
 
 /// The reverse of `gather`.
 fn spread(gathered: u64, mask: u64) -> u64 {
-    let (mut value, mut rest, mut at) = (0, mask, 0);
+    let mut value = 0;
+    let mut rest = mask;
+    let mut at = 0;
     while rest != 0 {
         value |= (gathered >> at & 1) << rest.trailing_zeros();
         rest &= rest - 1;

@@ -79,7 +79,8 @@ impl Filter {
             None => Err("the kernel has no types (BTF)"),
         };
         let without_lists = found.as_ref().err().copied();
-        let (table, lists) = (Table::new(&rule), found.unwrap_or_default());
+        let table = Table::new(&rule);
+        let lists = found.unwrap_or_default();
         Ok(Self {
             map,
             table,
@@ -458,7 +459,8 @@ fn batch(
     bytes: &[u8],
     counts: &mut Counts,
 ) -> usize {
-    let (rule, table) = (&filter.rule, &filter.table);
+    let rule = &filter.rule;
+    let table = &filter.table;
     let batch = if size == RECORD {
         table.scan(bytes.as_chunks().0)
     } else {
@@ -477,7 +479,8 @@ fn batch(
         return batch.done;
     }
     // Some of them may not be dropped: handle them one by one.
-    let (memory, allowed) = (section.memory[page / 64], section.allowed[page / 64]);
+    let memory = section.memory[page / 64];
+    let allowed = section.allowed[page / 64];
     for (n, bytes) in bytes.chunks_exact(size).take(batch.done).enumerate() {
         let Some(record) = record(bytes, size) else {
             continue;

@@ -50,7 +50,8 @@ impl Index {
     /// Reads the heads of all records.
     pub(crate) fn read(storage: &Storage) -> Result<Self, DumpError> {
         let end = storage.size();
-        let (mut index, mut at) = (Self::default(), HEADER);
+        let mut index = Self::default();
+        let mut at = HEADER;
         loop {
             let Some(head) = head(storage, at)? else {
                 // Without an end mark, the existing records are usable, and readers detect missing
@@ -134,7 +135,8 @@ impl Index {
 
     /// Returns the locations of `length` bytes from `offset`, in order and without gaps.
     pub(crate) fn pieces(&self, offset: u64, length: usize) -> Vec<Piece> {
-        let (mut found, mut done) = (Vec::new(), 0);
+        let mut found = Vec::new();
+        let mut done = 0;
         while done < length {
             let at = offset + done as u64;
             let rest = (length - done) as u64;
@@ -217,7 +219,8 @@ mod tests {
         #[test]
         fn later_records_win(records in prop::collection::vec((0_u64..200, 0_u64..40), 0..30)) {
             let mut file = [0_u64; 256];
-            let (mut index, mut at) = (Index::default(), 1000);
+            let mut index = Index::default();
+            let mut at = 1000;
             for (offset, length) in records {
                 index.insert(offset, length, at);
                 for n in 0..length {

@@ -18,7 +18,8 @@ const BTF_START: [u8; 8] = [0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
 /// Some architectures keep freed memory of the image mapped there after it is reused: see
 /// `Rule::evidence`.
 pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>> {
-    let (page, end) = (reader.dump().page_size(), reader.dump().pages());
+    let page = reader.dump().page_size();
+    let end = reader.dump().pages();
     let mut walker = Walker::new(map.architecture());
     let mut found: Vec<Range<u64>> = Vec::new();
     for area in map.architecture().image() {
@@ -74,7 +75,8 @@ fn search_types(reader: &mut Reader<'_>, image: &[Range<u64>], enumerator: &str)
     let finder = memchr::memmem::Finder::new(&BTF_START);
     let mut tries = 0;
     for range in image {
-        let (mut at, end) = (range.start * page, range.end * page);
+        let mut at = range.start * page;
+        let end = range.end * page;
         while at < end {
             let length = usize::try_from(end - at)
                 .unwrap_or(PIECE_MAX)

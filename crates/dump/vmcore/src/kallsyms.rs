@@ -153,7 +153,9 @@ impl Tables {
             "kallsyms_token_index",
         ]
         .map(|name| info.symbol(name));
-        let (names, tokens, index) = (names?, tokens?, index?);
+        let names = names?;
+        let tokens = tokens?;
+        let index = index?;
         let count = walker
             .read(reader, info.symbol("kallsyms_num_syms")?, 4)
             .ok()?;
@@ -302,10 +304,8 @@ mod tests {
 
     #[test]
     fn texts_without_an_end_are_no_names() {
-        let (names, index) = (
-            vec![1, 0, 1, 1],
-            [0_u16, 4].iter().flat_map(|at| at.to_le_bytes()).collect(),
-        );
+        let names = vec![1, 0, 1, 1];
+        let index = [0_u16, 4].iter().flat_map(|at| at.to_le_bytes()).collect();
         let tables = Tables {
             names,
             tokens: b"Tend".repeat(1 << 14),

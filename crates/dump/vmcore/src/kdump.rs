@@ -161,7 +161,8 @@ impl Header {
                 "the VMCOREINFO text",
             )?;
         }
-        let (at, size) = (number(field::ERASED), number(field::ERASED + 8));
+        let at = number(field::ERASED);
+        let size = number(field::ERASED + 8);
         // It is last in the file and only informative: a truncated one is no reason to fail.
         if self.version >= 5
             && size > 0
@@ -224,7 +225,6 @@ impl Header {
     }
 }
 
-/// One file.
 #[derive(Debug)]
 struct Part {
     storage: Storage,
@@ -262,7 +262,8 @@ impl Pages {
         }
         parts.sort_by_key(|part| part.range.start);
         for pair in parts.windows(2) {
-            let (one, other) = (&pair[0], &pair[1]);
+            let one = &pair[0];
+            let other = &pair[1];
             one.belongs_to(other)?;
             if one.range.end > other.range.start {
                 let what = format!(
@@ -375,7 +376,8 @@ impl Part {
     fn rank(&mut self) -> Result<(), DumpError> {
         let header = &self.header;
         if header.descriptors() > self.storage.size() {
-            let (path, size) = (self.storage.path().to_owned(), self.storage.size());
+            let path = self.storage.path().to_owned();
+            let size = self.storage.size();
             return Err(DumpError::Truncated {
                 path,
                 what: "the bitmaps",
@@ -384,7 +386,8 @@ impl Part {
             });
         }
         self.check_bitmaps()?;
-        let (mut count, mut words) = (0, [0; CHUNK as usize / 64]);
+        let mut count = 0;
+        let mut words = [0; CHUNK as usize / 64];
         let mut at = self.range.start;
         while at < self.range.end {
             self.ranks.push(count);
@@ -407,7 +410,8 @@ impl Part {
             return Ok(());
         };
         let mut found = crc32fast::Hasher::new();
-        let (mut at, end) = (self.header.bitmap(), self.header.descriptors());
+        let mut at = self.header.bitmap();
+        let end = self.header.descriptors();
         let mut bytes = vec![0; BITMAP_PIECE];
         while at < end {
             let length = usize::try_from(end - at)
@@ -428,7 +432,8 @@ impl Part {
 
     /// Refuses a file that belongs to another dump.
     fn belongs_to(&self, other: &Self) -> Result<(), DumpError> {
-        let (one, two) = (&self.header, &other.header);
+        let one = &self.header;
+        let two = &other.header;
         let what = if (one.page, one.pages, one.bitmap_blocks)
             != (two.page, two.pages, two.bitmap_blocks)
         {
@@ -474,7 +479,8 @@ impl Part {
             Bitmap::Stored => header.bitmap() + header.bitmap_size(),
         };
         words.fill(0);
-        let (skip, shift) = (first / 8, first % 8);
+        let skip = first / 8;
+        let shift = first % 8;
         let there = header.bitmap_size().saturating_sub(skip);
         let wanted = words.len() * 8 + usize::from(shift > 0);
         let mut bytes = vec![0; usize::try_from(there).map_or(wanted, |there| wanted.min(there))];
@@ -567,10 +573,8 @@ impl PageReader {
         buffer: &mut [u8],
     ) -> Result<(), MemoryError> {
         let offset = u64_at(descriptor, 0).unwrap_or_default();
-        let (size, flags) = (
-            u32_at(descriptor, 8).unwrap_or_default(),
-            u32_at(descriptor, 12).unwrap_or_default(),
-        );
+        let size = u32_at(descriptor, 8).unwrap_or_default();
+        let flags = u32_at(descriptor, 12).unwrap_or_default();
         let wrong = |what: String| MemoryError::Unreadable {
             address,
             offset: part.storage.place(offset),

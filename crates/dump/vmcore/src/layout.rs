@@ -51,7 +51,6 @@ impl TypeTest {
 pub(crate) struct SlabTest {
     /// By this flag, before 6.10.
     pub(crate) flag: u64,
-    /// By its type.
     pub(crate) kind: TypeTest,
 }
 

@@ -25,6 +25,7 @@
 //! `erase` (needs DWARF) and `live` (a running guest; needs JSON). Without them the crate has
 //! neither gimli nor serde.
 
+#![warn(missing_docs)]
 #![expect(
     unsafe_code,
     reason = "files are mapped; each use says why it is sound"

@@ -31,7 +31,6 @@ const WHY_MAX: usize = 300;
 const NOTE: (&str, u32) = ("MARVIN-DUMP", 1);
 const NOTE_TEXT: &[u8] = b"live: the guest ran while its pages were copied\n";
 
-/// QEMU's greeting.
 const GREET: &str = "greet";
 
 /// A clock: returns the time since a fixed moment.

@@ -103,14 +103,10 @@ pub fn log(reader: &mut Reader<'_>, part: LogPart) -> Result<String, DumpError> 
     let ring = Ring::find(info, &mut memory, there.saturating_mul(dump.page_size()))?;
     let state = offset(info, "prb_desc.state_var")?;
     let block = offset(info, "prb_desc.text_blk_lpos")?;
-    let (begin_at, next_at) = (
-        offset(info, "prb_data_blk_lpos.begin")?,
-        offset(info, "prb_data_blk_lpos.next")?,
-    );
-    let (time_at, length_at) = (
-        offset(info, "printk_info.ts_nsec")?,
-        offset(info, "printk_info.text_len")?,
-    );
+    let begin_at = offset(info, "prb_data_blk_lpos.begin")?;
+    let next_at = offset(info, "prb_data_blk_lpos.next")?;
+    let time_at = offset(info, "printk_info.ts_nsec")?;
+    let length_at = offset(info, "printk_info.text_len")?;
     let caller_at = info.size("OFFSET", "printk_info.caller_id");
     let first = if part == LogPart::SinceClear {
         cleared(info, &mut memory)?
@@ -118,7 +114,8 @@ pub fn log(reader: &mut Reader<'_>, part: LogPart) -> Result<String, DumpError> 
         0
     };
     let number_at = offset(info, "printk_info.seq").unwrap_or_default();
-    let (mut text, mut room) = (String::new(), ring.size);
+    let mut text = String::new();
+    let mut room = ring.size;
     // Ids wrap; there are no more than the ring holds.
     let used = (ring.head.wrapping_sub(ring.tail) & ((1 << STATE_SHIFT) - 1)).min(ring.count - 1);
     for n in 0..=used {

@@ -22,7 +22,6 @@ pub(crate) fn decode(input: &[u8], output: &mut [u8]) -> Option<()> {
 struct Match {
     distance: usize,
     length: usize,
-    /// Literals after it.
     literals: usize,
 }
 

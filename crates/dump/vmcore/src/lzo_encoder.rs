@@ -10,7 +10,6 @@ use std::ops::Range;
 /// Bits of a hash, and number of remembered positions: with the page they fit a processor's first
 /// cache.
 const HASH_BITS: u32 = 12;
-/// Shortest match.
 const MATCH_MIN: usize = 4;
 /// Farthest match that fits a near instruction, and any.
 const NEAR: usize = 2048;
@@ -42,7 +41,6 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// Makes an encoder.
     pub(crate) fn new() -> Self {
         Self {
             places: Box::new([0; 1 << HASH_BITS]),
@@ -62,7 +60,8 @@ impl Encoder {
             at: 0,
             begun: false,
         };
-        let (mut from, mut at) = (0, 1);
+        let mut from = 0;
+        let mut at = 1;
         while at < limit {
             // SAFETY: `limit` is `TAIL` bytes before the end.
             let bytes = unsafe { load::<u64>(input, at) };

@@ -41,9 +41,11 @@ impl Usage {
         let filter = Filter::new(&mut Reader::new(dump, work.io), Level::MAX)?;
         let plan = Plan::make(dump, Some(&filter), work)?;
         progress.expect(plan.kept() * dump.page_size());
-        let (next, all) = (AtomicUsize::new(0), Mutex::new(Self::default()));
+        let next = AtomicUsize::new(0);
+        let all = Mutex::new(Self::default());
         crew(work.threads, || {
-            let (mut reader, mut own) = (Reader::new(dump, work.io), Self::default());
+            let mut reader = Reader::new(dump, work.io);
+            let mut own = Self::default();
             let mut words = vec![0; plan.words()];
             loop {
                 let block = next.fetch_add(1, Ordering::Relaxed);

@@ -38,7 +38,6 @@ struct Sections {
     offset: usize,
     /// Sections in one table.
     per_root: u64,
-    /// Most tables.
     roots: u64,
 }
 

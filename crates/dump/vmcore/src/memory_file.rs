@@ -28,7 +28,6 @@ const VIRT: u64 = 1 << 30;
 const NOTES_MAX: usize = 8;
 /// Most parts of a guest's memory: those of the NUMA nodes of a large guest.
 const PARTS_MAX: usize = 1024;
-/// Alignment of parts.
 const PAGE: u64 = 4096;
 /// First bytes of files that are dumps already.
 const DUMPS: [&[u8]; 2] = [b"KDUMP   ", b"makedumpfile"];
@@ -52,7 +51,6 @@ struct FileRange {
     address: u64,
     /// Bytes; `None` for all up to the file's end.
     size: Option<u64>,
-    /// Its file offset.
     offset: u64,
 }
 
@@ -118,7 +116,8 @@ pub fn open(parts: &[Part], note: Option<&[u8]>) -> Result<Dump, DumpError> {
         return usage("no file of a guest's memory is named".to_owned());
     };
     if let Some(other) = parts.iter().find(|part| part.path != *path) {
-        let (one, other) = (path.display(), other.path.display());
+        let one = path.display();
+        let other = other.path.display();
         return usage(format!(
             "{one} and {other}: the memory of a guest is read from one file only"
         ));

@@ -12,7 +12,6 @@ const NT_PRSTATUS: u32 = 1;
 /// Largest VMCOREINFO: the kernel has a page for it.
 const INFO_MAX: usize = 1 << 20;
 
-/// One ELF note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note<'a> {
     /// Its name, which says who defined it.
@@ -25,7 +24,8 @@ pub(crate) struct Note<'a> {
 
 /// Returns the notes in `bytes`, up to the first invalid one.
 pub(crate) fn notes(bytes: &[u8]) -> Vec<Note<'_>> {
-    let (mut found, mut at) = (Vec::new(), 0_usize);
+    let mut found = Vec::new();
+    let mut at = 0_usize;
     let padded = |size: u32| {
         usize::try_from(size)
             .ok()
@@ -248,7 +248,8 @@ mod tests {
 
     #[test]
     fn a_note_can_be_taken_out() {
-        let (first, last) = (encode("CORE", 1, &[7; 336]), encode("CORE", 1, &[8; 33]));
+        let first = encode("CORE", 1, &[7; 336]);
+        let last = encode("CORE", 1, &[8; 33]);
         let all = [&first[..], &encode("VMCOREINFO", 0, b"PAGESIZE=1"), &last].concat();
         assert_eq!(super::without(&all, "VMCOREINFO"), [first, last].concat());
     }

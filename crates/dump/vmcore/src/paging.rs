@@ -76,7 +76,6 @@ pub(crate) fn architecture(
 /// A resolved virtual address, with the size of the mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mapping {
-    /// Physical address.
     pub(crate) physical: u64,
     /// Bytes to the end of the last entry's mapping.
     pub(crate) length: u64,
@@ -115,7 +114,6 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Reads virtual memory.
     pub(crate) fn read(
         &mut self,
         reader: &mut Reader<'_>,

@@ -30,7 +30,6 @@ pub(crate) struct Lists {
     sets: Vec<u64>,
     /// The offset of the list heads in it.
     heads: Range<usize>,
-    /// Lists per order.
     kinds: usize,
     lru: usize,
     references: usize,
@@ -190,7 +189,8 @@ impl Lists {
         each: &mut dyn FnMut(u64, &[u8]),
     ) {
         let List { head, first, order } = list;
-        let (mut last, mut at) = (head, first);
+        let mut last = head;
+        let mut at = first;
         while at != head {
             let address = at.wrapping_sub(self.lru as u64);
             // Blocks are aligned to their size, like all blocks of the buddy allocator.

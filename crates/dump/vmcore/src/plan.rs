@@ -59,7 +59,8 @@ pub(crate) fn common(pages: &Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64
 
 /// Returns the parts of a range outside `ranges`, which are sorted and disjoint.
 pub(crate) fn without(pages: Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
-    let (mut rest, mut at) = (Vec::new(), pages.start);
+    let mut rest = Vec::new();
+    let mut at = pages.start;
     for range in common(&pages, ranges) {
         rest.push(at..range.start);
         at = range.end;
@@ -247,7 +248,8 @@ impl<'d> Plan<'d> {
     /// The pages that are needed to find others come first, so that an incomplete dump is readable
     /// as far as possible.
     pub(crate) fn piece(&self, n: usize) -> Option<(usize, Range<usize>, Turn)> {
-        let (mut piece, mut turn) = (n, Turn::Rest);
+        let mut piece = n;
+        let mut turn = Turn::Rest;
         for (number, group) in self.groups.iter().enumerate() {
             match group.pieces.get(piece) {
                 Some(own) => {
@@ -280,7 +282,8 @@ impl<'d> Plan<'d> {
         let most = usize::try_from(work.memory / LISTED_PART / 8)
             .unwrap_or(usize::MAX)
             .max(1 << 10);
-        let (mut pages, mut done) = (Vec::new(), Ok(()));
+        let mut pages = Vec::new();
+        let mut done = Ok(());
         filter.listed(&mut Reader::new(self.dump, work.io), |page| {
             pages.push(page);
             if pages.len() >= most && done.is_ok() {
@@ -334,7 +337,8 @@ impl<'d> Plan<'d> {
         filter: &Filter,
         clock: &dyn Fn() -> Duration,
     ) -> Result<Io, DumpError> {
-        let (block_pages, blocks) = (filter.map().section_pages(), filter.blocks(dump)?);
+        let block_pages = filter.map().section_pages();
+        let blocks = filter.blocks(dump)?;
         if blocks.len() < PROBES * ROW * PROBED {
             return Ok(mapped);
         }
@@ -416,7 +420,8 @@ impl<'d> Plan<'d> {
     /// # Errors
     /// If the bits cannot be read back.
     pub fn kept_pages(&self) -> Result<Vec<u64>, DumpError> {
-        let (mut words, mut pages) = (vec![0; self.words()], Vec::new());
+        let mut words = vec![0; self.words()];
+        let mut pages = Vec::new();
         for n in 0..self.blocks() {
             self.read(n, &mut words)?;
             let first = self.pages(n).start;
@@ -492,7 +497,8 @@ impl<'d> Plan<'d> {
         match &self.store {
             Store::Memory(all) => Ok(lock(all).get(at).copied().unwrap_or_default()),
             Store::File(file, path) => {
-                let (offset, mut bytes) = (at as u64 * 8, [0; 8]);
+                let offset = at as u64 * 8;
+                let mut bytes = [0; 8];
                 file.read_exact_at(&mut bytes, offset)
                     .map_err(DumpError::reading(path, offset))?;
                 Ok(u64::from_le_bytes(bytes))
@@ -518,7 +524,8 @@ impl<'d> Plan<'d> {
                 Ok(())
             }
             Store::File(file, path) => {
-                let (offset, mut bytes) = (at as u64 * 8, vec![0; words.len() * 8]);
+                let offset = at as u64 * 8;
+                let mut bytes = vec![0; words.len() * 8];
                 file.read_exact_at(&mut bytes, offset)
                     .map_err(DumpError::reading(path, offset))?;
                 bits::from_bytes(&bytes, words);
@@ -536,7 +543,8 @@ impl<'d> Plan<'d> {
                 Ok(())
             }
             Store::File(file, path) => {
-                let (offset, mut bytes) = (at as u64 * 8, Vec::new());
+                let offset = at as u64 * 8;
+                let mut bytes = Vec::new();
                 bits::append_bytes(words, &mut bytes);
                 file.write_all_at(&bytes, offset)
                     .map_err(DumpError::writing(path, offset))
@@ -680,7 +688,8 @@ mod tests {
         .unwrap();
         let dump = Dump::open(&[path]).unwrap();
         let filter = Filter::new(&mut Reader::new(&dump, Io::Map), Level::MAX).unwrap();
-        let (asked, now) = (Cell::new(0), Cell::new(0));
+        let asked = Cell::new(0);
+        let now = Cell::new(0);
         let clock = || {
             let n = asked.replace(asked.get() + 1);
             if n % 2 == 1 {

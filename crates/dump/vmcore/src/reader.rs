@@ -47,7 +47,6 @@ pub struct Reader<'d> {
     pages: PageReader,
     /// The number of the block in `buffer`, if it is one of a kdump file.
     held: Option<u64>,
-    /// Bytes after erasing.
     erased: Vec<u8>,
 }
 
@@ -203,7 +202,8 @@ impl<'d> Reader<'d> {
         let block = pages.block_size();
         // Not more than the largest page: a usize.
         let size = block as usize;
-        let (first, skip) = (address / block, (address % block) as usize);
+        let first = address / block;
+        let skip = (address % block) as usize;
         if self.held != Some(first) || skip + length > size {
             self.held = None;
             let count = (skip + length).div_ceil(size);
@@ -237,7 +237,8 @@ fn gather(
     buffer: &mut [u8],
 ) -> Result<(), MemoryError> {
     let end = address + buffer.len() as u64;
-    let (page_start, page_end) = (address - address % page, end.next_multiple_of(page));
+    let page_start = address - address % page;
+    let page_end = end.next_multiple_of(page);
     let mut any = false;
     let mut at = page_start;
     buffer.fill(0);
@@ -260,7 +261,8 @@ fn fill(
     address: u64,
     buffer: &mut [u8],
 ) -> Result<(), MemoryError> {
-    let (start, end) = (segment.start.max(address), segment.start + segment.stored);
+    let start = segment.start.max(address);
+    let end = segment.start + segment.stored;
     let end = end.min(address + buffer.len() as u64);
     if start >= end {
         return Ok(());

@@ -16,7 +16,6 @@ const NODES_MAX: u64 = 1024;
 /// Virtual addresses, as far as the symbol table tells; not all kernels have all.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Symbols {
-    /// The types (BTF).
     pub(crate) types: Option<u64>,
     /// The text of the kernel's version.
     pub(crate) banner: Option<u64>,

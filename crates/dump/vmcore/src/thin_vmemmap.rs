@@ -43,9 +43,11 @@ impl Thin {
         filter: &Filter,
         plan: &Plan<'_>,
     ) -> Result<Self, DumpError> {
-        let (map, layout) = (filter.map(), filter.layout());
-        let (page, record) = (reader.dump().page_size(), map.record() as u64);
-        if page % (record * 64) != 0 {
+        let map = filter.map();
+        let layout = filter.layout();
+        let page = reader.dump().page_size();
+        let record = map.record() as u64;
+        if !page.is_multiple_of(record * 64) {
             return Err(DumpError::Usage(format!(
                 "--exclude-vmemmap: records of {record} bytes do not fill pages of {page} in rows of 64"
             )));
@@ -59,7 +61,9 @@ impl Thin {
         let node_bits = nodes.next_power_of_two().trailing_zeros();
         let place = u64::MAX << (64 - node_bits - ZONE_BITS);
         let extents = apart(extents(reader, filter, plan));
-        let (flags, page_type, buddy) = (layout.flags, layout.page_type, layout.buddy);
+        let flags = layout.flags;
+        let page_type = layout.page_type;
+        let buddy = layout.buddy;
         Ok(Self {
             extents,
             record: record as usize,
@@ -129,7 +133,8 @@ pub(crate) fn extents(
     filter: &Filter,
     plan: &Plan<'_>,
 ) -> Vec<(Range<u64>, u64)> {
-    let (map, page) = (filter.map(), reader.dump().page_size());
+    let map = filter.map();
+    let page = reader.dump().page_size();
     let record = map.record() as u64;
     let mut extents = Vec::new();
     let mut walker = Walker::new(map.architecture());

@@ -8,7 +8,6 @@ use std::cell::Cell;
 use crate::btf::{self, HEADER};
 use crate::bytes::u32_at;
 
-/// Kinds of types.
 mod kind {
     pub(super) const INT: u32 = 1;
     pub(super) const POINTER: u32 = 2;
@@ -188,7 +187,8 @@ impl Types {
     /// Returns the size of a type in bytes.
     #[must_use]
     pub fn size(&self, id: TypeId) -> Option<u64> {
-        let (mut id, mut factor) = (id, 1_u64);
+        let mut id = id;
+        let mut factor = 1_u64;
         for _ in 0..DEPTH_MAX {
             match self.shape(id) {
                 Shape::Number(size) | Shape::Record(size) => return factor.checked_mul(size),
@@ -221,11 +221,9 @@ impl Types {
         for n in 0..head.count {
             budget.set(budget.get().checked_sub(1)?);
             let at = head.rest + n * 12;
-            let (own, kind, place) = (
-                u32_at(&self.bytes, at)?,
-                u32_at(&self.bytes, at + 4)?,
-                u32_at(&self.bytes, at + 8)?,
-            );
+            let own = u32_at(&self.bytes, at)?;
+            let kind = u32_at(&self.bytes, at + 4)?;
+            let place = u32_at(&self.bytes, at + 8)?;
             let (bits, width) = if head.flag {
                 (place & 0xff_ffff, place >> 24)
             } else {
@@ -262,7 +260,9 @@ impl Types {
     /// a union the first that is there, and nothing between members.
     #[must_use]
     pub fn member_at(&self, id: TypeId, offset: u64) -> Option<String> {
-        let (mut id, mut offset, mut path) = (id, offset, String::new());
+        let mut id = id;
+        let mut offset = offset;
+        let mut path = String::new();
         for _ in 0..DEPTH_MAX {
             match self.shape(id) {
                 Shape::Record(_) => {
@@ -293,11 +293,9 @@ impl Types {
         let (_, head) = self.plain(id)?;
         (0..head.count).find_map(|n| {
             let at = head.rest + n * 12;
-            let (name, kind, place) = (
-                u32_at(&self.bytes, at)?,
-                u32_at(&self.bytes, at + 4)?,
-                u32_at(&self.bytes, at + 8)?,
-            );
+            let name = u32_at(&self.bytes, at)?;
+            let kind = u32_at(&self.bytes, at + 4)?;
+            let place = u32_at(&self.bytes, at + 8)?;
             let bits = if head.flag { place & 0xff_ffff } else { place };
             let start = u64::from(bits / 8);
             let end = start.checked_add(self.size(kind)?)?;

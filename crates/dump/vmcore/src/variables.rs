@@ -129,7 +129,8 @@ impl<'v> Variables<'v> {
         };
         let unit = dwarf.unit(header).ok()?;
         let start = header.debug_info_offset()?.0;
-        let (mut entries, mut last) = (unit.entries(), None);
+        let mut entries = unit.entries();
+        let mut last = None;
         while let Ok(Some(entry)) = entries.next_dfs() {
             if start + entry.offset().0 > at {
                 break;
@@ -224,7 +225,8 @@ impl<'v> Description<'_, 'v> {
     /// Returns the lengths of an array, one per dimension.
     fn counts(&self, offset: UnitOffset) -> Option<Vec<u64>> {
         let mut tree = self.unit.entries_tree(Some(offset)).ok()?;
-        let (mut children, mut counts) = (tree.root().ok()?.children(), Vec::new());
+        let mut children = tree.root().ok()?.children();
+        let mut counts = Vec::new();
         while let Some(child) = children.next().ok()? {
             let number = |name| {
                 child

@@ -74,10 +74,13 @@ pub fn check(dump: &Dump, work: &Work) -> Result<Damage, DumpError> {
 pub fn verify(plan: &Plan<'_>, copy: &Dump, work: &Work) -> Result<Differences, DumpError> {
     let next = AtomicUsize::new(0);
     let all = Mutex::new(Differences::default());
-    let (dump, size) = (plan.dump(), plan.dump().page_size());
+    let dump = plan.dump();
+    let size = plan.dump().page_size();
     crew(work.threads, || {
-        let (mut one, mut other) = (Reader::new(dump, work.io), Reader::new(copy, work.io));
-        let (mut words, mut stored) = (vec![0; plan.words()], vec![0; plan.words()]);
+        let mut one = Reader::new(dump, work.io);
+        let mut other = Reader::new(copy, work.io);
+        let mut words = vec![0; plan.words()];
+        let mut stored = vec![0; plan.words()];
         loop {
             let block = next.fetch_add(1, Ordering::Relaxed);
             if block >= plan.blocks() {

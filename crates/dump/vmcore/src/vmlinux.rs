@@ -45,9 +45,7 @@ struct Section {
 /// The location of a symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Symbol {
-    /// Its linked address.
     pub(crate) address: u64,
-    /// Bytes.
     pub(crate) size: u64,
 }
 
@@ -92,7 +90,8 @@ impl Vmlinux {
         let table = place(u64_at(map, 40).unwrap_or_default());
         let header = |n: usize| map.get(table.checked_add(n * SECTION)?..)?.get(..SECTION);
         let bytes = |header: &[u8]| {
-            let (at, size) = (u64_at(header, 24)?, u64_at(header, 32)?);
+            let at = u64_at(header, 24)?;
+            let size = u64_at(header, 32)?;
             let range = place(at)..place(at.checked_add(size)?);
             (u32_at(header, 4)? != NO_BITS && range.end <= map.len()).then_some(range)
         };
@@ -122,10 +121,8 @@ impl Vmlinux {
         };
         for symbol in table.chunks_exact(SYMBOL) {
             let name = text(names, u32_at(symbol, 0).unwrap_or_default() as usize);
-            let (address, size) = (
-                u64_at(symbol, 8).unwrap_or_default(),
-                u64_at(symbol, 16).unwrap_or_default(),
-            );
+            let address = u64_at(symbol, 8).unwrap_or_default();
+            let size = u64_at(symbol, 16).unwrap_or_default();
             // Skip undefined symbols; of equal names the global one counts.
             if name.is_empty() || u16_at(symbol, 6) == Some(0) {
                 continue;
@@ -138,7 +135,6 @@ impl Vmlinux {
         self.symbols = found;
     }
 
-    /// Returns its architecture.
     pub(crate) fn machine(&self) -> Machine {
         self.machine
     }
@@ -152,7 +148,6 @@ impl Vmlinux {
         self.map.get(section.bytes.clone())
     }
 
-    /// Returns a symbol.
     pub(crate) fn symbol(&self, name: &str) -> Option<Symbol> {
         self.symbols.get(name.as_bytes()).copied()
     }

@@ -96,7 +96,8 @@ fn data(reader: &mut Reader<'_>, filter: &Filter, image: &[Range<u64>]) -> Vec<R
 
 /// Returns the pages with variables of processors and descriptions of nodes.
 fn of_processors_and_nodes(reader: &mut Reader<'_>, filter: &Filter) -> Vec<Range<u64>> {
-    let (symbols, page) = (filter.symbols(), reader.dump().page_size());
+    let symbols = filter.symbols();
+    let page = reader.dump().page_size();
     let mut walker = Walker::new(filter.map().architecture());
     let node = reader
         .dump()
@@ -153,11 +154,13 @@ fn slabs(
     filter: &Filter,
     plan: &Plan<'_>,
 ) -> Result<Vec<Range<u64>>, DumpError> {
-    let (map, layout) = (filter.map(), filter.layout());
+    let map = filter.map();
+    let layout = filter.layout();
     let size = map.record();
     let mut walker = Walker::new(map.architecture());
-    let (mut words, mut found, mut left) =
-        (vec![0; plan.words()], Vec::<Range<u64>>::new(), RECORDS_MAX);
+    let mut words = vec![0; plan.words()];
+    let mut found = Vec::<Range<u64>>::new();
+    let mut left = RECORDS_MAX;
     for n in 0..plan.blocks() {
         let first = plan.pages(n).start;
         let Some(start) = map

@@ -71,7 +71,8 @@ fn write(plan: &Plan<'_>, style: &Style, path: PathBuf) -> Result<(Dump, Written
 /// Compares two dumps: `copy` has the pages of the plan and no others.
 fn same(dump: &Dump, copy: &Dump, plan: &Plan<'_>) -> Outcome {
     let kept = plan.kept_pages()?;
-    let (mut one, mut other) = (Reader::new(dump, Io::Read), Reader::new(copy, Io::Map));
+    let mut one = Reader::new(dump, Io::Read);
+    let mut other = Reader::new(copy, Io::Map);
     for page in 0..dump.pages() {
         let found = other.bytes(page * 4096, 4096).map(<[u8]>::to_vec);
         match kept.binary_search(&page) {
@@ -121,10 +122,8 @@ fn written_dump_can_be_filtered_again() -> Outcome {
         &style(Codec::Snappy, Level::MAX),
         folder.path().join("whole"),
     )?;
-    let (direct, again) = (
-        plan(&dump, Level::MAX, &work(1))?,
-        plan(&whole, Level::MAX, &work(2))?,
-    );
+    let direct = plan(&dump, Level::MAX, &work(1))?;
+    let again = plan(&whole, Level::MAX, &work(2))?;
     assert_eq!(direct.kept_pages()?, again.kept_pages()?);
     assert_eq!(direct.counts(), again.counts());
     let (copy, _) = write(

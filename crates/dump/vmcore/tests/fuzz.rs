@@ -168,7 +168,8 @@ fn files_of_all_formats() -> Outcome {
 #[test]
 fn maps_that_lie() -> Outcome {
     let seeds = Seeds::new()?;
-    let (scratch, image) = (seeds.path("scratch"), mapped(&seeds.path("mapped"))?);
+    let scratch = seeds.path("scratch");
+    let image = mapped(&seeds.path("mapped"))?;
     let mut numbers = Numbers::new(7);
     for round in 0..60 {
         let changes: Vec<u8> = (0..1 + numbers.below(6))

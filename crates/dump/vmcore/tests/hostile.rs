@@ -84,7 +84,8 @@ fn use_all(path: &Path, out: &Path, io: Io) -> Result<(), DumpError> {
 
 /// Returns the bytes of a dump, original and written.
 fn both(folder: &Path) -> Result<[Vec<u8>; 2], Box<dyn Error>> {
-    let (path, out) = (folder.join("vmcore"), folder.join("out"));
+    let path = folder.join("vmcore");
+    let out = folder.join("out");
     small().write(&path)?;
     use_all(&path, &out, Io::Map)?;
     Ok([std::fs::read(path)?, std::fs::read(out)?])
@@ -93,7 +94,8 @@ fn both(folder: &Path) -> Result<[Vec<u8>; 2], Box<dyn Error>> {
 #[test]
 fn truncated_dump_is_an_error_or_incomplete() -> Outcome {
     let folder = tempfile::tempdir()?;
-    let (path, out) = (folder.path().join("cut"), folder.path().join("copy"));
+    let path = folder.path().join("cut");
+    let out = folder.path().join("copy");
     for bytes in both(folder.path())? {
         let fine = (0..600)
             .chain((600..12_000).step_by(97))
@@ -121,7 +123,9 @@ proptest! {
     fn dump_with_changed_bytes_does_no_harm(
         which in 0_usize..2,
         changes in prop::collection::vec(
-            (any::<prop::sample::Index>(), 0_u8..4, any::<[u8; 8]>()),
+            (any::<prop::sample::Index>(),
+            0_u8..4,
+            any::<[u8; 8]>()),
             1..6,
         ),
     ) {
@@ -133,7 +137,8 @@ proptest! {
             };
         }
         BOTH.with(|(folder, both)| {
-            let (path, out) = (folder.path().join("changed"), folder.path().join("copy"));
+            let path = folder.path().join("changed");
+            let out = folder.path().join("copy");
             std::fs::write(&path, &both[which]).unwrap();
             let file = File::options().write(true).open(&path).unwrap();
             // Half of the changes hit bytes that are not zero: most bytes of a dump are zero and irrelevant.

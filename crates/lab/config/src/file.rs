@@ -14,7 +14,6 @@ use crate::{SETTINGS_MAX, settings};
 /// marvin.toml and its file.
 #[derive(Debug, Clone)]
 pub struct ConfigFile {
-    /// The settings.
     pub settings: LabSettings,
     /// The file; `None` if there is none, with empty settings.
     pub file: Option<PathBuf>,
@@ -24,7 +23,6 @@ pub struct ConfigFile {
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {what}", file.display())]
 pub struct ConfigError {
-    /// The file.
     pub file: PathBuf,
     /// The mistake, with its line.
     pub what: String,

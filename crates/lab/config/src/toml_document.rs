@@ -20,7 +20,6 @@ pub struct ManifestError {
     pub line: usize,
     /// Its column in characters, from 1.
     pub column: usize,
-    /// The message.
     pub what: String,
 }
 
@@ -100,7 +99,6 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Returns its position.
     pub(crate) fn span(&self) -> &Range<usize> {
         &self.span
     }

@@ -83,7 +83,8 @@ pub fn call_tree(
             .into_iter()
             .enumerate()
         {
-            let (executed, calls) = (node.executed[place], node.calls[place]);
+            let executed = node.executed[place];
+            let calls = node.calls[place];
             if executed + calls > 0 {
                 kept += node.depth;
                 if kept > FUNCTIONS_MAX {

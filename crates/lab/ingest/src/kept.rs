@@ -60,7 +60,9 @@ pub fn profile_from_text(text: &str) -> Option<Profile> {
             }),
             word => {
                 let share = Share::ALL.into_iter().find(|share| share.word() == word)?;
-                let (instructions, repeated, calls) = (number()?, number()?, number()?);
+                let instructions = number()?;
+                let repeated = number()?;
+                let calls = number()?;
                 let symbol = fields.next()?.to_owned();
                 profile.lines.push(ProfileLine {
                     share,
@@ -118,7 +120,9 @@ pub fn monitors_from_bytes(bytes: &[u8]) -> Option<Vec<MonitorCopy>> {
             _ => return None,
         };
         let mut number = || words.next()?.parse::<u64>().ok();
-        let (begun_ns, ended_ns, length) = (number()?, number()?, usize::try_from(number()?).ok()?);
+        let begun_ns = number()?;
+        let ended_ns = number()?;
+        let length = usize::try_from(number()?).ok()?;
         let path = words.next()?.to_owned();
         let copied = rest.get(end + 1..)?.get(..length)?;
         copies.push(MonitorCopy {

@@ -13,12 +13,9 @@ const PAGE: &str = "page";
 /// And a node's, which has those of its zones.
 const NODE: &str = "pglist_data";
 
-/// What has fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Object<'a> {
-    /// A structure.
     Structure(&'a str),
-    /// A per-CPU variable.
     PerCpu(&'a str),
 }
 

@@ -11,7 +11,6 @@ pub(crate) const USER: &str = "[user]";
 /// The name of kernel code without a symbol.
 pub(crate) const NAMELESS: &str = "[no symbol]";
 
-/// Invalid counts.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProfileError {
     /// The tracer wrote no output, or not to the end.
@@ -138,10 +137,8 @@ pub fn profile_by(
     }
     profile.operations = operations * profile.regions.len() as u64;
     profile.lines = lines.into_values().collect();
-    let (sum, regions) = (
-        profile.total(),
-        profile.regions.iter().map(Region::total).sum(),
-    );
+    let sum = profile.total();
+    let regions = profile.regions.iter().map(Region::total).sum();
     if sum == regions {
         Ok(profile)
     } else {

@@ -45,7 +45,8 @@ pub fn rmap(stream: &Stream) -> RmapOutcome {
 /// Parses the lines of a result; `None` if one of them is wrong or missing.
 fn outcome(lines: &str, slabs: Vec<RmapSlab>) -> Option<RmapOutcome> {
     let mut costs = Vec::new();
-    let (mut entries, mut tables_kib) = (None, None);
+    let mut entries = None;
+    let mut tables_kib = None;
     for line in lines.lines() {
         let (word, rest) = line.split_once(' ')?;
         match word {
@@ -112,7 +113,10 @@ fn caches(text: &str) -> BTreeMap<&str, (u64, u64)> {
     let cache = |line| -> Option<(&str, (u64, u64))> {
         let line: &str = line;
         let mut words = line.split_whitespace();
-        let (name, active, _, size) = (words.next()?, words.next()?, words.next()?, words.next()?);
+        let name = words.next()?;
+        let active = words.next()?;
+        let _ = words.next()?;
+        let size = words.next()?;
         Some((name, (active.parse().ok()?, size.parse().ok()?)))
     };
     text.lines().filter_map(cache).take(CACHES_MAX).collect()

@@ -77,7 +77,9 @@ pub fn sampled(
     let mut head = Head::default();
     let mut names: Vec<String> = Vec::new();
     let mut stacks: BTreeMap<(Share, Vec<String>), u64> = BTreeMap::new();
-    let (mut idle, mut before, mut count) = (0, Vec::new(), 0);
+    let mut idle = 0;
+    let mut before = Vec::new();
+    let mut count = 0;
     for (number, line) in lines {
         let malformed = SampledError::Malformed(number + 1);
         let (word, rest) = line.split_once(' ').ok_or(malformed.clone())?;
@@ -246,11 +248,9 @@ pub fn sampled_to_text(profile: &SampledProfile) -> String {
         unkept,
         stacks,
     } = profile;
-    let (event, scope, period) = (
-        sampling.event.word(),
-        sampling.scope.word(),
-        sampling.period,
-    );
+    let event = sampling.event.word();
+    let scope = sampling.scope.word();
+    let period = sampling.period;
     let mut text = format!(
         "{STORED}\nevent\t{event}\nscope\t{scope}\nperiod\t{period}\nprocessors\t{processors}\noperations\t{operations}\n\
          idle\t{idle}\nlost\t{lost}\nthrottled\t{throttled}\nunkept\t{unkept}\n"
@@ -272,7 +272,8 @@ pub fn sampled_from_text(text: &str) -> Option<SampledProfile> {
     // `lines` would also take a carriage return from a function's name.
     let mut lines = text.split_terminator('\n');
     (lines.next()? == STORED).then_some(())?;
-    let (mut head, mut stacks) = (Head::default(), Vec::new());
+    let mut head = Head::default();
+    let mut stacks = Vec::new();
     for line in lines {
         let (word, rest) = line.split_once('\t')?;
         match Share::ALL.into_iter().find(|share| share.word() == word) {
@@ -298,7 +299,8 @@ pub fn sampled_from_text(text: &str) -> Option<SampledProfile> {
         }
     }
     let number = |name: &str| head.numbers.get(name).copied();
-    let (operations, idle) = (number("operations")?, number("idle")?);
+    let operations = number("operations")?;
+    let idle = number("idle")?;
     head.profile(operations, idle, stacks)
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use model::{FailureReason, Outcome, Stage, SubjectFailure};
 use wire::{Frame, Stream};
 
-/// Most iterations.
 const SAMPLES_MAX: usize = 100_000;
 
 /// A complete stream with invalid content.
@@ -16,12 +15,7 @@ pub enum IngestError {
     NoResult,
     /// The number of iterations differs from the requested one.
     #[error("{found} iterations came, {expected} were asked for")]
-    Iterations {
-        /// The received number.
-        found: usize,
-        /// The requested number.
-        expected: usize,
-    },
+    Iterations { found: usize, expected: usize },
 }
 
 /// Returns how a workload ended and its samples: ticks per operation, one per iteration.

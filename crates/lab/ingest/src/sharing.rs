@@ -46,7 +46,9 @@ pub fn sharing(
     operations: u64,
 ) -> Result<Sharing, SharingError> {
     let text = String::from_utf8_lossy(text);
-    let (mut iterations, mut regions, mut is_complete) = (0_u64, 0_u64, false);
+    let mut iterations = 0_u64;
+    let mut regions = 0_u64;
+    let mut is_complete = false;
     let mut moves: BTreeMap<(Movement, bool, String, Place), u64> = BTreeMap::new();
     let mut entered = Vec::new();
     for (number, line) in text.lines().enumerate() {

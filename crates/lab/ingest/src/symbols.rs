@@ -21,7 +21,6 @@ pub struct Symbols {
 /// Why symbols cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SymbolsError {
-    /// There are none.
     #[error("/proc/kallsyms of the guest is empty: the kernel was built without CONFIG_KALLSYMS")]
     Empty,
     /// All addresses are 0.
@@ -326,7 +325,8 @@ mod tests {
         let symbols = Symbols::parse(text).unwrap();
         let names = [0x103f, 0x1040, 0x104f, 0x1050, 0x1090, 0x10a0, 0x10e0]
             .map(|at| symbols.at(at).unwrap());
-        let (write, poll) = ("pipe_write", "pipe_poll");
+        let write = "pipe_write";
+        let poll = "pipe_poll";
         let expected = [
             ("anon_pipe_buf_try_steal", false),
             (write, false),

@@ -83,13 +83,10 @@ pub(crate) fn unpack(deb: &Path, into: &Path) -> Result<(), KernelError> {
 /// A needed package, as apt would fetch it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// Its name.
     pub(crate) package: String,
-    /// Its version.
     pub(crate) version: String,
     /// Its file in the archive.
     pub(crate) file: String,
-    /// Bytes to download.
     pub(crate) bytes: u64,
     /// Its hash in apt's lists, with the kind as prefix.
     pub(crate) hash: String,
@@ -168,9 +165,12 @@ fn is_unknown(said: &str) -> bool {
 /// Parses `'URI' NAME_VERSION_ARCHITECTURE.deb BYTES HASH`.
 fn needed(line: &str) -> Option<Needed> {
     let mut words = line.strip_prefix('\'')?.split_once("' ")?.1.split(' ');
-    let (file, bytes, hash) = (words.next()?, words.next()?, words.next()?);
+    let file = words.next()?;
+    let bytes = words.next()?;
+    let hash = words.next()?;
     let mut parts = file.strip_suffix(".deb")?.split('_');
-    let (package, version) = (parts.next()?.to_owned(), parts.next()?.replace("%3a", ":"));
+    let package = parts.next()?.to_owned();
+    let version = parts.next()?.replace("%3a", ":");
     Some(Needed {
         package,
         version,
@@ -203,7 +203,8 @@ pub(crate) fn download_all(needed: &[Needed], into: &Path) -> Result<Vec<PathBuf
             if found == n.bytes {
                 return Ok(deb);
             }
-            let (expected, got) = (format!("{} bytes", n.bytes), format!("{found} bytes"));
+            let expected = format!("{} bytes", n.bytes);
+            let got = format!("{found} bytes");
             Err(KernelError::Checksum {
                 package: format!("{} {}", n.package, n.version),
                 expected,

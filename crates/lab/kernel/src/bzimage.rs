@@ -24,9 +24,7 @@ const XLF_KERNEL_64: u16 = 1;
 /// A complete bzImage for x86-64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BzImage<'a> {
-    /// Its release: `6.1.0-56-cloud-amd64`.
     pub(crate) release: Option<&'a str>,
-    /// The compressed kernel.
     pub(crate) payload: Option<&'a [u8]>,
 }
 

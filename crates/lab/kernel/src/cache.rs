@@ -33,23 +33,16 @@ pub struct BuildCache {
 /// The progress of resolving a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BuildEvent {
-    /// Resolving the name.
     Resolving,
-    /// Fetching a package.
     Downloading {
-        /// Its name.
         package: String,
-        /// Its size.
         bytes: u64,
     },
     /// The archive lacks parts of a kernel that boots without them.
     Incomplete {
-        /// Its package.
         package: String,
-        /// The missing packages.
         missing: Vec<String>,
     },
-    /// Unpacking a kernel.
     Unpacking {
         /// The package or the file.
         what: String,
@@ -63,14 +56,12 @@ pub enum BuildEvent {
     },
     /// make will run without walls: as the user, with the user's files and network.
     NoWalls {
-        /// Why.
         why: &'static str,
     },
     /// Requested options that the source changed, each as `CONFIG_X=y`.
     NotKept {
         /// The commit or the directory.
         what: String,
-        /// The options.
         options: Vec<String>,
     },
     /// No work: the build was cached.
@@ -97,8 +88,10 @@ impl BuildCache {
     /// # Errors
     /// If `home` cannot be used.
     pub fn open(home: &Path) -> Result<Self, KernelError> {
-        let (builds, downloads) = (home.join("builds"), home.join("downloads"));
-        let (settings, catalogue) = (SourceSettings::default(), Arc::default());
+        let builds = home.join("builds");
+        let downloads = home.join("downloads");
+        let settings = SourceSettings::default();
+        let catalogue = Arc::default();
         let cache = Self {
             home: home.to_owned(),
             builds,

@@ -27,7 +27,6 @@ const DEPTH: usize = 4;
 /// One kernel package on offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// Its name: `linux-image-6.12.117+deb12-cloud-amd64`.
     pub package: String,
     /// Its Debian version: `6.12.117-1~deb12u1`.
     pub version: String,
@@ -45,7 +44,6 @@ pub struct Offer {
 /// One package to download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DebFile {
-    /// Its name.
     pub package: String,
     /// Its size in bytes.
     pub bytes: u64,
@@ -104,7 +102,6 @@ struct Meta {
 /// All of apt's records about kernels.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Catalogue {
-    /// Newest first.
     pub(crate) images: Vec<Offer>,
     metas: Vec<Meta>,
     /// Kernels without their image in any list.

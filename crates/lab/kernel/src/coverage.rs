@@ -19,7 +19,6 @@ use crate::{BuildCache, KernelError, Sources};
 pub struct NotCompiled {
     /// Its path in the source.
     pub file: String,
-    /// Why.
     pub why: WhyNot,
 }
 
@@ -147,7 +146,8 @@ impl Sources {
     pub fn not_compiled(&self, older: &str, newer: &str) -> Result<Vec<NotCompiled>, KernelError> {
         let workshop = WorkTree::open(&self.cache().home)?;
         workshop.borrow(self.repository())?;
-        let (base, new) = (workshop.tree_of(older)?, workshop.tree_of(newer)?);
+        let base = workshop.tree_of(older)?;
+        let new = workshop.tree_of(newer)?;
         self.cache()
             .not_compiled_between(&workshop, &base, &new, self.compiler())
     }

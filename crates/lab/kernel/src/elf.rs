@@ -9,7 +9,6 @@ use crate::ImageFault;
 use crate::bytes::{range, u16_at, u32_at, u64_at};
 
 const MAGIC: &[u8] = b"\x7fELF";
-/// 64 bits, little-endian.
 const CLASS_AND_ORDER: &[u8] = &[2, 1];
 const MACHINE_X86_64: u16 = 62;
 const PROGRAM_HEADER: u64 = 56;
@@ -36,7 +35,8 @@ pub(crate) fn has_pvh(bytes: &[u8]) -> Result<bool, ImageFault> {
     let (Some(table), Some(count)) = (u64_at(bytes, 32), u16_at(bytes, 56)) else {
         return Err(small);
     };
-    let (mut pvh, mut of_notes) = (false, 0_u64);
+    let mut pvh = false;
+    let mut of_notes = 0_u64;
     for number in 0..u64::from(count) {
         let header = part(
             bytes,

@@ -33,12 +33,7 @@ pub enum KernelError {
     },
     /// Apt offers kernels, but not this one.
     #[error("apt offers no kernel `{asked}`; {instead}")]
-    Unknown {
-        /// The requested name.
-        asked: String,
-        /// The alternatives.
-        instead: String,
-    },
+    Unknown { asked: String, instead: String },
     /// A kernel that only another suite measured.
     #[error(
         "cannot boot {0}: it was imported and has results but no image; `marvin report` compares stored results"
@@ -48,16 +43,12 @@ pub enum KernelError {
     #[error(
         "cannot fetch the build {id}: it is not whole in the directory that hosts share\nhint: `builds` below [work] in marvin.toml"
     )]
-    NotShared {
-        /// Its content hash.
-        id: String,
-    },
+    NotShared { id: String },
     /// A program of apt or dpkg failed.
     #[error("`{command}` failed: {said}")]
     Program {
         /// The program and its arguments.
         command: String,
-        /// Its message.
         said: String,
     },
     /// A package could not be fetched.
@@ -67,7 +58,6 @@ pub enum KernelError {
     Download {
         /// The package and its version.
         package: String,
-        /// apt's message.
         said: String,
     },
     /// A package differs from apt's lists.
@@ -86,18 +76,10 @@ pub enum KernelError {
     #[error(
         "no userland of {packages}: apt says `{said}`; correct the manifest, or run `sudo apt-get update`"
     )]
-    NoPackage {
-        /// The requested packages.
-        packages: String,
-        /// apt's message.
-        said: String,
-    },
+    NoPackage { packages: String, said: String },
     /// A userland is too large for any guest.
     #[error("the files of a userland have more than {bytes_max} bytes: name fewer in `files`")]
-    LargeUserland {
-        /// The limit.
-        bytes_max: u64,
-    },
+    LargeUserland { bytes_max: u64 },
     /// A package contains no kernel.
     #[error("package {0} has no boot/vmlinuz-*: name another one")]
     NoImage(String),
@@ -106,33 +88,21 @@ pub enum KernelError {
     Image {
         /// The file, or the package and its version.
         what: String,
-        /// The fault.
         fault: ImageFault,
     },
     /// A module cannot be unpacked.
     #[error("{}: this module is damaged: {said}; install or build it again", file.display())]
-    Module {
-        /// Its file.
-        file: PathBuf,
-        /// The fault.
-        said: String,
-    },
+    Module { file: PathBuf, said: String },
     /// Modules exceed a limit.
     #[error("{}: {limit}; Marvin loads no such modules: install or build them again", file.display())]
     Modules {
         /// The file that exceeds it.
         file: PathBuf,
-        /// What it does.
         limit: String,
     },
     /// The data directory cannot be used.
     #[error("cannot use the data directory {}: {source}", folder.display())]
-    Home {
-        /// The directory.
-        folder: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Home { folder: PathBuf, source: io::Error },
     /// The disk is full.
     #[error("no space left on the device of {}: free disk space there and try again", folder.display())]
     NoSpace {
@@ -144,7 +114,6 @@ pub enum KernelError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// The reason.
         source: io::Error,
     },
     /// A source did not become an image.

@@ -148,7 +148,6 @@ impl Folder {
         self.facts.get("modules").map(|place| self.path.join(place))
     }
 
-    /// Records a fact.
     pub(crate) fn note(&mut self, key: &str, value: &str) {
         self.facts.insert(key.to_owned(), value.to_owned());
     }

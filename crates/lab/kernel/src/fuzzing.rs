@@ -45,7 +45,8 @@ pub fn source_package(bytes: &[u8]) {
     let Ok(unpacked) = deb_src::unpacked(bytes) else {
         return;
     };
-    let (mut archive, mut size) = (Archive::new(unpacked), 0);
+    let mut archive = Archive::new(unpacked);
+    let mut size = 0;
     while let Ok(Some(entry)) = archive.next() {
         size += entry.content.len() + 512;
         if size > UNPACKED_MAX {

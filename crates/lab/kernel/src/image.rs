@@ -30,7 +30,6 @@ pub enum ImageFault {
     /// It is too large for a kernel.
     #[error("it is larger than 1 GiB, which no kernel is")]
     Large,
-    /// It is empty.
     #[error("it is empty")]
     Empty,
     /// It ends within its own header.
@@ -42,7 +41,6 @@ pub enum ImageFault {
     /// It is for another processor architecture.
     #[error("it is not for x86-64")]
     OtherMachine,
-    /// It is truncated.
     #[error("it is cut short: it has {has} bytes of {needed}; copy or build it again")]
     Truncated {
         /// Its size in bytes.
@@ -66,10 +64,8 @@ pub enum ImageFault {
     NoPvh,
 }
 
-/// A bootable file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Image<'a> {
-    /// Its release.
     pub(crate) release: Option<&'a str>,
     kind: Kind<'a>,
 }
@@ -87,7 +83,6 @@ pub(crate) enum Vmlinux {
     Absent,
     /// The image is an ELF file.
     Itself,
-    /// It was unpacked.
     Unpacked(Vec<u8>),
 }
 

@@ -33,7 +33,6 @@ const LIST_MOST: u64 = 4 << 20;
 pub struct Module {
     /// Its name, with `_` instead of `-`.
     pub name: String,
-    /// The ELF file.
     pub bytes: Vec<u8>,
 }
 

@@ -52,7 +52,6 @@ impl Scratch {
         }
     }
 
-    /// Returns its path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -104,7 +103,8 @@ mod tests {
     #[test]
     fn link_for_the_lock_empties_no_file() {
         let home = tempfile::tempdir().unwrap();
-        let (within, target) = (home.path().join("incoming"), home.path().join("target"));
+        let within = home.path().join("incoming");
+        let target = home.path().join("target");
         std::fs::create_dir(&within).unwrap();
         std::fs::write(&target, "precious").unwrap();
         std::os::unix::fs::symlink(&target, within.join(LOCK)).unwrap();

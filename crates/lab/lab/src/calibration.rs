@@ -19,7 +19,6 @@ use model::{MachineId, Workload};
 const TARGET_NS: f64 = 50e6;
 /// How long a job should take at most (s), with the work between its iterations.
 const JOB_S: f64 = 5.0;
-/// Most rounds.
 const ROUNDS_MAX: u32 = 256;
 
 /// What a calibrating job showed.
@@ -86,7 +85,8 @@ impl Calibration {
             .iter()
             .map(|(name, operations)| format!("{name} {operations}\n"))
             .collect();
-        let (file, new) = (self.file(machine), self.file(machine).with_extension("new"));
+        let file = self.file(machine);
+        let new = self.file(machine).with_extension("new");
         let write = || {
             fs::create_dir_all(&self.folder)?;
             fs::write(&new, text)?;

@@ -48,7 +48,8 @@ impl Disturbed for Printed {
 /// Describes a disturbance for people.
 pub(crate) fn describe(disturbance: &Disturbance) -> String {
     let Disturbance { others, steal, .. } = disturbance;
-    let (others, steal) = (others * 100.0, steal * 100.0);
+    let others = others * 100.0;
+    let steal = steal * 100.0;
     format!("others took {others:.0}% of the host's processors, its hypervisor {steal:.0}%")
 }
 

@@ -37,7 +37,6 @@ pub(crate) fn is_death(reason: &FailureReason) -> bool {
 /// The memory of a kernel that died.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Dumped {
-    /// A kdump-compressed file.
     pub(crate) bytes: Vec<u8>,
     /// Why it has all pages; `None` if it is filtered.
     pub(crate) unfiltered: Option<String>,

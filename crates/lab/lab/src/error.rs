@@ -15,10 +15,8 @@ pub enum LabError {
     /// Patches cannot be read.
     #[error(transparent)]
     Patches(#[from] kernel::PatchesError),
-    /// A machine failed.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Another user has the machine.
@@ -26,48 +24,27 @@ pub enum LabError {
     Reserved(ReservationRefusal),
     /// A machine failed repeatedly.
     #[error("{error} (tried {tries} times)")]
-    GaveUp {
-        /// Number of attempts.
-        tries: u32,
-        /// The last failure.
-        error: MachineError,
-    },
+    GaveUp { tries: u32, error: MachineError },
     /// A stored profile cannot be read.
     #[error(
         "cannot read {name} of {run}: not a profile of this version\nhint: measure again with --force"
     )]
-    BadProfile {
-        /// The run.
-        run: model::RunId,
-        /// The artifact.
-        name: String,
-    },
+    BadProfile { run: model::RunId, name: String },
     /// A stored profile contradicts the result beside it.
     #[error(
         "cannot use {name} of {run}: its counts differ from the run's result, so one of them was changed\nhint: measure again with --force"
     )]
-    OtherProfile {
-        /// The run.
-        run: model::RunId,
-        /// The artifact.
-        name: String,
-    },
+    OtherProfile { run: model::RunId, name: String },
     /// Stored copies of monitors cannot be read.
     #[error(
         "cannot read {name} of {run}: not monitor copies of this version\nhint: measure again with --force"
     )]
-    BadMonitors {
-        /// The run.
-        run: model::RunId,
-        /// The artifact.
-        name: String,
-    },
+    BadMonitors { run: model::RunId, name: String },
     /// The log of a bisection cannot be read or written.
     #[error("{}: {error}", file.display())]
     Bisection {
         /// The file or directory.
         file: std::path::PathBuf,
-        /// The reason.
         error: std::io::Error,
     },
     /// The log of a stabilisation cannot be read or written.
@@ -75,21 +52,15 @@ pub enum LabError {
     Stabilisation {
         /// The file or directory.
         file: std::path::PathBuf,
-        /// The reason.
         error: std::io::Error,
     },
     /// The log of a bisection is invalid.
     #[error("cannot continue the bisection: {} is not its log\nhint: remove the file, or give --force", file.display())]
-    BadBisection {
-        /// The file.
-        file: std::path::PathBuf,
-    },
+    BadBisection { file: std::path::PathBuf },
     /// The machine cannot run this kernel.
     #[error("{machine} cannot measure `{kernel}`; {}", if *boots { "it boots builds, and this kernel has no image: measure it with --on local" } else { "it measures only the kernel that it runs, whose name is `running:`" })]
     OtherKernel {
-        /// The machine's kind.
         machine: model::MachineKind,
-        /// The kernel's name.
         kernel: String,
         /// Whether the machine boots builds.
         boots: bool,
@@ -99,13 +70,9 @@ pub enum LabError {
         "{machine} cannot run {workload}: it needs {tasks} processors, and {machine} has {processors}"
     )]
     TooFewProcessors {
-        /// The machine's kind.
         machine: model::MachineKind,
-        /// The workload.
         workload: String,
-        /// Its tasks.
         tasks: u32,
-        /// The machine's processors.
         processors: u32,
     },
     /// The plan is empty.

@@ -25,7 +25,6 @@ const RATE_MIN: f64 = 0.001;
 /// How long a plan will take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Wall time (seconds).
     pub seconds: f64,
     /// Jobs and boots with a duration from earlier runs.
     pub known: usize,

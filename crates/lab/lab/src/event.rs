@@ -9,7 +9,6 @@ use crate::Estimate;
 pub struct Replicate {
     /// What the machine varies ([`model::Capabilities::replicate`]).
     pub noun: &'static str,
-    /// Its number.
     pub number: u64,
 }
 
@@ -24,12 +23,10 @@ impl std::fmt::Display for Replicate {
 pub enum Event {
     /// The plan is known.
     Planned {
-        /// Jobs to run.
         jobs: usize,
         /// Results reused from earlier runs.
         reused: usize,
     },
-    /// The estimated duration.
     Estimated(Estimate),
     /// The estimated rest, after each job.
     RemainingTime {
@@ -38,54 +35,40 @@ pub enum Event {
     },
     /// A build boots; the machine saves the guest afterwards.
     Booting {
-        /// Its version.
         version: String,
-        /// The replicate.
         replicate: Replicate,
     },
     /// A build is booted; its jobs can start.
     Ready {
-        /// Its version.
         version: String,
-        /// The replicate.
         replicate: Replicate,
         /// A remark about an unusual boot.
         remark: Option<String>,
     },
     /// A build failed to boot; its other replicates are skipped.
     BootFailed {
-        /// Its version.
         version: String,
-        /// The replicate.
         replicate: Replicate,
-        /// The failure.
         failure: SubjectFailure,
     },
     /// A job is done.
     Done {
-        /// The build.
         build: BuildId,
-        /// The build's version.
         version: String,
-        /// The replicate.
         replicate: Replicate,
-        /// The workload.
         workload: String,
         /// Its value, if a workload completed.
         value: Option<f64>,
     },
     /// There is no profile of a workload, or of any workload of a build.
     NoProfile {
-        /// The build's version.
         version: String,
         /// The workload; `None` for all.
         workload: Option<String>,
-        /// The reason.
         why: String,
     },
     /// Marvin stored the memory of a kernel that died, or failed to.
     Dumped {
-        /// The build's version.
         version: String,
         /// The workload, or `boot`.
         of: String,
@@ -98,18 +81,13 @@ pub enum Event {
     JobSkipped,
     /// The lab failed; Marvin tries again.
     Retrying {
-        /// The error.
         error: String,
     },
     /// Other work on the host disturbed a job; Marvin repeats it.
     Disturbed {
-        /// The build's version.
         version: String,
-        /// The replicate.
         replicate: Replicate,
-        /// The workload.
         workload: String,
-        /// How much.
         text: String,
     },
     /// A run is complete and stored.

@@ -20,7 +20,6 @@ struct State {
     at: Instant,
     /// Processor seconds used until `at`, by all machines.
     used_s: f64,
-    /// Parts in progress.
     busy: usize,
     /// Sum of the wall seconds of all parts.
     busy_s: f64,
@@ -38,9 +37,7 @@ pub(crate) struct Part {
 pub(crate) struct Took {
     /// Name of the boot or job.
     pub(crate) name: String,
-    /// Wall time (seconds).
     pub(crate) wall_s: f64,
-    /// Processor time (seconds).
     pub(crate) processor_s: f64,
 }
 
@@ -61,7 +58,6 @@ impl Forecast {
         }
     }
 
-    /// Begins a part.
     pub(crate) fn begin(&self) -> Part {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.advance();

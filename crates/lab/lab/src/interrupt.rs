@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 static IS_ASKED: AtomicBool = AtomicBool::new(false);
 /// Executions with results that may not be stored.
 static UNSTORED: AtomicUsize = AtomicUsize::new(0);
-/// Interval of looking.
 pub(crate) const PAUSE: Duration = Duration::from_millis(20);
 
 /// Has all plans that are being executed store what they have measured, and waits for that, at most

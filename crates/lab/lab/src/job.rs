@@ -181,10 +181,8 @@ pub(crate) fn workload(
         Ok(stream) => ingest::outcome(&stream, repeated.operations, repeated.iterations)
             .unwrap_or_else(|error| (damaged(&error), Vec::new())),
     };
-    let (outcome, samples) = (
-        explain_by_console(outcome, &end.console),
-        fold(&samples, rounds),
-    );
+    let outcome = explain_by_console(outcome, &end.console);
+    let samples = fold(&samples, rounds);
     // Only of a job that completed: what a failed one moved or counted is cut off anywhere.
     let sharing = named
         .filter(|_| can.sharing && outcome == Outcome::Completed)

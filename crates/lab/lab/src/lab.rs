@@ -90,11 +90,8 @@ pub struct Lab {
 /// One measurement: workload, build and replicate.
 #[derive(Debug, Clone, Copy)]
 pub struct Measurement<'a> {
-    /// The build.
     pub build: &'a Build,
-    /// The workload.
     pub workload: &'a Workload,
-    /// The replicate.
     pub replicate: u64,
 }
 

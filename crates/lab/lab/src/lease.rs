@@ -22,7 +22,6 @@ const WHY: &str = "a measurement";
 /// user's it would be used by measurements that begin meanwhile.
 const OFF: (&str, &str) = ("it is idle and switched off now", "idle_off of ");
 
-/// A server's reservation.
 #[derive(Debug)]
 pub(crate) struct Lease {
     store: Mutex<Store>,
@@ -46,7 +45,8 @@ impl Lease {
         let (number, is_own) = match reservation_of(server, &known, store.time(now())?) {
             Some(one) if one.holder == holder => (one.number, one.by_lab && is_alone),
             _ => {
-                let (machines, why) = (vec![server.to_owned()], WHY.to_owned());
+                let machines = vec![server.to_owned()];
+                let why = WHY.to_owned();
                 let new = Reservation {
                     machines,
                     holder,
@@ -70,7 +70,8 @@ impl Lease {
     /// If any user has it reserved, this one too, or the store cannot be used.
     fn to_switch_off(at: Location, server: &str) -> Result<Self, LabError> {
         let store = Store::open(at)?;
-        let (why, holder) = (OFF.0.to_owned(), format!("{}{}", OFF.1, person()));
+        let why = OFF.0.to_owned();
+        let holder = format!("{}{}", OFF.1, person());
         let new = Reservation {
             machines: vec![server.to_owned()],
             holder,

@@ -216,7 +216,8 @@ fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFi
             return Err(format!("module {} not in the build", module.name));
         }
     }
-    let (mut files, mut list) = (Vec::new(), String::new());
+    let mut files = Vec::new();
+    let mut list = String::new();
     for (at, module) in found.into_iter().enumerate() {
         let requested = wanted.iter().find(|wanted| is_named(&module.name, wanted));
         let need = if requested.is_some_and(|wanted| wanted.need == Need::Must) {
@@ -381,7 +382,8 @@ mod tests {
                        keep its module directory or its config, with CONFIG_EXT4_FS=y, beside the image";
         let lacks = "the build has no driver ext4, which the root file system of the machine needs: \
                      build it with CONFIG_EXT4_FS";
-        let (none, modules) = (None, Some(folder.path()));
+        let none = None;
+        let modules = Some(folder.path());
         for (config, modules, expected) in [
             (None, none, unknown),
             (None, modules, unknown),

@@ -15,15 +15,11 @@ use crate::lease::Lease;
 /// A kind of machine that can be opened, with what it needs to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// The exact machine.
     Exact,
     /// The exact machine with several processors.
     ExactSmp(Smp),
-    /// A virtual machine.
     Vm(VmShape),
-    /// This host.
     Local,
-    /// A server.
     Server(Box<ServerSettings>),
 }
 

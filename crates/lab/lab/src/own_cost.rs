@@ -14,7 +14,6 @@ const NS_PER_S: f64 = 1e9;
 /// The processor time of the lab in jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct OwnCost {
-    /// Its own (ns).
     own_ns: u64,
     /// How long the jobs took (ns).
     jobs_ns: u64,

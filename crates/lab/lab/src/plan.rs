@@ -7,16 +7,13 @@ use model::{Build, Suite, Workload};
 /// Whether to use results of earlier runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reuse {
-    /// Reuse stored results.
     Stored,
-    /// Measure everything again.
     Nothing,
 }
 
 /// Whether to dump the memory of kernels that die.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dumps {
-    /// No dump.
     Drop,
     /// Store a filtered dump with the run: `WORKLOAD.vmcore`, or `boot.vmcore`.
     Keep,
@@ -25,19 +22,16 @@ pub enum Dumps {
 /// Whether to sample where the processors are, on machines that can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampled {
-    /// No samples.
     No,
     /// Repeat each workload after its measurement, sample it, and store the profile with the run:
     /// `WORKLOAD.samples`.
     Yes,
 }
 
-/// What to measure.
 #[derive(Debug, Clone)]
 pub struct Plan<'a> {
     /// The builds; one may appear twice, to be measured twice.
     pub sides: Vec<&'a Build>,
-    /// The suite.
     pub suite: &'a Suite,
     /// The selected workloads of the suite.
     pub workloads: Vec<Arc<Workload>>,
@@ -50,7 +44,6 @@ pub struct Plan<'a> {
     pub reuse: Reuse,
     /// Whether to dump the memory of kernels that die.
     pub dumps: Dumps,
-    /// Whether to sample.
     pub sampled: Sampled,
 }
 

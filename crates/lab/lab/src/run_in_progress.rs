@@ -25,9 +25,7 @@ pub(crate) struct RunInProgress<'a> {
     pub(crate) side: usize,
     pub(crate) build: &'a Build,
     pub(crate) replicate: u64,
-    /// Where it runs.
     pub(crate) placement: Placement,
-    /// The missing workloads.
     pub(crate) workloads: Vec<Arc<Workload>>,
     /// Indices of the workloads that each job measures: a workload, and its requested rows. Job 0
     /// is the environment, job n + 1 is the n-th group.
@@ -61,7 +59,6 @@ pub(crate) struct Progress {
     pub(crate) environment: Environment,
     pub(crate) results: Vec<(usize, WorkloadResult)>,
     pub(crate) consoles: Consoles,
-    /// Durations.
     pub(crate) times: Vec<Took>,
     /// What disturbed jobs on the host, a line each.
     pub(crate) load: String,
@@ -238,7 +235,9 @@ impl<'a> RunInProgress<'a> {
             .iter()
             .map(|workload| &*workload.name)
             .collect();
-        let (build, replicate, side) = (&self.build.id, self.replicate, self.side);
+        let build = &self.build.id;
+        let replicate = self.replicate;
+        let side = self.side;
         format!(
             "{build}\n{machine}\n{replicate}\n{side}\n{}\n{}",
             names.join(","),

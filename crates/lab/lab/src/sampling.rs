@@ -17,7 +17,6 @@ use crate::{Lab, LabError};
 const PERIOD_NS: u64 = 250_007;
 /// How long the sampled iterations shall take, as the measurement foretells.
 const SAMPLED_NS: f64 = 3e9;
-/// Most sampled iterations.
 const ITERATIONS_MAX: u32 = 2000;
 
 /// Returns the name of the artifact with a workload's sampled profile.

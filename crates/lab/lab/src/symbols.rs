@@ -140,7 +140,8 @@ impl Named {
                 .map(|place| place.map(|place| place.file))
                 .collect()
         });
-        let (marks, watched) = (symbols.marks(), symbols.watched());
+        let marks = symbols.marks();
+        let watched = symbols.watched();
         let boot_file = build.boot_file().path.clone();
         Ok(Self {
             symbols,

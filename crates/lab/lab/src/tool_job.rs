@@ -20,13 +20,11 @@ const CAUSE_MAX: usize = 200;
 /// Most programs of a tool that a run names.
 const PROGRAMS_MAX: usize = 64;
 
-/// Samples by row.
 type Rows = BTreeMap<String, Vec<f64>>;
 
 /// The result of running a tool.
 pub(crate) struct Printed {
     pub(crate) outcome: Outcome,
-    /// Empty unless completed.
     pub(crate) rows: Rows,
     pub(crate) console: Vec<u8>,
     clock: Clock,

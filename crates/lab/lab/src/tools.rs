@@ -23,25 +23,18 @@ const ROW_MAX: usize = 48;
 /// Memory of a guest beside its files (MiB): for the kernel and a small tool.
 const BESIDE_FILES_MIB: u64 = 64;
 
-/// Unusable manifests.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolsError {
     /// A manifest is invalid.
     #[error("{file}: {error}")]
     Manifest {
-        /// Its file.
         file: String,
         /// The place and the reason.
         error: ManifestError,
     },
     /// Two things have the same name.
     #[error("{file}: there is a workload `{name}` already: choose another name")]
-    Taken {
-        /// The file.
-        file: String,
-        /// The name.
-        name: String,
-    },
+    Taken { file: String, name: String },
 }
 
 /// Marvin's own tools, and the user's.
@@ -59,7 +52,6 @@ struct Declared {
     rows: Vec<(usize, Arc<Workload>)>,
 }
 
-/// No tools.
 impl Default for Tools {
     fn default() -> Self {
         Self {
@@ -121,7 +113,6 @@ impl Tools {
         })
     }
 
-    /// Returns all tools.
     pub fn all(&self) -> impl Iterator<Item = &Tool> {
         self.all.iter().map(|declared| &declared.tool)
     }

@@ -136,7 +136,9 @@ mod tests {
     fn stored_twin_makes_a_row_unclear() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
-        let (old, new, on) = (build('1'), build('2'), machine());
+        let old = build('1');
+        let new = build('2');
+        let on = machine();
         store.save_machine(&on).unwrap();
         [&old, &new]
             .iter()

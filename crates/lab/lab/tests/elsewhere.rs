@@ -150,7 +150,8 @@ fn more_hosts_need_fewer_rounds() {
     let mean_rounds = |hosts: usize| {
         let rounds: usize = (1..=COMMITS)
             .map(|guilty| {
-                let (mut log, mut of_one) = (BisectionLog::nowhere(), BisectionLog::nowhere());
+                let mut log = BisectionLog::nowhere();
+                let mut of_one = BisectionLog::nowhere();
                 let (site, culprits) = Site::find(guilty, 0x7fff, hosts, &mut log);
                 assert_eq!(culprits, [name(guilty)]);
                 Site::find(guilty, 0x7fff, 0, &mut of_one);
@@ -184,7 +185,8 @@ fn more_hosts_need_fewer_rounds() {
 fn broken_commits_change_no_answer() {
     for broken in 1..COMMITS {
         let guilty = 33;
-        let (mut log, mut of_one) = (BisectionLog::nowhere(), BisectionLog::nowhere());
+        let mut log = BisectionLog::nowhere();
+        let mut of_one = BisectionLog::nowhere();
         let (site, culprits) = Site::find(guilty, broken, 3, &mut log);
         let (_, expected) = Site::find(guilty, broken, 0, &mut of_one);
         assert_eq!((culprits, entries(&log)), (expected, entries(&of_one)));

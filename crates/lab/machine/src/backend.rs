@@ -120,7 +120,6 @@ pub trait Booted: fmt::Debug + Send + Sync {
 /// What a guest boots and carries.
 #[derive(Debug, Clone, Copy)]
 pub struct Guest<'a> {
-    /// The build.
     pub build: &'a Build,
     /// Its modules and their list, in the loader's format; empty for a guest config without
     /// modules.
@@ -130,11 +129,8 @@ pub struct Guest<'a> {
 /// How a boot ended. The lab's own failures are errors beside it.
 #[derive(Debug)]
 pub enum BootOutcome {
-    /// Jobs can start.
     Ready(Box<dyn Booted>),
-    /// The kernel failed.
     KernelFailed {
-        /// How.
         failure: SubjectFailure,
         /// All that it printed.
         console: Vec<u8>,

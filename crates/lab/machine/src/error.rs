@@ -60,17 +60,11 @@ pub enum MachineError {
     QemuDied {
         /// Exit status or signal.
         how: String,
-        /// What it printed.
         stderr: String,
     },
     /// QEMU refused a command.
     #[error("QEMU refused `{command}`: {answer}")]
-    Refused {
-        /// The command.
-        command: String,
-        /// QEMU's answer.
-        answer: String,
-    },
+    Refused { command: String, answer: String },
     /// QEMU executed a breakpoint that was no longer there.
     #[error(
         "QEMU executed a breakpoint that the kernel had removed (oops: int3): a fault of its TCG, not of the kernel"
@@ -83,13 +77,11 @@ pub enum MachineError {
     Overloaded {
         /// Processor time used (s).
         cpu_s: u64,
-        /// Wall time (s).
         wall_s: u64,
     },
     /// The disk is full.
     #[error("no space left in {}: {needed_mib} MiB needed; free disk space, or name another directory with --home", .folder.display())]
     NoSpace {
-        /// The directory.
         folder: PathBuf,
         /// The space needed (MiB).
         needed_mib: u64,
@@ -99,29 +91,21 @@ pub enum MachineError {
         "cannot make a scratch disk with {file_system}: there is no program {program}\nhint: apt-get install {package}"
     )]
     NoMkfs {
-        /// The file system.
         file_system: FileSystem,
-        /// The program.
         program: &'static str,
-        /// Its Debian package.
         package: &'static str,
     },
     /// A file system could not be made.
     #[error("cannot make a scratch disk with {file_system}: {why}")]
     NoFileSystem {
-        /// The file system.
         file_system: FileSystem,
-        /// Why.
         why: String,
     },
     /// A file could not be read or written.
     #[error("cannot {action} {}: {source}", .path.display())]
     Io {
-        /// The action.
         action: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The system's error.
         source: io::Error,
     },
     /// The agent could not set this host for measuring, or back.
@@ -129,7 +113,6 @@ pub enum MachineError {
     NotPrepared {
         /// What the agent says.
         why: String,
-        /// The undo file.
         undo: PathBuf,
     },
     /// The job cannot be encoded.

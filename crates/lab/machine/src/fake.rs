@@ -26,17 +26,14 @@ const FUNCTION: &str = "ffffffff81000000";
 pub struct FakeRequest<'a> {
     /// The version of the build.
     pub version: &'a str,
-    /// The replicate.
     pub replicate: u64,
     /// The job's name; `None` for the boot.
     pub job: Option<&'a str>,
-    /// The whole job.
     pub whole: Option<&'a Job>,
     /// Number of equal requests before.
     pub times: usize,
 }
 
-/// The script's answer.
 #[derive(Debug)]
 pub enum Does {
     /// It boots; a job takes this many ticks per operation.
@@ -47,11 +44,9 @@ pub enum Does {
     Disturbed(u64, f64),
     /// The agent sends these frames.
     Says(Vec<Frame>),
-    /// The kernel fails.
     Fails(Stage, FailureReason),
     /// The kernel continues until the machine's deadline.
     Hangs(Stage),
-    /// The lab fails.
     Breaks(MachineError),
 }
 
@@ -66,7 +61,6 @@ struct State {
     booted: Mutex<(usize, usize)>,
 }
 
-/// A scripted machine.
 #[derive(Clone)]
 pub struct Fake {
     identity: Machine,
@@ -93,7 +87,9 @@ struct FakeBooted {
 impl Fake {
     /// Returns a machine with all capabilities of the exact one.
     pub fn new(script: impl Fn(&FakeRequest<'_>) -> Does + Send + Sync + 'static) -> Self {
-        let (request, log, booted) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let request = Mutex::default();
+        let log = Mutex::default();
+        let booted = Mutex::default();
         let state = Arc::new(State {
             script: Box::new(script),
             request,
@@ -108,7 +104,6 @@ impl Fake {
         }
     }
 
-    /// Changes its capabilities.
     #[must_use]
     pub fn that_can(mut self, change: impl FnOnce(&mut Capabilities)) -> Self {
         change(&mut self.capabilities);

@@ -63,7 +63,6 @@ pub(crate) fn initrd_with_modules(
 pub struct InitrdFile {
     /// Its path without a leading slash: `modules/a.ko`.
     pub path: String,
-    /// Its content.
     pub bytes: Vec<u8>,
 }
 

@@ -32,8 +32,10 @@ impl Initrds {
         programs: Programs,
         loader: Vec<u8>,
     ) -> Result<Self, MachineError> {
-        let (folder, plain) = (folder.to_owned(), PathBuf::new());
-        let (guest_config, fingerprint) = (GuestConfig::PLAIN, Vec::new());
+        let folder = folder.to_owned();
+        let plain = PathBuf::new();
+        let guest_config = GuestConfig::PLAIN;
+        let fingerprint = Vec::new();
         let none = Self {
             folder,
             programs,
@@ -77,7 +79,8 @@ impl Initrds {
             fingerprint.push(("equipment.files.of".to_owned(), name.to_owned()));
         }
         archive.extend(own);
-        let (guest_config, files) = (guest_config.clone(), files.map(Path::to_owned));
+        let guest_config = guest_config.clone();
+        let files = files.map(Path::to_owned);
         Ok(Self {
             plain: self.keep(&archive)?,
             guest_config,

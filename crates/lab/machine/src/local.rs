@@ -30,7 +30,6 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 /// apart.
 const DIGITS: usize = 6;
 
-/// This host.
 #[derive(Debug)]
 pub struct Local {
     machine: Machine,
@@ -170,7 +169,8 @@ impl Booted for Here {
                 (stream, console)
             }
             Err(ProgramError::Deadline { .. }) => {
-                let (stage, reason) = (Stage::Workload, FailureReason::Hung);
+                let stage = Stage::Workload;
+                let reason = FailureReason::Hung;
                 (
                     Err(SubjectFailure {
                         stage,
@@ -207,7 +207,8 @@ fn identity(agent: &[u8], processor: usize) -> Result<Machine, MachineError> {
             .to_owned()
     };
     let memory = format!("{} GiB", memory_gib(&read("/proc/meminfo")));
-    let (name, count) = (processor_name(), allowed_processors().len());
+    let name = processor_name();
+    let count = allowed_processors().len();
     let product = format!(
         "{} {}",
         read("/sys/class/dmi/id/sys_vendor"),

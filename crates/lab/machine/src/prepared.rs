@@ -64,7 +64,6 @@ struct Held {
 enum Lock {
     /// This Marvin; `None` if the host has no knobs to lock.
     Ours(Option<File>),
-    /// Another Marvin.
     Theirs(File),
 }
 

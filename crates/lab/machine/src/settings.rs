@@ -32,9 +32,13 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        let (boot_instructions, job_instructions) = (40_000_000_000, 40_000_000_000);
-        let (boot_s, job_s) = (300, 900);
-        let (disturbed_share, console_bytes, snapshot_bytes) = (0.1, 16 << 20, 4 << 30);
+        let boot_instructions = 40_000_000_000;
+        let job_instructions = 40_000_000_000;
+        let boot_s = 300;
+        let job_s = 900;
+        let disturbed_share = 0.1;
+        let console_bytes = 16 << 20;
+        let snapshot_bytes = 4 << 30;
         Self {
             boot_instructions,
             job_instructions,
@@ -61,7 +65,6 @@ pub enum SnapshotUse {
 pub struct Settings {
     /// QEMU; default: the one in PATH.
     pub qemu: Option<PathBuf>,
-    /// The guest's programs.
     pub programs: Programs,
     /// The first PID 1 of guests that load modules.
     pub loader: Vec<u8>,
@@ -73,7 +76,6 @@ pub struct Settings {
     pub home: PathBuf,
     /// Whether to use snapshots.
     pub snapshots: SnapshotUse,
-    /// Limits.
     pub limits: Limits,
 }
 

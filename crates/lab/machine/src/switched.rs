@@ -290,7 +290,6 @@ fn check_value(path: &Path, value: &str) -> Result<(), String> {
     }
 }
 
-/// What Marvin switches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     HugePages,

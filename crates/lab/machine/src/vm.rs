@@ -43,7 +43,6 @@ const STREAM_MAX: usize = 64 << 20;
 /// What a virtual machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VmShape {
-    /// Its processors.
     pub cpus: u32,
     /// Its memory (MiB); workloads that need more get more.
     pub memory_mib: u32,
@@ -226,10 +225,8 @@ impl Backend for Vm {
         guest: &Guest<'_>,
         _replicate: u64,
     ) -> Result<BootOutcome, MachineError> {
-        let (kernel, initrd) = (
-            guest.build.boot_file().path.clone(),
-            self.initrds.path_for(guest)?,
-        );
+        let kernel = guest.build.boot_file().path.clone();
+        let initrd = self.initrds.path_for(guest)?;
         match self.start(&kernel, &initrd)? {
             GuestStart::Waits(running) => {
                 let console = running.scratch.console();
@@ -312,7 +309,8 @@ impl Running {
         self.jobs
             .write_all(job)
             .map_err(MachineError::io("write", &line))?;
-        let (mut sent, mut part) = (Vec::new(), vec![0; 1 << 16]);
+        let mut sent = Vec::new();
+        let mut part = vec![0; 1 << 16];
         // Only waits count: the line brings some bytes at a time. QEMU itself ends after a day.
         let mut waits = 0;
         while waits < limits.job_s * LOOKS_PER_S / 2 {

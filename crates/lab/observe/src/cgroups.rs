@@ -31,7 +31,9 @@ fn folders(process: u32, controller: &str, mounts: &Mounts) -> Vec<PathBuf> {
     let text = fs::read_to_string(format!("/proc/{process}/cgroup")).unwrap_or_default();
     let of_line = |line: &str| {
         let mut fields = line.splitn(3, ':');
-        let (_, controllers, path) = (fields.next()?, fields.next()?, fields.next()?);
+        let _ = fields.next()?;
+        let controllers = fields.next()?;
+        let path = fields.next()?;
         let is_wanted =
             controllers.is_empty() || controllers.split(',').any(|name| name == controller);
         let hierarchy = if controllers.is_empty() {
@@ -99,7 +101,6 @@ pub(crate) struct Mounts(Vec<Mount>);
 /// sees them beside its own.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
-    /// Its number (mnt_id).
     id: u64,
     /// The controllers of version 1; empty for version 2.
     controllers: Vec<String>,

@@ -178,7 +178,6 @@ impl Collector {
         }
     }
 
-    /// Returns the facts.
     pub(crate) fn finish(mut self, named: &str) -> Result<Facts, ObserveError> {
         let seconds = self.elapsed();
         let (threads, waits) = self.rounds.finish();
@@ -217,7 +216,8 @@ impl Collector {
     }
 
     fn host_facts(&self, after: &Snapshot, seconds: f64, ours_s: f64) -> Host {
-        let (first, last) = (&self.host.times, &after.times);
+        let first = &self.host.times;
+        let last = &after.times;
         let delta = |first: u64, last: u64| last.saturating_sub(first) as f64;
         let busy = delta(first.busy, last.busy);
         let idle = delta(first.idle, last.idle);

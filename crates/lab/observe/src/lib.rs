@@ -42,7 +42,6 @@ const LOOKS: f64 = 6.0;
 /// How long a program may take to end after it was asked to.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// What to observe.
 #[derive(Debug, Clone)]
 pub enum Subject {
     /// A command, without a shell.
@@ -54,16 +53,13 @@ pub enum Subject {
 /// How to observe it.
 #[derive(Debug, Clone)]
 pub struct Observation {
-    /// What.
     pub subject: Subject,
     /// How long at most (s); `None` for a command to its end.
     pub seconds: Option<f64>,
 }
 
-/// What was observed.
 #[derive(Debug)]
 pub struct Observed {
-    /// The facts.
     pub facts: Facts,
     /// How the command ended; `None` if Marvin ended it or it was a process.
     pub status: Option<ExitStatus>,

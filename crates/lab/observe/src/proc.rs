@@ -49,7 +49,6 @@ pub(crate) fn schedstat(text: &str) -> Option<(u64, u64)> {
 pub(crate) struct Call {
     /// Its number; `None` if it is blocked outside of system calls.
     pub(crate) number: Option<u64>,
-    /// The first argument.
     pub(crate) first: u64,
     pub(crate) stack_pointer: u64,
     pub(crate) program_counter: u64,
@@ -100,7 +99,6 @@ pub(crate) struct HostTimes {
     pub(crate) steal: u64,
 }
 
-/// Parses `/proc/stat`.
 pub(crate) fn host_times(text: &str) -> Option<HostTimes> {
     let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let fields: Vec<u64> = line

@@ -579,7 +579,8 @@ impl Rounds {
     /// Returns what a process adds to that: of its own threads and of the children that it waited
     /// for (s); `part` chooses a process's time and its children's.
     fn unseen(&self, id: u32, process: &Process, part: fn(&Stat) -> [u64; 2]) -> f64 {
-        let (first, last) = (part(&process.first), part(&process.last));
+        let first = part(&process.first);
+        let last = part(&process.last);
         let [own, reaped] = [0, 1].map(|index| last[index].saturating_sub(first[index]));
         let of_thread = |thread: &Followed| {
             let ticks = |times: &Times| {
@@ -719,10 +720,8 @@ fn entries(folder: &str) -> Vec<u32> {
 fn period(from: Times, to: Times) -> Period {
     let running_s = to.run_ns.saturating_sub(from.run_ns) as f64 / 1e9;
     let waiting_s = to.wait_ns.saturating_sub(from.wait_ns) as f64 / 1e9;
-    let (user, system) = (
-        to.user.saturating_sub(from.user),
-        to.system.saturating_sub(from.system),
-    );
+    let user = to.user.saturating_sub(from.user);
+    let system = to.system.saturating_sub(from.system);
     // Ticks are too coarse for short times: they only say how the exact time is divided.
     let of_system = if user + system > 0 {
         system as f64 / (user + system) as f64

@@ -36,7 +36,6 @@ pub(crate) struct Module {
 /// for each address.
 #[derive(Debug)]
 pub(crate) struct Frames {
-    /// Its address.
     pub(crate) section: u64,
     pub(crate) bytes: Vec<u8>,
     /// The code that each entry describes: start, end, and where the entry is.
@@ -273,7 +272,6 @@ pub(crate) fn file_name(path: &str) -> &str {
         .unwrap_or(path)
 }
 
-/// The kernel's functions.
 #[derive(Debug, Default)]
 pub(crate) struct KernelSymbols(Vec<(u64, String)>);
 
@@ -320,7 +318,8 @@ mod tests {
                     .flat_map(|number| number.to_le_bytes()),
             );
         }
-        let (at_names, at_symbols) = (64, 64 + names.len() as u64);
+        let at_names = 64;
+        let at_symbols = 64 + names.len() as u64;
         let at_sections = at_symbols + symbols.len() as u64;
         let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
         file.extend(

@@ -14,13 +14,11 @@ use subprocess::{Program, ProgramError};
 /// The command to verify with.
 #[derive(Debug, Clone, Copy)]
 pub struct Verification<'a> {
-    /// The command.
     pub words: &'a [OsString],
     /// The text behind the number that it prints; without it, the duration counts.
     pub rate: Option<&'a str>,
     /// How long a run may take (s), if the user says so.
     pub seconds: Option<u32>,
-    /// The data directory.
     pub home: &'a Path,
 }
 
@@ -187,7 +185,6 @@ fn lock(home: &Path) -> Result<SwitchLock, Unverified> {
 struct Side {
     /// Durations (s) or rates.
     values: Vec<f64>,
-    /// What they printed.
     outputs: Vec<String>,
 }
 

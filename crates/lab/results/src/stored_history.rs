@@ -28,7 +28,6 @@ pub struct HistoryReader {
 /// All data of the pages at one moment.
 #[derive(Debug, Clone)]
 pub struct HistorySnapshot {
-    /// The results.
     pub history: History,
     /// Performance changes with their triage decisions, latest kernels first.
     pub alerts: Vec<Triaged>,
@@ -43,7 +42,6 @@ pub struct HistorySnapshot {
 /// Why a store cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryReadError {
-    /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// A bug in Marvin.
@@ -58,7 +56,9 @@ impl HistoryReader {
     /// If it has no results, or the data directory cannot be read.
     pub fn open(location: impl Into<Location>) -> Result<Self, HistoryReadError> {
         let store = Store::open_read_only(location)?;
-        let (history, decisions, found) = (History::default(), Vec::new(), Vec::new());
+        let history = History::default();
+        let decisions = Vec::new();
+        let found = Vec::new();
         Ok(Self {
             store,
             last: 0,

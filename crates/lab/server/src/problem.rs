@@ -17,20 +17,13 @@ pub enum ServerProblem {
     /// It runs another system than the step needs.
     #[error(transparent)]
     WrongSystem(#[from] WrongSystem),
-    /// No answer.
     #[error("{name} does not answer: {answer}")]
-    Unreachable {
-        /// The server.
-        name: String,
-        /// What ssh said.
-        answer: String,
-    },
+    Unreachable { name: String, answer: String },
     /// Its disk is full.
     #[error(
         "{name} has {free_mib} MiB left in /var/lib/marvin; the kernel needs {needed_mib} MiB: free some there"
     )]
     NoSpace {
-        /// The server.
         name: String,
         /// The space left (MiB).
         free_mib: u64,
@@ -42,7 +35,6 @@ pub enum ServerProblem {
         "{name} is held by {holder}: wait until it is free, or remove /var/lib/marvin/held there"
     )]
     Held {
-        /// The server.
         name: String,
         /// Who, and for how long.
         holder: String,
@@ -53,35 +45,25 @@ pub enum ServerProblem {
     /// A step failed there.
     #[error("{name} cannot {step}: {answer}")]
     Step {
-        /// The server.
         name: String,
-        /// The step.
         step: &'static str,
-        /// What it said.
         answer: String,
     },
     /// A step took too long.
     #[error("{name} did not {step} within {seconds} s")]
     Overdue {
-        /// The server.
         name: String,
-        /// The step.
         step: &'static str,
-        /// Its deadline (s).
         seconds: u64,
     },
     /// The connection was cut; the server still runs the kernel under test.
     #[error("the connection to {name} was cut while the kernel ran on")]
-    Cut {
-        /// The server.
-        name: String,
-    },
+    Cut { name: String },
     /// It did not come back.
     #[error(
         "{name} is lost: after {stage} it did not answer for {seconds} s{power}; its own kernel is the default of the next start"
     )]
     Lost {
-        /// The server.
         name: String,
         /// What was last done to it.
         stage: String,
@@ -90,12 +72,10 @@ pub enum ServerProblem {
         /// What its power control did.
         power: &'static str,
     },
-    /// The machine changed.
     #[error(
         "{changes}\nhint: its results would mix two machines; if the change is on purpose: marvin machines check {name} --accept"
     )]
     Drifted {
-        /// The server.
         name: String,
         /// What changed, with the server's name.
         changes: String,
@@ -116,9 +96,7 @@ pub enum LoginProblem {
         "ssh does not trust {name}: {answer}\nhint: compare the key with the server's, then: ssh-keyscan HOST >> {known_hosts}"
     )]
     HostKey {
-        /// The server.
         name: String,
-        /// What ssh said.
         answer: String,
         /// The file of keys in the lab's data directory.
         known_hosts: String,
@@ -128,11 +106,8 @@ pub enum LoginProblem {
         "{name} refuses the login: {answer}\nhint: ssh asks for no password here: put a key into ssh-agent or the ssh configuration, and try: ssh -o BatchMode=yes {host} true"
     )]
     Refused {
-        /// The server.
         name: String,
-        /// Its host.
         host: String,
-        /// What ssh said.
         answer: String,
     },
 }
@@ -144,34 +119,18 @@ pub enum UnfitServer {
     #[error(
         "{name} boots kernels only for root, not for user {user}: set host = \"root@...\" in its [[machine]]"
     )]
-    NotRoot {
-        /// The server.
-        name: String,
-        /// The user.
-        user: String,
-    },
+    NotRoot { name: String, user: String },
     /// A program is missing.
     #[error("{name} has no {tool}: install it there")]
-    NoTool {
-        /// The server.
-        name: String,
-        /// The program.
-        tool: String,
-    },
+    NoTool { name: String, tool: String },
     /// Its own kernel's initramfs is not where distributions put it.
     #[error(
         "{name} has no initramfs of its own kernel {release} in /boot: Marvin needs it to find the root disk"
     )]
-    NoInitramfs {
-        /// The server.
-        name: String,
-        /// The kernel's release.
-        release: String,
-    },
+    NoInitramfs { name: String, release: String },
     /// The server boots signed kernels only.
     #[error("{name} boots only signed kernels ({why}): switch secure boot off in its firmware")]
     Locked {
-        /// The server.
         name: String,
         /// Secure boot, or the kernel's lockdown.
         why: String,
@@ -179,11 +138,8 @@ pub enum UnfitServer {
     /// It cannot boot kernels once, or not go back.
     #[error("{name} {why}\nhint: {hint}")]
     Setup {
-        /// The server.
         name: String,
-        /// What is wrong.
         why: String,
-        /// What to do.
         hint: &'static str,
     },
 }
@@ -196,7 +152,6 @@ pub enum WrongSystem {
         "{name} came back with kernel {runs} and not with its own, {own}: its default has changed\nhint: if {runs} is its own kernel now, start again; if not, set the default there and restart it"
     )]
     OtherKernel {
-        /// The server.
         name: String,
         /// The release of the kernel that runs.
         runs: String,
@@ -208,21 +163,14 @@ pub enum WrongSystem {
         "{name} runs image {image}, which is for kernels {range}, not for {release}\nhint: marvin deploy {name} IMAGE, with an [[image]] for it"
     )]
     OtherImage {
-        /// The server.
         name: String,
-        /// The image.
         image: String,
-        /// Its kernels.
         range: String,
-        /// The kernel's release.
         release: String,
     },
     /// It runs a kernel under test, and so cannot say what it is.
     #[error("{name} runs a kernel under test: restart it, or measure on it, and accept it then")]
-    UnderTest {
-        /// The server.
-        name: String,
-    },
+    UnderTest { name: String },
 }
 
 impl ServerProblem {

@@ -20,7 +20,6 @@ const QUARANTINED: &str = "quarantined";
 /// What a kernel under test decides: how many processors it uses, and whether it loads microcode.
 const OF_KERNEL: [&str; 2] = ["host.processors", "host.microcode"];
 
-/// A server's record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     /// What identifies it, by name.
@@ -292,9 +291,8 @@ mod tests {
     #[test]
     fn trouble_with_a_server_is_kept() {
         let home = tempfile::tempdir().unwrap();
-        let (file, state) = (Record::file(home.path(), "testbox"), || {
-            server_state("testbox", home.path())
-        });
+        let file = Record::file(home.path(), "testbox");
+        let state = || server_state("testbox", home.path());
         let record = |bios: &str| Record {
             fingerprint: lines(&[("host.bios", bios)]),
             drivers: Vec::new(),

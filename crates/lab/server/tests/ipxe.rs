@@ -44,7 +44,8 @@ fn ipxe_of_a_server_gets_kernel_and_root() {
     };
     power(&["boot", "pxe"]);
     server.power(Power::On).unwrap();
-    let (begun, mut cycles) = (Instant::now(), 0);
+    let begun = Instant::now();
+    let mut cycles = 0;
     let wanted = [MAC, "vmlinuz", "root", "seal"];
     while answers.requests() != wanted {
         assert!(

@@ -39,7 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
             let results = runs.iter().flat_map(|run| &run.results);
             samples += results.map(|result| result.samples.len()).sum::<usize>();
         }
-        let (opened, loaded) = (loading - opening, loading.elapsed());
+        let opened = loading - opening;
+        let loaded = loading.elapsed();
         writeln!(
             out,
             "round {round}: opened in {opened:.1?}, loaded {samples} samples in {loaded:.1?}"

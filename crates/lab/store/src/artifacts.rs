@@ -21,7 +21,6 @@ use crate::{Store, StoreError};
 /// The largest artifact, for saving and unpacking.
 const SIZE_LIMIT: usize = 1 << 30;
 
-/// The longest name.
 const NAME_LIMIT: usize = 100;
 
 /// zstd's default: consoles and streams shrink to a tenth in little time.
@@ -39,11 +38,9 @@ const WINDOW_LOG_MAX: u32 = 22;
 pub struct Artifact<'a> {
     /// Its name within the run: ASCII letters, digits, `.`, `_` and `-`, not beginning with a dot.
     pub name: &'a str,
-    /// Its content.
     pub bytes: &'a [u8],
 }
 
-/// An artifact, compressed.
 pub(crate) struct Packed<'a> {
     pub(crate) name: &'a str,
     pub(crate) size: usize,
@@ -206,10 +203,8 @@ impl Store {
         for artifact in packed {
             // No artifact begins with a dot. The next process overwrites what a killed one leaves
             // under this name.
-            let (part, target) = (
-                folder.join(".adding"),
-                folder.join(file_name(artifact.name)),
-            );
+            let part = folder.join(".adding");
+            let target = folder.join(file_name(artifact.name));
             let work = || -> io::Result<()> {
                 fs::create_dir_all(&folder)?;
                 let mut file = File::create(&part)?;
@@ -280,7 +275,9 @@ impl Store {
 /// Inserts what the database keeps of artifacts of the run of that number.
 pub(crate) fn insert(database: &Database, run: i64, packed: &[Packed<'_>]) -> Result<(), Failure> {
     for Packed { name, size, bytes } in packed {
-        let (run, name, size) = (run.into(), text(*name), whole(*size));
+        let run = run.into();
+        let name = text(*name);
+        let size = whole(*size);
         match database {
             Database::Sqlite(_) => database.insert("artefacts", &[[run, name, size]])?,
             Database::Server(_) => database.insert(
@@ -307,7 +304,8 @@ impl Read for Content<'_> {
             // Positions begin at one.
             let select = "SELECT substring(content FROM ?3::bigint::int FOR ?4::bigint::int) FROM artefacts \
                           WHERE run = (SELECT number FROM runs WHERE id = ?1) AND name = ?2";
-            let (from, length) = (self.at + 1, PIECE as i64);
+            let from = self.at + 1;
+            let length = PIECE as i64;
             let read = self.store.with(|database| {
                 database.row(select, &[&self.run, &self.name, &from, &length], |row| {
                     row.get::<Vec<u8>>(0)
@@ -333,7 +331,8 @@ fn unpack(
     let mut decoder = zstd::Decoder::new(packed).map_err(said)?;
     decoder.window_log_max(WINDOW_LOG_MAX).map_err(said)?;
     let mut decoder = decoder.take(limit);
-    let (mut piece, mut all) = (vec![0; PIECE], 0);
+    let mut piece = vec![0; PIECE];
+    let mut all = 0;
     loop {
         let count = decoder.read(&mut piece).map_err(said)?;
         all += count;

@@ -35,11 +35,9 @@ const KEEPER: &str = r#""$@" & server=$!; read -r word; kill -INT $server; wait 
 pub enum Durability {
     /// As on a production server: for benches.
     Durable,
-    /// Faster: for tests.
     Hasty,
 }
 
-/// A running server.
 #[derive(Debug)]
 pub struct Cluster {
     programs: PathBuf,
@@ -92,7 +90,6 @@ impl Cluster {
         )
     }
 
-    /// Returns its directory.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder

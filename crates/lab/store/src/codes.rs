@@ -72,7 +72,9 @@ impl FromSql for Code<Declared> {
         let text = value.as_str()?;
         let wrong = || UnknownCode::error("declaration of a metric", text);
         let mut words = text.splitn(3, ' ');
-        let (direction, margin, unit) = (words.next(), words.next(), words.next());
+        let direction = words.next();
+        let margin = words.next();
+        let unit = words.next();
         let direction = match direction.ok_or_else(wrong)? {
             "lower" => Some(Direction::LowerIsBetter),
             "higher" => Some(Direction::HigherIsBetter),

@@ -13,22 +13,17 @@ use model::{Fault, IdError, RunId};
 pub enum StoreError {
     /// A reading command found a data directory without stored results.
     #[error("no results in {home}: measure a kernel first, or give {option}", home = .home.display(), option = other(.home))]
-    Empty {
-        /// The data directory.
-        home: PathBuf,
-    },
+    Empty { home: PathBuf },
     /// The path cannot be a data directory: a file, below a file, forbidden, read-only.
     #[error("cannot use {path}: {detail}; name a writable directory with --home", path = .path.display())]
     Unusable {
         /// The data directory or the unusable path in it.
         path: PathBuf,
-        /// The system's message.
         detail: String,
     },
     /// Another process measures in this data directory.
     #[error("another marvin{holder} is measuring in {home}: wait for it, or name another directory with --home", holder = holder(*.pid), home = .home.display())]
     Locked {
-        /// The data directory.
         home: PathBuf,
         /// The other process, if it has written its id.
         pid: Option<u32>,
@@ -36,31 +31,19 @@ pub enum StoreError {
     /// Another worker takes the jobs of this data directory.
     #[error("another worker{holder} already runs the jobs of {home}, and one per host is allowed: `marvin queue list` shows its job", holder = holder(*.pid), home = .home.display())]
     Working {
-        /// The data directory.
         home: PathBuf,
         /// The other process, if it has written its id.
         pid: Option<u32>,
     },
-    /// No space left.
     #[error("no space left in {home}: make room and repeat the command; stored results are intact", home = .home.display())]
-    Full {
-        /// The data directory.
-        home: PathBuf,
-    },
+    Full { home: PathBuf },
     /// A stored file or row is damaged.
     #[error("{file} is damaged: {detail}; restore the data directory from a backup, or name a new one with --home", file = .file.display())]
-    Damaged {
-        /// The file.
-        file: PathBuf,
-        /// The damage.
-        detail: String,
-    },
+    Damaged { file: PathBuf, detail: String },
     /// The database has a newer schema.
     #[error("{file} was written by a newer Marvin (schema {found}, this one knows {known}): use the newer one, or name another data directory with --home", file = .file.display())]
     NewerSchema {
-        /// The database.
         file: PathBuf,
-        /// Its schema.
         found: u32,
         /// The newest schema this program knows.
         known: u32,
@@ -71,9 +54,7 @@ pub enum StoreError {
          hint: marvin store upgrade; older programs cannot use it any more then, so stop their workers and dashboards first"
     )]
     OlderSchema {
-        /// The store.
         store: String,
-        /// Its schema.
         found: usize,
         /// The schema that this program needs.
         known: usize,
@@ -81,19 +62,14 @@ pub enum StoreError {
     /// The database contains an unknown word, written by a newer Marvin.
     #[error("{file} was written by a newer Marvin (it has the {noun} `{code}`, which this one does not know): use the newer one", file = .file.display())]
     UnknownCode {
-        /// The database.
         file: PathBuf,
         /// The kind of word.
         noun: &'static str,
-        /// The word.
         code: String,
     },
     /// Another process kept the database locked for too long.
     #[error("another process holds {file} open: find it with `fuser {file}`, then repeat the command", file = .file.display())]
-    Busy {
-        /// The database.
-        file: PathBuf,
-    },
+    Busy { file: PathBuf },
     /// An invalid database address.
     #[error(
         "cannot read the address of the store: {reason}; expected postgres://USER@HOST/DATABASE"
@@ -106,19 +82,13 @@ pub enum StoreError {
     #[error(
         "{store} refuses: {detail}; check user, password, database and rights (test them with psql and the same address)"
     )]
-    Refused {
-        /// The store.
-        store: String,
-        /// The server's message.
-        detail: String,
-    },
+    Refused { store: String, detail: String },
     /// No issuer that this host trusts vouches for the server's certificate.
     #[error(
         "{store} cannot prove who it is: {detail}; set SSL_CERT_FILE to a file with the issuer of its certificate, or add \
          ?sslmode=disable to the address if you trust the network"
     )]
     Untrusted {
-        /// The store.
         store: String,
         /// The fault of the certificate.
         detail: String,
@@ -129,7 +99,6 @@ pub enum StoreError {
          hint: turn on TLS and scram-sha-256 there, or add ?sslmode=disable to the address if you trust the network"
     )]
     Unprotected {
-        /// The store.
         store: String,
         /// What the server says.
         detail: String,
@@ -138,26 +107,16 @@ pub enum StoreError {
     #[error(
         "cannot reach {store}: {detail}; stored results are intact, repeat the command when the server is back"
     )]
-    Gone {
-        /// The store.
-        store: String,
-        /// The error.
-        detail: String,
-    },
+    Gone { store: String, detail: String },
     /// Another process holds a write transaction on the same database for too long.
     #[error(
         "another process keeps {store} locked: find it in pg_stat_activity, then repeat the command"
     )]
-    Occupied {
-        /// The store.
-        store: String,
-    },
+    Occupied { store: String },
     /// Another error of a server.
     #[error("{store}: {detail}")]
     Server {
-        /// The store.
         store: String,
-        /// Its message.
         detail: String,
         /// The same, with its position.
         source: Box<tokio_postgres::Error>,
@@ -170,13 +129,11 @@ pub enum StoreError {
     Unknown {
         /// The kind of entry.
         noun: &'static str,
-        /// The name.
         text: String,
     },
     /// Several ids begin like this.
     #[error("`{text}` matches several ids, add digits: {candidates}")]
     Ambiguous {
-        /// The given prefix.
         text: String,
         /// Some of the matching ids.
         candidates: String,
@@ -192,22 +149,13 @@ pub enum StoreError {
         /// The entry to save.
         what: String,
     },
-    /// An invalid artifact.
     #[error("cannot store artifact `{name}`: {reason}")]
-    BadArtifact {
-        /// Its name.
-        name: String,
-        /// Why.
-        reason: String,
-    },
+    BadArtifact { name: String, reason: String },
     /// The run has no such artifact.
     #[error("{run} has no artifact `{name}`; it has: {present}")]
     NoArtifact {
-        /// The run.
         run: RunId,
-        /// The requested name.
         name: String,
-        /// The existing names.
         present: String,
     },
     /// Another error of the system.
@@ -215,15 +163,12 @@ pub enum StoreError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// The system's message.
         source: io::Error,
     },
     /// Another error of SQLite.
     #[error("{file}: {source}", file = .file.display())]
     Database {
-        /// The database.
         file: PathBuf,
-        /// SQLite's message.
         source: rusqlite::Error,
     },
 }

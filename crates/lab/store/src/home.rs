@@ -97,7 +97,6 @@ impl Home {
         }
     }
 
-    /// Makes the directories.
     pub(crate) fn create(&self) -> Result<(), StoreError> {
         for folder in [self.root.clone(), self.artifacts(), self.incoming()] {
             fs::create_dir_all(&folder).map_err(|error| self.io(&folder, error))?;
@@ -163,7 +162,8 @@ impl Home {
     /// Converts an error of PostgreSQL. The codes and their classes are in appendix A of its
     /// manual.
     fn server(&self, error: tokio_postgres::Error) -> StoreError {
-        let (store, detail) = (self.root.display().to_string(), reason(&error));
+        let store = self.root.display().to_string();
+        let detail = reason(&error);
         if is_lost(&error) {
             return StoreError::Gone { store, detail };
         }

@@ -8,9 +8,7 @@ use crate::{Store, StoreError};
 /// A name and a build that it selected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeenKernel {
-    /// The given name.
     pub name: String,
-    /// The build.
     pub build: BuildId,
     /// The last time, in seconds since 1970-01-01 UTC.
     pub seen_unix: i64,
@@ -73,7 +71,8 @@ mod tests {
 
     fn names_move_on_from_build_to_build(new: New<'_>) {
         let (_home, store) = new();
-        let (old, new) = (build("0a"), build("0b"));
+        let old = build("0a");
+        let new = build("0b");
         store.save_build(&old).unwrap();
         store.save_build(&new).unwrap();
         for (name, build, seen) in [

@@ -228,11 +228,9 @@ mod tests {
     #[test]
     fn lock_that_is_another_file_is_refused() {
         let home = tempfile::tempdir().unwrap();
-        let (lock, worker, target) = (
-            home.path().join("lock"),
-            home.path().join("worker"),
-            home.path().join("target"),
-        );
+        let lock = home.path().join("lock");
+        let worker = home.path().join("worker");
+        let target = home.path().join("target");
         let is_kept = |said: &str| {
             let errors = [
                 HomeLock::acquire(home.path()).unwrap_err(),

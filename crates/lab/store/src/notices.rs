@@ -13,7 +13,6 @@ pub struct Notice {
     pub subject: String,
     /// Its summary, one line.
     pub headline: String,
-    /// Its text.
     pub body: String,
     /// When it began, in seconds since 1970-01-01 UTC.
     pub raised_unix: i64,
@@ -24,9 +23,7 @@ pub struct Notice {
 pub struct Delivery {
     /// Number of the notice.
     pub number: u64,
-    /// The notice.
     pub notice: Notice,
-    /// The channel.
     pub channel: String,
     /// The number of failed attempts.
     pub tries: u32,

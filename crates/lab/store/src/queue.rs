@@ -59,7 +59,6 @@ pub enum QueueError {
     /// There is no such job.
     #[error("there is no job {0} in the queue: `marvin queue list --all` lists them")]
     NoJob(u64),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -234,7 +233,6 @@ impl Store {
 pub enum Listed {
     /// Waiting and running ones.
     Open,
-    /// All.
     All,
 }
 
@@ -260,7 +258,8 @@ fn select(database: &Database, tail: &str, given: Values<'_>) -> Result<Vec<Queu
 fn insert(database: &Database, job: &QueuedJob) -> Result<Option<u64>, Failure> {
     let columns = [&WORK[..], &CHANGES].concat();
     let places: Vec<String> = (1..=columns.len()).map(|n| format!("?{n}")).collect();
-    let (columns, places) = (columns.join(", "), places.join(", "));
+    let columns = columns.join(", ");
+    let places = places.join(", ");
     let text = format!(
         "INSERT INTO queue ({columns}) VALUES ({places}) ON CONFLICT DO NOTHING RETURNING number"
     );

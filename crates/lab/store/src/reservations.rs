@@ -24,7 +24,6 @@ pub enum ReservationError {
     /// Their state does not allow it.
     #[error(transparent)]
     Refused(#[from] ReservationRefusal),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -250,7 +249,8 @@ fn insert(database: &Database, one: &Reservation) -> Result<(), Failure> {
     } = one;
     let insert = "INSERT INTO reservations VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let machines = machines.join(" ");
-    let (number, by_lab) = (Unsigned(*number), i64::from(*by_lab));
+    let number = Unsigned(*number);
+    let by_lab = i64::from(*by_lab);
     let values: Values<'_> = &[
         &number, &machines, holder, why, &by_lab, since_unix, until_unix, ended_unix,
     ];

@@ -490,7 +490,8 @@ mod tests {
         assert_eq!(by, b"marvin report run_01 run_03");
         assert!(store.run(&at("02", 1, 1).id).is_err());
         assert_eq!(store.runs(10).unwrap().len(), 2);
-        let (version, unknown) = (build("aa").version, "9.9".to_owned());
+        let version = build("aa").version;
+        let unknown = "9.9".to_owned();
         save(&store, &at("04", 1, 3));
         assert_eq!(ids(&store.find_garbage(&ALL).unwrap().runs), ["03"]);
         store

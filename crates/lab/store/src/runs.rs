@@ -36,7 +36,6 @@ const SELECT_SUMMARIES: &str = "\
         (SELECT count(*) FROM results WHERE run = number AND outcome = 'unsupported'),
         (SELECT count(*) FROM results WHERE run = number AND outcome = 'failed')
     FROM runs JOIN builds ON builds.id = build";
-/// The newest first.
 const NEWEST_FIRST: &str = "ORDER BY started_unix DESC, number DESC";
 
 /// How often to retry saving a run on a server that is down, and the pause in between.
@@ -46,23 +45,16 @@ const RETURN_WAIT: Duration = Duration::from_secs(2);
 /// A summary of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunSummary {
-    /// Its id.
     pub id: RunId,
-    /// The build.
     pub build: BuildId,
     /// The name by which the build was last selected.
     pub kernel: KernelName,
-    /// The build's version.
     pub version: String,
-    /// The machine.
     pub machine: MachineId,
-    /// The suite's name.
     pub suite: String,
-    /// The seed.
     pub seed: u64,
     /// When it began, in seconds since 1970-01-01 UTC.
     pub started_unix: i64,
-    /// Workloads that completed.
     pub completed: usize,
     /// Workloads that the kernel does not support.
     pub unsupported: usize,

@@ -53,7 +53,6 @@ impl Store {
         }
     }
 
-    /// Returns its location.
     #[must_use]
     pub fn location(&self) -> &Location {
         &self.location

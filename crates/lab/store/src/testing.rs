@@ -150,7 +150,6 @@ pub(crate) fn saved(store: &Store, run: &Run) {
     store.save_run(run, &[]).unwrap();
 }
 
-/// A triage decision.
 pub(crate) fn decision(at: &str, triage: Triage) -> Decision {
     Decision {
         track: "cloud-amd64".into(),

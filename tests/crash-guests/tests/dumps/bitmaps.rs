@@ -33,7 +33,9 @@ impl Bitmap {
         assert_eq!(&signature, b"KDUMP   ", "{}", dump.display());
         // block_size, sub_hdr_size and bitmap_blocks of struct disk_dump_header; max_mapnr_64 of
         // the one behind it.
-        let (block, header, blocks) = (number(428), number(432), number(436));
+        let block = number(428);
+        let header = number(432);
+        let blocks = number(436);
         let pages = number(block + 96) | number(block + 100) << 32;
         let half = blocks * block / 2;
         let [memory, dumped] = [0, half].map(|at| {
@@ -45,7 +47,6 @@ impl Bitmap {
         Self { memory, dumped }
     }
 
-    /// Counts the pages.
     pub(crate) fn count(&self) -> u64 {
         self.dumped
             .iter()
@@ -67,10 +68,8 @@ impl Bitmap {
             less: 0,
         };
         for (at, (memory, theirs)) in other.memory.iter().zip(&other.dumped).enumerate() {
-            let (ours, theirs) = (
-                self.dumped.get(at).copied().unwrap_or(0) & memory,
-                theirs & memory,
-            );
+            let ours = self.dumped.get(at).copied().unwrap_or(0) & memory;
+            let theirs = theirs & memory;
             difference.more += u64::from((ours & !theirs).count_ones());
             difference.less += u64::from((theirs & !ours).count_ones());
             if ours != theirs && difference.first.is_none() {

@@ -133,7 +133,8 @@ pub(crate) fn story(name: &str, kernel: &str, machine: &str) {
     let Some(filter) = Program::marvin_dump() else {
         return;
     };
-    let (build, folder) = (build(kernel), folder(name));
+    let build = build(kernel);
+    let folder = folder(name);
     let image = build.boot_file().path.clone();
     let image = if machine == "q35" {
         build.image.path.clone()

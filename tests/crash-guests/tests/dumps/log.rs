@@ -42,7 +42,8 @@ pub(crate) fn story(vmcore: &Path, folder: &Path) {
         std::fs::read_to_string(out).unwrap()
     };
     for more in [&[][..], &["--partial-dmesg"]] {
-        let (own, other) = (log(&ours, more, "own"), log(&theirs, more, "other"));
+        let own = log(&ours, more, "own");
+        let other = log(&theirs, more, "other");
         // Old ones have no column for the caller.
         let text = |line: &str| line.rsplit("] ").next().unwrap_or_default().to_owned();
         let [own_lines, others] =
@@ -53,10 +54,8 @@ pub(crate) fn story(vmcore: &Path, folder: &Path) {
             own_lines.len()
         );
     }
-    let (all, part) = (
-        log(&ours, &[], "all"),
-        log(&ours, &["--partial-dmesg"], "part"),
-    );
+    let all = log(&ours, &[], "all");
+    let part = log(&ours, &["--partial-dmesg"], "part");
     assert!(
         all.ends_with(&part) && part.len() < all.len() && !part.is_empty(),
         "the end of the log"

@@ -208,7 +208,8 @@ fn story(name: &str, kernel: &str, plan: &CrashPlan<'_>) {
     if let Some(bitmaps) = filtered(&vmcore, &folder) {
         let total = u64::from(plan.memory_mib) * 256;
         if plan.ending == Ending::Stop {
-            let (free, kept) = (pages_reported(&crashed, "MemFree"), bitmaps[&16].count());
+            let free = pages_reported(&crashed, "MemFree");
+            let kept = bitmaps[&16].count();
             println!(
                 "{name}: {total} pages, {free} were free, {kept} kept at -d 16, {} at -d 31",
                 bitmaps[&31].count()
@@ -349,7 +350,8 @@ fn kdump_story(name: &str, kernel: &str, fill: &[(&str, u32)]) {
             .lines()
             .find_map(|line| line.strip_prefix(name)?.split(' ').nth(1)?.parse().ok())
     };
-    let (vmcore, dump) = (folder.join("vmcore"), folder.join("dump"));
+    let vmcore = folder.join("vmcore");
+    let dump = folder.join("dump");
     let mut disks = vec![(&VMCORE_DISK, bytes("vmcore").unwrap(), vmcore.clone())];
     if filters {
         disks.push((&DUMP_DISK, bytes("dump").unwrap(), dump.clone()));

@@ -47,7 +47,6 @@ print(pages)
 
 /// A program that filters a vmcore.
 pub(crate) struct Program {
-    /// Its path.
     pub(crate) path: PathBuf,
     words: &'static [&'static str],
 }
@@ -142,7 +141,8 @@ pub(crate) fn walk(dump: &Path, release: &str) {
 
 /// Has drgn walk dumps whose writer was killed when its file had these parts of its size (percent).
 pub(crate) fn walk_cut(filter: &Program, vmcore: &Path, folder: &Path, release: &str) {
-    let (whole, cut) = (folder.join("whole"), folder.join("cut"));
+    let whole = folder.join("whole");
+    let cut = folder.join("cut");
     assert!(filter.run(31, vmcore, &whole).status.success());
     let size = std::fs::metadata(&whole).unwrap().len();
     let Some(expected) = drgn(WALK, &whole, release) else {

@@ -80,7 +80,8 @@ fn hostile_guests_end_with_a_named_outcome() {
     };
     let lab = Lab::open(&folder("poked-home"), LabSettings::default()).unwrap();
     let build = lab.build(&"deb:6.12".parse().unwrap(), &|_| {}).unwrap();
-    let (qemu, program) = (Qemu::find(None).unwrap(), poke());
+    let qemu = Qemu::find(None).unwrap();
+    let program = poke();
     let initrd = initrd_of(&[InitrdFile {
         path: "init".into(),
         bytes: program,

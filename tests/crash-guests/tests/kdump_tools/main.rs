@@ -157,10 +157,8 @@ fn check(server: &Server, release: &str, folder: &Path) {
 fn kdump_tools_saves_crashes_with_marvin_dump() {
     let packages = packages();
     let rack = Rack::open().unwrap();
-    let (crasher, keeper) = (
-        rack.server("crasher").unwrap(),
-        rack.server("keeper").unwrap(),
-    );
+    let crasher = rack.server("crasher").unwrap();
+    let keeper = rack.server("keeper").unwrap();
     let folder = tempfile::tempdir().unwrap();
     install(&crasher, packages.path());
     let release = run(&crasher, "uname -r").trim().to_owned();

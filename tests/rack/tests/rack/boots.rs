@@ -18,7 +18,8 @@ fn full(what: &str) -> bool {
 
 /// Runs what makes a server boot, waits for the next boot, and returns its command line.
 fn rebooted(server: &Server, what: &str, act: impl FnOnce(&Server)) -> String {
-    let (begun, former) = (Instant::now(), server.boot_id().unwrap());
+    let begun = Instant::now();
+    let former = server.boot_id().unwrap();
     act(server);
     server.wait_for_reboot(&former, BOOT).unwrap();
     println!("{what}: {:.1} s until ssh", begun.elapsed().as_secs_f64());

@@ -124,7 +124,9 @@ mod tests {
             );
             for result in subject.runs.iter_mut().flat_map(|run| &mut run.results) {
                 let thousand = |count| count * result.operations;
-                let (kernel, user, other) = (thousand(kernel), thousand(user), thousand(elsewhere));
+                let kernel = thousand(kernel);
+                let user = thousand(user);
+                let other = thousand(elsewhere);
                 result.counted = vec![
                     Region {
                         user,
@@ -137,7 +139,8 @@ mod tests {
             }
             subject
         };
-        let (old, new) = (subject("6.1", base), subject("6.12", new));
+        let old = subject("6.1", base);
+        let new = subject("6.12", new);
         let mut question = question(&[1]);
         question.workloads.truncate(1);
         compare(&old.side(), &[new.side()], &question).unwrap()

@@ -14,7 +14,6 @@ use model::sanitize_line;
 pub(crate) struct Unclear {
     /// The rows: names, or a number if all are meant; with the kernel if there are several others.
     pub(crate) rows: String,
-    /// The reason.
     pub(crate) reason: String,
 }
 

@@ -310,7 +310,9 @@ mod tests {
     use document::Styles;
 
     fn shown(subject: &Subject) -> String {
-        let (run_of, build, machine) = (&subject.runs[0], &subject.build, &subject.machine);
+        let run_of = &subject.runs[0];
+        let build = &subject.build;
+        let machine = &subject.machine;
         let dumps = ["fault-anon.vmcore".to_owned()];
         let is_dead = run_of
             .results

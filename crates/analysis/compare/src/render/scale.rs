@@ -30,13 +30,11 @@ pub(crate) struct Scale {
 pub(crate) struct Bar {
     /// The bar's left edge.
     pub(crate) x: i32,
-    /// The bar's length.
     pub(crate) width: i32,
     /// The ends of the interval, over the seeds or of 95 % confidence, if it is wide enough.
     pub(crate) whisker: Option<(i32, i32)>,
     /// The margin's left edge.
     pub(crate) band: i32,
-    /// The margin's width.
     pub(crate) band_width: i32,
     /// The side on which the bar leaves the scale, if it does.
     pub(crate) beyond: Option<Beyond>,
@@ -152,7 +150,8 @@ mod tests {
 
     fn scale_and_comparison() -> (Scale, crate::Comparison) {
         let seeds = seeds(5);
-        let (old, new) = (old(&seeds), new(&seeds));
+        let old = old(&seeds);
+        let new = new(&seeds);
         let comparison = compare(&old.side(), &[new.side()], &question(&seeds)).unwrap();
         (Scale::new(&comparison), comparison)
     }

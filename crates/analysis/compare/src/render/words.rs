@@ -48,7 +48,6 @@ pub(crate) fn tally(comparison: &Comparison, kernel: usize, other: &Against) -> 
     )
 }
 
-/// Formats a warning.
 pub(crate) fn warning(warning: &Warning) -> String {
     match warning {
         Warning::MixedMachines(differences) => {
@@ -203,9 +202,7 @@ fn measured_again(comparison: &Comparison) -> Vec<String> {
 pub(crate) struct Section<'a> {
     /// The table's name: the experiment, or the suite if its workloads have none.
     pub(crate) title: &'a str,
-    /// The unit.
     pub(crate) unit: Unit,
-    /// The direction.
     pub(crate) direction: Direction,
     /// The rows, in the suite's order.
     pub(crate) rows: Vec<&'a ComparisonRow>,
@@ -219,7 +216,8 @@ pub(crate) fn sections(comparison: &Comparison) -> Vec<Section<'_>> {
         return sections;
     }
     for row in &comparison.rows {
-        let (title, direction) = (comparison.block(row), row.workload.metric.direction);
+        let title = comparison.block(row);
+        let direction = row.workload.metric.direction;
         // Few sections: experiments times units times directions.
         match sections
             .iter_mut()
@@ -378,14 +376,12 @@ pub(crate) fn legend_of_letters(comparison: &Comparison, style: Style) -> String
         .filter(|(letter, _)| has(*letter))
         .map(|(_, words)| *words)
         .collect();
-    let (is_noisy, seeds) = (
-        comparison.is_noisy(),
-        if comparison.seeds.len() > 1 {
-            " for every seed"
-        } else {
-            ""
-        },
-    );
+    let is_noisy = comparison.is_noisy();
+    let seeds = if comparison.seeds.len() > 1 {
+        " for every seed"
+    } else {
+        ""
+    };
     let mut parts = Vec::new();
     if !changed.is_empty() {
         let changed = changed.join(", ");

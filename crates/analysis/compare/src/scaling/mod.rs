@@ -65,8 +65,8 @@ pub fn scalings(runs: &[&Run], machine: Capabilities) -> Vec<Scaling> {
             .iter()
             .position(|(known, _)| known.series == workload.series())
             .unwrap_or_else(|| {
-                let (series, stresses) =
-                    (workload.series().to_owned(), workload.stresses.to_string());
+                let series = workload.series().to_owned();
+                let stresses = workload.stresses.to_string();
                 found.push((
                     Scaling {
                         series,

@@ -146,7 +146,8 @@ pub fn side_by_side(columns: Vec<(String, Comparison)>) -> Result<SideBySide, Si
             let at = *known
                 .entry((row.workload.name.to_string(), is_lower))
                 .or_insert_with(|| {
-                    let (workload, places) = (Arc::clone(&row.workload), vec![None; columns.len()]);
+                    let workload = Arc::clone(&row.workload);
+                    let places = vec![None; columns.len()];
                     rows.push(MatchedRow {
                         workload,
                         places,
@@ -293,7 +294,8 @@ impl SideBySide {
             };
             (0..self.columns.len()).filter_map(measure).collect()
         };
-        let (better, worse) = (of_verdict(&Verdict::Better), of_verdict(&Verdict::Worse));
+        let better = of_verdict(&Verdict::Better);
+        let worse = of_verdict(&Verdict::Worse);
         better
             .iter()
             .flat_map(|better| worse.iter().map(|worse| explanation(*better, *worse)))

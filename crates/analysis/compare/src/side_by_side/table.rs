@@ -90,7 +90,8 @@ fn sections(side_by_side: &SideBySide) -> Vec<MatchedSection<'_>> {
         let title = machines(side_by_side)
             .enumerate()
             .find_map(|(place, (_, comparison))| Some(comparison.block(own(place)?)));
-        let (title, direction) = (title.unwrap_or_default(), row.workload.metric.direction);
+        let title = title.unwrap_or_default();
+        let direction = row.workload.metric.direction;
         // A machine without the row fits every unit.
         let fits = |section: &&mut MatchedSection<'_>| {
             let mut pairs = section.units.iter().zip(&units);

@@ -222,11 +222,9 @@ fn hostile_machine_name_stays_in_its_place() {
         (crate::fixtures::HOSTILE, on_noisy(5, 1.0)),
     ];
     let both = side_by_side(named(hostile)).unwrap();
-    let (text, markdown, page) = (
-        text(&both, &View::default()),
-        document(&both, &View::default()).markdown(),
-        page(&both),
-    );
+    let text = text(&both, &View::default());
+    let markdown = document(&both, &View::default()).markdown();
+    let page = page(&both);
     assert!(
         [&text, &markdown, &page]
             .iter()
@@ -260,10 +258,8 @@ proptest! {
         ]))
         .unwrap();
         let document_of_both = document(&both, &View::default());
-        let (text, markdown) = (
-            document_of_both.text(&Styles::plain()),
-            document_of_both.markdown(),
-        );
+        let text = document_of_both.text(&Styles::plain());
+        let markdown = document_of_both.markdown();
         let written: Value = serde_json::from_str(&json(&both).unwrap()).unwrap();
         for (row, in_json) in both.rows().iter().zip(written["rows"].as_array().unwrap()) {
             let name = &*row.workload.name;
@@ -282,7 +278,8 @@ proptest! {
                     prop_assert!(in_json["machines"][place].is_null());
                     continue;
                 };
-                let (cell, in_json) = (&own.cells[0], &in_json["machines"][place]);
+                let cell = &own.cells[0];
+                let in_json = &in_json["machines"][place];
                 let rated = cell
                     .rated
                     .and(cell.compared.ratio)

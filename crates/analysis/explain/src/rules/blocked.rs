@@ -397,10 +397,8 @@ pub(super) fn swap(view: &View) -> Option<Finding> {
     }
     let counters = &view.facts.counters;
     let is_waiting = |wait: &Wait| wait.is_uninterruptible && wait.call.is_empty();
-    let (blocked, running) = (
-        view.blocked_in(is_waiting),
-        view.running_in(super::system::is_fault),
-    );
+    let blocked = view.blocked_in(is_waiting);
+    let running = view.running_in(super::system::is_fault);
     let from = caller(view, is_waiting)
         .map(|function| format!(", touched in {function}"))
         .unwrap_or_default();

@@ -387,13 +387,13 @@ struct Transfers {
     calls: &'static [&'static str],
     name: &'static str,
     per_second: f64,
-    /// Bytes per call.
     mean: f64,
 }
 
 fn transfers(view: &View) -> Transfers {
     let counters = &view.facts.counters;
-    let (reads, writes) = (counters.reads, counters.writes);
+    let reads = counters.reads;
+    let writes = counters.writes;
     let (calls, name, count, bytes): (&[&str], _, _, _) = if reads > 2 * writes {
         (&["read", "recv"], "read", reads, counters.read_bytes)
     } else if writes > 2 * reads {

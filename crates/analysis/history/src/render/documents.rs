@@ -247,7 +247,8 @@ impl Tables {
         for (kernel, seed, run) in &runs {
             let number = *self.kernels.entry(*kernel).or_insert_with(|| {
                 let kernel = history.kernel(*kernel);
-                let (title, build) = (kernel.title.clone(), kernel.build.id.to_string());
+                let title = kernel.title.clone();
+                let build = kernel.build.id.to_string();
                 document.kernels.push(KernelNameDocument { title, build });
                 document.kernels.len() - 1
             });
@@ -264,10 +265,8 @@ impl Tables {
 fn series_document(history: &History, key: &Key, series: &Series, runs: usize) -> SeriesDocument {
     let machine = &history.machines()[key.machine];
     let absent = |point: &Point| {
-        let (kernel, why) = (
-            history.kernel(point.kernel).title.clone(),
-            point.absent()?.to_owned(),
-        );
+        let kernel = history.kernel(point.kernel).title.clone();
+        let why = point.absent()?.to_owned();
         Some(AbsentDocument { kernel, why })
     };
     SeriesDocument {

@@ -183,7 +183,9 @@ fn row(
     let ends = stats::spread(&differences).filter(|_| differences.len() > 1);
     let ends = ends.map_or_else(String::new, |ends| interval(ends, 14));
     let letter = verdict.map_or(' ', Verdict::letter);
-    let (first, last, seeds) = (to(first), to(last), differences.len());
+    let first = to(first);
+    let last = to(last);
+    let seeds = differences.len();
     let line = format!(
         "{letter} {name:<26} {:>12} {first:>9} {last:>9} {seeds:>5}  {ends}",
         value(now, 12)
@@ -253,7 +255,8 @@ pub fn range(values: impl Iterator<Item = f64>, margin_percent: f64) -> Option<(
     let ends = stats::spread(&known)?;
     let least = ends.max.abs().max(ends.min.abs()) * margin_percent / 100.0 * 2.0;
     let lack = ((least.max(f64::MIN_POSITIVE) - (ends.max - ends.min)) / 2.0).max(0.0);
-    let (low, high) = (ends.min - lack, ends.max + lack);
+    let low = ends.min - lack;
+    let high = ends.max + lack;
     (high - low).is_finite().then_some((low, high))
 }
 

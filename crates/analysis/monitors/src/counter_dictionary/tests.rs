@@ -107,10 +107,8 @@ fn failed_migrations_keep_the_kernel_counter_name() {
         Some(507_313)
     );
     let failures = find_meaning("Page migrate failure").unwrap();
-    let (new, old) = (
-        counters(&[("pgmigrate_fail", 1)]),
-        counters(&[("compact_pagemigrate_failed", 1)]),
-    );
+    let new = counters(&[("pgmigrate_fail", 1)]);
+    let old = counters(&[("compact_pagemigrate_failed", 1)]);
     assert_eq!(
         failures.comparability(&old, &new),
         Comparability::Differs {

@@ -53,7 +53,8 @@ pub fn document(monitored: &Monitored, view: &View) -> Document {
 /// largest changes, and shows rows of zeros only on request.
 #[must_use]
 pub fn blocks(monitored: &Monitored, view: &View) -> Vec<Block> {
-    let (heads, style) = (&monitored.heads, view.style);
+    let heads = &monitored.heads;
+    let style = view.style;
     let charts = monitored
         .plots
         .iter()
@@ -419,10 +420,8 @@ fn by_statistic(table: &SampleTable, rows: &mut Vec<Row>) {
                 .iter()
                 .map(|samples| statistic(row, samples))
                 .collect();
-            let (harmonic, lower) = (
-                row.direction == Direction::HigherIsBetter,
-                Direction::LowerIsBetter,
-            );
+            let harmonic = row.direction == Direction::HigherIsBetter;
+            let lower = Direction::LowerIsBetter;
             let (word, direction) = match name {
                 "mean" if harmonic => ("Hmean", row.direction),
                 "mean" => ("Amean", row.direction),

@@ -224,7 +224,8 @@ proptest! {
             .map(|(key, count)| (keys[key % keys.len()], *count))
             .collect();
         let (half, all) = counts.split_at(counts.len() / 2);
-        let (base, new) = (fixtures::vmstat(ms, half), fixtures::vmstat(ms, all));
+        let base = fixtures::vmstat(ms, half);
+        let new = fixtures::vmstat(ms, all);
         let monitored = fixtures::two(&base, &new);
         for style in Style::ALL {
             let text = plain(&monitored, style);

@@ -70,7 +70,8 @@ impl CallDifference {
                 node.calls[side] += path.calls;
             }
         }
-        let (workload, root) = (workload.to_owned(), root.grown("all".to_owned()));
+        let workload = workload.to_owned();
+        let root = root.grown("all".to_owned());
         Some(Self {
             workload,
             operations,
@@ -206,7 +207,8 @@ pub(crate) mod tests {
                     .collect();
                 tree(&paths)
             };
-            let (base, new) = (side(&base), side(&new));
+            let base = side(&base);
+    let new = side(&new);
             let whole = [base.total(), new.total()];
             let difference = CallDifference::new("w", &[base], &[new]).unwrap();
             proptest::prop_assert_eq!(difference.root.all, whole);

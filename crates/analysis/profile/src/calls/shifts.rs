@@ -77,7 +77,8 @@ impl CallDifference {
             .filter(|(_, added)| *added != 0.0)
             .partition(|(_, added)| *added < 0.0);
         let sum = |side: &[(String, f64)]| side.iter().map(|(_, added)| added.abs()).sum::<f64>();
-        let (lost, gained) = (sum(&less), sum(&more));
+        let lost = sum(&less);
+        let gained = sum(&more);
         let net = gained - lost;
         let all = self.per_operation(self.root.all)[0].max(1.0);
         // The root and its groups are no functions inside which work could move.

@@ -593,7 +593,8 @@ pub(crate) mod tests {
                     .collect();
                 profile(operations, &counts)
             };
-            let (base, new) = (side(&base, operations.0), side(&new, operations.1));
+            let base = side(&base, operations.0);
+    let new = side(&new, operations.1);
             let ledger = Ledger::new(
                 "w",
                 std::slice::from_ref(&base),

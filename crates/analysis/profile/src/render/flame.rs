@@ -20,7 +20,6 @@ pub(super) struct Flame {
     pub(super) frames: Vec<Frame>,
 }
 
-/// One rectangle.
 pub(super) struct Frame {
     pub(super) x: String,
     pub(super) width: String,

@@ -201,7 +201,8 @@ fn missing(workloads: &[(String, String)]) -> Vec<Missing<'_>> {
 fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
     let (base, new) = ledger.total(None);
     let suggestion = |pair: &crate::ledger::Pair| {
-        let (gone, new) = (&ledger.lines[pair.gone], &ledger.lines[pair.new]);
+        let gone = &ledger.lines[pair.gone];
+        let new = &ledger.lines[pair.new];
         let net_per_operation = ledger.line_added(gone) + ledger.line_added(new);
         Suggestion {
             gone: &gone.function,
@@ -241,9 +242,10 @@ fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
 }
 
 fn of_row(ledger: &Ledger) -> Option<OfRow> {
-    let (row, [base_iterations_differ, new_iterations_differ]) =
-        (ledger.row?, ledger.iterations_differ()?);
-    let ([base, new], added) = (row.values, row.added());
+    let row = ledger.row?;
+    let [base_iterations_differ, new_iterations_differ] = ledger.iterations_differ()?;
+    let [base, new] = row.values;
+    let added = row.added();
     Some(OfRow {
         base,
         new,

@@ -64,7 +64,6 @@ Seeds move data and what the branch predictor mixes up, but not the kernel's cod
 /// Most functions in a model's table, and the width of its numbers.
 const MODELLED: usize = 8;
 const MODEL_WIDTH: usize = 10;
-/// Most suggested pairs.
 const PAIRS: usize = 8;
 
 /// Most entry points or directories, and most shifts.
@@ -308,8 +307,10 @@ count one each. Instructions are not cycles.";
 /// The suggestions as sentences.
 fn suggestions(ledger: &Ledger, max: usize) -> Vec<String> {
     let sentence = |pair: &crate::ledger::Pair| {
-        let (gone, new) = (&ledger.lines[pair.gone], &ledger.lines[pair.new]);
-        let (before, after) = (ledger.line_added(gone), ledger.line_added(new));
+        let gone = &ledger.lines[pair.gone];
+        let new = &ledger.lines[pair.new];
+        let before = ledger.line_added(gone);
+        let after = ledger.line_added(new);
         format!(
             "{} {before:+.1} -> {} {after:+.1}, net {:+.1}",
             label(gone),

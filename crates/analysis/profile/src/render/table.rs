@@ -62,10 +62,8 @@ pub(super) fn rows(ledger: &Ledger, max: usize) -> (Vec<TableRow>, Option<TableR
         return (rows, None);
     }
     let sum = |side: fn(&LedgerLine) -> u64| others.iter().map(side).sum::<u64>();
-    let (base, new) = (
-        sum(|line| line.base.instructions),
-        sum(|line| line.new.instructions),
-    );
+    let base = sum(|line| line.base.instructions);
+    let new = sum(|line| line.new.instructions);
     let [base, new] = [ledger.per_operation(0, base), ledger.per_operation(1, new)];
     let added = others.iter().map(|line| ledger.line_added(line)).sum();
     let name = format!("{} others", others.len());
@@ -196,7 +194,8 @@ fn calls(row: &TableRow) -> String {
             format!("{value:.2}")
         }
     };
-    let (base, new) = (number(base), number(new));
+    let base = number(base);
+    let new = number(new);
     if base != new {
         format!("{base}>{new}")
     } else if base == "0" {

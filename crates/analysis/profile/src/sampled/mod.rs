@@ -263,7 +263,8 @@ impl SampledDifference {
     /// Returns one sentence: the whole difference, and the functions that it is in.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let (unit, [base, _]) = (self.sampling.event.unit(), self.total.rates);
+        let unit = self.sampling.event.unit();
+        let [base, _] = self.total.rates;
         let part = |value: f64| 100.0 * value / base.max(f64::MIN_POSITIVE);
         let added = self.total.difference();
         let whole = match self.total.half {

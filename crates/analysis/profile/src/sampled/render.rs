@@ -9,7 +9,6 @@ use crate::sampled::{Counted, Lines, SampledDifference, SampledLine, label, word
 
 /// The head of the functions' table.
 const FUNCTION: &str = "function";
-/// Most entry points.
 const ENTRIES: usize = 8;
 /// Lost samples and pauses, as a share of all samples, that need no word.
 const LOST: f64 = 0.01;
@@ -292,11 +291,9 @@ mod tests {
             .map(|n| {
                 let near = |count: u64| count + (n * 7 + count) % 11;
                 let chain = |name: &str| format!("{FAULT};{name}");
-                let (clear, alloc, rare) = (
-                    chain("clear_page_rep"),
-                    chain("__alloc_pages"),
-                    chain("rare"),
-                );
+                let clear = chain("clear_page_rep");
+                let alloc = chain("__alloc_pages");
+                let rare = chain("rare");
                 let call = "entry_SYSCALL_64;do_syscall_64;__x64_sys_munmap;zap_pte_range";
                 let mut stacks = vec![
                     ("[user]", near(40)),

@@ -76,7 +76,8 @@ fn real_samples_of_one_program_agree() {
     let same: Vec<SampledProfile> = real(0).into_iter().chain(real(1)).collect();
     let cause = ["getppid", "pid", "syscall", "SYSCALL"];
     for count in [5, 8] {
-        let (mut shown, mut named) = (0, 0);
+        let mut shown = 0;
+        let mut named = 0;
         for seed in 0..PAIRS {
             let mut chance = Chance::new(seed);
             let [base, rest] = split(&mut chance, same.clone(), count);

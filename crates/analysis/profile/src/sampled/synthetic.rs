@@ -38,7 +38,8 @@ fn poisson(chance: &mut Chance, mean: f64) -> u64 {
     if mean > 50.0 {
         return (mean + mean.sqrt() * chance.normal()).round().max(0.0) as u64;
     }
-    let (mut count, mut product) = (0, chance.uniform());
+    let mut count = 0;
+    let mut product = chance.uniform();
     while product > (-mean).exp() {
         count += 1;
         product *= chance.uniform();
@@ -79,7 +80,8 @@ fn compared(base: &[SampledProfile], new: &[SampledProfile]) -> Vec<String> {
 pub fn equal_pairs_that_differ(pairs: u64) -> u64 {
     let differs = |seed: &u64| {
         let mut chance = Chance::new(*seed);
-        let (base, new) = (side(&mut chance, None), side(&mut chance, None));
+        let base = side(&mut chance, None);
+        let new = side(&mut chance, None);
         !compared(&base, &new).is_empty()
     };
     (0..pairs).filter(differs).count() as u64
@@ -91,10 +93,8 @@ pub fn equal_pairs_that_differ(pairs: u64) -> u64 {
 pub fn pairs_with_slower_first(which: usize, pairs: u64) -> u64 {
     let is_first = |seed: &u64| {
         let mut chance = Chance::new(1000 + seed);
-        let (base, new) = (
-            side(&mut chance, None),
-            side(&mut chance, Some((which, 1.2))),
-        );
+        let base = side(&mut chance, None);
+        let new = side(&mut chance, Some((which, 1.2)));
         compared(&base, &new).first() == Some(&format!("function_{which}"))
     };
     (0..pairs).filter(is_first).count() as u64

@@ -197,7 +197,8 @@ fn largest_first(
         .collect();
     named.sort_by(|(_, one), (_, other)| {
         let size = |sides: &PerOperation| ((sides[1] - sides[0]).abs(), sides[0] + sides[1]);
-        let (one, other) = (size(one), size(other));
+        let one = size(one);
+        let other = size(other);
         other.0.total_cmp(&one.0).then(other.1.total_cmp(&one.1))
     });
     named

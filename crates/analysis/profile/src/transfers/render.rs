@@ -271,7 +271,8 @@ fn by_line(lines: &[SharedLine]) -> Table {
 
 /// Names as many functions as there is room for, those that wait in order to write first.
 fn waiting(line: &SharedLine) -> String {
-    let (mut text, mut left_out) = (String::new(), false);
+    let mut text = String::new();
+    let mut left_out = false;
     for (index, names) in [&line.writers, &line.readers].into_iter().enumerate() {
         for (number, name) in names.iter().enumerate() {
             let before = match (index, number) {

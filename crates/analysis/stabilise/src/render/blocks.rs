@@ -239,7 +239,8 @@ impl Report<'_> {
                 self.failure(failure, None)
             );
         }
-        let (debts, rows) = (outcome.debts.len(), self.rows.len());
+        let debts = outcome.debts.len();
+        let rows = self.rows.len();
         if debts == 0 {
             return format!(
                 "None of {} is worse: there is no debt to repay",
@@ -266,10 +267,8 @@ impl Report<'_> {
             return format!("no patch repays {them}");
         }
         let debts = outcome.debts.len();
-        let (repaid, partly) = (
-            self.count_repaid(Repayment::Repaid),
-            self.count_repaid(Repayment::Partly),
-        );
+        let repaid = self.count_repaid(Repayment::Repaid);
+        let partly = self.count_repaid(Repayment::Partly);
         let of_them = |number: usize| match number {
             1 if debts == 1 => "it".to_owned(),
             number if number == debts => "all of them".to_owned(),

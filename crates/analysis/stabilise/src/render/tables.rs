@@ -245,7 +245,6 @@ fn not_taken_table(report: &Report<'_>, shown: &[&NotTaken<'_>]) -> Table {
 /// The layout of tables with the rows of the suite below each commit or patch.
 #[derive(Clone, Copy)]
 struct Layout {
-    /// Columns of numbers.
     numbers: usize,
 }
 

@@ -24,7 +24,6 @@ pub(super) enum Repayment {
 /// A change that was tried or could not be, and is not in the series.
 #[derive(Debug)]
 pub(super) struct NotTaken<'a> {
-    /// The change.
     pub(super) change: Change,
     /// What was tried alone, if it was.
     pub(super) unit: Option<&'a Unit>,

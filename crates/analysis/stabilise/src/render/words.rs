@@ -18,7 +18,6 @@ const FILES_MAX: usize = 3;
 const SUBJECT: usize = 50;
 const ERROR: usize = 200;
 
-/// Abbreviates a commit.
 pub(super) fn short(commit: &str) -> String {
     commit.chars().take(COMMIT).collect()
 }
@@ -50,7 +49,6 @@ pub(super) fn amount(number: f64) -> String {
     format!("{}%", percent(number.abs(), PERCENT))
 }
 
-/// Counts patches.
 pub(super) fn count_patches(number: usize) -> String {
     if number == 1 {
         "1 patch".to_owned()

@@ -11,7 +11,6 @@ use crate::world::{Change, Suspicion, World};
 
 /// The causes of debts.
 pub(super) struct Causes {
-    /// Oldest first.
     pub(super) causes: Vec<Cause>,
     /// The share of each debt that they explain (percent), by row.
     pub(super) explained_percent: BTreeMap<usize, f64>,

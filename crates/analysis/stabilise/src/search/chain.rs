@@ -255,11 +255,10 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
         let points: Vec<usize> = self.points.keys().copied().collect();
         for (debt, debtor) in self.debts.iter().enumerate() {
             for pair in points.windows(2) {
-                let (from, to) = (pair[0], pair[1]);
-                let (before, after) = (
-                    &self.points[&from][&debtor.row],
-                    &self.points[&to][&debtor.row],
-                );
+                let from = pair[0];
+                let to = pair[1];
+                let before = &self.points[&from][&debtor.row];
+                let after = &self.points[&to][&debtor.row];
                 let mut remainder = minus(after, before);
                 for found in self
                     .found

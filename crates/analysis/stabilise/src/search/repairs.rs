@@ -23,7 +23,6 @@ pub(super) struct Tried {
     pub(super) failed: BTreeMap<usize, Failure>,
 }
 
-/// Finds the repairs.
 pub(super) fn repairs<W: World>(
     trials: &mut Trials<'_, W>,
     debts: &[Debtor],

@@ -28,7 +28,6 @@ pub(super) enum Answer {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Judged {
     pub(super) verdict: Judgement,
-    /// Positive for better.
     pub(super) percent: f64,
 }
 
@@ -59,7 +58,6 @@ impl<'a, W: World> Trials<'a, W> {
         }
     }
 
-    /// Returns NEW.
     pub(super) fn new_kernel(&self) -> Kernel {
         Kernel::Point(self.new)
     }

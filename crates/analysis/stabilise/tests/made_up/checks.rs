@@ -164,7 +164,8 @@ fn worlds_have_every_kind_of_difficulty() {
 
 #[test]
 fn evidence_misleads_for_a_fifth() {
-    let (mut lies, mut all) = (0, 0);
+    let mut lies = 0;
+    let mut all = 0;
     for seed in 0..WORLDS {
         let plan = invent(seed);
         lies += plan
@@ -238,9 +239,11 @@ fn uncompiled_changes_keep_the_image() {
 #[test]
 fn drift_keeps_the_right_series() {
     for seed in 0..60 {
-        let (plain, drifting) = (invent(seed), invent_with_drift(seed));
+        let plain = invent(seed);
+        let drifting = invent_with_drift(seed);
         assert!(plain.effects.len() < drifting.effects.len());
-        let (right, with_drift) = (Truth::of(&plain), Truth::of(&drifting));
+        let right = Truth::of(&plain);
+        let with_drift = Truth::of(&drifting);
         assert_eq!(right.debts, with_drift.debts, "seed {seed}");
         assert_eq!(
             (right.causes, right.reverts),

@@ -258,7 +258,8 @@ impl Inventor {
 
     /// Takes two candidates, the earlier first.
     fn take_two(&mut self) -> (usize, usize) {
-        let (one, other) = (self.take(), self.take());
+        let one = self.take();
+        let other = self.take();
         (one.min(other), one.max(other))
     }
 
@@ -427,7 +428,8 @@ impl Inventor {
                     [(repaid, repairs[cause].as_slice()), (loss - repaid, rest)]
                 {
                     if instructions != 0 {
-                        let (needs, repairs) = (draft.needs.clone(), repairs.to_vec());
+                        let needs = draft.needs.clone();
+                        let repairs = repairs.to_vec();
                         self.plan.effects.push(Effect {
                             row,
                             instructions,

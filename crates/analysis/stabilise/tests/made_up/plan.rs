@@ -16,11 +16,9 @@ pub(crate) const SEEDS: usize = 3;
 pub(crate) enum Part {
     /// A commit of the history, by its point.
     Commit(usize),
-    /// A candidate.
     Candidate(usize),
 }
 
-/// A row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     /// Instructions of each seed without any effect.
@@ -44,13 +42,11 @@ pub(crate) struct Effect {
 /// What removes an effect.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Repair {
-    /// The candidate.
     pub(crate) by: usize,
     /// Candidates without which it applies and builds, but does nothing.
     pub(crate) with: Vec<usize>,
 }
 
-/// False evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Lie {
     /// It looks as if no row executed what it changes.
@@ -79,7 +75,6 @@ pub(crate) struct Commit {
 /// Why a candidate is of no use to any kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flaw {
-    /// It conflicts.
     Conflict,
     /// It does not compile.
     Compiler,
@@ -87,7 +82,6 @@ pub(crate) enum Flaw {
     Boot,
 }
 
-/// A candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidate {
     pub(crate) patch: Patch,
@@ -288,7 +282,8 @@ impl Plan {
     /// Returns how much better a kernel is than another in a row (percent): the median over the
     /// seeds.
     pub(crate) fn percent(&self, old: &Content, new: &Content, row: usize) -> f64 {
-        let (olds, news) = (self.values(old, row), self.values(new, row));
+        let olds = self.values(old, row);
+        let news = self.values(new, row);
         let mut percents: Vec<f64> = olds
             .iter()
             .zip(news)

@@ -37,7 +37,6 @@ pub(crate) struct Truth {
     pub(crate) reverts: BTreeSet<usize>,
     /// The gain to reach in each debt (percent of NEW).
     pub(crate) goal: Vec<f64>,
-    /// One right series.
     pub(crate) series: Vec<Change>,
     /// Kernels that an oracle builds.
     pub(crate) oracle: usize,
@@ -168,7 +167,8 @@ impl Judge<'_> {
         let Some((without, with)) = self.content(series).zip(self.content(&both)) else {
             return false;
         };
-        let (without, with) = (self.gains(&without), self.gains(&with));
+        let without = self.gains(&without);
+        let with = self.gains(&with);
         let left = without
             .iter()
             .zip(with)
@@ -320,7 +320,8 @@ impl Truth {
 fn steps(plan: &Plan, debts: &[usize]) -> Vec<usize> {
     let content = |point: usize| plan.content(&Kernel::Point(point));
     let is_worse = |point: &usize| {
-        let (before, after) = (content(*point - 1), content(*point));
+        let before = content(*point - 1);
+        let after = content(*point);
         debts
             .iter()
             .any(|row| plan.percent(&before, &after, *row) < -MARGIN_PERCENT)

@@ -22,7 +22,6 @@ const EXECUTED: f64 = 4.0;
 const UNKNOWN: f64 = 1.0;
 const UNTOUCHED: f64 = 0.1;
 
-/// A made-up world.
 #[derive(Debug, Clone)]
 pub(crate) struct MadeUp {
     pub(crate) plan: Plan,
@@ -47,7 +46,6 @@ impl MadeUp {
         self.built.len()
     }
 
-    /// Returns the question.
     pub(crate) fn question(&self) -> Question {
         let rule = Rule {
             direction: Direction::LowerIsBetter,
@@ -147,7 +145,8 @@ impl World for MadeUp {
     }
 
     fn evidence(&mut self, debts: &[usize], _causes: &[Cause]) -> Result<Evidence, Infallible> {
-        let (mut history, mut candidates) = (Vec::new(), Vec::new());
+        let mut history = Vec::new();
+        let mut candidates = Vec::new();
         for (before, commit) in self.plan.commits.iter().enumerate() {
             history.push(self.suspicion(Part::Commit(before + 1), &commit.patch, debts));
         }

@@ -84,7 +84,8 @@ fn format_site(site: &ConfigFile) -> String {
         line("tree", tree_shown(tree));
     }
     for plan in &settings.plans {
-        let (seeds, priority) = (plan.seeds, plan.priority);
+        let seeds = plan.seeds;
+        let priority = plan.priority;
         line(
             "plan",
             format!(

@@ -182,7 +182,6 @@ fn kernel_to_try(lab: &Lab, session: &Session) -> anyhow::Result<Build> {
     Ok(lab.build(&KERNEL.parse()?, &|_| {})?)
 }
 
-/// Recommended, not required.
 fn walls() -> String {
     match subprocess::no_walls() {
         None => "bubblewrap separates QEMU and builds from this host".to_owned(),

@@ -98,7 +98,8 @@ pub(crate) fn experiment(session: &Session, command: &ExperimentCommand) -> anyh
         .iter()
         .map(|name| kernel_name(name))
         .collect::<Result<Vec<KernelName>, _>>()?;
-    let (processes, mappings) = (axis(command, "--processes")?, axis(command, "--mappings")?);
+    let processes = axis(command, "--processes")?;
+    let mappings = axis(command, "--mappings")?;
     let cases = cases(command);
     let answer = session.answer(command.output.as_deref())?;
     let lab = open(session)?;

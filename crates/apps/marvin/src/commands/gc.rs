@@ -52,7 +52,8 @@ pub(crate) fn gc(session: &Session, command: &GcArguments) -> anyhow::Result<Exi
         artifacts_before_unix: command.artifacts_older_than.map(before),
         artifacts_bytes_max: command.artifacts_mib.map(|mib| u64::from(mib) << 20),
     };
-    let (location, home) = (session.store_location()?, session.home()?);
+    let location = session.store_location()?;
+    let home = session.home()?;
     let recipes = &session.config()?.settings.images;
     let unused = || {
         anyhow::Ok(ImageGarbage::find(

@@ -80,7 +80,8 @@ pub(crate) fn machines(session: &Session, command: &MachinesArguments) -> anyhow
     if let Some(MachinesCommand::Check(command)) = &command.command {
         return check(session, command);
     }
-    let (reserved, queue) = (reserved(session)?, read_queue(session)?);
+    let reserved = reserved(session)?;
+    let queue = read_queue(session)?;
     // A server that does not answer takes ten seconds: ask all at once.
     let listed = std::thread::scope(|scope| {
         let looks: Vec<_> = servers
@@ -283,7 +284,8 @@ fn with_queue(listed: ListedMachine, queue: &QueueState) -> ListedMachine {
 }
 
 fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMachine {
-    let (name, kind) = (server.name.clone(), "ssh");
+    let name = server.name.clone();
+    let kind = "ssh";
     let (mut state, kernel, mut held_minutes, mut about) = match look(server, home, lab::AGENT) {
         Err(problem) => {
             // What is known of it from the last contact.
@@ -356,10 +358,8 @@ fn state(
         return (MachineState::Quarantined, changes);
     }
     let hardware = look.hardware.iter().map(String::as_str);
-    let (boots, image) = (
-        format!("boots by {}", server.boot.word()),
-        look.image.as_ref().map(describe_image),
-    );
+    let boots = format!("boots by {}", server.boot.word());
+    let image = look.image.as_ref().map(describe_image);
     let about = hardware
         .chain([&*boots])
         .chain(image.as_deref())
@@ -405,10 +405,8 @@ fn first_line(problem: &ServerProblem) -> String {
 fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
     let look = match look(server, home, lab::AGENT) {
         Err(problem) if problem.is_silence() && is_off(server) => {
-            let (wrong, fix) = (
-                format!("{} is off", server.name),
-                describe_off(&server.name),
-            );
+            let wrong = format!("{} is off", server.name);
+            let fix = describe_off(&server.name);
             return vec![Check::new("power", Err(Problem { wrong, fix }))];
         }
         Err(problem) => return vec![Check::new("ssh", Err(as_problem(&problem)))],

@@ -113,7 +113,8 @@ pub(crate) fn queue(session: &Session, command: &QueueCommand) -> anyhow::Result
     let text = match command {
         QueueCommand::List(list) => {
             let store = Store::open_read_only(&location)?;
-            let (all, now) = (store.queued_jobs(Listed::All)?, store.time(now())?);
+            let all = store.queued_jobs(Listed::All)?;
+            let now = store.time(now())?;
             let shown: Vec<QueuedJob> = all
                 .iter()
                 .filter(|job| list.all || !job.state.is_over())
@@ -133,11 +134,9 @@ pub(crate) fn queue(session: &Session, command: &QueueCommand) -> anyhow::Result
         }
         QueueCommand::Why { job, output } => {
             let store = Store::open_read_only(&location)?;
-            let (job, all, now) = (
-                store.queued_job(*job)?,
-                store.queued_jobs(Listed::All)?,
-                store.time(now())?,
-            );
+            let job = store.queued_job(*job)?;
+            let all = store.queued_jobs(Listed::All)?;
+            let now = store.time(now())?;
             let view = QueueView {
                 jobs: &all,
                 forecast: &model::forecast(&all, now),
@@ -160,7 +159,8 @@ pub(crate) fn queue(session: &Session, command: &QueueCommand) -> anyhow::Result
         }
         QueueCommand::Move(to) => {
             drop(Store::open_read_only(&location)?);
-            let (store, home) = (Store::open(&location)?, session.home()?);
+            let store = Store::open(&location)?;
+            let home = session.home()?;
             // Without a worker here, the jobs that this machine's worker held wait: it was killed.
             if let Ok(_lock) = WorkerLock::acquire(home) {
                 store.take_back_jobs(Some(&session.worker_name()?), store.time(now())?)?;
@@ -279,7 +279,8 @@ fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
 }
 
 fn move_job(store: &Store, to: &QueueMove) -> anyhow::Result<String> {
-    let (waiting, now) = (store.queued_jobs(Listed::Open)?, store.time(now())?);
+    let waiting = store.queued_jobs(Listed::Open)?;
+    let now = store.time(now())?;
     let others = || {
         waiting
             .iter()

@@ -21,11 +21,9 @@ pub(crate) struct ReleaseArguments {
 }
 
 pub(crate) fn release(session: &Session, command: &ReleaseArguments) -> anyhow::Result<Exit> {
-    let (server, store, holder) = (
-        find_server(session, &command.name)?,
-        session.open_store()?,
-        person(),
-    );
+    let server = find_server(session, &command.name)?;
+    let store = session.open_store()?;
+    let holder = person();
     let may = |one: &Reservation| command.force || one.holder == holder;
     let answer = session.answer(None)?;
     let ended = store

@@ -375,7 +375,8 @@ fn group_runs(runs: Vec<Run>, store: &Store) -> anyhow::Result<Vec<Group>> {
             .into());
         }
         let rest = only.runs.split_off(1);
-        let (build, machines) = (only.build.clone(), only.machines.clone());
+        let build = only.build.clone();
+        let machines = only.machines.clone();
         groups.push(Group {
             build,
             machines,

@@ -44,7 +44,8 @@ pub(crate) fn reserve(session: &Session, command: &ReserveArguments) -> anyhow::
         ))
         .into());
     }
-    let (holder, why) = (person(), model::sanitize_line(&command.why));
+    let holder = person();
+    let why = model::sanitize_line(&command.why);
     let new = Reservation {
         machines,
         holder,

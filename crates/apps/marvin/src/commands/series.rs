@@ -213,7 +213,8 @@ fn fill(
         .filter(|row| !matches!(row.state, State::Failed(_)));
     built.next();
     for (row, pair) in built.zip(builds.windows(2)) {
-        let ((before, base), (after, new)) = (side(&pair[0])?, side(&pair[1])?);
+        let (before, base) = side(&pair[0])?;
+        let (after, new) = side(&pair[1])?;
         if before != after {
             let mut comparison = compare::compare(&base, &[new], &question)?;
             lab::doubt_by_twins(twins.clone(), &mut comparison)?;

@@ -26,7 +26,6 @@ pub(crate) struct ServeArguments {
     pub(crate) name: Vec<String>,
 }
 
-/// The default address.
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 pub(crate) fn serve(session: &Session, command: &ServeArguments) -> anyhow::Result<Exit> {

@@ -55,7 +55,8 @@ pub(crate) fn show(session: &Session, command: &ShowArguments) -> anyhow::Result
         Some(name) => String::from_utf8_lossy(&store.artifact(&id, name)?).into_owned(),
         None => {
             let run = store.run(&id)?;
-            let (build, machine) = (store.build(&run.build)?, store.machine(&run.machine)?);
+            let build = store.build(&run.build)?;
+            let machine = store.machine(&run.machine)?;
             let dumps: Vec<String> = store
                 .artifact_names(&id)?
                 .into_iter()

@@ -121,13 +121,11 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
         Some(via) => via.dispatch(until, &store, &clock, session.is_quiet()),
     };
     drop(record_consoles(home, site.settings.servers.clone()));
-    let (ended, lab) = (
-        AtomicBool::new(false),
-        Switching {
-            location: &location,
-            home,
-        },
-    );
+    let ended = AtomicBool::new(false);
+    let lab = Switching {
+        location: &location,
+        home,
+    };
     let worked = std::thread::scope(|scope| {
         let courier = scope.spawn(|| courier(&location, site, session, &ended));
         scope.spawn(|| {

@@ -9,7 +9,6 @@ use std::path::Path;
 use clap::Command;
 use clap_complete::env::EnvCompleter;
 
-/// Bash.
 #[derive(Debug)]
 pub(super) struct Bash;
 

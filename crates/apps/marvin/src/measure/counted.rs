@@ -63,7 +63,9 @@ pub(crate) fn count_kernels(
     let seeds: Vec<u64> = (1..=wanting.seeds).collect();
     let plan = plan_runs(measure, &builds, suite, &selected, &seeds);
     let runs = lab.execute(&plan, &|event| progress.event(&event))?;
-    let (mut ledgers, mut missing, mut workloads) = (Vec::new(), Vec::new(), Vec::new());
+    let mut ledgers = Vec::new();
+    let mut missing = Vec::new();
+    let mut workloads = Vec::new();
     let both = as_sides(runs.clone());
     for workload in selected {
         match read_ledger(&lab, &both, &workload.name)? {

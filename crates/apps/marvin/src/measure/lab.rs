@@ -10,7 +10,6 @@ use crate::options::{MeasureOptions, NoisyOptions, own_machine};
 use crate::select::source_settings;
 use crate::session::Session;
 
-/// Opens the lab.
 pub(crate) fn open_exact_lab(session: &Session, measure: &MeasureOptions) -> anyhow::Result<Lab> {
     open_exact_lab_with(session, measure, Tools::default())
 }

@@ -25,7 +25,6 @@ pub(crate) fn find_builds(
         .collect()
 }
 
-/// Finds a build.
 pub(crate) fn find_build(
     lab: &Lab,
     name: &KernelName,

@@ -40,7 +40,8 @@ pub(crate) fn follow_lines(
     let runs = as_sides(lab.execute(&plan, &|event| progress.event(&event))?);
     let builds = as_sides(builds);
     progress.end();
-    let (mut differences, mut missing) = (Vec::new(), Vec::new());
+    let mut differences = Vec::new();
+    let mut missing = Vec::new();
     for workload in workloads {
         let name = &*workload.name;
         match line_difference(&lab, &runs, name)? {

@@ -180,7 +180,6 @@ pub(crate) struct ThreadOptions {
 /// A number of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Threads {
-    /// So many.
     Number(u32),
     /// One for each processor.
     Max,

@@ -37,7 +37,6 @@ pub(crate) fn seconds(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "expected a time such as 90s, 30m, 2h or 1d, at most a year".into())
 }
 
-/// Parses a time.
 pub(crate) fn time(text: &str) -> Result<Duration, String> {
     seconds(text).map(Duration::from_secs)
 }

@@ -24,7 +24,6 @@ pub(crate) struct RunChoice<'a> {
 /// Runs that words name.
 #[derive(Debug)]
 pub(crate) struct NamedRuns {
-    /// The runs.
     pub(crate) runs: Vec<RunId>,
     /// The same words with full short ids, for the command that repeats the report.
     pub(crate) words: Vec<String>,
@@ -50,7 +49,8 @@ pub(crate) fn find_runs(
         runs: store.runs(usize::MAX)?,
         names: store.kernels()?,
     };
-    let (mut named, mut again) = (Vec::new(), words.to_vec());
+    let mut named = Vec::new();
+    let mut again = words.to_vec();
     let mut kernels: Vec<(&BuildId, &str)> = Vec::new();
     for (word, again) in words.iter().zip(&mut again) {
         let Some(build) = stored.kernel(store, word)? else {

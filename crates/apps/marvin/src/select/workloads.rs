@@ -10,7 +10,6 @@ use crate::exit::WrongInput;
 use crate::options::MeasureOptions;
 use crate::session::Session;
 
-/// Finds a suite.
 pub(crate) fn find_suite(name: &str) -> anyhow::Result<&'static Arc<Suite>> {
     let unknown = || SelectionError::UnknownSuite(name.to_owned());
     model::suite(name)
@@ -21,7 +20,6 @@ pub(crate) fn find_suite(name: &str) -> anyhow::Result<&'static Arc<Suite>> {
 pub(crate) struct ChosenWorkloads {
     pub(crate) suite: Arc<Suite>,
     pub(crate) workloads: Vec<Arc<Workload>>,
-    /// All known tools.
     pub(crate) tools: Tools,
 }
 
@@ -114,7 +112,6 @@ fn names(suite: &Suite) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Selects one workload.
 pub(crate) fn select_workload(suite: &Suite, word: &str) -> anyhow::Result<Arc<Workload>> {
     match select_workloads(suite, &[word.to_owned()])?.as_slice() {
         [one] => Ok(Arc::clone(one)),

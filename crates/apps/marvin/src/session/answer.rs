@@ -67,7 +67,6 @@ pub(crate) struct Answer {
 
 #[derive(Debug)]
 enum Target {
-    /// Standard output.
     Output,
     /// A regular file; written under a temporary name beside it first.
     File(PathBuf),

@@ -14,14 +14,11 @@ use signal_hook::low_level::emulate_default_handler;
 
 use crate::say;
 
-/// Prints progress.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// On a terminal.
     Bar(ProgressBar),
     /// In a pipe or a log.
     Lines(Mutex<Share>),
-    /// No progress.
     Quiet,
 }
 
@@ -64,7 +61,8 @@ impl Share {
             return None;
         }
         self.printed = now;
-        let (done, jobs) = (self.done as u64, self.jobs as u64);
+        let done = self.done as u64;
+        let jobs = self.jobs as u64;
         let left = self.left_s.filter(|_| done < jobs);
         let left = left.map_or_else(String::new, |left| format!(", about {} left", span(left)));
         let elapsed = span(now.duration_since(self.begun).as_secs_f64());
@@ -231,7 +229,6 @@ impl Progress {
         self.done(what);
     }
 
-    /// Clears the bar.
     pub(crate) fn end(&self) {
         if let Self::Bar(bar) = self {
             bar.finish_and_clear();

@@ -60,7 +60,6 @@ impl GarbageDocument {
         }
     }
 
-    /// Adds unused images.
     pub(crate) fn with_images(self, sizes: &BTreeMap<String, u64>) -> Self {
         Self {
             images: sizes.clone(),

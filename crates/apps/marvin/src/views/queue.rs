@@ -12,11 +12,9 @@ use document::Styles;
 use document::number::{count, date, duration};
 use model::sanitize_line;
 
-/// Widest line.
 const WIDTH: usize = 80;
 /// Widest kernel name with its tree: longer ones are cut.
 const KERNEL_MAX: usize = 26;
-/// Right-aligned columns.
 const RIGHT: [usize; 4] = [0, 2, 5, 6];
 /// State of a job whose worker died.
 const STOPPED: &str = "stopped";
@@ -24,7 +22,6 @@ const STOPPED: &str = "stopped";
 /// The queue at one time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct QueueView<'a> {
-    /// Jobs to show.
     pub(crate) jobs: &'a [QueuedJob],
     /// Expected start and end of all jobs.
     pub(crate) forecast: &'a HashMap<u64, Forecast>,
@@ -147,7 +144,8 @@ impl JobDocument {
     /// Returns the document of one job.
     pub(crate) fn new(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> Self {
         let why = because(job, why, view);
-        let (now_unix, job) = (view.now_unix, listed(job, view));
+        let now_unix = view.now_unix;
+        let job = listed(job, view);
         Self {
             schema_version: SCHEMA_VERSION,
             kind: "job",
@@ -165,7 +163,8 @@ impl JobDocument {
 }
 
 fn listed(job: &QueuedJob, view: QueueView<'_>) -> ListedJob {
-    let (new, work) = (&job.new, &job.new.work);
+    let new = &job.new;
+    let work = &job.new.work;
     let (worker, lease_until_unix) = match &job.state {
         JobState::Running { worker, until_unix } => (Some(worker.clone()), Some(*until_unix)),
         _ => (None, None),
@@ -510,7 +509,8 @@ fn because(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
 fn quarantine(job: &QueuedJob, view: QueueView<'_>) -> Option<String> {
     let name = &job.new.work.machine;
     let ill = quarantine_of(name, view.health)?;
-    let (name, reason) = (sanitize_line(name), sanitize_line(&ill.reason));
+    let name = sanitize_line(name);
+    let reason = sanitize_line(&ill.reason);
     Some(format!(
         "{name} is quarantined: {reason}; it tries a job again after {}",
         date(ill.next_unix)

@@ -153,7 +153,8 @@ fn of_workload(workload: &ListedToolWorkload) -> String {
         ),
     );
     for metric in &workload.metrics {
-        let (unit, direction) = (sanitize_line(&metric.unit), &metric.direction);
+        let unit = sanitize_line(&metric.unit);
+        let direction = &metric.direction;
         lines.words(
             INDENT,
             &format!(

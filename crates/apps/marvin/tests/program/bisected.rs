@@ -110,7 +110,8 @@ pub(crate) fn regressed(name: &str) -> (Tree, String) {
 #[test]
 fn regression_is_bisected_up_to_the_mail() {
     let (tree, guilty) = regressed("bisected-tree");
-    let (home, mail) = (fresh("bisected-home"), fresh("bisected-mail"));
+    let home = fresh("bisected-home");
+    let mail = fresh("bisected-mail");
     let bisect = [
         "bisect",
         "good",
@@ -270,7 +271,8 @@ fn bisections_of_missing_things_fail_clearly() {
 
 #[test]
 fn repository_without_kernel_is_refused_before_planning() {
-    let (home, tree) = (fresh("no-kernel-home"), Tree::new("no-kernel-tree"));
+    let home = fresh("no-kernel-home");
+    let tree = Tree::new("no-kernel-tree");
     for content in ["1", "2"] {
         tree.commit("README", content);
     }

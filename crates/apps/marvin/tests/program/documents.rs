@@ -87,7 +87,8 @@ const DOCUMENTS: &[(&str, &str)] = &[
 
 #[test]
 fn documents_fit_their_schemas() {
-    let (home, log) = (fresh("documents-home"), crate::imported::log());
+    let home = fresh("documents-home");
+    let log = crate::imported::log();
     output_of(&home, &["import", "mmtests", log.to_str().unwrap()]);
     output_of(
         &home,

@@ -215,7 +215,8 @@ impl Drop for Place {
 /// bytes.
 fn device(home: &Path) -> Option<PathBuf> {
     let number = std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(home).ok()?);
-    let (major, minor) = (number >> 8 & 0xfff, number & 0xff);
+    let major = number >> 8 & 0xfff;
+    let minor = number & 0xff;
     let device = PathBuf::from(format!("/sys/class/bdi/{major}:{minor}"));
     device.join("max_bytes").exists().then_some(device)
 }

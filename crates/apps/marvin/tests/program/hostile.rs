@@ -119,7 +119,8 @@ fn hostile_name_is_no_formula_in_csv() {
 
 #[test]
 fn hostile_commits_and_compilers_reach_no_output() {
-    let (home, tree) = (fresh("hostile-tree-home"), Tree::new("hostile-tree"));
+    let home = fresh("hostile-tree-home");
+    let tree = Tree::new("hostile-tree");
     tree.file("Makefile", MAKEFILE);
     tree.file("Kbuild", "");
     tree.commit("fails", "mm/memory.c:7:1: error\n");
@@ -160,11 +161,9 @@ fn hostile_culprit_gives_a_harmless_mail() {
         return;
     }
     let (_, images) = images();
-    let (home, tree, mail) = (
-        fresh("culprit-home"),
-        Tree::new("culprit-tree"),
-        fresh("culprit-mail"),
-    );
+    let home = fresh("culprit-home");
+    let tree = Tree::new("culprit-tree");
+    let mail = fresh("culprit-mail");
     tree.file("Makefile", WITH_IMAGE);
     ["Kbuild", "mm/memory.c"]
         .iter()

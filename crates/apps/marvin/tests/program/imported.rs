@@ -104,7 +104,8 @@ fn without_dates(text: &str) -> String {
 
 #[test]
 fn mmtests_log_is_listed_shown_and_compared() {
-    let (home, log) = (fresh("mmtests-home"), log());
+    let home = fresh("mmtests-home");
+    let log = log();
     let folder = log.display().to_string();
     let said = output_of(&home, &["import", "mmtests", &folder]);
     insta::assert_snapshot!(said);
@@ -165,7 +166,8 @@ fn mmtests_log_is_listed_shown_and_compared() {
 
 #[test]
 fn single_runs_and_unknown_directions_stay_unclear() {
-    let (home, log) = (fresh("mmtests-one-home"), fresh("mmtests-one"));
+    let home = fresh("mmtests-one-home");
+    let log = fresh("mmtests-one");
     run(&log, "6.1-vanilla", 0, 40.0);
     run(&log, "6.12-vanilla", 0, 30.0);
     let ids = ids(&output_of(
@@ -196,7 +198,8 @@ fn single_runs_and_unknown_directions_stay_unclear() {
 
 #[test]
 fn kernels_that_cannot_be_reported_are_named() {
-    let (home, log) = (fresh("mmtests-names-home"), log());
+    let home = fresh("mmtests-names-home");
+    let log = log();
     output_of(&home, &["import", "mmtests", &log.display().to_string()]);
     let said = |words: &[&str]| output_of(&home, &[&["report"], words].concat());
     insta::assert_snapshot!(said(&["6.1-vanilla", "6.12-vanila"]));
@@ -208,7 +211,8 @@ fn kernels_that_cannot_be_reported_are_named() {
 
 #[test]
 fn lkp_result_is_imported_and_compared() {
-    let (home, results) = (fresh("lkp-home"), fresh("lkp-results"));
+    let home = fresh("lkp-home");
+    let results = fresh("lkp-results");
     let place = "result/will-it-scale/performance-process-100%-brk2/lkp-skl/debian-11/x86_64-rhel-8.3/gcc-12";
     for (commit, ops) in [
         ("ec81deb6b769dc1b", 129_489.0),
@@ -327,7 +331,8 @@ fn invalid_directories_and_damaged_files_fail_clearly() {
 
 #[test]
 fn imported_runs_have_history_pages_and_verdicts() {
-    let (home, log) = (fresh("mmtests-pages-home"), fresh("mmtests-pages"));
+    let home = fresh("mmtests-pages-home");
+    let log = fresh("mmtests-pages");
     for iteration in 0..6_u32 {
         let more = f64::from(iteration % 3) * 0.2;
         run(&log, "6.1-vanilla", iteration, 40.0 + more);

@@ -149,7 +149,8 @@ fn server_results_are_listed_without_its_password() {
     };
     let address = cluster.place().unwrap();
     fill(&Store::open(Location::server(&address, None).unwrap()).unwrap());
-    let (bare, home) = (address.replace(&format!(":{PASSWORD}"), ""), &*home);
+    let bare = address.replace(&format!(":{PASSWORD}"), "");
+    let home = &*home;
     let output = marvin(home)
         .env("MARVIN_STORE", &bare)
         .env("PGPASSWORD", PASSWORD)
@@ -267,7 +268,8 @@ fn dashboard_survives_a_lost_store_server() {
         println!("not tested with PostgreSQL, which is not installed: scripts/needs.sh test");
         return;
     };
-    let (home, place) = (fresh("kept-gone"), cluster.place().unwrap());
+    let home = fresh("kept-gone");
+    let place = cluster.place().unwrap();
     fill(&Store::open(Location::server(&place, None).unwrap()).unwrap());
     let mut program = marvin(&home);
     program.env("MARVIN_STORE", &place);

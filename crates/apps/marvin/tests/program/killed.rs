@@ -78,7 +78,8 @@ fn kill_after(delay_ms: u64, home: &Path, command: &[&str], folders: &[&Path]) -
 #[test]
 fn killed_commands_leave_no_process_and_lose_nothing() {
     let (_, images) = images();
-    let (home, tree) = (fresh("killed-often-home"), Tree::new("killed-often-tree"));
+    let home = fresh("killed-often-home");
+    let tree = Tree::new("killed-often-tree");
     fs::create_dir_all(&home).unwrap();
     tree.file("Makefile", MAKEFILE);
     for file in ["Kbuild", "mm/memory.c"] {

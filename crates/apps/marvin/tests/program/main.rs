@@ -67,7 +67,8 @@ fn output_of(home: &Path, arguments: &[&str]) -> String {
 fn format_output(output: &Output, home: &Path) -> String {
     let text =
         |bytes: &[u8]| String::from_utf8_lossy(bytes).replace(&home.display().to_string(), "HOME");
-    let (answer, complaint) = (text(&output.stdout), text(&output.stderr));
+    let answer = text(&output.stdout);
+    let complaint = text(&output.stderr);
     format!(
         "exit {}\n-- out\n{answer}-- err\n{complaint}",
         output.status.code().unwrap_or(-1)

@@ -24,9 +24,9 @@ fn explain(home: &Path, words: &[&str]) -> (i32, Value) {
     )
 }
 
-/// Compiles a program.
 fn compile(folder: &Path, name: &str, source: &str) -> PathBuf {
-    let (program, file) = (folder.join(name), folder.join(format!("{name}.c")));
+    let program = folder.join(name);
+    let file = folder.join(format!("{name}.c"));
     std::fs::write(&file, source).unwrap();
     let ended = Command::new("cc")
         .args(["-O0", "-g", "-o"])

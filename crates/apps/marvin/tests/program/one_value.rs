@@ -105,7 +105,9 @@ fn tables_histories_and_pages_show_one_value() {
     );
     // `compare` and `series` build their tables with the same function.
     let row = |name: &str| with(&report["rows"], "workload", name);
-    let (counted, timed, mixed) = (row("fault-anon"), row("getppid"), row("pipe-pingpong"));
+    let counted = row("fault-anon");
+    let timed = row("getppid");
+    let mixed = row("pipe-pingpong");
     assert_eq!(
         (&counted["unit"], &timed["unit"]),
         (&"instructions/op".into(), &"guest ns/op".into())

@@ -149,7 +149,8 @@ fn planted_sharing_is_named_and_bisected() {
     }
     let tree = Tree::new("planted-sharing-tree");
     let commits = history(&tree);
-    let (home, name) = (fresh("planted-sharing-home"), tree.name());
+    let home = fresh("planted-sharing-home");
+    let name = tree.name();
     let of_tree = ["--tree", &name, "--config", "smp", "--on", "exact-smp"];
     let run = |words: &[&str]| {
         // Shims of other Pythons lead out of the walls around builds.

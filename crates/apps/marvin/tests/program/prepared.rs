@@ -45,7 +45,8 @@ fn killed_marvin_is_undone_by_the_next() {
         println!("skipped: this host allows no mount namespace");
         return;
     }
-    let (killed, home) = (fresh("killed-home"), fresh("prepared-home"));
+    let killed = fresh("killed-home");
+    let home = fresh("prepared-home");
     let mut script = Command::new("unshare");
     script
         .args(own)
@@ -87,7 +88,8 @@ fn user_without_privileges_measures_this_host() {
         .prefix("marvin-user")
         .tempdir_in("/tmp")
         .unwrap();
-    let (home, program) = (folder.path().join("home"), folder.path().join("marvin"));
+    let home = folder.path().join("home");
+    let program = folder.path().join("marvin");
     std::fs::create_dir(&home).unwrap();
     std::fs::copy(env!("CARGO_BIN_EXE_marvin"), &program).unwrap();
     for path in [folder.path(), &home] {

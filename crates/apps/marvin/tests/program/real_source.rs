@@ -57,7 +57,6 @@ fn spent_s() -> f64 {
     ticks / 100.0
 }
 
-/// Measures durations.
 struct Clock {
     spent: f64,
     begun: Instant,
@@ -72,7 +71,8 @@ impl Clock {
     }
 
     fn say(&self, what: &str) {
-        let (wall, spent) = (self.begun.elapsed().as_secs_f64(), spent_s() - self.spent);
+        let wall = self.begun.elapsed().as_secs_f64();
+        let spent = spent_s() - self.spent;
         println!(
             "{what:<52} {:>12} {spent:>8.0} s CPU",
             format!("{wall:.1} s")

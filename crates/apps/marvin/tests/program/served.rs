@@ -4,7 +4,6 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-/// A running server.
 pub(crate) struct Server {
     process: Child,
     said: BufReader<ChildStderr>,

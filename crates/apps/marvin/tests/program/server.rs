@@ -56,10 +56,8 @@ impl Lab {
 
     /// Writes marvin.toml with further keys.
     fn settings(&self, more: &str) {
-        let (config, power) = (
-            self.server.ssh().config.display(),
-            self.server.power_command(),
-        );
+        let config = self.server.ssh().config.display();
+        let power = self.server.power_command();
         let (host, port) = self.server.console_address();
         let mut text = format!(
             "[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\nssh_config = \"{config}\"\n"

@@ -38,7 +38,8 @@ impl Grid {
             println!("not tested with PostgreSQL, which is not installed: scripts/needs.sh test");
             return None;
         };
-        let (address, home) = (cluster.place().unwrap(), fresh(name));
+        let address = cluster.place().unwrap();
+        let home = fresh(name);
         let nodes = home.join("%N");
         fs::create_dir_all(&home).unwrap();
         let text = format!(

@@ -54,7 +54,8 @@ struct Soak {
 impl Soak {
     fn new(seed: u64) -> Self {
         let (_, images) = images();
-        let (home, tree) = (fresh("soak-home"), Tree::new("soak-tree"));
+        let home = fresh("soak-home");
+        let tree = Tree::new("soak-tree");
         fs::create_dir_all(&home).unwrap();
         tree.file("Makefile", MAKEFILE);
         ["Kbuild", "mm/memory.c"]
@@ -75,7 +76,8 @@ impl Soak {
         );
         assert!(said.starts_with("exit 0"), "{said}");
         let server = Server::start(marvin(&home));
-        let (log, counts) = (fresh("soak-log"), BTreeMap::new());
+        let log = fresh("soak-log");
+        let counts = BTreeMap::new();
         fs::write(&log, "").unwrap();
         Self {
             home,
@@ -143,7 +145,8 @@ impl Soak {
 
     /// Adds a release, whose first watcher is killed.
     fn release(&mut self) {
-        let (number, choice) = (self.releases + 12, self.choices[self.releases % 2].clone());
+        let number = self.releases + 12;
+        let choice = self.choices[self.releases % 2].clone();
         self.releases += 1;
         self.tree.file("stamp", &format!("\nrelease {number}\n"));
         self.tree.commit("choice", &choice);

@@ -31,7 +31,8 @@ fn run_in_tree(home: &Path, tree: &Tree, words: &[&str]) -> String {
 
 #[test]
 fn impossible_ranges_fail_clearly() {
-    let (home, tree) = (fresh("ranges-home"), source("ranges-tree"));
+    let home = fresh("ranges-home");
+    let tree = source("ranges-tree");
     tree.git(&["checkout", "-q", "-b", "side"]);
     tree.commit("side", "1\n");
     tree.git(&["checkout", "-q", "main"]);
@@ -97,7 +98,8 @@ fn impossible_ranges_fail_clearly() {
 
 #[test]
 fn inside_a_kernel_tree_names_need_no_source() {
-    let (home, tree) = (fresh("inside-home"), source("inside-tree"));
+    let home = fresh("inside-home");
+    let tree = source("inside-tree");
     tree.commit("mm/memory.c", "// 1\n");
     fs::create_dir_all(tree.folder.join("mm")).unwrap();
     let inside = |words: &[&str]| {
@@ -147,10 +149,8 @@ fn inside_a_kernel_tree_names_need_no_source() {
 #[test]
 fn kernels_without_a_name_are_all() {
     let home = fresh("all-kernels-home");
-    let (all, some) = (
-        output_of(&home, &["kernels"]),
-        output_of(&home, &["kernels", "deb:6.12"]),
-    );
+    let all = output_of(&home, &["kernels"]);
+    let some = output_of(&home, &["kernels", "deb:6.12"]);
     let names: Vec<&str> = some.lines().filter(|line| line.contains(" deb:")).collect();
     assert!(
         !names.is_empty() && names.iter().all(|name| all.contains(name)),
@@ -161,7 +161,8 @@ fn kernels_without_a_name_are_all() {
 
 #[test]
 fn invalid_series_and_patches_fail_clearly() {
-    let (home, tree) = (fresh("patches-home"), source("patches-tree"));
+    let home = fresh("patches-home");
+    let tree = source("patches-tree");
     let patch = tree.folder.join("fix.patch");
     fs::write(
         &patch,
@@ -205,7 +206,8 @@ fn invalid_series_and_patches_fail_clearly() {
 
 #[test]
 fn compiler_change_never_mixes_a_bisection() {
-    let (home, tree) = (fresh("compiler-home"), source("compiler-tree"));
+    let home = fresh("compiler-home");
+    let tree = source("compiler-tree");
     tree.commit("mm/memory.c", "// 1\n");
     let tools = fresh("compiler-tools");
     fs::create_dir_all(&tools).unwrap();
@@ -244,10 +246,12 @@ fn compiler_change_never_mixes_a_bisection() {
 
 #[test]
 fn changed_config_file_starts_another_bisection() {
-    let (home, tree) = (fresh("config-home"), source("config-tree"));
+    let home = fresh("config-home");
+    let tree = source("config-tree");
     tree.commit("mm/memory.c", "// 1\n");
     let config = tree.folder.join("my.config");
-    let (name, file) = (tree.name(), config.display().to_string());
+    let name = tree.name();
+    let file = config.display().to_string();
     let asked_with = |lines: &str| {
         fs::write(&config, lines).unwrap();
         output_of(
@@ -273,7 +277,8 @@ fn changed_config_file_starts_another_bisection() {
 
 #[test]
 fn tree_is_named_or_the_only_directory() {
-    let (home, tree) = (fresh("named-home"), source("named-tree"));
+    let home = fresh("named-home");
+    let tree = source("named-tree");
     tree.commit("mm/memory.c", "// 1\n");
     fs::create_dir_all(&home).unwrap();
     let trees = format!(
@@ -378,7 +383,8 @@ fn data_directory_survives_a_full_disk() {
 /// a compiled file.
 #[test]
 fn uncompiled_code_is_not_called_equal() {
-    let (home, tree) = (fresh("uncompiled-home"), Tree::new("uncompiled-tree"));
+    let home = fresh("uncompiled-home");
+    let tree = Tree::new("uncompiled-tree");
     tree.file("Makefile", crate::bisected::MAKEFILE);
     tree.file("Kbuild", "obj-y += mm/\n");
     tree.file(

@@ -32,7 +32,8 @@ fn repairable(name: &str) -> (Tree, String) {
 #[test]
 fn regression_is_repaired_by_one_candidate() {
     let (tree, repair) = repairable("stabilised-tree");
-    let (home, patches) = (fresh("stabilised-home"), fresh("stabilised-patches"));
+    let home = fresh("stabilised-home");
+    let patches = fresh("stabilised-patches");
     let name = tree.name();
     let few = ["--workload", "fault-anon", "--seeds", "1"];
     let range = [
@@ -130,11 +131,9 @@ fn regression_is_repaired_by_one_candidate() {
 #[test]
 fn queue_of_patches_is_checked_once() {
     let (tree, _) = repairable("checked-tree");
-    let (home, queue, mail) = (
-        fresh("checked-home"),
-        fresh("checked-queue"),
-        fresh("checked-mail"),
-    );
+    let home = fresh("checked-home");
+    let queue = fresh("checked-queue");
+    let mail = fresh("checked-mail");
     let name = tree.name();
     fs::create_dir_all(&queue).unwrap();
     tree.git(&[

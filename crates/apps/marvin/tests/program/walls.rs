@@ -56,7 +56,8 @@ fn qemu_behind_walls_gives_the_same_samples() {
         ]
         .concat();
         assert!(output_of(&home, &run).starts_with("exit 0"));
-        let (rows, other) = (fresh("walled-rows"), fresh("walled-other"));
+        let rows = fresh("walled-rows");
+        let other = fresh("walled-other");
         let export = [
             "export",
             "--rows",
@@ -91,7 +92,8 @@ fn qemu_behind_walls_gives_the_same_samples() {
 
 #[test]
 fn qemu_has_no_rights_and_no_secrets() {
-    let (home, name) = (fresh("rights-home"), &names()[1]);
+    let home = fresh("rights-home");
+    let name = &names()[1];
     let mut run = marvin(&home);
     let run = run
         .args(["run", name, "--workload", "getppid", "--seeds", "2"])
@@ -110,7 +112,8 @@ fn qemu_has_no_rights_and_no_secrets() {
     while run.try_wait().unwrap().is_none() {
         for qemu in qemu_of(&home) {
             let read = |file: &str| fs::read_to_string(qemu.join(file)).unwrap_or_default();
-            let (status, environment) = (read("status"), read("environ"));
+            let status = read("status");
+            let environment = read("environ");
             // It installs its filter during its start.
             if !status.contains("Seccomp:\t2") {
                 continue;
@@ -176,11 +179,9 @@ const HOSTILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
 
 #[test]
 fn hostile_makefile_sees_no_secret_and_escapes_nowhere() {
-    let (home, tree, secret) = (
-        fresh("hostile-home"),
-        Tree::new("hostile-tree"),
-        fresh("hostile-secret"),
-    );
+    let home = fresh("hostile-home");
+    let tree = Tree::new("hostile-tree");
+    let secret = fresh("hostile-secret");
     fs::write(&secret, "sesame").unwrap();
     // Another run of this test may have one, too.
     let own = std::process::id().to_string();

@@ -50,7 +50,8 @@ fn watched_tree_is_measured_despite_kills() {
         .for_each(|tag| drop(tree.git(&["tag", tag])));
     tree.commit("choice", "");
     tree.git(&["tag", "v6.13"]);
-    let (home, notes) = (fresh("watched-home"), fresh("watched-notes"));
+    let home = fresh("watched-home");
+    let notes = fresh("watched-notes");
     site(&home, &tree, &notes);
 
     let first = output_of(&home, &["watch"]);

@@ -16,7 +16,6 @@ use super::{BatchError, BatchJob, BatchState, BatchSystem, Submission, script};
 /// Deadline of one command (s).
 const COMMAND_S: u64 = 60;
 const NAME: &str = "the batch system";
-/// EX_TEMPFAIL.
 const LATER: i32 = 75;
 
 /// A program that speaks to the batch system.
@@ -97,7 +96,9 @@ fn silent(said: &str) -> BatchError {
 
 fn job(line: &str) -> Option<BatchJob> {
     let mut words = line.split_whitespace();
-    let (id, name, state) = (words.next()?, words.next()?, words.next()?);
+    let id = words.next()?;
+    let name = words.next()?;
+    let state = words.next()?;
     let states = [
         BatchState::Waits,
         BatchState::Held,

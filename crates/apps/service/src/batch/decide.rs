@@ -21,7 +21,6 @@ pub(super) struct View<'a> {
     pub(super) now_unix: i64,
 }
 
-/// A step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     /// Send this job of the queue.

@@ -29,14 +29,12 @@ pub struct DirectJob {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentJob {
     name: String,
-    /// Its number there.
     pub id: String,
 }
 
 /// How jobs of a command are sent.
 #[derive(Debug)]
 pub struct DirectJobs<'a> {
-    /// The batch system.
     pub system: &'a dyn BatchSystem,
     /// The beginning of their names: `marvin-…-`, not a number, which jobs of the queue have
     /// there.
@@ -57,9 +55,11 @@ impl DirectJobs<'_> {
     }
 
     fn submit(&self, job: &DirectJob) -> Result<SentJob, BatchError> {
-        let (name, own) = (self.name(job), self.command.iter());
+        let name = self.name(job);
+        let own = self.command.iter();
         let command: Vec<OsString> = own.chain(&job.words).cloned().collect();
-        let (machine, minutes) = (self.machine, self.minutes);
+        let machine = self.machine;
+        let minutes = self.minutes;
         let id = self.system.submit(&Submission {
             name: &name,
             about: &job.about,
@@ -97,7 +97,9 @@ impl DirectJobs<'_> {
     /// # Errors
     /// If the batch system is silent for ten minutes.
     pub fn wait(&self, sent: &[SentJob], report: &dyn Fn(usize, usize)) -> Result<(), BatchError> {
-        let (begun, mut heard, mut last) = (Instant::now(), Instant::now(), (0, 0));
+        let begun = Instant::now();
+        let mut heard = Instant::now();
+        let mut last = (0, 0);
         while begun.elapsed() < DEADLINE {
             match self.system.list() {
                 Ok(listed) => {
@@ -142,7 +144,6 @@ pub struct AheadJobs<'a> {
 }
 
 impl<'a> AheadJobs<'a> {
-    /// Begins without jobs.
     #[must_use]
     pub fn new(jobs: DirectJobs<'a>) -> Self {
         Self {
@@ -274,7 +275,8 @@ mod tests {
             );
             let mut jobs = self.0.lock().unwrap();
             let id = (jobs.len() + 1).to_string();
-            let (name, state) = (job.name.to_owned(), BatchState::Waits);
+            let name = job.name.to_owned();
+            let state = BatchState::Waits;
             jobs.push((
                 BatchJob {
                     id: id.clone(),

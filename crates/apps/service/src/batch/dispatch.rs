@@ -40,7 +40,6 @@ pub enum DispatchEvent {
 pub struct Dispatcher<'a> {
     /// The queue, which the system's hosts reach too.
     pub store: &'a Store,
-    /// The batch system.
     pub system: &'a dyn BatchSystem,
     /// The machines whose jobs it sends.
     pub machines: &'a [String],
@@ -52,7 +51,6 @@ pub struct Dispatcher<'a> {
     pub settings: &'a LabSettings,
     /// Returns the current time.
     pub clock: &'a dyn Fn() -> i64,
-    /// Receives events.
     pub notify: &'a dyn Fn(DispatchEvent),
 }
 
@@ -92,7 +90,8 @@ impl Dispatcher<'_> {
     /// know.
     pub fn dispatch(&self, until: Until) -> Result<Worked, ServiceError> {
         let mut followed = Followed::default();
-        let (mut is_idle, mut checks) = (false, Checks::default());
+        let mut is_idle = false;
+        let mut checks = Checks::default();
         loop {
             let taken_back = self.store.take_back_jobs(None, (self.clock)())?;
             taken_back
@@ -144,7 +143,8 @@ impl Dispatcher<'_> {
 
     /// Does what there is to do now; returns whether a job is in the batch system.
     fn look(&self, batch: &[BatchJob], followed: &mut Followed) -> Result<bool, ServiceError> {
-        let (open, now) = (self.store.queued_jobs(Listed::Open)?, (self.clock)());
+        let open = self.store.queued_jobs(Listed::Open)?;
+        let now = (self.clock)();
         self.cancel_unwanted(batch, &open)?;
         let machines = fit_machines(self.store, self.machines, now)?;
         let health = self.store.health()?;
@@ -244,7 +244,8 @@ impl Dispatcher<'_> {
         why: &str,
         followed: &mut Followed,
     ) -> Result<(), ServiceError> {
-        let (fence, now) = (job.fence, (self.clock)());
+        let fence = job.fence;
+        let now = (self.clock)();
         let ended = self.store.change_job(job.number, |job| {
             if job.fence != fence {
                 return Err(Refusal::Fenced(job.number));
@@ -328,7 +329,8 @@ impl Dispatcher<'_> {
 
     fn report_held(&self, job: &QueuedJob, held: &BatchJob) -> Result<(), ServiceError> {
         (self.notify)(DispatchEvent::Held(job.clone(), held.about.clone()));
-        let (number, system) = (job.number, self.system.name());
+        let number = job.number;
+        let system = self.system.name();
         let body = format!(
             "{}\n{system} holds its batch job {} until it is released: {}\n",
             job.new.work, held.id, held.about

@@ -28,7 +28,6 @@ use script::script;
 const JOB_ID: &str = "SLURM_JOB_ID";
 const NODE: &str = "SLURMD_NODENAME";
 
-/// A batch system.
 pub trait BatchSystem: Debug + Send + Sync {
     /// Returns its name in messages: `Slurm`.
     fn name(&self) -> &'static str;
@@ -55,11 +54,8 @@ pub trait BatchSystem: Debug + Send + Sync {
 /// A job as a batch system lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchJob {
-    /// Its number there.
     pub id: String,
-    /// Its name.
     pub name: String,
-    /// Its state.
     pub state: BatchState,
     /// What the system says about the state: `Resources`, a host's name; may be empty.
     pub about: String,
@@ -79,14 +75,11 @@ pub enum BatchState {
     Waits,
     /// It waits until an administrator releases it.
     Held,
-    /// It runs.
     Runs,
-    /// It has ended.
     Ended,
 }
 
 impl BatchState {
-    /// Returns its word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -101,7 +94,6 @@ impl BatchState {
 /// A job to send.
 #[derive(Debug, Clone)]
 pub struct Submission<'a> {
-    /// Its name.
     pub name: &'a str,
     /// What it does, in one line, for the people who read the system's lists.
     pub about: &'a str,
@@ -118,20 +110,10 @@ pub struct Submission<'a> {
 pub enum BatchError {
     /// It does not answer now.
     #[error("{system} does not answer: {said}")]
-    Silent {
-        /// Its name.
-        system: &'static str,
-        /// What it said.
-        said: String,
-    },
+    Silent { system: &'static str, said: String },
     /// It refuses the job.
     #[error("{system} refuses the job: {said}")]
-    Refused {
-        /// Its name.
-        system: &'static str,
-        /// What it said.
-        said: String,
-    },
+    Refused { system: &'static str, said: String },
 }
 
 /// Returns the batch system of a site, if it has one.

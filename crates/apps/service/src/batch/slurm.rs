@@ -147,7 +147,11 @@ fn answer(program: &Program, input: &str) -> Result<Ended, BatchError> {
 fn job(line: &str) -> Option<BatchJob> {
     let mut fields = line.splitn(5, '|');
     let [id, state, reason, node, name] = std::array::from_fn(|_| fields.next());
-    let (id, state, reason, node, name) = (id?, state?, reason?, node?, name?.trim());
+    let id = id?;
+    let state = state?;
+    let reason = reason?;
+    let node = node?;
+    let name = name?.trim();
     if !name.starts_with("marvin-") {
         return None;
     }

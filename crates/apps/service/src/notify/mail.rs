@@ -298,10 +298,8 @@ pub(crate) mod tests {
     }
 
     fn sent(server: &MailServer) -> InputResult {
-        let (to, from) = (
-            ["a@example.org".to_owned(), "b@example.org".to_owned()],
-            "marvin@example.org",
-        );
+        let to = ["a@example.org".to_owned(), "b@example.org".to_owned()];
+        let from = "marvin@example.org";
         let said = send(
             server,
             &to,

@@ -26,7 +26,6 @@ const HELD_S: u64 = 3 * CHANNEL_S;
 /// The result of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Delivered {
-    /// Notices delivered.
     pub made: usize,
     /// Channels that failed, and why.
     pub failed: Vec<(String, String)>,
@@ -73,7 +72,8 @@ fn deliver_by(
     clock: &dyn Fn() -> i64,
     by: &dyn Fn(&Delivery) -> InputResult,
 ) -> Result<Delivered, ServiceError> {
-    let (mut delivered, mut down) = (Delivered::default(), Vec::new());
+    let mut delivered = Delivered::default();
+    let mut down = Vec::new();
     loop {
         let now = clock();
         let Some(delivery) =
@@ -192,7 +192,8 @@ mod tests {
         let store = Store::open(home.path()).unwrap();
         store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap();
         store.raise(&notice("tree:b"), &["mail", "chat"]).unwrap();
-        let (now, asked) = (Cell::new(100), RefCell::new(Vec::new()));
+        let now = Cell::new(100);
+        let asked = RefCell::new(Vec::new());
         let try_all = |up: bool| {
             let by = |delivery: &Delivery| {
                 asked

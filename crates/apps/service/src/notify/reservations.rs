@@ -31,16 +31,15 @@ pub fn remind(
 }
 
 fn notice(one: &Reservation, now_unix: i64) -> Notice {
-    let (machines, left) = (one.machines.join(", "), format_left(one.left_s(now_unix)));
-    let (
-        Reservation {
-            holder,
-            why,
-            number,
-            ..
-        },
-        first,
-    ) = (one, &one.machines[0]);
+    let machines = one.machines.join(", ");
+    let left = format_left(one.left_s(now_unix));
+    let Reservation {
+        holder,
+        why,
+        number,
+        ..
+    } = one;
+    let first = &one.machines[0];
     Notice {
         subject: format!("reservation:{number}:{}", one.until_unix),
         headline: format!("{machines}: the reservation of {holder} ends in {left}"),

@@ -43,12 +43,7 @@ pub enum WatchEvent {
     /// Marvin dropped a waiting job that no plan asks for any more.
     Replaced(u64, Work),
     /// A tree does not answer.
-    Silent {
-        /// The tree.
-        tree: String,
-        /// The reason.
-        why: String,
-    },
+    Silent { tree: String, why: String },
     /// A tree answers again.
     Answers(String),
     /// Tags of a tree that are not versions, seen for the first time.
@@ -60,9 +55,7 @@ pub enum WatchEvent {
 pub struct Watched {
     /// Kernels selected in all trees.
     pub kernels: usize,
-    /// Jobs queued.
     pub queued: usize,
-    /// Jobs replaced.
     pub replaced: usize,
     /// Trees that did not answer.
     pub silent: usize,

@@ -16,7 +16,8 @@ pub(crate) struct TreeKernel {
 /// Sorts tags into releases and tags that are not versions. Drops versions that the pattern
 /// excludes, such as candidates.
 pub(crate) fn read_tags(tags: &[String], pattern: &Regex) -> (Vec<TreeKernel>, Vec<String>) {
-    let (mut found, mut others) = (Vec::new(), Vec::new());
+    let mut found = Vec::new();
+    let mut others = Vec::new();
     for tag in tags {
         let version = pattern
             .captures(tag)
@@ -103,7 +104,8 @@ fn month(unix: i64) -> i64 {
     // Days to years and months in the Gregorian calendar, with years that begin in March: the leap
     // day is their last.
     let days = unix.div_euclid(86_400) + 719_468;
-    let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     (era * 400 + year) * 12 + (5 * of_year + 2) / 153

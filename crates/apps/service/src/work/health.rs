@@ -73,10 +73,8 @@ impl Checks {
             return Ok(false);
         }
         self.looked_unix = Some(now_unix);
-        let (jobs, reserved) = (
-            store.queued_jobs(Listed::All)?,
-            store.reservations(now_unix)?,
-        );
+        let jobs = store.queued_jobs(Listed::All)?;
+        let reserved = store.reservations(now_unix)?;
         servers.try_fold(false, |is_queued, server| {
             let Some(every_s) = server.check_every_s else {
                 return Ok(is_queued);
@@ -107,7 +105,9 @@ impl Worker<'_> {
         job: &QueuedJob,
         attempt: &Attempt,
     ) -> Result<Ending, ServiceError> {
-        let (name, now, ending) = (&job.new.work.machine, (self.clock)(), &attempt.ending);
+        let name = &job.new.work.machine;
+        let now = (self.clock)();
+        let ending = &attempt.ending;
         match ending {
             _ if name == USUAL_MACHINE => {}
             Ending::Lab(reason) if attempt.machine_failed => {
@@ -128,7 +128,8 @@ impl Worker<'_> {
     }
 
     fn recover(&self, job: &QueuedJob) -> Result<(), ServiceError> {
-        let (name, now) = (&job.new.work.machine, (self.clock)());
+        let name = &job.new.work.machine;
+        let now = (self.clock)();
         if self
             .store
             .health()?
@@ -140,10 +141,8 @@ impl Worker<'_> {
         let (before, _) = self.store.change_health(name, Health::recover)?;
         if before.quarantined_unix.is_some() {
             self.store.settle(&subject(name), now)?;
-            let (headline, body) = (
-                format!("{name} works again"),
-                format!("Job {} ended well.\n", job.number),
-            );
+            let headline = format!("{name} works again");
+            let body = format!("Job {} ended well.\n", job.number);
             self.notify_all(format!("{}:{now}", subject(name)), headline, body)?;
         }
         Ok(())

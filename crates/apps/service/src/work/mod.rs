@@ -28,7 +28,6 @@ const LEASE: Duration = Duration::from_secs(LEASE_S);
 /// The result of one attempt at a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attempt {
-    /// How it ended.
     pub ending: Ending,
     /// Why the kernel cannot be measured at all: it does not build, or does not boot. `None` if it
     /// can.
@@ -37,7 +36,6 @@ pub struct Attempt {
     pub machine_failed: bool,
 }
 
-/// Executes jobs.
 pub trait Executor {
     /// Executes a job to its end, or until `goes_on` returns false because the job is no longer
     /// wanted.
@@ -56,7 +54,6 @@ pub trait Executor {
 pub enum Until {
     /// When no job is free.
     Drained,
-    /// Never by itself.
     Killed,
 }
 
@@ -65,7 +62,6 @@ pub enum Until {
 pub enum WorkEvent {
     /// A job was requeued: its worker died.
     Requeued(QueuedJob),
-    /// A job began.
     Begun(QueuedJob),
     /// An attempt ended; the job in its new state.
     Ended(QueuedJob),
@@ -76,7 +72,6 @@ pub enum WorkEvent {
 /// Numbers of jobs by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Worked {
-    /// Jobs done.
     pub done: usize,
     /// Jobs among them whose kernel failed.
     pub kernels_failed: usize,
@@ -94,21 +89,17 @@ struct Kept {
     is_late: Cell<bool>,
 }
 
-/// A worker.
 pub struct Worker<'a> {
     /// Its name: the machine's.
     pub name: &'a str,
     /// The machines whose jobs it takes.
     pub machines: &'a [String],
-    /// The queue.
     pub store: &'a Store,
     /// The channels for notices.
     pub settings: &'a LabSettings,
-    /// Executes the jobs.
     pub executor: &'a dyn Executor,
     /// Returns the current time.
     pub clock: &'a dyn Fn() -> i64,
-    /// Receives events.
     pub notify: &'a dyn Fn(WorkEvent),
 }
 
@@ -130,7 +121,8 @@ impl Worker<'_> {
     pub fn work(&self, until: Until) -> Result<Worked, ServiceError> {
         let mut worked = Worked::default();
         self.requeue_jobs(Some(self.name))?;
-        let (mut idle, mut checks) = (false, Checks::default());
+        let mut idle = false;
+        let mut checks = Checks::default();
         loop {
             self.requeue_jobs(None)?;
             let now = (self.clock)();
@@ -249,10 +241,8 @@ impl Worker<'_> {
     /// Renews the lease of a job when half of it is over; returns whether the job is still this
     /// worker's. While the store does not answer, it is until the lease ends.
     fn keep(&self, job: &QueuedJob, kept: &Kept) -> Result<bool, ServiceError> {
-        let (age, limit) = (
-            kept.renewed.get().elapsed(),
-            Duration::from_secs(job.new.deadline_s),
-        );
+        let age = kept.renewed.get().elapsed();
+        let limit = Duration::from_secs(job.new.deadline_s);
         if kept.begun.elapsed() >= limit.mul_f64(LATE) && !kept.is_late.replace(true) {
             // The message may wait until the store answers; the job does not.
             drop(self.notify_late(job));
@@ -282,7 +272,9 @@ impl Worker<'_> {
     }
 
     fn notify_late(&self, job: &QueuedJob) -> Result<(), ServiceError> {
-        let (number, deadline_s, share) = (job.number, job.new.deadline_s, LATE * 100.0);
+        let number = job.number;
+        let deadline_s = job.new.deadline_s;
+        let share = LATE * 100.0;
         let body = format!(
             "{}\nMarvin kills it when it has run for {deadline_s} s.\n",
             job.new.work
@@ -292,7 +284,8 @@ impl Worker<'_> {
     }
 
     fn notify_overrun(&self, job: &QueuedJob) -> Result<(), ServiceError> {
-        let (number, deadline_s) = (job.number, job.new.deadline_s);
+        let number = job.number;
+        let deadline_s = job.new.deadline_s;
         let body = format!("{}\nMarvin killed it after {deadline_s} s.\n", job.new.work);
         self.notify_all(
             format!("overrun:{number}"),
@@ -545,8 +538,11 @@ mod tests {
                 endings: RefCell::new(endings),
                 seen: RefCell::default(),
             };
-            let (store, settings, executor) = (&store, &settings, &script);
-            let (machines, clock) = (["testbox".to_owned()], || now);
+            let store = &store;
+            let settings = &settings;
+            let executor = &script;
+            let machines = ["testbox".to_owned()];
+            let clock = || now;
             let worker = Worker {
                 name: "here",
                 machines: &machines,

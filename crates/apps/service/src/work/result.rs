@@ -5,7 +5,6 @@ use model::{Outcome, Run, Stage};
 /// The result of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobResult {
-    /// Everything is stored.
     Done,
     /// Who uses data directory or machine, so that the job cannot run now.
     Busy(String),
@@ -48,7 +47,6 @@ impl JobResult {
         }
     }
 
-    /// Returns its line.
     #[must_use]
     pub fn line(&self) -> String {
         let (word, why) = match self {

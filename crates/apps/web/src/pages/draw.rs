@@ -24,7 +24,6 @@ const NAMES_MAX: usize = 24;
 /// Limit on seeds drawn for a kernel.
 const DOTS_MAX: usize = 16;
 
-/// A sparkline.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Spark {
     /// The path of the line.
@@ -50,10 +49,8 @@ pub(crate) fn spark(series: &Series) -> Option<Spark> {
     let mut pen: Option<f64> = None;
     for (n, value) in points.iter().enumerate() {
         let Some(value) = value else { continue };
-        let (x, y) = (
-            place(n),
-            1.0 + (scale.down(*value) * (SPARK.1 - 2.0)).round(),
-        );
+        let x = place(n);
+        let y = 1.0 + (scale.down(*value) * (SPARK.1 - 2.0)).round();
         let is_level = pen.is_some_and(|before| (before - y).abs() < 0.5);
         // Of consecutive level pieces only the last is needed.
         if is_level && pieces.last().is_some_and(|last| last.starts_with('H')) {
@@ -129,7 +126,6 @@ pub(crate) struct Plot {
     pub(crate) values: Vec<(String, String)>,
     /// The kernels below it: x and name.
     pub(crate) names: Vec<(String, String)>,
-    /// The changes.
     pub(crate) changes: Vec<Band>,
     /// Its left and right edge.
     pub(crate) edges: (f64, f64),
@@ -140,15 +136,11 @@ pub(crate) struct Plot {
 /// A change in a plot: the kernels that may have introduced it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Band {
-    /// Its left edge.
     pub(crate) from: String,
-    /// Its width.
     pub(crate) width: String,
     /// Its middle, moved so that the label fits.
     pub(crate) middle: String,
-    /// Its CSS class.
     pub(crate) class: &'static str,
-    /// Its tooltip.
     pub(crate) title: String,
     /// The size of the change.
     pub(crate) label: String,

@@ -13,7 +13,6 @@ const ROWS_MAX: usize = 150;
 /// A filter by state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Show {
-    /// All rows.
     All,
     /// Rows with any difference.
     Changed,
@@ -22,7 +21,6 @@ pub(crate) enum Show {
 }
 
 impl Show {
-    /// All filters.
     pub(crate) const CHOICES: [Self; 6] = [
         Self::All,
         Self::Changed,

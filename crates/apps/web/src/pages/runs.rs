@@ -82,7 +82,6 @@ pub(crate) fn get_artifact(run: &RunId, name: &str) -> String {
     )
 }
 
-/// Renders one run.
 pub(crate) fn run(frame: Frame, shown: &Shown) -> Rendered {
     let text = compare::render::run(
         &compare::render::Shown {

@@ -116,10 +116,8 @@ fn one(
         )
     });
     let changed = |change: &Change| {
-        let (before, at) = (
-            series.before(change).kernel,
-            series.points[change.at].kernel,
-        );
+        let before = series.before(change).kernel;
+        let at = series.points[change.at].kernel;
         // What fails has no counts.
         let sentences = change
             .levels
@@ -169,10 +167,8 @@ fn changed(
     change: &Change,
     is_alone: bool,
 ) -> Changed {
-    let (before, at) = (
-        series.before(change).kernel,
-        series.points[change.at].kernel,
-    );
+    let before = series.before(change).kernel;
+    let at = series.points[change.at].kernel;
     let title = |kernel: usize| history.kernel(kernel).title.as_str();
     let gone = change.went_away.map_or_else(String::new, |point| {
         format!("; gone again since {}", title(series.points[point].kernel))

@@ -32,7 +32,8 @@ pub fn check_job(machine: &str, every_s: u64, jobs: &[QueuedJob], now_unix: i64)
         }
     }
     let last = &last?.new;
-    let (suite, workloads) = (SUITE.to_owned(), vec![WORKLOAD.to_owned()]);
+    let suite = SUITE.to_owned();
+    let workloads = vec![WORKLOAD.to_owned()];
     let work = Work {
         suite,
         workloads,

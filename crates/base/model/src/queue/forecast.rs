@@ -62,7 +62,8 @@ fn of_machine(
     let expected = |job: &QueuedJob| took.get(&alike(&job.new.work)).copied();
     let mut all = HashMap::new();
     let mut workers = BinaryHeap::new();
-    let (mut ready, mut later) = (BinaryHeap::new(), BinaryHeap::new());
+    let mut ready = BinaryHeap::new();
+    let mut later = BinaryHeap::new();
     let mut is_worked = false;
     for (at, job) in jobs.iter().enumerate() {
         match job.state {

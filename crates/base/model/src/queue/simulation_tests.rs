@@ -30,7 +30,6 @@ impl Dice {
     }
 }
 
-/// Priority, rank, number.
 type Place = (std::cmp::Reverse<i64>, u64, u64);
 
 /// What a worker believes that it holds: the job, its fence, when the work ends, and until when the

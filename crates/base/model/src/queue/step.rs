@@ -4,7 +4,6 @@ use super::{JobState, QueuedJob};
 
 /// Seconds between the first failure and the next attempt; each further wait is four times as long.
 pub const RETRY_S: u64 = 60;
-/// The longest wait.
 const RETRY_S_MAX: u64 = 6 * 3600;
 /// After so many killed workers in a row a job lets the others pass.
 const KILLS_AT_ONCE: u32 = 2;

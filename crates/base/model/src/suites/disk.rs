@@ -61,7 +61,9 @@ pub static DISKS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
         (FileSystem::Btrfs, BTRFS),
     ];
     let of_kind = |(at, (file_system, modules)): (usize, (FileSystem, &'static [GuestModule]))| {
-        let (memory_mib, files, disk) = (MEMORY_MIB, ExtraFiles::None, Some(file_system));
+        let memory_mib = MEMORY_MIB;
+        let files = ExtraFiles::None;
+        let disk = Some(file_system);
         let guest_config = GuestConfig {
             memory_mib,
             modules,

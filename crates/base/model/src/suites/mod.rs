@@ -65,7 +65,6 @@ pub(crate) struct Texts {
 /// Groups of functions; a workload enters at least one of each group.
 pub(crate) type Functions = &'static [&'static [&'static str]];
 
-/// Returns a declaration.
 pub(crate) const fn workload(
     name: &'static str,
     texts: Texts,

@@ -31,7 +31,8 @@ fn scaling(
 
 /// The scale suite.
 pub static SCALE: LazyLock<Arc<Suite>> = LazyLock::new(|| {
-    let (memory, sockets_and_names) = (of_memory_and_processes(), of_sockets_and_names());
+    let memory = of_memory_and_processes();
+    let sockets_and_names = of_sockets_and_names();
     Suite::of(
         "scale",
         "kernel paths that tasks on many processors enter at the same time, in the style of will-it-scale",

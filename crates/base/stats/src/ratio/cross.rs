@@ -27,7 +27,8 @@ pub fn cross_check(base: &Scores, new: &Scores, rating: &RatioEstimate) -> Optio
         return None;
     }
     let ranks = rank_test(base.as_slice(), new.as_slice())?;
-    let (one, other) = (precision.p <= P_MAX, ranks.p <= P_MAX);
+    let one = precision.p <= P_MAX;
+    let other = ranks.p <= P_MAX;
     // A difference whose two signs part is none that both see.
     let agrees = one == other && (!one || rating.effect * ranks.dominance > 0.0);
     Some(CrossCheck { ranks, agrees })
@@ -48,7 +49,8 @@ mod tests {
     }
 
     fn agrees(base: &[f64], new: &[f64]) -> Option<bool> {
-        let (base, new) = (side(base), side(new));
+        let base = side(base);
+        let new = side(new);
         cross_check(
             &base,
             &new,

@@ -131,7 +131,6 @@ pub(super) struct Rule<'a> {
 }
 
 impl Rule<'_> {
-    /// One look.
     const ONCE: Self = Self {
         tails: [0.025, 0.05],
         plan: Plan::ONCE,
@@ -483,10 +482,8 @@ mod tests {
             past in prop::collection::vec(values(), 0..6),
         ) {
             let sets: Vec<&[f64]> = past.iter().map(Vec::as_slice).collect();
-            let (alone, with) = (
-                rated(&base, &new, &History::default()),
-                rated(&base, &new, &history(&sets)),
-            );
+            let alone = rated(&base, &new, &History::default());
+            let with = rated(&base, &new, &history(&sets));
             prop_assert!(with.p() <= alone.p());
             if let Verdict::Better | Verdict::Worse | Verdict::Same = verdict(&alone) {
                 prop_assert_eq!(verdict(&with), verdict(&alone));
@@ -502,7 +499,8 @@ mod tests {
             new in written_values(),
             before in histories(),
         ) {
-            let (one, other) = (rated(&base, &new, &before), rated(&new, &base, &before));
+            let one = rated(&base, &new, &before);
+            let other = rated(&new, &base, &before);
             prop_assert!((one.effect + other.effect).abs() < 1e-12);
             prop_assert!((one.p() - other.p()).abs() < 1e-12);
             prop_assert_eq!(one.verdict(one.p()).map(mirrored), other.verdict(one.p()));
@@ -587,7 +585,8 @@ mod tests {
             new in prop::collection::vec(any::<f64>(), 1..5),
             before in histories(),
         ) {
-            let groups = |values: &[f64]| values.iter().map(|value| [*value]).collect::<Vec<_>>();
+            let groups =
+                |values: &[f64]| values.iter().map(|value| [*value]).collect::<Vec<_>>();
             let sides = Scores::new(&groups(&base), Better::Lower)
                 .and_then(|a| Ok((a, Scores::new(&groups(&new), Better::Lower)?)));
             if let Ok((base, new)) = sides {
@@ -600,11 +599,9 @@ mod tests {
                             && ends.high.is_finite()
                     );
                 }
-                prop_assert!(
-                    rating.precision.is_none_or(
-                        |found| (0.0..=1.0).contains(&found.p) && found.error.is_finite()
-                    )
-                );
+                prop_assert!(rating.precision.is_none_or(
+                    |found| (0.0..=1.0).contains(&found.p) && found.error.is_finite()
+                ));
             }
         }
     }

@@ -24,7 +24,9 @@ impl Floor {
     /// in what they measured. `None` without a set of two groups.
     #[must_use]
     pub fn estimate<'a>(sets: impl IntoIterator<Item = &'a Scores>) -> Option<Self> {
-        let (mut groups, mut degrees, mut squares) = (0, 0, 0.0);
+        let mut groups = 0;
+        let mut degrees = 0;
+        let mut squares = 0.0;
         for scores in sets {
             let kept = without_wild(scores.as_slice());
             if kept.len() > 1 {
@@ -59,10 +61,8 @@ impl Floor {
         let side = Side::like(count, self.variance);
         let found = error(&[side, side], &History::default())?;
         // The least effect that counts as shown.
-        let (mut few, mut many) = (
-            margin,
-            margin + student_upper_quantile(Q_MAX / 2.0, found.degrees)? * found.error,
-        );
+        let mut few = margin;
+        let mut many = margin + student_upper_quantile(Q_MAX / 2.0, found.degrees)? * found.error;
         for _ in 0..STEPS {
             let middle = f64::midpoint(few, many);
             if beyond(middle, margin, &found) > Q_MAX {

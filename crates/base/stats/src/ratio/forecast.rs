@@ -54,12 +54,11 @@ pub(super) fn groups_more(
     let enough = |more: usize| {
         forecast.chance(more as f64, (plan.deviations)(base.min(new) + more)) >= POWER
     };
-    let (mut few, mut many) = (
-        0,
-        plan.groups_max
-            .checked_sub(base.min(new))
-            .filter(|many| *many > 0)?,
-    );
+    let mut few = 0;
+    let mut many = plan
+        .groups_max
+        .checked_sub(base.min(new))
+        .filter(|many| *many > 0)?;
     if !enough(many) {
         return None;
     }
@@ -104,10 +103,8 @@ impl Forecast {
 /// Returns the number that Student's t exceeds with the chance of a normal one beyond `z`, near
 /// enough to plan by (Abramowitz and Stegun 26.7.5).
 fn student_tail(z: f64, degrees: f64) -> f64 {
-    let (first, second) = (
-        (z.powi(3) + z) / 4.0,
-        (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0,
-    );
+    let first = (z.powi(3) + z) / 4.0;
+    let second = (5.0 * z.powi(5) + 16.0 * z.powi(3) + 3.0 * z) / 96.0;
     z + first / degrees + second / (degrees * degrees)
 }
 

@@ -301,7 +301,7 @@ pub(super) fn beyond(effect: f64, margin: f64, found: &Precision) -> f64 {
 /// Where nothing scatters, p is the share of ways to deal out the groups that part them so.
 fn constant(found: Precision, effect: f64, margin: f64, dealt: f64) -> Precision {
     let coarse = found.coarse;
-    let p = |margin: f64| {
+    let p_within = |margin: f64| {
         if effect.abs() <= (margin + coarse).max(VARIANCE_MIN.sqrt()) {
             1.0
         } else {
@@ -309,14 +309,13 @@ fn constant(found: Precision, effect: f64, margin: f64, dealt: f64) -> Precision
         }
     };
     let ends = [(effect - coarse, effect + coarse); 2];
-    let (p, p_margin) = (p(0.0), p(margin));
     Precision {
         error: 0.0,
         degrees: f64::INFINITY,
         variance: 0.0,
         basis: Basis::Constant,
-        p,
-        p_margin,
+        p: p_within(0.0),
+        p_margin: p_within(margin),
         ends,
         ..found
     }
@@ -354,7 +353,8 @@ fn ask_ranks(
             }
         })
     };
-    let (at_zero, at_margin) = (by(0.0), by(margin));
+    let at_zero = by(0.0);
+    let at_margin = by(margin);
     (found.p, found.p_margin) = (found.p.max(at_zero), found.p_margin.max(at_margin));
     for (ends, tail) in found.ends.iter_mut().zip(tails) {
         if let Some((low, high)) = shift_interval(base.as_slice(), new.as_slice(), tail) {

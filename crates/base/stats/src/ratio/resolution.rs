@@ -46,7 +46,8 @@ impl Resolution {
     pub(super) fn of(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
-        let (mut gap, mut ties) = (f64::INFINITY, 0_usize);
+        let mut gap = f64::INFINITY;
+        let mut ties = 0_usize;
         for pair in sorted.windows(2) {
             let between = pair[1] - pair[0];
             if between > EQUAL * pair[1] {

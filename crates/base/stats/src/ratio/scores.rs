@@ -94,7 +94,8 @@ impl Scores {
     /// When there is nothing to put together, or the numbers of groups differ.
     pub fn together(parts: &[Self]) -> Result<Self, ScoresError> {
         let first = parts.first().ok_or(ScoresError::NoGroups)?;
-        let (one, count) = (first.count(), parts.len() as f64);
+        let one = first.count();
+        let count = parts.len() as f64;
         if let Some(uneven) = parts.iter().find(|part| part.count() != one) {
             return Err(ScoresError::Uneven {
                 one,
@@ -222,7 +223,8 @@ mod tests {
             logs: logs.to_vec(),
             resolution: Resolution::FINE,
         };
-        let (one, two) = (of(&[1.0]), of(&[1.0, 2.0]));
+        let one = of(&[1.0]);
+        let two = of(&[1.0, 2.0]);
         assert_eq!(
             Scores::together(&[one, two]),
             Err(ScoresError::Uneven { one: 1, other: 2 })

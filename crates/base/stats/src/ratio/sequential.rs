@@ -156,7 +156,8 @@ impl Sequential {
     /// Returns the chance of all looks at which a p is as large as the level of one of them.
     fn of_all_looks(&self, at: usize, p: f64) -> f64 {
         let deviations = |p: f64| normal_upper_quantile(p / 2.0).unwrap_or(f64::INFINITY);
-        let (seen, bound) = (deviations(p), |chance: usize| self.bounds[chance][at]);
+        let seen = deviations(p);
+        let bound = |chance: usize| self.bounds[chance][at];
         let Some(above) = (0..CHANCES.len()).find(|chance| bound(*chance) > seen) else {
             return CHANCES[CHANCES.len() - 1];
         };
@@ -164,7 +165,8 @@ impl Sequential {
             return 1.0;
         };
         let share = (seen - bound(below)) / (bound(above) - bound(below));
-        let (few, many) = (deviations(CHANCES[below]), deviations(CHANCES[above]));
+        let few = deviations(CHANCES[below]);
+        let many = deviations(CHANCES[above]);
         normal_two_sided(few + share * (many - few))
     }
 }
@@ -192,17 +194,18 @@ mod tests {
 
     #[test]
     fn plan_with_one_look_rates_alike() {
-        let (base, new) = (side(&BASE[..2]), side(&[103.0, 103.5]));
-        let (look, once) = (
-            Sequential::new(2).look(&base, &new, 0.02),
-            estimate_ratio(&base, &new, &History::default(), 0.02),
-        );
-        let (one, other) = (look.rating.precision.unwrap(), once.precision.unwrap());
+        let base = side(&BASE[..2]);
+        let new = side(&[103.0, 103.5]);
+        let look = Sequential::new(2).look(&base, &new, 0.02);
+        let once = estimate_ratio(&base, &new, &History::default(), 0.02);
+        let one = look.rating.precision.unwrap();
+        let other = once.precision.unwrap();
         assert!(
             (one.p - other.p).abs() < 1e-6 && (one.p_margin - other.p_margin).abs() < 1e-6,
             "{one:?} {other:?}"
         );
-        let (one, other) = (look.rating.interval().unwrap(), once.interval().unwrap());
+        let one = look.rating.interval().unwrap();
+        let other = once.interval().unwrap();
         assert!(
             (one.low - other.low).abs() < 1e-6 && (one.high - other.high).abs() < 1e-6,
             "{one:?} {other:?}"
@@ -294,11 +297,13 @@ mod tests {
         ) {
             let (mut base, new): (Vec<f64>, Vec<f64>) = pairs.into_iter().unzip();
             base.extend(vec![101.0; extra]);
-            let (base, new) = (side(&base), side(&new));
+            let base = side(&base);
+            let new = side(&new);
             let look = Sequential::new(groups_max).look(&base, &new, 0.02);
             let once = estimate_ratio(&base, &new, &History::default(), 0.02);
             prop_assert!(look.rating.p() >= once.p() - 1e-9, "{look:?} {once:?}");
-            let (all, one) = (look.rating.interval().unwrap(), once.interval().unwrap());
+            let all = look.rating.interval().unwrap();
+            let one = once.interval().unwrap();
             prop_assert!(
                 all.low <= one.low + 1e-9 && all.high >= one.high - 1e-9,
                 "{all:?} {one:?}"
@@ -317,8 +322,10 @@ mod tests {
             new in prop::collection::vec(95.0..105.0, 2..6),
         ) {
             let plan = Sequential::new(5);
-            let (base, new) = (side(&base), side(&new));
-            let (one, other) = (plan.look(&base, &new, 0.02), plan.look(&new, &base, 0.02));
+            let base = side(&base);
+            let new = side(&new);
+            let one = plan.look(&base, &new, 0.02);
+            let other = plan.look(&new, &base, 0.02);
             prop_assert!((one.rating.effect + other.rating.effect).abs() < 1e-12);
             prop_assert!((one.rating.p() - other.rating.p()).abs() < 1e-9);
             prop_assert_eq!(
@@ -337,7 +344,8 @@ mod tests {
             margin in any::<f64>(),
             groups_max in 0_usize..14,
         ) {
-            let groups = |values: &[f64]| values.iter().map(|value| [*value]).collect::<Vec<_>>();
+            let groups =
+                |values: &[f64]| values.iter().map(|value| [*value]).collect::<Vec<_>>();
             let sides = Scores::new(&groups(&base), Better::Lower)
                 .and_then(|a| Ok((a, Scores::new(&groups(&new), Better::Lower)?)));
             if let Ok((base, new)) = sides {

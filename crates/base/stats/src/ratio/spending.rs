@@ -21,13 +21,11 @@ const STEPS_MAX: usize = 80;
 /// of all looks together.
 pub(crate) fn bounds(first: usize, last: usize, spent: impl Fn(f64) -> f64) -> Vec<f64> {
     let mut bounds = Vec::with_capacity(last.saturating_sub(first) + 1);
-    let (mut before, mut walk) = (
-        0.0_f64,
-        Walk {
-            points: vec![(0.0, 1.0)],
-            variance: first as f64,
-        },
-    );
+    let mut before = 0.0_f64;
+    let mut walk = Walk {
+        points: vec![(0.0, 1.0)],
+        variance: first as f64,
+    };
     for count in first..=last {
         let now = spent(count as f64 / last as f64).max(before);
         let deviation = (count as f64).sqrt();
@@ -50,7 +48,9 @@ struct Walk {
 impl Walk {
     /// Returns the bound beyond which the next sum lies with a chance, either way.
     fn bound(&self, chance: f64, most: f64) -> f64 {
-        let (mut low, mut high, mut at) = (0.0, most, most / FARTHEST);
+        let mut low = 0.0;
+        let mut high = most;
+        let mut at = most / FARTHEST;
         for _ in 0..STEPS_MAX {
             let (tail, density) = self.beyond(at);
             (low, high) = if tail > chance { (at, high) } else { (low, at) };

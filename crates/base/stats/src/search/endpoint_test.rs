@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn search_waits_for_runs_of_both_ends() {
-        let (none, four) = (Tally::default(), end(&[1.0, 2.0, 1.0, 2.0]));
+        let none = Tally::default();
+        let four = end(&[1.0, 2.0, 1.0, 2.0]);
         assert_eq!(
             test_endpoints([&none, &none], 0.0, 0.0),
             Endpoints::More { end: 0, runs: 4 }
@@ -109,13 +110,15 @@ mod tests {
 
     #[test]
     fn clear_difference_opens_search_single_outlier_does_not() {
-        let (low, high) = (end(&[1.0, 1.1, 0.9, 1.0]), end(&[9.0, 9.1, 8.9, 9.0]));
+        let low = end(&[1.0, 1.1, 0.9, 1.0]);
+        let high = end(&[9.0, 9.1, 8.9, 9.0]);
         assert_eq!(test_endpoints([&low, &high], 0.0, 0.0), Endpoints::Differ);
         assert_eq!(
             test_endpoints([&low, &high], 1e4, 0.0),
             Endpoints::More { end: 0, runs: 2 }
         );
-        let (same, other) = (end(&[1.0; 4]), end(&[2.0; 4]));
+        let same = end(&[1.0; 4]);
+        let other = end(&[2.0; 4]);
         assert_eq!(test_endpoints([&same, &other], 0.0, 0.0), Endpoints::Differ);
         assert_eq!(test_endpoints([&low, &low], 0.0, 5.0), Endpoints::Alike);
     }

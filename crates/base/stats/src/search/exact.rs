@@ -122,7 +122,8 @@ impl ExactSearch {
             .collect();
         let mut steps = Vec::new();
         for pair in measured.windows(2) {
-            let (before, last) = (pair[0], pair[1]);
+            let before = pair[0];
+            let last = pair[1];
             match judge(before, last) {
                 Pair::Same => {}
                 Pair::Open { place, runs } => {

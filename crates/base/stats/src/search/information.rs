@@ -29,7 +29,8 @@ pub(crate) fn information(chance: f64, distance: f64) -> f64 {
     let sum: f64 = (0..=STEPS)
         .map(|step| {
             let x = -TAIL + width * step as f64;
-            let (low, high) = ((1.0 - chance) * density(x), chance * density(x - distance));
+            let low = (1.0 - chance) * density(x);
+            let high = chance * density(x - distance);
             // What is not known after this value.
             let all = low + high;
             if all > 0.0 {

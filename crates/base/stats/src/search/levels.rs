@@ -75,7 +75,8 @@ impl LevelEstimates {
     /// nothing before both were measured and some place twice.
     #[must_use]
     pub fn difference(&self, a: usize, b: usize) -> Option<(f64, f64)> {
-        let (first, second) = (self.tally(a), self.tally(b));
+        let first = self.tally(a);
+        let second = self.tally(b);
         let (variance, _) =
             pooled(self.tallies.iter()).filter(|_| first.count.min(second.count) > 0)?;
         let bias = self.tolerance.bias;
@@ -92,7 +93,8 @@ impl LevelEstimates {
             runs_max,
             ..
         } = self.tolerance;
-        let (first, second) = (self.tally(a).count, self.tally(b).count);
+        let first = self.tally(a).count;
+        let second = self.tally(b).count;
         let (place, fewer) = if second < first {
             (b, second)
         } else {

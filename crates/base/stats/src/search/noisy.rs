@@ -284,7 +284,8 @@ impl NoisySearch {
 
     /// Returns the most probable answer: steps that no place between tells apart are one.
     fn best(&self, posterior: &Posterior) -> NoisyStep {
-        let (effect, error) = (posterior.after - posterior.before, posterior.error);
+        let effect = posterior.after - posterior.before;
+        let error = posterior.error;
         let mut best = NoisyStep {
             first: 1,
             last: 1,
@@ -292,7 +293,8 @@ impl NoisySearch {
             effect,
             error,
         };
-        let (mut first, mut chance) = (1, 0.0);
+        let mut first = 1;
+        let mut chance = 0.0;
         for place in 1..self.places.len() {
             chance += posterior.step[place];
             if self.places[place] == Place::Unusable {

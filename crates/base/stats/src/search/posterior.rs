@@ -33,7 +33,8 @@ struct Side {
 
 impl Side {
     fn with(self, tally: &Tally, bias: f64, origin: f64) -> Self {
-        let (weight, value) = (tally.weight(bias), tally.mean - origin);
+        let weight = tally.weight(bias);
+        let value = tally.mean - origin;
         let Self {
             weight: sum,
             values,

@@ -83,8 +83,10 @@ pub fn follow_up(change: &Change, next: f64) -> FollowUp {
     // Where the point lies on the way from the old level to the new one, in the points' unit.
     let way = change.after - change.before;
     let done = (next - change.before) * way.signum();
-    let (reach, way) = (REACH * change.deviation, way.abs());
-    let (old, new) = (done <= reach, done >= way - reach);
+    let reach = REACH * change.deviation;
+    let way = way.abs();
+    let old = done <= reach;
+    let new = done >= way - reach;
     match (old, new) {
         _ if !next.is_finite() => FollowUp::Unclear,
         (true, false) => FollowUp::WentAway,

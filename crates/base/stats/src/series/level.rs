@@ -98,7 +98,6 @@ pub(crate) fn running_medians(points: &[f64], first: usize, width: usize) -> Vec
     medians
 }
 
-/// Some points, sorted.
 #[derive(Debug, Default)]
 struct Window {
     // One more: the next comes before the oldest goes.
@@ -162,7 +161,8 @@ impl Scatter {
 
     /// Returns the scatter around the means of segments, which begin at the cuts.
     pub(crate) fn around(points: &[f64], cuts: &[usize]) -> Self {
-        let (mut squares, mut products) = (0.0, 0.0);
+        let mut squares = 0.0;
+        let mut products = 0.0;
         let mut begin = 0;
         for end in cuts.iter().copied().chain([points.len()]) {
             let segment = &points[begin..end];
@@ -177,7 +177,8 @@ impl Scatter {
                 .sum::<f64>();
             begin = end;
         }
-        let (count, segments) = (points.len() as f64, (cuts.len() + 1) as f64);
+        let count = points.len() as f64;
+        let segments = (cuts.len() + 1) as f64;
         let variance = (squares / (count - segments).max(1.0)).max(VARIANCE_MIN);
         let seen = if variance > VARIANCE_MIN {
             products / squares

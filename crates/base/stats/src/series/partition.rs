@@ -15,7 +15,6 @@ struct Piece {
     count: f64,
     sum: f64,
     constant: f64,
-    /// Sum over count.
     mean: f64,
     /// First point of the last segment.
     since: usize,
@@ -38,10 +37,8 @@ impl Piece {
             return None;
         }
         let half = square.sqrt();
-        let (low, high) = (
-            (self.mean - half).max(self.low),
-            (self.mean + half).min(self.high),
-        );
+        let low = (self.mean - half).max(self.low);
+        let high = (self.mean + half).min(self.high);
         (low < high).then_some((low, high))
     }
 }

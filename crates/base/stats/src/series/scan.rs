@@ -24,7 +24,6 @@ const DOUBTED: f64 = 0.05;
 /// points.
 const VARIANCE_MIN: f64 = 1e-6;
 
-/// A step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Step {
     /// The first point after it.
@@ -38,13 +37,13 @@ pub(crate) struct Step {
 pub(crate) struct Stretch {
     /// With wild points pulled in, but for the newest of the series.
     pub(crate) tame: Vec<f64>,
-    /// As they are.
     pub(crate) wild: Vec<f64>,
 }
 
 impl Stretch {
     pub(crate) fn of(series: &Series<'_>, begin: usize, end: usize) -> Self {
-        let (raw, scale) = (&series.raw[begin..end], series.scale);
+        let raw = &series.raw[begin..end];
+        let scale = series.scale;
         let wild: Vec<f64> = raw.iter().map(|point| scale.wild(*point)).collect();
         let running = running_medians(raw, 0, WINDOW_NARROW);
         let mut tame: Vec<f64> = raw
@@ -115,10 +114,12 @@ pub(crate) fn ranks_agree(left: &[f64], right: &[f64], p_max: f64) -> bool {
 /// Returns the cut that leaves least squares; none where all points are equal.
 fn least_squares(points: &[f64], first: usize, last: usize) -> Option<usize> {
     let total: f64 = points.iter().sum();
-    let (mut sum, mut best) = (0.0, (0.0, None));
+    let mut sum = 0.0;
+    let mut best = (0.0, None);
     for (n, point) in points.iter().enumerate().take(points.len() - 1) {
         sum += point;
-        let (before, after) = ((n + 1) as f64, (points.len() - n - 1) as f64);
+        let before = (n + 1) as f64;
+        let after = (points.len() - n - 1) as f64;
         let gain = (sum / before - (total - sum) / after).powi(2) * before * after;
         if n + 1 >= first && n < last && gain > best.0 {
             best = (gain, Some(n + 1));
@@ -151,7 +152,8 @@ impl Fitted {
     /// None where what is left remembers too much to be a level.
     fn of(points: &[f64], at: usize) -> Option<Self> {
         let (left, right) = points.split_at(at);
-        let (one, other) = (Side::of(left), Side::of(right));
+        let one = Side::of(left);
+        let other = Side::of(right);
         let squares = one.squares + other.squares;
         let seen = if squares > 0.0 {
             (one.products + other.products) / squares
@@ -177,9 +179,11 @@ impl Fitted {
     }
 
     fn p(self, left: &[f64], right: &[f64]) -> f64 {
-        let (one, other) = (Side::of(left), Side::of(right));
+        let one = Side::of(left);
+        let other = Side::of(right);
         let count = one.count + other.count;
-        let (v, w) = (self.inflation(one.count), self.inflation(other.count));
+        let v = self.inflation(one.count);
+        let w = self.inflation(other.count);
         let variance =
             ((one.squares + other.squares) / (count - v - w).max(1.0)).max(self.variance_min);
         let error = (variance * (v / one.count + w / other.count)).sqrt();
@@ -194,8 +198,10 @@ impl Fitted {
         } else {
             (right, left)
         };
-        let (few, many) = (Side::of(few), Side::of(many));
-        let (v, w) = (self.inflation(few.count), self.inflation(many.count));
+        let few = Side::of(few);
+        let many = Side::of(many);
+        let v = self.inflation(few.count);
+        let w = self.inflation(many.count);
         let variance = (many.squares / (many.count - 1.0)).max(self.variance_min);
         let error = (variance * (v / few.count + w / many.count)).sqrt();
         student_two_sided(
@@ -212,7 +218,6 @@ struct Side {
     mean: f64,
     /// Of distances from the mean.
     squares: f64,
-    /// Of neighbours' distances.
     products: f64,
 }
 
@@ -242,6 +247,7 @@ pub(crate) fn are_apart(left: &[f64], right: &[f64]) -> bool {
             side.iter().copied().fold(f64::NEG_INFINITY, f64::max),
         )
     };
-    let ((low, high), (other_low, other_high)) = (ends(left), ends(right));
+    let (low, high) = ends(left);
+    let (other_low, other_high) = ends(right);
     high < other_low || other_high < low
 }

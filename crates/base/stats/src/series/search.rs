@@ -157,7 +157,8 @@ impl Series<'_> {
                 p_max: criteria.p_max,
             },
         )?;
-        let (from, to) = (begin + found.from, begin + found.to);
+        let from = begin + found.from;
+        let to = begin + found.to;
         let within = &self.raw[from..to];
         let differs = |side: &[f64]| self.is_enough(side, within, criteria);
         let fits = found.p <= VISIT_SHARE * criteria.p_max
@@ -172,7 +173,8 @@ impl Series<'_> {
         };
         let judge = |begins: usize, at: usize, ends: usize| {
             let span = series.place(begins, at, ends, 1).1;
-            let (earliest, latest) = (span.earliest.min(at), span.latest.max(at));
+            let earliest = span.earliest.min(at);
+            let latest = span.latest.max(at);
             let z = normal_upper_quantile(found.p / 2.0).unwrap_or(f64::INFINITY);
             (
                 begin + at,
@@ -311,7 +313,8 @@ impl Series<'_> {
     }
 
     fn change(&self, cuts: &[usize], n: usize, judged: Judged, scatter: Scatter) -> Change {
-        let (at, (begin, end)) = (cuts[n], ends(cuts, n, self.tame.len()));
+        let at = cuts[n];
+        let (begin, end) = ends(cuts, n, self.tame.len());
         let (left, right) = self.sides(begin, at, end);
         let ranks = normal_two_sided(judged.z) * (end - begin) as f64;
         let distance = scan::clearness(&Stretch::of(self, begin, end), at - begin).unwrap_or(1.0);
@@ -366,10 +369,8 @@ fn likeliest(costs: &[f64], variance: f64) -> (usize, usize, usize) {
         })
         .count()
     };
-    let (low, high) = (
-        end(&mut odds.iter()),
-        odds.len() - 1 - end(&mut odds.iter().rev()).min(odds.len() - 1),
-    );
+    let low = end(&mut odds.iter());
+    let high = odds.len() - 1 - end(&mut odds.iter().rev()).min(odds.len() - 1);
     (best.1, low.min(best.1), high.max(best.1))
 }
 

@@ -22,7 +22,6 @@ const LEVELS: f64 = 3.0;
 /// points.
 const VARIANCE_MIN: f64 = 1e-6;
 
-/// A visit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Visit {
     /// The first point of it, and the first after it.
@@ -122,7 +121,8 @@ pub(crate) fn clearest(stretch: &Stretch, rule: &Rule) -> Option<Visit> {
 /// Returns the chance of a visit at this place; none for what remembers too much to have levels.
 fn chance(points: &[f64], clear: f64, from: usize, to: usize) -> Option<f64> {
     let count = points.len() as f64;
-    let (mut squares, mut products) = (0.0, 0.0);
+    let mut squares = 0.0;
+    let mut products = 0.0;
     for side in [&points[..from], &points[from..to], &points[to..]] {
         let mean = side.iter().sum::<f64>() / side.len().max(1) as f64;
         squares += side.iter().map(|point| (point - mean).powi(2)).sum::<f64>();

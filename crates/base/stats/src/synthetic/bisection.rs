@@ -265,7 +265,8 @@ fn by_halves(oracle: &mut Oracle<'_>) -> (Vec<usize>, usize) {
         runs: 6,
         runs_max: 60,
     };
-    let (cost, mut sum) = (cost(), 0);
+    let cost = cost();
+    let mut sum = 0;
     let mut levels = LevelEstimates::new(PLACES + 1, tolerance);
     let mut search = ExactSearch::new(&[1.0; PLACES + 1], INTERVALS).expect("two places");
     loop {

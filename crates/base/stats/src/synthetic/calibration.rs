@@ -294,23 +294,24 @@ impl Calibration {
         let mut many = History::default();
         many.add(&maker.set(GROUPS_MANY));
         let deviation = many.variance().expect("many groups").sqrt();
-        let (step, margin) = (3.0 * deviation, FORECAST_MARGIN * deviation);
+        let step = 3.0 * deviation;
+        let margin = FORECAST_MARGIN * deviation;
         let mut counts = [0_usize; 5];
-        let (mut asked, mut kept) = (0_usize, 0_usize);
+        let mut asked = 0_usize;
+        let mut kept = 0_usize;
         for _ in 0..trials {
             let mut history = History::default();
             (0..design.history).for_each(|_| history.add(&maker.set(2)));
             let base = maker.groups(false, design.groups.0, 0.0);
             let new = maker.groups(true, design.groups.1, 0.0);
-            let (base_scores, new_scores) = (Maker::scores(&base), Maker::scores(&new));
+            let base_scores = Maker::scores(&base);
+            let new_scores = Maker::scores(&new);
             let by = |other: &Scores, margin: f64| {
                 estimate_ratio(&base_scores, other, &history, margin.exp_m1())
             };
             let equal = by(&new_scores, margin);
-            let (other, edge) = (
-                by(&maker.side(true, step), 0.0),
-                by(&maker.side(true, step), step),
-            );
+            let other = by(&maker.side(true, step), 0.0);
+            let edge = by(&maker.side(true, step), step);
             let p = |rating: &RatioEstimate| rating.precision.map_or(1.0, |precision| precision.p);
             let holds = equal
                 .interval()
@@ -335,7 +336,8 @@ impl Calibration {
                     let all: Vec<Vec<f64>> = groups.into_iter().chain(more).collect();
                     Maker::scores(&all)
                 };
-                let (base, new) = (with(&mut maker, base, false), with(&mut maker, new, true));
+                let base = with(&mut maker, base, false);
+                let new = with(&mut maker, new, true);
                 let then = estimate_ratio(&base, &new, &history, margin.exp_m1());
                 asked += 1;
                 kept += usize::from(then.verdict(then.p()) == Some(Verdict::Same));

@@ -176,10 +176,8 @@ impl Quality {
             found.iter().any(|at| at.abs_diff(**step) <= near)
         };
         let hits = trials.steps.iter().zip(found).filter(hit).count() as f64;
-        let (all, series) = (
-            found.iter().map(Vec::len).sum::<usize>() as f64,
-            trials.steps.len().max(1) as f64,
-        );
+        let all = found.iter().map(Vec::len).sum::<usize>() as f64;
+        let series = trials.steps.len().max(1) as f64;
         Self {
             recall: hits / series,
             precision: if all > 0.0 { hits / all } else { 1.0 },

@@ -58,7 +58,8 @@ impl Chance {
             return spare;
         }
         loop {
-            let (x, y) = (2.0 * self.uniform() - 1.0, 2.0 * self.uniform() - 1.0);
+            let x = 2.0 * self.uniform() - 1.0;
+            let y = 2.0 * self.uniform() - 1.0;
             let square = x * x + y * y;
             if square > 0.0 && square < 1.0 {
                 let scale = (-2.0 * square.ln() / square).sqrt();

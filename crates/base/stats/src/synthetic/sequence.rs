@@ -215,10 +215,8 @@ impl Course {
             FIRST
         };
         for groups in first..=most {
-            let (base, new) = (
-                scores(&sides[0][..groups], 0.0),
-                scores(&sides[1][..groups], self.shift),
-            );
+            let base = scores(&sides[0][..groups], 0.0);
+            let new = scores(&sides[1][..groups], self.shift);
             let rating = match rule {
                 Rule::Looks(plan) => plan.look(&base, &new, margin).rating,
                 Rule::Once(_) => estimate_ratio(&base, &new, &History::default(), margin),

@@ -16,7 +16,8 @@ pub fn welch(base: &[f64], new: &[f64]) -> f64 {
             / (count - 1.0);
         (mean, variance / count, count - 1.0)
     };
-    let ((base, a, m), (new, b, n)) = (part(base), part(new));
+    let (base, a, m) = part(base);
+    let (new, b, n) = part(new);
     let error = (a + b).sqrt();
     let degrees = (a + b).powi(2) / (a * a / m + b * b / n);
     if error > 0.0 && degrees.is_finite() {

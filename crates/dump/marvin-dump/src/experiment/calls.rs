@@ -40,7 +40,8 @@ pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Cal
         )));
     }
     let folder = wish.work_dir.clone().unwrap_or_else(std::env::temp_dir);
-    let (mut rows, mut pages) = (Vec::new(), 0);
+    let mut rows = Vec::new();
+    let mut pages = 0;
     for level in &wish.level {
         let mut save = |io: Io| {
             let work = Work {
@@ -114,7 +115,8 @@ impl Outcome for Calls {
             "", "mmap", "munmap", "read", "= sum", "page faults"
         )]);
         for row in &self.rows {
-            let (calls, faults) = (row.spent.calls, row.spent.page_faults);
+            let calls = row.spent.calls;
+            let faults = row.spent.page_faults;
             text.extend([format!(
                 "{:<12} {:>9} {:>9} {:>9} {:>9} {faults:>12}\n",
                 row.name(),

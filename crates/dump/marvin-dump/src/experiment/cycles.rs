@@ -136,7 +136,8 @@ impl Parts<'_> {
         let pages = self.filter.map().section_pages();
         let words = usize::try_from(pages / 64).unwrap_or_default();
         let mut bits = vec![0; size * words];
-        let (mut cycles, mut counts) = (Vec::new(), Counts::default());
+        let mut cycles = Vec::new();
+        let mut counts = Counts::default();
         for part in self.blocks.chunks(size) {
             cycles.push(measure(dump, host, || {
                 let mut scanner = self.filter.scanner(Reader::new(dump, self.io));
@@ -300,7 +301,9 @@ mod tests {
         assert_eq!(parts.sizes(), [2, 3, 4, 6, 8, 16]);
         for size in parts.sizes() {
             let clock = || Duration::ZERO;
-            let (mut input, mut answers, mut messages) = (std::io::empty(), Vec::new(), Vec::new());
+            let mut input = std::io::empty();
+            let mut answers = Vec::new();
+            let mut messages = Vec::new();
             let host = Host {
                 input: &mut input,
                 answers: &mut answers,

@@ -87,7 +87,8 @@ impl Outcome for MapSize {
                 .map_or_else(|| row.io.to_owned(), |bytes| format!("{} KiB", bytes >> 10));
             let [one, two] = [row.in_memory, row.in_file]
                 .map(|spent| [spent.wall_s, spent.cpu_s()].map(seconds));
-            let (calls, faults) = (row.in_memory.calls, row.in_memory.page_faults);
+            let calls = row.in_memory.calls;
+            let faults = row.in_memory.page_faults;
             text.extend([format!(
                 "| {name:>9} |  {:>6}  {:>6} |   {:>6}  {:>6} | {:>6} | {:>6} | {faults:>7} |\n",
                 one[0], one[1], two[0], two[1], calls.mmap, calls.read

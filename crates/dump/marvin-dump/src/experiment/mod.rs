@@ -127,7 +127,8 @@ impl Subject {
 
     /// Returns the same in two lines, for a table.
     fn lines(&self) -> String {
-        let (memory, times) = (size(self.memory_bytes), self.times);
+        let memory = size(self.memory_bytes);
+        let times = self.times;
         format!(
             "Linux {}, {memory} of memory\none thread, least of {times}, page cache warm",
             self.release
@@ -135,7 +136,6 @@ impl Subject {
     }
 }
 
-/// Executes an experiment.
 pub(crate) fn run(wish: &Experiment, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let look = &wish.look;
     let inputs = look
@@ -206,9 +206,12 @@ fn measure(
     host: &Host<'_>,
     work: impl FnOnce() -> Result<(), DumpError>,
 ) -> Result<Spent, DumpError> {
-    let (calls, usage, start) = (dump.calls(), Usage::now(), (host.clock)());
+    let calls = dump.calls();
+    let usage = Usage::now();
+    let start = (host.clock)();
     work()?;
-    let (end, after) = ((host.clock)(), Usage::now());
+    let end = (host.clock)();
+    let after = Usage::now();
     Ok(Spent {
         wall_s: end.saturating_sub(start).as_secs_f64(),
         user_s: after.user.saturating_sub(usage.user).as_secs_f64(),

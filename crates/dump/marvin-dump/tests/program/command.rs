@@ -38,7 +38,8 @@ fn assert_same(one: &Path, other: &[&Path]) -> Outcome {
             .map(|path| (*path).to_owned())
             .collect::<Vec<_>>(),
     )?;
-    let (mut first, mut second) = (Reader::new(&one, Io::Map), Reader::new(&other, Io::Read));
+    let mut first = Reader::new(&one, Io::Map);
+    let mut second = Reader::new(&other, Io::Read);
     for page in 0..one.pages() {
         let both = [&mut first, &mut second]
             .map(|reader| reader.bytes(page * 4096, 4096).map(<[u8]>::to_vec).ok());
@@ -292,11 +293,13 @@ fn limited_dump_is_incomplete_and_not_different() -> Outcome {
 fn differing_copy_is_found() -> Outcome {
     let folder = folder()?;
     seen(folder.path(), "-d 0 -E @vmcore @copy", b"")?;
-    let (one, copy) = (folder.path().join("vmcore"), folder.path().join("copy"));
+    let one = folder.path().join("vmcore");
+    let copy = folder.path().join("copy");
     let file = std::fs::File::options().write(true).open(&copy)?;
     let end = file.metadata()?.len();
     std::os::unix::fs::FileExt::write_all_at(&file, b"x", end - 4096)?;
-    let (dump, copy) = (Dump::open(&[one])?, Dump::open(&[copy])?);
+    let dump = Dump::open(&[one])?;
+    let copy = Dump::open(&[copy])?;
     let work = vmcore::Work {
         threads: 1,
         io: Io::Map,

@@ -11,9 +11,7 @@ use marvin_dump::{Arguments, Host, Screen, run};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandResult {
     line: String,
-    /// The exit code.
     pub(crate) code: u8,
-    /// Standard output.
     pub(crate) answer: Vec<u8>,
     /// Standard error; the directory's path is replaced by FOLDER.
     pub(crate) messages: String,
@@ -30,7 +28,9 @@ impl CommandResult {
         };
         let words = std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place));
         let arguments = Arguments::try_parse_from(words)?;
-        let (mut answer, mut messages, mut input) = (Vec::new(), Vec::new(), Cursor::new(input));
+        let mut answer = Vec::new();
+        let mut messages = Vec::new();
+        let mut input = Cursor::new(input);
         let clock = || Duration::from_secs(7);
         let mut host = Host {
             input: &mut input,

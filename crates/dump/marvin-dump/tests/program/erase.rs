@@ -24,7 +24,9 @@ fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
 
 fn vmlinux(release: &str) -> Vmlinux {
     let mut btf = Btf::default();
-    let (char, int, long) = (btf.int("char", 1), btf.int("int", 4), btf.int("long", 8));
+    let char = btf.int("char", 1);
+    let int = btf.int("int", 4);
+    let long = btf.int("long", 8);
     let name = btf.array(char, 65);
     let names = btf.record(
         "new_utsname",
@@ -36,7 +38,9 @@ fn vmlinux(release: &str) -> Vmlinux {
         400,
         &[("count", int, 0), ("name", names, 4)],
     );
-    let (text, blob, secret) = (btf.pointer(char), btf.pointer(0), btf.array(char, 12));
+    let text = btf.pointer(char);
+    let blob = btf.pointer(0);
+    let secret = btf.array(char, 12);
     let head = btf.record("list_head", 16, &[("next", 9 + 2, 0), ("prev", 9 + 2, 8)]);
     let to_head = btf.pointer(head);
     assert_eq!(to_head, 11);
@@ -188,7 +192,8 @@ fn named_data_is_erased_in_every_format() -> Outcome {
         all += &seen(folder.path(), line)?;
     }
     for name in ["out", "elf", "again", "elf2", "whole"] {
-        let (page, expected) = (found(&path(name))?, expected());
+        let page = found(&path(name))?;
+        let expected = expected();
         let first = page
             .iter()
             .zip(&expected)

@@ -19,7 +19,8 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let groups = "0x010+40 anon\n 0x080+3 cache 4\n 0x100 free 8\n 0x400+100 slab\n 0x600 huge 9\n 0x2800+20 free 3";
     for (name, scattered) in [("vmcore", false), ("scattered", true)] {
-        let (groups, memory) = (groups.to_owned(), vec![0..0x9f, 0x100..0x4000]);
+        let groups = groups.to_owned();
+        let memory = vec![0..0x9f, 0x100..0x4000];
         Synthetic {
             groups,
             memory,
@@ -195,7 +196,8 @@ fn traced(log: &str, path: &str) -> [u64; 3] {
 #[test]
 fn calls_are_counted_as_the_system_counts_them() -> Outcome {
     let folder = folder()?;
-    let (dump, log) = (folder.path().join("vmcore"), folder.path().join("log"));
+    let dump = folder.path().join("vmcore");
+    let log = folder.path().join("log");
     let mut command = Command::new("strace");
     command
         .args(["-f", "-y", "-e", "trace=mmap,munmap,pread64", "-o"])

@@ -97,7 +97,8 @@ type Records = Vec<(usize, u64, usize)>;
 
 fn records(stream: &[u8]) -> Result<Records, Box<dyn Error>> {
     let number = |at: usize| stream[at..at + 8].try_into().map(u64::from_be_bytes);
-    let (mut at, mut found) = (4096, Vec::new());
+    let mut at = 4096;
+    let mut found = Vec::new();
     while number(at)? != u64::MAX {
         let size = usize::try_from(number(at + 8)?)?;
         found.push((at, number(at)?, size));
@@ -274,12 +275,18 @@ fn changed_bits_are_found_by_check() -> Outcome {
         Ok(usize::from_le_bytes(bytes))
     };
     // Offsets as crash's diskdump.h has them.
-    let (page, sub, blocks) = (number(428, 4)?, number(432, 4)?, number(436, 4)?);
-    let (bitmaps, descriptors) = ((1 + sub) * page, (1 + sub + blocks) * page);
+    let page = number(428, 4)?;
+    let sub = number(432, 4)?;
+    let blocks = number(436, 4)?;
+    let bitmaps = (1 + sub) * page;
+    let descriptors = (1 + sub + blocks) * page;
     let mut places: Vec<usize> = (bitmaps..descriptors).step_by(997).collect();
-    let (mut packed, mut at) = (0, descriptors);
+    let mut packed = 0;
+    let mut at = descriptors;
     while packed < 60 {
-        let (offset, size, flags) = (number(at, 8)?, number(at + 8, 4)?, number(at + 12, 4)?);
+        let offset = number(at, 8)?;
+        let size = number(at + 8, 4)?;
+        let flags = number(at + 12, 4)?;
         if flags == 0x20 {
             places.extend([offset, offset + size / 2, offset + size - 1]);
             packed += 1;

@@ -47,7 +47,8 @@ fn filter_messages(screen: Screen, level: u8, step: u64) -> Result<String, Box<d
             .map(Into::into)
             .chain([path.into_os_string()]),
     )?;
-    let (begun, asked) = (AtomicBool::new(false), AtomicU64::new(0));
+    let begun = AtomicBool::new(false);
+    let asked = AtomicU64::new(0);
     let (wake, wait) = channel();
     let clock = || {
         if begun.load(Ordering::Relaxed) && asked.fetch_add(1, Ordering::Relaxed) == 3 {
@@ -58,14 +59,12 @@ fn filter_messages(screen: Screen, level: u8, step: u64) -> Result<String, Box<d
     };
     // Without progress messages the program does not read the clock.
     let wait = (level & 1 == 1).then_some(wait);
-    let (mut input, mut answers, mut messages) = (
-        Cursor::new(Vec::new()),
-        Slow {
-            begun: &begun,
-            wait,
-        },
-        Vec::new(),
-    );
+    let mut input = Cursor::new(Vec::new());
+    let mut answers = Slow {
+        begun: &begun,
+        wait,
+    };
+    let mut messages = Vec::new();
     let mut host = Host {
         input: &mut input,
         answers: &mut answers,

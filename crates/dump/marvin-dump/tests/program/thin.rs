@@ -69,7 +69,8 @@ fn check(scattered: bool) -> Outcome {
         said.contains("verified") && said.ends_with("exit code 0\n"),
         "{said}"
     );
-    let (whole, thin) = (pages(&path("whole"))?, pages(&path("thin"))?);
+    let whole = pages(&path("whole"))?;
+    let thin = pages(&path("thin"))?;
     let changed: Vec<_> = whole
         .iter()
         .zip(&thin)

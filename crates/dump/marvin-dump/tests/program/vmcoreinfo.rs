@@ -49,7 +49,8 @@ fn vmlinux(types: &[u8]) -> Vmlinux {
 
 fn types() -> Vec<u8> {
     let mut btf = Btf::default();
-    let (long, int) = (btf.int("unsigned long", 8), btf.int("int", 4));
+    let long = btf.int("unsigned long", 8);
+    let int = btf.int("int", 4);
     let words = btf.array(long, 16);
     let set = btf.record("", 128, &[("bits", words, 0)]);
     btf.typedef("nodemask_t", set);
@@ -135,11 +136,10 @@ fn text_of_a_vmlinux_adds_to_the_note() -> Result<(), Box<dyn Error>> {
         + &seen(folder.path(), "-i @info -d 31 @vmcore @out")?
         + &seen(folder.path(), "-d 31 @vmcore @without")?;
     assert_eq!(said.matches("exit code 0\n").count(), 3, "{said}");
-    let (own, joined) = (
-        Dump::open(&[path])?,
-        Dump::open(&[folder.path().join("out")])?,
-    );
-    let (symbol, more) = ("SYMBOL(init_top_pgt)", "SYMBOL(node_data)");
+    let own = Dump::open(&[path])?;
+    let joined = Dump::open(&[folder.path().join("out")])?;
+    let symbol = "SYMBOL(init_top_pgt)";
+    let more = "SYMBOL(node_data)";
     assert_eq!(
         joined.info().text(symbol),
         own.info().text(symbol),

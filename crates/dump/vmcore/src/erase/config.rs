@@ -78,7 +78,6 @@ pub(super) enum Way {
     Within(Expression, String),
 }
 
-/// A command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Command {
     /// Erase one thing.
@@ -103,7 +102,6 @@ const KEYWORDS: [&str; 8] = [
     "erase", "size", "nullify", "for", "in", "via", "within", "endfor",
 ];
 
-/// Parses a file.
 pub(super) fn parse(text: &str) -> Result<Vec<Command>, ConfigError> {
     let mut words = Words {
         words: split(text),
@@ -215,7 +213,6 @@ impl<'t> Words<'t> {
         Ok(Erase { what, amount })
     }
 
-    /// Parses a loop.
     fn parse_loop(&mut self) -> Result<Command, ConfigError> {
         let variable = self.name("a name for the elements")?;
         if variable.text.contains(['.', ':']) {

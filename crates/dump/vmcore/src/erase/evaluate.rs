@@ -40,7 +40,6 @@ struct Evaluation<'r, 'd, 'w> {
     warnings: Vec<String>,
 }
 
-/// Evaluates commands.
 pub(super) fn run(
     commands: &[Command],
     vmlinux: &Vmlinux,
@@ -341,7 +340,8 @@ impl Evaluation<'_, '_, '_> {
             },
             _ => first,
         };
-        let (mut found, mut seen) = (Vec::new(), HashSet::new());
+        let mut found = Vec::new();
+        let mut seen = HashSet::new();
         while value.address != 0 && seen.insert(value.address) {
             self.check_count(list, found.len())?;
             let mut next = Some(value.clone());
@@ -399,7 +399,8 @@ impl Evaluation<'_, '_, '_> {
         }
         // `head.next` means the list of `head`, as with makedumpfile; `head.prev` the same
         // backwards.
-        let (mut head, mut backwards) = (list.clone(), false);
+        let mut head = list.clone();
+        let mut backwards = false;
         if let Some(last @ ("next" | "prev")) = list.names.last().map(String::as_str) {
             backwards = last == "prev";
             head.names.pop();
@@ -421,7 +422,8 @@ impl Evaluation<'_, '_, '_> {
             ));
         }
         let place = if backwards { 8 } else { 0 };
-        let (mut found, mut seen) = (Vec::new(), HashSet::from([value.address, 0]));
+        let mut found = Vec::new();
+        let mut seen = HashSet::from([value.address, 0]);
         let mut at = self.follow(list, value.address.wrapping_add(place));
         while seen.insert(at) {
             self.check_count(list, found.len())?;

@@ -125,7 +125,8 @@ pub(crate) fn apply(pieces: &[Piece], address: u64, bytes: &mut [u8]) {
                 .unwrap_or(usize::MAX)
                 .min(bytes.len())
         };
-        let (start, end) = (within(piece.range.start), within(piece.range.end));
+        let start = within(piece.range.start);
+        let end = within(piece.range.end);
         bytes[start..end].fill(piece.byte);
     }
 }

@@ -58,7 +58,8 @@ pub fn write(plan: &Plan<'_>, work: &Work, sink: &dyn Sink) -> Result<Written, D
     });
     let next = AtomicUsize::new(0);
     crew(work.threads, || {
-        let (reader, written) = (Reader::new(dump, work.io), Written::default());
+        let reader = Reader::new(dump, work.io);
+        let written = Written::default();
         let mut copy = Copy {
             reader,
             plan,
@@ -89,13 +90,15 @@ pub fn write(plan: &Plan<'_>, work: &Work, sink: &dyn Sink) -> Result<Written, D
 /// Divides memory into parts inside and outside the file.
 fn parts(plan: &Plan<'_>) -> Result<Vec<Part>, DumpError> {
     let mut parts: Vec<Part> = Vec::new();
-    let (mut kept, mut memory) = (vec![0; plan.words()], vec![0; plan.words()]);
+    let mut kept = vec![0; plan.words()];
+    let mut memory = vec![0; plan.words()];
     for n in 0..plan.blocks() {
         let first = plan.pages(n).start;
         plan.read(n, &mut kept)?;
         plan.dump().memory(first, &mut memory)?;
         for run in bits::runs(&memory) {
-            let (start, end) = (first + run.start as u64, first + run.end as u64);
+            let start = first + run.start as u64;
+            let end = first + run.end as u64;
             // Memory after the existing part, or after a hole.
             match parts.last_mut().filter(|part| part.end == start) {
                 Some(part) => part.end = end,
@@ -169,7 +172,8 @@ fn header(dump: &Dump, parts: &[Part]) -> Vec<u8> {
 }
 
 fn program_header(bytes: &mut [u8], n: usize, dump: &Dump, part: &Part, at: u64) {
-    let (page, start) = (dump.page_size(), HEADER + n * PROGRAM_HEADER);
+    let page = dump.page_size();
+    let start = HEADER + n * PROGRAM_HEADER;
     put(bytes, start, 1_u32.to_le_bytes());
     let physical = part.stored.start * page;
     let stored = (part.stored.end - part.stored.start) * page;
@@ -185,7 +189,6 @@ fn program_header(bytes: &mut [u8], n: usize, dump: &Dump, part: &Part, at: u64)
     }
 }
 
-/// One thread's work.
 struct Copy<'a> {
     reader: Reader<'a>,
     plan: &'a Plan<'a>,
@@ -243,7 +246,8 @@ impl Copy<'_> {
         while at < pages.end {
             let count = (pages.end - at).min(most);
             let offset = place + (at - pages.start) * self.page;
-            let (length, before) = ((count * self.page) as usize, at);
+            let length = (count * self.page) as usize;
+            let before = at;
             match self.reader.bytes(at * self.page, length) {
                 Ok(bytes) => {
                     self.written.pages += count;

@@ -92,7 +92,8 @@ impl Shape {
         let page = dump.page_size();
         let sub_blocks = ((SUB_HEADER + dump.notes().len() + SUM) as u64).div_ceil(page);
         let bitmap_blocks = dump.pages().div_ceil(8 * page);
-        let (skipped, end) = (kept_before(plan, part.start)?, kept_before(plan, part.end)?);
+        let skipped = kept_before(plan, part.start)?;
+        let end = kept_before(plan, part.end)?;
         let descriptors = (1 + sub_blocks + 2 * bitmap_blocks) * page;
         let data = descriptors + (end - skipped) * DESCRIPTOR as u64;
         Ok(Self {
@@ -306,7 +307,6 @@ fn write_bitmaps(plan: &Plan<'_>, shape: &Shape, sink: &dyn Sink) -> Result<(), 
 struct BitmapWriter<'s> {
     sink: &'s dyn Sink,
     at: u64,
-    /// Bytes to write.
     pending: Vec<u8>,
     /// Where they end, from `at` on.
     end: u64,
@@ -376,7 +376,6 @@ struct Job<'a> {
     written: Mutex<Written>,
 }
 
-/// One thread's work.
 struct Writer<'a> {
     job: &'a Job<'a>,
     /// `None` while its bytes are in use.
@@ -469,7 +468,6 @@ impl<'a> Writer<'a> {
         self.job.sink.write(at, &self.descriptors)
     }
 
-    /// Writes consecutive pages.
     fn pages(&mut self, first: u64, count: usize) -> Result<(), DumpError> {
         let address = first * self.job.shape.page;
         // The bytes stay in place while the other fields change.

@@ -28,12 +28,14 @@ pub fn rearrange(stream: &mut dyn Read, sink: &dyn Sink) -> Result<u64, DumpErro
             what,
         });
     }
-    let (mut size, mut buffer) = (0, vec![0; CHUNK]);
+    let mut size = 0;
+    let mut buffer = vec![0; CHUNK];
     loop {
         let mut head = [0; 16];
         source.fill(&mut head)?;
         let both = u128::from_be_bytes(head);
-        let (offset, length) = ((both >> 64) as i64, both as i64);
+        let offset = (both >> 64) as i64;
+        let length = both as i64;
         if (offset, length) == (-1, -1) {
             sink.finish(size)?;
             return Ok(size);

@@ -8,7 +8,6 @@ use toml::de::DeTable;
 use super::keys::{Key, Kind, Presence, Preset, Table};
 use crate::toml_document::{Mistake, Section, Shape, Value, did_you_mean, expected, list, text};
 
-/// A checked table.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) span: Range<usize>,

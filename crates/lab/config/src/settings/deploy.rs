@@ -11,7 +11,6 @@ use crate::toml_document::Mistake;
 /// What stands for no image.
 const OWN: &str = "own";
 
-/// Parses an image.
 pub(super) fn image(record: &Record) -> Result<ImageSettings, Mistake> {
     let of_debian = ["mirror", "kernel", "packages", "setup"];
     let recipe = match (record.text("debian"), record.has("command")) {

@@ -23,19 +23,16 @@ pub(crate) struct Key {
 pub(crate) enum Kind {
     /// Small letters, digits, hyphens.
     Name,
-    /// One line.
     Text,
     /// A list of lines, not empty.
     Texts,
     /// A number with its unit: 90s, 30m, 2h, 1d.
     Span,
-    /// true or false.
     Flag,
     /// A whole number from the first to the second.
     Whole(u64, u64),
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A table.
     One(&'static Table),
     /// A list of tables.
     Many(&'static Table),
@@ -46,7 +43,6 @@ pub(crate) enum Kind {
 pub(crate) enum Presence {
     Needed,
     Optional,
-    /// Its default value.
     Preset(Preset),
 }
 

@@ -12,7 +12,6 @@ use crate::toml_document::Mistake;
 /// Names of machines that need no settings.
 const TAKEN: [&str; 4] = ["exact", "exact-smp", "vm", "local"];
 
-/// Parses a server.
 pub(super) fn server(record: &Record) -> Result<ServerSettings, Mistake> {
     let name = owned(record, "name");
     if TAKEN.contains(&name.as_str()) {
@@ -51,10 +50,8 @@ pub(super) fn server(record: &Record) -> Result<ServerSettings, Mistake> {
         );
         return Err(Mistake::new(record.span_of("slurm_node"), what));
     }
-    let (ssh_config, has_power) = (
-        record.text("ssh_config").map(PathBuf::from),
-        power.is_some(),
-    );
+    let ssh_config = record.text("ssh_config").map(PathBuf::from);
+    let has_power = power.is_some();
     Ok(ServerSettings {
         name,
         host,
@@ -108,7 +105,8 @@ fn console(
     Ok(match ways.as_slice() {
         [] => None,
         ["command"] => {
-            let (words, sends_break) = (record.words("command"), record.words("break"));
+            let words = record.words("command");
+            let sends_break = record.words("break");
             Some(ConsoleSettings::Command { words, sends_break })
         }
         ["tcp"] => {

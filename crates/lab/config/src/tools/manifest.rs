@@ -405,8 +405,9 @@ fn find(section: &Section<'_>) -> Result<Find, Mistake> {
 fn table(value: &Value<'_>) -> Result<Table, Mistake> {
     let section = Section::from_value(value, TABLE)?;
     let separator = section.text_if_any("separator")?;
-    let (column, row_column) = (column(&section, "column")?, column(&section, "row_column")?);
-    if matches!(column, Column::Named(_)) != matches!(row_column, Column::Named(_)) {
+    let value_column = column(&section, "column")?;
+    let row_column = column(&section, "row_column")?;
+    if matches!(value_column, Column::Named(_)) != matches!(row_column, Column::Named(_)) {
         return Err(Mistake::new(
             section.span(),
             "`column` and `row_column` are both headings or both numbers",
@@ -418,7 +419,7 @@ fn table(value: &Value<'_>) -> Result<Table, Mistake> {
             (letter, None) => letter,
             _ => return Err(Mistake::new(section.span(), "`separator` is one character")),
         },
-        column,
+        column: value_column,
         row_column,
         row: section.text("row")?.to_owned(),
     })

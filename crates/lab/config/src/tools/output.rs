@@ -20,9 +20,7 @@ const QUOTED_MAX: usize = 60;
 /// The output of a tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ToolOutput<'a> {
-    /// Its standard output.
     pub stdout: &'a [u8],
-    /// Its standard error.
     pub stderr: &'a [u8],
     /// The files that its manifest names, by path.
     pub files: &'a [(String, Vec<u8>)],
@@ -34,7 +32,6 @@ pub enum OutputError {
     /// A line reports a failure.
     #[error("the tool failed: line {line} of its {place}: {quoted}")]
     Refused {
-        /// Which output.
         place: String,
         /// The line, from 1.
         line: usize,
@@ -49,7 +46,6 @@ pub enum OutputError {
         /// The beginning of it.
         quoted: String,
     },
-    /// It is empty.
     #[error("unknown output: nothing was printed")]
     Nothing,
     /// The manifest's value is missing.
@@ -57,9 +53,7 @@ pub enum OutputError {
         "unknown output: line {line} is the last of its {place}, and `{metric}` was not there: {sought}"
     )]
     NotFound {
-        /// The metric.
         metric: String,
-        /// Which output.
         place: String,
         /// The last line, from 1; 0 for an empty output.
         line: usize,
@@ -69,7 +63,6 @@ pub enum OutputError {
     /// There are several values, but the manifest wants one.
     #[error("unknown output: line {line} has a second value of `{metric}`")]
     Several {
-        /// The metric.
         metric: String,
         /// The line, from 1.
         line: usize,
@@ -77,11 +70,9 @@ pub enum OutputError {
     /// The value is no number.
     #[error("unknown output: line {line} has {quoted} for `{metric}`, which is no number")]
     NotANumber {
-        /// The metric.
         metric: String,
         /// The line, from 1.
         line: usize,
-        /// The value.
         quoted: String,
     },
     /// The output is no valid JSON.
@@ -89,15 +80,11 @@ pub enum OutputError {
     NotJson {
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
         why: String,
     },
     /// The output exceeds the limit.
     #[error("unknown output: more than {OUTPUT_MAX} bytes on its {place}")]
-    TooLong {
-        /// Which output.
-        place: String,
-    },
+    TooLong { place: String },
     /// A pattern or path of the manifest is invalid; reading the manifest would have refused it.
     #[error("bad manifest: {0}")]
     BadManifest(String),

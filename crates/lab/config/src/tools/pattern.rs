@@ -5,7 +5,6 @@ use regex_lite::{Regex, RegexBuilder};
 /// Memory limit of a compiled pattern, in bytes.
 const PATTERN_MAX: usize = 256 << 10;
 
-/// A compiled pattern.
 #[derive(Debug)]
 pub(crate) struct Pattern(Regex);
 

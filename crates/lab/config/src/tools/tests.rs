@@ -24,7 +24,8 @@ fn workload(name: &str) -> ToolWorkload {
 /// The samples of a golden output, a line for each metric; or the error.
 fn read(workload: &ToolWorkload, folder: &Path) -> String {
     let file = |name: &str| fs::read(folder.join(name)).unwrap_or_default();
-    let (stdout, stderr) = (file("output"), file("stderr"));
+    let stdout = file("output");
+    let stderr = file("stderr");
     let files = [("/run/stress-ng.yaml".to_owned(), file("written"))];
     match tool_samples(
         workload,

@@ -56,10 +56,8 @@ pub(super) fn net_dev(text: &str, taken: &mut Taken) {
         return taken.unread();
     };
     let mut parts = second.split('|').skip(1);
-    let (receive, transmit) = (
-        parts.next().unwrap_or_default(),
-        parts.next().unwrap_or_default(),
-    );
+    let receive = parts.next().unwrap_or_default();
+    let transmit = parts.next().unwrap_or_default();
     let named = |way: &str, names: &str| {
         names
             .split_whitespace()

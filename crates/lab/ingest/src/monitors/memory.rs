@@ -17,7 +17,9 @@ const SLABS: [&str; 3] = ["active_slabs", "num_slabs", "sharedavail"];
 /// of nodes, for each node (`node 0`). Counters of per-processor lists have the processor in their
 /// name: `cpu0 count`.
 pub(super) fn zoneinfo(text: &str, taken: &mut Taken) {
-    let (mut zone, mut group, mut list) = (String::new(), String::new(), String::new());
+    let mut zone = String::new();
+    let mut group = String::new();
+    let mut list = String::new();
     for line in text.lines() {
         if let Some(name) = zone_of(line) {
             (group, zone) = (name.clone(), name);

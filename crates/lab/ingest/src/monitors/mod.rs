@@ -50,7 +50,8 @@ fn copy(name: &str, bytes: &[u8]) -> Option<MonitorCopy> {
         "end" => Phase::End,
         _ => return None,
     };
-    let (begun_ns, ended_ns) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let begun_ns = words.next()?.parse().ok()?;
+    let ended_ns = words.next()?.parse().ok()?;
     Some(MonitorCopy {
         path: words.next()?.to_owned(),
         begun_ns,

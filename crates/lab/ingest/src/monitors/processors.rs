@@ -111,7 +111,8 @@ pub(super) fn stat(text: &str, taken: &mut Taken) {
 /// Parses /proc/schedstat: a group for each processor and each of its domains. The file states its
 /// version.
 pub(super) fn schedstat(text: &str, taken: &mut Taken) {
-    let (mut version, mut processor) = (0_u64, "");
+    let mut version = 0_u64;
+    let mut processor = "";
     for line in text.lines() {
         let mut words = line.split_whitespace();
         let key = words.next().unwrap_or_default();

@@ -4,7 +4,6 @@ use model::Reading;
 
 use super::Taken;
 
-/// Parses `name value`.
 pub(super) fn pairs(text: &str, taken: &mut Taken) {
     for line in text.lines() {
         let value = line

@@ -20,7 +20,8 @@ impl Repository {
     /// # Errors
     /// If git fails, or there are too many commits.
     pub fn patches(&self, older: &str, newer: &str) -> Result<Vec<(String, Patch)>, PatchesError> {
-        let (older, newer) = (self.commit(older)?, self.commit(newer)?);
+        let older = self.commit(older)?;
+        let newer = self.commit(newer)?;
         let range = [newer, format!("^{older}"), "--".to_owned()];
         let count = program(self.folder())
             .args(["rev-list", "--count"])
@@ -94,7 +95,10 @@ fn parse_log(output: &[u8]) -> Vec<(String, Patch)> {
     while let Some(text) = rest {
         let mut fields = text.splitn(5, |byte| *byte == 0);
         let mut field = || String::from_utf8_lossy(fields.next().unwrap_or_default()).into_owned();
-        let (commit, author, date, message) = (field(), field(), field(), field());
+        let commit = field();
+        let author = field();
+        let date = field();
+        let message = field();
         let behind = fields.next().unwrap_or_default();
         let next = next_mark(behind);
         let diff = &behind[..next.unwrap_or(behind.len())];

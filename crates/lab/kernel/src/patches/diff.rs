@@ -16,9 +16,7 @@ const NAMES_BYTES_MAX: usize = 8192;
 pub enum FileChange {
     /// Changes its content or mode.
     Modified,
-    /// Creates it.
     Added,
-    /// Deletes it.
     Deleted,
     /// Moves it, and may change it.
     Renamed,
@@ -31,9 +29,7 @@ pub enum FileChange {
 pub struct TouchedFunction {
     /// Its name, for a system call that of the kernel's symbol `__do_sys_…`.
     pub name: String,
-    /// Added lines.
     pub added: usize,
-    /// Removed lines.
     pub removed: usize,
 }
 
@@ -49,9 +45,7 @@ pub struct ChangedFile {
     pub change: FileChange,
     /// Whether git has no lines of it.
     pub is_binary: bool,
-    /// Added lines.
     pub added: usize,
-    /// Removed lines.
     pub removed: usize,
     /// Functions in the order in which they are touched.
     pub functions: Vec<TouchedFunction>,
@@ -77,7 +71,6 @@ impl ChangedFile {
 pub struct DiffFault {
     /// Line of the diff, from 1.
     pub line: usize,
-    /// The fault.
     pub what: &'static str,
 }
 
@@ -105,7 +98,6 @@ pub(super) fn start(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Reads a diff.
 pub(super) fn read(text: &[u8]) -> Diff {
     let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').collect();
     let mut reader = Reader {
@@ -191,7 +183,8 @@ impl<'a> Reader<'a> {
 
     /// Reads a file with the header of `diff -u`.
     fn traditional_file(&mut self) {
-        let (old, new) = (&self.line(0)[4..], &self.line(1)[4..]);
+        let old = &self.line(0)[4..];
+        let new = &self.line(1)[4..];
         self.at += 2;
         let name = shorter_name(path(old), path(new));
         let change = if is_absent(old) {
@@ -299,11 +292,10 @@ impl Hunk {
         language: Option<Language>,
         known: &mut HashMap<String, usize>,
     ) {
-        let (old, new) = (
-            self.functions(language, b'-'),
-            self.functions(language, b'+'),
-        );
-        let (mut old, mut new) = (old.into_iter(), new.into_iter());
+        let old = self.functions(language, b'-');
+        let new = self.functions(language, b'+');
+        let mut old = old.into_iter();
+        let mut new = new.into_iter();
         for (sign, _) in &self.lines {
             let function = match sign {
                 b'-' => old.next(),

@@ -11,18 +11,12 @@ use crate::KernelError;
 pub enum PatchesError {
     /// A file is unreadable.
     #[error("cannot read the patch {}: {said}; name a patch, a mailbox or a folder of patches", file.display())]
-    Unreadable {
-        /// The file.
-        file: PathBuf,
-        /// The reason.
-        said: String,
-    },
+    Unreadable { file: PathBuf, said: String },
     /// More than Marvin reads.
     #[error("cannot read the patches in {}: {limit}; name fewer", place.display())]
     TooMuch {
         /// The file or folder.
         place: PathBuf,
-        /// The exceeded limit.
         limit: String,
     },
     /// No patch at all.
@@ -36,19 +30,15 @@ pub enum PatchesError {
     /// git cannot read a mail.
     #[error("cannot read mail {number} of {}: git says `{said}`; remove or repair it", file.display())]
     Mail {
-        /// The mailbox.
         file: PathBuf,
         /// Its number, from 1.
         number: usize,
-        /// git's message.
         said: String,
     },
     /// A line of a quilt series is one that Marvin does not follow.
     #[error("line {line} of {}: {said}", file.display())]
     Series {
-        /// The series.
         file: PathBuf,
-        /// Line, from 1.
         line: usize,
         /// The fault, and what to do.
         said: String,
@@ -58,10 +48,7 @@ pub enum PatchesError {
         "cannot read {}: it has several commits as `git log -p` prints them, newest first\nhint: `git format-patch --stdout OLDER..NEWER`",
         file.display()
     )]
-    Log {
-        /// The file.
-        file: PathBuf,
-    },
+    Log { file: PathBuf },
     /// Another error, such as one of git.
     #[error(transparent)]
     Kernel(#[from] KernelError),

@@ -242,7 +242,8 @@ impl<'a> Reader<'a> {
             let path = self.scratch.join(name);
             fs::read(&path).map_err(KernelError::at(&path))
         };
-        let (body, rest) = (read("message")?, read("diff")?);
+        let body = read("message")?;
+        let rest = read("diff")?;
         let body = String::from_utf8_lossy(&body).replace('\r', "");
         let mut words = Words {
             commit: format_patch_commit(bytes),

@@ -13,7 +13,6 @@ pub struct Position {
     pub total: u32,
 }
 
-/// A `Fixes:` tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fixes {
     /// The commit, as abbreviated there.
@@ -161,7 +160,8 @@ fn prefix(inner: &str) -> Option<Position> {
         number: 1,
         total: 1,
     };
-    let (mut is_patch, mut is_numbered) = (false, false);
+    let mut is_patch = false;
+    let mut is_numbered = false;
     for word in inner.split([' ', ',', ';']).filter(|word| !word.is_empty()) {
         let upper = word.to_ascii_uppercase();
         // `PATCHv2` is usual, too.
@@ -470,7 +470,8 @@ mod tests {
 
     #[test]
     fn named_commits_are_found() {
-        let (a, b) = ("a".repeat(40), "b".repeat(40));
+        let a = "a".repeat(40);
+        let b = "b".repeat(40);
         let forms = [
             format!("commit {a} upstream.\n\nCommit {b} did."),
             format!("[ Upstream commit {a} ]"),

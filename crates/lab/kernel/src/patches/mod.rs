@@ -56,7 +56,6 @@ pub struct Patch {
     pub commit: Option<String>,
     /// Cover letter of its series; of the first patch only.
     pub cover: Option<Cover>,
-    /// `Fixes:` tags.
     pub fixes: Vec<Fixes>,
     /// Commits that it says it reverts.
     pub reverts: Vec<String>,
@@ -66,7 +65,6 @@ pub struct Patch {
     pub stable: Option<String>,
     /// Words about performance in body, notes and cover letter.
     pub performance: Vec<String>,
-    /// Changed files.
     pub files: Vec<ChangedFile>,
     /// Where the diff is damaged.
     pub fault: Option<DiffFault>,
@@ -74,7 +72,6 @@ pub struct Patch {
     pub diff: Vec<u8>,
 }
 
-/// A cover letter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cover {
     /// Subject without prefixes. One safe line.

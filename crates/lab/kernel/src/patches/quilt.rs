@@ -65,7 +65,8 @@ pub(super) fn list(path: &Path) -> Result<Listing, PatchesError> {
             });
         }
     }
-    let (new, read) = (path.join("new"), path.join("cur"));
+    let new = path.join("new");
+    let read = path.join("cur");
     if new.is_dir() && read.is_dir() {
         let mut files = by_name(&read, |_| true)?;
         files.extend(by_name(&new, |_| true)?);

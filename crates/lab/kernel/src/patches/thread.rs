@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::Patch;
 
-/// A decoded mail.
 #[derive(Debug, Clone)]
 pub(super) struct Mail {
     /// Message-Ids that it answers, the nearest first.
@@ -232,7 +231,8 @@ fn top(group: &[usize], number: usize) -> usize {
 }
 
 fn unite(group: &mut [usize], one: usize, other: usize) {
-    let (one, other) = (top(group, one), top(group, other));
+    let one = top(group, one);
+    let other = top(group, other);
     group[one.max(other)] = one.min(other);
 }
 

@@ -21,20 +21,16 @@ pub enum Picked {
     Commit(String),
     /// The commit has the change already.
     Nothing,
-    /// These files conflict.
     Conflict(Vec<String>),
 }
 
 /// The author and the message of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Authorship {
-    /// Name.
     pub name: String,
-    /// Address.
     pub address: String,
     /// Date, in a form that git reads.
     pub date: String,
-    /// Message.
     pub message: String,
 }
 

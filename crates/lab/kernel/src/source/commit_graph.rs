@@ -8,7 +8,6 @@ use std::collections::HashMap;
 /// A commit in git's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
-    /// Its hash.
     pub id: String,
     /// Hashes of its parents, first parent first.
     pub parents: Vec<String>,
@@ -50,7 +49,9 @@ impl CommitGraph {
     #[must_use]
     pub fn new(good: &str, commits: Vec<Commit>) -> Option<Self> {
         let mut numbers: HashMap<String, usize> = HashMap::with_capacity(commits.len());
-        let (mut ids, mut parents, mut holds_good) = (Vec::new(), Vec::new(), Vec::new());
+        let mut ids = Vec::new();
+        let mut parents = Vec::new();
+        let mut holds_good = Vec::new();
         for (number, commit) in commits.into_iter().enumerate() {
             let kind = |id: &String| match numbers.get(id) {
                 _ if id == good => Parent::Good,

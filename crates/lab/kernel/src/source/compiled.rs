@@ -50,10 +50,8 @@ impl Compiled {
     fn folder(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), KernelError> {
         for entry in fs::read_dir(folder).map_err(KernelError::at(folder))? {
             let entry = entry.map_err(KernelError::at(folder))?;
-            let (path, kind) = (
-                entry.path(),
-                entry.file_type().map_err(KernelError::at(folder))?,
-            );
+            let path = entry.path();
+            let kind = entry.file_type().map_err(KernelError::at(folder))?;
             if kind.is_dir() && depth > 0 {
                 self.folder(&path, prefix, depth - 1)?;
             } else if kind.is_file() && path.extension().is_some_and(|end| end == "cmd") {

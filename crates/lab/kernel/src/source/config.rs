@@ -12,7 +12,6 @@ use crate::folder::sha256;
 const MICRO: &str = include_str!("../../configs/micro.fragment");
 const SMP: &str = include_str!("../../configs/smp.fragment");
 const SMALL: &str = include_str!("../../configs/small.fragment");
-/// Largest kernel config.
 const BYTES_MAX: u64 = 4 << 20;
 /// The first line of a complete kernel config.
 const WHOLE: &str = "Automatically generated file; DO NOT EDIT.";
@@ -87,7 +86,6 @@ impl Configuration {
         Ok(Self { name, text, base })
     }
 
-    /// Returns its name.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name

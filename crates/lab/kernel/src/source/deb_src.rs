@@ -25,7 +25,6 @@ const PREFIX: &str = "linux-source-";
 /// The date of the oldest commit of a series; the others follow one day apart.
 const FIRST_DAY: u64 = 1_577_836_800;
 
-/// Directories for imports.
 pub(crate) struct SourceFolders<'a> {
     /// The repository, which may not exist yet.
     pub(crate) repository: PathBuf,
@@ -33,11 +32,9 @@ pub(crate) struct SourceFolders<'a> {
     pub(crate) downloads: &'a Path,
 }
 
-/// An imported release.
 #[derive(Debug)]
 pub(crate) struct Imported {
     pub(crate) repository: Repository,
-    /// Its tag.
     pub(crate) tag: String,
 }
 

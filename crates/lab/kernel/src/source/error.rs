@@ -12,7 +12,6 @@ pub enum SourceError {
         "cannot build kernels: no `{program}` on this host; run `sudo apt-get install {package}`"
     )]
     NoProgram {
-        /// The program.
         program: String,
         /// The package that contains it.
         package: String,
@@ -22,27 +21,14 @@ pub enum SourceError {
     NoTree(String),
     /// The directory is no git repository, or one that git refuses.
     #[error("{} is not a git repository: {said}", folder.display())]
-    NotARepository {
-        /// The directory.
-        folder: PathBuf,
-        /// git's message.
-        said: String,
-    },
+    NotARepository { folder: PathBuf, said: String },
     /// A directory in a tree is a repository with a configuration of its own, which may name
     /// programs.
     #[error("{} is a repository inside the tree: move it elsewhere, or name a commit with git:REVISION", folder.display())]
-    NestedRepository {
-        /// The directory.
-        folder: PathBuf,
-    },
+    NestedRepository { folder: PathBuf },
     /// A remote tree does not answer, or not properly.
     #[error("the tree {place} does not answer: {said}")]
-    NoAnswer {
-        /// Its address.
-        place: String,
-        /// git's message.
-        said: String,
-    },
+    NoAnswer { place: String, said: String },
     /// The source is no kernel.
     #[error("{what} is not a Linux source tree: no Kbuild at its top; name a kernel tree")]
     NotLinux {
@@ -51,82 +37,47 @@ pub enum SourceError {
     },
     /// There is no such revision.
     #[error("`{revision}` is no commit of {}: see `git -C {} log --oneline`", folder.display(), folder.display())]
-    UnknownRevision {
-        /// The given name.
-        revision: String,
-        /// The tree.
-        folder: PathBuf,
-    },
+    UnknownRevision { revision: String, folder: PathBuf },
     /// GOOD and BAD are the same commit.
     #[error("{good} and {bad} are the same commit: no commits to search")]
-    SameCommit {
-        /// The given name.
-        good: String,
-        /// The given name.
-        bad: String,
-    },
+    SameCommit { good: String, bad: String },
     /// GOOD is newer than BAD.
     #[error(
         "{good} comes after {bad}: the ends are swapped; name the older one first (it does not matter which is faster)"
     )]
-    Swapped {
-        /// The given name.
-        good: String,
-        /// The given name.
-        bad: String,
-    },
+    Swapped { good: String, bad: String },
     /// GOOD is not an ancestor of BAD.
     #[error(
         "{good} is not an ancestor of {bad}; they parted at {base}: bisect {base} {bad}, and {base} {good} if {good} is the odd one"
     )]
     NotAncestor {
-        /// The given name.
         good: String,
-        /// The given name.
         bad: String,
-        /// Their merge base.
         base: String,
     },
     /// GOOD and BAD have no common history.
     #[error("{good} and {bad} have no history in common")]
-    Unrelated {
-        /// The given name.
-        good: String,
-        /// The given name.
-        bad: String,
-    },
+    Unrelated { good: String, bad: String },
     /// The history ends within the range: a shallow clone.
     #[error("{} is a shallow clone and its history ends within this range: run `git -C {} fetch --unshallow`", folder.display(), folder.display())]
-    Shallow {
-        /// The tree.
-        folder: PathBuf,
-    },
+    Shallow { folder: PathBuf },
     /// A commit that existed is gone.
     #[error("{commit} is no longer in {}: the tree was changed meanwhile; run the same command again", folder.display())]
     Gone {
-        /// The commit.
         commit: String,
         /// The tree, or the workshop that uses its objects.
         folder: PathBuf,
     },
-    /// The compiler changed.
     #[error(
         "the compiler changed from {before} to {after}: run the same command again to build everything with the new one"
     )]
-    CompilerChanged {
-        /// The earlier one.
-        before: String,
-        /// The present one.
-        after: String,
-    },
+    CompilerChanged { before: String, after: String },
     /// The patch is invalid or does not apply.
     #[error("{} does not apply to {what}: {said}", file.display())]
     Patch {
-        /// The file.
         file: PathBuf,
         /// The revision to patch.
         what: String,
-        /// The fault.
         said: String,
     },
     /// The range is invalid.
@@ -134,10 +85,7 @@ pub enum SourceError {
     NoRange(String),
     /// There is no such kernel config.
     #[error("unknown kernel config `{name}`: use micro, smp, small, or a file")]
-    UnknownConfiguration {
-        /// The given name.
-        name: String,
-    },
+    UnknownConfiguration { name: String },
     /// The kernel does not build: a result.
     #[error("{what} does not build: {first_error} (all of it: {})", log.display())]
     DoesNotBuild {
@@ -145,43 +93,21 @@ pub enum SourceError {
         what: String,
         /// The first error of the compiler or of make.
         first_error: String,
-        /// The build log.
         log: PathBuf,
     },
     /// A program exceeded its deadline.
     #[error(
         "`{command}` did not end within {seconds} s: the host is too busy, or the limit too low"
     )]
-    Deadline {
-        /// The program.
-        command: String,
-        /// The limit.
-        seconds: u64,
-    },
-    /// A program failed.
+    Deadline { command: String, seconds: u64 },
     #[error("`{command}` failed: {said}")]
-    Program {
-        /// The program.
-        command: String,
-        /// Its message.
-        said: String,
-    },
+    Program { command: String, said: String },
     /// apt has no such source package.
     #[error("apt offers no source `{asked}`; {instead}")]
-    NoSourcePackage {
-        /// The given name.
-        asked: String,
-        /// The alternatives.
-        instead: String,
-    },
+    NoSourcePackage { asked: String, instead: String },
     /// An archive is unreadable.
     #[error("{what} is damaged: {said}; remove it and try again")]
-    Archive {
-        /// The package.
-        what: String,
-        /// The fault.
-        said: String,
-    },
+    Archive { what: String, said: String },
 }
 
 impl SourceError {

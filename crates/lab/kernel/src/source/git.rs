@@ -16,7 +16,6 @@ use crate::KernelError;
 #[derive(Debug, Clone)]
 pub struct Repository {
     folder: PathBuf,
-    /// Its git directory.
     git: PathBuf,
 }
 
@@ -27,9 +26,7 @@ const DATED_MAX: usize = 2000;
 /// The headline of a commit, each part one safe line: anyone may have written it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Headline {
-    /// Subject.
     pub subject: String,
-    /// Author, with address.
     pub author: String,
 }
 
@@ -81,7 +78,6 @@ impl Repository {
         Ok(Self { folder, git })
     }
 
-    /// Returns its path.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -169,8 +165,10 @@ impl Repository {
     /// # Errors
     /// If BAD does not descend from GOOD: swapped ends, other branches, a shallow clone.
     pub fn history(&self, good: &str, bad: &str) -> Result<CommitGraph, KernelError> {
-        let (from, to) = (self.commit(good)?, self.commit(bad)?);
-        let (good, bad) = (good.to_owned(), bad.to_owned());
+        let from = self.commit(good)?;
+        let to = self.commit(bad)?;
+        let good = good.to_owned();
+        let bad = bad.to_owned();
         if from == to {
             return Err(SourceError::SameCommit { good, bad }.into());
         }
@@ -241,7 +239,8 @@ impl Repository {
         newer: &str,
         other: &str,
     ) -> Result<BTreeSet<String>, KernelError> {
-        let (older, other) = (format!("^{older}"), format!("^{other}"));
+        let older = format!("^{older}");
+        let other = format!("^{other}");
         let text = git(&self.folder)
             .args(["rev-list", newer, &older, &other, "--"])
             .run()?;

@@ -11,7 +11,6 @@ const OPTION: &str = "CONFIG_";
 
 /// An assignment of a Makefile, with the options around it.
 struct Assignment {
-    /// `obj-y`, `obj-$(CONFIG_X)`, `foo-objs`.
     name: String,
     /// Objects, directories and variables.
     words: Vec<String>,
@@ -30,7 +29,8 @@ pub(crate) fn options_of(
 ) -> Option<Vec<String>> {
     let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
     let object = format!("{}.o", name.rsplit_once('.')?.0);
-    let (mut folder, mut target) = (folder.to_owned(), object);
+    let mut folder = folder.to_owned();
+    let mut target = object;
     let mut chain: Vec<Vec<String>> = Vec::new();
     let mut is_named = false;
     // A Makefile may include those below it, whose lists then name objects by their path from here.

@@ -43,7 +43,6 @@ const PROGRAMS: [(&str, &str); 6] = [
 const KILLED: [&str; 2] = ["Killed signal", "Terminated signal"];
 /// With fewer free bytes a failed build is attributed to the full disk.
 const ROOM_BYTES: usize = 16 << 20;
-/// Most object directories.
 const FOLDERS_MAX: usize = 3;
 
 /// How to build kernels.
@@ -51,9 +50,7 @@ const FOLDERS_MAX: usize = 3;
 pub struct SourceSettings {
     /// The tree of `git:` names.
     pub tree: Option<PathBuf>,
-    /// The kernel config.
     pub configuration: Configuration,
-    /// Parallel compilers.
     pub jobs: usize,
     /// Time limit of a build, in seconds.
     pub deadline_s: u64,
@@ -112,7 +109,6 @@ pub(crate) fn compiler() -> Result<String, KernelError> {
 /// Durations of builds of a configuration on this host, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BuildSeconds {
-    /// The last one.
     pub last: u64,
     /// The longest one: usually the first, which compiles everything.
     pub longest: u64,
@@ -154,7 +150,6 @@ fn folder_name(settings: &SourceSettings, compiler: &str) -> String {
     format!("objects-{}", &key[..12])
 }
 
-/// An object directory.
 pub(crate) struct Objects<'a> {
     workshop: &'a WorkTree,
     settings: &'a SourceSettings,
@@ -244,10 +239,8 @@ impl<'a> Objects<'a> {
             )
             .as_bytes(),
         );
-        let (mark, config) = (
-            self.folder.join("marvin.configured"),
-            self.out.join(".config"),
-        );
+        let mark = self.folder.join("marvin.configured");
+        let config = self.out.join(".config");
         if fs::read_to_string(&mark).is_ok_and(|old| old == key) && config.exists() {
             return Ok(());
         }
@@ -301,7 +294,8 @@ impl<'a> Objects<'a> {
             arguments.push("CC=ccache gcc");
         }
         arguments.push(target);
-        let (source, cache) = (self.workshop.source(), self.workshop.compiler_cache());
+        let source = self.workshop.source();
+        let cache = self.workshop.compiler_cache();
         let walls = Walls::default()
             .readable_path()
             .readable(&source)

@@ -46,7 +46,8 @@ impl<R: Read> Archive<R> {
 
     /// Returns the next file; `None` at the end.
     pub(crate) fn next(&mut self) -> io::Result<Option<Entry>> {
-        let (mut path, mut link) = (None, None);
+        let mut path = None;
+        let mut link = None;
         loop {
             let mut header = [0; BLOCK];
             self.input.read_exact(&mut header)?;
@@ -140,7 +141,8 @@ fn text(field: &[u8]) -> String {
 }
 
 fn name(header: &[u8; BLOCK]) -> String {
-    let (name, prefix) = (text(&header[..100]), text(&header[345..500]));
+    let name = text(&header[..100]);
+    let prefix = text(&header[345..500]);
     // GNU's headers have other fields in the place of the prefix.
     if prefix.is_empty() || &header[257..263] != b"ustar\0" {
         name

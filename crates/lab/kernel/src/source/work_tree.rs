@@ -25,7 +25,6 @@ const IDENTITY: [(&str, &str); 6] = [
 
 /// Deepest directory of a tree; kernels need fewer than half of it.
 const DEPTH_MAX: usize = 32;
-/// Largest patch.
 const PATCH_BYTES_MAX: u64 = 64 << 20;
 
 /// Files that make leaves in a source if it was called without an output directory.
@@ -187,7 +186,8 @@ impl WorkTree {
             }
             .into());
         }
-        let (mark, source) = (self.folder.join("checking-out"), self.source());
+        let mark = self.folder.join("checking-out");
+        let source = self.source();
         if mark.exists() {
             // Interrupted: the files may belong to any tree.
             fs::remove_dir_all(&source)
@@ -379,7 +379,8 @@ mod tests {
 
     #[test]
     fn repository_inside_a_tree_is_refused() {
-        let (home, tree) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let home = tempfile::tempdir().unwrap();
+        let tree = tempfile::tempdir().unwrap();
         let ran = home.path().join("ran");
         let inner = tree.path().join("drivers/inner");
         fs::create_dir_all(&inner).unwrap();

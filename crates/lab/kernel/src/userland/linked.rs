@@ -19,9 +19,7 @@ const NAME_MAX: usize = 1024;
 /// The needs of a program or library.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Linked {
-    /// The dynamic linker.
     pub(crate) interpreter: Option<String>,
-    /// Names of libraries.
     pub(crate) needed: Vec<String>,
     /// Directories to search first, with `$ORIGIN` unexpanded.
     pub(crate) folders: Vec<String>,
@@ -32,21 +30,21 @@ pub(crate) fn parse_linking(bytes: &[u8]) -> Option<Linked> {
     if range(bytes, 0, 6)? != b"\x7fELF\x02\x01" {
         return None;
     }
-    let (table, count) = (u64_at(bytes, 32)?, u64::from(u16_at(bytes, 56)?));
+    let table = u64_at(bytes, 32)?;
+    let count = u64::from(u16_at(bytes, 56)?);
     let mut linked = Linked::default();
-    let (mut loads, mut dynamic) = (Vec::new(), None);
+    let mut loads = Vec::new();
+    let mut dynamic = None;
     for number in 0..count {
         let header = range(
             bytes,
             table.checked_add(number * PROGRAM_HEADER)?,
             PROGRAM_HEADER,
         )?;
-        let (kind, offset, address, size) = (
-            u32_at(header, 0)?,
-            u64_at(header, 8)?,
-            u64_at(header, 16)?,
-            u64_at(header, 32)?,
-        );
+        let kind = u32_at(header, 0)?;
+        let offset = u64_at(header, 8)?;
+        let address = u64_at(header, 16)?;
+        let size = u64_at(header, 32)?;
         match kind {
             PT_LOAD => loads.push((address, offset, size)),
             PT_DYNAMIC => dynamic = Some((offset, size)),

@@ -45,7 +45,6 @@ const MADE: &str = "userland 1";
 /// The content of a userland.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// Debian packages.
     pub packages: Vec<String>,
     /// Paths of programs, and of other files or directories, in these packages.
     pub paths: Vec<String>,
@@ -64,7 +63,6 @@ pub struct Resolved {
 pub struct UserlandFile {
     /// Its path, from `/`.
     pub path: String,
-    /// Its content.
     pub bytes: Vec<u8>,
 }
 
@@ -133,7 +131,8 @@ impl BuildCache {
         let kept = self.packages(&resolved.packages, &what, notify)?;
         notify(BuildEvent::Unpacking { what });
         let scratch = Scratch::new(self.downloads())?;
-        let (deb, root) = (scratch.path().join("next.deb"), scratch.path().join("root"));
+        let deb = scratch.path().join("next.deb");
+        let root = scratch.path().join("root");
         for package in kept {
             // Outside the root: dpkg-deb gets both names.
             fs::hard_link(&package, &deb).map_err(KernelError::at(&package))?;

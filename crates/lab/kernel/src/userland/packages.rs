@@ -65,7 +65,8 @@ fn hash(needed: &Needed) -> Result<&str, KernelError> {
 
 /// Checks that a file is the needed package.
 fn check(needed: &Needed, file: &Path) -> Result<(), KernelError> {
-    let (expected, got) = (hash(needed)?.to_owned(), sha256_of_file(file)?);
+    let expected = hash(needed)?.to_owned();
+    let got = sha256_of_file(file)?;
     if got == expected {
         Ok(())
     } else {

@@ -9,7 +9,6 @@ const LINKS_MAX: usize = 40;
 /// Most files below a requested directory.
 const FILES_MAX: usize = 20_000;
 
-/// An unpacked root.
 #[derive(Debug)]
 pub(crate) struct Root<'a>(pub(crate) &'a Path);
 
@@ -69,7 +68,8 @@ impl Root<'_> {
         if self.file(path).is_some() {
             return vec![path.to_owned()];
         }
-        let (mut files, mut folders) = (Vec::new(), vec![path.to_owned()]);
+        let mut files = Vec::new();
+        let mut folders = vec![path.to_owned()];
         while let Some(folder) = folders.pop() {
             let Some(place) = self.find(&folder) else {
                 continue;

@@ -22,13 +22,11 @@ pub struct BisectionReport<'a> {
     /// What the difference of each culprit against its reference commit is in, as text in 80
     /// columns, or why that is not known.
     pub ledgers: &'a [Result<String, String>],
-    /// The measured commits.
     pub entries: &'a [Entry],
     /// The workload that shows the change.
     pub workload: &'a Workload,
     /// The older and the newer end.
     pub ends: (&'a str, &'a str),
-    /// The machine.
     pub machine: &'a Machine,
     /// The name of the kernel config.
     pub configuration: String,
@@ -67,7 +65,6 @@ pub fn add(text: &mut String, more: Arguments<'_>) {
 /// Indentation of a culprit's details.
 const INDENT: &str = "        ";
 
-/// Returns the report.
 #[must_use]
 pub fn text(report: &BisectionReport<'_>) -> String {
     let BisectionReport {
@@ -497,7 +494,8 @@ mod tests {
         headlines: &[Headline],
         use_it: &dyn Fn(&BisectionReport<'_>),
     ) {
-        let (good, bad) = (commit('0'), commit('f'));
+        let good = commit('0');
+        let bad = commit('f');
         let summary =
             "QEMU 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3), microvm, 256 MiB, -icount shift=0";
         let id = model::MachineId::from_hex(&"0".repeat(64)).unwrap();

@@ -89,7 +89,6 @@ impl Pace {
 /// How many other hosts may measure at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Nodes {
-    /// Their number.
     pub count: usize,
     /// Whether the user asked for so many: then they are used in any case.
     pub is_asked_for: bool,

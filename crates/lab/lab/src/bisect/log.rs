@@ -28,7 +28,6 @@ pub struct Entry {
     pub of: String,
     /// How `commit` stands for `of`.
     pub stands: Stands,
-    /// The measurement.
     pub probe: Probe,
 }
 
@@ -112,10 +111,8 @@ impl BisectionLog {
         let Some(file) = &self.file else {
             return Ok(());
         };
-        let (file, new) = (
-            file.with_extension("found"),
-            file.with_extension("found-new"),
-        );
+        let new = file.with_extension("found-new");
+        let file = file.with_extension("found");
         fs::write(&new, found)
             .and_then(|()| fs::rename(&new, &file))
             .map_err(failed(&file))
@@ -208,11 +205,9 @@ fn read(text: &str, question: &str) -> Option<BTreeMap<String, Probe>> {
 
 fn line(line: &str) -> Option<(String, Probe)> {
     let mut words = line.splitn(3, ' ');
-    let (kind, commit, rest) = (
-        words.next()?,
-        words.next()?,
-        words.next().unwrap_or_default(),
-    );
+    let kind = words.next()?;
+    let commit = words.next()?;
+    let rest = words.next().unwrap_or_default();
     let probe = match kind {
         COUNTED | MEASURED => {
             let scale = if kind == COUNTED {

@@ -74,14 +74,12 @@ pub enum Noise {
 pub enum Confirm {
     /// Revert, if the revert applies.
     Revert,
-    /// Do not revert.
     Nothing,
 }
 
 /// The measurement of a commit.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Probe {
-    /// Marvin measured it.
     Measured {
         /// The build's id; equal builds are equal images.
         build: String,
@@ -159,7 +157,6 @@ pub enum BisectionEvent<'a> {
 pub enum Bisected {
     /// The search did not start.
     Refused(Refused),
-    /// The search finished.
     Found(Findings),
 }
 
@@ -167,17 +164,11 @@ pub enum Bisected {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Refused {
     /// An end cannot be measured.
-    End {
-        /// Its commit.
-        commit: String,
-        /// The reason.
-        why: String,
-    },
+    End { commit: String, why: String },
     /// The ends do not differ by more than the margin in all seeds.
     NoDifference {
         /// Difference from GOOD to BAD per seed (percent), positive for better.
         differences_percent: Vec<f64>,
-        /// The margin.
         margin_percent: f64,
         /// Why the seeds are too few, if they agree; `None` if they do not.
         reason: Option<String>,
@@ -188,7 +179,6 @@ pub enum Refused {
         percent: f64,
         /// Standard error of the difference.
         error_percent: f64,
-        /// Number of runs.
         runs: usize,
     },
 }
@@ -269,7 +259,6 @@ pub struct Culprit {
     pub parent: String,
     /// The merge that brought it into the trunk, if any.
     pub merge: Option<String>,
-    /// Its effect.
     pub change: Change,
     /// How certain the culprit is, for noisy values; `None` for exact ones.
     pub certainty: Option<Certainty>,

@@ -163,7 +163,8 @@ impl Search<'_> {
         step: NoisyStep,
         several: &MultiStepSearch,
     ) -> Result<Vec<Culprit>, LabError> {
-        let (from, at) = (remaining[step.first - 1], remaining[step.last]);
+        let from = remaining[step.first - 1];
+        let at = remaining[step.last];
         let alone = step.first == step.last;
         if alone
             && at - 1 > from

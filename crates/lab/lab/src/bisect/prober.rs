@@ -12,13 +12,11 @@ use crate::{Dumps, Event, Lab, LabError, Plan, Reuse, Sampled};
 
 /// What to measure of each commit, and with what.
 pub struct LabProber<'a, S: Fn(BuildEvent), E: Fn(Event) + Sync> {
-    /// The lab.
     pub lab: &'a Lab,
     /// The tree with the commits.
     pub sources: &'a Sources,
     /// The suite with the workload.
     pub suite: &'a Suite,
-    /// The workload.
     pub workload: Arc<Workload>,
     /// Machines that run in parallel.
     pub machines: usize,

@@ -75,6 +75,7 @@ fn mean(values: &[f64]) -> f64 {
 
 /// Returns whether `change` reverses `done`.
 fn undoes(change: &Change, done: &Change) -> bool {
-    let (back, there) = (change.after - change.before, done.after - done.before);
+    let back = change.after - change.before;
+    let there = done.after - done.before;
     back * there < 0.0 && back.abs() >= SHARE * there.abs()
 }

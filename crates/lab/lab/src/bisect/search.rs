@@ -83,7 +83,6 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Measures both ends.
     fn ends(&mut self) -> Result<Result<[Vec<f64>; 2], Refused>, LabError> {
         let mut ends = [Vec::new(), Vec::new()];
         let commits = [
@@ -134,8 +133,8 @@ impl Search<'_> {
                     Verdict::Unclear(why @ Uncertainty::BelowFloor { .. }) => Some(why.to_string()),
                     _ => None,
                 };
-                let (differences_percent, margin_percent) =
-                    (total.differences_percent, self.margin);
+                let differences_percent = total.differences_percent;
+                let margin_percent = self.margin;
                 return Ok(Bisected::Refused(Refused::NoDifference {
                     differences_percent,
                     margin_percent,
@@ -243,7 +242,8 @@ impl Search<'_> {
                 })
                 .collect()
         };
-        let (direction, margin_percent) = (self.question.metric.direction, self.margin);
+        let direction = self.question.metric.direction;
+        let margin_percent = self.margin;
         let rule = Rule {
             direction,
             margin_percent,
@@ -451,7 +451,8 @@ impl Search<'_> {
         before: &[f64],
         after: &[f64],
     ) -> Result<Vec<Culprit>, LabError> {
-        let (from, at) = (remaining[step.before], remaining[step.last]);
+        let from = remaining[step.before];
+        let at = remaining[step.last];
         let alone = step.first == step.last;
         let mut base = before.to_vec();
         if alone && at - 1 > from {

@@ -143,7 +143,8 @@ impl Execution<'_> {
         declared: &Workload,
         named: Option<&Named>,
     ) -> Result<Measured, LabError> {
-        let (context, machine) = (self.context, &on.machine.identity().id);
+        let context = self.context;
+        let machine = &on.machine.identity().id;
         let measure = |rounds| {
             with_retries(&|error| self.notify_retry(error), || {
                 workload(on, declared, rounds, named)
@@ -197,11 +198,9 @@ impl Execution<'_> {
                 return Ok(end);
             }
             drop(progress);
-            let (version, replicate, workload) = (
-                run.build.version.clone(),
-                self.replicate_of(run),
-                job.to_owned(),
-            );
+            let version = run.build.version.clone();
+            let replicate = self.replicate_of(run);
+            let workload = job.to_owned();
             (self.context.notify)(Event::Disturbed {
                 version,
                 replicate,
@@ -232,8 +231,8 @@ impl Execution<'_> {
                 ingest::sampled_to_text(&profile).into_bytes(),
             ))),
             Err(why) => {
-                let (version, workload) =
-                    (on.build.version.clone(), Some(workload.name.to_string()));
+                let version = on.build.version.clone();
+                let workload = Some(workload.name.to_string());
                 (self.context.notify)(Event::NoProfile {
                     version,
                     workload,

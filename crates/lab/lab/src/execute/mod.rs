@@ -163,7 +163,8 @@ pub(crate) fn missing_of(
 pub(crate) fn check_kernel(name: &KernelName, machine: &dyn Backend) -> Result<(), LabError> {
     let boots = machine.capabilities().boots;
     if boots == (*name == KernelName::Running) {
-        let (machine, kernel) = (machine.identity().kind, name.to_string());
+        let machine = machine.identity().kind;
+        let kernel = name.to_string();
         return Err(LabError::OtherKernel {
             machine,
             kernel,
@@ -183,7 +184,8 @@ fn check(plan: &Plan<'_>, machine: &dyn Backend) -> Result<(), LabError> {
         .iter()
         .find_map(|w| Some((w, w.tasks.filter(|tasks| *tasks > processors)?)))
     {
-        let (machine, workload) = (machine.identity().kind, workload.name.to_string());
+        let machine = machine.identity().kind;
+        let workload = workload.name.to_string();
         return Err(LabError::TooFewProcessors {
             machine,
             workload,

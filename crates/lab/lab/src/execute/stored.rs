@@ -47,10 +47,8 @@ fn load_runs_on(
     store: &Store,
     context: &ExecutionContext<'_>,
 ) -> Result<Vec<Run>, LabError> {
-    let (machine, clock) = (
-        &placement.machine.identity().id,
-        placement.machine.capabilities().clock,
-    );
+    let machine = &placement.machine.identity().id;
+    let clock = placement.machine.capabilities().clock;
     let mut runs: Vec<Run> = store
         .runs_of(&build.id, machine, plan.suite.name)?
         .into_iter()

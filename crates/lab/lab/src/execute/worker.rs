@@ -103,11 +103,9 @@ impl Execution<'_> {
             interrupt::wait_for_the_end();
         }
         let workload = run.job_name(item.job).to_owned();
-        let (build, version, value) = (
-            run.build.id.clone(),
-            run.build.version.clone(),
-            run.value(item.job),
-        );
+        let build = run.build.id.clone();
+        let version = run.build.version.clone();
+        let value = run.value(item.job);
         notify(Event::RemainingTime {
             seconds: self.forecast.left_s(),
         });
@@ -149,7 +147,8 @@ impl Execution<'_> {
         if let Err(why) = run.placement.guest(run.build) {
             return Ok(BootOutcome::Unsupported(why));
         }
-        let (version, replicate) = (run.build.version.clone(), self.replicate_of(run));
+        let version = run.build.version.clone();
+        let replicate = self.replicate_of(run);
         (self.context.notify)(Event::Booting {
             version: version.clone(),
             replicate,

@@ -15,9 +15,7 @@ use crate::LabError;
 pub struct Branch {
     /// The repository to fetch it from.
     pub repository: PathBuf,
-    /// Its name.
     pub name: String,
-    /// Its last commit.
     pub tip: String,
 }
 

@@ -50,7 +50,6 @@ impl Failures {
         self.known.get(tree)
     }
 
-    /// Remembers a failure.
     pub(super) fn note(&mut self, tree: &str, failure: &Failure) -> Result<(), LabError> {
         self.known.insert(tree.to_owned(), failure.clone());
         let mut text = format!("{HEAD}\n");
@@ -72,7 +71,9 @@ impl Failures {
 
 fn parse(line: &str) -> Option<(String, Failure)> {
     let mut words = line.splitn(3, ' ');
-    let (kind, tree, why) = (words.next()?, words.next()?, words.next()?.to_owned());
+    let kind = words.next()?;
+    let tree = words.next()?;
+    let why = words.next()?.to_owned();
     let failure = match kind {
         "build" => Failure::DoesNotBuild(why),
         "run" => Failure::DoesNotRun(why),

@@ -129,7 +129,8 @@ pub(super) fn prerequisites(
 /// Returns whether an earlier candidate changes a function that another one changes, in the files
 /// in conflict, or the same such file if neither changes functions.
 fn shares_place(subject: &Subject, earlier: usize, later: usize, files: &[String]) -> bool {
-    let (earlier, later) = (&subject.candidates[earlier], &subject.candidates[later]);
+    let earlier = &subject.candidates[earlier];
+    let later = &subject.candidates[later];
     let shares_file = files
         .iter()
         .any(|file| earlier.files.contains(file) && later.files.contains(file));

@@ -35,7 +35,6 @@ pub struct Candidate {
     pub commit: Option<String>,
     /// The patch, if it is none of the tree's commits.
     pub diff: Option<Vec<u8>>,
-    /// Its subject.
     pub subject: String,
     /// Files that it changes.
     pub files: BTreeSet<String>,
@@ -140,7 +139,6 @@ pub struct Spent {
     pub kernels: usize,
     /// Of these, builds in this session.
     pub builds: usize,
-    /// Distinct images.
     pub images: usize,
 }
 
@@ -175,9 +173,7 @@ pub struct TreeWorld<'a, S: Fn(BuildEvent), E: Fn(Event) + Sync> {
 /// What a stabilisation measures, with what.
 #[derive(Debug)]
 pub struct Measuring<'a> {
-    /// The lab.
     pub lab: &'a Lab,
-    /// The tree.
     pub sources: &'a Sources,
     /// The suite with the workloads.
     pub suite: &'a Suite,
@@ -189,7 +185,6 @@ pub struct Measuring<'a> {
     pub machines: usize,
     /// Whether to use results of earlier runs.
     pub reuse: Reuse,
-    /// When to end.
     pub deadline: Option<Instant>,
 }
 

@@ -25,7 +25,6 @@ pub enum CandidateSource {
 /// A subject, and how its ends are related.
 #[derive(Debug)]
 pub struct FoundSubject {
-    /// The subject.
     pub subject: Subject,
     /// Whether NEW descends from BASELINE; else the history begins where they part.
     pub is_ancestor: bool,
@@ -48,7 +47,8 @@ pub fn find_subject(
     for end in [baseline, new] {
         repository.check_linux(end)?;
     }
-    let (baseline, new) = (repository.commit(baseline)?, repository.commit(new)?);
+    let baseline = repository.commit(baseline)?;
+    let new = repository.commit(new)?;
     let fork = repository.fork_point(&baseline, &new)?;
     if fork == new && baseline != new {
         return Err(KernelError::from(SourceError::Swapped {

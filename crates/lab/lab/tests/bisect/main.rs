@@ -186,7 +186,8 @@ impl Prober for FakeProber<'_> {
             return Err(LabError::Empty("electricity"));
         }
         self.probed.push(commit.to_owned());
-        let (mut cost, mut of_first_seed) = (0.0, 0.0);
+        let mut cost = 0.0;
+        let mut of_first_seed = 0.0;
         for file in self
             .tree
             .git(&["ls-tree", "--name-only", commit, "costs/"])

@@ -69,10 +69,8 @@ fn counts_are_searched_if_guest_time_disagrees() {
         )
     };
     // Guest time falls from 100 to 90, and the counts rise from 100 to 110.
-    let (before, after) = (
-        (result(100.0, 1000), result(100.0, 1000)),
-        (result(90.0, 1100), result(90.0, 1100)),
-    );
+    let before = (result(100.0, 1000), result(100.0, 1000));
+    let after = (result(90.0, 1100), result(90.0, 1100));
     assert_eq!(
         values(before.into()),
         Ok((vec![100.0, 100.0], Scale::Counted))

@@ -100,7 +100,8 @@ fn single_boots_alternate_in_both_directions() {
 fn boots_stay_within_the_machines_limit() {
     for most in [1, 2, 3] {
         let story = story_on(steady().that_can(|can| can.boots_at_once = most));
-        let (old, new) = (build("6.1"), build("6.12"));
+        let old = build("6.1");
+        let new = build("6.12");
         let plan = Plan {
             machines: 4,
             ..plan(&[&old, &new], &["getppid", "signal"], &[1, 2, 3])
@@ -121,7 +122,8 @@ fn several_workers_measure_the_same_as_one() {
         let story = story(|request| {
             Does::Takes(100 + request.replicate + request.job.map_or(0, str::len) as u64)
         });
-        let (old, new) = (build("6.1"), build("6.12"));
+        let old = build("6.1");
+        let new = build("6.12");
         let plan = Plan {
             machines,
             ..plan(&[&old, &new], &["getppid", "signal", "fork-exit"], &[1, 2])

@@ -11,7 +11,8 @@ use crate::{Does, build, declared, outcome_text, plan, steady, story, story_on};
 #[test]
 fn each_side_is_measured_with_each_replicate() {
     let story = story_on(steady());
-    let (old, new) = (build("6.1"), build("6.12"));
+    let old = build("6.1");
+    let new = build("6.12");
     let runs = story
         .execute(&plan(&[&old, &new], &["getppid", "signal"], &[1, 2, 3]))
         .runs
@@ -53,7 +54,8 @@ fn empty_plans_are_refused() {
 
 #[test]
 fn tasks_beyond_the_processors_are_refused() {
-    let (kernel, two) = (build("6.1"), model::find_workload("fault-thr-2").unwrap());
+    let kernel = build("6.1");
+    let two = model::find_workload("fault-thr-2").unwrap();
     let with = |processors| {
         let story = story_on(steady().that_can(|can| can.processors = processors));
         let plan = Plan {
@@ -209,7 +211,8 @@ fn one_job_measures_all_its_rows() {
     let (workloads, job) = rows();
     let row = workloads[1].name.clone();
     let iterations = workloads[0].iterations as usize;
-    let (asked_job, numbers) = (job.clone(), vec!["7"; iterations].join(","));
+    let asked_job = job.clone();
+    let numbers = vec!["7"; iterations].join(",");
     let story = story(move |request| match request.job {
         Some(name) if name == asked_job => Does::Says(vec![
             Frame::File {

@@ -88,10 +88,8 @@ fn transfers_repeat_and_are_where_declared() {
             .each_ref()
             .map(|lab| contend(lab, kernel, &workloads, vec![1]).remove(0));
         for result in &here.results {
-            let (value, allowed) = (
-                transfers(result),
-                declared_transfers(&result.workload).unwrap(),
-            );
+            let value = transfers(result);
+            let allowed = declared_transfers(&result.workload).unwrap();
             println!("{kernel} {:<20} {value:.3}", result.workload);
             assert!(
                 allowed.contains(&value),

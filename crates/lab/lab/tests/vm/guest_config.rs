@@ -37,8 +37,12 @@ static ON: LazyLock<[Arc<Workload>; 4]> = LazyLock::new(|| {
 
 fn run(kernel: &str, workloads: &[Arc<Workload>]) -> Vec<Run> {
     let build = build(kernel);
-    let (suite, workloads) = (&MICRO, workloads.to_vec());
-    let (replicates, reuse, dumps, sampled) = (vec![1], Reuse::Nothing, Dumps::Drop, Sampled::No);
+    let suite = &MICRO;
+    let workloads = workloads.to_vec();
+    let replicates = vec![1];
+    let reuse = Reuse::Nothing;
+    let dumps = Dumps::Drop;
+    let sampled = Sampled::No;
     let plan = Plan {
         sides: vec![&build],
         suite,

@@ -179,10 +179,8 @@ fn added_workload_leaves_others_alone() {
         );
         return;
     }
-    let (before, after) = (
-        programs_with(""),
-        programs_with("    (\"one-more\", process::pipe_pingpong),\n"),
-    );
+    let before = programs_with("");
+    let after = programs_with("    (\"one-more\", process::pipe_pingpong),\n");
     assert!(before.agent != after.agent, "the agent did not change");
     assert!(
         before.init == after.init,
@@ -202,12 +200,14 @@ fn added_workload_leaves_others_alone() {
         .unwrap();
         measure(&lab, &same_build(&lab, &build), all)
     };
-    let (before, after) = (measured(before), measured(after));
+    let before = measured(before);
+    let after = measured(after);
     let mut equal = 0;
     let mut moved = Vec::new();
     for (before, after) in before.iter().zip(&after) {
         let median = |result| stats::median_without_first(samples(result)).unwrap();
-        let (was, is) = (median(before), median(after));
+        let was = median(before);
+        let is = median(after);
         println!("{:<20} {:+.5} %", before.workload, 100.0 * (is / was - 1.0));
         equal += usize::from(samples(before) == samples(after));
         if (is / was - 1.0).abs() > TOLERANCE {

@@ -73,7 +73,8 @@ fn virtual_machine_measures_time_with_two_processors() {
     assert_eq!(message("processors"), "2");
     // What the kernel says of QEMU's threads: on a host with two processors each has one.
     let allowed = std::thread::available_parallelism().unwrap().get();
-    let (each, kept_off) = (message("host processors"), message("others kept off"));
+    let each = message("host processors");
+    let kept_off = message("others kept off");
     println!(
         "host processors {each}; others kept off {kept_off}; lab cost {}",
         message(LAB_COST)

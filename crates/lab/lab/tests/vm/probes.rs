@@ -44,7 +44,8 @@ pub(crate) fn probe_functions(workloads: Vec<Arc<Workload>>) {
                     .map(|(_, n)| n)
                     .sum();
                 if hits < probed.operations {
-                    let (name, operations) = (&declared.name, probed.operations);
+                    let name = &declared.name;
+                    let operations = probed.operations;
                     wrong.push(format!("{kernel}: {name}: {names:?} entered {hits} times in {operations} operations"));
                 }
             }

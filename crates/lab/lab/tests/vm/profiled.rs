@@ -46,7 +46,8 @@ fn every_profile_adds_up_and_repeats() {
         .collect();
     for kernel in kernels() {
         let build = build(kernel);
-        let (first, second) = (profiles(&build, &workloads), profiles(&build, &workloads));
+        let first = profiles(&build, &workloads);
+        let second = profiles(&build, &workloads);
         let runs = first.iter().zip(&second).zip(&workloads);
         let all: String = runs
             .map(|((first, second), workload)| differences(&workload.name, first, second))
@@ -171,7 +172,8 @@ fn simulated_processor_repeats_and_disturbs_nothing() {
             .sum::<u64>(),
         profile.total()
     );
-    let (l1i, l2) = (sum(&first, CostEvent::L1i), sum(&first, CostEvent::L2));
+    let l1i = sum(&first, CostEvent::L1i);
+    let l2 = sum(&first, CostEvent::L2);
     // A system call's code exceeds what a first-level cache has free, and stays in the second-level
     // cache.
     assert!(

@@ -43,8 +43,10 @@ fn results(kernel: &str, workloads: &[Arc<Workload>]) -> Vec<WorkloadResult> {
 
 fn results_of(kernel: &str, workloads: &[Arc<Workload>], seed: u64) -> Vec<WorkloadResult> {
     let build = build(kernel);
-    let (replicates, reuse, dumps, sampled) =
-        (vec![seed], Reuse::Nothing, Dumps::Drop, Sampled::No);
+    let replicates = vec![seed];
+    let reuse = Reuse::Nothing;
+    let dumps = Dumps::Drop;
+    let sampled = Sampled::No;
     let workloads = workloads.to_vec();
     let plan = Plan {
         sides: vec![&build],
@@ -88,7 +90,8 @@ fn equal_seeds_give_equal_chaotic_samples() {
             .iter()
             .map(|workload| Arc::new(little(&workload.name)))
             .collect();
-        let (once, again) = (results(kernel, &all), results(kernel, &all));
+        let once = results(kernel, &all);
+        let again = results(kernel, &all);
         for (once, again) in once.iter().zip(&again) {
             println!("{kernel} {:<18} {:?}", once.workload, samples(once));
             assert_eq!(samples(once), samples(again), "{kernel}: {}", once.workload);
@@ -180,7 +183,8 @@ fn reclaim_cost_follows_only_its_bottleneck() {
         let plain = values(&Arc::new(little(name)), seeds);
         let harder = values(&changed(name, *change), seeds);
         println!("{name} {plain:.0?}, harder {harder:.0?}");
-        let (lowest, highest) = (plain[0], plain[plain.len() - 1]);
+        let lowest = plain[0];
+        let highest = plain[plain.len() - 1];
         if harder[0] < least * highest {
             wrong.push(format!("{name}: {plain:.0?} became {harder:.0?}"));
         }
@@ -261,8 +265,10 @@ fn seeds_stay_within_the_declared_spread() {
     }
     let build = build("deb:6.12");
     let workloads = RECLAIM.workloads.clone();
-    let (replicates, reuse, dumps, sampled) =
-        ((1..=5).collect(), Reuse::Nothing, Dumps::Drop, Sampled::No);
+    let replicates = (1..=5).collect();
+    let reuse = Reuse::Nothing;
+    let dumps = Dumps::Drop;
+    let sampled = Sampled::No;
     let plan = Plan {
         sides: vec![&build],
         suite: &RECLAIM,

@@ -183,7 +183,8 @@ fn reclaim_cost_grows_with_mapping_processes() {
                 RmapOperation::Reclaim,
             )
         };
-        let (few, many) = (each(2), each(32));
+        let few = each(2);
+        let many = each(32);
         let ratio = many.each().unwrap() / few.each().unwrap();
         println!(
             "{kernel} reclaim for 16 times the processes: {ratio:.2} times as much a page, {} pages",

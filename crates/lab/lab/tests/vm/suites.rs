@@ -218,7 +218,9 @@ fn suite_cost_follows_only_stressed_functions() {
             let hits: u64 = probed.hits.iter().map(|(_, hits)| hits).sum();
             (median, hits as f64 / probed.operations as f64)
         };
-        let ((plain, _), (harder, hits), (beside, _)) = (cost(""), cost(stressed), cost(other));
+        let (plain, _) = cost("");
+        let (harder, hits) = cost(stressed);
+        let (beside, _) = cost(other);
         let least = PROBE * hits;
         println!(
             "{name:<20} {plain:.0}, {stressed} {harder:.0} ({hits:.1} times), {other} {beside:.0}"

@@ -122,8 +122,10 @@ fn run(kernel: &str, words: &[&str], seeds: &[u64]) -> Vec<Run> {
     let workloads: Vec<_> = words.iter().flat_map(|word| TOOLS.select(word)).collect();
     let build = build(kernel);
     lab().prepare(&workloads, &|_| {}).unwrap();
-    let (replicates, reuse, dumps, sampled) =
-        (seeds.to_vec(), Reuse::Nothing, Dumps::Drop, Sampled::No);
+    let replicates = seeds.to_vec();
+    let reuse = Reuse::Nothing;
+    let dumps = Dumps::Drop;
+    let sampled = Sampled::No;
     let plan = Plan {
         sides: vec![&build],
         suite: TOOLS.suite(),

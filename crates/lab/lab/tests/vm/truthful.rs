@@ -32,10 +32,8 @@ pub(crate) fn double_operations(once: Vec<Arc<Workload>>) {
             })
         })
         .collect();
-    let (once, twice) = (
-        measure(lab(), &build, &once),
-        measure(lab(), &build, &twice),
-    );
+    let once = measure(lab(), &build, &once);
+    let twice = measure(lab(), &build, &twice);
     let mut wrong = Vec::new();
     for (once, twice) in once.iter().zip(&twice) {
         let cost = |result| stats::median_without_first(samples(result)).unwrap();

@@ -312,7 +312,8 @@ mod tests {
 
     /// Checks the installed QEMU with another processor.
     fn checked(model: &str) -> Result<(), MachineError> {
-        let (qemu, folder) = (Qemu::find(None).unwrap(), tempfile::tempdir().unwrap());
+        let qemu = Qemu::find(None).unwrap();
+        let folder = tempfile::tempdir().unwrap();
         let mut arguments = machine_arguments(&qemu, None);
         let place = arguments
             .iter()

@@ -73,7 +73,6 @@ struct Load {
     seed: u64,
 }
 
-/// Where jobs start.
 #[derive(Debug)]
 struct Start {
     machine: Arc<Exact>,
@@ -338,7 +337,8 @@ impl Exact {
     }
 
     fn budget(&self, executed: u64, more: u64, observe: Observe<'_>) -> Budget {
-        let (until, console_bytes) = (Some(executed + more), self.settings.limits.console_bytes);
+        let until = Some(executed + more);
+        let console_bytes = self.settings.limits.console_bytes;
         // Following calls and simulating take longer than executing.
         let is_fast =
             matches!(observe, Observe::Nothing | Observe::Counts(_)) && self.processors.is_none();
@@ -371,7 +371,8 @@ impl Backend for Exact {
 
     fn capabilities(&self) -> Capabilities {
         if let Some(processors) = self.processors {
-            let (processors, sharing) = (processors.count, processors.count > 1);
+            let processors = processors.count;
+            let sharing = processors > 1;
             return Capabilities {
                 processors,
                 sharing,

@@ -18,9 +18,7 @@ const OFFSET_MAX: u64 = 2_000;
 /// Several processors, executed exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Smp {
-    /// How many.
     pub cpus: u32,
-    /// What scheduling costs.
     pub costs: Costs,
 }
 
@@ -51,7 +49,6 @@ pub struct Costs {
     pub quantum: u32,
     /// A line that moves.
     pub latency: u32,
-    /// PAUSE.
     pub pause: u32,
     /// From an interrupt to a halted processor until that runs.
     pub wake: u32,

@@ -192,7 +192,9 @@ fn seal_text(ingredients: &str, folder: &Path) -> String {
 /// If the file cannot be read.
 pub fn hash_memory(file: &Path) -> io::Result<String> {
     const ZEROS: &[u8] = &[0; 1 << 16];
-    let (mut file, mut hash, mut place) = (File::open(file)?, Sha256::new(), 0_u64);
+    let mut file = File::open(file)?;
+    let mut hash = Sha256::new();
+    let mut place = 0_u64;
     let mut block = vec![0; ZEROS.len()];
     loop {
         let mut filled = 0;

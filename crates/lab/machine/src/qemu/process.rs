@@ -71,7 +71,6 @@ impl Scratch {
         })
     }
 
-    /// Returns the directory.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -111,7 +110,6 @@ impl Scratch {
         self.link(name, target)
     }
 
-    /// Removes a link.
     pub fn unlink(&mut self, name: &str) {
         let path = self.path(name);
         self.writable
@@ -187,11 +185,9 @@ pub enum Ended {
     ConsoleFull,
 }
 
-/// A running QEMU.
 #[derive(Debug)]
 pub struct Process {
     running: Running,
-    /// QEMU's process id.
     id: u32,
     qmp: Qmp,
     console: PathBuf,
@@ -254,7 +250,6 @@ impl Process {
         }
     }
 
-    /// Sends a command.
     pub(crate) fn command(&mut self, name: &str, arguments: Value) -> Result<Value, MachineError> {
         self.command_within(ANSWER, name, arguments)
     }
@@ -320,7 +315,8 @@ impl Process {
     /// # Errors
     /// If QEMU dies, or the host is too busy.
     pub fn wait_for_end(&mut self, budget: &Budget) -> Result<Ended, MachineError> {
-        let (mut waited, mut next) = (Duration::ZERO, ASK_FIRST);
+        let mut waited = Duration::ZERO;
+        let mut next = ASK_FIRST;
         let before = self.cpu_ticks();
         let mut pulse = Pulse::default();
         loop {
@@ -334,7 +330,8 @@ impl Process {
             {
                 next = waited + ASK;
                 let executed = self.instructions()?;
-                let (cpu_ticks, sleeps) = (self.cpu_ticks(), self.sleeps());
+                let cpu_ticks = self.cpu_ticks();
+                let sleeps = self.sleeps();
                 let still = pulse.stands_still(executed, waited, cpu_ticks, sleeps)
                     || (budget.is_fast && pulse.pauses(executed, cpu_ticks));
                 if executed >= until || (ended.is_none() && still) {

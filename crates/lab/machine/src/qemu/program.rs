@@ -8,7 +8,6 @@ use subprocess::Program;
 
 use crate::{MachineError, hash};
 
-/// The program's name.
 const PROGRAM: &str = "qemu-system-x86_64";
 /// The oldest QEMU with which microvm, icount and x-ignore-shared are known to be exact together.
 const OLDEST: (u32, u32) = (7, 2);
@@ -40,7 +39,6 @@ const READ_ONLY_MEMORY: (u32, u32) = (8, 2);
 /// A QEMU and its identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qemu {
-    /// The program.
     pub program: PathBuf,
     /// Its version: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`.
     pub version: String,
@@ -57,44 +55,26 @@ pub struct Qemu {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QemuProblem {
     /// QEMU is missing or cannot be started.
-    Missing {
-        /// The program.
-        program: String,
-        /// The system's error.
-        why: String,
-    },
+    Missing { program: String, why: String },
     /// QEMU is too old.
-    TooOld {
-        /// Its version.
-        found: String,
-    },
+    TooOld { found: String },
     /// Marvin does not know how this QEMU executes several processors.
     NotExactSmp {
-        /// Its version.
         found: String,
         /// The builds that are known.
         known: String,
     },
     /// QEMU does not start the exact machine: it lacks a feature of its processor, or does not load
     /// the plugin.
-    DoesNotStart {
-        /// Its version.
-        found: String,
-        /// What it printed.
-        answer: String,
-    },
+    DoesNotStart { found: String, answer: String },
     /// Its guests see another processor than that of the exact machine.
     OtherCpu {
-        /// Its version.
         found: String,
         /// The registers of CPUID that differ.
         differing: Vec<String>,
     },
     /// QEMU prints no known version.
-    Unknown {
-        /// Its output.
-        answer: String,
-    },
+    Unknown { answer: String },
 }
 
 impl std::error::Error for QemuProblem {}

@@ -17,7 +17,6 @@ const LINE_MAX: u64 = 1 << 20;
 /// An event of the guest or of QEMU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The machine stopped.
     Stopped,
     /// The guest powered off, rebooted or panicked: QEMU is exiting.
     PoweredOff,
@@ -35,7 +34,6 @@ pub(crate) struct Qmp {
     waiting: Vec<Event>,
 }
 
-/// A failed command.
 #[derive(Debug)]
 pub(crate) enum QmpError {
     /// QEMU exited or does not answer.

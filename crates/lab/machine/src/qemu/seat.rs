@@ -31,7 +31,6 @@ impl Seat {
         Self(Some(freest))
     }
 
-    /// Reserves nothing.
     pub(crate) const fn anywhere() -> Self {
         Self(None)
     }
@@ -61,7 +60,8 @@ mod tests {
 
     #[test]
     fn machines_get_separate_processors_if_possible() {
-        let (one, other) = (Seat::take(), Seat::take());
+        let one = Seat::take();
+        let other = Seat::take();
         if std::thread::available_parallelism().unwrap().get() > 1 {
             assert_ne!(one.words(), other.words());
         }

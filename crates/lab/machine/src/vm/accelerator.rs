@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn tiny_guest_ends_by_itself() {
-        let (qemu, folder) = (Qemu::find(None).unwrap(), tempfile::tempdir().unwrap());
+        let qemu = Qemu::find(None).unwrap();
+        let folder = tempfile::tempdir().unwrap();
         assert!(Accelerator::Tcg.works(&qemu, folder.path()).unwrap());
         // Either is a fact of the host; a probe that fails must not hang or fail the lab.
         Accelerator::Kvm.works(&qemu, folder.path()).unwrap();

@@ -97,7 +97,6 @@ impl ScratchDisk {
         }
     }
 
-    /// Returns QEMU's arguments.
     pub(super) const fn arguments() -> &'static str {
         ARGUMENTS
     }

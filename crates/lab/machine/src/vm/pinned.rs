@@ -127,7 +127,8 @@ mod tests {
 
     #[test]
     fn each_thread_has_its_processor() {
-        let (all, one) = (allowed_processors(), idle());
+        let all = allowed_processors();
+        let one = idle();
         let id = one.0.id();
         let last = *all.last().unwrap();
         let pinned = Pinned::pin(id, &[id], vec![last]);
@@ -140,7 +141,8 @@ mod tests {
 
     #[test]
     fn unpinned_threads_are_said_to_be_so() {
-        let (all, one) = (allowed_processors(), idle());
+        let all = allowed_processors();
+        let one = idle();
         let id = one.0.id();
         let few = Pinned::pin(id, &[id, id], vec![all[0]]);
         insta::assert_snapshot!(few.describe(), @r"

@@ -17,13 +17,11 @@ use model::{MachineKind, Outcome, Region, Run, WorkloadResult};
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// UTF-8.
     Text,
     /// 64 bits with sign.
     Whole,
     /// 64 bits without sign.
     Unsigned,
-    /// A double.
     Number,
 }
 
@@ -40,12 +38,9 @@ impl Kind {
     }
 }
 
-/// A column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
-    /// Its name.
     pub name: &'static str,
-    /// Its type.
     pub kind: Kind,
     /// Whether every row has a value.
     pub is_required: bool,
@@ -53,25 +48,18 @@ pub struct Column {
     pub unit: &'static str,
 }
 
-/// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// No value.
     None,
-    /// A text.
     Text(String),
-    /// A whole number.
     Whole(i64),
     /// A whole number without sign.
     Unsigned(u64),
-    /// A number.
     Number(f64),
 }
 
-/// Rows under columns.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// The columns.
     pub columns: Vec<Column>,
     /// The rows, each with a value for each column.
     pub rows: Vec<Vec<Value>>,
@@ -80,7 +68,6 @@ pub struct Table {
 /// The content of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
-    /// A run.
     Runs,
     /// A workload of a run.
     Results,
@@ -91,13 +78,9 @@ pub enum Rows {
 /// A run with its kernel and machine.
 #[derive(Debug)]
 pub struct Exported {
-    /// The run.
     pub run: Run,
-    /// The kernel's name.
     pub kernel: String,
-    /// Its version.
     pub version: String,
-    /// The machine's kind.
     pub machine_kind: MachineKind,
 }
 
@@ -279,7 +262,8 @@ fn of_run(exported: &Exported) -> Vec<Value> {
 /// Returns the results, by the place of their run, that one of a later run replaces, as reports
 /// choose: of its own suite.
 fn superseded(runs: &[Exported]) -> HashSet<(usize, &str)> {
-    let (mut known, mut superseded) = (HashSet::new(), HashSet::new());
+    let mut known = HashSet::new();
+    let mut superseded = HashSet::new();
     for (place, Exported { run, .. }) in runs.iter().enumerate().rev() {
         for result in &run.results {
             let workload = result.workload.as_str();

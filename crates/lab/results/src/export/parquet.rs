@@ -13,7 +13,6 @@ const MAGIC: &[u8; 4] = b"PAR1";
 /// Rows of a row group: its columns are in memory one at a time.
 const GROUP: usize = 100_000;
 
-/// zstd's default.
 const LEVEL: i32 = 3;
 
 /// From `parquet.thrift`: physical types, repetitions, converted types, encodings, the codec, the

@@ -4,7 +4,6 @@ use model::{BuildId, Release, Run};
 
 use super::ImportedRun;
 
-/// Kernels to compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernels {
     /// The builds that stand for them, each once, the baseline first.

@@ -19,7 +19,6 @@ pub enum ImportError {
     /// A hash is no id: a bug.
     #[error(transparent)]
     Id(#[from] IdError),
-    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

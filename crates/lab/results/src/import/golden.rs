@@ -78,10 +78,10 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / f64::from(u32::try_from(values.len()).unwrap())
 }
 
-/// MMTests 638401e07e70 (2026-06-24).
 #[test]
 fn current_layout_equals_extraction_by_mmtests() {
-    let (foreign, mut expected) = (import("2026-06"), extracted("2026-06"));
+    let foreign = import("2026-06");
+    let mut expected = extracted("2026-06");
     // MMTests has the running mean of each second, which falls here; Marvin has the final one,
     // which dbench prints.
     for clients in ["1", "8"] {
@@ -124,7 +124,8 @@ fn current_layout_equals_extraction_by_mmtests() {
 /// hackbench and tbench wrote until then, and with `ExtractPft.pm`.
 #[test]
 fn old_layout_equals_extraction_by_mmtests() {
-    let (foreign, extracted) = (import("2025-12"), extracted("2025-12"));
+    let foreign = import("2025-12");
+    let extracted = extracted("2025-12");
     let mut expected = Values::new();
     for (name, values) in extracted {
         let (test, row) = name.split_once('/').unwrap();
@@ -176,11 +177,9 @@ fn old_layout_equals_extraction_by_mmtests() {
 /// does.
 #[test]
 fn receiver_rate_is_not_the_rate_sent() {
-    let (ours, new, old) = (
-        import("2026-06"),
-        extracted("2026-06"),
-        extracted("2025-12"),
-    );
+    let ours = import("2026-06");
+    let new = extracted("2026-06");
+    let old = extracted("2025-12");
     let ours = samples(&ours);
     for size in ["64", "1024"] {
         let of = |way: &str| format!("netperf-ipv4-udp/udpstream-{way}-{size}");

@@ -98,7 +98,8 @@ pub(crate) fn read(
     {
         let files = walk.files(path, |_| true)?;
         let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
-        let (mut room, mut first) = (RUN_MAX, None);
+        let mut room = RUN_MAX;
+        let mut first = None;
         let mut foreign = foreign::mmtests(&names, &mut |file| {
             let file = &files[file];
             if let Some(fault) = file.fault {
@@ -130,7 +131,8 @@ pub(crate) fn read(
                 from_modification(first, "tests-timestamp has no start time", "its first file");
         }
         let name = format!("{kernel} iter-{number}");
-        let (kernel, folder) = (kernel.clone(), format!("{kernel}/iter-{number}"));
+        let folder = format!("{kernel}/iter-{number}");
+        let kernel = kernel.clone();
         let number = *number;
         let run = ForeignRun {
             suite: MMTESTS,

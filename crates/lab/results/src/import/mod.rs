@@ -37,7 +37,6 @@ pub use foreign::LeftOut;
 /// The artifact that lists the skipped data.
 const LEFT_OUT: &str = "import.log";
 
-/// Another suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ForeignSuite {
     /// MMTests: `work/log`, or one run's directory in it.
@@ -46,10 +45,8 @@ pub enum ForeignSuite {
     Lkp,
 }
 
-/// An imported run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedRun {
-    /// Its id.
     pub id: RunId,
     /// The build that stands for its kernel.
     pub build: BuildId,
@@ -59,7 +56,6 @@ pub struct ImportedRun {
     pub name: String,
     /// When it began, in seconds since 1970-01-01 UTC; [`Run::NO_START`] if not known.
     pub started_unix: i64,
-    /// Its rows.
     pub rows: usize,
     /// Whether it was stored already; then nothing was changed.
     pub known: bool,
@@ -68,7 +64,6 @@ pub struct ImportedRun {
 /// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Imported {
-    /// The runs.
     pub runs: Vec<ImportedRun>,
     /// Skipped data, with the directory of each.
     pub left_out: Vec<(String, LeftOut)>,
@@ -125,7 +120,8 @@ pub fn import(
         return Err(wrong(folder, what));
     }
     let folder = std::path::absolute(folder).map_err(|error| wrong(folder, error.to_string()))?;
-    let (mut imported, mut walk) = (Imported::default(), Walk::default());
+    let mut imported = Imported::default();
+    let mut walk = Walk::default();
     match suite {
         ForeignSuite::Mmtests => {
             let found = mmtests::find(&folder, &mut walk, &mut imported)?;

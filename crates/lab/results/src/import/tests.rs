@@ -18,7 +18,8 @@ fn put(top: &Path, path: &str, bytes: &[u8]) {
 
 /// Imports without a store: runs, the report of skipped data, and the number of listed directories.
 pub(crate) fn read_mmtests(folder: &Path) -> (Vec<ForeignRun>, Vec<String>, usize) {
-    let (mut walk, mut imported) = (Walk::default(), Imported::default());
+    let mut walk = Walk::default();
+    let mut imported = Imported::default();
     let found = mmtests::find(folder, &mut walk, &mut imported).unwrap();
     let (runs, left) = collect(imported, |keep| mmtests::read(&found, &mut walk, keep));
     (runs, left, walk.listed)

@@ -33,7 +33,6 @@ pub(crate) enum Kind {
     Special,
 }
 
-/// A directory entry.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) path: PathBuf,

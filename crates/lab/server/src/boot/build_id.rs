@@ -32,10 +32,8 @@ fn read(path: &Path) -> Option<String> {
     if !start.starts_with(b"\x7fELF\x02\x01") {
         return None;
     }
-    let (table, count) = (
-        u64_at(&start, 32)?,
-        u16::from_le_bytes(start.get(56..58)?.try_into().ok()?),
-    );
+    let table = u64_at(&start, 32)?;
+    let count = u16::from_le_bytes(start.get(56..58)?.try_into().ok()?);
     let headers = part(table, HEADER * usize::from(count.min(HEADERS_MAX)))?;
     headers
         .chunks_exact(HEADER)
@@ -50,7 +48,8 @@ fn read(path: &Path) -> Option<String> {
 /// padded to four bytes.
 fn find_in_notes(mut notes: &[u8]) -> Option<String> {
     loop {
-        let (name, size) = (u32_at(notes, 0)? as usize, u32_at(notes, 4)? as usize);
+        let name = u32_at(notes, 0)? as usize;
+        let size = u32_at(notes, 4)? as usize;
         let start = 12_usize.checked_add(name.checked_next_multiple_of(4)?)?;
         let content = notes.get(start..start.checked_add(size)?)?;
         if u32_at(notes, 8)? == NT_GNU_BUILD_ID && notes.get(12..12 + name)? == b"GNU\0" {

@@ -37,7 +37,6 @@ const EMULATED: &str = "QEMU";
 /// initramfs, the modules.
 const ROOM: u64 = 4;
 
-/// A server.
 #[derive(Debug)]
 pub struct ServerMachine {
     handle: Arc<ServerHandle>,
@@ -78,12 +77,10 @@ impl ServerMachine {
         access: &ServerAccess,
     ) -> Result<Self, MachineError> {
         let record_file = Record::file(&access.home, &handle.server.name);
-        let (server, facts) = (
-            &handle.server,
-            handle
-                .acquire()
-                .map_err(|problem| record_problem(problem, &record_file))?,
-        );
+        let server = &handle.server;
+        let facts = handle
+            .acquire()
+            .map_err(|problem| record_problem(problem, &record_file))?;
         let report = look::describe(&*handle.remote, &server.name, facts.boot_id())?;
         let record =
             Record::from_facts(&facts, &report).confirm_or_create(&record_file, &server.name)?;
@@ -131,7 +128,8 @@ impl ServerMachine {
                         (Stage::Settle, reason)
                     }
                     report => {
-                        let (boot_id, report) = (facts.boot_id().to_owned(), report?);
+                        let boot_id = facts.boot_id().to_owned();
+                        let report = report?;
                         console.extend(self.handle.control.new_console());
                         return Ok(Start::Ready(Session {
                             boot_id,
@@ -239,9 +237,11 @@ impl Backend for ServerMachine {
         guest: &Guest<'_>,
         _replicate: u64,
     ) -> Result<BootOutcome, MachineError> {
-        let (tag, release) = (tag(guest), archive::release(guest.build).to_owned());
+        let tag = tag(guest);
+        let release = archive::release(guest.build).to_owned();
         self.handle.check_kernel(&release)?;
-        let (archive, build_id) = (archive::pack(guest)?, build_id::build_id_of(guest.build));
+        let archive = archive::pack(guest)?;
+        let build_id = build_id::build_id_of(guest.build);
         let kernel = Kernel {
             tag: &tag,
             release: &release,
@@ -306,10 +306,8 @@ fn identity(
             .find(|(of, _)| of == name)
             .map_or("", |(_, value)| value.as_str())
     };
-    let (cpus, processor) = (
-        server.cpus.clone().unwrap_or_else(|| "the last one".into()),
-        get("host.processor"),
-    );
+    let cpus = server.cpus.clone().unwrap_or_else(|| "the last one".into());
+    let processor = get("host.processor");
     let place = if server.cpus.is_some() {
         format!("processor {cpus}")
     } else {

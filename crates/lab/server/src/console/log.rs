@@ -51,7 +51,6 @@ impl ConsoleLine {
     }
 }
 
-/// Writes a record.
 #[derive(Debug)]
 pub(super) struct Log {
     folder: PathBuf,
@@ -118,7 +117,6 @@ impl Log {
         self.append(&text, now_ms)
     }
 
-    /// Writes a note.
     pub(super) fn note(&mut self, text: &str, now_ms: i64) -> io::Result<()> {
         let end = if std::mem::take(&mut self.is_in_line) {
             "\n"
@@ -139,7 +137,8 @@ impl Log {
         if self.size < FULL || self.is_in_line {
             return Ok(());
         }
-        let (current, mut first_ms) = (current(&self.folder), self.first_ms.unwrap_or(now_ms));
+        let current = current(&self.folder);
+        let mut first_ms = self.first_ms.unwrap_or(now_ms);
         // A name of its own, also if the clock was set back or stood still.
         if let Some(last_ms) = names(&self.folder).last() {
             first_ms = first_ms.max(last_ms + 1);
@@ -279,7 +278,8 @@ mod tests {
         let mut log = Log::open(folder.path()).unwrap();
         let mut tail = Tail::at_end(folder.path());
         let line = "x".repeat(1023) + "\n";
-        let (mut at, mut seen) = (0, 0);
+        let mut at = 0;
+        let mut seen = 0;
         for _ in 0..3 * FULL / 1024 {
             at += 1;
             log.write(line.as_bytes(), at).unwrap();

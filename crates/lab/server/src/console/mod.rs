@@ -62,7 +62,6 @@ pub enum SignalError {
         "cannot send {signal} to the console of {name}: {why}\nhint: {setting}; or, while its kernel answers: ssh HOST 'echo KEY > /proc/sysrq-trigger'"
     )]
     NoBreak {
-        /// The server.
         name: String,
         /// What was to be sent.
         signal: String,
@@ -74,11 +73,9 @@ pub enum SignalError {
     /// It was not sent.
     #[error("cannot send {signal} to the console of {name}: {why}")]
     Failed {
-        /// The server.
         name: String,
         /// What was to be sent.
         signal: String,
-        /// Why not.
         why: String,
     },
     /// The recorder took the request and did not answer.
@@ -86,7 +83,6 @@ pub enum SignalError {
         "cannot tell whether {signal} was sent to the console of {name}: its recorder took it and did not answer"
     )]
     Unknown {
-        /// The server.
         name: String,
         /// What was to be sent.
         signal: String,
@@ -210,7 +206,8 @@ impl Recorder {
                     sleep(request::POLL_INTERVAL);
                 }
             });
-            let (mut last, mut recorded) = (String::new(), Ok(()));
+            let mut last = String::new();
+            let mut recorded = Ok(());
             while recorded.is_ok() && goes_on() {
                 recorded = read_once(&server, &shared, clock, &mut last);
                 if recorded.is_ok() {
@@ -236,7 +233,8 @@ impl Recorder {
             has_ended: AtomicBool::new(false),
         };
         std::thread::scope(|scope| {
-            let (shared, server) = (&shared, &server);
+            let shared = &shared;
+            let server = &server;
             let reader = scope.spawn(move || {
                 let mut why = String::new();
                 drop(read_once(server, shared, clock, &mut why));
@@ -300,7 +298,8 @@ fn read_once(
         .map(ConsoleSettings::place)
         .unwrap_or_default();
     let mut read = || {
-        let (mut part, mut is_silent) = ([0; 1 << 14], true);
+        let mut part = [0; 1 << 14];
+        let mut is_silent = true;
         while let Ok(count @ 1..) = bytes.read(&mut part) {
             if std::mem::take(&mut is_silent) {
                 last.clear();
@@ -339,7 +338,8 @@ pub fn send_signal(
     who: &str,
     clock: Clock<'_>,
 ) -> Result<(), SignalError> {
-    let (name, signal_text) = (|| server.name.clone(), signal.to_string());
+    let name = || server.name.clone();
+    let signal_text = signal.to_string();
     let failed = |why| SignalError::Failed {
         name: name(),
         signal: signal_text.clone(),
@@ -371,7 +371,8 @@ pub fn request_signal(
     who: &str,
 ) -> Result<(), SignalError> {
     check_break(server, signal)?;
-    let (name, signal_text) = (server.name.clone(), signal.to_string());
+    let name = server.name.clone();
+    let signal_text = signal.to_string();
     request::ask(&console_folder(home, &server.name), who, signal).map_err(
         |problem| match problem {
             Unanswered::Failed(why) => SignalError::Failed {
@@ -416,7 +417,6 @@ fn lock(folder: &Path, name: &str) -> io::Result<Option<File>> {
 pub struct Console(Kind);
 
 enum Kind {
-    /// It has none.
     None,
     /// A recorder keeps it.
     Recorded(Mutex<Tail>),
@@ -494,10 +494,8 @@ impl Console {
                 std::mem::take(&mut *own.printed.lock().unwrap_or_else(PoisonError::into_inner))
             }
             Kind::Recorded(tail) => {
-                let (mut tail, mut buffer) = (
-                    tail.lock().unwrap_or_else(PoisonError::into_inner),
-                    Vec::new(),
-                );
+                let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut buffer = Vec::new();
                 loop {
                     let lines = tail.new_lines();
                     if lines.is_empty() {

@@ -27,7 +27,6 @@ const WHO_MAX: usize = 80;
 /// What is sent to a console.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Signal {
-    /// A break.
     Break,
     /// For each key a break and the key: the kernel's magic sysrq
     /// (Documentation/admin-guide/sysrq.rst).
@@ -67,7 +66,6 @@ pub(super) struct Request {
     folder: PathBuf,
     id: String,
     pub(super) signal: Signal,
-    /// Who asks.
     pub(super) who: String,
 }
 
@@ -156,10 +154,8 @@ pub(super) fn ask(folder: &Path, who: &str, signal: &Signal) -> Result<(), Unans
         std::process::id(),
         COUNT.fetch_add(1, Ordering::Relaxed)
     );
-    let (ask, answer) = (
-        folder.join(format!("ask.{id}")),
-        folder.join(format!("answer.{id}")),
-    );
+    let ask = folder.join(format!("ask.{id}"));
+    let answer = folder.join(format!("answer.{id}"));
     // Of a process of the same number that was killed.
     drop(fs::remove_file(&answer));
     let failed = |error: io::Error| Unanswered::Failed(format!("{}: {error}", folder.display()));

@@ -116,7 +116,6 @@ impl Connection {
     }
 }
 
-/// An open console.
 pub(super) struct Open {
     /// What it prints, until the connection ends.
     pub(super) bytes: Box<dyn Read + Send>,

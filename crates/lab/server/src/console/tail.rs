@@ -23,7 +23,6 @@ const GAP: &[u8] = b"lines are missing here: their file was removed before it wa
 /// How often the end of a record is looked for while its recorder goes on to the next file.
 const LOOKS_MAX: usize = 100;
 
-/// Reads a record.
 #[derive(Debug)]
 pub struct Tail {
     folder: PathBuf,

@@ -2,21 +2,18 @@
 
 use std::io::{self, Read};
 
-/// Interpret as command.
 const IAC: u8 = 255;
 /// Commands: the begin and the end of a subnegotiation, the first of the four that name an option,
 /// and the break.
 const SB: u8 = 250;
 const SE: u8 = 240;
 const WILL: u8 = 251;
-/// A break.
 pub(super) const BREAK: [u8; 2] = [IAC, 243];
 
 /// Where the reader is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
     Text,
-    /// After IAC.
     Command,
     /// After a command that names an option.
     Option,

@@ -67,7 +67,6 @@ impl Debug for Offer {
     }
 }
 
-/// What is sent.
 enum Body {
     Text(String),
     File(PathBuf),
@@ -303,10 +302,8 @@ fn answer(stream: &TcpStream, client: IpAddr, shared: &Shared) -> io::Result<()>
         until: Instant::now() + ANSWER_TIME,
     };
     let mut words = request.split_whitespace();
-    let (method, path) = (
-        words.next().unwrap_or_default(),
-        words.next().unwrap_or_default(),
-    );
+    let method = words.next().unwrap_or_default();
+    let path = words.next().unwrap_or_default();
     let method = match method {
         "GET" => Method::Get,
         "HEAD" => Method::Head,
@@ -432,10 +429,8 @@ mod tests {
             .map(|_| TcpStream::connect(answers.address()).unwrap())
             .collect();
         // Another address of this host.
-        let (from, url) = (
-            ["--interface", "127.0.0.2"],
-            format!("http://{}/x", answers.address()),
-        );
+        let from = ["--interface", "127.0.0.2"];
+        let url = format!("http://{}/x", answers.address());
         let requests = std::process::Command::new("curl")
             .args(["-si", "-m", "5"])
             .args(from)
@@ -452,7 +447,8 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (server, _) = listener.accept().unwrap();
-        let (begun, time) = (Instant::now(), Duration::from_millis(500));
+        let begun = Instant::now();
+        let time = Duration::from_millis(500);
         let trickle = std::thread::spawn(move || {
             while client.write_all(b"G").is_ok() && begun.elapsed() < time * 20 {
                 std::thread::sleep(time / 10);

@@ -12,19 +12,14 @@ pub enum DeployError {
     /// A file of this host.
     #[error("cannot {what} {}: {source}", path.display())]
     Io {
-        /// What was tried.
         what: &'static str,
-        /// The file.
         path: PathBuf,
-        /// The system's message.
         source: io::Error,
     },
     /// A program is missing on this host.
     #[error("images of Debian need {program} on this host\nhint: apt-get install {package}")]
     Missing {
-        /// The program.
         program: &'static str,
-        /// Its Debian package.
         package: &'static str,
     },
     /// A program cannot be run.
@@ -33,27 +28,16 @@ pub enum DeployError {
     /// The program that makes the image failed.
     #[error("cannot make image {name}: {answer}\nhint: the whole log is in {}", log.display())]
     Failed {
-        /// The image.
         name: String,
-        /// Its last line.
         answer: String,
-        /// What it printed.
         log: PathBuf,
     },
     /// The program that makes the image left no image.
     #[error("cannot make image {name}: its program left no {file} in its directory")]
-    Incomplete {
-        /// The image.
-        name: String,
-        /// The file.
-        file: &'static str,
-    },
+    Incomplete { name: String, file: &'static str },
     /// An image was not made yet, or is gone.
     #[error("no image {name} here: marvin deploy makes it")]
-    Unknown {
-        /// The image.
-        name: String,
-    },
+    Unknown { name: String },
     /// An image is being made.
     #[error("cannot look for unused images in {}: one is being made\nhint: try again when marvin deploy has made it", path.display())]
     Busy {
@@ -62,20 +46,13 @@ pub enum DeployError {
     },
     /// A file of an image is not what it was.
     #[error("image {name} is damaged: {} has another hash\nhint: marvin deploy MACHINE {name} --rebuild makes it again", path.display())]
-    Damaged {
-        /// The image.
-        name: String,
-        /// The file.
-        path: PathBuf,
-    },
+    Damaged { name: String, path: PathBuf },
     /// Marvin cannot listen for servers.
     #[error(
         "cannot listen for iPXE at {address}: {source}\nhint: another marvin deploy may listen there; pxe in [machine.deploy] names the address"
     )]
     Listen {
-        /// The address.
         address: SocketAddr,
-        /// The system's message.
         source: io::Error,
     },
 }

@@ -120,7 +120,8 @@ pub(crate) fn distributions(home: &Path) -> PathBuf {
 /// # Errors
 /// If a program is missing or fails, or a file cannot be written.
 pub fn make(settings: &ImageSettings, home: &Path, again: bool) -> Result<Image, DeployError> {
-    let (folder, recipe) = (distributions(home), recipe(&settings.recipe)?);
+    let folder = distributions(home);
+    let recipe = recipe(&settings.recipe)?;
     fs::create_dir_all(&folder).map_err(DeployError::io("create", &folder))?;
     // Others may make images, too, but delete none meanwhile.
     let lock = File::open(&folder).and_then(|folder| folder.lock_shared().map(|()| folder));

@@ -34,7 +34,6 @@ const COMMAND_S: u64 = 1800;
 
 /// What has a server start its image.
 pub(crate) trait ImageLoader: Debug + Send + Sync {
-    /// Returns the image.
     fn image(&self) -> &Image;
 
     /// Returns whether a system has to run on the server, which starts the image.
@@ -161,7 +160,9 @@ impl DeployedImage {
         permit: Option<std::sync::Arc<dyn Permit>>,
     ) -> Self {
         let ssh = ssh::Ssh::new(server.clone(), home, None, &[]);
-        let (server, home, answers) = (server.clone(), home.to_owned(), Mutex::default());
+        let server = server.clone();
+        let home = home.to_owned();
+        let answers = Mutex::default();
         Self {
             image,
             server,

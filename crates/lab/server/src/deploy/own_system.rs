@@ -110,7 +110,8 @@ fn return_to(
     if let Some(image) = image {
         let facts = handle.remote.facts()?;
         if facts.on_disk() != Some(&image.id) {
-            let (name, step) = (server.name.clone(), "boot from its disk");
+            let name = server.name.clone();
+            let step = "boot from its disk";
             let answer = format!("it booted {} instead", facts.get("release"));
             return Err(ServerProblem::Step { name, step, answer }.into());
         }

@@ -84,10 +84,8 @@ pub(crate) fn seal_of_boot(server: &ServerSettings, home: &Path) -> Result<Vec<u
 
 /// Keeps the key of the boot that was last reached: a start that fails may leave it running.
 fn keep_former(server: &ServerSettings, home: &Path) -> Result<(), String> {
-    let (last, former) = (
-        with_ending(&boot_key(home, &server.name)),
-        former_boot_key(home, &server.name),
-    );
+    let last = with_ending(&boot_key(home, &server.name));
+    let former = former_boot_key(home, &server.name);
     if former.exists() || !last.exists() {
         return Ok(());
     }
@@ -111,10 +109,8 @@ pub(crate) fn keep_boot_key_of_disk(
     server: &ServerSettings,
     home: &Path,
 ) -> Result<(), ServerProblem> {
-    let (last, disk) = (
-        with_ending(&boot_key(home, &server.name)),
-        disk_key(home, &server.name),
-    );
+    let last = with_ending(&boot_key(home, &server.name));
+    let disk = disk_key(home, &server.name);
     let stored = match fs::copy(&last, &disk) {
         // It was started in another way, with its own key.
         Err(error) if error.kind() == ErrorKind::NotFound => remove(&disk).map(drop),

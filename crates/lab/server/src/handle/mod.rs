@@ -132,7 +132,8 @@ impl ServerHandle {
         if let Reboot::Rebooted(facts) = self.wait_for_new_boot("", &mut Vec::new(), 0)? {
             return Ok(facts);
         }
-        let (name, seconds) = (self.server.name.clone(), self.server.boot_s);
+        let name = self.server.name.clone();
+        let seconds = self.server.boot_s;
         Err(ServerProblem::Lost {
             name,
             stage: "it was switched on".to_owned(),

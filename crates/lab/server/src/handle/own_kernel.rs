@@ -44,7 +44,8 @@ impl ServerHandle {
                 }
             }
             if let Some(tag) = facts.running() {
-                let (name, step) = (self.server.name.clone(), "return to its own kernel");
+                let name = self.server.name.clone();
+                let step = "return to its own kernel";
                 return Err(ServerProblem::Step {
                     name,
                     step,

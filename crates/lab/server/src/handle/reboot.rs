@@ -86,7 +86,8 @@ impl ServerHandle {
         }
         // Nothing more can be done about it now.
         self.change(Life::release);
-        let (name, seconds) = (self.server.name.clone(), self.server.boot_s);
+        let name = self.server.name.clone();
+        let seconds = self.server.boot_s;
         Err(ServerProblem::Lost {
             name,
             stage: stage.to_owned(),

@@ -21,7 +21,8 @@ impl IpmiTool {
             cipher,
         } = &self.ipmi;
         let (user, password) = login(&self.name, known.as_ref())?;
-        let (port, cipher) = (port.to_string(), cipher.map(|cipher| cipher.to_string()));
+        let port = port.to_string();
+        let cipher = cipher.map(|cipher| cipher.to_string());
         // With -E ipmitool asks no terminal, whether there is a password or not.
         let mut all = vec!["-I", "lanplus", "-H", host, "-p", &port, "-E"];
         if !user.is_empty() {

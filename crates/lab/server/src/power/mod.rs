@@ -33,9 +33,7 @@ const ATTEMPTS: u32 = 3;
 /// What is known of a server's power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PowerState {
-    /// It is on.
     On,
-    /// It is off.
     Off,
     /// It changes at this moment.
     Changing,
@@ -44,7 +42,6 @@ pub enum PowerState {
 }
 
 impl PowerState {
-    /// Returns its name.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -75,7 +72,6 @@ pub enum PowerError {
     /// The password cannot be read.
     #[error("cannot switch the power of {name}: {why}")]
     Login {
-        /// The server.
         name: String,
         /// Which one, and why.
         why: String,
@@ -85,21 +81,15 @@ pub enum PowerError {
         "cannot switch the power of {name}: no {tool} on this host\nhint: apt-get install {package}"
     )]
     NoTool {
-        /// The server.
         name: String,
-        /// The program.
         tool: &'static str,
-        /// Its Debian package.
         package: &'static str,
     },
     /// The BMC does not answer, or refuses.
     #[error("cannot ask {place} for the power of {name}: {reply}")]
     Refused {
-        /// The server.
         name: String,
-        /// What was asked.
         place: String,
-        /// What it said.
         reply: String,
     },
     /// The state did not follow the request.
@@ -107,9 +97,7 @@ pub enum PowerError {
         "cannot switch {name} {wanted}: {place} took {attempts} requests in {seconds} s and still reports {state}"
     )]
     Unchanged {
-        /// The server.
         name: String,
-        /// What was asked.
         place: String,
         /// The state that it reports.
         state: PowerState,
@@ -123,11 +111,9 @@ pub enum PowerError {
     /// What switches the power cannot choose the boot device.
     #[error("cannot set the next boot of {name} to {device}: {why}")]
     NoBoot {
-        /// The server.
         name: String,
         /// The device that was asked for.
         device: BootDevice,
-        /// Why not.
         why: String,
     },
     /// The boot device did not follow the request.
@@ -135,9 +121,7 @@ pub enum PowerError {
         "cannot set the next boot of {name} to {device}: {place} took {attempts} requests and reports {reported}"
     )]
     BootUnchanged {
-        /// The server.
         name: String,
-        /// What was asked.
         place: String,
         /// The device that was asked for.
         device: BootDevice,
@@ -146,19 +130,12 @@ pub enum PowerError {
         /// How often Marvin asked.
         attempts: u32,
     },
-    /// A program failed.
     #[error("cannot switch the power of {name}: {source}")]
-    Program {
-        /// The server.
-        name: String,
-        /// How it failed.
-        source: ProgramError,
-    },
+    Program { name: String, source: ProgramError },
 }
 
 /// A way to ask for power.
 trait Switch: Debug + Send + Sync {
-    /// Returns the state.
     fn state(&self) -> Result<PowerState, Refusal>;
 
     /// Asks for power, or for none.
@@ -322,7 +299,8 @@ impl Power {
                 sleep(self.patience.look);
             }
         }
-        let (name, place) = (self.name.clone(), self.place.clone());
+        let name = self.name.clone();
+        let place = self.place.clone();
         let seconds = self.patience.change.as_secs() * u64::from(ATTEMPTS);
         Err(PowerError::Unchanged {
             name,
@@ -363,7 +341,8 @@ impl Power {
                 NextBoot::Unknown => return Ok(false),
             }
         }
-        let (name, place) = (self.name.clone(), self.place.clone());
+        let name = self.name.clone();
+        let place = self.place.clone();
         Err(PowerError::BootUnchanged {
             name,
             place,
@@ -380,7 +359,8 @@ impl Power {
                 Ok(answer) => return Ok(answer),
                 Err(Refusal::Lasting(error)) => return Err(error),
                 Err(Refusal::Passing(reply)) if attempts == ATTEMPTS => {
-                    let (name, place) = (self.name.clone(), self.place.clone());
+                    let name = self.name.clone();
+                    let place = self.place.clone();
                     return Err(PowerError::Refused {
                         name,
                         place,

@@ -58,7 +58,8 @@ impl Curl {
         } = &self.redfish;
         let url = format!("{}{path}", address.trim_end_matches('/'));
         let (user, password) = login(&self.name, known.as_ref())?;
-        let (user, body) = (format!("{user}:{password}"), body.map(Value::to_string));
+        let user = format!("{user}:{password}");
+        let body = body.map(Value::to_string);
         let mut options = vec![
             ("url", url.as_str()),
             ("header", "Accept: application/json"),
@@ -206,7 +207,8 @@ fn settings_of(system: &Value) -> Option<&str> {
 
 /// Returns the request for a boot from a device; why not, if the system does not offer it.
 fn boot_override(system: &Value, device: BootDevice) -> Result<Value, String> {
-    let (boot, target) = (&system["Boot"], target_of(device));
+    let boot = &system["Boot"];
+    let target = target_of(device);
     let offered = boot[format!("{TARGET}@Redfish.AllowableValues")]
         .as_array()
         .map(Vec::as_slice)

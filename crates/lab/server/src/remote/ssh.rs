@@ -84,7 +84,8 @@ impl Ssh {
         let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
         let token = hash(&[&machine, home.as_os_str().as_encoded_bytes()])[..16].to_owned();
         let holder = [token, person()];
-        let (agent, master) = (agent.to_owned(), Mutex::default());
+        let agent = agent.to_owned();
+        let master = Mutex::default();
         Self {
             server,
             words,
@@ -194,10 +195,8 @@ impl Ssh {
 
     /// Says why a connection failed.
     fn broken(&self, ended: &Ended) -> ServerProblem {
-        let (name, answer) = (
-            self.server.name.clone(),
-            model::sanitize_line(&ended.reason()),
-        );
+        let name = self.server.name.clone();
+        let answer = model::sanitize_line(&ended.reason());
         let has = |words: &str| ended.stderr.contains(words);
         if has("Host key verification failed") || has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
             let answer = ended
@@ -320,10 +319,8 @@ impl RemoteHost for Ssh {
         input: &[u8],
     ) -> Result<Ended, ServerProblem> {
         self.put("take the agent", &self.agent_path, &self.agent)?;
-        let (deadline, cpus) = (
-            on.deadline_s.to_string(),
-            self.server.cpus.as_deref().unwrap_or_default(),
-        );
+        let deadline = on.deadline_s.to_string();
+        let cpus = self.server.cpus.as_deref().unwrap_or_default();
         let fixed = [on.id, &self.agent_path, &deadline, cpus];
         let arguments: Vec<&str> = fixed.into_iter().chain(words.iter().copied()).collect();
         self.run(
@@ -348,7 +345,8 @@ impl RemoteHost for Ssh {
 
 impl Capture for Ssh {
     fn load(&self) -> Result<(), ServerProblem> {
-        let (name, step) = (self.server.name.clone(), "be ready to save its memory");
+        let name = self.server.name.clone();
+        let step = "be ready to save its memory";
         let Some(collector) = &self.server.collector else {
             return Ok(());
         };
@@ -368,17 +366,16 @@ impl Capture for Ssh {
         if ended.code == Some(0) {
             return Ok(ended.output);
         }
-        let (name, answer) = (
-            self.server.name.clone(),
-            model::sanitize_line(&ended.reason()),
-        );
+        let name = self.server.name.clone();
+        let answer = model::sanitize_line(&ended.reason());
         Err(ServerProblem::Step { name, step, answer })
     }
 }
 
 /// Says who holds a server, and for how long.
 pub(crate) fn held(name: &str, facts: &Facts) -> ServerProblem {
-    let (holder, minutes) = (facts.get("held_by"), facts.get("held_minutes"));
+    let holder = facts.get("held_by");
+    let minutes = facts.get("held_minutes");
     let until = if minutes.is_empty() {
         String::new()
     } else {

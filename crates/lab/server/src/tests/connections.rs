@@ -51,10 +51,8 @@ fn connection_cut_in_any_step_is_mended() {
     }
     // The lab tries such a boot again.
     let fake = Fake::new(Does::IsCutBeforeBoot);
-    let (home, server) = (
-        tempfile::tempdir().unwrap(),
-        fake.open(&tempfile::tempdir().unwrap()).unwrap(),
-    );
+    let home = tempfile::tempdir().unwrap();
+    let server = fake.open(&tempfile::tempdir().unwrap()).unwrap();
     let build = build(&home);
     let boot = || {
         Arc::clone(&server).boot(

@@ -325,7 +325,8 @@ impl RemoteHost for Fake {
             } else {
                 "0123"
             };
-            let (memory_mib, processor) = (state.memory_mib, state.processor);
+            let memory_mib = state.memory_mib;
+            let processor = state.processor;
             let report = format!(
                 "boot.build_id={build_id}\nhost.memory={memory_mib} MiB\nhost.processor={processor}\n"
             );
@@ -375,11 +376,9 @@ impl Capture for Fake {
     }
 
     fn take(&self) -> Result<Vec<u8>, ServerProblem> {
-        let (name, step, answer) = (
-            "testbox".into(),
-            "save the memory of the kernel",
-            "no space".into(),
-        );
+        let name = "testbox".into();
+        let step = "save the memory of the kernel";
+        let answer = "no space".into();
         self.state()
             .memory
             .clone()

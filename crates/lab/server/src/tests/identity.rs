@@ -8,8 +8,10 @@ use crate::{ServerState, server_state};
 
 #[test]
 fn no_job_runs_on_another_kernel() {
-    let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
-    let (server, build) = (fake.open(&home).unwrap(), build(&home));
+    let home = tempfile::tempdir().unwrap();
+    let fake = Fake::new(Does::Boots);
+    let server = fake.open(&home).unwrap();
+    let build = build(&home);
     let BootOutcome::Ready(booted) = server
         .boot(
             &Guest {
@@ -48,9 +50,11 @@ fn no_job_runs_on_another_kernel() {
 
 #[test]
 fn other_build_of_a_release_is_refused() {
-    let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
+    let home = tempfile::tempdir().unwrap();
+    let fake = Fake::new(Does::Boots);
     fake.state().build_id = "ef01";
-    let (server, build) = (fake.open(&home).unwrap(), build(&home));
+    let server = fake.open(&home).unwrap();
+    let build = build(&home);
     let error = server
         .boot(
             &Guest {
@@ -72,8 +76,10 @@ fn return_to_a_third_kernel_is_reported() {
     insta::assert_snapshot!(server.close().unwrap_err());
     // Also if a kernel dies, and the boot loader starts another one than before.
     let fake = Fake::new(Does::DiesInJob);
-    let (home, build_home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (server, build) = (fake.open(&home).unwrap(), build(&build_home));
+    let home = tempfile::tempdir().unwrap();
+    let build_home = tempfile::tempdir().unwrap();
+    let server = fake.open(&home).unwrap();
+    let build = build(&build_home);
     let BootOutcome::Ready(booted) = server
         .boot(
             &Guest {
@@ -99,9 +105,11 @@ fn return_to_a_third_kernel_is_reported() {
 
 #[test]
 fn lost_and_changed_servers_are_remembered() {
-    let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Hangs));
+    let home = tempfile::tempdir().unwrap();
+    let fake = Fake::new(Does::Hangs);
     fake.state().has_power = false;
-    let (server, build) = (fake.open(&home).unwrap(), build(&home));
+    let server = fake.open(&home).unwrap();
+    let build = build(&home);
     server
         .boot(
             &Guest {
@@ -137,8 +145,10 @@ fn lost_and_changed_servers_are_remembered() {
 
 #[test]
 fn machine_that_changed_between_boots_is_refused() {
-    let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
-    let (server, build) = (fake.open(&home).unwrap(), build(&home));
+    let home = tempfile::tempdir().unwrap();
+    let fake = Fake::new(Does::Boots);
+    let server = fake.open(&home).unwrap();
+    let build = build(&home);
     fake.state().memory_mib = 500;
     let error = server
         .boot(

@@ -141,9 +141,11 @@ fn memory_of_a_dead_kernel_is_brought_home() {
             "testbox cannot save the memory of the kernel: no space",
         ),
     ] {
-        let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::DiesInJob));
+        let home = tempfile::tempdir().unwrap();
+        let fake = Fake::new(Does::DiesInJob);
         fake.state().memory = Some(memory);
-        let (server, build) = (fake.open(&home).unwrap(), build(&home));
+        let server = fake.open(&home).unwrap();
+        let build = build(&home);
         let BootOutcome::Ready(booted) = server
             .boot(
                 &Guest {
@@ -197,8 +199,10 @@ fn kernel_that_dies_before_the_first_job_fails() {
 
 #[test]
 fn console_of_a_boot_is_kept() {
-    let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::Boots));
-    let (server, build) = (fake.open(&home).unwrap(), build(&home));
+    let home = tempfile::tempdir().unwrap();
+    let fake = Fake::new(Does::Boots);
+    let server = fake.open(&home).unwrap();
+    let build = build(&home);
     let BootOutcome::Ready(booted) = server
         .boot(
             &Guest {

@@ -26,7 +26,8 @@ impl Permit for Steps {
 fn server_that_others_took_is_not_touched() {
     let mut last = BTreeSet::new();
     for steps in 0..60 {
-        let (home, fake) = (tempfile::tempdir().unwrap(), Fake::new(Does::HangsInJob));
+        let home = tempfile::tempdir().unwrap();
+        let fake = Fake::new(Does::HangsInJob);
         fake.state().permit = Some(Arc::new(Steps(Mutex::new(steps))));
         if let Ok(server) = fake.open(&home) {
             drop(boot_and_run_on(server, &home).1.close());

@@ -15,7 +15,6 @@ const OWN: &str = include_str!("../remote/scripts/own.sh");
 const TO_DISK: &str = include_str!("../remote/scripts/to_disk.sh");
 const LEAVE: &str = include_str!("../remote/scripts/leave.sh");
 
-/// A server's files.
 struct Tree(TempDir);
 
 impl Tree {

@@ -126,7 +126,8 @@ fn console_of_a_bmc_is_recorded() {
     let stored = Arc::clone(&arrived);
     std::thread::spawn(move || {
         for mut line in serial.incoming().flatten() {
-            let (mut input, arrived) = (line.try_clone().unwrap(), Arc::clone(&stored));
+            let mut input = line.try_clone().unwrap();
+            let arrived = Arc::clone(&stored);
             std::thread::spawn(move || {
                 let mut byte = [0];
                 while input.read_exact(&mut byte).is_ok() {

@@ -22,7 +22,6 @@ struct Bmc {
     changing: u32,
     systems: Vec<&'static str>,
     posts: Vec<String>,
-    /// The boot override.
     boot: Value,
 }
 
@@ -40,7 +39,8 @@ fn answer(stream: TcpStream, bmc: &Mutex<Bmc>) -> Option<()> {
     let mut body = vec![0; length.unwrap_or(0)];
     lines.read_exact(&mut body).ok()?;
     let mut words = head.split(' ');
-    let (method, path) = (words.next()?, words.next()?);
+    let method = words.next()?;
+    let path = words.next()?;
     let mut bmc = bmc.lock().ok()?;
     let (status, document) = respond(&mut bmc, method, path, &head, &body);
     let text = document.to_string();
@@ -176,7 +176,8 @@ fn redfish_switches_an_emulator_of_others() {
         println!("skipped: sushy-emulator is not installed; pip install sushy-tools");
         return;
     }
-    let (folder, port) = (tempfile::tempdir().unwrap(), free_port().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let port = free_port().unwrap();
     let state = folder.path().join("state");
     fs::create_dir(&state).unwrap();
     let settings = format!(

@@ -205,7 +205,8 @@ mod tests {
             client
                 .set_read_timeout(Some(Duration::from_secs(5)))
                 .unwrap();
-            let (mut arrived, mut buffer) = (vec![], [0; 4096]);
+            let mut arrived = vec![];
+            let mut buffer = [0; 4096];
             loop {
                 match client.read(&mut buffer) {
                     Ok(0) => break,

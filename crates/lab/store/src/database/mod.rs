@@ -21,7 +21,6 @@ pub(crate) type Values<'a> = &'a [&'a dyn ToSql];
 /// Rows per INSERT into PostgreSQL: enough to make the round trip negligible.
 const ROWS_AT_ONCE: usize = 64;
 
-/// An open database.
 #[derive(Debug)]
 pub(crate) enum Database {
     /// A file in a data directory.
@@ -33,9 +32,7 @@ pub(crate) enum Database {
 /// What to do about rows that others have locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Locked {
-    /// Wait for them.
     Wait,
-    /// Pass over them.
     Skip,
 }
 
@@ -44,7 +41,6 @@ pub(crate) enum Locked {
 pub(crate) enum Failure {
     /// SQLite failed, or a value of either database is invalid.
     Sqlite(rusqlite::Error),
-    /// PostgreSQL failed.
     Server(tokio_postgres::Error),
     /// PostgreSQL does not answer; the text says since when.
     Silent(String),
@@ -251,7 +247,6 @@ pub(crate) struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// Commits it.
     pub(crate) fn commit(mut self) -> Result<(), Failure> {
         self.database.end("COMMIT")?;
         self.is_open = false;

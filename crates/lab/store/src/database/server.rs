@@ -44,7 +44,6 @@ pub(crate) enum Access {
     Change,
 }
 
-/// A server, connected.
 pub(crate) struct Server {
     address: Address,
     access: Access,
@@ -135,7 +134,6 @@ impl Server {
         self.session.borrow().is_in_transaction
     }
 
-    /// Ends a transaction.
     pub(super) fn end(&self, how: &str) -> Result<(), Failure> {
         let mut session = self.session.borrow_mut();
         session.is_in_transaction = false;
@@ -214,7 +212,8 @@ impl Session {
             tokio::spawn(connection.run());
             Ok::<_, Failure>(client)
         })?;
-        let (address, prepared) = (address.clone(), HashMap::new());
+        let address = address.clone();
+        let prepared = HashMap::new();
         let mut session = Self {
             runtime,
             client,

@@ -14,14 +14,12 @@ use tokio_postgres::Socket;
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
-/// Makes connections secure.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tls;
 
 /// A connection that is to become secure, with the name that the server's certificate must have.
 pub(super) struct Handshake(ServerName<'static>);
 
-/// A secure connection.
 pub(super) struct Stream(Box<tokio_rustls::client::TlsStream<Socket>>);
 
 impl MakeTlsConnect<Socket> for Tls {

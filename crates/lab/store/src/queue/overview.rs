@@ -30,11 +30,8 @@ pub struct QueueOverview {
 /// The number of jobs of a machine that are in one state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobCount {
-    /// The machine.
     pub machine: String,
-    /// The state's word.
     pub state: &'static str,
-    /// Their number.
     pub jobs: usize,
 }
 

@@ -255,7 +255,8 @@ fn story(package: &str, page: u64, processor: &str) {
         let kept = kept(&dump, level, &all);
         println!("-d {level}: {kept:?}");
         for (kind, dropped_by) in KINDS {
-            let (kept, marked) = (kept.get(kind).copied().unwrap_or_default(), marked[kind]);
+            let kept = kept.get(kind).copied().unwrap_or_default();
+            let marked = marked[kind];
             let is_dropped = level & dropped_by != 0;
             // The kernel may have given some of the freed pages to others, which did not overwrite
             // the mark.

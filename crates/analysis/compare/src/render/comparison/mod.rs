@@ -140,10 +140,8 @@ fn changes(comparison: &Comparison, place: usize, verdict: &Verdict) -> Vec<Link
         |(_, row): &(usize, &ComparisonRow)| row.cells[place].compared.verdict == *verdict;
     let sized = |(number, row): (usize, &ComparisonRow)| {
         let difference = row.cells[place].compared.difference_percent?;
-        let (anchor, name) = (
-            table::anchor(&row.workload, number),
-            row.workload.name.to_string(),
-        );
+        let anchor = table::anchor(&row.workload, number);
+        let name = row.workload.name.to_string();
         Some((
             difference.abs(),
             Link {

@@ -137,7 +137,6 @@ pub(crate) fn machines(comparison: &Comparison) -> Vec<Block> {
     blocks
 }
 
-/// Returns the runs.
 pub(crate) fn runs(comparison: &Comparison) -> Vec<Block> {
     let heads = [
         ("run", Kind::Name),

@@ -36,7 +36,6 @@ pub(crate) fn ratios(machine: Option<&str>, comparison: &Comparison, view: &View
     ]
 }
 
-/// Explains the numbers.
 pub(super) fn legend(comparison: &Comparison) -> String {
     let more = comparison
         .rows

@@ -254,7 +254,6 @@ pub(crate) fn name_column<'a>(comparisons: impl IntoIterator<Item = &'a Comparis
 pub(crate) struct Look {
     pub(crate) extra: Extra,
     pub(crate) scale: Scale,
-    /// The widest value.
     pub(crate) width: usize,
 }
 

@@ -21,7 +21,6 @@ fn seen(comparison: &Comparison, view: &View) -> String {
     super::comparison(comparison, view).text(&Styles::plain())
 }
 
-/// Everything unfolded.
 fn whole(comparison: &Comparison) -> String {
     seen(
         comparison,

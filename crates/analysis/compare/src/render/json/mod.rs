@@ -86,10 +86,12 @@ mod tests {
     #[test]
     fn equal_comparisons_differ_in_provenance_only() {
         let seeds = seeds(3);
-        let (old, new) = (old(&seeds), new(&seeds));
+        let old = old(&seeds);
+        let new = new(&seeds);
         let mut question = question(&seeds);
         let first = json(&compare(&old.side(), &[new.side()], &question).unwrap()).unwrap();
-        let (mut old, mut new) = (old, new);
+        let mut old = old;
+        let mut new = new;
         for (place, run) in old.runs.iter_mut().chain(&mut new.runs).enumerate() {
             run.id = model::RunId::from_hex(&format!("{place:012x}")).unwrap();
             run.started_unix = WHEN * 2;

@@ -39,7 +39,6 @@ pub(super) struct Ahead<'a> {
     /// The words that measure a commit, after the commit.
     words: Vec<OsString>,
     progress: &'a Progress,
-    /// The last decision.
     decision: RefCell<String>,
 }
 
@@ -71,7 +70,8 @@ impl<'a> Ahead<'a> {
         let mut hasher = DefaultHasher::new();
         (&words, &command.good, &command.bad, &via.command).hash(&mut hasher);
         let jobs = AheadJobs::new(via.direct(format!("marvin-bisect-{:016x}-", hasher.finish())));
-        let (nodes, decision) = (nodes(command, via), RefCell::default());
+        let nodes = nodes(command, via);
+        let decision = RefCell::default();
         Ok(Self {
             jobs,
             nodes,

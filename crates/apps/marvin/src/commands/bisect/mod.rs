@@ -379,7 +379,8 @@ fn identity(
     sources: &Sources,
 ) -> String {
     let machine = &lab.machine().id;
-    let (good, bad) = (history.good(), history.bad());
+    let good = history.good();
+    let bad = history.bad();
     let tree = sources.repository().folder().display();
     // By content: a config file may have changed, and so may Marvin's own config.
     let config = sources.settings().configuration.identity();
@@ -435,10 +436,8 @@ fn reproducer(
     configuration: &str,
     seeds: u64,
 ) -> String {
-    let (good, bad) = (
-        bisection::short(history.good()),
-        bisection::short(history.bad()),
-    );
+    let good = bisection::short(history.good());
+    let bad = bisection::short(history.bad());
     let mut words = format!(
         "marvin bisect {good} {bad} --tree linux --workload {}",
         command.workload

@@ -25,7 +25,6 @@ pub(super) struct Plan {
     pub(super) measuring: Estimate,
 }
 
-/// Plans the search.
 pub(super) fn plan_bisection(
     command: &BisectArguments,
     history: &CommitGraph,

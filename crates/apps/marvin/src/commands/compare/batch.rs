@@ -61,7 +61,8 @@ impl<'a> BatchMeasurement<'a> {
         if let Some(last) = jobs.len().checked_sub(1) {
             let direct = self.via.direct("marvin-run-".to_owned());
             let sent = direct.send(&jobs)?;
-            let (count, system) = (sent.len(), self.via.system.name());
+            let count = sent.len();
+            let system = self.via.system.name();
             progress.say(&format!(
                 "{count} jobs are in {system}: {} to {}",
                 sent[0].id, sent[last].id

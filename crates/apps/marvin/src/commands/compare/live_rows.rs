@@ -16,7 +16,6 @@ const VALUE: usize = 12;
 /// Values of the first seed so far.
 #[derive(Debug)]
 pub(crate) struct LiveRows {
-    /// Baseline first.
     builds: Vec<(BuildId, String)>,
     directions: HashMap<String, Direction>,
     seed: u64,
@@ -84,7 +83,8 @@ impl LiveRows {
 }
 
 fn row(workload: &str, direction: Direction, old: f64, new: f64) -> String {
-    let (base, new_text) = (value(old, VALUE), value(new, VALUE));
+    let base = value(old, VALUE);
+    let new_text = value(new, VALUE);
     let difference =
         difference_percent(direction, old, new).map_or_else(String::new, signed_percent);
     format!("{workload:<NAME$} {base:>VALUE$} {new_text:>VALUE$} {difference:>9}")

@@ -22,7 +22,6 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Starts the clock.
     pub(crate) fn begin(boots: u64, budget: Option<Duration>) -> Self {
         Self {
             boots,

@@ -228,7 +228,8 @@ fn explain_samples(
         names,
         wanted,
     )?;
-    let (mut workloads, mut missing) = (Vec::new(), Vec::new());
+    let mut workloads = Vec::new();
+    let mut missing = Vec::new();
     for (workload, found) in found {
         match found.and_then(|[base, new]| SampledDifference::new(&workload, &base, &new)) {
             Ok(difference) => {

@@ -132,7 +132,8 @@ fn program(
     let is_verified = command.verify && status.is_some_and(|status| status.success());
     if let Some(cause) = answer.cause.take_if(|_| is_verified) {
         let progress = session.progress();
-        let (rate, seconds) = (command.rate.as_deref(), command.seconds);
+        let rate = command.rate.as_deref();
+        let seconds = command.seconds;
         let verification = Verification {
             words: &command.command,
             rate,

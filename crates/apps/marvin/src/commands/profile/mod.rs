@@ -96,7 +96,6 @@ pub(crate) fn profile(session: &Session, command: &ProfileArguments) -> anyhow::
     }
 }
 
-/// Counts instructions.
 fn counted(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit> {
     let measure = &command.measure;
     let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
@@ -106,10 +105,8 @@ fn counted(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit
             .map(|path| Answer::file(option, path))
             .transpose()
     };
-    let (folded, pprof) = (
-        file("--folded", &command.folded)?,
-        file("--pprof", &command.pprof)?,
-    );
+    let folded = file("--folded", &command.folded)?;
+    let pprof = file("--pprof", &command.pprof)?;
     let progress = session.progress();
     let wanted = CountOptions {
         seeds: command.seed_count(),

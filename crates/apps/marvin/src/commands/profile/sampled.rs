@@ -35,10 +35,8 @@ pub(crate) fn profile(
             .map(|path| Answer::file(option, path))
             .transpose()
     };
-    let (folded, pprof) = (
-        file("--folded", &command.folded)?,
-        file("--pprof", &command.pprof)?,
-    );
+    let folded = file("--folded", &command.folded)?;
+    let pprof = file("--pprof", &command.pprof)?;
     let words = [&command.base, &command.new];
     let is_running = |word: &&String| word.parse() == Ok(KernelName::Running);
     let SampledKernels {
@@ -59,7 +57,8 @@ pub(crate) fn profile(
             )?
         }
     };
-    let (mut differences, mut missing) = (Vec::new(), Vec::new());
+    let mut differences = Vec::new();
+    let mut missing = Vec::new();
     let store = session.open_store_read_only()?;
     for (workload, found) in found {
         match found.and_then(|[base, new]| SampledDifference::new(&workload, &base, &new)) {

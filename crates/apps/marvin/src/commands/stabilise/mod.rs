@@ -119,7 +119,6 @@ pub(crate) struct StabiliseArguments {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Longest budget (s).
 const YEAR_S: u64 = 366 * 86_400;
 
 /// The machines on which a stabilisation can run.
@@ -632,7 +631,6 @@ fn write_patches(
     fs::write(&cover, mail).with_context(|| format!("cannot write {}", cover.display()))
 }
 
-/// Describes progress.
 pub(super) fn describe(event: &StabiliseEvent<'_>) -> String {
     match event {
         StabiliseEvent::Phase(phase) => match phase {

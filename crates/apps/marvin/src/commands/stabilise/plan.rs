@@ -19,7 +19,6 @@ const ASSUMED: usize = 5;
 /// Duration of a build before the first one (s).
 const BUILD_S: f64 = 60.0;
 
-/// Describes the search.
 pub(super) fn plan_stabilisation(
     command: &StabiliseArguments,
     found: &FoundSubject,

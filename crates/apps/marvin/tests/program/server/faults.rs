@@ -148,7 +148,8 @@ fn kernel_that_stops_at_boot_is_ended() {
     }
     let lab = Lab::new("server-boot-hang-home", None);
     boot_with(&lab, "site=1");
-    let (begun, child) = (Instant::now(), lab.start());
+    let begun = Instant::now();
+    let child = lab.start();
     while !lab.server.console().contains(" site=1") {
         assert!(begun.elapsed() < PATIENCE, "{}", lab.server.console());
         std::thread::sleep(Duration::from_millis(50));

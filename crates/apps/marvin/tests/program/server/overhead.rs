@@ -60,7 +60,8 @@ fn overhead_beyond_a_boot_is_printed() {
         seconds.sort_by(f64::total_cmp);
         seconds[seconds.len() / 2]
     };
-    let (hand, marvin) = (median(&mut hand), median(&mut marvin));
+    let hand = median(&mut hand);
+    let marvin = median(&mut marvin);
     println!(
         "a server's boot by kexec until ssh answers: by hand {hand:.0} s, by Marvin until the first job {marvin:.0} s"
     );

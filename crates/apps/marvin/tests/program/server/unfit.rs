@@ -63,7 +63,8 @@ fn unfit_servers_are_refused_before_any_change() {
         return;
     }
     let lab = Lab::new("server-unfit-home", None);
-    let (boot, mut said) = (lab.server.boot_id().unwrap(), String::new());
+    let boot = lab.server.boot_id().unwrap();
+    let mut said = String::new();
     let mut tell = |what: &str, text: String| writeln!(said, "## {what}\n{text}").unwrap();
 
     let known_hosts = lab.home.join("other_hosts");

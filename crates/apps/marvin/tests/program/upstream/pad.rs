@@ -136,7 +136,8 @@ impl Pad {
     }
 
     fn loop_text(&self) -> String {
-        let (table, length) = (self.table(), self.length());
+        let table = self.table();
+        let length = self.length();
         match self.habit {
             Habit::Forget => format!(
                 "\tfor (unsigned int i = 0; i < {length}; i++) {{\n\t\tif (READ_ONCE({table}[i]) == key)\n\
@@ -154,10 +155,8 @@ impl Pad {
     }
 
     fn digest_helper(&self) -> String {
-        let (digest, turns) = (
-            self.digest(),
-            (self.turns / 2 * DIGESTS_PERCENT / 100).max(1),
-        );
+        let digest = self.digest();
+        let turns = (self.turns / 2 * DIGESTS_PERCENT / 100).max(1);
         format!(
             "static unsigned long {digest};\n\nstatic noinline void {digest}_update(unsigned long key)\n{{\n\
              \tunsigned long value = READ_ONCE({digest});\n\n\tfor (unsigned int i = 0; i < {turns}; i++) {{\n\
@@ -179,7 +178,8 @@ impl Pad {
             Habit::Trail => "The order of the last callers, for those that look back.",
             Habit::Clear => "Leave nothing of the last caller behind.",
         };
-        let (table, length) = (self.table(), self.length());
+        let table = self.table();
+        let length = self.length();
         let begin = if self.split {
             format!(
                 "{}\tif (unlikely(!key))\n\t\treturn;\n\n",
@@ -224,9 +224,9 @@ impl Pad {
         }
     }
 
-    /// The cause.
     pub(crate) fn plant(&self) -> Vec<Edit> {
-        let (above, call) = (self.site.above, self.site.call);
+        let above = self.site.above;
+        let call = self.site.call;
         let helper = format!("{}{}{above}", self.shared_lines(), self.own_text());
         vec![
             self.edit(above.to_owned(), helper),
@@ -256,7 +256,8 @@ impl Pad {
 
     /// The two halves of a split pad: the loop, and the digest.
     pub(crate) fn remove_loop(&self) -> Vec<Edit> {
-        let (table, length) = (self.table(), self.length());
+        let table = self.table();
+        let length = self.length();
         let slot = format!("\tWRITE_ONCE({table}[key % ({length} + 1)], key);\n");
         vec![self.edit(self.loop_text(), slot)]
     }

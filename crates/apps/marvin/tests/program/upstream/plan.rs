@@ -229,7 +229,8 @@ fn step(key: Key, subject: String, body: &str, edits: Vec<Edit>) -> Step {
 }
 
 fn cause_step(n: usize, chosen: &Chosen) -> Step {
-    let (pad, area) = (&chosen.pads[n], chosen.areas[n]);
+    let pad = &chosen.pads[n];
+    let area = chosen.areas[n];
     let mut edits = pad.plant();
     if n == 4 {
         let trade = chosen.trade;
@@ -324,7 +325,8 @@ fn repair_steps(
     let mut steps = vec![];
     let mut repairs = vec![];
     for (cause, kind) in kinds.into_iter().enumerate() {
-        let (pad, area) = (&chosen.pads[cause], chosen.areas[cause]);
+        let pad = &chosen.pads[cause];
+        let area = chosen.areas[cause];
         for (subject, body, edits) in repair_texts(kind, pad, area, dice) {
             steps.push(step(Key::Repair(repairs.len()), subject, &body, edits));
             repairs.push(PlannedRepair { cause, kind });

@@ -57,7 +57,8 @@ impl BatchSystem for Believed {
             "{job:?}"
         );
         let id = (self.jobs.lock().unwrap().len() + 1).to_string();
-        let (name, about) = (job.name.to_owned(), "Resources".to_owned());
+        let name = job.name.to_owned();
+        let about = "Resources".to_owned();
         self.jobs.lock().unwrap().push(BatchJob {
             id: id.clone(),
             name,
@@ -94,7 +95,8 @@ impl Site {
         let store = Store::open(home.path()).unwrap();
         let text = "[[notify]]\nname = \"us\"\ncommand = [\"true\"]\n";
         let settings = config::settings(text, &model::ToolRows::default()).unwrap();
-        let (now, events) = (Cell::new(1_000), RefCell::default());
+        let now = Cell::new(1_000);
+        let events = RefCell::default();
         Self {
             _home: home,
             store,
@@ -269,7 +271,8 @@ fn held_jobs_and_silence_are_reported_once() {
         assert!(site.look(&mut followed));
     }
     assert_eq!(site.headlines(), ["job 1 is held by Slurm"]);
-    let (machines, command) = ([], []);
+    let machines = [];
+    let command = [];
     let dispatcher = Dispatcher {
         store: &site.store,
         system: &site.system,

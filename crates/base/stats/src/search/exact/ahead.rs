@@ -123,7 +123,8 @@ impl Play {
         };
         let sum =
             |range: std::ops::RangeInclusive<usize>| self.steps.prior[range].iter().sum::<f64>();
-        let (left, all) = (sum(before + 1..=place), sum(before + 1..=last));
+        let left = sum(before + 1..=place);
+        let all = sum(before + 1..=last);
         let after = if all > 0.0 {
             left / all
         } else {
@@ -196,7 +197,8 @@ mod tests {
 
     impl Asked<'_> {
         fn ahead(&self, count: usize) -> Vec<Ahead> {
-            let (places, now) = (self.values.len(), self.last);
+            let places = self.values.len();
+            let now = self.last;
             self.steps.ahead(
                 &|last| cost(places, last.or(now)),
                 &judge(self.values),

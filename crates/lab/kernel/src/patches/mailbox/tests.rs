@@ -48,7 +48,8 @@ fn mailbox_gives_patches_in_order() {
     let patches = read_file("t.mbox", &text).unwrap();
     let subjects: Vec<&str> = patches.iter().map(|patch| patch.subject.as_str()).collect();
     assert_eq!(subjects, ["mm: first\u{fffd}", "mm: second"]);
-    let (first, second) = (&patches[0], &patches[1]);
+    let first = &patches[0];
+    let second = &patches[1];
     assert_eq!(
         (first.author.as_str(), first.body.trim()),
         ("Ä B <a@example.com>", "Hi.")
@@ -184,7 +185,8 @@ fn folder_follows_its_series() {
 
 #[test]
 fn links_out_of_a_folder_are_refused() {
-    let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir().unwrap();
     let secret = outside.path().join("secret.patch");
     fs::write(&secret, DIFF).unwrap();
     std::os::unix::fs::symlink(&secret, folder.path().join("a.patch")).unwrap();

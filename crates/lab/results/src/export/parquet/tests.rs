@@ -92,7 +92,8 @@ fn value(bytes: &mut &[u8], kind: u8) -> Seen {
 }
 
 fn fields(bytes: &mut &[u8]) -> Seen {
-    let (mut fields, mut last) = (BTreeMap::new(), 0);
+    let mut fields = BTreeMap::new();
+    let mut last = 0;
     loop {
         let head = take(bytes);
         if head == 0 {

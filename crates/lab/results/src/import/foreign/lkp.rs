@@ -25,7 +25,6 @@ const MONITORS_COUNTED_MAX: usize = 200;
 /// The origin of a result.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LkpResultPath {
-    /// The test.
     pub test: String,
     /// Its parameters, as one word.
     pub parameters: String,
@@ -33,11 +32,9 @@ pub struct LkpResultPath {
     pub host: String,
     /// The file system it ran on.
     pub rootfs: String,
-    /// The kernel config.
     pub config: String,
     /// The compiler of the kernel.
     pub compiler: String,
-    /// The kernel.
     pub commit: String,
 }
 
@@ -192,7 +189,6 @@ fn read(json: &[u8], take: &mut Take<'_>) -> Result<(), String> {
     })
 }
 
-/// The whole document.
 struct Object<'a, 'b> {
     take: &'a mut Take<'b>,
 }

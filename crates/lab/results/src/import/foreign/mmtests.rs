@@ -38,7 +38,8 @@ pub fn mmtests(
     };
     let mut sorted: Vec<usize> = (0..paths.len()).collect();
     sorted.sort_by_cached_key(|file| natural(&paths[*file]));
-    let (mut tests, mut beside) = (Tests::new(), Vec::new());
+    let mut tests = Tests::new();
+    let mut beside = Vec::new();
     for file in sorted {
         match paths[file].split_once('/') {
             Some((test, _)) => tests.entry(test).or_default().push(file),

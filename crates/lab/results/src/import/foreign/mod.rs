@@ -45,7 +45,6 @@ const NAME_MAX: usize = 160;
 pub struct LeftOut {
     /// What: a test, a row, a file. Printable.
     pub what: String,
-    /// Why. Printable.
     pub why: String,
 }
 
@@ -69,7 +68,6 @@ pub struct Foreign {
     pub started_unix: Option<i64>,
     /// Copies of files of /proc by test.
     pub monitors: BTreeMap<String, Vec<MonitorCopy>>,
-    /// The skipped parts.
     pub left_out: Vec<LeftOut>,
 }
 
@@ -100,7 +98,8 @@ struct Rows {
 impl Rows {
     /// Makes rows of a test that hold at most so many values.
     fn new(test: &str, most: usize) -> Self {
-        let (rows, places) = (Vec::new(), BTreeMap::new());
+        let rows = Vec::new();
+        let places = BTreeMap::new();
         Self {
             test: test.to_owned(),
             rows,
@@ -190,7 +189,9 @@ impl Rows {
                     .push(LeftOut::new(&workload, "its name is not fit to be one"));
                 continue;
             }
-            let (operations, outcome, counted) = (1, Outcome::Completed, Vec::new());
+            let operations = 1;
+            let outcome = Outcome::Completed;
+            let counted = Vec::new();
             // The suite is not known here.
             let declared = None;
             foreign.results.push(WorkloadResult {

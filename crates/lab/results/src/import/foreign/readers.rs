@@ -220,7 +220,8 @@ fn netperf(log: Log<'_>, rows: &mut Rows) {
     };
     let pretty = protocol.to_ascii_lowercase().replace('_', "");
     let udp = protocol == "UDP_STREAM";
-    let (mut sent, mut received) = (None, None);
+    let mut sent = None;
+    let mut received = None;
     for line in
         lines(log.text).filter(|line| !line.contains(|c: char| c.is_ascii_alphabetic() && c != 'e'))
     {
@@ -271,7 +272,8 @@ fn dbench(log: Log<'_>, rows: &mut Rows) {
         rows.pass_over();
         return;
     }
-    let (mut last, mut is_table) = (None, part == Some("op"));
+    let mut last = None;
+    let mut is_table = part == Some("op");
     for line in lines(log.text) {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words.as_slice() {

@@ -35,7 +35,6 @@ pub(super) fn find_copied(monitor: &str) -> Option<&'static str> {
         .map(|(_, path)| *path)
 }
 
-/// The parser's state.
 #[derive(Debug, Default)]
 struct Test {
     name: String,
@@ -119,7 +118,8 @@ fn begin_copy(path: &str, at_end: bool, test: &mut Test) {
     // Old versions append meminfo once more, without a line before it.
     test.copying = known && !test.name.is_empty() && copies.iter().all(|copy| copy.path != path);
     if test.copying {
-        let (begun_ns, ended_ns) = (0, 0);
+        let begun_ns = 0;
+        let ended_ns = 0;
         copies.push(MonitorCopy {
             path: path.to_owned(),
             begun_ns,

@@ -347,7 +347,8 @@ fn lkp_start_comes_from_the_job() {
 #[test]
 fn zeros_of_a_document_are_counted_not_kept() {
     let zeros = |count: usize| vec!["0"; count].join(",");
-    let (few, many) = (zeros(super::VALUES_MAX + 9), zeros(1_000_000));
+    let few = zeros(super::VALUES_MAX + 9);
+    let many = zeros(1_000_000);
     let json = format!(
         "{{\"will-it-scale.a\": [{few}], \"proc-vmstat.b\": [{many}], \"will-it-scale.c\": [[1], {{}}]}}"
     );
