@@ -23,10 +23,10 @@
 //! `MARVIN_TEST_CACHE` names another directory than cargo's for the image, which several
 //! trees may share.
 
+mod control;
 mod disk;
 mod error;
 mod image;
-mod qmp;
 mod server;
 mod slurm;
 mod ssh;

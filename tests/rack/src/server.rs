@@ -13,10 +13,10 @@ use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
-use subprocess::{Ended, Program};
+use subprocess::{Ended, Program, Qmp, QmpError};
 
+use crate::control::{PATIENCE, connect, wait_while};
 use crate::image::{DISK, Image, KEY, STATE, done};
-use crate::qmp::Qmp;
 use crate::{RackError, Ssh};
 
 /// Memory of a server in MiB.
@@ -163,17 +163,13 @@ impl Server {
                 .deadline_s(LIFE_S),
             path,
         )?;
-        let failed = |said: String| qemu_error(name, path, said);
-        let mut qmp = Qmp::connect(&path.join("control.socket")).map_err(failed)?;
-        if start == Start::Copy {
-            qmp.until_not("query-status", &["inmigrate"])
-                .map_err(failed)?;
-            qmp.command("cont", json!({})).map_err(failed)?;
-        }
-        let port = ssh_port(&qmp.human("info usernet").map_err(failed)?);
-        let console = console_port(&qmp.command("query-chardev", json!({})).map_err(failed)?);
-        let (Some(port), Some(console_port)) = (port, console) else {
-            return Err(failed("no port for ssh or the console".to_owned()));
+        let mut qmp = connect(&path.join("control.socket"))
+            .map_err(|error| qemu_error(name, path, error.to_string()))?;
+        let ports = find_ports(&mut qmp, start)
+            .map_err(|error| qemu_error(name, path, error.to_string()))?;
+        let (Some(port), Some(console_port)) = ports else {
+            let what = "no port for ssh or the console".to_owned();
+            return Err(qemu_error(name, path, what));
         };
         let ssh = Ssh::write(path, name, port, &image.file(KEY), &image.host_key()?)?;
         Ok(Self {
@@ -336,7 +332,8 @@ impl Server {
     /// # Errors
     /// If QEMU does not answer.
     pub fn is_on(&self) -> Result<bool, RackError> {
-        let status = self.control().status().map_err(|said| self.failed(said))?;
+        let answer = self.command("query-status", json!({}))?;
+        let status = answer["status"].as_str().unwrap_or_default();
         Ok(status == "running")
     }
 
@@ -412,32 +409,28 @@ impl Server {
 
     /// Saves the state of memory and devices, and ends the server's work.
     pub(crate) fn save(&self, state: &Path) -> Result<(), RackError> {
-        let failed = |said: String| self.failed(said);
-        let mut qmp = self.control();
-        qmp.command("stop", json!({})).map_err(failed)?;
-        qmp.command(
+        self.command("stop", json!({}))?;
+        self.command(
             "migrate-set-parameters",
             json!({ "max-bandwidth": 1_u64 << 40 }),
-        )
-        .map_err(failed)?;
-        qmp.command(
+        )?;
+        self.command(
             "migrate",
             json!({ "uri": format!("exec:cat > '{}'", state.display()) }),
-        )
-        .map_err(failed)?;
-        match &*qmp
-            .until_not("query-migrate", &["none", "setup", "active", "device"])
-            .map_err(failed)?
-        {
+        )?;
+        let passing = ["none", "setup", "active", "device"];
+        let status = wait_while(&mut self.control(), "query-migrate", &passing)
+            .map_err(|error| self.failed(error.to_string()))?;
+        match &*status {
             "completed" => Ok(()),
-            status => Err(failed(format!("saving its state ends as {status}"))),
+            status => Err(self.failed(format!("saving its state ends as {status}"))),
         }
     }
 
     fn command(&self, name: &str, arguments: Value) -> Result<Value, RackError> {
         self.control()
-            .command(name, arguments)
-            .map_err(|said| self.failed(said))
+            .command(name, arguments, PATIENCE)
+            .map_err(|error| self.failed(error.to_string()))
     }
 
     fn control(&self) -> MutexGuard<'_, Qmp> {
@@ -524,6 +517,17 @@ fn qemu_error(server: &str, folder: &Path, said: String) -> RackError {
 
 /// Finds the port of this host that leads to sshd: `TCP[HOST_FORWARD] FD ADDRESS PORT ADDRESS 22
 /// …`.
+/// Has a copy go on where it was saved, and returns its ports of ssh and of the console.
+fn find_ports(qmp: &mut Qmp, start: Start) -> Result<(Option<u16>, Option<u16>), QmpError> {
+    if start == Start::Copy {
+        wait_while(qmp, "query-status", &["inmigrate"])?;
+        qmp.command("cont", json!({}), PATIENCE)?;
+    }
+    let usernet = qmp.human("info usernet", PATIENCE)?;
+    let chardevs = qmp.command("query-chardev", json!({}), PATIENCE)?;
+    Ok((ssh_port(&usernet), console_port(&chardevs)))
+}
+
 fn ssh_port(usernet: &str) -> Option<u16> {
     let line = usernet.lines().find(|line| line.contains("HOST_FORWARD"))?;
     line.split_whitespace().nth(3)?.parse().ok()

@@ -3,13 +3,14 @@
 //!
 //! `running` starts them and ends them, `walls` says what they see; `tethered` starts those that
 //! Marvin observes, and `at_end` does what is to be done when Marvin ends; `lock` opens files of
-//! locks. The callers interpret the exit status and choose the program's name in messages.
+//! locks; `qmp` speaks with a QEMU. The callers interpret the exit status and choose the program's name in messages.
 
 #![warn(missing_docs)]
 
 mod at_end;
 mod curl;
 mod lock;
+mod qmp;
 mod running;
 mod shell;
 mod tethered;
@@ -25,6 +26,7 @@ use std::thread;
 pub use at_end::AtEnd;
 pub use curl::curl_config;
 pub use lock::lock_file;
+pub use qmp::{Qmp, QmpError};
 pub use running::{Running, signal_of};
 pub use shell::quote_words;
 pub use tethered::Tethered;

@@ -4,7 +4,6 @@
 mod memory;
 mod process;
 mod program;
-mod qmp;
 mod seat;
 mod state;
 

@@ -9,13 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use subprocess::{Program, Running, Walls};
+use subprocess::{Program, Qmp, QmpError, Running, Walls};
 
 use super::Qemu;
-use super::qmp::{ANSWER, Event, Qmp, QmpError};
 use super::seat::Seat;
 use crate::MachineError;
 
+/// Deadline of an answer to a command. On a loaded host QEMU may have to wait for a processor.
+const ANSWER: Duration = Duration::from_secs(120);
 /// Polling interval of a running machine.
 const SLICE: Duration = Duration::from_millis(25);
 /// First query for executed instructions: most jobs have ended by then.
@@ -234,7 +235,7 @@ impl Process {
                 stderr: String::new(),
             });
         };
-        match Qmp::connect(to, from) {
+        match Qmp::over_pipes(to, from, ANSWER) {
             Ok(qmp) => {
                 let id = running.program_id();
                 Ok(Self {
@@ -262,12 +263,12 @@ impl Process {
         arguments: Value,
     ) -> Result<Value, MachineError> {
         self.qmp
-            .command(patience, name, arguments)
+            .command(name, arguments, patience)
             .map_err(|error| match error {
-                QmpError::Gone => death(&mut self.running, &self.stderr),
-                QmpError::Refused(answer) => MachineError::Refused {
-                    command: name.to_owned(),
-                    answer,
+                QmpError::Gone(_) => death(&mut self.running, &self.stderr),
+                QmpError::Refused { command, reason } => MachineError::Refused {
+                    command,
+                    answer: reason,
                 },
             })
     }
@@ -295,11 +296,17 @@ impl Process {
 
     /// Returns whether the guest has ended within a short time, or its console is full.
     pub(crate) fn poll(&mut self, console_bytes: u64) -> Result<Option<Ended>, MachineError> {
-        let ended = match self.qmp.next_event(SLICE) {
-            Event::Stopped => Some(Ended::Stopped),
-            Event::PoweredOff => Some(Ended::PoweredOff),
-            Event::Closed => return Err(death(&mut self.running, &self.stderr)),
-            Event::Nothing => None,
+        let Ok(event) = self.qmp.next_event(SLICE) else {
+            return Err(death(&mut self.running, &self.stderr));
+        };
+        let event = event.unwrap_or_default();
+        let ended = match event["event"].as_str() {
+            Some("STOP") => Some(Ended::Stopped),
+            // A shutdown that the guest did not request comes from a signal to QEMU; a kernel
+            // cannot cause it.
+            Some("SHUTDOWN") if event["data"]["guest"] == json!(true) => Some(Ended::PoweredOff),
+            Some("SHUTDOWN") => return Err(death(&mut self.running, &self.stderr)),
+            _ => None,
         };
         let is_full = fs::metadata(&self.console).is_ok_and(|file| file.len() > console_bytes);
         Ok(if is_full {
