@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 CARGO ?= cargo
 
-.PHONY: help build dump deb demo check figures test test-full bench bench-dump bench-stats fuzz install clean
+.PHONY: help build dump deb demo check figures test test-full bench bench-dump bench-access bench-stats fuzz install clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -56,6 +56,9 @@ bench: ## Print one line per figure
 bench-dump: ## Print figures of marvin-dump beside makedumpfile's (MAKEDUMPFILE=program, VMCORE=real dump)
 	$(CARGO) build --release --locked -p marvin-dump
 	@$(CARGO) run --release --locked -q -p benches --bin dump
+
+bench-access: ## Print how reading a dump mapped compares with read(2) (VMCORE=dump, OF=map-size|cycles|calls, SVG=file)
+	@$(CARGO) run --release --locked -q -p benches --bin dump_access -- $(or $(OF),map-size) $(VMCORE) $(addprefix --svg ,$(SVG))
 
 bench-stats: ## Print speed and error rates of the statistics beside Otava's (OTAVA=python that has apache-otava)
 	@$(CARGO) run --release --locked -q -p benches --bin stats

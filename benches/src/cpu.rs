@@ -4,7 +4,7 @@ use std::fs;
 
 /// Ticks per second of `/proc/PID/stat`: USER_HZ, fixed on x86-64 (include/asm-generic/param.h of
 /// the kernel).
-const TICKS_PER_S: f64 = 100.0;
+pub const TICKS_PER_S: f64 = 100.0;
 
 /// Returns the processor seconds of the children that have ended. Those behind walls are not among
 /// them: bwrap ends before it has waited for what it started. A bench that counts them removes the

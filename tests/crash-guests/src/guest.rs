@@ -58,7 +58,7 @@ pub(crate) struct Guest<'a> {
 #[derive(Debug)]
 pub(crate) enum End {
     /// It stopped, panicked or powered off; its memory still exists.
-    Still(StillGuest),
+    Still(Box<StillGuest>),
     /// It exceeded its deadline or its output limit.
     Failed(SubjectFailure),
 }
@@ -102,11 +102,11 @@ impl Guest<'_> {
         };
         let ended = process.wait_for_end(&budget)?;
         Ok(match ended {
-            Ended::Stopped | Ended::PoweredOff => End::Still(StillGuest {
+            Ended::Stopped | Ended::PoweredOff => End::Still(Box::new(StillGuest {
                 process,
                 scratch,
                 memory_mib: self.memory_mib,
-            }),
+            })),
             Ended::Deadline | Ended::ConsoleFull => {
                 End::Failed(failure(Stage::Workload, ended, &scratch.console()))
             }

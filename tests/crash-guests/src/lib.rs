@@ -141,7 +141,10 @@ impl CrashGuests {
             End::Still(guest) => {
                 let console = guest.console();
                 match reports(&console) {
-                    Ok(reports) if reports.len() == kernels => Ok(Crashed { guest, reports }),
+                    Ok(reports) if reports.len() == kernels => Ok(Crashed {
+                        guest: *guest,
+                        reports,
+                    }),
                     Ok(_) => Err(CrashError::Guest(machine::readable_tail(&console))),
                     Err(said) => Err(CrashError::Guest(format!(
                         "{said}\n{}",

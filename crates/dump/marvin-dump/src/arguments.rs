@@ -9,7 +9,6 @@ use vmcore::Level;
 use vmcore::memory_file::Part;
 
 use crate::EXIT_CODES;
-use crate::experiment::Experiment;
 
 const EXAMPLES: &str = "Examples:
   marvin-dump --level 31 /proc/vmcore /var/crash/vmcore
@@ -54,8 +53,6 @@ pub enum Command {
     Usage(Look),
     /// Estimate the size of the result for each level and compression, from a sample
     Estimate(Look),
-    /// Measure filtering times with different settings and print a table
-    Experiment(Experiment),
 }
 
 /// A dump to read.

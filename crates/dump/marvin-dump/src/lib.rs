@@ -2,18 +2,13 @@
 //! them too: they provide the streams and the clock, and get the exit code. The library `vmcore`
 //! handles the dumps.
 
-#![expect(
-    unsafe_code,
-    reason = "signals, and what the process used; each use says why it is sound"
-)]
+#![expect(unsafe_code, reason = "signals; each use says why it is sound")]
 
 mod arguments;
 mod check;
-mod experiment;
 mod files;
 mod guard;
 mod info;
-mod plot;
 mod progress_printer;
 mod report;
 mod save;
@@ -122,8 +117,7 @@ impl Host<'_> {
     }
 }
 
-/// Returns the JSON schemas of the documents, by name; those of experiments are not stable and have
-/// none.
+/// Returns the JSON schemas of the documents, by name.
 #[must_use]
 pub fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
@@ -186,7 +180,6 @@ pub fn run(arguments: &Arguments, screen: Screen, host: &mut Host<'_>) -> Exit {
         Some(Command::Dmesg(wish)) => info::dmesg(wish, host),
         Some(Command::Check(wish)) => check::run(wish, host),
         Some(Command::Estimate(wish)) => size::run(wish, host),
-        Some(Command::Experiment(wish)) => experiment::run(wish, host),
     };
     match done {
         Ok(exit) => exit,

@@ -26,7 +26,7 @@ impl Io {
     /// readers.
     ///
     /// Larger ones than 4 MiB gain nothing, and below 64 KiB mapping costs more than reading
-    /// (`marvin-dump experiment map-size`).
+    /// (`make bench-access`).
     #[must_use]
     pub fn within(memory: u64, threads: usize) -> Self {
         let readers = 2 * threads.max(1) as u64 * WINDOWS as u64;

@@ -2,7 +2,7 @@
 //!
 //! Mapping /proc/vmcore fills the page tables of the whole range at once; a plain file is mapped
 //! lazily, and touched pages count as the program's memory. So windows are small, but large enough
-//! that mapping them is cheaper than reading (`marvin-dump experiment map-size`).
+//! that mapping them is cheaper than reading (`make bench-access`).
 //!
 //! If a mapped file is truncated, touching the lost part ends the program with SIGBUS, after a
 //! message (`crates/dump/marvin-dump/src/guard.rs`); `--io read` avoids this.

@@ -4,7 +4,6 @@ mod as_makedumpfile;
 mod command;
 mod command_line;
 mod erase;
-mod experiment;
 mod live;
 mod losses;
 mod progress;

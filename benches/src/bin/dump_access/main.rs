@@ -1,32 +1,29 @@
-//! Experiments: how the filter's time depends on the size of the mapped windows, on the memory
-//! limit, and on the read method. Their tables follow the two mails that introduced mapping of
-//! /proc/vmcore (see `docs/dump.md`).
+//! Prints how the filter's time depends on the size of the mapped windows, on the memory limit, and
+//! on the read method. The tables follow the two mails that introduced mapping of /proc/vmcore (see
+//! `docs/dump.md`). What `marvin-dump` does with the answers is its own.
 
 mod calls;
 mod cycles;
 mod map_size;
+mod plot;
 
+use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::Instant;
 
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Parser, ValueEnum, value_parser};
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
+use vmcore::{Counted, Dump, DumpError, Io, Level, Reader};
 
-use vmcore::{Counted, Dump, DumpError, FileSink, Io, Level, Overwrite, Reader, Sink};
-
-use crate::arguments::{Look, level};
-use crate::plot::Plot;
-use crate::report::size;
-use crate::save::open;
-use crate::{Exit, Host, files};
-
-/// Version of the JSON documents: raised when a field changes its meaning or disappears.
-const SCHEMA_VERSION: u32 = 1;
+use figures::cpu;
+use plot::Plot;
 
 /// The parameter to vary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Which {
+enum Which {
     /// Size of mmap windows, 4 KiB to 32 MiB, compared with read(2)
     MapSize,
     /// Memory for the bitmaps, which decides how many passes the filter needs
@@ -35,30 +32,31 @@ pub enum Which {
     Calls,
 }
 
-/// An experiment.
-#[derive(Debug, Args)]
-pub struct Experiment {
+/// Print a table of filtering times of a dump, with different settings
+#[derive(Debug, Parser)]
+#[command(name = "dump_access")]
+struct Arguments {
     /// Parameter to vary
     #[arg(value_enum)]
-    pub which: Which,
-    /// Dump to read
-    #[command(flatten)]
-    pub look: Look,
+    which: Which,
+    /// Dump to read; several files for a split set
+    #[arg(required = true, value_name = "VMCORE")]
+    files: Vec<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
     /// Also draw the table as SVG
     #[arg(long, value_name = "FILE")]
-    pub svg: Option<PathBuf>,
-    /// Overwrite an existing SVG file
-    #[arg(short = 'f', long)]
-    pub force: bool,
+    svg: Option<PathBuf>,
     /// Measure each value N times and take the fastest
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u16).range(1..=1000))]
-    pub times: u16,
+    times: u16,
     /// Directory for bitmaps in files [default: that for temporary files]
     #[arg(long, value_name = "FOLDER")]
-    pub work_dir: Option<PathBuf>,
+    work_dir: Option<PathBuf>,
     /// Levels to count calls for
     #[arg(short = 'd', long, value_name = "LEVELS", value_delimiter = ',', default_value = "31,0", value_parser = level)]
-    pub level: Vec<Level>,
+    level: Vec<Level>,
 }
 
 /// The cost of a measured piece of work.
@@ -95,17 +93,16 @@ trait Outcome: Serialize {
     fn plot(&self) -> Plot;
 }
 
-/// Facts about the dump that all experiments print.
+/// Facts about the dump that all tables print.
 #[derive(Debug, Serialize)]
 struct Subject {
-    schema_version: u32,
     release: String,
     memory_bytes: u64,
     times: u16,
 }
 
 impl Subject {
-    fn new(dump: &Dump, pages: u64, wish: &Experiment) -> Self {
+    fn new(dump: &Dump, pages: u64, wish: &Arguments) -> Self {
         let release = dump
             .info()
             .text("OSRELEASE")
@@ -113,7 +110,6 @@ impl Subject {
             .escape_default()
             .to_string();
         Self {
-            schema_version: SCHEMA_VERSION,
             release,
             memory_bytes: pages * dump.page_size(),
             times: wish.times,
@@ -136,64 +132,58 @@ impl Subject {
     }
 }
 
-pub(crate) fn run(wish: &Experiment, host: &mut Host<'_>) -> Result<Exit, DumpError> {
-    let look = &wish.look;
-    let inputs = look
-        .files
-        .iter()
-        .chain(look.ram.iter().map(|part| &part.path))
-        .chain(&look.vmcoreinfo);
-    files::check(
-        &inputs.map(PathBuf::as_path).collect::<Vec<_>>(),
-        wish.svg.as_slice(),
-    )?;
-    let sink = wish.svg.as_ref().map(|path| {
-        let overwrite = if wish.force {
-            Overwrite::Yes
-        } else {
-            Overwrite::No
-        };
-        FileSink::replacing(path, overwrite)
-    });
-    let sink = sink.transpose()?;
-    let dump = open(
-        &wish.look.files,
-        &wish.look.ram,
-        wish.look.vmcoreinfo.as_deref(),
-    )?;
+fn main() -> anyhow::Result<()> {
+    let wish = Arguments::parse();
+    let dump = Dump::open(&wish.files)?;
     match wish.which {
-        Which::MapSize => answer(&map_size::run(&dump, wish, host)?, wish, sink, host),
-        Which::Cycles => answer(&cycles::run(&dump, wish, host)?, wish, sink, host),
-        Which::Calls => answer(&calls::run(&dump, wish, host)?, wish, sink, host),
+        Which::MapSize => answer(&map_size::run(&dump, &wish)?, &wish),
+        Which::Cycles => answer(&cycles::run(&dump, &wish)?, &wish),
+        Which::Calls => answer(&calls::run(&dump, &wish)?, &wish),
     }
 }
 
-fn answer<T: Outcome>(
-    outcome: &T,
-    wish: &Experiment,
-    sink: Option<FileSink>,
-    host: &mut Host<'_>,
-) -> Result<Exit, DumpError> {
-    if let Some(sink) = sink {
-        let svg = outcome.plot().svg();
-        sink.write(0, svg.as_bytes())?;
-        sink.finish(svg.len() as u64)?;
+fn answer<T: Outcome>(outcome: &T, wish: &Arguments) -> anyhow::Result<()> {
+    if let Some(path) = &wish.svg {
+        // A name given by mistake may be that of the dump.
+        let mut file = fs::File::create_new(path)?;
+        file.write_all(outcome.plot().svg().as_bytes())?;
     }
-    host.answer_as(wish.look.json, outcome, &outcome.table())?;
-    Ok(Exit::Fine)
+    let text = if wish.json {
+        serde_json::to_string_pretty(outcome)? + "\n"
+    } else {
+        outcome.table()
+    };
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    text.parse()
+        .ok()
+        .and_then(Level::new)
+        .ok_or_else(|| "levels are 0 to 31".to_owned())
+}
+
+/// Formats a number of bytes with one decimal place.
+fn size(bytes: u64) -> String {
+    let mebibytes = bytes as f64 / f64::from(1 << 20);
+    if mebibytes < 1024.0 {
+        format!("{mebibytes:.1} MiB")
+    } else {
+        format!("{:.1} GiB", mebibytes / 1024.0)
+    }
 }
 
 /// Repeats work as often as requested; returns the cost of the repetition with the least processor
 /// time.
 fn least(
     dump: &Dump,
-    wish: &Experiment,
-    host: &Host<'_>,
+    wish: &Arguments,
     mut work: impl FnMut() -> Result<(), DumpError>,
 ) -> Result<Spent, DumpError> {
     let mut best: Option<Spent> = None;
     for _ in 0..wish.times {
-        let spent = measure(dump, host, &mut work)?;
+        let spent = measure(dump, &mut work)?;
         if best.is_none_or(|best| spent.cpu_s() < best.cpu_s()) {
             best = Some(spent);
         }
@@ -201,54 +191,53 @@ fn least(
     Ok(best.unwrap_or_default())
 }
 
-fn measure(
-    dump: &Dump,
-    host: &Host<'_>,
-    work: impl FnOnce() -> Result<(), DumpError>,
-) -> Result<Spent, DumpError> {
+fn measure(dump: &Dump, work: impl FnOnce() -> Result<(), DumpError>) -> Result<Spent, DumpError> {
     let calls = dump.calls();
-    let usage = Usage::now();
-    let start = (host.clock)();
+    let before = Usage::now();
+    let start = Instant::now();
     work()?;
-    let end = (host.clock)();
+    let wall_s = start.elapsed().as_secs_f64();
     let after = Usage::now();
+    let cpu_s = after.cpu_s - before.cpu_s;
+    let sys_s = (after.sys_s - before.sys_s).min(cpu_s);
     Ok(Spent {
-        wall_s: end.saturating_sub(start).as_secs_f64(),
-        user_s: after.user.saturating_sub(usage.user).as_secs_f64(),
-        sys_s: after.sys.saturating_sub(usage.sys).as_secs_f64(),
-        page_faults: after.faults.saturating_sub(usage.faults),
+        wall_s,
+        user_s: cpu_s - sys_s,
+        sys_s,
+        page_faults: after.faults - before.faults,
         calls: dump.calls().since(calls),
     })
 }
 
 /// The resources that this process used so far.
 struct Usage {
-    user: Duration,
-    sys: Duration,
+    /// Exact.
+    cpu_s: f64,
+    /// In ticks of 10 ms.
+    sys_s: f64,
     faults: u64,
 }
 
 impl Usage {
     fn now() -> Self {
-        // SAFETY: rusage is plain numbers, for which all bytes zero is a value.
-        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-        // SAFETY: the pointer is to a whole rusage that lives as long as the call, which cannot
-        // fail with these arguments.
-        unsafe {
-            libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
-        }
-        let time = |time: libc::timeval| {
-            let number = |number: i64| u64::try_from(number).unwrap_or_default();
-            Duration::from_secs(number(time.tv_sec)) + Duration::from_micros(number(time.tv_usec))
-        };
-        let count = |count: libc::c_long| u64::try_from(count).unwrap_or_default();
-        let faults = count(usage.ru_minflt) + count(usage.ru_majflt);
+        let clock = clock_gettime(ClockId::ProcessCPUTime);
+        let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
         Self {
-            user: time(usage.ru_utime),
-            sys: time(usage.ru_stime),
-            faults,
+            cpu_s: clock.tv_sec as f64 + clock.tv_nsec as f64 / 1e9,
+            sys_s: stat_field(&stat, 15) as f64 / cpu::TICKS_PER_S,
+            faults: stat_field(&stat, 10) + stat_field(&stat, 12),
         }
     }
+}
+
+/// Returns a field of /proc/PID/stat, numbered as in proc(5). The name in field 2 may contain
+/// spaces, so they are counted from its closing parenthesis.
+fn stat_field(stat: &str, number: usize) -> u64 {
+    let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    let field = fields.split(' ').nth(number - 3);
+    field
+        .and_then(|field| field.parse().ok())
+        .unwrap_or_default()
 }
 
 /// Formats seconds with four decimal places: the tables have room for an hour.

@@ -1,5 +1,5 @@
-//! Experiments: their tables, equal results with windows of any size, and system calls counted as
-//! the system counts them.
+//! The bench `dump_access`: its tables, equal results with windows of any size, and system calls
+//! counted as the system counts them.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -9,10 +9,11 @@ use std::process::Command;
 
 use serde_json::Value;
 use synthetic_dumps::{KERNELS, Synthetic};
-use vmcore::{Dump, Filter, Io, Level, Plan, Reader, Work};
+use vmcore::{
+    Codec, Dump, FileSink, Filter, Io, Level, Overwrite, Plan, Reader, Style, Work, write_kdump,
+};
 
-use crate::Outcome;
-use crate::command_line::CommandResult;
+type Outcome = Result<(), Box<dyn Error>>;
 
 /// A dump of many sections with every kind of block, and its directory.
 fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
@@ -33,13 +34,16 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
     Ok(folder)
 }
 
-/// Executes a command; returns exit code, answer and messages.
-fn answer(folder: &Path, line: &str) -> Result<(u8, String, String), Box<dyn Error>> {
-    let result = CommandResult::of(folder, line, &[])?;
+/// Runs the bench in a directory; returns exit code, answer and messages.
+fn answer(folder: &Path, line: &str) -> Result<(Option<i32>, String, String), Box<dyn Error>> {
+    let output = Command::new(env!("CARGO_BIN_EXE_dump_access"))
+        .args(line.split(' '))
+        .current_dir(folder)
+        .output()?;
     Ok((
-        result.code,
-        String::from_utf8(result.answer)?,
-        result.messages,
+        output.status.code(),
+        String::from_utf8(output.stdout)?,
+        String::from_utf8(output.stderr)?,
     ))
 }
 
@@ -80,9 +84,9 @@ fn tables_are_readable_and_drawn() -> Outcome {
     let folder = folder()?;
     let mut all = String::new();
     for which in ["map-size", "cycles", "calls"] {
-        let line = format!("experiment {which} @vmcore --times 1 --svg @{which}.svg");
+        let line = format!("{which} vmcore --times 1 --svg {which}.svg");
         let (code, text, said) = answer(folder.path(), &line)?;
-        assert_eq!((code, said.as_str()), (0, ""), "{text}");
+        assert_eq!((code, said.as_str()), (Some(0), ""), "{text}");
         assert!(
             text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
@@ -103,12 +107,12 @@ fn tables_are_readable_and_drawn() -> Outcome {
         // Measurements vary.
         all.extend(text.split_inclusive('\n').take(5));
     }
-    let (code, _, said) = answer(folder.path(), "experiment calls @vmcore --svg @calls.svg")?;
-    assert_eq!(code, 2);
-    insta::assert_snapshot!(said, @"error: FOLDER/calls.svg exists already: give --force to overwrite it");
     insta::assert_snapshot!(all);
-    let (code, _, said) = answer(folder.path(), "experiment calls @vmcore -f --svg @vmcore")?;
-    assert!(code == 2 && said.contains("it is the input"), "{said}");
+    let (code, _, messages) = answer(folder.path(), "calls vmcore --svg vmcore")?;
+    assert!(
+        code == Some(1) && messages.contains("File exists"),
+        "{messages}"
+    );
     Dump::open(&[folder.path().join("vmcore")])?;
     Ok(())
 }
@@ -116,10 +120,7 @@ fn tables_are_readable_and_drawn() -> Outcome {
 #[test]
 fn larger_windows_take_fewer_calls() -> Outcome {
     let folder = folder()?;
-    let (_, text, _) = answer(
-        folder.path(),
-        "experiment map-size @vmcore --times 1 --json",
-    )?;
+    let (_, text, _) = answer(folder.path(), "map-size vmcore --times 1 --json")?;
     let document: Value = serde_json::from_str(&text)?;
     let rows = document["rows"].as_array().ok_or("no rows")?;
     let calls = |row: &Value, kind: &str| row["in_memory"]["calls"][kind].as_u64();
@@ -145,25 +146,36 @@ fn larger_windows_take_fewer_calls() -> Outcome {
 #[test]
 fn unmappable_dump_is_reported() -> Outcome {
     let folder = folder()?;
-    answer(folder.path(), "-d 31 @vmcore @small")?;
+    let dump = Dump::open(&[folder.path().join("vmcore")])?;
+    let work = Work {
+        threads: 1,
+        io: Io::Read,
+        memory: 1 << 20,
+        folder: None,
+    };
+    let plan = Plan::make(&dump, None, &work)?;
+    let style = Style {
+        codec: Codec::None,
+        effort: None,
+        level: Level::MAX,
+        part: None,
+        limit: None,
+        names: ["Linux", "node", "6.12.0", "#1", "x86_64", ""].map(str::to_owned),
+    };
+    let sink = FileSink::replacing(&folder.path().join("small"), Overwrite::No)?;
+    write_kdump(&plan, &style, &work, &sink)?;
+    drop(sink);
     let mut all = String::new();
-    for line in [
-        "experiment map-size @small",
-        "experiment calls -d 1,2,4,8 @vmcore",
-    ] {
-        let (code, _, said) = answer(folder.path(), line)?;
-        all.extend([format!("{said}exit code {code}\n")]);
+    for line in ["map-size small", "calls -d 1,2,4,8 vmcore"] {
+        let messages = answer(folder.path(), line)?.2;
+        all.extend(messages.lines().next());
+        all.push('\n');
     }
     insta::assert_snapshot!(all, @r"
-    error: FOLDER/small cannot be mapped, as it is kdump-compressed or flattened: name an ELF vmcore
-    exit code 2
-    error: cannot compare more than 3 levels
-    exit code 2
+    Error: small cannot be mapped, as it is kdump-compressed or flattened: name an ELF vmcore
+    Error: cannot compare more than 3 levels
     ");
-    assert_eq!(
-        answer(folder.path(), "experiment cycles @small --times 1")?.0,
-        0
-    );
+    assert_eq!(answer(folder.path(), "cycles small --times 1")?.0, Some(0));
     Ok(())
 }
 
@@ -203,8 +215,8 @@ fn calls_are_counted_as_the_system_counts_them() -> Outcome {
         .args(["-f", "-y", "-e", "trace=mmap,munmap,pread64", "-o"])
         .arg(&log);
     command
-        .arg(env!("CARGO_BIN_EXE_marvin-dump"))
-        .args(["experiment", "calls", "--times", "2", "--json"])
+        .arg(env!("CARGO_BIN_EXE_dump_access"))
+        .args(["calls", "--times", "2", "--json"])
         .arg(&dump);
     let output = match command.output() {
         Ok(output) if output.status.success() => output,

@@ -8,9 +8,8 @@ use vmcore::{
     write_kdump,
 };
 
-use crate::Host;
-use crate::experiment::{Experiment, Outcome, Spent, Subject, least, seconds, ways};
 use crate::plot::{Axis, Plot, Series};
+use crate::{Arguments, Outcome, Spent, Subject, least, seconds, ways};
 
 /// Memory limit (bytes), as `--memory`.
 const MEMORY: u64 = 64 << 20;
@@ -33,7 +32,7 @@ struct Row {
     spent: Spent,
 }
 
-pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Calls, DumpError> {
+pub(super) fn run(dump: &Dump, wish: &Arguments) -> Result<Calls, DumpError> {
     if wish.level.len() > LEVELS {
         return Err(DumpError::Usage(format!(
             "cannot compare more than {LEVELS} levels"
@@ -58,7 +57,7 @@ pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Cal
         // Brings the whole file into the page cache.
         save(Io::Read)?;
         for (name, io) in ways(dump) {
-            let spent = least(dump, wish, host, || save(io))?;
+            let spent = least(dump, wish, || save(io))?;
             rows.push(Row {
                 io: name,
                 level: level.number(),

@@ -6,9 +6,8 @@ use serde::Serialize;
 
 use vmcore::{Counts, Dump, DumpError, Filter, Io, Level, Plan, Reader, Work};
 
-use crate::Host;
-use crate::experiment::{Experiment, Outcome, Spent, Subject, least, measure, ways};
 use crate::plot::{Axis, Plot, Series};
+use crate::{Arguments, Outcome, Spent, Subject, least, measure, ways};
 
 /// Limit on cycles: as in the source.
 const CYCLES: u64 = 8;
@@ -35,7 +34,7 @@ struct Row {
     total: Spent,
 }
 
-pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Cycles, DumpError> {
+pub(super) fn run(dump: &Dump, wish: &Arguments) -> Result<Cycles, DumpError> {
     // Follow the processors' free lists once after all cycles; per cycle, their cost would hide
     // that of the cycles.
     let filter = Filter::new(&mut Reader::new(dump, Io::Map), Level::MAX)?.without_lists();
@@ -61,9 +60,9 @@ pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Cyc
         let rows = parts
             .sizes()
             .into_iter()
-            .map(|size| row(dump, &parts, size, wish, host))
+            .map(|size| row(dump, &parts, size, wish))
             .collect::<Result<_, _>>()?;
-        let in_file = least(dump, wish, host, || plan(io).map(drop))?;
+        let in_file = least(dump, wish, || plan(io).map(drop))?;
         modes.push(Mode {
             io: name,
             rows,
@@ -76,18 +75,12 @@ pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Cyc
     })
 }
 
-fn row(
-    dump: &Dump,
-    parts: &Parts<'_>,
-    size: usize,
-    wish: &Experiment,
-    host: &Host<'_>,
-) -> Result<Row, DumpError> {
+fn row(dump: &Dump, parts: &Parts<'_>, size: usize, wish: &Arguments) -> Result<Row, DumpError> {
     let mut best: Option<(Spent, Vec<Spent>)> = None;
     for _ in 0..wish.times {
         let mut cycles = Vec::new();
-        let spent = measure(dump, host, || {
-            cycles = parts.filter(dump, size, host)?.0;
+        let spent = measure(dump, || {
+            cycles = parts.filter(dump, size)?.0;
             Ok(())
         })?;
         if best
@@ -127,19 +120,14 @@ impl Parts<'_> {
 
     /// Filters all parts of `size` blocks one by one with the same memory; returns the cost of
     /// each.
-    fn filter(
-        &self,
-        dump: &Dump,
-        size: usize,
-        host: &Host<'_>,
-    ) -> Result<(Vec<Spent>, Counts), DumpError> {
+    fn filter(&self, dump: &Dump, size: usize) -> Result<(Vec<Spent>, Counts), DumpError> {
         let pages = self.filter.map().section_pages();
         let words = usize::try_from(pages / 64).unwrap_or_default();
         let mut bits = vec![0; size * words];
         let mut cycles = Vec::new();
         let mut counts = Counts::default();
         for part in self.blocks.chunks(size) {
-            cycles.push(measure(dump, host, || {
+            cycles.push(measure(dump, || {
                 let mut scanner = self.filter.scanner(Reader::new(dump, self.io));
                 for (number, keep) in part.iter().zip(bits.chunks_exact_mut(words)) {
                     dump.stored(number * pages, keep)?;
@@ -263,13 +251,10 @@ fn short(spent: f64, places: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use synthetic_dumps::Synthetic;
     use vmcore::{Dump, Filter, Io, Level, Plan, Reader, Work};
 
     use super::Parts;
-    use crate::Host;
 
     #[test]
     fn cycles_find_what_one_pass_finds() {
@@ -300,17 +285,7 @@ mod tests {
         };
         assert_eq!(parts.sizes(), [2, 3, 4, 6, 8, 16]);
         for size in parts.sizes() {
-            let clock = || Duration::ZERO;
-            let mut input = std::io::empty();
-            let mut answers = Vec::new();
-            let mut messages = Vec::new();
-            let host = Host {
-                input: &mut input,
-                answers: &mut answers,
-                messages: &mut messages,
-                clock: &clock,
-            };
-            let (cycles, counts) = parts.filter(&dump, size, &host).unwrap();
+            let (cycles, counts) = parts.filter(&dump, size).unwrap();
             assert_eq!(cycles.len(), 16_usize.div_ceil(size));
             assert_eq!(&counts, plan.counts());
         }

@@ -5,9 +5,8 @@ use serde::Serialize;
 
 use vmcore::{Dump, DumpError, Filter, Io, Level, Plan, Reader, Work};
 
-use crate::Host;
-use crate::experiment::{Experiment, Outcome, Spent, Subject, least, seconds, window_sizes};
 use crate::plot::{Axis, Plot, Series};
+use crate::{Arguments, Outcome, Spent, Subject, least, seconds, window_sizes};
 
 #[derive(Debug, Serialize)]
 pub(super) struct MapSize {
@@ -19,7 +18,7 @@ pub(super) struct MapSize {
 struct Row {
     /// `mmap`, `read`, or `default`: the mapping that commands use.
     io: &'static str,
-    /// Size of a window (bytes), if the experiment sets it.
+    /// Size of a window (bytes), if the table sets it.
     map_bytes: Option<u64>,
     /// All bits in memory.
     in_memory: Spent,
@@ -27,7 +26,7 @@ struct Row {
     in_file: Spent,
 }
 
-pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<MapSize, DumpError> {
+pub(super) fn run(dump: &Dump, wish: &Arguments) -> Result<MapSize, DumpError> {
     let mut reader = Reader::new(dump, Io::Map);
     if !reader.maps() {
         return Err(DumpError::Usage(format!(
@@ -57,8 +56,8 @@ pub(super) fn run(dump: &Dump, wish: &Experiment, host: &Host<'_>) -> Result<Map
     for (io, map_bytes, access) in
         sizes.chain([("default", None, Io::Map), ("read", None, Io::Read)])
     {
-        let in_memory = least(dump, wish, host, || plan(access, u64::MAX).map(drop))?;
-        let in_file = least(dump, wish, host, || plan(access, 0).map(drop))?;
+        let in_memory = least(dump, wish, || plan(access, u64::MAX).map(drop))?;
+        let in_file = least(dump, wish, || plan(access, 0).map(drop))?;
         rows.push(Row {
             io,
             map_bytes,
