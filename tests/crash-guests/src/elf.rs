@@ -13,10 +13,12 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use object::elf::{self, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{LittleEndian, ReadCache};
+
 use crate::pages::{direct_map, image_to_physical};
 
-const PT_LOAD: u32 = 1;
-const PT_NOTE: u32 = 4;
 const PAGE: u64 = 4096;
 /// The size of the separate mapping of the kernel's image: more than any text.
 const TEXT: u64 = 32 << 20;
@@ -45,29 +47,19 @@ impl Elf {
     /// Opens a vmcore with VMCOREINFO.
     pub fn open(path: &Path) -> Self {
         let file = File::open(path).unwrap();
-        let number = |at: u64, size: usize| {
-            let mut bytes = [0; 8];
-            file.read_exact_at(&mut bytes[..size], at).unwrap();
-            u64::from_le_bytes(bytes)
-        };
-        let headers = number(32, 8);
-        let count = number(56, 2);
+        let cache = ReadCache::new(&file);
+        let header = FileHeader64::<LittleEndian>::parse(&cache).unwrap();
         let mut loads = Vec::new();
         let mut notes = Vec::new();
-        for at in (0..count).map(|header| headers + header * 56) {
-            let [offset, virtual_address, physical, size] =
-                [8, 16, 24, 32].map(|field| number(at + field, 8));
-            match number(at, 4) as u32 {
-                PT_LOAD => loads.push(Load {
-                    offset,
-                    virtual_address,
-                    physical,
-                    size,
+        for segment in header.program_headers(LittleEndian, &cache).unwrap() {
+            match segment.p_type(LittleEndian) {
+                elf::PT_LOAD => loads.push(Load {
+                    offset: segment.p_offset(LittleEndian),
+                    virtual_address: segment.p_vaddr(LittleEndian),
+                    physical: segment.p_paddr(LittleEndian),
+                    size: segment.p_filesz(LittleEndian),
                 }),
-                PT_NOTE => {
-                    notes = vec![0; usize::try_from(size).unwrap()];
-                    file.read_exact_at(&mut notes, offset).unwrap();
-                }
+                elf::PT_NOTE => notes = segment.data(LittleEndian, &cache).unwrap().to_owned(),
                 _ => {}
             }
         }
@@ -218,11 +210,11 @@ fn header(loads: &[Load], notes: u64) -> Vec<u8> {
         physical: 0,
         size: notes,
     };
-    for (kind, load) in [(PT_NOTE, &note)]
+    for (kind, load) in [(elf::PT_NOTE, &note)]
         .into_iter()
-        .chain(loads.iter().map(|load| (PT_LOAD, load)))
+        .chain(loads.iter().map(|load| (elf::PT_LOAD, load)))
     {
-        bytes.extend(kind.to_le_bytes());
+        bytes.extend(kind.0.to_le_bytes());
         bytes.extend(7_u32.to_le_bytes());
         for number in [
             load.offset,

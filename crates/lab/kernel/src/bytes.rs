@@ -19,9 +19,3 @@ pub(crate) fn u32_at(bytes: &[u8], at: u64) -> Option<u32> {
     let number = range(bytes, at, 4)?.try_into().ok()?;
     Some(u32::from_le_bytes(number))
 }
-
-/// Returns the 64-bit number at `at`.
-pub(crate) fn u64_at(bytes: &[u8], at: u64) -> Option<u64> {
-    let number = range(bytes, at, 8)?.try_into().ok()?;
-    Some(u64::from_le_bytes(number))
-}

@@ -5,15 +5,14 @@
 //! the PVH protocol: `include/xen/interface/elfnote.h` and `arch/x86/platform/pvh/head.S` of the
 //! kernel.
 
+use object::LittleEndian;
+use object::elf::{EM_X86_64, FileHeader64, NoteType, PT_NOTE, ProgramHeader64};
+use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
+
 use crate::ImageFault;
-use crate::bytes::{range, u16_at, u32_at, u64_at};
 
 const MAGIC: &[u8] = b"\x7fELF";
-const CLASS_AND_ORDER: &[u8] = &[2, 1];
-const MACHINE_X86_64: u16 = 62;
-const PROGRAM_HEADER: u64 = 56;
-const PT_NOTE: u32 = 4;
-const XEN_ELFNOTE_PHYS32_ENTRY: u32 = 18;
+const XEN_ELFNOTE_PHYS32_ENTRY: NoteType = NoteType(18);
 /// Most bytes of notes: a kernel's have a few hundred. Segments may overlap, and each is read.
 const NOTES_MOST: u64 = 1 << 20;
 /// Longest release (`__NEW_UTS_LEN` in include/uapi/linux/utsname.h).
@@ -26,64 +25,60 @@ pub(crate) fn is_elf(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
+/// Returns the header of an ELF file of 64 bits with numbers in this machine's order.
+pub(crate) fn header(bytes: &[u8]) -> Option<&FileHeader64<LittleEndian>> {
+    let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
+    (header.is_class_64() && header.is_little_endian()).then_some(header)
+}
+
 /// Checks that an ELF file is for x86-64 and complete; returns whether it has the PVH note.
 pub(crate) fn has_pvh(bytes: &[u8]) -> Result<bool, ImageFault> {
-    if range(bytes, 4, 2) != Some(CLASS_AND_ORDER) || u16_at(bytes, 18) != Some(MACHINE_X86_64) {
-        return Err(ImageFault::OtherMachine);
+    if bytes.len() < size_of::<FileHeader64<LittleEndian>>() {
+        return Err(ImageFault::Small(bytes.len()));
     }
-    let small = ImageFault::Small(bytes.len());
-    let (Some(table), Some(count)) = (u64_at(bytes, 32), u16_at(bytes, 56)) else {
-        return Err(small);
-    };
-    let mut pvh = false;
-    let mut of_notes = 0_u64;
-    for number in 0..u64::from(count) {
-        let header = part(
-            bytes,
-            table.saturating_add(number * PROGRAM_HEADER),
-            PROGRAM_HEADER,
-        )?;
-        let (Some(kind), Some(at), Some(length)) =
-            (u32_at(header, 0), u64_at(header, 8), u64_at(header, 32))
-        else {
-            return Err(small);
-        };
-        let content = part(bytes, at, length)?;
-        if kind == PT_NOTE {
-            of_notes = of_notes.saturating_add(length);
-            if of_notes > NOTES_MOST {
+    let header = header(bytes)
+        .filter(|header| header.e_machine(LittleEndian) == EM_X86_64)
+        .ok_or(ImageFault::OtherMachine)?;
+    let count = u64::from(header.e_phnum(LittleEndian));
+    let table_size = count * size_of::<ProgramHeader64<LittleEndian>>() as u64;
+    let segments = header
+        .program_headers(LittleEndian, bytes)
+        .map_err(|_| truncated(bytes, header.e_phoff(LittleEndian), table_size))?;
+    let mut has_note = false;
+    let mut note_bytes = 0_u64;
+    for segment in segments {
+        let (offset, size) = segment.file_range(LittleEndian);
+        let content = segment
+            .data(LittleEndian, bytes)
+            .map_err(|()| truncated(bytes, offset, size))?;
+        if segment.p_type(LittleEndian) == PT_NOTE {
+            note_bytes = note_bytes.saturating_add(size);
+            if note_bytes > NOTES_MOST {
                 return Err(ImageFault::Notes);
             }
-            pvh |= notes_have_pvh(content);
+            has_note |= notes_have_pvh(content);
         }
     }
-    Ok(pvh)
+    Ok(has_note)
 }
 
-/// Returns a part of the file that a header refers to.
-fn part(bytes: &[u8], at: u64, length: u64) -> Result<&[u8], ImageFault> {
-    range(bytes, at, length).ok_or(ImageFault::Truncated {
+fn truncated(bytes: &[u8], offset: u64, size: u64) -> ImageFault {
+    ImageFault::Truncated {
         has: bytes.len(),
-        needed: at.saturating_add(length),
-    })
+        needed: offset.saturating_add(size),
+    }
 }
 
-/// Iterates over notes: sizes of name and description, type, then both, each padded to four bytes.
-fn notes_have_pvh(mut notes: &[u8]) -> bool {
-    while let (Some(name), Some(description), Some(kind)) =
-        (u32_at(notes, 0), u32_at(notes, 4), u32_at(notes, 8))
-    {
-        if kind == XEN_ELFNOTE_PHYS32_ENTRY && range(notes, 12, u64::from(name)) == Some(b"Xen\0") {
-            return true;
-        }
-        let padded = |size: u32| u64::from(size).next_multiple_of(4);
-        let next = usize::try_from(12 + padded(name) + padded(description));
-        match next.ok().and_then(|next| notes.get(next..)) {
-            Some(rest) => notes = rest,
-            None => break,
-        }
-    }
-    false
+fn notes_have_pvh(notes: &[u8]) -> bool {
+    // The alignment of a kernel's notes is 4, whatever its segment says.
+    let notes = NoteIterator::<FileHeader64<LittleEndian>>::new(LittleEndian, 4, notes);
+    notes.is_ok_and(|mut notes| {
+        notes.any(|note| {
+            note.is_ok_and(|note| {
+                note.n_type(LittleEndian) == XEN_ELFNOTE_PHYS32_ENTRY && note.name() == b"Xen"
+            })
+        })
+    })
 }
 
 /// Returns the release in the kernel's banner; `None` if there is no banner, so that the file is no
@@ -122,9 +117,10 @@ pub(crate) mod tests {
             notes.extend([0; 4]);
         }
         let mut elf = vec![0_u8; 120];
-        elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         elf[18] = 62;
         elf[32] = 64;
+        elf[54] = 56;
         elf[56] = 1;
         elf[64] = 4;
         elf[72] = 120;

@@ -1,19 +1,15 @@
 //! The dynamic linking of an ELF file: its dynamic linker, libraries and search path.
 //!
-//! Layout: elf(5). Total and bounded: the files come from packages.
+//! Total and bounded: the files come from packages.
 
-use crate::bytes::{range, u16_at, u32_at, u64_at};
+use object::LittleEndian;
+use object::elf::{DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRTAB, PT_LOAD};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 
-const PT_LOAD: u32 = 1;
-const PT_DYNAMIC: u32 = 2;
-const PT_INTERP: u32 = 3;
-const PROGRAM_HEADER: u64 = 56;
-const DT_NEEDED: u64 = 1;
-const DT_STRTAB: u64 = 5;
-const DT_RPATH: u64 = 15;
-const DT_RUNPATH: u64 = 29;
+use crate::elf;
+
 /// Most parsed entries of a dynamic section, and longest name.
-const ENTRIES_MAX: u64 = 4096;
+const ENTRIES_MAX: usize = 4096;
 const NAME_MAX: usize = 1024;
 
 /// The needs of a program or library.
@@ -27,72 +23,62 @@ pub(crate) struct Linked {
 
 /// Returns the needs of a file; `None` if it is damaged or no ELF file of 64 bits.
 pub(crate) fn parse_linking(bytes: &[u8]) -> Option<Linked> {
-    if range(bytes, 0, 6)? != b"\x7fELF\x02\x01" {
-        return None;
-    }
-    let table = u64_at(bytes, 32)?;
-    let count = u64::from(u16_at(bytes, 56)?);
+    let segments = elf::header(bytes)?
+        .program_headers(LittleEndian, bytes)
+        .ok()?;
     let mut linked = Linked::default();
-    let mut loads = Vec::new();
-    let mut dynamic = None;
-    for number in 0..count {
-        let header = range(
-            bytes,
-            table.checked_add(number * PROGRAM_HEADER)?,
-            PROGRAM_HEADER,
-        )?;
-        let kind = u32_at(header, 0)?;
-        let offset = u64_at(header, 8)?;
-        let address = u64_at(header, 16)?;
-        let size = u64_at(header, 32)?;
-        match kind {
-            PT_LOAD => loads.push((address, offset, size)),
-            PT_DYNAMIC => dynamic = Some((offset, size)),
-            PT_INTERP => linked.interpreter = name(range(bytes, offset, size)?),
-            _ => {}
+    let mut entries = None;
+    for segment in segments {
+        if let Some(path) = segment.interpreter(LittleEndian, bytes).ok()? {
+            linked.interpreter = text(path);
+        }
+        if let Some(found) = segment.dynamic(LittleEndian, bytes).ok()? {
+            entries = Some(found);
         }
     }
-    let Some((offset, size)) = dynamic else {
+    let Some(entries) = entries else {
         return Some(linked);
     };
-    let entries: Vec<(u64, u64)> = (0..(size / 16).min(ENTRIES_MAX))
-        .map_while(|number| {
-            let entry = range(bytes, offset.checked_add(number * 16)?, 16)?;
-            Some((u64_at(entry, 0)?, u64_at(entry, 8)?)).filter(|(tag, _)| *tag != 0)
-        })
+    let entries: Vec<_> = entries
+        .iter()
+        .take(ENTRIES_MAX)
+        .map(|entry| (entry.tag(LittleEndian), entry.val(LittleEndian)))
+        .take_while(|(tag, _)| *tag != DT_NULL)
         .collect();
-    let strings = entries
+    let (_, address) = entries.iter().find(|(tag, _)| *tag == DT_STRTAB)?;
+    // The entry has an address of the loaded program.
+    let strings = segments
         .iter()
-        .find(|(tag, _)| *tag == DT_STRTAB)
-        .map(|(_, address)| *address)?;
-    let (begin, offset, _) = loads
-        .iter()
-        .find(|(at, _, size)| (*at..at.saturating_add(*size)).contains(&strings))?;
-    let strings = offset.checked_add(strings - begin)?;
-    let text = |at: u64| name(bytes.get(usize::try_from(strings.checked_add(at)?).ok()?..)?);
-    for (tag, value) in entries {
+        .filter(|segment| segment.p_type(LittleEndian) == PT_LOAD)
+        .find_map(|segment| {
+            let begin = address.checked_sub(segment.p_vaddr(LittleEndian))?;
+            let content = segment.data(LittleEndian, bytes).ok()?;
+            content.get(usize::try_from(begin).ok()?..)
+        })?;
+    for (tag, offset) in entries {
+        let offset = usize::try_from(offset).ok();
+        let Some(text) = offset.and_then(|offset| name(strings.get(offset..)?)) else {
+            continue;
+        };
         match tag {
-            DT_NEEDED => linked.needed.extend(text(value)),
-            DT_RPATH | DT_RUNPATH => {
-                linked.folders.extend(
-                    text(value)
-                        .iter()
-                        .flat_map(|all| all.split(':'))
-                        .map(str::to_owned),
-                );
-            }
+            DT_NEEDED => linked.needed.push(text),
+            DT_RPATH | DT_RUNPATH => linked.folders.extend(text.split(':').map(str::to_owned)),
             _ => {}
         }
     }
     Some(linked)
 }
 
-/// Reads text up to its terminator.
+/// Returns text up to its terminator.
 fn name(bytes: &[u8]) -> Option<String> {
     let end = bytes.iter().take(NAME_MAX).position(|&byte| byte == 0)?;
-    std::str::from_utf8(&bytes[..end])
+    text(&bytes[..end])
+}
+
+fn text(bytes: &[u8]) -> Option<String> {
+    std::str::from_utf8(bytes)
         .ok()
-        .filter(|name| !name.is_empty())
+        .filter(|text| !text.is_empty())
         .map(str::to_owned)
 }
 
