@@ -7,17 +7,70 @@ step() {
 }
 cargo=${CARGO:-cargo}
 
+runner=$PWD/scripts/test_program.sh
+target=${CARGO_TARGET_DIR:-$PWD/target}
+
+# Lists the ten slowest tests of a log.
+slowest() {
+    echo "== the ten slowest tests"
+    sed -n 's/^test \(.*\) \.\.\. .* <\([0-9.]*\)s>$/\2 s  \1/p' "$1" | sort -rn | head -n 10
+}
+
 # Runs tests and then lists the ten slowest. Only the tests see the runner, so nothing is compiled anew for it.
 timed() {
-    log=${CARGO_TARGET_DIR:-target}/tests.log
+    log=$target/tests.log
     echo "== $*"
     {
-        CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/scripts/timed.sh" "$@" && status=0 || status=$?
+        CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$runner "$@" && status=0 || status=$?
         echo "$status" >"$log.status"
     } 2>&1 | tee "$log"
-    echo "== the ten slowest tests"
-    sed -n 's/^test \(.*\) \.\.\. .* <\([0-9.]*\)s>$/\2 s  \1/p' "$log" | sort -rn | head -n 10
+    slowest "$log"
     return "$(cat "$log.status")"
+}
+
+# The same with test programs beside each other, as many as there are processors: those that boot kernels wait most of the time.
+# Each program's output is printed when all have ended, a failed one's last.
+beside() {
+    logs=$target/test-logs
+    rm -rf "$logs"
+    mkdir -p "$logs"
+    echo "== $* (programs beside each other; outputs in $logs)"
+    MARVIN_TEST_LOGS=$logs MARVIN_TEST_ALONE=$alone CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$runner "$@"
+    while ls -d "$logs"/lane.* >/dev/null 2>&1; do sleep 1; done
+    failed=
+    for status in "$logs"/*.status; do
+        program=${status%.status}
+        if [ "$(cat "$status")" = 0 ]; then
+            cat "$program.log"
+        else
+            failed="$failed $program"
+        fi
+    done
+    for program in $failed; do
+        echo "== failed: $(basename "$program")"
+        cat "$program.log"
+    done
+    cat "$logs"/*.log >"$logs/all"
+    slowest "$logs/all"
+    [ -z "$failed" ]
+}
+
+# A test that samples this host's kernel: samples are lost where others take the processors.
+alone=this_host_samples_its_kernel_if_allowed
+
+# What the compiler and its companions say of the code, without running any of it.
+lints() {
+    step "$cargo" clippy --locked --workspace --all-targets -q -- -D warnings &&
+        # Tests that only `full` runs.
+        step "$cargo" clippy --locked --workspace --test dumps --test kdump_tools -q -- -D warnings &&
+        # The library alone, without what its features need.
+        step "$cargo" clippy --locked -p vmcore -q -- -D warnings
+}
+
+documents() {
+    step env RUSTDOCFLAGS="-D warnings" "$cargo" doc --locked --workspace --no-deps --document-private-items -q &&
+        # Examples in documents.
+        step "$cargo" test --locked --workspace --doc -q
 }
 
 case "${1:-all}" in
@@ -65,12 +118,8 @@ full)
     ;;
 esac
 step "$cargo" fmt --all --check
-step "$cargo" clippy --locked --workspace --all-targets -q -- -D warnings
-# Tests that only `full` runs.
-step "$cargo" clippy --locked -p crash-guests --test dumps --test kdump_tools -q -- -D warnings
-# The library alone, without what its features need.
-step "$cargo" clippy --locked -p vmcore -q -- -D warnings
 if [ "${1:-all}" = check ]; then
+    lints
     timed "$cargo" test --locked --workspace --lib --bins
     step "$cargo" test --locked -p tidy -q
     exit 0
@@ -81,5 +130,19 @@ if "$cargo" deny --version >/dev/null 2>&1; then
 else
     echo "== skipped: cargo deny check licenses bans sources (deny.toml): cargo-deny is not installed; cargo install --locked cargo-deny"
 fi
-step env RUSTDOCFLAGS="-D warnings" "$cargo" doc --locked --workspace --no-deps --document-private-items -q
-timed "$cargo" test --locked --workspace
+step "$cargo" test --locked --workspace --no-run -q
+# Lints and documents take what tests leave of the processors.
+log=$target/lints.log
+echo "== lints and documents, beside the tests: $log"
+{
+    # The tests have cargo's lock first: they compile nothing.
+    sleep 15
+    (lints && documents) && status=0 || status=$?
+    echo "$status" >"$log.status"
+} >"$log" 2>&1 &
+renice -n 19 $! >/dev/null
+beside "$cargo" test --locked --workspace --tests --no-fail-fast && tests=0 || tests=$?
+wait
+cat "$log"
+[ "$(cat "$log.status")" = 0 ] && [ "$tests" = 0 ]
+step "$cargo" test --locked -p lab --test vm -- "$alone"
