@@ -13,9 +13,10 @@ use super::series::{Key, Series};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Alert {
     /// Its name: the track and the first kernel that certainly has the change,
-    /// `cloud-amd64@6.12.117`.
+    /// The track and the first kernel that shows the changes, `cloud-amd64@6.12.117`: stable, as
+    /// triage decisions refer to it.
     pub name: String,
-    /// The track.
+    /// The track of all its members' series.
     pub track: String,
     /// The last kernel without any of its changes.
     pub after: usize,
@@ -28,7 +29,7 @@ pub struct Alert {
 /// One series that changed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
-    /// The series.
+    /// The series that changed.
     pub key: Key,
     /// Better or worse; unclear if a twin of the workload contradicts it.
     pub verdict: Verdict,
@@ -43,7 +44,7 @@ pub struct Member {
     pub range: (usize, usize),
     /// The logarithm of the improvement as a factor.
     pub effect: f64,
-    /// Its evidence.
+    /// How the change was proved.
     pub basis: Basis,
     /// The kernel at which the old level returned.
     pub gone: Option<usize>,
@@ -69,16 +70,12 @@ impl Alert {
     /// undone.
     #[must_use]
     pub fn counts(&self) -> (usize, usize, usize) {
-        let better = |member: &&Member| member.verdict == Verdict::Better && member.gone.is_none();
-        let gone = self
-            .members
-            .iter()
-            .filter(|member| member.gone.is_some())
-            .count();
+        let is_gone = |member: &&Member| member.gone.is_some();
+        let better = self.members.iter().filter(|m| m.verdict == Verdict::Better);
         (
             self.worse().count(),
-            self.members.iter().filter(better).count(),
-            gone,
+            better.filter(|member| member.gone.is_none()).count(),
+            self.members.iter().filter(is_gone).count(),
         )
     }
 
@@ -86,20 +83,15 @@ impl Alert {
     /// they show.
     #[must_use]
     pub(crate) fn of_regressions(&self, history: &History) -> Self {
-        let rank = |kernel: &usize| history.rank(*kernel);
-        let after = self
-            .worse()
-            .map(|member| member.range.0)
-            .max_by_key(rank)
-            .unwrap_or(self.after);
-        let at = self
-            .worse()
-            .map(|member| member.range.1)
-            .min_by_key(rank)
-            .unwrap_or(self.at);
+        let after = self.worse().map(|member| member.range.0);
+        let at = self.worse().map(|member| member.range.1);
         Self {
-            after,
-            at,
+            after: after
+                .max_by_key(|kernel| history.rank(*kernel))
+                .unwrap_or(self.after),
+            at: at
+                .min_by_key(|kernel| history.rank(*kernel))
+                .unwrap_or(self.at),
             ..self.clone()
         }
     }
@@ -107,10 +99,11 @@ impl Alert {
     /// Describes the range of a member where it is not that of the alert.
     #[must_use]
     pub fn own_range(&self, member: &Member, history: &History) -> Option<String> {
-        let title = |kernel: usize| &history.kernel(kernel).title;
         let (after, at) = member.range;
-        (member.range != (self.after, self.at))
-            .then(|| format!("between {} and {}", title(after), title(at)))
+        (member.range != (self.after, self.at)).then(|| {
+            let (after, at) = (history.title(after), history.title(at));
+            format!("between {after} and {at}")
+        })
     }
 
     /// Returns whether the kernel does not boot on some machine, where every measurement failed.
@@ -184,8 +177,10 @@ const Q_MAX: f64 = 0.001;
 #[must_use]
 pub fn alerts(history: &History, line: Line) -> Vec<Alert> {
     let p_max = p_max(history);
-    let of_track = |track| of_track(history, track, line, p_max);
-    let mut found: Vec<Alert> = history.tracks().into_iter().flat_map(of_track).collect();
+    let mut found: Vec<Alert> = Vec::new();
+    for track in history.tracks() {
+        found.extend(alerts_of_track(history, track, line, p_max));
+    }
     found.sort_by_key(|alert| std::cmp::Reverse(history.rank(alert.at)));
     found
 }
@@ -208,78 +203,71 @@ fn p_max(history: &History) -> f64 {
         .fold(0.0, f64::max)
 }
 
-fn of_track(history: &History, track: &str, line: Line, p_max: f64) -> Vec<Alert> {
-    let kernels = history.of_track(track, line);
-    let place: HashMap<usize, usize> = kernels
-        .iter()
-        .enumerate()
-        .map(|(place, kernel)| (*kernel, place))
-        .collect();
+fn alerts_of_track(history: &History, track: &str, line: Line, p_max: f64) -> Vec<Alert> {
+    let kernels = history.kernels_of_track(track, line);
+    let positions: HashMap<usize, usize> = (0..).zip(&kernels).map(|(n, k)| (*k, n)).collect();
     let mut spans = Vec::new();
     let mut members = Vec::new();
     let mut creeping: BTreeMap<usize, Vec<Member>> = BTreeMap::new();
     for (key, series) in history.series().filter(|(key, _)| *key.track == *track) {
-        // The change that was undone covers the return to the old level.
-        let is_sure = |change: &&Change| change.basis.p().is_none_or(|p| p <= p_max);
-        for change in series
-            .changes
-            .iter()
-            .filter(|change| !series.is_back(change))
-            .filter(is_sure)
-        {
-            let kernel = |point: usize| place.get(&series.points[point].kernel).copied();
-            let before = place.get(&series.before(change).kernel).copied();
-            if let (Basis::Creep { .. }, Some(since)) = (change.basis, kernel(change.reference)) {
+        for change in &series.changes {
+            // The change that was undone covers the return to the old level.
+            let is_sure = change.basis.p().is_none_or(|p| p <= p_max);
+            if series.is_back(change) || !is_sure {
+                continue;
+            }
+            let position = |point: usize| positions.get(&series.points[point].kernel).copied();
+            let before = positions.get(&series.before(change).kernel).copied();
+            if let (Basis::Creep { .. }, Some(since)) = (change.basis, position(change.reference)) {
                 creeping
                     .entry(since)
                     .or_default()
                     .push(member(history, key, series, change));
-            } else if let (Some(before), Some(at)) = (before, kernel(change.at)) {
+            } else if let (Some(before), Some(at)) = (before, position(change.at)) {
                 spans.push(Span::new(before + 1, at));
                 members.push(member(history, key, series, change));
             }
         }
     }
-    let alert = |name: String, (after, at): (usize, usize), mut members: Vec<Member>| {
-        members.sort_by(|a, b| {
-            a.effect
-                .total_cmp(&b.effect)
-                .then_with(|| a.key.cmp(&b.key))
-        });
-        Alert {
-            name,
-            track: track.to_owned(),
-            after,
-            at,
-            members,
-        }
-    };
-    let title = |kernel: usize| &history.kernel(kernel).title;
-    let stepped = stats::groups(&spans).into_iter().map(|group| {
-        let after = kernels[group.span.earliest - 1];
+    let mut found = Vec::new();
+    for group in stats::groups(&spans) {
         let at = kernels[group.span.latest];
         let members = group.members.iter().map(|n| members[*n].clone()).collect();
-        alert(format!("{track}@{}", title(at)), (after, at), members)
-    });
-    // Named by the kernel since which it creeps: the alert keeps its name as kernels follow.
-    let crept = creeping.into_iter().map(|(since, members)| {
+        found.push(Alert {
+            name: format!("{track}@{}", history.title(at)),
+            track: track.to_owned(),
+            after: kernels[group.span.earliest - 1],
+            at,
+            members,
+        });
+    }
+    for (since, members) in creeping {
         let after = kernels[since];
-        let at = members
+        let newest = members
             .iter()
             .map(|member| member.between.1)
-            .max_by_key(|at| place.get(at))
-            .unwrap_or(after);
-        alert(
-            format!("{track}@creep-since-{}", title(after)),
-            (after, at),
+            .max_by_key(|at| positions.get(at));
+        found.push(Alert {
+            // Named by the kernel since which it creeps: the alert keeps its name as kernels
+            // follow.
+            name: format!("{track}@creep-since-{}", history.title(after)),
+            track: track.to_owned(),
+            after,
+            at: newest.unwrap_or(after),
             members,
-        )
-    });
-    stepped.chain(crept).collect()
+        });
+    }
+    for alert in &mut found {
+        alert.members.sort_by(|a, b| {
+            let by_effect = a.effect.total_cmp(&b.effect);
+            by_effect.then_with(|| a.key.cmp(&b.key))
+        });
+    }
+    found
 }
 
 fn member(history: &History, key: &Key, series: &Series, change: &Change) -> Member {
-    let kernel = |point: usize| series.points[point].kernel;
+    let at = series.points[change.at].kernel;
     // The verdict's sign already accounts for the metric's direction. A change without a ratio,
     // because it fails or costs nothing, weighs as much as a factor of e.
     let ratio = change
@@ -298,9 +286,9 @@ fn member(history: &History, key: &Key, series: &Series, change: &Change) -> Mem
         verdict: history.qualified(key, series, change),
         difference_percent: change.difference_percent,
         levels: change.levels,
-        between: (kernel(change.reference), kernel(change.at)),
-        range: (series.before(change).kernel, kernel(change.at)),
+        between: (series.points[change.reference].kernel, at),
+        range: (series.before(change).kernel, at),
         basis: change.basis,
-        gone: change.went_away.map(kernel),
+        gone: change.went_away.map(|point| series.points[point].kernel),
     }
 }

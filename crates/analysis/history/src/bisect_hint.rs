@@ -12,11 +12,11 @@ const SEEDS_MAX: usize = 5;
 /// How to find the commit of an alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BisectHint {
-    /// With this command.
+    /// This command searches the whole range.
     Command(String),
     /// With other commands first.
     First {
-        /// The obstacle.
+        /// The obstacle, as a sentence without its period.
         why: String,
         /// The commands, in order.
         commands: Vec<String>,
@@ -36,9 +36,8 @@ struct TreeRevision {
 /// `debian` is the tree of Debian's sources in the data directory.
 #[must_use]
 pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<BisectHint> {
-    let measured = |member: &&Member| !matches!(member.basis, Basis::NoBoot | Basis::Fails);
     alert.worse().next()?;
-    let Some(worst) = alert.worse().find(measured) else {
+    let Some(worst) = worst_measured(alert) else {
         let why =
             "what fails has no value to search by: its console, in its run, says where it ended";
         return Some(BisectHint::Impossible(why.to_owned()));
@@ -54,9 +53,8 @@ pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<Bis
         );
         return Some(BisectHint::Impossible(why));
     };
-    let build = |kernel: usize| &history.kernel(kernel).build;
-    let good = build(alert.after);
-    let bad = build(alert.at);
+    let good = &history.kernel(alert.after).build;
+    let bad = &history.kernel(alert.at).build;
     Some(
         match (tree_revision(good, debian), tree_revision(bad, debian)) {
             (Some(good), Some(bad)) if good.tree == bad.tree => {
@@ -105,21 +103,14 @@ pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
 /// the releases.
 #[must_use]
 pub fn bisection_anywhere(history: &History, alert: &Alert) -> Option<String> {
-    let worst = alert
-        .worse()
-        .find(|member| !matches!(member.basis, Basis::NoBoot | Basis::Fails))?;
+    let worst = worst_measured(alert)?;
     if history.machines()[worst.key.machine].capabilities().foreign {
         return None;
     }
     let options = options_anywhere(worst)?;
     let [good, bad] = [alert.after, alert.at].map(|kernel| &history.kernel(kernel).build);
-    let commit = |build| {
-        tree_revision(build, "")
-            .map(|place| place.revision)
-            .filter(|revision| is_commit(revision))
-    };
-    let (old, new) = commit(good)
-        .zip(commit(bad))
+    let (old, new) = built_commit(good)
+        .zip(built_commit(bad))
         .or_else(|| tags(history, alert))?;
     // A config file exists only on the sender's host.
     let config = tree_revision(bad, "").map(|place| {
@@ -133,6 +124,19 @@ pub fn bisection_anywhere(history: &History, alert: &Alert) -> Option<String> {
     Some(sanitize_line(&format!(
         "marvin bisect {old} {new} --tree linux{config} {options}"
     )))
+}
+
+/// Returns the worst member that has values to search by.
+fn worst_measured(alert: &Alert) -> Option<&Member> {
+    alert
+        .worse()
+        .find(|member| !matches!(member.basis, Basis::NoBoot | Basis::Fails))
+}
+
+/// Returns the commit that a build was made from, if its origin names one.
+fn built_commit(build: &Build) -> Option<String> {
+    let revision = tree_revision(build, "")?.revision;
+    is_commit(&revision).then_some(revision)
 }
 
 fn is_commit(revision: &str) -> bool {
@@ -161,14 +165,19 @@ fn tags(history: &History, alert: &Alert) -> Option<(String, String)> {
 
 /// Returns the versions of both kernels if they have tags.
 fn releases(history: &History, alert: &Alert) -> Option<(String, String)> {
-    let version = |kernel: usize| {
-        let version = history.kernel(kernel).release.as_str();
-        let is_plain = version.split('.').all(|part| {
-            !part.is_empty() && part.len() <= 5 && part.bytes().all(|b| b.is_ascii_digit())
-        });
-        (is_plain && (2..=3).contains(&version.split('.').count())).then(|| version.to_owned())
-    };
-    Some((version(alert.after)?, version(alert.at)?))
+    Some((
+        plain_release(history, alert.after)?,
+        plain_release(history, alert.at)?,
+    ))
+}
+
+/// Returns the version of a kernel if it consists of two or three numbers, as those of releases.
+fn plain_release(history: &History, kernel: usize) -> Option<String> {
+    let version = history.kernel(kernel).release.as_str();
+    let is_plain = version.split('.').all(|part| {
+        !part.is_empty() && part.len() <= 5 && part.bytes().all(|b| b.is_ascii_digit())
+    });
+    (is_plain && (2..=3).contains(&version.split('.').count())).then(|| version.to_owned())
 }
 
 fn branch_point(version: &str) -> String {
@@ -265,8 +274,11 @@ pub(super) fn revision(build: &Build) -> Option<String> {
 
 /// Returns the hint for kernels that Marvin did not build.
 fn packages(good: &Build, bad: &Build, debian: &str, options: &str) -> BisectHint {
-    let is_package = |build: &&Build| matches!(build.name, KernelName::Deb(_));
-    if let Some(other) = [good, bad].into_iter().find(|build| !is_package(build)) {
+    let built = [good, bad];
+    let other = built
+        .iter()
+        .find(|build| !matches!(build.name, KernelName::Deb(_)));
+    if let Some(other) = other {
         let why = format!(
             "the source of {} is not a commit or a package: build both ends from one tree (git:REVISION, deb-src:VERSION)",
             sanitize_line(&other.name.to_string())
@@ -327,17 +339,11 @@ mod tests {
 
     #[test]
     fn commits_of_one_tree_give_one_bisect_command() {
-        let of = |version: &str, origin: &str| built("git:HEAD", version, origin);
-        let pair = [
-            of(
-                "6.12.115-g111111111111",
-                "commit 111111111111 of /src/linux, micro, gcc 12.2",
-            ),
-            of(
-                "6.12.117-g222222222222",
-                "commit 222222222222 of /src/linux, micro, gcc 12.2",
-            ),
-        ];
+        let pair = ["6.12.115-g111111111111", "6.12.117-g222222222222"].map(|version| {
+            let commit = &version[version.len() - 12..];
+            let origin = format!("commit {commit} of /src/linux, micro, gcc 12.2");
+            built("git:HEAD", version, &origin)
+        });
         let command = "marvin bisect 111111111111 222222222222 --tree /src/linux --config micro --workload fault-anon --seeds 2";
         assert_eq!(
             exact(pair.clone(), "fault-anon"),
@@ -360,16 +366,11 @@ mod tests {
 
     #[test]
     fn debian_releases_are_bisected_in_the_stored_tree() {
-        let of = |tag: &str| {
-            built(
-                "deb-src:6.12",
-                tag,
-                &format!("linux-source {tag}, small, gcc 12.2"),
-            )
-        };
-        let Some(BisectHint::Command(command)) =
-            exact([of("6.12.115-1"), of("6.12.117-1_deb12")], "getppid")
-        else {
+        let pair = ["6.12.115-1", "6.12.117-1_deb12"].map(|tag| {
+            let origin = format!("linux-source {tag}, small, gcc 12.2");
+            built("deb-src:6.12", tag, &origin)
+        });
+        let Some(BisectHint::Command(command)) = exact(pair, "getppid") else {
             panic!("no command")
         };
         let expected = "marvin bisect 6.12.115-1 6.12.117-1_deb12 --tree HOME/workshop/debian --config small --workload getppid --seeds 2";
@@ -401,41 +402,44 @@ mod tests {
 
     #[test]
     fn a_mails_command_works_in_a_public_clone() {
-        let command = |builds| {
-            let history = history_of(builds, "getppid", "exact");
-            super::bisection_anywhere(&history, &alerts(&history, Line::All)[0])
-        };
-        let of = |version: &str| build("deb:6.12", version);
-        let found = |range: &str| {
-            Some(format!(
-                "marvin bisect {range} --workload getppid --seeds 2"
-            ))
-        };
         assert_eq!(
-            command([of("6.12.115"), of("6.12.117")]),
-            found("v6.12.115 v6.12.117 --tree linux")
+            command_anywhere(["6.12.115", "6.12.117"].map(|v| build("deb:6.12", v))),
+            Some(
+                "marvin bisect v6.12.115 v6.12.117 --tree linux --workload getppid --seeds 2"
+                    .into()
+            )
         );
         assert_eq!(
-            command([of("6.1.192"), of("6.12.100")]),
-            found("v6.1 v6.12 --tree linux")
+            command_anywhere(["6.1.192", "6.12.100"].map(|v| build("deb:6.12", v))),
+            Some("marvin bisect v6.1 v6.12 --tree linux --workload getppid --seeds 2".into())
         );
-        let [old, new] = ["111111111111", "222222222222"].map(|commit| {
+        let commits = ["111111111111", "222222222222"].map(|commit| {
             let origin = format!("commit {commit} of /home/ada/linux, micro, gcc 12.2");
             built("git:HEAD", &format!("6.12.115-g{commit}"), &origin)
         });
-        let range = "111111111111 222222222222 --tree linux --config micro";
-        assert_eq!(command([old, new]), found(range));
         assert_eq!(
-            command([build("path:/a", "6.12.1-x"), build("path:/b", "6.12.2-x")]),
+            command_anywhere(commits),
+            Some(
+                "marvin bisect 111111111111 222222222222 --tree linux --config micro --workload getppid --seeds 2".into()
+            )
+        );
+        assert_eq!(
+            command_anywhere([build("path:/a", "6.12.1-x"), build("path:/b", "6.12.2-x")]),
             None
         );
+    }
+
+    /// Returns the command of the only alert of two builds.
+    fn command_anywhere(builds: [Build; 2]) -> Option<String> {
+        let history = history_of(builds, "getppid", "exact");
+        super::bisection_anywhere(&history, &alerts(&history, Line::All)[0])
     }
 
     #[test]
     fn failing_workload_is_not_bisected() {
         let mut history = History::default();
-        let hung = || Ending::Failed(Stage::Workload, FailureReason::Hung, "");
-        for (version, ending) in [("6.12.115", Ending::Cost(1.0, 0.0)), ("6.12.117", hung())] {
+        let hung = Ending::Failed(Stage::Workload, FailureReason::Hung, "");
+        for (version, ending) in [("6.12.115", Ending::Cost(1.0, 0.0)), ("6.12.117", hung)] {
             let subject = Subject::new(build("deb:6.12", version), &[1], &[("getppid", ending)]);
             history.add_build(&subject.build);
             history.know_machine(&subject.machine);

@@ -2,7 +2,7 @@
 //! others, and the alert that they answer.
 
 use document::number::signed_percent;
-use model::sanitize_line;
+use model::{Build, sanitize_line};
 
 use super::alerts::Alert;
 use super::bisect_hint::revision;
@@ -14,24 +14,24 @@ const HEAD: &str = "marvin found 1";
 /// The result of a bisection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BisectionRecord {
-    /// The workload.
+    /// The workload that was searched by.
     pub workload: String,
     /// The older end: its given name and its commit.
     pub good: [String; 2],
     /// The newer end, likewise.
     pub bad: [String; 2],
-    /// The commits.
+    /// The commits that made the change, each with its size.
     pub culprits: Vec<RecordedCulprit>,
 }
 
 /// A commit that made a difference.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RecordedCulprit {
-    /// The commit.
+    /// The commit's full hash.
     pub commit: String,
     /// How much; positive is better.
     pub percent: f64,
-    /// Its subject.
+    /// The first line of its message.
     pub subject: String,
 }
 
@@ -68,12 +68,8 @@ impl BisectionRecord {
         let mut lines = text.lines().filter(|line| !line.is_empty());
         (lines.next()? == HEAD).then_some(())?;
         let workload = lines.next()?.strip_prefix("workload ")?.to_owned();
-        let mut end = |word: &str| {
-            let (commit, named) = lines.next()?.strip_prefix(word)?.split_once(' ')?;
-            is_commit(commit).then(|| [named.to_owned(), commit.to_owned()])
-        };
-        let good = end("good ")?;
-        let bad = end("bad ")?;
+        let good = read_end(lines.next()?, "good ")?;
+        let bad = read_end(lines.next()?, "bad ")?;
         let culprits = lines.map(culprit).collect::<Option<Vec<_>>>()?;
         Some(Self {
             workload,
@@ -85,16 +81,16 @@ impl BisectionRecord {
 
     /// Describes it in one sentence.
     #[must_use]
-    pub fn words(&self) -> String {
-        let shown = |one: &RecordedCulprit| {
-            let commit: String = one.commit.chars().take(12).collect();
-            format!(
+    pub fn describe(&self) -> String {
+        let mut culprits = Vec::new();
+        for culprit in &self.culprits {
+            let commit: String = culprit.commit.chars().take(12).collect();
+            culprits.push(format!(
                 "{commit} (\"{}\") made {}",
-                sanitize_line(&one.subject),
-                signed_percent(one.percent)
-            )
-        };
-        let culprits: Vec<String> = self.culprits.iter().map(shown).collect();
+                sanitize_line(&culprit.subject),
+                signed_percent(culprit.percent)
+            ));
+        }
         let what = if culprits.is_empty() {
             "no single commit made it".to_owned()
         } else {
@@ -107,18 +103,11 @@ impl BisectionRecord {
     }
 
     /// Returns whether it answers an alert: the same two commits, and one of its workloads.
-    fn is_of(&self, history: &History, alert: &Alert) -> bool {
-        let is_end = |names: &[String; 2], kernel: usize| {
-            revision(&history.kernel(kernel).build).is_some_and(|known| {
-                names[0] == known || (known.len() > 6 && names[1].starts_with(&known))
-            })
-        };
-        alert
-            .members
-            .iter()
-            .any(|member| *member.key.workload == *self.workload)
-            && is_end(&self.good, alert.after)
-            && is_end(&self.bad, alert.at)
+    fn matches(&self, history: &History, alert: &Alert) -> bool {
+        let mut members = alert.members.iter();
+        members.any(|member| *member.key.workload == *self.workload)
+            && is_end(&self.good, &history.kernel(alert.after).build)
+            && is_end(&self.bad, &history.kernel(alert.at).build)
     }
 }
 
@@ -129,7 +118,7 @@ pub fn records_of_alert<'a>(
     all: &'a [BisectionRecord],
 ) -> Vec<&'a BisectionRecord> {
     all.iter()
-        .filter(|found| found.is_of(history, alert))
+        .filter(|found| found.matches(history, alert))
         .collect()
 }
 
@@ -148,6 +137,19 @@ fn culprit(line: &str) -> Option<RecordedCulprit> {
 
 fn is_commit(text: &str) -> bool {
     (7..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Reads the name and the commit of an end of the range: `good v6.12 0123...`, with the commit
+/// first.
+fn read_end(line: &str, keyword: &str) -> Option<[String; 2]> {
+    let (commit, named) = line.strip_prefix(keyword)?.split_once(' ')?;
+    is_commit(commit).then(|| [named.to_owned(), commit.to_owned()])
+}
+
+/// Returns whether a build is an end of the range, by the end's name or its commit.
+fn is_end(end: &[String; 2], build: &Build) -> bool {
+    revision(build)
+        .is_some_and(|known| end[0] == known || (known.len() > 6 && end[1].starts_with(&known)))
 }
 
 #[cfg(test)]
@@ -181,7 +183,7 @@ mod tests {
             ..one
         };
         assert_eq!(BisectionRecord::read(&none.to_text()), Some(none.clone()));
-        assert!(none.words().ends_with("found: no single commit made it"));
+        assert!(none.describe().ends_with("found: no single commit made it"));
         for damaged in [
             "",
             "marvin found 2\n",
@@ -219,7 +221,7 @@ mod tests {
         let all = [found("getppid"), other, found("fault-anon")];
         let told: Vec<String> = records_of_alert(&history, alert, &all)
             .iter()
-            .map(|found| found.words())
+            .map(|found| found.describe())
             .collect();
         let expected = "a bisection of fault-anon found: 333333333333 (\"mm: make faults dearer\") made -4.25%";
         assert_eq!(told, [expected]);

@@ -29,7 +29,7 @@ pub enum Basis {
     },
     /// The kernel does not boot.
     NoBoot,
-    /// The workload fails.
+    /// The workload fails with the new kernel, and succeeded with the one before.
     Fails,
 }
 
@@ -52,13 +52,13 @@ pub struct Change {
     pub at: usize,
     /// The point that defines the old level; for a level of medians, its last point.
     pub reference: usize,
-    /// Better or worse.
+    /// Better or worse, by the metric's direction.
     pub verdict: Verdict,
     /// The difference between the levels; positive is better. `None` if it fails.
     pub difference_percent: Option<f64>,
     /// The levels before and after, on the series' scale.
     pub levels: Option<(f64, f64)>,
-    /// Its evidence.
+    /// How the change was proved.
     pub basis: Basis,
     /// The point at which the old level returned.
     pub went_away: Option<usize>,
@@ -82,8 +82,8 @@ pub(super) fn find(series: &Series) -> Vec<Change> {
         .then(|| creep(series, &seen, levels.last().map_or(0, |last| last.at)))
         .flatten();
     for change in levels {
-        let is_known = |known: &Change| known.earliest <= change.at && change.earliest <= known.at;
-        if !changes.iter().any(is_known) {
+        let mut known = changes.iter();
+        if !known.any(|known| known.earliest <= change.at && change.earliest <= known.at) {
             changes.push(change);
         }
     }
@@ -140,19 +140,19 @@ fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
     };
     let mut reference = first;
     let mut same = first;
-    let ruler = Ruler::of(series, &[]);
-    let against = |old: usize, new: usize| {
-        Pair::of(&ruler, Some(&series.points[old]), Some(&series.points[new]))
-    };
+    let ruler = Ruler::for_kernels(series, &[]);
     for &now in &seen[1..] {
-        let pair = against(reference, now);
+        let pair = compare_points(series, &ruler, reference, now);
         match pair.state {
             State::Same => same = now,
             State::Better | State::Worse => {
-                let back = seen.iter().copied().filter(|later| *later > now);
-                let went_away = back
-                    .into_iter()
-                    .find(|later| against(reference, *later).state == State::Same);
+                let went_away = seen
+                    .iter()
+                    .copied()
+                    .filter(|later| *later > now)
+                    .find(|later| {
+                        compare_points(series, &ruler, reference, *later).state == State::Same
+                    });
                 let level = |n: usize| series.points[n].value.unwrap_or_default();
                 changes.push(Change {
                     earliest: after(seen, same),
@@ -172,6 +172,11 @@ fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
         }
     }
     changes
+}
+
+/// Compares two points of a series, by number.
+fn compare_points(series: &Series, ruler: &Ruler, old: usize, new: usize) -> Pair {
+    Pair::rate(ruler, Some(&series.points[old]), Some(&series.points[new]))
 }
 
 /// Returns the next point.
@@ -195,10 +200,11 @@ fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
     let mut found = stats::changes(&logs, &criteria).unwrap_or_default();
     if !series.scatters {
         let floor = (series.floor_percent.unwrap_or_default() / 100.0).ln_1p();
-        let is_long = |change: &stats::Change| {
-            change.at >= criteria.segment_min && change.at + criteria.segment_min <= logs.len()
-        };
-        found.retain(|change| is_long(change) && (change.after - change.before).abs() >= floor);
+        found.retain(|change| {
+            let is_long =
+                change.at >= criteria.segment_min && change.at + criteria.segment_min <= logs.len();
+            is_long && (change.after - change.before).abs() >= floor
+        });
     }
     if series.scatters {
         let chances: Vec<f64> = (0..found.len())
@@ -210,11 +216,18 @@ fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
             .for_each(|(change, p)| change.p = p);
         found.retain(|change| change.p <= criteria.p_max);
     }
-    let change = |(place, change): (usize, &stats::Change)| {
+    let mut changes = Vec::new();
+    for (place, change) in found.iter().enumerate() {
         let levels = (change.before.exp(), change.after.exp());
-        let difference_percent = difference_percent(series.metric.direction, levels.0, levels.1)?;
-        let is_back = |later: &&stats::Change| follow_up(change, later.after) == FollowUp::WentAway;
-        Some(Change {
+        let Some(difference_percent) =
+            difference_percent(series.metric.direction, levels.0, levels.1)
+        else {
+            continue;
+        };
+        let went_away = found[place + 1..]
+            .iter()
+            .find(|later| follow_up(change, later.after) == FollowUp::WentAway);
+        changes.push(Change {
             earliest: seen[change.span.earliest.max(1)],
             at: seen[change.span.latest],
             reference: seen[change.span.earliest.max(1) - 1],
@@ -226,13 +239,10 @@ fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
             difference_percent: Some(difference_percent),
             levels: Some(levels),
             basis: Basis::Levels { p: change.p },
-            went_away: found[place + 1..]
-                .iter()
-                .find(is_back)
-                .map(|later| seen[later.at]),
-        })
-    };
-    found.iter().enumerate().filter_map(change).collect()
+            went_away: went_away.map(|later| seen[later.at]),
+        });
+    }
+    changes
 }
 
 /// Finds the level that creeps since the last change, which came with a point.
@@ -298,14 +308,8 @@ fn chance(series: &Series, seen: &[usize], found: &[stats::Change], place: usize
         .get(place + 1)
         .map_or(seen.len(), |next| next.at)
         .min(change.at + NEAR);
-    let runs = |points: &[usize]| {
-        points
-            .iter()
-            .flat_map(|n| series.values(&series.points[*n]))
-            .collect::<Vec<f64>>()
-    };
-    let before = runs(&seen[start..change.at]);
-    let after = runs(&seen[change.at..end]);
+    let before = values_of_points(series, &seen[start..change.at]);
+    let after = values_of_points(series, &seen[change.at..end]);
     let are_apart = stats::spread(&before)
         .zip(stats::spread(&after))
         .is_some_and(|(before, after)| before.max < after.min || after.max < before.min);
@@ -314,6 +318,14 @@ fn chance(series: &Series, seen: &[usize], found: &[stats::Change], place: usize
     } else {
         stats::rank_test(&before, &after).map_or(1.0, |ranks| ranks.p.max(change.p))
     }
+}
+
+/// Returns the values of all runs of some points, by number.
+fn values_of_points(series: &Series, points: &[usize]) -> Vec<f64> {
+    points
+        .iter()
+        .flat_map(|n| series.values(&series.points[*n]))
+        .collect()
 }
 
 /// The fewest kernels over which a change of a noisy series can be found if two levels are
@@ -344,11 +356,11 @@ impl Series {
     /// Returns whether a change only undoes an earlier one.
     #[must_use]
     pub fn is_back(&self, change: &Change) -> bool {
-        let had_level = |other: &&Change| other.levels.is_some() && change.levels.is_some();
-        self.changes
-            .iter()
-            .filter(had_level)
-            .any(|other| other.went_away == Some(change.at))
+        change.levels.is_some()
+            && self
+                .changes
+                .iter()
+                .any(|other| other.levels.is_some() && other.went_away == Some(change.at))
     }
 
     /// Returns the good direction.
@@ -366,13 +378,17 @@ mod tests {
 
     #[test]
     fn noisy_step_of_fewest_kernels_is_found() {
-        let is_found = |kernels: usize, cut: usize, period: usize| {
-            let point = |n: usize| (n % period) as f64 * 0.001 + if n < cut { 0.0 } else { 5.0 };
-            let points: Vec<f64> = (0..kernels).map(point).collect();
-            stats::changes(&points, &Criteria::default()).is_some_and(|found| !found.is_empty())
+        let any_cut = |kernels: usize| {
+            (1..kernels).any(|cut| (2..5).any(|period| is_step_found(kernels, cut, period)))
         };
-        let any_cut =
-            |kernels| (1..kernels).any(|cut| (2..5).any(|period| is_found(kernels, cut, period)));
         assert_eq!((2..40).find(|kernels| any_cut(*kernels)), Some(NOISY_MIN));
+    }
+
+    /// Returns whether a step after `cut` kernels is found beside noise with a period.
+    fn is_step_found(kernels: usize, cut: usize, period: usize) -> bool {
+        let points: Vec<f64> = (0..kernels)
+            .map(|n| (n % period) as f64 * 0.001 + if n < cut { 0.0 } else { 5.0 })
+            .collect();
+        stats::changes(&points, &Criteria::default()).is_some_and(|found| !found.is_empty())
     }
 }

@@ -16,11 +16,11 @@ const GAP: usize = 2;
 /// A commit of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommitRow {
-    /// Its id.
+    /// The abbreviated hash.
     pub commit: String,
-    /// Its subject.
+    /// The first line of its message.
     pub subject: String,
-    /// Its result.
+    /// How it compares with its parent.
     pub state: State,
     /// Code that it changes and that this config does not compile: nothing measures it.
     pub not_compiled: Vec<String>,
@@ -54,7 +54,7 @@ pub enum CommitCell {
 }
 
 impl CommitCell {
-    fn text(self) -> String {
+    fn format(self) -> String {
         match self {
             Self::Same => ".".to_owned(),
             Self::Better(percent) | Self::Worse(percent) => format!("{percent:+.2} %"),
@@ -102,13 +102,14 @@ pub fn table(title: &str, rows: &[CommitRow], names: &[&str]) -> String {
         &format!("\n{}\n", summary(rows, columns.len(), names.len())),
     );
     for column in more {
-        let of_row = |row: &CommitRow| match &row.state {
-            State::Compared(cells) if cells[*column] != CommitCell::Same => {
-                Some(format!("{} {}", row.commit, cells[*column].text()))
+        let mut all = Vec::new();
+        for row in rows {
+            if let State::Compared(cells) = &row.state
+                && cells[*column] != CommitCell::Same
+            {
+                all.push(format!("{} {}", row.commit, cells[*column].format()));
             }
-            _ => None,
-        };
-        let all: Vec<String> = rows.iter().filter_map(of_row).collect();
+        }
         add(
             &mut text,
             &format!("also {}:\n{}", names[*column], wrap(&all.join(", "))),
@@ -138,12 +139,10 @@ impl CommitRow {
             State::Compared(_) if !(0..names.len()).any(|column| self.changed(column)) => {
                 "  another image, no change".to_owned()
             }
-            State::Compared(cells) => {
-                let cell = |column: &usize| {
-                    format!("  {:>1$}", cells[*column].text(), width(names[*column]))
-                };
-                shown.iter().map(cell).collect()
-            }
+            State::Compared(cells) => shown
+                .iter()
+                .map(|column| format!("  {:>1$}", cells[*column].format(), width(names[*column])))
+                .collect(),
         }
     }
 }
@@ -155,19 +154,21 @@ fn width(name: &str) -> usize {
 /// Returns how many columns fit beside the subjects.
 fn count_fitting(columns: &[usize], names: &[&str]) -> usize {
     let mut left = LINE - COMMIT - GAP - SUBJECT;
-    let fits = |column: &&usize| {
-        let wide = GAP + width(names[**column]);
-        left.checked_sub(wide).is_some_and(|rest| {
-            left = rest;
-            true
-        })
-    };
-    columns.iter().take_while(fits).count()
+    for (place, column) in columns.iter().enumerate() {
+        match left.checked_sub(GAP + width(names[*column])) {
+            Some(rest) => left = rest,
+            None => return place,
+        }
+    }
+    columns.len()
 }
 
 /// Counts the workloads that changed, and the commits that nothing measures.
 fn summary(rows: &[CommitRow], changed: usize, workloads: usize) -> String {
-    let is_compared = |row: &&CommitRow| matches!(row.state, State::Compared(_) | State::Equal);
+    let mut compared = rows
+        .iter()
+        .filter(|row| matches!(row.state, State::Compared(_) | State::Equal))
+        .peekable();
     let unseen = rows
         .iter()
         .filter(|row| !row.not_compiled.is_empty())
@@ -179,13 +180,12 @@ fn summary(rows: &[CommitRow], changed: usize, workloads: usize) -> String {
     };
     let unseen_text =
         format!("not measured: {unseen} {verb} code that this config does not compile");
-    let is_measured =
-        |row: &CommitRow| row.not_compiled.is_empty() || !matches!(row.state, State::Equal);
-    let changes = if !rows.iter().any(|row| is_compared(&row)) {
+    let changes = if compared.peek().is_none() {
         "no comparison: no two commits build".to_owned()
     } else if changed > 0 {
         format!("{changed} of {workloads} workloads changed")
-    } else if rows.iter().filter(is_compared).any(is_measured) {
+    } else if compared.any(|row| row.not_compiled.is_empty() || !matches!(row.state, State::Equal))
+    {
         format!("no change in {workloads} workloads")
     } else {
         return unseen_text;

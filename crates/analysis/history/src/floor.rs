@@ -20,7 +20,7 @@ pub const BOOTS: [usize; 2] = [5, 20];
 /// The noise of one workload between boots.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoiseFloor {
-    /// The workload.
+    /// The workload's name.
     pub workload: Arc<str>,
     /// How many boots showed it; those that are the only one of their kernel show nothing.
     pub boots: usize,

@@ -49,8 +49,8 @@ pub fn describe_frequency<'a>(
 fn knob<'a>(name: &str, value: &'a str) -> Option<(&'static str, &'a str)> {
     // Where policies differ, the knob's name has them.
     let is_of = |knob: &str| {
-        name.strip_prefix(knob)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        let rest = name.strip_prefix(knob);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
     let (_, steady, kind) = KNOBS.into_iter().find(|(knob, _, _)| is_of(knob))?;
     // `BEFORE -> AFTER`, or `BEFORE (refused: WHY)`, or what it said all the time.

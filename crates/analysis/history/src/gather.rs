@@ -9,7 +9,7 @@ use model::{
 };
 
 use super::kernels::{Kernel, Kernels};
-use super::series::{Absent, Key, Point, SeedResult, Series, Value};
+use super::series::{Absent, Key, Point, SeedResult, SeedValue, Series};
 
 /// The suite of external tools.
 const TOOLS: &str = "tools";
@@ -23,7 +23,7 @@ static METRICS: LazyLock<HashMap<&'static str, Metric>> = LazyLock::new(|| {
         .collect()
 });
 
-/// All measurements.
+/// All measurements of a store: kernels, machines and series, each by number.
 #[derive(Debug, Clone, Default)]
 pub struct History {
     kernels: Kernels,
@@ -42,18 +42,18 @@ pub struct History {
 /// A collected run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunMark {
-    /// Its id.
+    /// The stored run's id.
     pub id: RunId,
     /// When it began, in seconds since 1970-01-01 UTC.
     pub started_unix: i64,
-    /// The machine.
+    /// The history's number of the machine.
     pub machine: usize,
 }
 
 /// How often a machine repeated a measurement of the same build, workload and seed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Repeats {
-    /// Repeated results.
+    /// Results that repeat one of the same day.
     pub again: usize,
     /// Those that equal the first bit by bit in every sample.
     pub agree: usize,
@@ -152,7 +152,7 @@ impl History {
                 machine,
                 track: Arc::clone(&track),
             };
-            let value = Value::of(result, can).map_err(|(missing, why)| {
+            let value = SeedValue::measure(result, can).map_err(|(missing, why)| {
                 let why = reasons
                     .entry(why)
                     .or_insert_with_key(|why| Arc::from(model::sanitize_line(why)));
@@ -181,9 +181,9 @@ impl History {
     fn reorder(&mut self) {
         let kernels = &self.kernels;
         for (key, series) in &mut self.series {
-            let rank = |point: &Point| kernels.rank(point.kernel);
-            if !series.points.is_sorted_by_key(rank) {
-                Arc::make_mut(series).points.sort_by_key(rank);
+            let ranks = |point: &Point| kernels.rank(point.kernel);
+            if !series.points.is_sorted_by_key(ranks) {
+                Arc::make_mut(series).points.sort_by_key(ranks);
                 self.touched.insert(key.clone());
             }
         }
@@ -206,18 +206,16 @@ impl History {
             seed,
             ..
         } = place;
-        let new = || {
-            Arc::new(Series::new(
-                seen.declared.clone(),
-                self.machines[machine].capabilities(),
-            ))
-        };
-        let series = Arc::make_mut(self.series.entry(key.clone()).or_insert_with(new));
+        let series = self.series.entry(key.clone()).or_insert_with(|| {
+            let capabilities = self.machines[machine].capabilities();
+            Arc::new(Series::new(seen.declared.clone(), capabilities))
+        });
+        let series = Arc::make_mut(series);
         self.touched.insert(key);
-        let rank = |number: usize| self.kernels.rank(number);
+        let rank = self.kernels.rank(kernel);
         let at = series
             .points
-            .partition_point(|point| rank(point.kernel) < rank(kernel));
+            .partition_point(|point| self.kernels.rank(point.kernel) < rank);
         if series
             .points
             .get(at)
@@ -264,11 +262,10 @@ impl History {
         let runs = &self.runs;
         for key in std::mem::take(&mut self.touched) {
             if let Some(series) = self.series.get_mut(&key) {
-                let metric = |declared: &Declared| metric_of(&key.workload, declared);
                 Arc::make_mut(series).recompute(
                     &key.workload,
                     |run| (runs[run].started_unix, run),
-                    metric,
+                    |declared| metric_of(&key.workload, declared),
                 );
             }
         }
@@ -279,7 +276,11 @@ impl History {
     pub fn order(&self) -> &[usize] {
         self.kernels.order()
     }
-
+    /// Returns the name of a kernel for texts.
+    #[must_use]
+    pub fn title(&self, kernel: usize) -> &str {
+        &self.kernel(kernel).title
+    }
     /// Returns a kernel by its number.
     #[must_use]
     pub fn kernel(&self, number: usize) -> &Kernel {
@@ -306,7 +307,7 @@ impl History {
 
     /// Returns the kernels of a track and line, in order.
     #[must_use]
-    pub fn of_track(&self, track: &str, line: Line) -> Vec<usize> {
+    pub fn kernels_of_track(&self, track: &str, line: Line) -> Vec<usize> {
         self.kernels.of_track(track, line)
     }
 
@@ -340,8 +341,9 @@ impl History {
     /// 1970-01-01 UTC.
     #[must_use]
     pub fn runs_on(&self, machine: usize) -> (usize, Option<i64>) {
-        let of_it = || self.runs.iter().filter(|run| run.machine == machine);
-        (of_it().count(), of_it().map(|run| run.started_unix).max())
+        let started = self.runs.iter().filter(|run| run.machine == machine);
+        let started = started.map(|run| run.started_unix);
+        (started.clone().count(), started.max())
     }
 
     /// Returns how often each machine repeated measurements, on all days.
@@ -376,12 +378,15 @@ impl History {
     /// other; if there is no pair at all, it is the last kernel and the one before.
     #[must_use]
     pub fn usual_pair(&self) -> Option<(usize, usize)> {
-        let with_base = |target: &usize| Some((self.comparable_base(*target)?, *target));
-        let last = || {
-            let target = *self.order().last()?;
-            Some((self.usual_base(target), target))
-        };
-        self.order().iter().rev().find_map(with_base).or_else(last)
+        let comparable = self
+            .order()
+            .iter()
+            .rev()
+            .find_map(|target| Some((self.comparable_base(*target)?, *target)));
+        comparable.or_else(|| {
+            let last = *self.order().last()?;
+            Some((self.usual_base(last), last))
+        })
     }
 
     /// Returns the default base of a kernel: the last one before it on its track of another series
@@ -389,10 +394,10 @@ impl History {
     /// with. If there is none, the one before it, or itself.
     #[must_use]
     pub fn usual_base(&self, target: usize) -> usize {
-        let before = |kernels: &[usize]| kernels.iter().rev().copied().find(|n| *n != target);
+        let newest_other = |kernels: &[usize]| kernels.iter().rev().copied().find(|n| *n != target);
         self.comparable_base(target)
-            .or_else(|| before(&self.of_track(&self.kernel(target).track, Line::All)))
-            .or_else(|| before(self.order()))
+            .or_else(|| newest_other(&self.kernels_of_track(&self.kernel(target).track, Line::All)))
+            .or_else(|| newest_other(self.order()))
             .unwrap_or(target)
     }
 
@@ -407,9 +412,11 @@ impl History {
             .flat_map(|(_, series)| series.points.iter().map(|point| self.rank(point.kernel)))
             .filter(|rank| *rank < self.rank(target))
             .collect();
-        let earlier = || ranks.iter().rev().map(|rank| self.order()[*rank]);
-        let of_another = |n: &usize| self.kernel(*n).release.series() != kernel.release.series();
-        earlier().find(of_another).or_else(|| earlier().next())
+        let mut earlier = ranks.iter().rev().map(|rank| self.order()[*rank]);
+        let newest = earlier.clone().next();
+        earlier
+            .find(|n| self.kernel(*n).release.series() != kernel.release.series())
+            .or(newest)
     }
 
     /// Returns a run by its number.
@@ -463,8 +470,15 @@ impl History {
 /// Returns a result's declaration at the time of the measurement, completed by current
 /// declarations.
 fn read_declaration(result: &WorkloadResult, machine: Capabilities, suite: &str) -> Declared {
+    let declared = result.declared.clone();
+    if let Some(then) = &declared
+        && then.direction.is_some()
+        && !then.unit.is_empty()
+    {
+        return then.clone();
+    }
     let Capabilities { foreign, clock, .. } = machine;
-    let known = || match metric_now(&result.workload) {
+    let known = match metric_now(&result.workload) {
         _ if foreign => imported_metric(suite, &result.workload),
         Some(metric) => Declared::of(&metric, clock),
         // Only manifests declare the metrics of tools.
@@ -476,11 +490,7 @@ fn read_declaration(result: &WorkloadResult, machine: Capabilities, suite: &str)
         // Results without a declaration were stored when all workloads had the same metric.
         None => Declared::of(&Metric::COST, clock),
     };
-    match result.declared.clone() {
-        Some(then) if then.direction.is_some() && !then.unit.is_empty() => then,
-        Some(then) => then.or(known()),
-        None => known(),
-    }
+    declared.map_or(known.clone(), |then| then.or(known))
 }
 
 /// Returns the metric that a workload has now; `None` for undeclared ones.
@@ -494,13 +504,11 @@ fn metric_now(workload: &str) -> Option<Metric> {
 /// Returns the metric of a declaration, with the current name and margin if the workload is still
 /// declared like that.
 fn metric_of(workload: &str, declared: &Declared) -> Metric {
-    let counted = [Clock::Instructions, Clock::Transfers];
-    let is_same = |metric: &Metric| {
-        counted
-            .iter()
-            .any(|clock| Declared::of(metric, *clock).agrees(declared))
-    };
-    let now = metric_now(workload).filter(is_same);
+    let now = metric_now(workload).filter(|metric| {
+        [Clock::Instructions, Clock::Transfers]
+            .into_iter()
+            .any(|clock| Declared::of(metric, clock).agrees(declared))
+    });
     now.or_else(|| declared.metric()).unwrap_or(Metric::COST)
 }
 

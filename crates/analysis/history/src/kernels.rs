@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use document::label::labels;
 use model::{Build, BuildId, KernelName, Line, Machine, Origin, Release, Run, track_of};
 
-/// A measured kernel.
+/// A kernel with results, and its position in the history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kernel {
-    /// Its build.
+    /// The build that was measured.
     pub build: Build,
     /// Its position in release order, with the date of a commit.
     pub release: Release,
@@ -86,27 +86,27 @@ impl Kernels {
     /// and version have the first only if all have, as those built before builds kept them have
     /// none.
     fn sort(&mut self) {
-        let group = |kernel: &Kernel| (kernel.track.clone(), kernel.release.stem().to_owned());
-        let is_undated = |(kernel, dates): &(&Kernel, &Dates)| {
-            matches!(kernel.build.name, KernelName::Git(_))
+        let mut undated = BTreeSet::new();
+        for (kernel, dates) in self.all.iter().zip(&self.dates) {
+            if matches!(kernel.build.name, KernelName::Git(_))
                 && kernel.release.is_hashed()
                 && dates.committed.is_none()
-        };
-        let kernels = self.all.iter().zip(&self.dates);
-        let undated: BTreeSet<_> = kernels
-            .filter(is_undated)
-            .map(|(kernel, _)| group(kernel))
-            .collect();
+            {
+                undated.insert(track_and_stem(kernel));
+            }
+        }
         for (kernel, dates) in self.all.iter_mut().zip(&self.dates) {
             let committed = dates
                 .committed
-                .filter(|_| !undated.contains(&group(kernel)));
+                .filter(|_| !undated.contains(&track_and_stem(kernel)));
             kernel.release = kernel.release.clone().dated(committed.or(dates.measured));
         }
         self.order = (0..self.all.len()).collect();
         let all = &self.all;
-        let key = |n: usize| (&all[n].release, &all[n].track, &all[n].build.id);
-        self.order.sort_by(|a, b| key(*a).cmp(&key(*b)));
+        self.order.sort_by_key(|n| {
+            let kernel = &all[*n];
+            (&kernel.release, &kernel.track, &kernel.build.id)
+        });
         self.rank = vec![0; self.all.len()];
         for (place, number) in self.order.iter().enumerate() {
             self.rank[*number] = place;
@@ -144,14 +144,13 @@ impl Kernels {
     /// Returns the first and the last position of the kernels of a track and version: of several
     /// builds, a decision names one.
     pub(super) fn ranks_of(&self, track: &str, version: &str) -> Option<(usize, usize)> {
-        let is_it = |number: &&usize| {
-            let kernel = &self.all[**number];
-            kernel.track == track && kernel.release.as_str() == version
-        };
         let mut found = self
             .order
             .iter()
-            .filter(is_it)
+            .filter(|number| {
+                let kernel = &self.all[**number];
+                kernel.track == track && kernel.release.as_str() == version
+            })
             .map(|number| self.rank[*number]);
         let first = found.next()?;
         Some((first, found.next_back().unwrap_or(first)))
@@ -163,8 +162,11 @@ impl Kernels {
 
     /// Returns the kernels of a track and line, in order.
     pub(super) fn of_track(&self, track: &str, line: Line) -> Vec<usize> {
-        let fits = |n: &&usize| self.all[**n].track == track && line.has(&self.all[**n].release);
-        self.order.iter().filter(fits).copied().collect()
+        self.order
+            .iter()
+            .copied()
+            .filter(|n| self.all[*n].track == track && line.has(&self.all[*n].release))
+            .collect()
     }
 
     /// Returns the tracks, each once.
@@ -182,13 +184,23 @@ impl Kernels {
     /// Returns the kernel with this title, beginning of its build's id, or version; of several of
     /// that version, the last in order.
     pub(super) fn named(&self, text: &str) -> Option<usize> {
-        let last = |is: &dyn Fn(&Kernel) -> bool| {
-            self.order.iter().rev().copied().find(|n| is(&self.all[*n]))
-        };
-        last(&|kernel| kernel.title == text)
-            .or_else(|| last(&|kernel| kernel.release.as_str() == text))
+        self.newest(|kernel| kernel.title == text)
+            .or_else(|| self.newest(|kernel| kernel.release.as_str() == text))
             .or_else(|| {
-                last(&|kernel| text.len() > 6 && kernel.build.id.to_string().starts_with(text))
+                self.newest(|kernel| {
+                    text.len() > 6 && kernel.build.id.to_string().starts_with(text)
+                })
             })
     }
+
+    /// Returns the newest kernel that fulfills a condition.
+    fn newest(&self, condition: impl Fn(&Kernel) -> bool) -> Option<usize> {
+        let mut newest_first = self.order.iter().rev().copied();
+        newest_first.find(|n| condition(&self.all[*n]))
+    }
+}
+
+/// Returns the track and the version without the commit: the kernels that dates have to order.
+fn track_and_stem(kernel: &Kernel) -> (String, String) {
+    (kernel.track.clone(), kernel.release.stem().to_owned())
 }

@@ -63,7 +63,7 @@ pub use render::{
     change_size, history_document, history_json, history_text, measured_by, mixed_words, no_change,
     range, schemas, sparkline, why_none,
 };
-pub use series::{Absent, Key, MissingKind, Point, SeedResult, Series, Value};
+pub use series::{Absent, Key, MissingKind, Point, SeedResult, SeedValue, Series};
 pub use triaged::{Triaged, triage_alerts};
 
 /// Returns a day in UTC: `2026-11-22`.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use model::{BuildId, MachineId};
-use stats::Spread;
+use stats::{Scores, Spread};
 
 use super::gather::{History, SECONDS_OF_DAY};
 use super::series::{Point, Series};
@@ -103,16 +103,14 @@ impl History {
         but: &[&BuildId],
     ) -> BTreeMap<String, stats::History> {
         let mut found: BTreeMap<String, stats::History> = BTreeMap::new();
-        let is_meant = |machine: usize| machines.contains(&&self.machines()[machine].id);
-        for (key, series) in self
-            .series()
-            .filter(|(key, series)| series.scatters && is_meant(key.machine))
-        {
-            for point in series
-                .points
-                .iter()
-                .filter(|point| !but.contains(&&self.kernel(point.kernel).build.id))
-            {
+        for (key, series) in self.series() {
+            if !series.scatters || !machines.contains(&&self.machines()[key.machine].id) {
+                continue;
+            }
+            for point in &series.points {
+                if but.contains(&&self.kernel(point.kernel).build.id) {
+                    continue;
+                }
                 if let Some(scores) = series.scores(point) {
                     found
                         .entry(key.workload.to_string())
@@ -128,25 +126,10 @@ impl History {
 /// Returns whether the runs of one kernel, dealt to two sides, rate as different; `None` if they
 /// cannot be rated.
 fn is_false_alarm(series: &Series, point: &Point) -> Option<bool> {
-    let deal = |side: usize| {
-        let seeds = point
-            .seeds
-            .iter()
-            .filter(|seen| series.value(seen).is_some());
-        let seeds = seeds
-            .enumerate()
-            .filter(|(place, _)| place % 2 == side)
-            .map(|(_, seen)| seen.clone());
-        series.scores(&Point {
-            kernel: point.kernel,
-            seeds: seeds.collect(),
-            value: None,
-        })
-    };
     let margin = series.metric.margin_percent / 100.0;
     let rating = stats::estimate_ratio(
-        &deal(0)?,
-        &deal(1)?,
+        &scores_of_half(series, point, 0)?,
+        &scores_of_half(series, point, 1)?,
         &series.scatter(&[point.kernel]),
         margin,
     );
@@ -156,4 +139,19 @@ fn is_false_alarm(series: &Series, point: &Point) -> Option<bool> {
         verdict,
         stats::Verdict::Better | stats::Verdict::Worse
     ))
+}
+
+/// Returns the scores of every second run of a kernel, from the first (0) or the second (1).
+fn scores_of_half(series: &Series, point: &Point, first: usize) -> Option<Scores> {
+    let seeds = point
+        .seeds
+        .iter()
+        .filter(|seen| series.value(seen).is_some())
+        .skip(first)
+        .step_by(2);
+    series.scores(&Point {
+        kernel: point.kernel,
+        seeds: seeds.cloned().collect(),
+        value: None,
+    })
 }

@@ -83,10 +83,10 @@ fn single_runs_are_rated_only_with_history() {
     );
     assert!(
         pair(&alone)
-            .words()
+            .describe()
             .contains("1 against 1 run; unrated: bring two or more of each"),
         "{}",
-        pair(&alone).words()
+        pair(&alone).describe()
     );
     assert_eq!(seen(&alone).counts.unrated, 1);
     let mut subjects: Vec<Subject> = (1..8)
@@ -133,9 +133,9 @@ fn noisy_runs_report_how_many_more_are_needed() {
         pair.compared.verdict
     );
     assert!(
-        pair.words().contains("more of each needed"),
+        pair.describe().contains("more of each needed"),
         "{}",
-        pair.words()
+        pair.describe()
     );
 }
 
@@ -256,10 +256,10 @@ fn metric_with_changed_unit_keeps_only_newest_series() {
         .clone();
     assert_eq!((cell.state, cell.compared.ratio), (State::Unclear, None));
     assert!(
-        cell.words()
+        cell.describe()
             .contains("GB/s, higher is better on one side and MB/s"),
         "{}",
-        cell.words()
+        cell.describe()
     );
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use compare::{Q_MAX, test_of};
+use compare::{Q_MAX, SideComparison, test_of};
 use stats::Spread;
 
 use super::gather::History;
@@ -24,7 +24,7 @@ pub struct Counts {
     pub better: usize,
     /// Within the margin for all seeds.
     pub same: usize,
-    /// No verdict.
+    /// Pairs without a verdict.
     pub unclear: usize,
     /// One boot of each kernel, and unknown noise between boots.
     pub unrated: usize,
@@ -62,7 +62,7 @@ pub struct Mean {
 /// One workload on all machines.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverviewRow {
-    /// The workload.
+    /// The workload of all cells.
     pub workload: Arc<str>,
     /// One for each column of the overview.
     pub cells: Vec<OverviewCell>,
@@ -73,7 +73,7 @@ pub struct OverviewRow {
 pub struct OverviewCell {
     /// The machine of the column that has the workload's guest config.
     pub machine: usize,
-    /// The result.
+    /// How the two kernels compare there.
     pub pair: Pair,
 }
 
@@ -89,7 +89,7 @@ pub struct Column {
 /// The workloads of one subsystem.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// The subsystem.
+    /// The subsystem that the workloads exercise.
     pub name: String,
     /// Its rows, by name.
     pub rows: Vec<OverviewRow>,
@@ -108,13 +108,13 @@ pub enum Card {
 /// All measurements of two kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overview {
-    /// The base.
+    /// The history's number of the baseline.
     pub base: usize,
-    /// The new kernel.
+    /// The history's number of the kernel that is compared with it.
     pub target: usize,
     /// The columns: machines that measured one of them.
     pub columns: Vec<Column>,
-    /// The rows.
+    /// The rows, by subsystem.
     pub groups: Vec<Group>,
     /// The number of cells in each state.
     pub counts: Counts,
@@ -153,15 +153,14 @@ pub fn overview(history: &History, base: usize, target: usize, alerts: &[Triaged
         .collect();
     weigh(&mut groups);
     doubt(history, &mut groups, (base, target));
-    let pairs = || {
-        groups
-            .iter()
-            .flat_map(|group| &group.rows)
-            .flat_map(|row| &row.cells)
-            .map(|cell| &cell.pair)
-    };
-    pairs().for_each(|pair| counts.add(pair.state));
-    let mean = mean(pairs());
+    let pairs: Vec<&Pair> = groups
+        .iter()
+        .flat_map(|group| &group.rows)
+        .flat_map(|row| &row.cells)
+        .map(|cell| &cell.pair)
+        .collect();
+    pairs.iter().for_each(|pair| counts.add(pair.state));
+    let mean = mean(&pairs);
     let mut overview = Overview {
         base,
         target,
@@ -196,11 +195,11 @@ fn weigh(groups: &mut [Group]) {
             }
         }
     }
-    let p = |pair: &Pair| pair.rating.map_or(1.0, |rating| rating.p());
-    let all: Vec<Vec<f64>> = families
-        .values()
-        .map(|family| family.iter().map(|pair| p(pair)).collect())
-        .collect();
+    let mut all: Vec<Vec<f64>> = Vec::new();
+    for family in families.values() {
+        let p = |pair: &&mut Pair| pair.rating.map_or(1.0, |rating| rating.p());
+        all.push(family.iter().map(p).collect());
+    }
     let Some(weighed) = stats::families(&all, Q_MAX) else {
         return;
     };
@@ -258,17 +257,18 @@ fn columns(history: &History, base: usize, target: usize) -> Vec<Column> {
             .or_default()
             .push(machine);
     }
-    let most = |machines: &[usize]| {
-        machines
+    let mut found = Vec::new();
+    for machines in columns.into_values() {
+        let most_series = machines
             .iter()
             .copied()
-            .max_by_key(|n| (series[*n], std::cmp::Reverse(*n)))
-    };
-    let column = |machines: Vec<usize>| Column {
-        main: most(&machines).unwrap_or_default(),
-        machines,
-    };
-    columns.into_values().map(column).collect()
+            .max_by_key(|n| (series[*n], std::cmp::Reverse(*n)));
+        found.push(Column {
+            main: most_series.unwrap_or_default(),
+            machines,
+        });
+    }
+    found
 }
 
 /// Compares the kernels on the machine of a column that measured both, or else one of them.
@@ -279,66 +279,74 @@ fn cell(
     base: usize,
     target: usize,
 ) -> OverviewCell {
-    let is_one_series = history.kernel(base).track == history.kernel(target).track;
-    let on = |machine: usize| {
-        let of = |kernel: usize| history.series_of(workload, machine, kernel);
-        let new = of(target);
-        let old = if is_one_series { new } else { of(base) };
-        let ruler = new.or(old).map(|series| Ruler::of(series, &[base, target]));
-        let old = old.and_then(|series| series.point(base));
-        let new = new.and_then(|series| series.point(target));
-        let seen = usize::from(old.is_some()) + usize::from(new.is_some());
-        let pair = ruler.map_or_else(Pair::missing, |ruler| Pair::of(&ruler, old, new));
-        (seen, OverviewCell { machine, pair })
+    let kernels = (base, target);
+    let (mut most, pair) = compare_on(history, workload, column.main, kernels);
+    let mut cell = OverviewCell {
+        machine: column.main,
+        pair,
     };
-    let (mut most, mut cell) = on(column.main);
-    for machine in column
-        .machines
-        .iter()
-        .filter(|machine| **machine != column.main)
-    {
-        if most < 2
-            && let (seen, other) = on(*machine)
-            && seen > most
-        {
-            (most, cell) = (seen, other);
+    for &machine in &column.machines {
+        // Both kernels are measured: no machine has more.
+        if most == 2 {
+            break;
+        }
+        let (seen, pair) = compare_on(history, workload, machine, kernels);
+        if seen > most {
+            most = seen;
+            cell = OverviewCell { machine, pair };
         }
     }
     cell
 }
 
-fn mean<'a>(cells: impl Iterator<Item = &'a Pair>) -> Option<Mean> {
-    let cells: Vec<&Pair> = cells.filter(|cell| cell.compared.ratio.is_some()).collect();
-    let ratios: Vec<f64> = cells
-        .iter()
-        .filter_map(|cell| cell.compared.ratio)
-        .collect();
+/// Compares two kernels by a workload on one machine; returns how many of them are measured, too.
+fn compare_on(
+    history: &History,
+    workload: &Arc<str>,
+    machine: usize,
+    (base, target): (usize, usize),
+) -> (usize, Pair) {
+    let new = history.series_of(workload, machine, target);
+    let old = if history.kernel(base).track == history.kernel(target).track {
+        new
+    } else {
+        history.series_of(workload, machine, base)
+    };
+    let Some(series) = new.or(old) else {
+        return (0, Pair::missing());
+    };
+    let old = old.and_then(|series| series.point(base));
+    let new = new.and_then(|series| series.point(target));
+    let measured = usize::from(old.is_some()) + usize::from(new.is_some());
+    let ruler = Ruler::for_kernels(series, &[base, target]);
+    (measured, Pair::rate(&ruler, old, new))
+}
+
+fn mean(pairs: &[&Pair]) -> Option<Mean> {
+    let cells: Vec<&SideComparison> = pairs.iter().map(|pair| &pair.compared).collect();
+    let cells: Vec<&SideComparison> = cells.into_iter().filter(|c| c.ratio.is_some()).collect();
+    let ratios: Vec<f64> = cells.iter().filter_map(|cell| cell.ratio).collect();
     let ratio = stats::geometric_mean(&ratios)?;
-    let mut common: Vec<u64> = cells[0]
-        .compared
+    let seeds = cells[0]
         .differences
         .iter()
-        .map(|difference| difference.seed)
-        .collect();
-    for cell in &cells {
-        common.retain(|seed| {
-            cell.compared
-                .differences
+        .map(|difference| difference.seed);
+    // A mean over other cells is no comparable one: only seeds that every cell has count.
+    let common = seeds.filter(|seed| {
+        cells
+            .iter()
+            .all(|cell| cell.differences.iter().any(|known| known.seed == *seed))
+    });
+    let mut means: Vec<f64> = Vec::new();
+    for seed in common {
+        let of_seed = cells.iter().filter_map(|cell| {
+            cell.differences
                 .iter()
-                .any(|known| known.seed == *seed)
-        });
-    }
-    let of_seed = |seed: &u64| {
-        let of_cell = |cell: &&Pair| {
-            cell.compared
-                .differences
-                .iter()
-                .find(|known| known.seed == *seed)?
+                .find(|known| known.seed == seed)?
                 .ratio
-        };
-        stats::geometric_mean(&cells.iter().filter_map(of_cell).collect::<Vec<f64>>())
-    };
-    let means: Vec<f64> = common.iter().filter_map(of_seed).collect();
+        });
+        means.extend(stats::geometric_mean(&of_seed.collect::<Vec<f64>>()));
+    }
     Some(Mean {
         ratio,
         cells: ratios.len(),
@@ -349,21 +357,23 @@ fn mean<'a>(cells: impl Iterator<Item = &'a Pair>) -> Option<Mean> {
 /// Chooses the places to look at first: alerts between the kernels, and regressions without one.
 fn earlier(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<usize> {
     let to = history.rank(overview.target);
-    let is_on_card = |number: usize| {
-        overview
+    let track = &history.kernel(overview.target).track;
+    let mut found = Vec::new();
+    for (number, triaged) in alerts.iter().enumerate() {
+        let alert = &triaged.alert;
+        let is_on_card = overview
             .cards
             .iter()
-            .any(|card| matches!(card, Card::Alert(n) if *n == number))
-    };
-    let is_earlier = |alert: &crate::Alert| {
-        alert.track == history.kernel(overview.target).track
+            .any(|card| matches!(card, Card::Alert(n) if *n == number));
+        if triaged.is_open()
+            && alert.track == *track
             && history.rank(alert.at) <= to
             && alert.worse().count() > 0
-    };
-    let open = |number: &usize| {
-        alerts[*number].is_open() && is_earlier(&alerts[*number].alert) && !is_on_card(*number)
-    };
-    let mut found: Vec<usize> = (0..alerts.len()).filter(open).collect();
+            && !is_on_card
+        {
+            found.push(number);
+        }
+    }
     found.sort_by_key(|number| std::cmp::Reverse(history.rank(alerts[*number].alert.at)));
     found
 }
@@ -405,9 +415,9 @@ fn cards(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<Card
         .filter(|(row, cell)| !known.contains(&(cell.machine, &*row.workload)))
         .map(|(row, cell)| (cell.machine, Arc::clone(&row.workload), cell.pair.clone()))
         .collect();
-    rest.sort_by(|a, b| {
-        let size = |pair: &Pair| pair.compared.difference_percent.unwrap_or_default();
-        size(&a.2).total_cmp(&size(&b.2))
+    rest.sort_by(|(_, _, a), (_, _, b)| {
+        let a = a.compared.difference_percent.unwrap_or_default();
+        a.total_cmp(&b.compared.difference_percent.unwrap_or_default())
     });
     let room = if rest.is_empty() {
         CARDS_MAX

@@ -5,7 +5,7 @@ use document::number;
 use model::{Metric, Uncertainty, Verdict};
 use stats::RatioEstimate;
 
-use super::series::{Point, SeedResult, Series};
+use super::series::{Point, Series};
 
 /// The state of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +28,7 @@ pub enum State {
 
 impl State {
     /// Returns the state for a verdict on values.
-    fn of(verdict: &Verdict) -> Self {
+    fn from_verdict(verdict: &Verdict) -> Self {
         match verdict {
             Verdict::Better => Self::Better,
             Verdict::Worse => Self::Worse,
@@ -38,9 +38,9 @@ impl State {
         }
     }
 
-    /// Its name.
+    /// Returns the word for people and in JSON.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Worse => "worse",
             Self::Failed => "failed",
@@ -56,9 +56,9 @@ impl State {
 /// A new kernel against a base, over their common seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pair {
-    /// The comparison.
+    /// How the two sides compare, seed by seed or as distributions.
     pub compared: SideComparison,
-    /// Its state.
+    /// The outcome, for a cell of an overview.
     pub state: State,
     /// The rating, if the runs are noisy and seeds pair nothing.
     pub rating: Option<RatioEstimate>,
@@ -74,7 +74,7 @@ pub(super) struct Ruler {
 
 impl Ruler {
     /// Returns the rule of a series for two of its kernels.
-    pub(super) fn of(series: &Series, kernels: &[usize]) -> Self {
+    pub(super) fn for_kernels(series: &Series, kernels: &[usize]) -> Self {
         let Metric {
             direction,
             margin_percent,
@@ -95,7 +95,7 @@ impl Ruler {
 
 impl Pair {
     /// Compares a new kernel's point with the base's; each may be missing.
-    pub(super) fn of(ruler: &Ruler, base: Option<&Point>, new: Option<&Point>) -> Self {
+    pub(super) fn rate(ruler: &Ruler, base: Option<&Point>, new: Option<&Point>) -> Self {
         let (Some(base), Some(new)) = (base, new) else {
             return Self::missing();
         };
@@ -113,28 +113,20 @@ impl Pair {
             return Self::without(State::Unclear, &why);
         }
         if let Some(scatter) = &ruler.scatter {
-            return Self::rate(&ruler.rule, scatter, base, new);
+            return Self::rate_noisy(&ruler.rule, scatter, base, new);
         }
-        let replicates = |point: &Point, side: &str| -> Vec<Replicate> {
-            point
-                .seeds
-                .iter()
-                .map(|seen| seen.replicate(side))
-                .collect()
-        };
         let compared = compare_sides(
             &replicates(base, "base"),
             &replicates(new, "new"),
             &ruler.rule,
         );
-        let is_on_both = |seen: &&SeedResult| !compared.left_out.contains(&seen.seed);
         let state = match &compared.verdict {
             Verdict::Unclear(_) => {
                 let mut seeds = base
                     .seeds
                     .iter()
                     .chain(&new.seeds)
-                    .filter(is_on_both)
+                    .filter(|seen| !compared.left_out.contains(&seen.seed))
                     .peekable();
                 if seeds.peek().is_none() {
                     State::Missing
@@ -144,7 +136,7 @@ impl Pair {
                     State::Unclear
                 }
             }
-            verdict => State::of(verdict),
+            verdict => State::from_verdict(verdict),
         };
         Self {
             state,
@@ -154,23 +146,17 @@ impl Pair {
     }
 
     /// Rates runs against runs: the unit is the boot, and seeds pair nothing.
-    fn rate(rule: &Rule, scatter: &stats::History, base: &Point, new: &Point) -> Self {
-        let of = |point: &Point| {
-            let values: Vec<f64> = point
-                .seeds
-                .iter()
-                .filter_map(|seen| Some(seen.value.as_ref().ok()?.value))
-                .collect();
-            scores(&values, rule.direction)
-        };
-        let (old, new) = match (of(base), of(new)) {
+    fn rate_noisy(rule: &Rule, scatter: &stats::History, base: &Point, new: &Point) -> Self {
+        let old = scores(&usable_values(base), rule.direction);
+        let new = scores(&usable_values(new), rule.direction);
+        let (old, new) = match (old, new) {
             (Ok(old), Ok(new)) => (old, new),
             (Err(why), _) | (_, Err(why)) => return Self::without(State::Unclear, &why),
         };
         let rating = stats::estimate_ratio(&old, &new, scatter, rule.margin_percent / 100.0);
         let compared = SideComparison::rated(&rating, rule.direction, rating.p());
         Self {
-            state: State::of(&compared.verdict),
+            state: State::from_verdict(&compared.verdict),
             compared,
             rating: Some(rating),
         }
@@ -181,7 +167,7 @@ impl Pair {
     pub(super) fn weigh(&mut self, q: f64) {
         let Some(rating) = &self.rating else { return };
         self.compared.verdict = noisy_verdict(rating, q);
-        self.state = State::of(&self.compared.verdict);
+        self.state = State::from_verdict(&self.compared.verdict);
     }
 
     /// Makes it unclear, for a reason.
@@ -205,7 +191,7 @@ impl Pair {
 
     /// Describes it: `-4.29% (-4.31..-4.27 over 5 seeds)`, or the reason why there is no verdict.
     #[must_use]
-    pub fn words(&self) -> String {
+    pub fn describe(&self) -> String {
         let Some(difference) = self.compared.difference_percent else {
             return match &self.compared.verdict {
                 Verdict::Unclear(Uncertainty::Missing(why)) => why.clone(),
@@ -268,4 +254,19 @@ impl Pair {
             number::signed_percent(difference)
         )
     }
+}
+
+/// Returns the results of a kernel as one side of a comparison with this name.
+fn replicates(point: &Point, side: &str) -> Vec<Replicate> {
+    let seeds = point.seeds.iter();
+    seeds.map(|seen| seen.replicate(side)).collect()
+}
+
+/// Returns the values of a kernel's runs, on any scale.
+fn usable_values(point: &Point) -> Vec<f64> {
+    let usable = point
+        .seeds
+        .iter()
+        .filter_map(|seen| seen.value.as_ref().ok());
+    usable.map(|value| value.value).collect()
 }

@@ -13,18 +13,18 @@ use super::changes::{Change, find};
 pub struct Key {
     /// The workload's name.
     pub workload: Arc<str>,
-    /// The machine.
+    /// The history's number of the machine.
     pub machine: usize,
-    /// The track.
+    /// The track of its kernels.
     pub track: Arc<str>,
 }
 
 /// A run's value of a workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Value {
-    /// The value.
+pub struct SeedValue {
+    /// The value, on `scale`.
     pub value: f64,
-    /// Its scale.
+    /// What one unit of it is: a count, or what the workload reported.
     pub scale: Scale,
     /// A hash that identifies a list of samples.
     pub(super) mark: u64,
@@ -37,7 +37,7 @@ pub enum MissingKind {
     Unsupported,
     /// The kernel did not boot.
     NotBooted,
-    /// The workload failed.
+    /// The workload ended without samples.
     Failed,
     /// The samples give no value.
     NoValue,
@@ -46,15 +46,15 @@ pub enum MissingKind {
 /// The reason for a missing value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Absent {
-    /// Its kind.
+    /// The kind, for decisions.
     pub missing: MissingKind,
-    /// Its text.
+    /// A phrase for people.
     pub why: Arc<str>,
 }
 
-impl Value {
+impl SeedValue {
     /// Computes it from a result, or returns the reason for its absence.
-    pub(super) fn of(
+    pub(super) fn measure(
         result: &WorkloadResult,
         machine: Capabilities,
     ) -> Result<Self, (MissingKind, String)> {
@@ -95,7 +95,7 @@ fn mark(samples: &[f64]) -> u64 {
 /// The result of one seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeedResult {
-    /// The seed.
+    /// The seed of the run's memory layout.
     pub seed: u64,
     /// The history's number of the run.
     pub run: usize,
@@ -104,7 +104,7 @@ pub struct SeedResult {
     /// The metric's declaration at that time.
     pub declared: Declared,
     /// The value, or the reason for its absence.
-    pub value: Result<Value, Absent>,
+    pub value: Result<SeedValue, Absent>,
 }
 
 /// The results of one kernel.
@@ -123,7 +123,7 @@ impl SeedResult {
     /// Returns it as one side of a comparison with this name.
     pub(super) fn replicate(&self, side: &str) -> Replicate {
         let given = match &self.value {
-            Ok(Value { value, scale, .. }) => Given::Value {
+            Ok(SeedValue { value, scale, .. }) => Given::Value {
                 value: *value,
                 scale: *scale,
                 operations: self.operations,
@@ -158,20 +158,19 @@ impl Point {
     /// Returns how the kernel failed with a seed, if it did.
     #[must_use]
     pub fn failure(&self) -> Option<&Absent> {
-        let failed = |absent: &&Absent| {
-            matches!(absent.missing, MissingKind::NotBooted | MissingKind::Failed)
-        };
-        self.seeds
+        let mut failures = self
+            .seeds
             .iter()
-            .filter_map(|seen| seen.value.as_ref().err())
-            .find(failed)
+            .filter_map(|seen| seen.value.as_ref().err());
+        failures
+            .find(|absent| matches!(absent.missing, MissingKind::NotBooted | MissingKind::Failed))
     }
 }
 
-/// A series.
+/// The values of one workload on one machine, kernel by kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Its key.
+    /// The metric of its values.
     pub metric: Metric,
     /// The scale of its values; results with another scale are no part of it.
     pub scale: Scale,
@@ -182,7 +181,7 @@ pub struct Series {
     pub declared: Declared,
     /// Whether boots are noisy, so that seeds pair nothing.
     pub scatters: bool,
-    /// In release order.
+    /// One for each kernel with results, in release order.
     pub points: Vec<Point>,
     /// Its changes of level, in order.
     pub changes: Vec<Change>,
@@ -292,18 +291,19 @@ impl Series {
         started: impl Fn(usize) -> (i64, usize),
         metric: impl Fn(&Declared) -> Metric,
     ) {
-        let all = || self.points.iter().flat_map(|point| &point.seeds);
-        let newest = all().max_by_key(|seen| started(seen.run));
+        let seeds: Vec<&SeedResult> = self.points.iter().flat_map(|point| &point.seeds).collect();
+        let newest = seeds.iter().max_by_key(|seen| started(seen.run));
         let (operations, declared) = newest.map_or((0, &self.declared), |seen| {
             (seen.operations, &seen.declared)
         });
         self.metric = metric(declared);
         (self.operations, self.declared) = (operations, declared.clone());
         self.floor_percent = floor_percent(workload);
-        let of_it = all()
+        let seeds = self.points.iter().flat_map(|point| &point.seeds);
+        let values = seeds
             .filter(|seen| self.is_of(seen))
             .filter_map(|seen| seen.value.as_ref().ok());
-        self.scale = Scale::common(of_it.map(|value| value.scale));
+        self.scale = Scale::common(values.map(|value| value.scale));
         for n in 0..self.points.len() {
             let values = self.values(&self.points[n]);
             let rated = self.scores(&self.points[n]).filter(|_| self.scatters);

@@ -101,7 +101,7 @@ fn kernels_are_ordered_by_release_not_by_date() {
             "6.1.9", "6.1.100", "6.1.190", "6.12.9", "6.12.101", "6.12.117"
         ]
     );
-    let stable = history.of_track("cloud-amd64", Line::Stable(6, 1));
+    let stable = history.kernels_of_track("cloud-amd64", Line::Stable(6, 1));
     assert_eq!(stable.len(), 3);
 }
 

@@ -8,9 +8,9 @@ use super::gather::History;
 /// An alert and the newest decision about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Triaged {
-    /// The alert.
+    /// The alert as the history has it now.
     pub alert: Alert,
-    /// The decision.
+    /// The newest decision that covers it, if any.
     pub decided: Option<Decision>,
 }
 
@@ -53,31 +53,32 @@ pub fn triage_alerts(
     alerts: Vec<Alert>,
     decisions: &[Decision],
 ) -> Vec<Triaged> {
-    let about = |alert: &Alert, decided: &&Decision| {
-        let version = |kernel: usize| &history.kernel(kernel).release;
-        let covers = if alert.is_creep() {
-            decided.after == version(alert.after).as_str()
-        } else {
-            // A kernel that was decided on and deleted has its version only.
-            let begins = match history.ranks_of(&alert.track, &decided.after) {
-                Some((first, _)) => first <= history.rank(alert.after),
-                None => Release::of(&decided.after) <= *version(alert.after),
-            };
-            let ends = match history.ranks_of(&alert.track, &decided.at) {
-                Some((_, last)) => history.rank(alert.at) <= last,
-                None => *version(alert.at) <= Release::of(&decided.at),
-            };
-            begins && ends
-        };
-        decided.track == alert.decision_track() && covers
-    };
-    let with = |alert: Alert| {
-        let decided = decisions
-            .iter()
-            .rev()
-            .find(|decided| about(&alert, decided))
+    let mut triaged = Vec::new();
+    for alert in alerts {
+        let newest_first = decisions.iter().rev();
+        let decided = newest_first
+            .filter(|decided| decided.track == alert.decision_track())
+            .find(|decided| covers(history, decided, &alert))
             .cloned();
-        Triaged { alert, decided }
+        triaged.push(Triaged { alert, decided });
+    }
+    triaged
+}
+
+/// Returns whether a decision's range of kernels covers an alert of the same track.
+fn covers(history: &History, decided: &Decision, alert: &Alert) -> bool {
+    let version = |kernel: usize| &history.kernel(kernel).release;
+    if alert.is_creep() {
+        return decided.after == version(alert.after).as_str();
+    }
+    // A kernel that was decided on and deleted has its version only.
+    let begins = match history.ranks_of(&alert.track, &decided.after) {
+        Some((first, _)) => first <= history.rank(alert.after),
+        None => Release::of(&decided.after) <= *version(alert.after),
     };
-    alerts.into_iter().map(with).collect()
+    let ends = match history.ranks_of(&alert.track, &decided.at) {
+        Some((_, last)) => history.rank(alert.at) <= last,
+        None => *version(alert.at) <= Release::of(&decided.at),
+    };
+    begins && ends
 }

@@ -38,17 +38,21 @@ impl History {
         of: &Key,
         (base, target): (usize, usize),
     ) -> Option<(String, f64, Effect)> {
-        let workload: Arc<str> = Arc::from(twin);
-        let on = |machine: usize| {
+        let mut machines = self.same_machine(of.machine).into_iter();
+        machines.find_map(|machine| {
             let key = Key {
-                workload: Arc::clone(&workload),
+                workload: Arc::from(twin),
                 machine,
                 track: Arc::clone(&of.track),
             };
             let series = self.series_by(&key)?;
             let old = series.point(base)?;
             let new = series.point(target)?;
-            let pair = Pair::of(&Ruler::of(series, &[base, target]), Some(old), Some(new));
+            let pair = Pair::rate(
+                &Ruler::for_kernels(series, &[base, target]),
+                Some(old),
+                Some(new),
+            );
             let is_known = !series.scatters
                 || matches!(pair.state, State::Better | State::Worse | State::Same);
             let effect = Effect {
@@ -56,8 +60,7 @@ impl History {
                 margin_percent: series.metric.margin_percent,
             };
             is_known.then_some((twin.to_owned(), pair.compared.difference_percent?, effect))
-        };
-        self.same_machine(of.machine).into_iter().find_map(on)
+        })
     }
 
     /// Returns the verdict of a change of a series: its own, or why it is unclear if a twin
@@ -76,8 +79,11 @@ impl History {
             Direction::LowerIsBetter => before / after,
             Direction::HigherIsBetter => after / before,
         };
-        let kernel = |point: usize| series.points[point].kernel;
-        self.contradiction(key, (kernel(change.reference), kernel(change.at)), ratio)
+        let kernels = (
+            series.points[change.reference].kernel,
+            series.points[change.at].kernel,
+        );
+        self.contradiction(key, kernels, ratio)
     }
 }
 
@@ -93,10 +99,10 @@ mod tests {
     /// Two kernels, of which the newer costs so many times as much in each workload.
     fn lab(ratios: &[(&'static str, f64)]) -> History {
         let kernel = |version: &str, is_new: bool| {
-            let cost = |ratio: f64| Ending::Cost(if is_new { 1000.0 * ratio } else { 1000.0 }, 0.1);
+            let factor = |ratio: f64| if is_new { ratio } else { 1.0 };
             let endings: Vec<(&str, Ending)> = ratios
                 .iter()
-                .map(|(name, ratio)| (*name, cost(*ratio)))
+                .map(|(name, ratio)| (*name, Ending::Cost(1000.0 * factor(*ratio), 0.1)))
                 .collect();
             Subject::new(build("deb:6.12", version), &[1, 2, 3], &endings)
         };
@@ -139,9 +145,12 @@ mod tests {
             .find(|row| &*row.workload == "mem-mmap")
             .unwrap();
         assert!(
-            cells.cells[0].pair.words().contains("its twin mmap-thr-1"),
+            cells.cells[0]
+                .pair
+                .describe()
+                .contains("its twin mmap-thr-1"),
             "{}",
-            cells.cells[0].pair.words()
+            cells.cells[0].pair.describe()
         );
         let text = history_text(
             &history,

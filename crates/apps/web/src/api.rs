@@ -131,7 +131,7 @@ pub(crate) fn overview(history: &History, seen: &Overview) -> Document {
             workload: row.workload.to_string(),
             subsystem: group.name.clone(),
             machine: history.machines()[cell.machine].id.to_string(),
-            state: cell.pair.state.word().to_owned(),
+            state: cell.pair.state.name().to_owned(),
             ratio: cell.pair.compared.ratio,
             difference_percent: cell.pair.compared.difference_percent,
             seeds: cell.pair.compared.differences.len(),

@@ -264,11 +264,15 @@ impl Tables {
 
 fn series_document(history: &History, key: &Key, series: &Series, runs: usize) -> SeriesDocument {
     let machine = &history.machines()[key.machine];
-    let absent = |point: &Point| {
-        let kernel = history.kernel(point.kernel).title.clone();
-        let why = point.absent()?.to_owned();
-        Some(AbsentDocument { kernel, why })
-    };
+    let mut absent = Vec::new();
+    for point in &series.points {
+        if let Some(why) = point.absent() {
+            absent.push(AbsentDocument {
+                kernel: history.title(point.kernel).to_owned(),
+                why: why.to_owned(),
+            });
+        }
+    }
     SeriesDocument {
         workload: key.workload.to_string(),
         metric: series.metric.name.to_string(),
@@ -289,7 +293,7 @@ fn series_document(history: &History, key: &Key, series: &Series, runs: usize) -
             .map(|seen| series.value(seen))
             .collect(),
         medians: series.points.iter().map(|point| point.value).collect(),
-        absent: series.points.iter().filter_map(absent).collect(),
+        absent,
         changes: series
             .changes
             .iter()
@@ -310,7 +314,7 @@ fn basis_word(basis: Basis) -> String {
 }
 
 fn change(history: &History, key: &Key, series: &Series, change: &Change) -> ChangeDocument {
-    let title = |point: &Point| history.kernel(point.kernel).title.clone();
+    let title = |point: &Point| history.title(point.kernel).to_owned();
     let (seeds, p) = match change.basis {
         Basis::EverySeed { seeds } => (Some(seeds), None),
         Basis::Levels { p } | Basis::Creep { p } => (None, Some(p)),
@@ -354,7 +358,7 @@ pub fn alerts_document(history: &History, alerts: &[Triaged]) -> AlertsDocument 
 #[must_use]
 pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
     let alert = &triaged.alert;
-    let title = |kernel: usize| history.kernel(kernel).title.clone();
+    let title = |kernel: usize| history.title(kernel).to_owned();
     let (worse, better, gone) = alert.counts();
     AlertDocument {
         name: alert.name.clone(),

@@ -144,7 +144,6 @@ fn row(history: &History, member: &Member) -> String {
             numeric(history, member, member.between.1),
         ),
     };
-    let number = |level: Option<f64>| level.map_or_else(|| "-".to_owned(), |n| value(n, VALUE));
     // A cut name looks like another: it has a line of its own.
     let name = Some(sanitize_line(&member.key.workload))
         .filter(|name| name.chars().count() <= NAME)
@@ -155,9 +154,14 @@ fn row(history: &History, member: &Member) -> String {
     };
     format!(
         "{name:<NAME$} {:>VALUE$} {:>VALUE$} {difference:>PERCENT$}",
-        number(before),
-        number(after)
+        format_level(before),
+        format_level(after)
     )
+}
+
+/// Formats a value for its column; `-` if there is none.
+fn format_level(level: Option<f64>) -> String {
+    level.map_or_else(|| "-".to_owned(), |level| value(level, VALUE))
 }
 
 fn numeric(history: &History, member: &Member, kernel: usize) -> Option<f64> {
@@ -173,7 +177,6 @@ fn observations(
     origins: &[String],
 ) {
     let alert = &triaged.alert;
-    let title = |kernel: usize| sanitize_line(&history.kernel(kernel).title);
     let mut facts = Vec::new();
     if let Some(worst) = alert.worse().next() {
         facts.push(format!(
@@ -207,19 +210,23 @@ fn observations(
             better.join(", ")
         ));
     }
-    let is_gone =
-        |member: &&Member| member.gone.is_some() && !matches!(member.verdict, Verdict::Unclear(_));
-    for member in alert.members.iter().filter(is_gone).take(SHOWN_MAX) {
+    let gone: Vec<&Member> = alert
+        .members
+        .iter()
+        .filter(|member| member.gone.is_some() && !matches!(member.verdict, Verdict::Unclear(_)))
+        .take(SHOWN_MAX)
+        .collect();
+    for member in gone {
         if let Some(gone) = member.gone {
             facts.push(format!(
                 "{} is back at its old level with {}.",
                 sanitize_line(&member.key.workload),
-                title(gone)
+                sanitize_line(history.title(gone))
             ));
         }
     }
     for found in records_of_alert(history, alert, found) {
-        facts.push(format!("{}.", capital(&found.words())));
+        facts.push(format!("{}.", capital(&found.describe())));
     }
     if let Some(decided) = &triaged.decided {
         facts.push(format!("It was triaged as {}.", decided.triage));

@@ -7,8 +7,8 @@ use document::{Styles, cut_middle, distinct_width};
 use model::{Direction, Line, Unit, Verdict, sanitize_line};
 
 use crate::{
-    Alert, Basis, BisectHint, BisectionRecord, Change, History, Key, Point, SeedResult, Series,
-    Triaged, bisect_hint, records_of_alert,
+    Alert, Basis, BisectHint, BisectionRecord, Change, History, Key, Point, Series, Triaged,
+    bisect_hint, records_of_alert,
 };
 
 /// The most series of an alert that a text lists.
@@ -116,8 +116,8 @@ pub fn measured_by(series: &Series) -> &'static str {
 /// Describes why a kernel has no value in a series.
 #[must_use]
 pub fn why_none(series: &Series, point: &Point) -> String {
-    let unlike = |seen: &&SeedResult| !series.declared.agrees(&seen.declared);
-    match point.seeds.iter().find(unlike) {
+    let mut seeds = point.seeds.iter();
+    match seeds.find(|seen| !series.declared.agrees(&seen.declared)) {
         Some(seen) if point.absent().is_none() => format!("was in {}", seen.declared),
         _ if point.absent().is_none() && point.is_off(series.scale) => NOT_COUNTED.to_owned(),
         _ => point
@@ -171,7 +171,7 @@ fn row(
             WIDTH,
         );
     };
-    let to = |base: Option<f64>| {
+    let change_to = |base: Option<f64>| {
         let difference = base.and_then(|base| difference_percent(series.direction(), base, now));
         difference.map_or("-".to_owned(), |difference| percent(difference, 9))
     };
@@ -183,8 +183,8 @@ fn row(
     let ends = stats::spread(&differences).filter(|_| differences.len() > 1);
     let ends = ends.map_or_else(String::new, |ends| interval(ends, 14));
     let letter = verdict.map_or(' ', Verdict::letter);
-    let first = to(first);
-    let last = to(last);
+    let first = change_to(first);
+    let last = change_to(last);
     let seeds = differences.len();
     let line = format!(
         "{letter} {name:<26} {:>12} {first:>9} {last:>9} {seeds:>5}  {ends}",
@@ -228,7 +228,7 @@ pub fn change_size(difference_percent: Option<f64>, basis: Basis) -> String {
 }
 
 fn change_words(history: &History, series: &Series, change: &Change, verdict: &Verdict) -> String {
-    let title = |point: &Point| history.kernel(point.kernel).title.clone();
+    let title = |point: &Point| history.title(point.kernel);
     let gone = change.went_away.map_or_else(String::new, |at| {
         format!("; gone again since {}", title(&series.points[at]))
     });
@@ -269,7 +269,12 @@ pub fn sparkline(values: &[Option<f64>], margin_percent: f64, direction: Directi
     let Some((low, high)) = range(values.iter().flatten().copied(), margin_percent) else {
         return "·".repeat(values.len());
     };
-    let bar = |value: f64| {
+    let mut line = String::new();
+    for value in values {
+        let Some(value) = value.filter(|value| value.is_finite()) else {
+            line.push('·');
+            continue;
+        };
         let part = if high > low {
             (value - low) / (high - low)
         } else {
@@ -280,12 +285,9 @@ pub fn sparkline(values: &[Option<f64>], margin_percent: f64, direction: Directi
         } else {
             part
         };
-        BARS[((part * 6.0).round() as usize).min(6)]
-    };
-    values
-        .iter()
-        .map(|value| value.filter(|value| value.is_finite()).map_or('·', bar))
-        .collect()
+        line.push(BARS[((part * 6.0).round() as usize).min(6)]);
+    }
+    line
 }
 
 /// Renders alerts in the given order, each with the results of bisections or, if it is open, with a
@@ -306,7 +308,7 @@ pub fn alerts_text(
         alert(&mut page, history, triaged, styles);
         let answers = records_of_alert(history, &triaged.alert, found);
         for found in &answers {
-            page.hanging("  ", &format!("{}.", found.words()));
+            page.hanging("  ", &format!("{}.", found.describe()));
         }
         if triaged.needs_commit() && answers.is_empty() {
             push_bisect_hint(&mut page, bisect_hint(history, &triaged.alert, debian));
@@ -323,16 +325,16 @@ pub fn alerts_text(
 /// are none.
 #[must_use]
 pub fn mixed_words(history: &History) -> Option<String> {
-    let mixed = || {
-        history
-            .series()
-            .filter(|(_, series)| series.aside().next().is_some())
-    };
-    let names: Vec<String> = mixed()
+    let mixed = history
+        .series()
+        .filter(|(_, series)| series.aside().next().is_some());
+    let mixed: Vec<&Key> = mixed.map(|(key, _)| key).collect();
+    let all = mixed.len();
+    let names: Vec<String> = mixed
+        .into_iter()
         .take(NAMED_MAX)
-        .map(|(key, _)| sanitize_line(&key.workload))
+        .map(|key| sanitize_line(&key.workload))
         .collect();
-    let all = mixed().count();
     let more = if all > names.len() {
         format!(" and {} more", all - names.len())
     } else {
@@ -365,11 +367,8 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
     } else {
         styles.strong(&head)
     });
-    let title = |kernel: usize| &history.kernel(kernel).title;
-    page.words(
-        2,
-        &format!("came between {} and {}", title(*after), title(*at)),
-    );
+    let (after, at) = (history.title(*after), history.title(*at));
+    page.words(2, &format!("came between {after} and {at}"));
     let names: Vec<String> = members
         .iter()
         .take(NAMED_MAX)
@@ -378,8 +377,8 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
     let width = distinct_width(names.iter().map(String::as_str), 18);
     for (member, name) in members.iter().zip(&names) {
         let machine = history.machines()[member.key.machine].id.short();
-        let gone = member.gone.map_or_else(String::new, |at| {
-            format!(", gone again since {}", title(at))
+        let gone = member.gone.map_or_else(String::new, |kernel| {
+            format!(", gone again since {}", history.title(kernel))
         });
         let text = format!(
             "{} {:<width$} {:>13}  {machine}{gone}",

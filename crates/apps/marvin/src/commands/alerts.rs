@@ -45,7 +45,7 @@ pub(crate) fn alerts(session: &Session, command: &AlertsArguments) -> anyhow::Re
     if history
         .tracks()
         .iter()
-        .all(|track| history.of_track(track, command.line).is_empty())
+        .all(|track| history.kernels_of_track(track, command.line).is_empty())
     {
         let why = format!(
             "cannot list alerts of line {}: no kernel of it was measured\nhint: marvin history",

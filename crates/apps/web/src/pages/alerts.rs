@@ -155,7 +155,7 @@ fn shown(snapshot: &HistorySnapshot, triaged: &Triaged) -> Shown {
             .map(|member| profile_command(history, alert.after, alert.at, &member.key.workload)),
         found: records_of_alert(history, alert, &snapshot.found)
             .iter()
-            .map(|found| found.words())
+            .map(|found| found.describe())
             .collect(),
         hunt: triaged
             .needs_commit()

@@ -307,7 +307,7 @@ fn counts(history: &History, seen: &Overview, asked: &RowRequest) -> Vec<Counted
         let show = Some(Show::Only(state))
             .filter(|show| Show::CHOICES.contains(show) && number > 0 && !asked.is_static);
         Counted {
-            class: if number > 0 { state.word() } else { "none" },
+            class: if number > 0 { state.name() } else { "none" },
             glyph: glyph(state),
             text: format!("{number} {word}"),
             href: show.map(|show| address(history, seen, show)),
@@ -548,17 +548,17 @@ fn cell(history: &History, seen: &Overview, key: &Key, pair: &Pair) -> Cell {
     Cell {
         class: format!(
             "{}{}",
-            pair.state.word(),
+            pair.state.name(),
             if is_deep { " deep" } else { "" }
         ),
         href: series.map(|_| series_path(history, key)),
-        title: pair.words(),
+        title: pair.describe(),
         text: pair
             .compared
             .ratio
             .map_or_else(String::new, |ratio| format!("{ratio:.2}")),
         glyph: glyph(pair.state),
         spark: series.and_then(spark),
-        words: (seen.columns.len() == 1).then(|| pair.words()),
+        words: (seen.columns.len() == 1).then(|| pair.describe()),
     }
 }

@@ -40,7 +40,7 @@ impl Show {
         match self {
             Self::All => "all",
             Self::Changed => "changed",
-            Self::Only(state) => state.word(),
+            Self::Only(state) => state.name(),
         }
     }
 
@@ -148,7 +148,7 @@ impl Chosen {
             (Show::Only(state), true) => format!(
                 "{} of {all} are {} on a machine{rest}.",
                 self.found,
-                state.word()
+                state.name()
             ),
             (_, false) if self.found == 0 => {
                 format!("0 of {all} match{}", nearest(seen, &asked.filter))
