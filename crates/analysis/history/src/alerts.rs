@@ -7,6 +7,7 @@ use stats::Span;
 
 use super::changes::{Basis, Change};
 use super::gather::History;
+use super::index::KernelIx;
 use super::series::{Key, Series};
 
 /// Changes that may have one cause.
@@ -19,9 +20,9 @@ pub struct Alert {
     /// The track of all its members' series.
     pub track: String,
     /// The last kernel without any of its changes.
-    pub after: usize,
+    pub after: KernelIx,
     /// The first kernel with all of its changes.
-    pub at: usize,
+    pub at: KernelIx,
     /// The changes, worst first.
     pub members: Vec<Member>,
 }
@@ -38,16 +39,16 @@ pub struct Member {
     /// The levels before and after.
     pub levels: Option<(f64, f64)>,
     /// The kernel that defines the old level, and the first one that certainly has the change.
-    pub between: (usize, usize),
+    pub between: (KernelIx, KernelIx),
     /// The last kernel that was measured without the change, and the first with it: where kernels
     /// between them were not measured, more of them than the alert's may have introduced it.
-    pub range: (usize, usize),
+    pub range: (KernelIx, KernelIx),
     /// The logarithm of the improvement as a factor.
     pub effect: f64,
     /// How the change was proved.
     pub basis: Basis,
     /// The kernel at which the old level returned.
-    pub gone: Option<usize>,
+    pub gone: Option<KernelIx>,
 }
 
 impl Member {
@@ -205,7 +206,7 @@ fn p_max(history: &History) -> f64 {
 
 fn alerts_of_track(history: &History, track: &str, line: Line, p_max: f64) -> Vec<Alert> {
     let kernels = history.kernels_of_track(track, line);
-    let positions: HashMap<usize, usize> = (0..).zip(&kernels).map(|(n, k)| (*k, n)).collect();
+    let positions: HashMap<KernelIx, usize> = (0..).zip(&kernels).map(|(n, k)| (*k, n)).collect();
     let mut spans = Vec::new();
     let mut members = Vec::new();
     let mut creeping: BTreeMap<usize, Vec<Member>> = BTreeMap::new();

@@ -5,6 +5,7 @@ use model::{Build, KernelName, Origin, SourceOrigin, sanitize_line};
 use super::alerts::{Alert, Member};
 use super::changes::Basis;
 use super::gather::History;
+use super::index::KernelIx;
 
 /// Most seeds that a hint requests: the kernels of a series may have more than a bisection needs.
 const SEEDS_MAX: usize = 5;
@@ -42,7 +43,7 @@ pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<Bis
             "what fails has no value to search by: its console, in its run, says where it ended";
         return Some(BisectHint::Impossible(why.to_owned()));
     };
-    if history.machines()[worst.key.machine].capabilities().foreign {
+    if history.machine(worst.key.machine).capabilities().foreign {
         let why = "another suite measured this: build both kernels, compare them here, and bisect with a workload that shows it";
         return Some(BisectHint::Impossible(why.to_owned()));
     }
@@ -73,7 +74,7 @@ pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<Bis
 /// one. `None` if other hosts lack the kernels or the workload.
 pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
     let worst = alert.worse().next()?;
-    if history.machines()[worst.key.machine].capabilities().foreign {
+    if history.machine(worst.key.machine).capabilities().foreign {
         return None;
     }
     let options = options_anywhere(worst)?;
@@ -104,7 +105,7 @@ pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
 #[must_use]
 pub fn bisection_anywhere(history: &History, alert: &Alert) -> Option<String> {
     let worst = worst_measured(alert)?;
-    if history.machines()[worst.key.machine].capabilities().foreign {
+    if history.machine(worst.key.machine).capabilities().foreign {
         return None;
     }
     let options = options_anywhere(worst)?;
@@ -172,7 +173,7 @@ fn releases(history: &History, alert: &Alert) -> Option<(String, String)> {
 }
 
 /// Returns the version of a kernel if it consists of two or three numbers, as those of releases.
-fn plain_release(history: &History, kernel: usize) -> Option<String> {
+fn plain_release(history: &History, kernel: KernelIx) -> Option<String> {
     let version = history.kernel(kernel).release.as_str();
     let is_plain = version.split('.').all(|part| {
         !part.is_empty() && part.len() <= 5 && part.bytes().all(|b| b.is_ascii_digit())

@@ -11,6 +11,7 @@ use compare::render::describe_noise;
 use stats::{Floor, Scores, noise_profile};
 
 use super::gather::History;
+use super::index::MachineIx;
 use super::series::{Point, Series};
 
 /// Numbers of boots whose least visible change is of interest: the default, and as many as a
@@ -47,7 +48,7 @@ impl History {
     /// Returns the noise floor of each workload of which these machines measured at least two boots
     /// of one kernel, by name. Exact machines have none: their boots do not scatter.
     #[must_use]
-    pub fn noise_floors(&self, machines: &[usize]) -> Vec<NoiseFloor> {
+    pub fn noise_floors(&self, machines: &[MachineIx]) -> Vec<NoiseFloor> {
         let mut found: BTreeMap<&Arc<str>, Boots<'_>> = BTreeMap::new();
         for (key, series) in self
             .series()
@@ -173,6 +174,6 @@ mod tests {
     #[test]
     fn single_boots_have_no_floor() {
         assert_eq!(floors(&[&[100.0], &[101.0]]), []);
-        assert_eq!(History::default().noise_floors(&[0]), []);
+        assert_eq!(History::default().noise_floors(&[crate::MachineIx(0)]), []);
     }
 }

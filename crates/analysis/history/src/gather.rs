@@ -8,6 +8,7 @@ use model::{
     WorkloadResult, imported_metric,
 };
 
+use super::index::{KernelIx, MachineIx};
 use super::kernels::{Kernel, Kernels};
 use super::series::{Absent, Key, Point, SeedResult, SeedValue, Series};
 
@@ -29,7 +30,7 @@ pub struct History {
     kernels: Kernels,
     machines: Vec<Machine>,
     /// For each machine the first one that differs only by the guest config.
-    first_kin: Vec<usize>,
+    first_kin: Vec<MachineIx>,
     runs: Vec<RunMark>,
     /// For each machine and day, counted in days since 1970-01-01 UTC.
     repeats: Vec<BTreeMap<i64, Repeats>>,
@@ -46,8 +47,8 @@ pub struct RunMark {
     pub id: RunId,
     /// When it began, in seconds since 1970-01-01 UTC.
     pub started_unix: i64,
-    /// The history's number of the machine.
-    pub machine: usize,
+    /// The machine that it ran on.
+    pub machine: MachineIx,
 }
 
 /// How often a machine repeated a measurement of the same build, workload and seed.
@@ -71,8 +72,8 @@ pub struct NotKnown {
 /// The position of a run's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunPosition {
-    kernel: usize,
-    machine: usize,
+    kernel: KernelIx,
+    machine: MachineIx,
     run: usize,
     seed: u64,
 }
@@ -93,7 +94,7 @@ impl History {
                 .iter()
                 .position(|known| known.is_kin(machine))
                 .unwrap_or(self.machines.len());
-            self.first_kin.push(first);
+            self.first_kin.push(MachineIx(first));
             self.machines.push(machine.clone());
             self.repeats.push(BTreeMap::new());
         }
@@ -107,8 +108,9 @@ impl History {
 
     /// Returns the number of a machine.
     #[must_use]
-    pub fn machine_number(&self, machine: &MachineId) -> Option<usize> {
-        self.machines.iter().position(|known| known.id == *machine)
+    pub fn machine_number(&self, machine: &MachineId) -> Option<MachineIx> {
+        let position = self.machines.iter().position(|known| known.id == *machine);
+        position.map(MachineIx)
     }
 
     /// Adds a run. Of two with the same build, machine, workload and seed, the later one counts.
@@ -139,7 +141,7 @@ impl History {
         };
         let track: Arc<str> = self.name(&self.kernels.get(kernel).track.clone());
         let mut reasons: HashMap<String, Arc<str>> = HashMap::new();
-        let can = self.machines[machine].capabilities();
+        let can = self.machines[machine.0].capabilities();
         for result in &run.results {
             let declared = read_declaration(result, can, &run.suite);
             if declared.direction.is_none() {
@@ -207,7 +209,7 @@ impl History {
             ..
         } = place;
         let series = self.series.entry(key.clone()).or_insert_with(|| {
-            let capabilities = self.machines[machine].capabilities();
+            let capabilities = self.machines[machine.0].capabilities();
             Arc::new(Series::new(seen.declared.clone(), capabilities))
         });
         let series = Arc::make_mut(series);
@@ -240,7 +242,7 @@ impl History {
                     && one.scale == other.scale
                 {
                     let day = self.runs[seen.run].started_unix.div_euclid(SECONDS_OF_DAY);
-                    let repeats = self.repeats[machine].entry(day).or_default();
+                    let repeats = self.repeats[machine.0].entry(day).or_default();
                     repeats.again += 1;
                     repeats.agree += usize::from(one.mark == other.mark);
                     let apart = stats::percent_change(one.value, other.value)
@@ -273,29 +275,31 @@ impl History {
 
     /// Returns the numbers of all kernels in release order.
     #[must_use]
-    pub fn order(&self) -> &[usize] {
+    pub fn order(&self) -> &[KernelIx] {
         self.kernels.order()
     }
+
     /// Returns the name of a kernel for texts.
     #[must_use]
-    pub fn title(&self, kernel: usize) -> &str {
+    pub fn title(&self, kernel: KernelIx) -> &str {
         &self.kernel(kernel).title
     }
-    /// Returns a kernel by its number.
+
+    /// Returns a kernel that was measured.
     #[must_use]
-    pub fn kernel(&self, number: usize) -> &Kernel {
-        self.kernels.get(number)
+    pub fn kernel(&self, kernel: KernelIx) -> &Kernel {
+        self.kernels.get(kernel)
     }
 
     /// Returns the kernel with this title, version, or beginning of its build's id.
     #[must_use]
-    pub fn kernel_named(&self, text: &str) -> Option<usize> {
+    pub fn kernel_named(&self, text: &str) -> Option<KernelIx> {
         self.kernels.named(text)
     }
 
     /// Returns a kernel's position in release order.
     #[must_use]
-    pub fn rank(&self, kernel: usize) -> usize {
+    pub fn rank(&self, kernel: KernelIx) -> usize {
         self.kernels.rank(kernel)
     }
 
@@ -307,7 +311,7 @@ impl History {
 
     /// Returns the kernels of a track and line, in order.
     #[must_use]
-    pub fn kernels_of_track(&self, track: &str, line: Line) -> Vec<usize> {
+    pub fn kernels_of_track(&self, track: &str, line: Line) -> Vec<KernelIx> {
         self.kernels.of_track(track, line)
     }
 
@@ -323,24 +327,35 @@ impl History {
         &self.machines
     }
 
+    /// Returns a machine.
+    #[must_use]
+    pub fn machine(&self, machine: MachineIx) -> &Machine {
+        &self.machines[machine.0]
+    }
+
+    /// Returns the indexes of all machines, in the same order.
+    pub fn machine_indexes(&self) -> impl Iterator<Item = MachineIx> + use<> {
+        (0..self.machines.len()).map(MachineIx)
+    }
+
     /// Returns the first machine that differs from this one only by the guest config.
     #[must_use]
-    pub fn first_kin(&self, machine: usize) -> usize {
-        self.first_kin[machine]
+    pub fn first_kin(&self, machine: MachineIx) -> MachineIx {
+        self.first_kin[machine.0]
     }
 
     /// Returns the machines that differ only by the guest config, this one among them.
     #[must_use]
-    pub fn same_machine(&self, machine: usize) -> Vec<usize> {
-        (0..self.machines.len())
-            .filter(|other| self.first_kin[*other] == self.first_kin[machine])
+    pub fn same_machine(&self, machine: MachineIx) -> Vec<MachineIx> {
+        self.machine_indexes()
+            .filter(|other| self.first_kin(*other) == self.first_kin(machine))
             .collect()
     }
 
     /// Returns the number of a machine's runs, and the start of the last one in seconds since
     /// 1970-01-01 UTC.
     #[must_use]
-    pub fn runs_on(&self, machine: usize) -> (usize, Option<i64>) {
+    pub fn runs_on(&self, machine: MachineIx) -> (usize, Option<i64>) {
         let started = self.runs.iter().filter(|run| run.machine == machine);
         let started = started.map(|run| run.started_unix);
         (started.clone().count(), started.max())
@@ -349,7 +364,7 @@ impl History {
     /// Returns how often each machine repeated measurements, on all days.
     #[must_use]
     pub fn repeats(&self) -> Vec<Repeats> {
-        (0..self.machines.len())
+        self.machine_indexes()
             .map(|machine| self.repeats_since(machine, i64::MIN))
             .collect()
     }
@@ -357,9 +372,9 @@ impl History {
     /// Returns how often a machine repeated measurements since a day, counted in days since
     /// 1970-01-01 UTC.
     #[must_use]
-    pub fn repeats_since(&self, machine: usize, day: i64) -> Repeats {
+    pub fn repeats_since(&self, machine: MachineIx, day: i64) -> Repeats {
         let mut sum = Repeats::default();
-        for (_, of_day) in self.repeats[machine].range(day..) {
+        for (_, of_day) in self.repeats[machine.0].range(day..) {
             sum.again += of_day.again;
             sum.agree += of_day.agree;
             sum.apart += of_day.apart;
@@ -377,7 +392,7 @@ impl History {
     /// kernel that nothing was compared with, such as the first of another track, hides no
     /// other; if there is no pair at all, it is the last kernel and the one before.
     #[must_use]
-    pub fn usual_pair(&self) -> Option<(usize, usize)> {
+    pub fn usual_pair(&self) -> Option<(KernelIx, KernelIx)> {
         let comparable = self
             .order()
             .iter()
@@ -393,15 +408,16 @@ impl History {
     /// (6.1.190 for 6.12.117), or else the one before, of those that a workload compares it
     /// with. If there is none, the one before it, or itself.
     #[must_use]
-    pub fn usual_base(&self, target: usize) -> usize {
-        let newest_other = |kernels: &[usize]| kernels.iter().rev().copied().find(|n| *n != target);
+    pub fn usual_base(&self, target: KernelIx) -> KernelIx {
+        let newest_other =
+            |kernels: &[KernelIx]| kernels.iter().rev().copied().find(|n| *n != target);
         self.comparable_base(target)
             .or_else(|| newest_other(&self.kernels_of_track(&self.kernel(target).track, Line::All)))
             .or_else(|| newest_other(self.order()))
             .unwrap_or(target)
     }
 
-    fn comparable_base(&self, target: usize) -> Option<usize> {
+    fn comparable_base(&self, target: KernelIx) -> Option<KernelIx> {
         let kernel = self.kernel(target);
         let of_track = self
             .series
@@ -440,7 +456,12 @@ impl History {
 
     /// Returns the series of a workload on a machine over the track of a kernel.
     #[must_use]
-    pub fn series_of(&self, workload: &Arc<str>, machine: usize, kernel: usize) -> Option<&Series> {
+    pub fn series_of(
+        &self,
+        workload: &Arc<str>,
+        machine: MachineIx,
+        kernel: KernelIx,
+    ) -> Option<&Series> {
         let track = self.names.get(self.kernel(kernel).track.as_str())?;
         let key = Key {
             workload: Arc::clone(workload),

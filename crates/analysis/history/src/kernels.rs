@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use super::index::KernelIx;
 use document::label::labels;
 use model::{Build, BuildId, KernelName, Line, Machine, Origin, Release, Run, track_of};
 
@@ -35,7 +36,7 @@ pub(super) struct Kernels {
     /// The dates of each.
     dates: Vec<Dates>,
     /// Numbers in release order.
-    order: Vec<usize>,
+    order: Vec<KernelIx>,
     /// Each number's position in that order.
     rank: Vec<usize>,
 }
@@ -52,7 +53,7 @@ impl Kernels {
         };
         let release = Release::of(&build.version);
         let track = track_of(&build.name);
-        let number = self.all.len();
+        let number = KernelIx(self.all.len());
         self.all.push(Kernel {
             build: build.clone(),
             release,
@@ -70,13 +71,13 @@ impl Kernels {
 
     /// Takes the start of a run of a kernel, in seconds since 1970-01-01 UTC. Returns whether a
     /// kernel that had runs before has another place now.
-    pub(super) fn measured(&mut self, number: usize, started_unix: i64) -> bool {
+    pub(super) fn measured(&mut self, kernel: KernelIx, started_unix: i64) -> bool {
         let started = Run::known_start(started_unix).unwrap_or(i64::MAX);
-        let first = self.dates[number].measured;
-        if !self.all[number].release.is_hashed() || first.is_some_and(|first| first <= started) {
+        let first = self.dates[kernel.0].measured;
+        if !self.all[kernel.0].release.is_hashed() || first.is_some_and(|first| first <= started) {
             return false;
         }
-        self.dates[number].measured = Some(started);
+        self.dates[kernel.0].measured = Some(started);
         let before = self.order.clone();
         self.sort();
         first.is_some() && before != self.order
@@ -101,15 +102,15 @@ impl Kernels {
                 .filter(|_| !undated.contains(&track_and_stem(kernel)));
             kernel.release = kernel.release.clone().dated(committed.or(dates.measured));
         }
-        self.order = (0..self.all.len()).collect();
+        self.order = (0..self.all.len()).map(KernelIx).collect();
         let all = &self.all;
         self.order.sort_by_key(|n| {
-            let kernel = &all[*n];
+            let kernel = &all[n.0];
             (&kernel.release, &kernel.track, &kernel.build.id)
         });
         self.rank = vec![0; self.all.len()];
         for (place, number) in self.order.iter().enumerate() {
-            self.rank[*number] = place;
+            self.rank[number.0] = place;
         }
     }
 
@@ -129,15 +130,16 @@ impl Kernels {
         }
     }
 
-    pub(super) fn find(&self, build: &BuildId) -> Option<usize> {
-        self.all.iter().position(|kernel| kernel.build.id == *build)
+    pub(super) fn find(&self, build: &BuildId) -> Option<KernelIx> {
+        let position = self.all.iter().position(|kernel| kernel.build.id == *build);
+        position.map(KernelIx)
     }
 
-    pub(super) fn get(&self, number: usize) -> &Kernel {
-        &self.all[number]
+    pub(super) fn get(&self, kernel: KernelIx) -> &Kernel {
+        &self.all[kernel.0]
     }
 
-    pub(super) fn order(&self) -> &[usize] {
+    pub(super) fn order(&self) -> &[KernelIx] {
         &self.order
     }
 
@@ -148,24 +150,24 @@ impl Kernels {
             .order
             .iter()
             .filter(|number| {
-                let kernel = &self.all[**number];
+                let kernel = &self.all[number.0];
                 kernel.track == track && kernel.release.as_str() == version
             })
-            .map(|number| self.rank[*number]);
+            .map(|number| self.rank[number.0]);
         let first = found.next()?;
         Some((first, found.next_back().unwrap_or(first)))
     }
 
-    pub(super) fn rank(&self, number: usize) -> usize {
-        self.rank[number]
+    pub(super) fn rank(&self, kernel: KernelIx) -> usize {
+        self.rank[kernel.0]
     }
 
     /// Returns the kernels of a track and line, in order.
-    pub(super) fn of_track(&self, track: &str, line: Line) -> Vec<usize> {
+    pub(super) fn of_track(&self, track: &str, line: Line) -> Vec<KernelIx> {
         self.order
             .iter()
             .copied()
-            .filter(|n| self.all[*n].track == track && line.has(&self.all[*n].release))
+            .filter(|n| self.all[n.0].track == track && line.has(&self.all[n.0].release))
             .collect()
     }
 
@@ -183,7 +185,7 @@ impl Kernels {
 
     /// Returns the kernel with this title, beginning of its build's id, or version; of several of
     /// that version, the last in order.
-    pub(super) fn named(&self, text: &str) -> Option<usize> {
+    pub(super) fn named(&self, text: &str) -> Option<KernelIx> {
         self.newest(|kernel| kernel.title == text)
             .or_else(|| self.newest(|kernel| kernel.release.as_str() == text))
             .or_else(|| {
@@ -194,9 +196,9 @@ impl Kernels {
     }
 
     /// Returns the newest kernel that fulfills a condition.
-    fn newest(&self, condition: impl Fn(&Kernel) -> bool) -> Option<usize> {
+    fn newest(&self, condition: impl Fn(&Kernel) -> bool) -> Option<KernelIx> {
         let mut newest_first = self.order.iter().rev().copied();
-        newest_first.find(|n| condition(&self.all[*n]))
+        newest_first.find(|n| condition(&self.all[n.0]))
     }
 }
 

@@ -28,6 +28,7 @@ mod commit_tests;
 mod floor;
 mod frequency;
 mod gather;
+mod index;
 mod kernels;
 mod noise;
 #[cfg(test)]
@@ -50,6 +51,7 @@ pub use changes::{Basis, Change};
 pub use floor::{BOOTS, NoiseFloor};
 pub use frequency::describe_frequency;
 pub use gather::{History, NotKnown, Repeats, RunMark, RunPosition};
+pub use index::{KernelIx, MachineIx};
 pub use kernels::Kernel;
 pub use noise::{TRUST_DAYS, Trust};
 pub use overview::{

@@ -7,6 +7,7 @@ use model::{BuildId, MachineId};
 use stats::{Scores, Spread};
 
 use super::gather::{History, SECONDS_OF_DAY};
+use super::index::MachineIx;
 use super::series::{Point, Series};
 
 /// Days that count: earlier problems may have been fixed.
@@ -45,7 +46,7 @@ impl History {
     /// there, as a history does not know today's date.
     #[must_use]
     pub fn last_day(&self) -> Option<i64> {
-        (0..self.machines().len())
+        self.machine_indexes()
             .filter_map(|machine| self.runs_on(machine).1)
             .max()
             .map(|unix| unix.div_euclid(SECONDS_OF_DAY))
@@ -58,12 +59,12 @@ impl History {
     /// sides, which are rated like two kernels; the other builds of the series give the noise.
     /// Comparisons that cannot be rated are not counted.
     #[must_use]
-    pub fn trust(&self, machines: &[usize]) -> Trust {
+    pub fn trust(&self, machines: &[MachineIx]) -> Trust {
         let since = self.last_day().map_or(i64::MIN, |day| day - TRUST_DAYS + 1);
         let mut trust = Trust::default();
         for machine in machines {
             let repeats = self.repeats_since(*machine, since);
-            if self.machines()[*machine].capabilities().deterministic {
+            if self.machine(*machine).capabilities().deterministic {
                 trust.compared += repeats.again;
                 trust.equal += repeats.agree;
                 trust.alarms += repeats.apart;
@@ -104,7 +105,7 @@ impl History {
     ) -> BTreeMap<String, stats::History> {
         let mut found: BTreeMap<String, stats::History> = BTreeMap::new();
         for (key, series) in self.series() {
-            if !series.scatters || !machines.contains(&&self.machines()[key.machine].id) {
+            if !series.scatters || !machines.contains(&&self.machine(key.machine).id) {
                 continue;
             }
             for point in &series.points {

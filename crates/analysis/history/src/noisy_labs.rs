@@ -6,6 +6,7 @@ use compare::fixtures::{Ending, Subject, build};
 use model::{Decision, Line, MMTESTS, Triage, Verdict, imported_metric};
 use stats::synthetic::{Chance, Kind};
 
+use super::index::KernelIx;
 use super::noisy_tests::{host, imported};
 use super::tests::taken;
 use super::{Alert, Card, alerts, overview, triage_alerts};
@@ -111,7 +112,7 @@ fn regressions_of_newest_kernels_are_all_alerts() {
         .collect();
     let history = taken(&kernels);
     let all = triage_alerts(&history, found, &[]);
-    let screen = overview(&history, KERNELS - 2, KERNELS - 1, &all);
+    let screen = overview(&history, KernelIx(KERNELS - 2), KernelIx(KERNELS - 1), &all);
     let shown: BTreeSet<usize> = screen
         .cards
         .iter()
@@ -228,7 +229,7 @@ fn slow_drift_is_one_alert() {
         imported(&version(19), "stream/copy", &[&[1.0]]),
     ]);
     let again = Alert {
-        at: 1,
+        at: KernelIx(1),
         ..found[0].clone()
     };
     assert!(

@@ -6,6 +6,7 @@ use model::{
     Clock, Declared, Direction, Line, MMTESTS, Machine, Uncertainty, Verdict, imported_metric,
 };
 
+use super::index::MachineIx;
 use super::tests::taken;
 use super::{
     History, Overview, Pair, Series, State, Trust, alerts, history_text, mixed_words, overview,
@@ -293,7 +294,7 @@ fn exact_lab_counts_repeated_measurements() {
         &[1, 2, 3],
         &[("getppid", Ending::Cost(100.0, 0.0))],
     );
-    assert_eq!(taken(&[subject]).trust(&[0]), Trust::default());
+    assert_eq!(taken(&[subject]).trust(&[MachineIx(0)]), Trust::default());
     subject = Subject::new(
         build("deb:6.1", "6.1.9"),
         &[1, 2, 3],
@@ -303,7 +304,7 @@ fn exact_lab_counts_repeated_measurements() {
         subject.add_run(seed, &[("getppid", Ending::Cost(cost, 0.0))]);
     }
     let history = taken(&[subject]);
-    let trust = history.trust(&[0]);
+    let trust = history.trust(&[MachineIx(0)]);
     assert_eq!(
         trust,
         Trust {
@@ -327,7 +328,7 @@ fn old_repeated_measurements_do_not_count() {
     for (run, days) in subject.runs.iter_mut().zip([0, 0, 89]) {
         run.started_unix = 1_700_000_000 + days * day;
     }
-    assert_eq!(taken(&[subject]).trust(&[0]).compared, 1);
+    assert_eq!(taken(&[subject]).trust(&[MachineIx(0)]).compared, 1);
     let mut subject = Subject::new(
         build("deb:6.1", "6.1.9"),
         &[1, 1, 2],
@@ -336,7 +337,7 @@ fn old_repeated_measurements_do_not_count() {
     for (run, days) in subject.runs.iter_mut().zip([0, 0, 90]) {
         run.started_unix = 1_700_000_000 + days * day;
     }
-    assert_eq!(taken(&[subject]).trust(&[0]).compared, 0);
+    assert_eq!(taken(&[subject]).trust(&[MachineIx(0)]).compared, 0);
 }
 
 #[test]
@@ -351,7 +352,7 @@ fn noisy_runs_split_in_two_count_false_alarms() {
         })
         .collect();
     assert_eq!(
-        taken(&calm).trust(&[0]),
+        taken(&calm).trust(&[MachineIx(0)]),
         Trust {
             compared: 5,
             equal: 0,
@@ -366,7 +367,7 @@ fn noisy_runs_split_in_two_count_false_alarms() {
         &[&[100.0], &[133.0], &[100.2], &[133.1]],
     ));
     assert_eq!(
-        taken(&wild).trust(&[0]),
+        taken(&wild).trust(&[MachineIx(0)]),
         Trust {
             compared: 6,
             equal: 0,
@@ -375,7 +376,7 @@ fn noisy_runs_split_in_two_count_false_alarms() {
     );
     let alone = taken(&[imported("6.1", KERNBENCH, &[&[100.0], &[101.0]])]);
     assert_eq!(
-        alone.trust(&[0]).compared,
+        alone.trust(&[MachineIx(0)]).compared,
         0,
         "what cannot be rated is not counted"
     );

@@ -8,6 +8,7 @@ use compare::{Q_MAX, SideComparison, test_of};
 use stats::Spread;
 
 use super::gather::History;
+use super::index::{KernelIx, MachineIx};
 use super::pair::{Pair, Ruler, State};
 use super::series::Key;
 use super::triaged::Triaged;
@@ -72,7 +73,7 @@ pub struct OverviewRow {
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverviewCell {
     /// The machine of the column that has the workload's guest config.
-    pub machine: usize,
+    pub machine: MachineIx,
     /// How the two kernels compare there.
     pub pair: Pair,
 }
@@ -81,9 +82,9 @@ pub struct OverviewCell {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Column {
     /// The one with the most series, which names the column.
-    pub main: usize,
+    pub main: MachineIx,
     /// Each of them that measured one of the kernels, in the order of their first runs.
-    pub machines: Vec<usize>,
+    pub machines: Vec<MachineIx>,
 }
 
 /// The workloads of one subsystem.
@@ -100,18 +101,18 @@ pub struct Group {
 pub enum Card {
     /// An alert, by its index.
     Alert(usize),
-    /// Regressions between the two kernels without a change point in any series: the machine by
-    /// number, and workloads, worst first.
-    Rest(Vec<(usize, Arc<str>, Pair)>),
+    /// Regressions between the two kernels without a change point in any series: machines and
+    /// workloads, worst first.
+    Rest(Vec<(MachineIx, Arc<str>, Pair)>),
 }
 
 /// All measurements of two kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overview {
-    /// The history's number of the baseline.
-    pub base: usize,
-    /// The history's number of the kernel that is compared with it.
-    pub target: usize,
+    /// The baseline.
+    pub base: KernelIx,
+    /// The kernel that is compared with the baseline.
+    pub target: KernelIx,
     /// The columns: machines that measured one of them.
     pub columns: Vec<Column>,
     /// The rows, by subsystem.
@@ -129,7 +130,12 @@ pub struct Overview {
 
 /// Compares two kernels, with the open alerts between them.
 #[must_use]
-pub fn overview(history: &History, base: usize, target: usize, alerts: &[Triaged]) -> Overview {
+pub fn overview(
+    history: &History,
+    base: KernelIx,
+    target: KernelIx,
+    alerts: &[Triaged],
+) -> Overview {
     let columns = columns(history, base, target);
     let mut groups: BTreeMap<String, Vec<OverviewRow>> = BTreeMap::new();
     let mut counts = Counts::default();
@@ -179,7 +185,7 @@ pub fn overview(history: &History, base: usize, target: usize, alerts: &[Triaged
 /// Decides the cells of noisy machines together: a test on a machine is a family, and all families
 /// are one question.
 fn weigh(groups: &mut [Group]) {
-    let mut families: BTreeMap<(String, usize), Vec<&mut Pair>> = BTreeMap::new();
+    let mut families: BTreeMap<(String, MachineIx), Vec<&mut Pair>> = BTreeMap::new();
     for row in groups.iter_mut().flat_map(|group| &mut group.rows) {
         let test = test_of(&row.workload).to_owned();
         for cell in &mut row.cells {
@@ -211,7 +217,7 @@ fn weigh(groups: &mut [Group]) {
 }
 
 /// Makes cells unclear that their twins contradict.
-fn doubt(history: &History, groups: &mut [Group], kernels: (usize, usize)) {
+fn doubt(history: &History, groups: &mut [Group], kernels: (KernelIx, KernelIx)) {
     let track: Arc<str> = history.kernel(kernels.1).track.as_str().into();
     for row in groups.iter_mut().flat_map(|group| &mut group.rows) {
         for cell in row
@@ -236,11 +242,11 @@ fn doubt(history: &History, groups: &mut [Group], kernels: (usize, usize)) {
 
 /// Returns the machines that measured one of the kernels, merged if they differ only by the guest
 /// config.
-fn columns(history: &History, base: usize, target: usize) -> Vec<Column> {
+fn columns(history: &History, base: KernelIx, target: KernelIx) -> Vec<Column> {
     let mut series = vec![0_usize; history.machines().len()];
     let mut found = BTreeSet::new();
     for (key, one) in history.series() {
-        series[key.machine] += 1;
+        series[key.machine.0] += 1;
         if !found.contains(&key.machine)
             && one
                 .points
@@ -250,7 +256,7 @@ fn columns(history: &History, base: usize, target: usize) -> Vec<Column> {
             found.insert(key.machine);
         }
     }
-    let mut columns: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut columns: BTreeMap<MachineIx, Vec<MachineIx>> = BTreeMap::new();
     for machine in found {
         columns
             .entry(history.first_kin(machine))
@@ -258,13 +264,13 @@ fn columns(history: &History, base: usize, target: usize) -> Vec<Column> {
             .push(machine);
     }
     let mut found = Vec::new();
-    for machines in columns.into_values() {
+    for (first, machines) in columns {
         let most_series = machines
             .iter()
             .copied()
-            .max_by_key(|n| (series[*n], std::cmp::Reverse(*n)));
+            .max_by_key(|n| (series[n.0], std::cmp::Reverse(*n)));
         found.push(Column {
-            main: most_series.unwrap_or_default(),
+            main: most_series.unwrap_or(first),
             machines,
         });
     }
@@ -276,8 +282,8 @@ fn cell(
     history: &History,
     workload: &Arc<str>,
     column: &Column,
-    base: usize,
-    target: usize,
+    base: KernelIx,
+    target: KernelIx,
 ) -> OverviewCell {
     let kernels = (base, target);
     let (mut most, pair) = compare_on(history, workload, column.main, kernels);
@@ -303,8 +309,8 @@ fn cell(
 fn compare_on(
     history: &History,
     workload: &Arc<str>,
-    machine: usize,
-    (base, target): (usize, usize),
+    machine: MachineIx,
+    (base, target): (KernelIx, KernelIx),
 ) -> (usize, Pair) {
     let new = history.series_of(workload, machine, target);
     let old = if history.kernel(base).track == history.kernel(target).track {
@@ -395,7 +401,7 @@ fn cards(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<Card
             .weight()
             .total_cmp(&alerts[*a].alert.weight())
     });
-    let known: BTreeSet<(usize, &str)> = alerts
+    let known: BTreeSet<(MachineIx, &str)> = alerts
         .iter()
         .filter(|triaged| between(triaged))
         .flat_map(|triaged| {
@@ -406,7 +412,7 @@ fn cards(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<Card
                 .map(|member| (member.key.machine, &*member.key.workload))
         })
         .collect();
-    let mut rest: Vec<(usize, Arc<str>, Pair)> = overview
+    let mut rest: Vec<(MachineIx, Arc<str>, Pair)> = overview
         .groups
         .iter()
         .flat_map(|group| &group.rows)

@@ -5,6 +5,7 @@ use document::number;
 use model::{Metric, Uncertainty, Verdict};
 use stats::RatioEstimate;
 
+use super::index::KernelIx;
 use super::series::{Point, Series};
 
 /// The state of a cell.
@@ -74,7 +75,7 @@ pub(super) struct Ruler {
 
 impl Ruler {
     /// Returns the rule of a series for two of its kernels.
-    pub(super) fn for_kernels(series: &Series, kernels: &[usize]) -> Self {
+    pub(super) fn for_kernels(series: &Series, kernels: &[KernelIx]) -> Self {
         let Metric {
             direction,
             margin_percent,

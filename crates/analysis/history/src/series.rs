@@ -7,14 +7,15 @@ use model::{Capabilities, Declared, Line, Metric, Release, Stage, WorkloadResult
 use stats::Scores;
 
 use super::changes::{Change, find};
+use super::index::{KernelIx, MachineIx};
 
 /// The key of a series: machines by number, tracks by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     /// The workload's name.
     pub workload: Arc<str>,
-    /// The history's number of the machine.
-    pub machine: usize,
+    /// Where the kernels were measured.
+    pub machine: MachineIx,
     /// The track of its kernels.
     pub track: Arc<str>,
 }
@@ -110,8 +111,8 @@ pub struct SeedResult {
 /// The results of one kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// The history's number of the kernel.
-    pub kernel: usize,
+    /// The kernel that was measured.
+    pub kernel: KernelIx,
     /// One for each seed, ascending.
     pub seeds: Vec<SeedResult>,
     /// The median over the seeds that have a value, on the series' scale; of noisy runs the value
@@ -206,7 +207,7 @@ impl Series {
 
     /// Returns the point of a kernel.
     #[must_use]
-    pub fn point(&self, kernel: usize) -> Option<&Point> {
+    pub fn point(&self, kernel: KernelIx) -> Option<&Point> {
         self.points.iter().find(|point| point.kernel == kernel)
     }
 
@@ -239,7 +240,7 @@ impl Series {
 
     /// Returns the results of the same name with another unit or direction, kernel by kernel, which
     /// are kept but not compared.
-    pub fn aside(&self) -> impl Iterator<Item = (usize, &SeedResult)> {
+    pub fn aside(&self) -> impl Iterator<Item = (KernelIx, &SeedResult)> {
         let seen = self
             .points
             .iter()
@@ -250,7 +251,7 @@ impl Series {
     /// Returns the noise between runs of one kernel, over all kernels but some; it supports the
     /// rating of these.
     #[must_use]
-    pub fn scatter(&self, but: &[usize]) -> stats::History {
+    pub fn scatter(&self, but: &[KernelIx]) -> stats::History {
         let mut history = stats::History::default();
         for point in self
             .points
@@ -272,7 +273,7 @@ impl Series {
 
     /// Returns the series for the kernels of a line only, with its changes there.
     #[must_use]
-    pub fn of_line<'a>(&self, line: Line, release: impl Fn(usize) -> &'a Release) -> Self {
+    pub fn of_line<'a>(&self, line: Line, release: impl Fn(KernelIx) -> &'a Release) -> Self {
         let mut series = self.clone();
         if line != Line::All {
             series

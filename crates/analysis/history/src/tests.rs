@@ -6,6 +6,7 @@ use document::Styles;
 use model::{Decision, Direction, FailureReason, Line, Stage, Triage, Verdict};
 use proptest::prelude::{prop, prop_assert_eq, proptest};
 
+use super::index::MachineIx;
 use super::{
     Basis, Card, History, Overview, Series, State, Triaged, alert_mail, alerts, alerts_text,
     history_document, history_json, history_text, overview, range, sparkline, triage_alerts,
@@ -280,7 +281,7 @@ fn a_machine_with_several_equipments_is_one_column() {
     let [column] = &seen.columns[..] else {
         panic!("one column")
     };
-    assert_eq!((column.machines.len(), column.main), (2, 0));
+    assert_eq!((column.machines.len(), column.main), (2, MachineIx(0)));
     let rows: Vec<_> = seen.groups.iter().flat_map(|group| &group.rows).collect();
     let machine = |name: &str| {
         rows.iter()
@@ -289,7 +290,10 @@ fn a_machine_with_several_equipments_is_one_column() {
             .cells[0]
             .machine
     };
-    assert_eq!((machine("fault-anon"), machine("fork-exec")), (0, 1));
+    assert_eq!(
+        (machine("fault-anon"), machine("fork-exec")),
+        (MachineIx(0), MachineIx(1))
+    );
 }
 
 #[test]

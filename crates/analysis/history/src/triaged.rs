@@ -4,6 +4,7 @@ use model::{Decision, Release, Triage};
 
 use super::alerts::Alert;
 use super::gather::History;
+use super::index::KernelIx;
 
 /// An alert and the newest decision about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,7 +68,7 @@ pub fn triage_alerts(
 
 /// Returns whether a decision's range of kernels covers an alert of the same track.
 fn covers(history: &History, decided: &Decision, alert: &Alert) -> bool {
-    let version = |kernel: usize| &history.kernel(kernel).release;
+    let version = |kernel: KernelIx| &history.kernel(kernel).release;
     if alert.is_creep() {
         return decided.after == version(alert.after).as_str();
     }

@@ -8,6 +8,7 @@ use model::{Direction, Uncertainty, Verdict};
 
 use super::changes::Change;
 use super::gather::History;
+use super::index::KernelIx;
 use super::pair::{Pair, Ruler, State};
 use super::series::{Key, Series};
 
@@ -18,7 +19,7 @@ impl History {
     pub fn contradiction(
         &self,
         key: &Key,
-        kernels: (usize, usize),
+        kernels: (KernelIx, KernelIx),
         ratio: f64,
     ) -> Option<Uncertainty> {
         let series = self.series_by(key)?;
@@ -36,7 +37,7 @@ impl History {
         &self,
         twin: &str,
         of: &Key,
-        (base, target): (usize, usize),
+        (base, target): (KernelIx, KernelIx),
     ) -> Option<(String, f64, Effect)> {
         let mut machines = self.same_machine(of.machine).into_iter();
         machines.find_map(|machine| {

@@ -130,7 +130,7 @@ pub(crate) fn overview(history: &History, seen: &Overview) -> Document {
         row.cells.iter().map(move |cell| CellDocument {
             workload: row.workload.to_string(),
             subsystem: group.name.clone(),
-            machine: history.machines()[cell.machine].id.to_string(),
+            machine: history.machine(cell.machine).id.to_string(),
             state: cell.pair.state.name().to_owned(),
             ratio: cell.pair.compared.ratio,
             difference_percent: cell.pair.compared.difference_percent,
@@ -169,7 +169,7 @@ pub(crate) fn series(
     let fits = |key: &Key| {
         is("workload", &key.workload)
             && is("track", &key.track)
-            && is("machine", &history.machines()[key.machine].id.to_string())
+            && is("machine", &history.machine(key.machine).id.to_string())
     };
     Ok(serde_json::to_string(&history_document(
         history, line, values_max, fits,
@@ -197,7 +197,7 @@ pub(crate) fn runs(newest: &[RunSummary]) -> Document {
 }
 
 fn kernels(history: &History) -> KernelsDocument {
-    let kernel = |number: &usize| {
+    let kernel = |number: &history::KernelIx| {
         let kernel = history.kernel(*number);
         KernelDocument {
             title: kernel.title.clone(),
@@ -214,10 +214,11 @@ fn kernels(history: &History) -> KernelsDocument {
 }
 
 fn machines(history: &History) -> MachinesDocument {
-    let all = history.machines();
-    let machine = |(number, (machine, repeats)): (usize, (&model::Machine, history::Repeats))| {
-        let trust = history.trust(&[number]);
-        MachineDocument {
+    let mut machines = Vec::new();
+    for (index, repeats) in history.machine_indexes().zip(history.repeats()) {
+        let machine = history.machine(index);
+        let trust = history.trust(&[index]);
+        machines.push(MachineDocument {
             id: machine.id.to_string(),
             kind: machine.kind.to_string(),
             summary: machine.summary.clone(),
@@ -226,16 +227,11 @@ fn machines(history: &History) -> MachinesDocument {
             results_apart: repeats.apart,
             self_comparisons: trust.compared,
             false_alarms: trust.alarms,
-            same_as: all[history.first_kin(number)].id.to_string(),
-        }
-    };
+            same_as: history.machine(history.first_kin(index)).id.to_string(),
+        });
+    }
     MachinesDocument {
         schema_version: SCHEMA_VERSION,
-        machines: all
-            .iter()
-            .zip(history.repeats())
-            .enumerate()
-            .map(machine)
-            .collect(),
+        machines,
     }
 }

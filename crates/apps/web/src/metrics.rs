@@ -11,7 +11,7 @@ pub(crate) fn text(snapshot: &HistorySnapshot, trouble: bool) -> String {
         .iter()
         .filter(|triaged| triaged.is_open())
         .count();
-    let all: Vec<usize> = (0..history.machines().len()).collect();
+    let all: Vec<_> = history.machine_indexes().collect();
     let trust = history.trust(&all);
     let numbers: [(&str, &str, &str, usize); 11] = [
         (

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use compare::{CompareError, Side};
-use history::{History, Key, Overview, overview};
+use history::{History, KernelIx, Key, MachineIx, Overview, overview};
 use model::{Build, Line, Machine, MachineId, RunId};
 use store::{Location, Store, StoreError};
 
@@ -335,7 +335,12 @@ impl Site {
     }
 
     /// Returns the overview of two kernels, computed once per state of the store.
-    fn seen(&self, snapshot: &HistorySnapshot, base: usize, target: usize) -> Arc<(u64, Overview)> {
+    fn seen(
+        &self,
+        snapshot: &HistorySnapshot,
+        base: KernelIx,
+        target: KernelIx,
+    ) -> Arc<(u64, Overview)> {
         let kept = || {
             self.overviews
                 .lock()
@@ -517,18 +522,18 @@ impl Site {
         let named = |part: &str| history.kernel_named(&unslug(part)?);
         let new = file.strip_suffix(".html").ok_or_else(nothing)?;
         let (base, new) = named(base).zip(named(new)).ok_or_else(nothing)?;
-        let known = &history.machines()[machine];
+        let known = history.machine(machine);
         let others = history
             .same_machine(machine)
             .into_iter()
             .filter(|other| *other != machine);
-        let also: Vec<&Machine> = others.map(|other| &history.machines()[other]).collect();
+        let also: Vec<&Machine> = others.map(|other| history.machine(other)).collect();
         let machines: Vec<&MachineId> = [known]
             .into_iter()
             .chain(also.iter().copied())
             .map(|m| &m.id)
             .collect();
-        let of = |kernel: usize| -> Result<_, Refusal> {
+        let of = |kernel: KernelIx| -> Result<_, Refusal> {
             let build = &history.kernel(kernel).build;
             Ok((
                 build,
@@ -606,7 +611,7 @@ impl Site {
             .ok_or_else(nothing)?
             .clone();
         let frame = Frame::at(3, key.workload.to_string());
-        let explain = |base: usize, new: usize, workload: &str| {
+        let explain = |base: KernelIx, new: KernelIx, workload: &str| {
             let builds = [base, new].map(|kernel| history.kernel(kernel).build.clone());
             // Without a readable store the page has everything else.
             self.with_store(|store| Ok((self.explain)(store, &builds, workload)))
@@ -687,7 +692,7 @@ fn refusal(depth: usize, why: Refusal) -> Reply {
 }
 
 /// Returns the requested or default kernels; `None` if there are no results.
-fn pair(history: &History, question: &Query) -> Result<Option<(usize, usize)>, Refusal> {
+fn pair(history: &History, question: &Query) -> Result<Option<(KernelIx, KernelIx)>, Refusal> {
     let Some((base, target)) = history.usual_pair() else {
         return Ok(None);
     };
@@ -706,6 +711,8 @@ fn pair(history: &History, question: &Query) -> Result<Option<(usize, usize)>, R
     }))
 }
 
-fn machine_named(history: &History, digits: &str) -> Option<usize> {
-    (0..history.machines().len()).find(|machine| machine_digits(history, *machine) == digits)
+fn machine_named(history: &History, digits: &str) -> Option<MachineIx> {
+    history
+        .machine_indexes()
+        .find(|machine| machine_digits(history, *machine) == digits)
 }

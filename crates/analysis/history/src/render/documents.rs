@@ -8,7 +8,9 @@ use model::Line;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
-use crate::{Basis, BisectHint, Change, History, Key, Point, Series, Triaged, bisect_hint};
+use crate::{
+    Basis, BisectHint, Change, History, KernelIx, Key, Point, Series, Triaged, bisect_hint,
+};
 
 /// Debian's sources in a data directory, without the directory's path.
 const DEBIAN: &str = "HOME/workshop/debian";
@@ -220,9 +222,9 @@ pub fn history_document(
 #[derive(Default)]
 struct Tables {
     /// By the history's number of a kernel.
-    kernels: BTreeMap<usize, usize>,
+    kernels: BTreeMap<KernelIx, usize>,
     /// By kernel, seed and the history's number of a run.
-    runs: BTreeMap<Vec<(usize, u64, usize)>, usize>,
+    runs: BTreeMap<Vec<(KernelIx, u64, usize)>, usize>,
 }
 
 impl Tables {
@@ -237,7 +239,7 @@ impl Tables {
             .points
             .iter()
             .flat_map(|point| point.seeds.iter().map(|seen| (point.kernel, seen)));
-        let runs: Vec<(usize, u64, usize)> = seen
+        let runs: Vec<(KernelIx, u64, usize)> = seen
             .map(|(kernel, seen)| (kernel, seen.seed, seen.run))
             .collect();
         if let Some(number) = self.runs.get(&runs) {
@@ -263,7 +265,7 @@ impl Tables {
 }
 
 fn series_document(history: &History, key: &Key, series: &Series, runs: usize) -> SeriesDocument {
-    let machine = &history.machines()[key.machine];
+    let machine = history.machine(key.machine);
     let mut absent = Vec::new();
     for point in &series.points {
         if let Some(why) = point.absent() {
@@ -358,7 +360,7 @@ pub fn alerts_document(history: &History, alerts: &[Triaged]) -> AlertsDocument 
 #[must_use]
 pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
     let alert = &triaged.alert;
-    let title = |kernel: usize| history.title(kernel).to_owned();
+    let title = |kernel: KernelIx| history.title(kernel).to_owned();
     let (worse, better, gone) = alert.counts();
     AlertDocument {
         name: alert.name.clone(),
@@ -379,7 +381,7 @@ pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
             .iter()
             .map(|member| MemberDocument {
                 workload: member.key.workload.to_string(),
-                machine: history.machines()[member.key.machine].id.to_string(),
+                machine: history.machine(member.key.machine).id.to_string(),
                 verdict: member.verdict.word().to_owned(),
                 after: title(member.range.0),
                 at: title(member.range.1),

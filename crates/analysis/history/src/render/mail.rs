@@ -8,7 +8,9 @@ use model::{Verdict, sanitize_line};
 
 use super::text::{certainty, change_size};
 use crate::bisect_hint::{bisection_anywhere, introduced, reproducer};
-use crate::{Alert, BisectionRecord, History, Member, Triaged, records_of_alert};
+use crate::{
+    Alert, BisectionRecord, History, KernelIx, MachineIx, Member, Triaged, records_of_alert,
+};
 
 /// The most series in the table of a mail; the others are counted.
 const SHOWN_MAX: usize = 20;
@@ -164,7 +166,7 @@ fn format_level(level: Option<f64>) -> String {
     level.map_or_else(|| "-".to_owned(), |level| value(level, VALUE))
 }
 
-fn numeric(history: &History, member: &Member, kernel: usize) -> Option<f64> {
+fn numeric(history: &History, member: &Member, kernel: KernelIx) -> Option<f64> {
     let (_, series) = history.series().find(|(key, _)| **key == member.key)?;
     series.point(kernel)?.value
 }
@@ -250,11 +252,11 @@ fn capital(words: &str) -> String {
 }
 
 fn machines(page: &mut Page, history: &History, alert: &Alert) {
-    let mut known: Vec<usize> = alert.worse().map(|member| member.key.machine).collect();
+    let mut known: Vec<MachineIx> = alert.worse().map(|member| member.key.machine).collect();
     known.sort_unstable();
     known.dedup();
     for number in known {
-        let machine = &history.machines()[number];
+        let machine = history.machine(number);
         page.hanging(
             "Machine: ",
             &format!("{}; {}", machine.kind, sanitize_line(&machine.summary)),

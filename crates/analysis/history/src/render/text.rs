@@ -34,7 +34,7 @@ pub fn history_text(
 }
 
 fn one(page: &mut Page, history: &History, key: &Key, series: &Series, styles: &Styles) {
-    let machine = &history.machines()[key.machine];
+    let machine = history.machine(key.machine);
     let metric = &series.metric;
     let unit = series.scale.unit(metric, machine.capabilities().clock);
     let head = format!(
@@ -376,7 +376,7 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
         .collect();
     let width = distinct_width(names.iter().map(String::as_str), 18);
     for (member, name) in members.iter().zip(&names) {
-        let machine = history.machines()[member.key.machine].id.short();
+        let machine = history.machine(member.key.machine).id.short();
         let gone = member.gone.map_or_else(String::new, |kernel| {
             format!(", gone again since {}", history.title(kernel))
         });

@@ -149,16 +149,12 @@ fn check(session: &Session, command: &MachinesCheck) -> anyhow::Result<Exit> {
         lab.close()?;
         found.push(Check::new("machine", Ok(machine.summary.clone())));
         let history = session.read_history()?.history;
-        let machines: Vec<usize> = (0..)
-            .zip(history.machines())
-            .filter(|(_, known)| known.is_kin(&machine))
-            .map(|(n, _)| n)
+        let machines: Vec<_> = history
+            .machine_indexes()
+            .filter(|known| history.machine(*known).is_kin(&machine))
             .collect();
         noise = history.noise_floors(&machines);
-        let known: Vec<&MachineId> = machines
-            .iter()
-            .map(|&n| &history.machines()[n].id)
-            .collect();
+        let known: Vec<&MachineId> = machines.iter().map(|n| &history.machine(*n).id).collect();
         found.extend(frequency(session, &known)?);
         if noise.is_empty() {
             let how = match machine.capabilities().boots {

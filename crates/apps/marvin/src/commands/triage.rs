@@ -34,7 +34,7 @@ pub(crate) struct TriageArguments {
 pub(crate) fn triage(session: &Session, command: &TriageArguments) -> anyhow::Result<Exit> {
     let snapshot = session.read_history()?;
     let one = find_alert(&snapshot.alerts, &command.alert)?;
-    let version = |kernel: usize| snapshot.history.kernel(kernel).release.as_str().to_owned();
+    let version = |kernel| snapshot.history.kernel(kernel).release.as_str().to_owned();
     let decision = Decision {
         track: one.alert.decision_track(),
         after: version(one.alert.after),

@@ -3,8 +3,8 @@
 use askama::Template;
 use document::mail::CLONE;
 use history::{
-    Alert, BisectHint, History, Triaged, bisect_hint, bisection_anywhere, change_size, mixed_words,
-    records_of_alert,
+    Alert, BisectHint, History, KernelIx, Triaged, bisect_hint, bisection_anywhere, change_size,
+    mixed_words, records_of_alert,
 };
 use model::Verdict;
 
@@ -86,7 +86,7 @@ fn shown(snapshot: &HistorySnapshot, triaged: &Triaged) -> Shown {
     let history = &snapshot.history;
     let alert = &triaged.alert;
     let (worse, better, gone) = alert.counts();
-    let title = |kernel: usize| history.kernel(kernel).title.as_str();
+    let title = |kernel: KernelIx| history.kernel(kernel).title.as_str();
     let member = |member: &history::Member| Member {
         class: if member.gone.is_some() {
             "faint"

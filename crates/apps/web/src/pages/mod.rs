@@ -12,7 +12,7 @@ mod trust;
 
 use askama::Template;
 use document::{SCRIPT_STYLES, page_head, page_script};
-use history::{History, Key};
+use history::{History, KernelIx, Key, MachineIx};
 use model::{Line, Verdict};
 
 use crate::address::slug;
@@ -115,13 +115,8 @@ pub fn history_page(
 }
 
 /// Returns twelve digits of a machine's id, for addresses and headings.
-pub(crate) fn machine_digits(history: &History, machine: usize) -> String {
-    history.machines()[machine]
-        .id
-        .hex()
-        .chars()
-        .take(12)
-        .collect()
+pub(crate) fn machine_digits(history: &History, machine: MachineIx) -> String {
+    history.machine(machine).id.hex().chars().take(12).collect()
 }
 
 /// Returns the path of a series' page.
@@ -135,8 +130,13 @@ pub(crate) fn series_path(history: &History, key: &Key) -> String {
 }
 
 /// Returns the path of a comparison's page.
-pub(crate) fn compare_path(history: &History, base: usize, new: usize, machine: usize) -> String {
-    let name = |kernel: usize| slug(&history.kernel(kernel).title);
+pub(crate) fn compare_path(
+    history: &History,
+    base: KernelIx,
+    new: KernelIx,
+    machine: MachineIx,
+) -> String {
+    let name = |kernel: KernelIx| slug(&history.kernel(kernel).title);
     format!(
         "c/{}/{}/{}.html",
         machine_digits(history, machine),
@@ -148,11 +148,11 @@ pub(crate) fn compare_path(history: &History, base: usize, new: usize, machine: 
 /// Returns the command that attributes a change to functions.
 pub(crate) fn profile_command(
     history: &History,
-    base: usize,
-    new: usize,
+    base: KernelIx,
+    new: KernelIx,
     workload: &str,
 ) -> String {
-    let of = |kernel: usize| history.kernel(kernel).build.exact_name();
+    let of = |kernel: KernelIx| history.kernel(kernel).build.exact_name();
     let suite = model::suite_of(workload).filter(|suite| suite.name != model::MICRO.name);
     let suite = suite.map_or_else(String::new, |suite| format!(" --suite {}", suite.name));
     format!(

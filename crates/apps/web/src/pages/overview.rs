@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use history::{
-    Alert, Card, Column, Counts, Group, History, Key, Member, Overview, Pair, State, Triaged,
-    change_size, mixed_words,
+    Alert, Card, Column, Counts, Group, History, KernelIx, Key, MachineIx, Member, Overview, Pair,
+    State, Triaged, change_size, mixed_words,
 };
 use model::Verdict;
 
@@ -134,7 +134,7 @@ pub(crate) fn overview(
     asked: &RowRequest,
 ) -> Rendered {
     let history = &snapshot.history;
-    let title = |kernel: usize| history.kernel(kernel).title.clone();
+    let title = |kernel: KernelIx| history.kernel(kernel).title.clone();
     let chosen = Chosen::of(seen, asked);
     let earlier = &seen.earlier[..seen.earlier.len().min(EARLIER_MAX)];
     let more = seen.earlier.len() - earlier.len();
@@ -333,7 +333,7 @@ fn mean(seen: &Overview) -> Option<String> {
 }
 
 fn pick(history: &History, seen: &Overview, chosen: &Chosen, asked: &RowRequest) -> Pick {
-    let kernels = |of: usize| {
+    let kernels = |of: KernelIx| {
         let newest = history.order().iter().rev().take(KERNELS_MAX);
         newest
             .map(|kernel| (history.kernel(*kernel).title.clone(), *kernel == of))
@@ -357,7 +357,7 @@ fn shown(history: &History, alerts: &[Triaged], seen: &Overview, card: &Card) ->
 }
 
 fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
-    let title = |kernel: usize| history.kernel(kernel).title.as_str();
+    let title = |kernel: KernelIx| history.kernel(kernel).title.as_str();
     let alert = &triaged.alert;
     let lines = lines(history, seen, alert);
     let is_better = |member: &&Member| member.verdict == Verdict::Better && member.gone.is_none();
@@ -385,12 +385,19 @@ fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
     if let Some(decided) = &triaged.decided {
         words.extend([" Triage: ", decided.triage.word(), "."]);
     }
-    let machine = alert.worse().next().map_or(0, |member| member.key.machine);
     let boots = if alert.is_boot() {
         "Does not boot since"
     } else {
         "First seen in"
     };
+    let mut links = vec![(
+        "All of this alert",
+        format!("alerts.html#{}", slug(&alert.name)),
+    )];
+    if let Some(worst) = alert.worse().next() {
+        let path = compare_path(history, alert.after, alert.at, worst.key.machine);
+        links.push(("Compare both kernels", path));
+    }
     Shown {
         title: format!("{boots} {}", title(alert.at)),
         words,
@@ -400,16 +407,7 @@ fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
             .filter(|more| *more > 0)
             .map(|more| format!("and {more} more")),
         lines: lines.into_iter().take(LINES_MAX).collect(),
-        links: vec![
-            (
-                "All of this alert",
-                format!("alerts.html#{}", slug(&alert.name)),
-            ),
-            (
-                "Compare both kernels",
-                compare_path(history, alert.after, alert.at, machine),
-            ),
-        ],
+        links,
     }
 }
 
@@ -443,9 +441,9 @@ fn lines(history: &History, seen: &Overview, alert: &Alert) -> Vec<Line> {
 fn rest_card(
     history: &History,
     seen: &Overview,
-    rest: &[(usize, std::sync::Arc<str>, Pair)],
+    rest: &[(MachineIx, std::sync::Arc<str>, Pair)],
 ) -> Shown {
-    let title = |kernel: usize| history.kernel(kernel).title.as_str();
+    let title = |kernel: KernelIx| history.kernel(kernel).title.as_str();
     let track = &history.kernel(seen.target).track;
     let lines = rest
         .iter()
@@ -487,7 +485,7 @@ fn rest_card(
 }
 
 fn head(history: &History, seen: &Overview, column: &Column) -> Head {
-    let known = &history.machines()[column.main];
+    let known = history.machine(column.main);
     let more = column.machines.len() - 1;
     let equipped = if more > 0 {
         format!("; with {}", count(more, "other guest config"))

@@ -1,6 +1,6 @@
 //! Selects the rows of the overview by filter and page.
 
-use history::{Group, History, Overview, OverviewCell, State};
+use history::{Group, History, KernelIx, Overview, OverviewCell, State};
 
 use super::count;
 use crate::address::encode;
@@ -185,7 +185,7 @@ impl Chosen {
 
 /// The address of the same two kernels with other rows.
 pub(crate) fn address(history: &History, seen: &Overview, show: Show) -> String {
-    let name = |kernel: usize| encode(&history.kernel(kernel).title);
+    let name = |kernel: KernelIx| encode(&history.kernel(kernel).title);
     format!(
         "index.html?base={}&target={}&show={}",
         name(seen.base),

@@ -2,8 +2,8 @@
 
 use askama::Template;
 use history::{
-    Change, History, Key, Series, Triaged, aside_words, basis_words, change_size, measured_by,
-    no_change, why_none,
+    Change, History, KernelIx, Key, Series, Triaged, aside_words, basis_words, change_size,
+    measured_by, no_change, why_none,
 };
 use model::{Line, Verdict};
 
@@ -66,7 +66,7 @@ struct Row {
 const RUNS_MAX: usize = 8;
 
 /// Explains why a workload differs between two kernels of a history, in sentences.
-pub(crate) type Explain<'a> = dyn Fn(usize, usize, &str) -> Vec<String> + 'a;
+pub(crate) type Explain<'a> = dyn Fn(KernelIx, KernelIx, &str) -> Vec<String> + 'a;
 
 /// Renders series over the kernels of a line.
 pub(crate) fn series(
@@ -104,7 +104,7 @@ fn one(
     is_alone: bool,
     explain: &Explain<'_>,
 ) -> One {
-    let machine = &history.machines()[key.machine];
+    let machine = history.machine(key.machine);
     let unit = series
         .scale
         .unit(&series.metric, machine.capabilities().clock);
@@ -169,7 +169,7 @@ fn changed(
 ) -> Changed {
     let before = series.before(change).kernel;
     let at = series.points[change.at].kernel;
-    let title = |kernel: usize| history.kernel(kernel).title.as_str();
+    let title = |kernel: KernelIx| history.kernel(kernel).title.as_str();
     let gone = change.went_away.map_or_else(String::new, |point| {
         format!("; gone again since {}", title(series.points[point].kernel))
     });

@@ -1,7 +1,7 @@
 //! How far a lab can be trusted: comparisons of a kernel with itself, noise between seeds or runs,
 //! and the state of its machines.
 
-use history::{BOOTS, Column, History, Overview, OverviewCell, TRUST_DAYS, Trust, day};
+use history::{BOOTS, Column, History, MachineIx, Overview, OverviewCell, TRUST_DAYS, Trust, day};
 
 use super::{count, machine_digits};
 
@@ -35,7 +35,7 @@ pub(crate) fn describe_machines(history: &History, seen: &Overview) -> Vec<Trust
 
 /// Describes the false alarms of this lab, all machines together.
 pub(crate) fn lab(history: &History) -> String {
-    let all: Vec<usize> = (0..history.machines().len()).collect();
+    let all: Vec<MachineIx> = history.machine_indexes().collect();
     let trust = history.trust(&all);
     let until = history.last_day().map_or_else(String::new, |last| {
         format!(" up to {}", day(last * SECONDS_OF_DAY))
@@ -69,7 +69,7 @@ fn alarms(trust: &Trust) -> String {
 }
 
 fn of_column(history: &History, seen: &Overview, place: usize, column: &Column) -> Trusted {
-    let known = &history.machines()[column.main];
+    let known = history.machine(column.main);
     let kin = history.same_machine(column.main);
     let trust = history.trust(&kin);
     let cells = seen

@@ -1,0 +1,11 @@
+//! Indexes of kernels and machines in a [`History`](super::History): two types, so that no call
+//! takes one for the other. They are valid for the history that returned them, and stay so as it
+//! grows.
+
+/// A kernel's number in the order in which builds were added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KernelIx(pub(super) usize);
+
+/// A machine's number in the order in which machines were added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MachineIx(pub(super) usize);
