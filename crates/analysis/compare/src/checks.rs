@@ -41,18 +41,19 @@ pub(crate) fn check_question(
 pub(crate) fn check_runs(sides: &[&Side<'_>], labels: &[Label]) -> Result<(), CompareError> {
     for (side, label) in sides.iter().zip(labels) {
         for run in &side.runs {
-            let foreign = |found: String, expected: String| CompareError::ForeignRun {
+            let (found, expected) = if run.build != side.build.id {
+                (run.build.short(), side.build.id.short())
+            } else if !side.machine_ids().contains(&run.machine) {
+                (run.machine.short(), side.machine.id.short())
+            } else {
+                continue;
+            };
+            return Err(CompareError::ForeignRun {
                 run: run.id.short(),
                 kernel: label.title.clone(),
                 found,
                 expected,
-            };
-            if run.build != side.build.id {
-                return Err(foreign(run.build.short(), side.build.id.short()));
-            }
-            if !side.machine_ids().contains(&run.machine) {
-                return Err(foreign(run.machine.short(), side.machine.id.short()));
-            }
+            });
         }
     }
     Ok(())

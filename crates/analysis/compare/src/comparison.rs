@@ -18,7 +18,7 @@ use monitors::Monitored;
 /// A base kernel against one or more others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
-    /// The suite's name.
+    /// The suite that all runs belong to.
     pub suite: String,
     /// The command that reproduces it.
     pub command: String,
@@ -28,9 +28,9 @@ pub struct Comparison {
     pub seeds: Vec<u64>,
     /// Warnings that come before any number.
     pub warnings: Vec<Warning>,
-    /// The base kernel.
+    /// The kernel that all others are compared with.
     pub base: Kernel,
-    /// The other kernels.
+    /// The kernels that are compared with the base, in the question's order.
     pub others: Vec<Against>,
     /// One row per workload, in the suite's order.
     pub rows: Vec<ComparisonRow>,
@@ -53,54 +53,54 @@ pub enum Warning {
     AnotherQemu(Vec<String>),
     /// Code that a kernel changes and that its config does not compile: nothing measures it.
     NotCompiled {
-        /// The kernel's title.
+        /// Its title in this comparison.
         kernel: String,
         /// The files, each with what it needs.
         files: Vec<String>,
     },
     /// Two runs of one kernel, workload and seed differ on a machine where they must not.
     NotRepeated {
-        /// The kernel's title.
+        /// Its title in this comparison.
         kernel: String,
-        /// The workload.
+        /// The workload that did not complete.
         workload: String,
-        /// The seed.
+        /// The seed of the boot.
         seed: u64,
     },
     /// Seeds that a kernel or the base lacks: rows use the others.
     SeedsLeftOut {
-        /// The kernel's title.
+        /// Its title in this comparison.
         kernel: String,
-        /// The seeds.
+        /// Seeds that were measured on one side only, ascending.
         seeds: Vec<u64>,
     },
     /// Workloads that other work on the host disturbed in some boots, each time that Marvin
     /// measured them.
     Disturbed {
-        /// The kernel's title.
+        /// Its title in this comparison.
         kernel: String,
-        /// The workloads.
+        /// Workloads that other load overlapped, by name.
         workloads: Vec<String>,
-        /// How many boots.
+        /// Boots with at least one of these.
         boots: usize,
     },
     /// Imported runs that repeat others: they have the same number, and began earlier.
     Superseded {
-        /// The kernel's title.
+        /// Its title in this comparison.
         kernel: String,
-        /// How many runs.
+        /// Runs that newer ones replace.
         runs: usize,
     },
     /// Workloads without a row because their direction is unknown.
     NotRated {
-        /// Their names.
+        /// The names of these workloads.
         workloads: Vec<String>,
     },
     /// The guest's clock gives another verdict than the counted instructions.
     ClockDisagrees {
-        /// The kernel's title.
+        /// Its title in this comparison.
         kernel: String,
-        /// The workload.
+        /// The workload whose results repeat.
         workload: String,
         /// The difference in counted instructions; positive is better.
         counted_percent: f64,
@@ -116,13 +116,13 @@ pub struct Kernel {
     pub title: String,
     /// The head of its column, in two lines of at most 21 characters.
     pub head: [String; 2],
-    /// Its build.
+    /// The build that was measured.
     pub build: Build,
-    /// Its machine.
+    /// The machine of its runs; see also `also`.
     pub machine: Machine,
     /// The same machine with other guest configs, if workloads need them.
     pub also: Vec<Machine>,
-    /// Its runs.
+    /// The runs that values come from.
     pub runs: Vec<RunMark>,
     /// The environment from the first run that has one.
     pub environment: Environment,
@@ -131,9 +131,9 @@ pub struct Kernel {
 /// The identity of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunMark {
-    /// Its id.
+    /// The stored run's id.
     pub id: RunId,
-    /// Its seed.
+    /// The seed of its memory layout.
     pub seed: u64,
     /// When it began, in seconds since 1970-01-01 UTC.
     pub started_unix: i64,
@@ -142,7 +142,7 @@ pub struct RunMark {
 /// A kernel that is compared with the base.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Against {
-    /// The kernel.
+    /// The kernel that is compared with the base.
     pub kernel: Kernel,
     /// Whether its image differs from the base's.
     pub images: Images,
@@ -156,7 +156,7 @@ pub struct Against {
 /// How the images of two kernels relate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Images {
-    /// Different images.
+    /// The images differ, or nothing is known of one.
     Different,
     /// The same image, measured twice: the lab causes any difference.
     Equal,
@@ -185,7 +185,7 @@ pub struct Counts {
     pub worse: usize,
     /// Rows that are the same.
     pub same: usize,
-    /// Unclear rows.
+    /// Rows without a verdict.
     pub unclear: usize,
 }
 
@@ -200,14 +200,14 @@ impl Counts {
     }
 }
 
-/// One workload.
+/// One workload on all kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparisonRow {
     /// The workload, with its metric.
     pub workload: Arc<Workload>,
     /// The unit of its values.
     pub unit: Unit,
-    /// The margin.
+    /// Differences within this margin do not matter, in percent.
     pub margin_percent: f64,
     /// The base kernel's values.
     pub base: Measured,
@@ -230,7 +230,7 @@ pub struct Measured {
 /// The value of one seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeedValue {
-    /// The seed.
+    /// The seed of the boot; a boot's number on noisy machines.
     pub seed: u64,
     /// The value, or the reason for its absence.
     pub value: Result<Sampled, Absent>,
@@ -242,7 +242,7 @@ pub struct Sampled {
     /// The value, see [`run_value`](crate::run_value): without noise, the median over the
     /// iterations without the first.
     pub value: f64,
-    /// Its scale.
+    /// What one unit of the value is.
     pub scale: Scale,
     /// All iterations, the first included.
     pub samples: Vec<f64>,
@@ -289,7 +289,7 @@ pub enum Absent {
 /// One workload on one of the other kernels, compared with the base.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ComparisonCell {
-    /// Its values.
+    /// Values of the kernel, seed by seed.
     pub measured: Measured,
     /// The comparison with the base.
     pub compared: SideComparison,
@@ -302,7 +302,7 @@ pub struct ComparisonCell {
 /// The rating of a cell of noisy runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rated {
-    /// The rating.
+    /// The ratio of both kernels, with its confidence interval.
     pub rating: stats::RatioEstimate,
     /// Its false discovery rate among all cells of the comparison.
     pub q: f64,
@@ -313,7 +313,7 @@ pub struct Rated {
 /// The difference for one seed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeedDifference {
-    /// The seed.
+    /// The seed of the boot that failed.
     pub seed: u64,
     /// In percent; positive is better.
     pub percent: f64,
@@ -328,7 +328,7 @@ pub struct Failure {
     pub kernel: usize,
     /// The stage that it reached.
     pub stage: Stage,
-    /// The reason.
+    /// What ended it.
     pub reason: FailureReason,
     /// The last lines of the console, of the first occurrence.
     pub console_tail: String,
@@ -339,9 +339,9 @@ pub struct Failure {
 /// One workload and seed for which a kernel failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrence {
-    /// The workload.
+    /// The workload that ran.
     pub workload: String,
-    /// The seed.
+    /// The seed of the boot.
     pub seed: u64,
 }
 
@@ -359,7 +359,7 @@ pub enum Conclusion {
 }
 
 impl Conclusion {
-    /// Its name.
+    /// Returns the word in JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -401,19 +401,19 @@ impl Comparison {
         declared.unwrap_or(&self.suite)
     }
 
-    /// Returns the outcome.
+    /// Returns the outcome: the exit code of `marvin compare`.
     ///
     /// A workload that fails on the base only says nothing about the others: that is unclear, not
     /// failed.
     #[must_use]
     pub fn conclusion(&self) -> Conclusion {
-        let failed = |f: &Failure| f.kernel > 0 || f.stage < Stage::Workload;
-        let any = |of: fn(&Counts) -> usize| self.others.iter().any(|o| of(&o.counts) > 0);
-        if self.failures.iter().any(failed) {
+        let fails = |f: &Failure| f.kernel > 0 || f.stage < Stage::Workload;
+        let mut counts = self.others.iter().map(|other| &other.counts);
+        if self.failures.iter().any(fails) {
             Conclusion::Failed
-        } else if any(|c| c.worse) {
+        } else if counts.clone().any(|counts| counts.worse > 0) {
             Conclusion::Worse
-        } else if any(|c| c.unclear) || self.is_not_measured() {
+        } else if counts.any(|counts| counts.unclear > 0) || self.is_not_measured() {
             Conclusion::Unclear
         } else {
             Conclusion::Fine
@@ -431,15 +431,10 @@ impl Comparison {
     /// Returns the workloads that became better or worse on one of the others.
     #[must_use]
     pub fn changed(&self, other: usize) -> Vec<String> {
-        let has_changed = |row: &&ComparisonRow| {
-            matches!(
-                row.cells[other].compared.verdict,
-                Verdict::Better | Verdict::Worse
-            )
-        };
+        let verdict = |row: &ComparisonRow| row.cells[other].compared.verdict.clone();
         self.rows
             .iter()
-            .filter(has_changed)
+            .filter(|row| matches!(verdict(row), Verdict::Better | Verdict::Worse))
             .map(|row| row.workload.name.to_string())
             .collect()
     }

@@ -76,9 +76,8 @@ impl ComparisonBuilder<'_> {
     fn measure(&mut self, kernel: usize, workload: &Workload) -> Measured {
         let index = &self.indices[kernel];
         let side = self.sides[kernel];
-        let seeds = self.seeds;
-        let failures = &mut self.failures;
-        let value = |&seed: &u64| {
+        let mut seeds = Vec::new();
+        for &seed in self.seeds {
             let value = match index.result(&workload.name, seed) {
                 Some(result) => {
                     let place = Occurrence {
@@ -86,16 +85,16 @@ impl ComparisonBuilder<'_> {
                         seed,
                     };
                     read_value(result, side, |failure| {
-                        failures.note(kernel, failure, place)
+                        self.failures.note(kernel, failure, place)
                     })
                 }
                 None if index.has_run(seed) => Err(Absent::NoResult),
                 None => Err(Absent::NoRun),
             };
-            SeedValue { seed, value }
-        };
+            seeds.push(SeedValue { seed, value });
+        }
         Measured {
-            seeds: seeds.iter().map(value).collect(),
+            seeds,
             value: None,
             noise: None,
         }
@@ -126,30 +125,22 @@ impl ComparisonBuilder<'_> {
     }
 
     fn replicates(&self, kernel: usize, measured: &Measured) -> Vec<Replicate> {
-        let given = |value: &Result<Sampled, Absent>| match value {
-            Ok(Sampled {
-                value,
-                scale,
-                operations,
-                ..
-            }) => Given::Value {
-                value: *value,
-                scale: *scale,
-                operations: *operations,
-            },
-            Err(absent @ (Absent::NoRun | Absent::NoResult)) => {
-                Given::NotMeasured(self.absent(kernel, absent))
-            }
-            Err(absent) => Given::Unusable(self.absent(kernel, absent)),
-        };
-        measured
-            .seeds
-            .iter()
-            .map(|seed| Replicate {
-                seed: seed.seed,
-                given: given(&seed.value),
-            })
-            .collect()
+        let mut replicates = Vec::new();
+        for SeedValue { seed, value } in &measured.seeds {
+            let given = match value {
+                Ok(sampled) => Given::Value {
+                    value: sampled.value,
+                    scale: sampled.scale,
+                    operations: sampled.operations,
+                },
+                Err(absent @ (Absent::NoRun | Absent::NoResult)) => {
+                    Given::NotMeasured(self.absent(kernel, absent))
+                }
+                Err(absent) => Given::Unusable(self.absent(kernel, absent)),
+            };
+            replicates.push(Replicate { seed: *seed, given });
+        }
+        replicates
     }
 
     fn absent(&self, kernel: usize, absent: &Absent) -> String {
@@ -266,76 +257,68 @@ impl ComparisonBuilder<'_> {
 
     /// Returns the seeds that a kernel or the base lacks.
     pub(crate) fn left_out(&self, rows: &[ComparisonRow]) -> Vec<Warning> {
-        let of_kernel = |(place, label): (usize, &Label)| {
+        let mut warnings = Vec::new();
+        for (place, label) in self.labels[1..].iter().enumerate() {
             let seeds: BTreeSet<u64> = rows
                 .iter()
                 .flat_map(|row| &row.cells[place].compared.left_out)
                 .copied()
                 .collect();
-            let kernel = label.title.clone();
-            let seeds = seeds.into_iter().collect::<Vec<u64>>();
-            (!seeds.is_empty()).then_some(Warning::SeedsLeftOut { kernel, seeds })
-        };
-        self.labels[1..]
-            .iter()
-            .enumerate()
-            .filter_map(of_kernel)
-            .collect()
+            if !seeds.is_empty() {
+                warnings.push(Warning::SeedsLeftOut {
+                    kernel: label.title.clone(),
+                    seeds: seeds.into_iter().collect(),
+                });
+            }
+        }
+        warnings
     }
 
     /// Returns the imported runs that newer ones replace: a user may have taken them for further
     /// runs. Runs of Marvin's own machines are repeated only where a user asked for it.
     pub(crate) fn superseded(&self) -> Vec<Warning> {
-        let of_side = |((side, label), index): ((&&Side<'_>, &Label), &Index<'_>)| {
-            let runs = if side.machine.capabilities().foreign {
-                index.superseded()
-            } else {
-                0
-            };
-            (runs > 0).then(|| Warning::Superseded {
-                kernel: label.title.clone(),
-                runs,
-            })
-        };
-        self.sides
-            .iter()
-            .zip(self.labels)
-            .zip(self.indices)
-            .filter_map(of_side)
-            .collect()
+        let mut warnings = Vec::new();
+        for ((side, label), index) in self.sides.iter().zip(self.labels).zip(self.indices) {
+            let runs = index.superseded();
+            if side.machine.capabilities().foreign && runs > 0 {
+                warnings.push(Warning::Superseded {
+                    kernel: label.title.clone(),
+                    runs,
+                });
+            }
+        }
+        warnings
     }
 
     /// Returns which of the rows other work on the host disturbed.
     pub(crate) fn disturbed(&self, rows: &[ComparisonRow]) -> Vec<Warning> {
         let is_row = |name: &str| rows.iter().any(|row| row.workload.job_name() == name);
-        let of_kernel = |(index, label): (&Index<'_>, &Label)| {
+        let mut warnings = Vec::new();
+        for (index, label) in self.indices.iter().zip(self.labels) {
             let mut names = BTreeSet::new();
             let mut boots = 0;
-            for run in index
-                .runs
-                .iter()
-                .filter(|run| self.seeds.contains(&run.seed))
-            {
-                let disturbed = run
+            for run in &index.runs {
+                if !self.seeds.contains(&run.seed) {
+                    continue;
+                }
+                let disturbed: Vec<&str> = run
                     .environment
                     .iter()
-                    .filter_map(|(name, _)| disturbed_workload(name));
-                let of_rows: Vec<&str> = disturbed.filter(|name| is_row(name)).collect();
-                boots += usize::from(!of_rows.is_empty());
-                names.extend(of_rows);
+                    .filter_map(|(name, _)| disturbed_workload(name))
+                    .filter(|name| is_row(name))
+                    .collect();
+                boots += usize::from(!disturbed.is_empty());
+                names.extend(disturbed);
             }
-            let workloads = names.into_iter().map(str::to_owned).collect();
-            (boots > 0).then(|| Warning::Disturbed {
-                kernel: label.title.clone(),
-                workloads,
-                boots,
-            })
-        };
-        self.indices
-            .iter()
-            .zip(self.labels)
-            .filter_map(of_kernel)
-            .collect()
+            if boots > 0 {
+                warnings.push(Warning::Disturbed {
+                    kernel: label.title.clone(),
+                    workloads: names.into_iter().map(str::to_owned).collect(),
+                    boots,
+                });
+            }
+        }
+        warnings
     }
 
     pub(crate) fn find_unrepeated(&self, workloads: &[Arc<Workload>]) -> Vec<Warning> {
@@ -426,19 +409,13 @@ fn read_counts(result: &WorkloadResult) -> Option<Counted> {
 
 /// Returns the differences in guest time of the seeds that were counted on both sides.
 fn times(direction: Direction, base: &Measured, new: &Measured) -> Vec<f64> {
-    let time = |value: &SeedValue| {
-        value
-            .value
-            .as_ref()
-            .ok()
-            .and_then(|sampled| Some(sampled.counted?.time))
-    };
-    let pairs = base
-        .seeds
-        .iter()
-        .zip(&new.seeds)
-        .filter_map(|(old, new)| Some((time(old)?, time(new)?)));
+    let pairs = base.seeds.iter().zip(&new.seeds);
     pairs
-        .filter_map(|(old, new)| difference_percent(direction, old, new))
+        .filter_map(|(old, new)| difference_percent(direction, time_of(old)?, time_of(new)?))
         .collect()
+}
+
+/// Returns the time per operation beside a counted value, if the run has both.
+fn time_of(seed: &SeedValue) -> Option<f64> {
+    Some(seed.value.as_ref().ok()?.counted?.time)
 }

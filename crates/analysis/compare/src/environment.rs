@@ -10,7 +10,7 @@ const HASH: usize = 12;
 /// One differing property of the environments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Its name.
+    /// The key, as in the run's environment: `kernel.tainted`.
     pub name: String,
     /// Its value for each kernel, base first; `None` if the kernel does not have it or its
     /// environment is unknown.
@@ -102,9 +102,9 @@ impl Difference {
 
     /// Shortens hashes like git, if all values are hashes and still differ then.
     fn short_hashes(&self) -> Option<Vec<String>> {
-        let hash = |text: &str| text.len() >= 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let is_hash = |text: &&str| text.len() >= 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
         let given: HashSet<&str> = self.values.iter().flatten().map(String::as_str).collect();
-        if given.is_empty() || !given.iter().all(|text| hash(text)) {
+        if given.is_empty() || !given.iter().all(is_hash) {
             return None;
         }
         let short: HashSet<&str> = given.iter().map(|text| &text[..HASH]).collect();
@@ -215,19 +215,18 @@ mod tests {
     fn hashes_are_shortened_unless_only_their_ends_differ() {
         let a = "ab".repeat(32);
         let b = format!("{}ff", "ab".repeat(31));
-        let difference = |values: &[&String]| Difference {
-            name: "config".to_owned(),
-            values: values
-                .iter()
-                .map(|v| Some((*v).clone()))
-                .chain([None])
-                .collect(),
-        };
-        assert_eq!(
-            difference(&[&a, &"cd".repeat(20)]).short_values(80)[0],
-            "abababababab"
-        );
+        let different = difference(&[&a, &"cd".repeat(20)]);
+        assert_eq!(different.short_values(80)[0], "abababababab");
         assert_eq!(difference(&[&a, &b]).short_values(80)[1], b);
+    }
+
+    /// Returns a difference of these values, and a kernel without one.
+    fn difference(values: &[&String]) -> Difference {
+        let given = values.iter().map(|value| Some((*value).clone()));
+        Difference {
+            name: "config".to_owned(),
+            values: given.chain([None]).collect(),
+        }
     }
 
     #[test]

@@ -13,13 +13,13 @@ pub enum CompareError {
         list_differences(.differences)
     )]
     DifferentMachines {
-        /// The base kernel.
+        /// The base kernel's title.
         base: String,
-        /// Its machine, short.
+        /// The id of its machine, shortened.
         base_machine: String,
-        /// The other kernel.
+        /// The other kernel's title.
         other: String,
-        /// Its machine, short.
+        /// The id of its machine, shortened.
         other_machine: String,
         /// The differences between the fingerprints.
         differences: Vec<Difference>,
@@ -30,7 +30,7 @@ pub enum CompareError {
          up with another's; this is a bug in what chose the runs"
     )]
     ForeignRun {
-        /// The run.
+        /// The id of the run, shortened.
         run: String,
         /// The kernel of that side.
         kernel: String,
@@ -46,7 +46,7 @@ pub enum CompareError {
          other suites again into another data directory)"
     )]
     MetricChanged {
-        /// The workload.
+        /// The workload's name, printable.
         workload: String,
         /// The declaration in one run, and which run.
         one: String,
@@ -56,19 +56,19 @@ pub enum CompareError {
     /// There is only one kernel.
     #[error("no kernel to compare {base} with: name at least one more")]
     NoOther {
-        /// The base kernel.
+        /// The base kernel's title.
         base: String,
     },
     /// There are no rows.
     #[error("no workload of suite `{suite}` to compare: name at least one, or none for all")]
     NoWorkload {
-        /// The suite.
+        /// The suite that was asked for.
         suite: String,
     },
     /// The margin is no percentage.
     #[error("margin {percent}% is out of range: give 0 to less than 100, for example 1")]
     Margin {
-        /// The given value.
+        /// The given margin.
         percent: f64,
     },
 }

@@ -89,10 +89,11 @@ impl<'a> Index<'a> {
 /// Returns whether a result repeats the first one. The console's last words are no part of the
 /// result, and other operations are another experiment.
 fn repeats(first: &WorkloadResult, again: &WorkloadResult) -> bool {
-    let bits = |r: &WorkloadResult| r.samples.iter().map(|s| s.to_bits()).collect::<Vec<_>>();
+    let samples = first.samples.iter().map(|sample| sample.to_bits());
+    let is_same = || samples.eq(again.samples.iter().map(|sample| sample.to_bits()));
     first.operations != again.operations
         || (std::mem::discriminant(&first.outcome) == std::mem::discriminant(&again.outcome)
-            && bits(first) == bits(again)
+            && is_same()
             && (first.counted.is_empty()
                 || again.counted.is_empty()
                 || first.counted == again.counted))

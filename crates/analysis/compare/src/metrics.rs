@@ -67,13 +67,13 @@ fn check(
     first: Declaration<'_>,
     later: Declaration<'_>,
 ) -> Result<(), CompareError> {
-    let changed = |one: String, other: String| CompareError::MetricChanged {
-        workload: sanitize_line(&workload.name),
-        one,
-        other,
-    };
+    let one = describe(later, labels);
     if !first.metric.agrees(later.metric) {
-        return Err(changed(describe(first, labels), describe(later, labels)));
+        return Err(CompareError::MetricChanged {
+            workload: sanitize_line(&workload.name),
+            one: describe(first, labels),
+            other: one,
+        });
     }
     let declared = Declared::of(&workload.metric, machine.clock);
     // For metrics of other suites, users may set the direction.
@@ -88,13 +88,14 @@ fn check(
     if here.agrees(later.metric) {
         return Ok(());
     }
-    Err(changed(
-        describe(later, labels),
-        format!(
+    Err(CompareError::MetricChanged {
+        workload: sanitize_line(&workload.name),
+        one,
+        other: format!(
             "this Marvin declares it in {}",
             sanitize_line(&here.to_string())
         ),
-    ))
+    })
 }
 
 fn describe(declaration: Declaration<'_>, labels: &[Label]) -> String {
@@ -115,27 +116,25 @@ mod tests {
 
     /// Checks two kernels with a declaration each.
     fn check_units(kind: &str, [old, new]: [Option<Declared>; 2]) -> Result<(), String> {
-        let side = |name: &str, version: &str, declared: Option<Declared>| {
-            let mut subject = Subject::new(
-                build(name, version),
-                &[1, 2],
-                &[("getppid", Ending::Samples(vec![9.0, 8.0, 8.0]))],
-            );
-            subject
-                .runs
-                .iter_mut()
-                .for_each(|run| run.results[0].declared.clone_from(&declared));
-            let mut machine = machine();
-            machine.kind = kind.parse().unwrap();
-            subject.on(machine)
-        };
-        let old = side("deb:6.1", "6.1.192", old);
-        let new = side("deb:6.12", "6.12.117", new);
+        let old = side(kind, build("deb:6.1", "6.1.192"), old);
+        let new = side(kind, build("deb:6.12", "6.12.117"), new);
         let mut question = question(&[1, 2]);
         question.workloads.truncate(1);
         compare(&old.side(), &[new.side()], &question)
             .map(drop)
             .map_err(|error| error.to_string())
+    }
+
+    /// Returns a kernel whose runs have this declaration of the metric.
+    fn side(kind: &str, build: model::Build, declared: Option<Declared>) -> Subject {
+        let samples = Ending::Samples(vec![9.0, 8.0, 8.0]);
+        let mut subject = Subject::new(build, &[1, 2], &[("getppid", samples)]);
+        for run in &mut subject.runs {
+            run.results[0].declared.clone_from(&declared);
+        }
+        let mut machine = machine();
+        machine.kind = kind.parse().unwrap();
+        subject.on(machine)
     }
 
     fn declared(unit: &'static str, direction: Option<Direction>) -> Option<Declared> {
@@ -150,22 +149,22 @@ mod tests {
     fn metric_with_changed_unit_or_direction_is_refused() {
         let lower = Some(Direction::LowerIsBetter);
         let higher = Some(Direction::HigherIsBetter);
-        let cost = || declared("instructions/op", lower);
+        let cost = declared("instructions/op", lower);
         insta::assert_snapshot!(
             "unit",
-            check_units("exact", [cost(), declared("us\u{1b}[2J", lower)]).unwrap_err()
+            check_units("exact", [cost.clone(), declared("us\u{1b}[2J", lower)]).unwrap_err()
         );
         insta::assert_snapshot!(
             "direction",
             check_units("exact", [None, declared("instructions/op", higher)]).unwrap_err()
         );
-        assert!(check_units("exact", [cost(), declared("instructions/op", higher)]).is_err());
+        assert!(check_units("exact", [cost.clone(), declared("instructions/op", higher)]).is_err());
         assert_eq!(
-            check_units("exact", [cost(), None]),
+            check_units("exact", [cost.clone(), None]),
             Ok(()),
             "what was not said speaks against nothing"
         );
-        assert_eq!(check_units("exact", [cost(), cost()]), Ok(()));
+        assert_eq!(check_units("exact", [cost.clone(), cost]), Ok(()));
     }
 
     #[test]

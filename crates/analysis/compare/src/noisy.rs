@@ -144,26 +144,17 @@ pub(crate) fn means(others: &mut [Against], rows: &[ComparisonRow]) {
             .into_iter()
             .filter(|row| row.cells[kernel].rated.is_some())
             .collect();
-        let together = |of: &dyn Fn(&ComparisonRow) -> &Measured| {
-            let whole = |seed: u64| rated.iter().all(|row| value(of(row), seed).is_some());
-            let seeds: Vec<u64> = of(rated.first()?)
-                .seeds
-                .iter()
-                .map(|one| one.seed)
-                .filter(|seed| whole(*seed))
-                .collect();
-            let scores = rated.iter().map(|row| {
-                let values: Vec<f64> = seeds
-                    .iter()
-                    .filter_map(|seed| value(of(row), *seed))
-                    .collect();
-                scores(&values, row.workload.metric.direction).ok()
-            });
-            Scores::together(&scores.collect::<Option<Vec<_>>>()?).ok()
-        };
-        let base = together(&|row| &row.base);
-        let new = together(&|row| &row.cells[kernel].measured);
-        if let Some((base, new)) = base.zip(new) {
+        let direction = |row: &ComparisonRow| row.workload.metric.direction;
+        let base: Vec<_> = rated
+            .iter()
+            .map(|row| (&row.base, direction(row)))
+            .collect();
+        let new: Vec<_> = rated
+            .iter()
+            .map(|row| (&row.cells[kernel].measured, direction(row)))
+            .collect();
+        let scores = scores_together(&base).zip(scores_together(&new));
+        if let Some((base, new)) = scores {
             let ends = stats::estimate_ratio(&base, &new, &History::default(), 0.0).interval();
             mean.ends = ends.map(|ends| Spread {
                 min: ends.low,
@@ -171,6 +162,23 @@ pub(crate) fn means(others: &mut [Against], rows: &[ComparisonRow]) {
             });
         }
     }
+}
+
+/// Returns the scores of a kernel over several rows, of those boots that have all of them.
+fn scores_together(rows: &[(&Measured, Direction)]) -> Option<Scores> {
+    let (first, _) = rows.first()?;
+    let seeds: Vec<u64> = first
+        .seeds
+        .iter()
+        .map(|one| one.seed)
+        .filter(|seed| rows.iter().all(|(row, _)| value(row, *seed).is_some()))
+        .collect();
+    let mut all = Vec::new();
+    for (row, direction) in rows {
+        let values: Vec<f64> = seeds.iter().filter_map(|seed| value(row, *seed)).collect();
+        all.push(scores(&values, *direction).ok()?);
+    }
+    Scores::together(&all).ok()
 }
 
 /// Returns the value of a run, by its number.
@@ -226,20 +234,22 @@ mod tests {
 
     /// Compares two kernels by runs of other suites, each run with these values.
     fn compared(base: &[&[f64]], new: &[&[f64]]) -> Comparison {
-        let side = |name: &str, version: &str, runs: &[&[f64]]| {
-            let mut subject = Subject::new(build(name, version), &[], &[]);
-            for (number, values) in (0..).zip(runs) {
-                subject.add_run(number, &[("getppid", Ending::Samples(values.to_vec()))]);
-            }
-            let mut machine = machine();
-            machine.kind = "imported".parse().unwrap();
-            subject.on(machine)
-        };
-        let base = side("deb:6.1", "6.1", base);
-        let new = side("deb:6.12", "6.12", new);
+        let base = imported_side("deb:6.1", "6.1", base);
+        let new = imported_side("deb:6.12", "6.12", new);
         let mut question = question(&[]);
         question.workloads.truncate(1);
         crate::compare(&base.side(), &[new.side()], &question).unwrap()
+    }
+
+    /// Returns a kernel with these values, a list for each run.
+    fn imported_side(name: &str, version: &str, runs: &[&[f64]]) -> Subject {
+        let mut subject = Subject::new(build(name, version), &[], &[]);
+        for (number, values) in (0..).zip(runs) {
+            subject.add_run(number, &[("getppid", Ending::Samples(values.to_vec()))]);
+        }
+        let mut machine = machine();
+        machine.kind = "imported".parse().unwrap();
+        subject.on(machine)
     }
 
     fn verdict(base: &[&[f64]], new: &[&[f64]]) -> Verdict {
@@ -352,33 +362,30 @@ mod tests {
 
     #[test]
     fn looks_decide_later_and_with_wider_intervals() {
-        let decided = |comparison: &Comparison| {
-            let verdicts = comparison
-                .rows
-                .iter()
-                .map(|row| &row.cells[0].compared.verdict);
-            verdicts
-                .filter(|verdict| !matches!(verdict, Verdict::Unclear(_)))
-                .count()
-        };
-        let width = |comparison: &Comparison| {
-            let ends = comparison.rows[0].cells[0]
-                .rated
-                .as_ref()
-                .and_then(|rated| rated.rating.interval())
-                .unwrap();
-            ends.high - ends.low
-        };
         let once = on_noisy_looked(3, 1.0, None);
         let early = on_noisy_looked(3, 1.0, Some(30));
         assert!(
-            decided(&early) < decided(&once),
+            count_decided(&early) < count_decided(&once),
             "{} of {}",
-            decided(&early),
-            decided(&once)
+            count_decided(&early),
+            count_decided(&once)
         );
-        assert!(width(&early) > width(&once));
+        assert!(interval_width(&early) > interval_width(&once));
         // The last look has most of the chance.
-        assert!(decided(&on_noisy_looked(30, 1.0, Some(30))) > decided(&early));
+        let last = on_noisy_looked(30, 1.0, Some(30));
+        assert!(count_decided(&last) > count_decided(&early));
+    }
+
+    fn count_decided(comparison: &Comparison) -> usize {
+        let rows = comparison.rows.iter();
+        rows.filter(|row| !matches!(row.cells[0].compared.verdict, Verdict::Unclear(_)))
+            .count()
+    }
+
+    /// Returns the width of the first row's confidence interval of the ratio.
+    fn interval_width(comparison: &Comparison) -> f64 {
+        let rated = comparison.rows[0].cells[0].rated.as_ref().unwrap();
+        let ends = rated.rating.interval().unwrap();
+        ends.high - ends.low
     }
 }

@@ -14,20 +14,20 @@ use crate::verdict::{noisy_verdict, verdict};
 /// The result of one replicate. On the exact machine a replicate is a seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replicate {
-    /// Its seed.
+    /// The seed that pairs it with the other side.
     pub seed: u64,
-    /// Its result.
+    /// Its value, or why there is none.
     pub given: Given,
 }
 
 /// The result of a replicate.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Given {
-    /// A value.
+    /// A value that compares if the other side has its scale and operations.
     Value {
-        /// The run's value.
+        /// The run's value, on `scale`.
         value: f64,
-        /// Its scale.
+        /// What one unit of it is.
         scale: Scale,
         /// Operations in one iteration.
         operations: u64,
@@ -41,18 +41,18 @@ pub enum Given {
 /// The rule for judging two sides.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
-    /// The good direction.
+    /// The direction in which values are better.
     pub direction: Direction,
     /// The margin: a difference up to this many percent counts as same.
     pub margin_percent: f64,
     /// The spread between seeds of one build, in percent: a smaller difference needs more seeds.
     /// `None` if unknown.
     pub floor_percent: Option<f64>,
-    /// The required seeds.
+    /// Which seeds both sides must have.
     pub seeds: Seeds,
 }
 
-/// The required seeds.
+/// Which seeds a verdict requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seeds {
     /// All: they were requested.
@@ -64,7 +64,7 @@ pub enum Seeds {
 /// The comparison of two sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SideComparison {
-    /// The verdict.
+    /// The decision by all differences together.
     pub verdict: Verdict,
     /// The difference of each seed with a value on both sides.
     pub differences: Vec<SeedDifference>,
@@ -247,16 +247,15 @@ mod tests {
     const COUNTED: Scale = Scale::Counted;
 
     fn side(values: &[(u64, f64, Scale)]) -> Vec<Replicate> {
-        let given = |value, scale| Given::Value {
-            value,
-            scale,
-            operations: 1,
-        };
         values
             .iter()
             .map(|&(seed, value, scale)| Replicate {
                 seed,
-                given: given(value, scale),
+                given: Given::Value {
+                    value,
+                    scale,
+                    operations: 1,
+                },
             })
             .collect()
     }

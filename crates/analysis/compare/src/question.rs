@@ -9,9 +9,9 @@ use model::{Build, Machine, MachineId, Run, Workload};
 /// One kernel and its runs for the question.
 #[derive(Debug, Clone)]
 pub struct Side<'a> {
-    /// Its build.
+    /// The build that was measured.
     pub build: &'a Build,
-    /// Its machine.
+    /// The machine of its runs; `also` has those with other guest configs.
     pub machine: &'a Machine,
     /// The same machine with other guest configs, if some workloads need them.
     pub also: Vec<&'a Machine>,

@@ -2,7 +2,7 @@
 
 use model::{Uncertainty, Verdict};
 
-use crate::comparison::{Comparison, ComparisonCell, ComparisonRow};
+use crate::comparison::{Comparison, ComparisonRow};
 
 /// The effect of a kernel on a workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -50,25 +50,24 @@ impl Comparison {
     /// Returns the twins of its rows that are better or worse.
     #[must_use]
     pub fn twins_wanted(&self) -> Vec<&'static str> {
-        let is_clear = |cell: &ComparisonCell| {
-            matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse)
-        };
-        let rows = self
-            .rows
-            .iter()
-            .filter(|row| row.cells.iter().any(is_clear));
-        rows.flat_map(|row| model::twins(&row.workload.name))
-            .collect()
+        let mut wanted = Vec::new();
+        for row in &self.rows {
+            let mut verdicts = row.cells.iter().map(|cell| &cell.compared.verdict);
+            if verdicts.any(|verdict| matches!(verdict, Verdict::Better | Verdict::Worse)) {
+                wanted.extend(model::twins(&row.workload.name));
+            }
+        }
+        wanted
     }
 
     /// Makes rows unclear that their twins contradict, in this comparison or in others of the same
     /// kernels.
     pub fn doubt(&mut self, others: &[Self]) {
-        let rows = || {
-            self.rows
-                .iter()
-                .chain(others.iter().flat_map(|other| &other.rows))
-        };
+        let rows: Vec<&ComparisonRow> = self
+            .rows
+            .iter()
+            .chain(others.iter().flat_map(|other| &other.rows))
+            .collect();
         let is_exact = self.base.machine.capabilities().deterministic;
         let mut doubts = Vec::new();
         for (number, row) in self.rows.iter().enumerate() {
@@ -84,23 +83,12 @@ impl Comparison {
                     margin_percent: row.margin_percent,
                 };
                 let twins: Vec<&str> = model::twins(&row.workload.name).collect();
-                let seen = |twin: &ComparisonRow| {
-                    let compared = &twin.cells.get(place)?.compared;
-                    let is_known = is_exact || !matches!(compared.verdict, Verdict::Unclear(_));
-                    let effect = Effect {
-                        ratio: compared.ratio?,
-                        margin_percent: twin.margin_percent,
-                    };
-                    is_known.then_some((
-                        twin.workload.name.to_string(),
-                        compared.difference_percent?,
-                        effect,
-                    ))
-                };
-                let seen: Vec<_> = rows()
-                    .filter(|twin| twins.contains(&&*twin.workload.name))
-                    .filter_map(seen)
-                    .collect();
+                let mut seen = Vec::new();
+                for twin in &rows {
+                    if twins.contains(&&*twin.workload.name) {
+                        seen.extend(twin_effect(twin, place, is_exact));
+                    }
+                }
                 doubts.extend(contradiction(own, &seen).map(|why| (number, place, why)));
             }
         }
@@ -118,6 +106,22 @@ impl Comparison {
     }
 }
 
+/// Returns the name, difference and effect of a twin's row in one column, if it is known.
+fn twin_effect(
+    twin: &ComparisonRow,
+    place: usize,
+    is_exact: bool,
+) -> Option<(String, f64, Effect)> {
+    let compared = &twin.cells.get(place)?.compared;
+    let is_known = is_exact || !matches!(compared.verdict, Verdict::Unclear(_));
+    let effect = Effect {
+        ratio: compared.ratio?,
+        margin_percent: twin.margin_percent,
+    };
+    let name = twin.workload.name.to_string();
+    is_known.then_some((name, compared.difference_percent?, effect))
+}
+
 #[cfg(test)]
 mod tests {
     use model::{Uncertainty, Verdict};
@@ -128,7 +132,7 @@ mod tests {
     use crate::fixtures::{Ending, Subject, build, question};
     use crate::question::Question;
 
-    fn of(own: f64, twins: &[f64]) -> Option<Uncertainty> {
+    fn contradicts(own: f64, twins: &[f64]) -> Option<Uncertainty> {
         let effect = |percent: f64| Effect {
             ratio: 1.0 + percent / 100.0,
             margin_percent: 1.0,
@@ -142,7 +146,7 @@ mod tests {
 
     #[test]
     fn layout_state_is_contradicted_by_its_twin() {
-        let why = of(-89.84, &[-1.75]).unwrap();
+        let why = contradicts(-89.84, &[-1.75]).unwrap();
         assert_eq!(
             why,
             Uncertainty::Contradicted {
@@ -150,9 +154,9 @@ mod tests {
                 difference_percent: -1.75
             }
         );
-        assert!(of(20.0, &[-3.0]).is_some() && of(-4.0, &[0.0]).is_some());
+        assert!(contradicts(20.0, &[-3.0]).is_some() && contradicts(-4.0, &[0.0]).is_some());
         // The twin's own row is not: the other one shows as much and more.
-        assert_eq!(of(-1.75, &[-89.84]), None);
+        assert_eq!(contradicts(-1.75, &[-89.84]), None);
     }
 
     #[test]
@@ -164,23 +168,15 @@ mod tests {
             (-20.0, &[]),
             (0.0, &[0.1]),
         ] {
-            assert_eq!(of(own, twins), None, "{own} {twins:?}");
+            assert_eq!(contradicts(own, twins), None, "{own} {twins:?}");
         }
-        assert_eq!(of(f64::NAN, &[1.0]), None);
+        assert_eq!(contradicts(f64::NAN, &[1.0]), None);
     }
 
     /// Compares two kernels, of which the newer costs so many times as much.
     fn compared(workloads: &[(&'static str, f64)]) -> Comparison {
-        let kernel = |version: &str, is_new: bool| {
-            let cost = |ratio: f64| Ending::Cost(if is_new { 100.0 * ratio } else { 100.0 }, 0.0);
-            let endings: Vec<(&str, Ending)> = workloads
-                .iter()
-                .map(|(name, ratio)| (*name, cost(*ratio)))
-                .collect();
-            Subject::new(build("deb:6.12", version), &[1, 2], &endings)
-        };
-        let old = kernel("6.12.1", false);
-        let new = kernel("6.16.1", true);
+        let old = kernel("6.12.1", workloads, |_| 1.0);
+        let new = kernel("6.16.1", workloads, |ratio| ratio);
         let declared = workloads
             .iter()
             .map(|(name, _)| model::find_workload(name).unwrap());
@@ -189,6 +185,15 @@ mod tests {
             ..question(&[1, 2])
         };
         compare(&old.side(), &[new.side()], &question).unwrap()
+    }
+
+    /// Returns a kernel whose costs are 100 times a factor of a workload's ratio.
+    fn kernel(version: &str, workloads: &[(&'static str, f64)], factor: fn(f64) -> f64) -> Subject {
+        let endings: Vec<(&str, Ending)> = workloads
+            .iter()
+            .map(|(name, ratio)| (*name, Ending::Cost(100.0 * factor(*ratio), 0.0)))
+            .collect();
+        Subject::new(build("deb:6.12", version), &[1, 2], &endings)
     }
 
     #[test]

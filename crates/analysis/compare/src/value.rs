@@ -49,7 +49,7 @@ impl Scale {
 pub struct RunValue {
     /// The value, per operation.
     pub value: f64,
-    /// Its scale.
+    /// What one unit of it is.
     pub scale: Scale,
     /// How many first iterations it leaves out.
     pub left_out: usize,
@@ -126,7 +126,7 @@ impl fmt::Display for Estimator {
 pub enum NoValue<'a> {
     /// The kernel lacks a feature that the workload needs; the text names it.
     Unsupported(&'a str),
-    /// The kernel failed.
+    /// The kernel or the workload failed: how.
     Failed(&'a SubjectFailure),
     /// No iteration is left without the first.
     TooFewIterations(usize),
@@ -136,7 +136,7 @@ pub enum NoValue<'a> {
     PartlyCounted {
         /// Iterations that were counted.
         counted: usize,
-        /// All iterations.
+        /// Iterations that the result has, the first among them.
         iterations: usize,
     },
 }
@@ -282,19 +282,19 @@ mod tests {
 
     /// A result of 10 operations with unrelated guest time and counts.
     fn result(samples: &[f64], kernel: &[u64]) -> WorkloadResult {
-        let region = |kernel: &u64| Region {
+        let regions = kernel.iter().map(|kernel| Region {
             kernel: *kernel,
             user: 10,
             interrupt: 900,
             other: 9000,
-        };
+        });
         WorkloadResult {
             workload: "getppid".to_owned(),
             operations: 10,
             declared: None,
             outcome: Outcome::Completed,
             samples: samples.to_vec(),
-            counted: kernel.iter().map(region).collect(),
+            counted: regions.collect(),
         }
     }
 

@@ -20,20 +20,22 @@ pub fn verdict(
     margin_percent: f64,
     floor_percent: Option<f64>,
 ) -> Verdict {
-    let missing = |why: &str| Verdict::Unclear(Uncertainty::Missing(why.to_owned()));
-    if !margin_percent.is_finite() || margin_percent < 0.0 {
-        return missing("the margin is not a percentage");
+    let missing = if !margin_percent.is_finite() || margin_percent < 0.0 {
+        Some("the margin is not a percentage")
+    } else if differences_percent.is_empty() {
+        Some("no seed has a value on both sides")
+    } else if differences_percent.iter().any(|d| !d.is_finite()) {
+        Some("a difference is not a number")
+    } else {
+        None
+    };
+    if let Some(why) = missing {
+        return Verdict::Unclear(Uncertainty::Missing(why.to_owned()));
     }
-    if differences_percent.is_empty() {
-        return missing("no seed has a value on both sides");
-    }
-    if differences_percent.iter().any(|d| !d.is_finite()) {
-        return missing("a difference is not a number");
-    }
-    let count = |of: &dyn Fn(f64) -> bool| differences_percent.iter().filter(|d| of(**d)).count();
+    let differences = differences_percent.iter();
     let all = differences_percent.len();
-    let better = count(&|d| d > margin_percent);
-    let worse = count(&|d| d < -margin_percent);
+    let better = differences.clone().filter(|d| **d > margin_percent).count();
+    let worse = differences.filter(|d| **d < -margin_percent).count();
     let size = stats::median(differences_percent).map_or(0.0, f64::abs);
     let below = floor_percent.filter(|floor| all < SEEDS_BELOW_FLOOR && size < *floor);
     if let (Some(floor_percent), true) = (below, better == all || worse == all) {
@@ -61,25 +63,21 @@ pub fn verdict(
 /// of the same question.
 #[must_use]
 pub fn noisy_verdict(rating: &stats::RatioEstimate, q: f64) -> Verdict {
-    let unclear = |why| Verdict::Unclear(why);
-    match rating.verdict(q) {
-        Some(stats::Verdict::Better) => Verdict::Better,
-        Some(stats::Verdict::Worse) => Verdict::Worse,
-        Some(stats::Verdict::Same) => Verdict::Same,
+    let why = match rating.verdict(q) {
+        Some(stats::Verdict::Better) => return Verdict::Better,
+        Some(stats::Verdict::Worse) => return Verdict::Worse,
+        Some(stats::Verdict::Same) => return Verdict::Same,
         Some(stats::Verdict::Unclear(stats::Unclear::Unrated)) => {
-            unclear(Uncertainty::Noise { more_runs: None })
+            Uncertainty::Noise { more_runs: None }
         }
-        Some(stats::Verdict::Unclear(stats::Unclear::MoreGroups(more))) => {
-            unclear(Uncertainty::Noise {
-                more_runs: Some(more),
-            })
-        }
-        Some(stats::Verdict::Unclear(stats::Unclear::TooNoisy)) => unclear(Uncertainty::TooNoisy),
-        Some(stats::Verdict::Unclear(stats::Unclear::TooCoarse)) => unclear(Uncertainty::TooCoarse),
-        None => unclear(Uncertainty::Missing(
-            "runs that scatter need a margin above 0%".to_owned(),
-        )),
-    }
+        Some(stats::Verdict::Unclear(stats::Unclear::MoreGroups(more))) => Uncertainty::Noise {
+            more_runs: Some(more),
+        },
+        Some(stats::Verdict::Unclear(stats::Unclear::TooNoisy)) => Uncertainty::TooNoisy,
+        Some(stats::Verdict::Unclear(stats::Unclear::TooCoarse)) => Uncertainty::TooCoarse,
+        None => Uncertainty::Missing("runs that scatter need a margin above 0%".to_owned()),
+    };
+    Verdict::Unclear(why)
 }
 
 #[cfg(test)]
@@ -129,7 +127,6 @@ mod tests {
     #[test]
     fn differences_below_the_floor_need_five_seeds() {
         let floor = Some(0.5);
-        let of = |seeds: usize, percent: f64| verdict(&vec![percent; seeds], 0.0, floor);
         let below = |seeds| {
             Verdict::Unclear(Uncertainty::BelowFloor {
                 floor_percent: 0.5,
@@ -137,11 +134,15 @@ mod tests {
                 seeds_least: 5,
             })
         };
-        assert_eq!([of(1, 0.01), of(4, -0.49)], [below(1), below(4)]);
-        assert_eq!(
-            [of(5, 0.01), of(1, 0.5), of(1, -0.5)],
-            [Verdict::Better, Verdict::Better, Verdict::Worse]
-        );
+        for (seeds, percent, expected) in [
+            (1, 0.01, below(1)),
+            (4, -0.49, below(4)),
+            (5, 0.01, Verdict::Better),
+            (1, 0.5, Verdict::Better),
+            (1, -0.5, Verdict::Worse),
+        ] {
+            assert_eq!(verdict(&vec![percent; seeds], 0.0, floor), expected);
+        }
         assert_eq!(
             verdict(&[0.01], 0.1, floor),
             Verdict::Same,

@@ -53,39 +53,31 @@ fn median(measured: &Measured) -> Option<Counted> {
         .iter()
         .filter_map(|seed| seed.value.as_ref().ok()?.counted)
         .collect();
-    let of = |field: fn(&Counted) -> f64| stats::median(&all.iter().map(field).collect::<Vec<_>>());
+    let median_of =
+        |part: fn(&Counted) -> f64| stats::median(&all.iter().map(part).collect::<Vec<_>>());
     Some(Counted {
-        kernel: of(|c| c.kernel)?,
-        user: of(|c| c.user)?,
-        elsewhere: of(|c| c.elsewhere)?,
-        time: of(|c| c.time)?,
+        kernel: median_of(|c| c.kernel)?,
+        user: median_of(|c| c.user)?,
+        elsewhere: median_of(|c| c.elsewhere)?,
+        time: median_of(|c| c.time)?,
     })
 }
 
 /// Describes counted values, and their distance to the guest's clock.
 pub(crate) fn cross_check(comparison: &Comparison) -> Option<String> {
-    let apart = |row: &ComparisonRow| {
-        let differences = row.cells.iter().filter_map(|cell| {
-            Some((cell.time_percent? - cell.compared.difference_percent?).abs())
-        });
-        differences.fold(None, |most: Option<f64>, each| {
-            Some(most.map_or(each, |most| most.max(each)))
-        })
-    };
     let rows = comparison
         .rows
         .iter()
-        .filter_map(|row| Some((&*row.workload.name, apart(row)?)));
+        .filter_map(|row| Some((&*row.workload.name, points_from_time(row)?)));
     let (name, points) = rows.max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let is_of_time = |row: &&ComparisonRow| {
-        row.cells
-            .iter()
-            .any(|c| c.compared.difference_percent.is_some() && c.time_percent.is_none())
-    };
     let of_time: Vec<&str> = comparison
         .rows
         .iter()
-        .filter(is_of_time)
+        .filter(|row| {
+            row.cells
+                .iter()
+                .any(|c| c.compared.difference_percent.is_some() && c.time_percent.is_none())
+        })
         .map(|row| &*row.workload.name)
         .collect();
     let exception = if of_time.is_empty() {
@@ -104,6 +96,15 @@ pub(crate) fn cross_check(comparison: &Comparison) -> Option<String> {
     ))
 }
 
+/// Returns how far a row's differences by the guest's clock are from those by counts, at most, in
+/// percentage points.
+fn points_from_time(row: &ComparisonRow) -> Option<f64> {
+    row.cells
+        .iter()
+        .filter_map(|cell| Some((cell.time_percent? - cell.compared.difference_percent?).abs()))
+        .reduce(f64::max)
+}
+
 #[cfg(test)]
 mod tests {
     use crate::comparison::Warning;
@@ -115,35 +116,31 @@ mod tests {
 
     /// Two kernels whose instructions were counted: kernel, user, elsewhere, per operation.
     fn counted(base: [u64; 3], new: [u64; 3]) -> Comparison {
-        let subject = |version: &str, [kernel, user, elsewhere]: [u64; 3]| {
-            let time = (kernel + user + elsewhere) as f64;
-            let mut subject = Subject::new(
-                build(&format!("deb:{version}"), version),
-                &[1],
-                &[("getppid", Ending::Cost(time, 0.0))],
-            );
-            for result in subject.runs.iter_mut().flat_map(|run| &mut run.results) {
-                let thousand = |count| count * result.operations;
-                let kernel = thousand(kernel);
-                let user = thousand(user);
-                let other = thousand(elsewhere);
-                result.counted = vec![
-                    Region {
-                        user,
-                        kernel,
-                        interrupt: 0,
-                        other
-                    };
-                    result.samples.len()
-                ];
-            }
-            subject
-        };
-        let old = subject("6.1", base);
-        let new = subject("6.12", new);
+        let old = counted_subject("6.1", base);
+        let new = counted_subject("6.12", new);
         let mut question = question(&[1]);
         question.workloads.truncate(1);
         compare(&old.side(), &[new.side()], &question).unwrap()
+    }
+
+    /// Returns a kernel with these instructions per operation of the kernel, user code and others.
+    fn counted_subject(version: &str, [kernel, user, elsewhere]: [u64; 3]) -> Subject {
+        let time = (kernel + user + elsewhere) as f64;
+        let mut subject = Subject::new(
+            build(&format!("deb:{version}"), version),
+            &[1],
+            &[("getppid", Ending::Cost(time, 0.0))],
+        );
+        for result in subject.runs.iter_mut().flat_map(|run| &mut run.results) {
+            let region = Region {
+                user: user * result.operations,
+                kernel: kernel * result.operations,
+                interrupt: 0,
+                other: elsewhere * result.operations,
+            };
+            result.counted = vec![region; result.samples.len()];
+        }
+        subject
     }
 
     #[test]

@@ -68,8 +68,11 @@ fn format_name(row: &str, kernel: &str) -> String {
 
 /// Describes the rank tests: the rows that agree with the rating, or those that do not.
 fn ranks(comparison: &Comparison, agrees: bool) -> Vec<String> {
-    let told = |(name, rated): (String, &Rated)| {
-        let check = rated.ranks.filter(|check| check.agrees == agrees)?;
+    let mut texts = Vec::new();
+    for (name, rated) in find_rated(comparison) {
+        let Some(check) = rated.ranks.filter(|check| check.agrees == agrees) else {
+            continue;
+        };
         let percent = |log: f64| format!("{:+.2}%", log.exp_m1() * 100.0);
         let ends = check
             .ranks
@@ -83,26 +86,24 @@ fn ranks(comparison: &Comparison, agrees: bool) -> Vec<String> {
         } else {
             format!(" beside p = {p:.2e}")
         };
-        Some(format!(
+        texts.push(format!(
             "{name} {} (p = {:.2e}{beside}{ends})",
             percent(check.ranks.shift),
             check.ranks.p
-        ))
-    };
-    find_rated(comparison).filter_map(told).collect()
+        ));
+    }
+    texts
 }
 
 fn noisier(comparison: &Comparison) -> Vec<String> {
-    let is_noisier = |rated: &Rated| {
-        rated
-            .rating
-            .precision
-            .is_some_and(|of| of.basis == stats::Basis::Noisier)
-    };
-    find_rated(comparison)
-        .filter(|(_, rated)| is_noisier(rated))
-        .map(|(name, _)| name)
-        .collect()
+    let mut names = Vec::new();
+    for (name, rated) in find_rated(comparison) {
+        let precision = rated.rating.precision;
+        if precision.is_some_and(|precision| precision.basis == stats::Basis::Noisier) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 fn noise(comparison: &Comparison) -> Vec<String> {

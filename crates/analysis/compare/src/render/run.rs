@@ -14,11 +14,11 @@ use model::{find_workload, sanitize_line, sanitize_lines};
 /// A run with its build and machine, as far as known.
 #[derive(Debug, Clone, Copy)]
 pub struct Shown<'a> {
-    /// The run.
+    /// The run that is printed.
     pub run: &'a Run,
-    /// Its build.
+    /// The build that it measured.
     pub build: &'a Build,
-    /// Its machine.
+    /// The machine that it ran on.
     pub machine: &'a Machine,
     /// Declarations of workloads that are not in any suite.
     pub declared: &'a [Arc<Workload>],
@@ -81,10 +81,11 @@ pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
 
 /// Returns the number of workloads with each outcome.
 fn endings(results: &[WorkloadResult]) -> String {
-    let of = |wanted: fn(&Outcome) -> bool| results.iter().filter(|r| wanted(&r.outcome)).count();
-    let completed = of(|o| matches!(o, Outcome::Completed));
-    let unsupported = of(|o| matches!(o, Outcome::Unsupported(_)));
-    let failed = of(|o| matches!(o, Outcome::Failed(_)));
+    let count_of =
+        |wanted: fn(&Outcome) -> bool| results.iter().filter(|r| wanted(&r.outcome)).count();
+    let completed = count_of(|o| matches!(o, Outcome::Completed));
+    let unsupported = count_of(|o| matches!(o, Outcome::Unsupported(_)));
+    let failed = count_of(|o| matches!(o, Outcome::Failed(_)));
     let mut texts = vec![format!(
         "{completed} of {} completed",
         count(results.len(), "workload")
@@ -101,14 +102,13 @@ fn endings(results: &[WorkloadResult]) -> String {
 /// Returns the unit of a result; none for workloads that are not declared any more.
 #[must_use]
 pub fn result_unit(shown: &Shown<'_>, result: &WorkloadResult, scale: Scale) -> String {
-    let tool = || {
-        shown
-            .declared
-            .iter()
+    let mut declared = shown.declared.iter();
+    let known = find_workload(&result.workload).or_else(|| {
+        declared
             .find(|workload| workload.name == result.workload)
             .cloned()
-    };
-    let metric = match find_workload(&result.workload).or_else(tool) {
+    });
+    let metric = match known {
         Some(workload) => workload.metric.clone(),
         None if shown.run.suite == "tools" => return "unknown unit".to_owned(),
         None => Metric::COST,
@@ -207,7 +207,6 @@ fn line(result: &WorkloadResult, value: Result<RunValue, NoValue<'_>>, width: us
 
 /// Values of another suite: each row has its own unit, and all its values count.
 fn noisy(page: &mut Page, shown: &Shown<'_>, completed: &[&WorkloadResult]) {
-    let number = |n: Option<f64>| n.map_or_else(|| "-".to_owned(), |n| value(n, 11));
     let estimator = Estimator::for_machine(shown.machine.capabilities());
     page.line(format!(
         "{:<32} {:>11} {:>11} {:>11} values unit",
@@ -229,13 +228,13 @@ fn noisy(page: &mut Page, shown: &Shown<'_>, completed: &[&WorkloadResult]) {
         page.line(format!(
             "{:<32} {:>11} {:>11} {:>11} {:>6} {}{mark}",
             cut_middle(&sanitize_line(&result.workload), 32),
-            number(
+            format_or_dash(
                 run_value(result, shown.machine.capabilities())
                     .ok()
                     .map(|value| value.value)
             ),
-            number(ends.map(|e| e.min)),
-            number(ends.map(|e| e.max)),
+            format_or_dash(ends.map(|e| e.min)),
+            format_or_dash(ends.map(|e| e.max)),
             result.samples.len(),
             declared.unit,
         ));
@@ -245,6 +244,11 @@ fn noisy(page: &mut Page, shown: &Shown<'_>, completed: &[&WorkloadResult]) {
         let rows = count(undirected, "row");
         page.words(0, &format!("?: of {rows} it is not known which way they are good; `marvin report` rates them with --lower or --higher"));
     }
+}
+
+/// Formats a number for its column; `-` if there is none.
+fn format_or_dash(number: Option<f64>) -> String {
+    number.map_or_else(|| "-".to_owned(), |number| value(number, 11))
 }
 
 fn rest(page: &mut Page, run: &Run, styles: &Styles) {

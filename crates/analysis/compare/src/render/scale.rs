@@ -82,11 +82,10 @@ impl Scale {
 
     /// Returns the ratios at the left end, in the middle and at the right end, as text.
     pub(crate) fn ticks(&self) -> [String; 3] {
-        let text = |ratio: f64| {
+        [1.0 / self.end, 1.0, self.end].map(|ratio| {
             let text = number::ratio(ratio, 5);
             text.trim_end_matches('0').trim_end_matches('.').to_owned()
-        };
-        [text(1.0 / self.end), text(1.0), text(self.end)]
+        })
     }
 
     /// Returns the drawing of a cell; `None` if it has no ratio.
@@ -104,15 +103,13 @@ impl Scale {
             .iter()
             .filter_map(|d| d.ratio)
             .collect();
-        let rated = || {
-            let ends = cell.rated?.rating.interval()?;
-            Some(stats::Spread {
-                min: ends.low,
-                max: ends.high,
-            })
-        };
+        let rated = cell.rated.and_then(|rated| rated.rating.interval());
+        let rated = rated.map(|ends| stats::Spread {
+            min: ends.low,
+            max: ends.high,
+        });
         let whisker = stats::spread(&ratios)
-            .or_else(rated)
+            .or(rated)
             .map(|ends| (self.x(ends.min), self.x(ends.max)))
             .filter(|(from, to)| to - from >= VISIBLE);
         let band = self.x(ratio_of_percent(direction, -margin_percent));

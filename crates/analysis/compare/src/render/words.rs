@@ -277,14 +277,14 @@ pub(crate) fn caption(comparison: &Comparison, section: &Section<'_>) -> String 
 
 /// Returns the smallest and largest number of iterations, without the first.
 fn iterations(rows: &[&ComparisonRow]) -> Option<(usize, usize)> {
-    let counts = || {
-        rows.iter()
-            .flat_map(|row| std::iter::once(&row.base).chain(row.cells.iter().map(|c| &c.measured)))
-            .flat_map(|measured| &measured.seeds)
-            .filter_map(|seed| seed.value.as_ref().ok())
-            .map(|sampled| sampled.samples.len().saturating_sub(sampled.left_out))
-    };
-    counts().min().zip(counts().max())
+    let counts = rows
+        .iter()
+        .flat_map(|row| std::iter::once(&row.base).chain(row.cells.iter().map(|c| &c.measured)))
+        .flat_map(|measured| &measured.seeds)
+        .filter_map(|seed| seed.value.as_ref().ok())
+        .map(|sampled| sampled.samples.len().saturating_sub(sampled.left_out));
+    let counts: Vec<usize> = counts.collect();
+    Some((*counts.iter().min()?, *counts.iter().max()?))
 }
 
 /// Returns the replicates: what they are called, and which.

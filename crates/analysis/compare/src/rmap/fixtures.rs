@@ -89,11 +89,6 @@ fn measured(kernel: usize, cell: RmapCell, all: u64) -> RmapMeasured {
         ));
     }
     costs.push((RmapOperation::Unmap, by_process(4_000, 700)));
-    let slab = |name: &str, objects: u64, object_bytes| RmapSlab {
-        name: name.into(),
-        objects: i64::try_from(objects).unwrap(),
-        object_bytes,
-    };
     let mut slabs = vec![
         slab("vm_area_struct", all, 184 + 8 * kernel as u64),
         slab("maple_node", all / 8 + 1, 256),
@@ -114,5 +109,13 @@ fn measured(kernel: usize, cell: RmapCell, all: u64) -> RmapMeasured {
             tables_kib: 4 * tables,
             entries: all,
         },
+    }
+}
+
+fn slab(name: &str, objects: u64, object_bytes: u64) -> RmapSlab {
+    RmapSlab {
+        name: name.into(),
+        objects: i64::try_from(objects).unwrap(),
+        object_bytes,
     }
 }

@@ -1,7 +1,7 @@
 //! The experiment as JSON: all cells with raw numbers, all laws, all space.
 
 use crate::rmap::PowerLaw;
-use model::{RmapCell, RmapCost, RmapOperation, RmapOutcome, RmapSlab, RmapSpace};
+use model::{RmapCase, RmapCell, RmapCost, RmapOperation, RmapOutcome, RmapSpace};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -171,20 +171,13 @@ fn of_cost(operation: RmapOperation, cost: &Result<RmapCost, String>) -> CostDoc
 }
 
 fn space(space: &RmapSpace) -> SpaceDocument<'_> {
-    let slab = |slab| {
-        let RmapSlab {
-            name,
-            objects,
-            object_bytes,
-        }: &RmapSlab = slab;
-        SlabDocument {
-            name,
-            objects: *objects,
-            object_bytes: *object_bytes,
-        }
-    };
+    let slabs = space.slabs.iter().map(|slab| SlabDocument {
+        name: &slab.name,
+        objects: slab.objects,
+        object_bytes: slab.object_bytes,
+    });
     SpaceDocument {
-        slabs: space.slabs.iter().map(slab).collect(),
+        slabs: slabs.collect(),
         page_tables_kib: space.tables_kib,
         entries: space.entries,
         entries_per_table: space.entries_per_table(),
@@ -200,22 +193,32 @@ fn laws(rmap: &Rmap) -> Vec<LawDocument> {
                 let Some(laws) = rmap.laws(kernel, *case, operation) else {
                     continue;
                 };
-                let document = |cells, law: PowerLaw| LawDocument {
-                    case: case.word(),
-                    operation: operation.word(),
-                    kernel,
-                    cells,
-                    ns_at_one: law.factor,
-                    exponent_processes: law.exponents[0],
-                    exponent_mappings: law.exponents[1],
-                    r_squared: law.r_squared,
-                    worst_ratio: law.worst_ratio,
-                    points: law.points,
-                };
-                documents.push(document("all", laws.all));
-                documents.extend(laws.large.map(|law| document("large", law)));
+                documents.push(law_document(*case, operation, kernel, ("all", laws.all)));
+                if let Some(large) = laws.large {
+                    documents.push(law_document(*case, operation, kernel, ("large", large)));
+                }
             }
         }
     }
     documents
+}
+
+fn law_document(
+    case: RmapCase,
+    operation: RmapOperation,
+    kernel: usize,
+    (cells, law): (&'static str, PowerLaw),
+) -> LawDocument {
+    LawDocument {
+        case: case.word(),
+        operation: operation.word(),
+        kernel,
+        cells,
+        ns_at_one: law.factor,
+        exponent_processes: law.exponents[0],
+        exponent_mappings: law.exponents[1],
+        r_squared: law.r_squared,
+        worst_ratio: law.worst_ratio,
+        points: law.points,
+    }
 }

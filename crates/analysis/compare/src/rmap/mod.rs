@@ -29,7 +29,7 @@ pub struct Rmap {
     pub kernels: Vec<String>,
     /// The machine, in one line.
     pub machine: String,
-    /// The seed.
+    /// The seed of all boots.
     pub seed: u64,
     /// The command that reproduces it.
     pub command: String,
@@ -59,7 +59,7 @@ pub enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// Returns the cost.
+    /// Returns the cost in nanoseconds, if it was measured.
     #[must_use]
     pub fn cost(self) -> Option<f64> {
         if let Self::Cost(cost) = self {
@@ -89,15 +89,13 @@ pub fn is_poor(law: &PowerLaw) -> bool {
 impl Rmap {
     /// Returns all cells of a case.
     pub fn cells(&self, case: RmapCase) -> impl Iterator<Item = RmapCell> {
-        let cells = move |processes: &u32| {
-            let processes = *processes;
-            self.mappings.iter().map(move |mappings| RmapCell {
+        self.processes.iter().flat_map(move |&processes| {
+            self.mappings.iter().map(move |&mappings| RmapCell {
                 case,
                 processes,
-                mappings: *mappings,
+                mappings,
             })
-        };
-        self.processes.iter().flat_map(cells)
+        })
     }
 
     fn measured(&self, kernel: usize, cell: RmapCell) -> Option<&RmapMeasured> {
@@ -128,34 +126,47 @@ impl Rmap {
     /// Returns the laws of an operation's costs on a kernel; `None` if there are too few cells.
     #[must_use]
     pub fn laws(&self, kernel: usize, case: RmapCase, operation: RmapOperation) -> Option<Laws> {
-        let through = |from: [u32; 2]| {
-            let cells = self
-                .cells(case)
-                .filter(|cell| cell.processes > from[0] && cell.mappings > from[1]);
-            let point = |cell: RmapCell| {
-                let cost = self.value(kernel, cell, operation).cost()?;
-                Some(([f64::from(cell.processes), f64::from(cell.mappings)], cost))
-            };
-            power_law(&cells.filter_map(point).collect::<Vec<_>>())
-        };
-        let all = through([0, 0])?;
+        let all = self.law_above(kernel, case, operation, [0, 0])?;
         let fewest = |numbers: &[u32]| numbers.first().copied().unwrap_or(0);
-        let large = is_poor(&all)
-            .then(|| through([fewest(&self.processes), fewest(&self.mappings)]))
-            .flatten();
+        let large = if is_poor(&all) {
+            let fewest = [fewest(&self.processes), fewest(&self.mappings)];
+            self.law_above(kernel, case, operation, fewest)
+        } else {
+            None
+        };
         Some(Laws { all, large })
+    }
+
+    /// Fits the cells with more processes and mappings than these.
+    fn law_above(
+        &self,
+        kernel: usize,
+        case: RmapCase,
+        operation: RmapOperation,
+        [processes, mappings]: [u32; 2],
+    ) -> Option<PowerLaw> {
+        let mut points = Vec::new();
+        for cell in self.cells(case) {
+            if cell.processes > processes
+                && cell.mappings > mappings
+                && let Some(cost) = self.value(kernel, cell, operation).cost()
+            {
+                points.push(([f64::from(cell.processes), f64::from(cell.mappings)], cost));
+            }
+        }
+        power_law(&points)
     }
 
     /// Returns the largest cell of a case that all kernels have measured, with the memory of its
     /// mappings.
     #[must_use]
     pub fn space(&self, case: RmapCase) -> Option<(RmapCell, Vec<&RmapSpace>)> {
-        let of = |cell: RmapCell| -> Option<Vec<&RmapSpace>> {
-            (0..self.kernels.len())
+        let cells = self.cells(case).filter_map(|cell| {
+            let spaces = (0..self.kernels.len())
                 .map(|kernel| Some(&self.measured(kernel, cell)?.space))
-                .collect()
-        };
-        let cells = self.cells(case).filter_map(|cell| Some((cell, of(cell)?)));
+                .collect::<Option<Vec<_>>>()?;
+            Some((cell, spaces))
+        });
         cells.max_by_key(|(cell, _)| {
             (
                 u64::from(cell.processes) * u64::from(cell.mappings),

@@ -40,14 +40,13 @@ pub fn document(rmap: &Rmap) -> Document {
         number::seed_list(&[rmap.seed])
     ))];
     for case in &rmap.cases {
-        let operations = || {
-            RmapOperation::ALL
-                .into_iter()
-                .filter(|operation| operation.is_of(*case))
-        };
+        let operations = RmapOperation::ALL
+            .into_iter()
+            .filter(|operation| operation.is_of(*case));
         blocks.push(Block::Heading(case.to_string()));
         blocks.push(Block::Paragraph(case.about().to_owned()));
-        let charts = operations()
+        let charts = operations
+            .clone()
             .filter_map(|operation| chart(rmap, *case, operation))
             .collect();
         blocks.push(Block::Plot(Plot {
@@ -55,7 +54,7 @@ pub fn document(rmap: &Rmap) -> Document {
             charts,
         }));
         blocks.extend(
-            operations()
+            operations
                 .filter_map(|operation| table(rmap, *case, operation))
                 .map(Block::Table),
         );
@@ -80,31 +79,28 @@ fn chart(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Chart>
         false => (&rmap.processes, &rmap.mappings, ["n", "m"]),
     };
     let mut curves = Vec::new();
-    let mut told = Vec::new();
+    let mut descriptions = Vec::new();
     for (colour, kernel) in rmap.kernels.iter().enumerate() {
         for other in others {
-            let point = |at: &u32| {
+            let mut points: Vec<(f64, f64)> = Vec::new();
+            for position in along {
                 let (processes, mappings) = if over_mappings {
-                    (*other, *at)
+                    (*other, *position)
                 } else {
-                    (*at, *other)
+                    (*position, *other)
                 };
-                let cost = rmap
-                    .value(
-                        colour,
-                        RmapCell {
-                            case,
-                            processes,
-                            mappings,
-                        },
-                        operation,
-                    )
-                    .cost()?;
-                (cost > 0.0).then_some((f64::from(*at), cost))
-            };
-            let points: Vec<(f64, f64)> = along.iter().filter_map(point).collect();
+                let cell = RmapCell {
+                    case,
+                    processes,
+                    mappings,
+                };
+                let cost = rmap.value(colour, cell, operation).cost();
+                if let Some(cost) = cost.filter(|cost| *cost > 0.0) {
+                    points.push((f64::from(*position), cost));
+                }
+            }
             if let [first, .., last] = points[..] {
-                told.push(format!(
+                descriptions.push(format!(
                     "{kernel} {word}={other} from {:.0} to {:.0}",
                     first.1, last.1
                 ));
@@ -119,7 +115,7 @@ fn chart(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Chart>
     let title = format!("{operation}, ns per {}", operation.per());
     Chart::new(
         title,
-        format!("{operation}: {}", told.join(", ")),
+        format!("{operation}: {}", descriptions.join(", ")),
         axis,
         Scale::Logarithmic,
         &curves,
@@ -156,12 +152,14 @@ fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table>
                 Weight::Normal,
                 [label, name.clone()].into_iter().chain(texts),
             ));
-            let change = |(base, new): (&Value<'_>, &Value<'_>)| {
-                let percent =
-                    difference_percent(Direction::LowerIsBetter, base.cost()?, new.cost()?);
-                Some(number::signed_percent(percent?))
-            };
-            let changes: Vec<Option<String>> = base.iter().zip(&values).map(change).collect();
+            let mut changes: Vec<Option<String>> = Vec::new();
+            for (base, new) in base.iter().zip(&values) {
+                let costs = base.cost().zip(new.cost());
+                let percent = costs.and_then(|(base, new)| {
+                    difference_percent(Direction::LowerIsBetter, base, new)
+                });
+                changes.push(percent.map(number::signed_percent));
+            }
             if kernel > 0 && changes.iter().any(Option::is_some) {
                 let changes = changes.into_iter().map(Option::unwrap_or_default);
                 rows.push(Row::new(
@@ -173,10 +171,12 @@ fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table>
             }
         }
     }
-    let law = |(kernel, name): (usize, &String)| {
-        rmap.laws(kernel, case, operation)
-            .map(|laws| format!("{}: {}", sanitize_line(name), law(&laws)))
-    };
+    let mut notes = Vec::new();
+    for (kernel, name) in rmap.kernels.iter().enumerate() {
+        if let Some(laws) = rmap.laws(kernel, case, operation) {
+            notes.push(format!("{}: {}", sanitize_line(name), law(&laws)));
+        }
+    }
     let title = format!("{operation}, ns per {}", operation.per());
     let names = [
         Column::new(&title, Kind::Words, Width::Fixed(7)),
@@ -189,7 +189,7 @@ fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table>
     has_cost.then(|| Table {
         columns: names.into_iter().chain(mappings).collect(),
         rows,
-        notes: rmap.kernels.iter().enumerate().filter_map(law).collect(),
+        notes,
         ..Table::default()
     })
 }
@@ -225,17 +225,19 @@ fn law(Laws { all, large }: &Laws) -> String {
 }
 
 fn powers(law: &PowerLaw) -> String {
-    // No minus before zero.
-    let power = |exponent: f64| {
-        if exponent.abs() < 0.005 {
-            0.0
-        } else {
-            exponent
-        }
-    };
     let names = ["n", "m"].into_iter().zip(law.exponents);
     let powers: Vec<String> = names
-        .filter_map(|(name, exponent)| Some(format!("{name}^{:.2}", power(exponent?))))
+        .filter_map(|(name, exponent)| {
+            // No minus before zero.
+            let exponent = exponent.map(|exponent| {
+                if exponent.abs() < 0.005 {
+                    0.0
+                } else {
+                    exponent
+                }
+            });
+            Some(format!("{name}^{:.2}", exponent?))
+        })
         .collect();
     format!("{}, R² {:.3}", powers.join(" "), law.r_squared)
 }
@@ -324,12 +326,6 @@ fn kib(bytes: i64) -> String {
 /// Returns why cells have no numbers, each reason once.
 fn notes(rmap: &Rmap, case: RmapCase) -> Vec<String> {
     let mut notes = Vec::new();
-    let mut said = BTreeSet::new();
-    let mut note = |text: String| {
-        if said.insert(text.clone()) {
-            notes.push(text);
-        }
-    };
     for cell in rmap.cells(case) {
         let size = format!("{} x {}", cell.processes, cell.mappings);
         for (kernel, name) in rmap.kernels.iter().enumerate() {
@@ -337,39 +333,41 @@ fn notes(rmap: &Rmap, case: RmapCase) -> Vec<String> {
                 Some(RmapOutcome::DoesNotFit {
                     needed_kib,
                     available_kib,
-                }) => note(format!(
+                }) => notes.push(format!(
                     "no room: {size} would take about {} MiB on {}, and the guest has {}",
                     needed_kib / 1024,
                     sanitize_line(name),
                     available_kib / 1024
                 )),
                 Some(RmapOutcome::Failed(how)) => {
-                    note(format!(
+                    notes.push(format!(
                         "failed: {size} on {}: {}",
                         sanitize_line(name),
                         sanitize_line(how)
                     ));
                 }
                 Some(RmapOutcome::Unsupported(why)) => {
-                    note(format!(
+                    notes.push(format!(
                         "-: on {}: {}",
                         sanitize_line(name),
                         sanitize_line(why)
                     ));
                 }
                 Some(RmapOutcome::Measured(measured)) => {
-                    unsupported(measured).for_each(|(operation, why)| {
-                        note(format!(
+                    for (operation, why) in unsupported(measured) {
+                        notes.push(format!(
                             "{operation}: on {}: {}",
                             sanitize_line(name),
                             sanitize_line(why)
                         ));
-                    });
+                    }
                 }
                 None => {}
             }
         }
     }
+    let mut known = BTreeSet::new();
+    notes.retain(|note| known.insert(note.clone()));
     notes
 }
 

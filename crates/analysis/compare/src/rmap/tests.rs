@@ -57,13 +57,11 @@ fn json_document_has_raw_values() {
     );
     let cells = document["cells"].as_array().unwrap();
     assert_eq!(cells.len(), rmap.outcomes.len());
-    let of = |outcome: &str| {
-        cells
-            .iter()
-            .filter(|cell| cell["outcome"] == outcome)
-            .count()
+    let outcomes = |outcome: &str| {
+        let cells = cells.iter().filter(|cell| cell["outcome"] == outcome);
+        cells.count()
     };
-    assert_eq!((of("does_not_fit"), of("failed")), (6, 1));
+    assert_eq!((outcomes("does_not_fit"), outcomes("failed")), (6, 1));
     insta::assert_snapshot!(serde_json::to_string_pretty(&cells[0]).unwrap());
     insta::assert_snapshot!(serde_json::to_string_pretty(&document["laws"][0]).unwrap());
 }

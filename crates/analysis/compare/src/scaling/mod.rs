@@ -18,7 +18,7 @@ const NS_PER_S: f64 = 1e9;
 pub struct Scaling {
     /// Its name without the number of tasks.
     pub series: String,
-    /// What it stresses.
+    /// The part of the kernel that the workload stresses.
     pub stresses: String,
     /// By number of tasks.
     pub rows: Vec<ScalingRow>,
@@ -27,7 +27,7 @@ pub struct Scaling {
 /// One number of tasks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScalingRow {
-    /// The tasks.
+    /// Tasks that run at once.
     pub tasks: u32,
     /// Operations per second of all tasks together.
     pub in_all: f64,
@@ -40,7 +40,7 @@ pub struct ScalingRow {
 /// Throughput of a task in percent of that of one alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Efficiency {
-    /// The estimate.
+    /// Throughput of one task, in percent of that of a task alone.
     pub percent: f64,
     /// Its interval of 95 % over boots; `None` for one boot.
     pub ends: Option<Spread>,
@@ -99,29 +99,28 @@ fn rows(costs: &Costs) -> Vec<ScalingRow> {
         .iter()
         .find(|(tasks, _)| *tasks == 1)
         .map(|(_, scores)| scores);
-    let row = |(tasks, scores): &(u32, Scores)| {
+    let mut rows = Vec::new();
+    for (tasks, scores) in &scored {
         let per_task = NS_PER_S / centre(scores, direction);
         let efficiency = alone.map(|alone| {
             let rating = stats::estimate_ratio(alone, scores, &History::default(), 0.0);
-            let percent = |ratio: f64| 100.0 * ratio;
             let ends = rating.interval().filter(|_| *tasks > 1);
-            let ends = ends.map(|ends| Spread {
-                min: percent(ends.low),
-                max: percent(ends.high),
-            });
             Efficiency {
-                percent: percent(rating.ratio()),
-                ends,
+                percent: 100.0 * rating.ratio(),
+                ends: ends.map(|ends| Spread {
+                    min: 100.0 * ends.low,
+                    max: 100.0 * ends.high,
+                }),
             }
         });
-        ScalingRow {
+        rows.push(ScalingRow {
             tasks: *tasks,
             in_all: per_task * f64::from(*tasks),
             per_task,
             efficiency,
-        }
-    };
-    scored.iter().map(row).collect()
+        });
+    }
+    rows
 }
 
 #[cfg(test)]
@@ -135,10 +134,10 @@ mod tests {
     fn found(boots: &[[f64; 3]], kind: &str) -> Vec<Scaling> {
         let mut subject = Subject::new(build("deb:6.12", "6.12.117"), &[], &[]);
         for (boot, costs) in (1..).zip(boots) {
-            let ending = |at: usize| Ending::Samples(vec![costs[at]; 4]);
+            let ending = |n: usize| Ending::Samples(vec![costs[n]; 4]);
             let names = ["fault-thr-1", "fault-thr-2", "fault-thr-4"];
             let mut endings: Vec<(&str, Ending)> =
-                (0..3).rev().map(|at| (names[at], ending(at))).collect();
+                (0..3).rev().map(|n| (names[n], ending(n))).collect();
             endings.push(("getppid", ending(0)));
             endings.push(("mmap-thr-2", ending(0)));
             subject.add_run(boot, &endings);

@@ -73,10 +73,10 @@ mod tests {
     fn shown(boots: u64, names: &[(&str, f64)]) -> Option<String> {
         let mut subject = Subject::new(build("deb:6.12", "6.12.117"), &[], &[]);
         for boot in 1..=boots {
-            let ending = |cost: f64| Ending::Samples(vec![cost * (1.0 + boot as f64 / 100.0); 4]);
+            let slower = 1.0 + boot as f64 / 100.0;
             let endings: Vec<(&str, Ending)> = names
                 .iter()
-                .map(|(name, cost)| (*name, ending(*cost)))
+                .map(|(name, cost)| (*name, Ending::Samples(vec![cost * slower; 4])))
                 .collect();
             subject.add_run(boot, &endings);
         }

@@ -129,30 +129,34 @@ pub fn json(side_by_side: &SideBySide) -> Result<String, RenderError> {
 
 fn matched<'a>(side_by_side: &'a SideBySide, row: &'a MatchedRow) -> MatchedRowDocument<'a> {
     let columns = side_by_side.columns();
-    let own = |place: usize| {
-        let own = side_by_side.row(row, place)?;
-        Some(own_row(&columns[place].machine, own))
-    };
-    let agreement = |(kernel, agreement): (usize, &crate::Agreement)| AgreementDocument {
-        agreement: agreement.word(),
-        on: agreement
-            .machines()
-            .iter()
-            .map(|machine| columns[*machine].machine.as_str())
-            .collect(),
-        explanations: side_by_side
-            .explanations(row, kernel)
-            .into_iter()
-            .map(|explanation| ExplanationDocument {
-                word: explanation.word(),
-                sentence: explanation.sentence(),
-            })
-            .collect(),
-    };
+    let mut machines = Vec::new();
+    for (place, column) in columns.iter().enumerate() {
+        let own = side_by_side.row(row, place);
+        machines.push(own.map(|own| own_row(&column.machine, own)));
+    }
+    let mut agreements = Vec::new();
+    for (kernel, agreement) in row.agreements.iter().enumerate() {
+        let explanations = side_by_side.explanations(row, kernel);
+        agreements.push(AgreementDocument {
+            agreement: agreement.word(),
+            on: agreement
+                .machines()
+                .iter()
+                .map(|machine| columns[*machine].machine.as_str())
+                .collect(),
+            explanations: explanations
+                .into_iter()
+                .map(|explanation| ExplanationDocument {
+                    word: explanation.word(),
+                    sentence: explanation.sentence(),
+                })
+                .collect(),
+        });
+    }
     MatchedRowDocument {
         workload: &row.workload.name,
-        machines: (0..columns.len()).map(own).collect(),
-        agreements: row.agreements.iter().enumerate().map(agreement).collect(),
+        machines,
+        agreements,
     }
 }
 

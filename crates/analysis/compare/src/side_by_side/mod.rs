@@ -14,7 +14,7 @@ mod words;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use model::{Clock, Direction, Unit, Verdict, Workload};
+use model::{BuildId, Clock, Direction, Unit, Verdict, Workload};
 
 use crate::comparison::{Comparison, ComparisonCell, ComparisonRow, Conclusion};
 use model::sanitize_line;
@@ -36,7 +36,7 @@ pub struct SideBySide {
 pub struct MachineColumn {
     /// The machine's name as the user typed it: `exact`, `vm`, `testbox`.
     pub machine: String,
-    /// Its comparison.
+    /// What this machine measured.
     pub comparison: Comparison,
 }
 
@@ -73,11 +73,11 @@ pub enum Explanation {
     LessWorkMoreTime,
     /// More instructions, but less time.
     MoreWorkLessTime,
-    /// Two clocks disagree.
+    /// Two clocks disagree: seconds of different hosts or guests.
     Times,
     /// Two counts of instructions disagree.
     Work,
-    /// Other values disagree.
+    /// Values that are neither instructions nor times disagree.
     Events,
 }
 
@@ -92,7 +92,7 @@ pub enum SideBySideError {
     /// A machine is named twice.
     #[error("cannot put comparisons side by side: machine {} is named twice", sanitize_line(.machine))]
     NamedTwice {
-        /// The machine.
+        /// The name that occurs twice.
         machine: String,
     },
     /// Two machines compared different kernels.
@@ -101,13 +101,13 @@ pub enum SideBySideError {
         sanitize_line(.one), .kernels_of_one, sanitize_line(.other), .kernels_of_other
     )]
     OtherKernels {
-        /// A machine.
+        /// The first machine's name.
         one: String,
-        /// Its kernels.
+        /// The titles of its kernels.
         kernels_of_one: String,
-        /// Another machine.
+        /// The name of the machine that differs.
         other: String,
-        /// Its kernels.
+        /// The titles of its kernels.
         kernels_of_other: String,
     },
 }
@@ -115,11 +115,11 @@ pub enum SideBySideError {
 /// What the values of a row measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Measure {
-    /// Executed instructions.
+    /// Instructions of the kernel and user code.
     Work,
-    /// Time.
+    /// Seconds of any clock.
     Time,
-    /// Anything else.
+    /// Anything else: events, bytes, rates.
     Events,
 }
 
@@ -185,22 +185,8 @@ fn check(columns: &[MachineColumn]) -> Result<(), SideBySideError> {
             machine: twice.machine.clone(),
         });
     }
-    let builds = |column: &MachineColumn| -> Vec<String> {
-        column
-            .comparison
-            .kernels()
-            .map(|kernel| kernel.build.id.to_string())
-            .collect()
-    };
-    let titles = |column: &MachineColumn| {
-        let titles: Vec<&str> = column
-            .comparison
-            .kernels()
-            .map(|kernel| kernel.title.as_str())
-            .collect();
-        titles.join(", ")
-    };
-    match others.iter().find(|other| builds(other) != builds(first)) {
+    let first_builds = builds(first);
+    match others.iter().find(|other| builds(other) != first_builds) {
         None => Ok(()),
         Some(other) => Err(SideBySideError::OtherKernels {
             one: first.machine.clone(),
@@ -211,20 +197,32 @@ fn check(columns: &[MachineColumn]) -> Result<(), SideBySideError> {
     }
 }
 
+fn builds(column: &MachineColumn) -> Vec<&BuildId> {
+    let kernels = column.comparison.kernels();
+    kernels.map(|kernel| &kernel.build.id).collect()
+}
+
+fn titles(column: &MachineColumn) -> String {
+    let kernels = column.comparison.kernels();
+    let titles: Vec<&str> = kernels.map(|kernel| kernel.title.as_str()).collect();
+    titles.join(", ")
+}
+
 /// Returns whether machines agree, from the cells of one kernel: one for each machine that has the
 /// row.
 fn agreement(cells: &[(usize, &ComparisonCell)]) -> Agreement {
-    let machines = |of: &dyn Fn(&Verdict) -> bool| -> Vec<usize> {
-        cells
-            .iter()
-            .filter(|(_, cell)| of(&cell.compared.verdict))
-            .map(|(machine, _)| *machine)
-            .collect()
-    };
-    let better = machines(&|verdict| *verdict == Verdict::Better);
-    let worse = machines(&|verdict| *verdict == Verdict::Worse);
-    let same = machines(&|verdict| *verdict == Verdict::Same);
-    let unclear = machines(&|verdict| matches!(verdict, Verdict::Unclear(_)));
+    let mut better = Vec::new();
+    let mut worse = Vec::new();
+    let mut same = Vec::new();
+    let mut unclear = Vec::new();
+    for (machine, cell) in cells {
+        match cell.compared.verdict {
+            Verdict::Better => better.push(*machine),
+            Verdict::Worse => worse.push(*machine),
+            Verdict::Same => same.push(*machine),
+            Verdict::Unclear(_) => unclear.push(*machine),
+        }
+    }
     match cells {
         [(machine, _)] => Agreement::MeasuredOn(*machine),
         _ if !better.is_empty() && !worse.is_empty() => Agreement::Disagree,
@@ -269,33 +267,27 @@ impl SideBySide {
     /// Returns the cells of one kernel after the base, with the positions of their machines.
     fn cells(&self, at: usize, kernel: usize) -> Vec<(usize, &ComparisonCell)> {
         let row = &self.rows[at];
-        let cell = |machine: usize| Some((machine, self.row(row, machine)?.cells.get(kernel)?));
-        (0..self.columns.len()).filter_map(cell).collect()
+        (0..self.columns.len())
+            .filter_map(|machine| Some((machine, self.row(row, machine)?.cells.get(kernel)?)))
+            .collect()
     }
 
     /// Returns what usually explains that machines disagree on a row; empty if they do not.
     #[must_use]
     pub fn explanations(&self, row: &MatchedRow, kernel: usize) -> BTreeSet<Explanation> {
-        let of_verdict = |wanted: &Verdict| -> Vec<Measure> {
-            let measure = |machine: usize| {
-                let own = self.row(row, machine)?;
-                let is_wanted = own.cells.get(kernel)?.compared.verdict == *wanted;
-                is_wanted.then(|| {
-                    measure(
-                        own,
-                        self.columns[machine]
-                            .comparison
-                            .base
-                            .machine
-                            .capabilities()
-                            .clock,
-                    )
-                })
+        let mut better = Vec::new();
+        let mut worse = Vec::new();
+        for (machine, column) in self.columns.iter().enumerate() {
+            let Some(own) = self.row(row, machine) else {
+                continue;
             };
-            (0..self.columns.len()).filter_map(measure).collect()
-        };
-        let better = of_verdict(&Verdict::Better);
-        let worse = of_verdict(&Verdict::Worse);
+            let measure = measure(own, column.comparison.base.machine.capabilities().clock);
+            match own.cells.get(kernel).map(|cell| &cell.compared.verdict) {
+                Some(Verdict::Better) => better.push(measure),
+                Some(Verdict::Worse) => worse.push(measure),
+                _ => {}
+            }
+        }
         better
             .iter()
             .flat_map(|better| worse.iter().map(|worse| explanation(*better, *worse)))

@@ -5,6 +5,7 @@ use model::{sanitize_line, sanitize_lines};
 
 use super::{headlines, table, words};
 use crate::comparison::Comparison;
+use crate::render::comparison::pages_only;
 use crate::render::comparison::ratios::ratios;
 use crate::render::comparison::{origin, table as comparison_table};
 use crate::render::{counted, findings, noise, words as single};
@@ -38,13 +39,11 @@ pub fn document(side_by_side: &SideBySide, view: &View) -> Document {
             })),
         }
     }
-    let alarms = |(machine, comparison): (&str, &Comparison)| -> Vec<String> {
-        single::alarms(comparison)
-            .iter()
-            .map(|alarm| format!("{machine}: {alarm}"))
-            .collect()
-    };
-    let warnings = machines(side_by_side).flat_map(alarms).collect();
+    let mut warnings = Vec::new();
+    for (machine, comparison) in machines(side_by_side) {
+        let alarms = single::alarms(comparison);
+        warnings.extend(alarms.iter().map(|alarm| format!("{machine}: {alarm}")));
+    }
     Document {
         warnings,
         title: headlines(side_by_side).join("\n"),
@@ -176,36 +175,28 @@ fn unclear(side_by_side: &SideBySide) -> Vec<Block> {
 
 /// Returns what belongs to one machine only.
 fn details(comparison: &Comparison) -> Vec<Block> {
+    let ranks = noise::ranks_that_agree(comparison);
+    let parts = [
+        (counted::HEAD, comparison_table::apart(comparison)),
+        ("Ranks", ranks.into_iter().map(Block::Paragraph).collect()),
+        (
+            "What differs between the environments",
+            origin::environment(comparison),
+        ),
+        ("Kernels", origin::kernels(comparison)),
+        ("Machines", origin::machines(comparison)),
+    ];
     let mut blocks = Vec::new();
-    let mut part = |title: &str, inner: Vec<Block>| {
+    for (title, inner) in parts {
         if !inner.is_empty() {
             blocks.push(Block::Subheading(title.to_owned()));
             blocks.extend(inner);
         }
-    };
-    part(counted::HEAD, comparison_table::apart(comparison));
-    part(
-        "Ranks",
-        noise::ranks_that_agree(comparison)
-            .into_iter()
-            .map(Block::Paragraph)
-            .collect(),
-    );
-    part(
-        "What differs between the environments",
-        origin::environment(comparison),
-    );
-    part("Kernels", origin::kernels(comparison));
-    part("Machines", origin::machines(comparison));
-    let mut page = |summary: &str, blocks_of_page: Vec<Block>| {
-        let details = Details {
-            summary: summary.to_owned(),
-            blocks: blocks_of_page,
-            pages_only: true,
-        };
-        blocks.extend((!details.blocks.is_empty()).then_some(Block::Details(details)));
-    };
-    page("Every value", comparison_table::values(comparison));
-    page("Runs", origin::runs(comparison));
+    }
+    blocks.extend(pages_only(
+        "Every value",
+        comparison_table::values(comparison),
+    ));
+    blocks.extend(pages_only("Runs", origin::runs(comparison)));
     blocks
 }

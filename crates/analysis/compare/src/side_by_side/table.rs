@@ -6,7 +6,7 @@
 use model::{Direction, Unit, Workload};
 
 use super::machines;
-use crate::comparison::{self, Comparison};
+use crate::comparison;
 use crate::render::comparison::table::{
     Extra, Look, anchor, firsts_of_groups, name_column, select,
 };
@@ -83,23 +83,24 @@ fn sections(side_by_side: &SideBySide) -> Vec<MatchedSection<'_>> {
         return sections;
     }
     for row in side_by_side.rows() {
-        let own = |machine: usize| side_by_side.row(row, machine);
         let units: Vec<Option<&Unit>> = (0..side_by_side.columns().len())
-            .map(|machine| Some(&own(machine)?.unit))
+            .map(|machine| Some(&side_by_side.row(row, machine)?.unit))
             .collect();
         let title = machines(side_by_side)
             .enumerate()
-            .find_map(|(place, (_, comparison))| Some(comparison.block(own(place)?)));
+            .find_map(|(place, (_, comparison))| {
+                Some(comparison.block(side_by_side.row(row, place)?))
+            });
         let title = title.unwrap_or_default();
         let direction = row.workload.metric.direction;
-        // A machine without the row fits every unit.
-        let fits = |section: &&mut MatchedSection<'_>| {
+        let fitting = sections.iter_mut().find(|section| {
             let mut pairs = section.units.iter().zip(&units);
             section.title == title
                 && section.direction == direction
+                // A machine without the row fits every unit.
                 && pairs.all(|(known, unit)| known.is_none() || unit.is_none() || known == unit)
-        };
-        match sections.iter_mut().find(fits) {
+        });
+        match fitting {
             Some(section) => {
                 section.rows.push(row);
                 section
@@ -122,14 +123,17 @@ fn sections(side_by_side: &SideBySide) -> Vec<MatchedSection<'_>> {
 /// Returns what each machine's values are: `exact: median instructions/op of 15 iterations, lower
 /// is better`.
 fn captions(side_by_side: &SideBySide, section: &MatchedSection<'_>) -> Vec<String> {
-    let of = |(place, (machine, comparison)): (usize, (&str, &Comparison))| {
+    let mut captions = Vec::new();
+    for (place, (machine, comparison)) in machines(side_by_side).enumerate() {
+        let Some(unit) = section.units[place].cloned() else {
+            continue;
+        };
         let rows: Vec<&comparison::ComparisonRow> = section
             .rows
             .iter()
             .filter_map(|row| side_by_side.row(row, place))
             .collect();
-        let unit = section.units[place]?.clone();
-        let caption = caption(
+        let mut caption = caption(
             comparison,
             &Section {
                 title: machine,
@@ -138,14 +142,12 @@ fn captions(side_by_side: &SideBySide, section: &MatchedSection<'_>) -> Vec<Stri
                 rows,
             },
         );
-        let means = if comparison.is_noisy() {
-            format!("; {}", words::means(comparison))
-        } else {
-            String::new()
-        };
-        Some(format!("{caption}{means}"))
-    };
-    machines(side_by_side).enumerate().filter_map(of).collect()
+        if comparison.is_noisy() {
+            caption = format!("{caption}; {}", words::means(comparison));
+        }
+        captions.push(caption);
+    }
+    captions
 }
 
 fn chosen<'a>(
@@ -191,7 +193,8 @@ fn table(
     }
     let workloads: Vec<&Workload> = section.rows.iter().map(|row| &*row.workload).collect();
     let firsts = firsts_of_groups(&workloads, view);
-    let row = |row: &&MatchedRow| {
+    let mut rows = Vec::new();
+    for row in &section.rows {
         let mut cells = vec![Cell::new(row.workload.name.to_string())];
         for (place, (_, comparison)) in machines(side_by_side).enumerate() {
             match side_by_side.row(row, place) {
@@ -204,7 +207,7 @@ fn table(
             .iter()
             .position(|known| std::ptr::eq(known, *row))
             .unwrap_or_default();
-        Row {
+        rows.push(Row {
             cells,
             anchor: anchor(&row.workload, number),
             group: firsts
@@ -214,9 +217,8 @@ fn table(
                 .to_owned(),
             about: about(side_by_side, row),
             ..Row::default()
-        }
-    };
-    let rows = section.rows.iter().map(row).collect();
+        });
+    }
     Table {
         columns,
         rows,

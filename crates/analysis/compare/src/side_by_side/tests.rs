@@ -140,36 +140,27 @@ fn everything_unfolded_fits_eighty_columns() {
 #[test]
 fn rows_are_sorted_and_chosen_by_all_machines() {
     let both = on_two_machines();
-    let names = |view: &View| -> Vec<String> {
-        let text = text(&both, view);
-        let table = text
-            .split_once("--\n")
-            .unwrap()
-            .1
-            .split_once("\n\n")
-            .unwrap()
-            .0
-            .to_owned();
-        table
-            .lines()
-            .skip(1)
-            .map(|row| row.split(' ').next().unwrap().to_owned())
-            .collect()
-    };
     let worse = View {
         only: Some(Only::Worse),
         sort: Sort::Effect,
         ..View::default()
     };
-    assert_eq!(names(&worse), ["fault-anon", "mmap", "getppid"]);
-    assert_eq!(
-        names(&View {
-            sort: Sort::Effect,
-            ..View::default()
-        })
-        .len(),
-        9
-    );
+    assert_eq!(row_names(&both, &worse), ["fault-anon", "mmap", "getppid"]);
+    let by_effect = View {
+        sort: Sort::Effect,
+        ..View::default()
+    };
+    assert_eq!(row_names(&both, &by_effect).len(), 9);
+}
+
+/// Returns the names in the rows of the table.
+fn row_names(side_by_side: &SideBySide, view: &View) -> Vec<String> {
+    let text = text(side_by_side, view);
+    let (_, table) = text.split_once("--\n").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let rows = table.lines().skip(1);
+    rows.map(|row| row.split(' ').next().unwrap().to_owned())
+        .collect()
 }
 
 #[test]
@@ -183,11 +174,8 @@ fn swapped_machines_give_the_same_agreements() {
             .iter()
             .find(|other| other.workload.name == row.workload.name)
             .unwrap();
-        let kind = |agreement: &Agreement| agreement.word();
-        assert_eq!(
-            row.agreements.iter().map(kind).collect::<Vec<_>>(),
-            other.agreements.iter().map(kind).collect::<Vec<_>>()
-        );
+        let words = row.agreements.iter().map(Agreement::word);
+        assert!(words.eq(other.agreements.iter().map(Agreement::word)));
         assert_eq!(both.explanations(row, 0), swapped.explanations(other, 0));
     }
     assert_eq!(swapped.conclusion(), both.conclusion());

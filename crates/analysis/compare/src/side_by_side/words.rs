@@ -85,15 +85,13 @@ pub fn headlines(side_by_side: &SideBySide) -> Vec<String> {
     let Some((_, first)) = machines(side_by_side).next() else {
         return Vec::new();
     };
-    let of = |(kernel, other): (usize, &crate::Against)| {
+    let mut lines = Vec::new();
+    for (kernel, other) in first.others.iter().enumerate() {
         let sides = format!("{} against {}", other.kernel.title, first.base.title);
-        format!(
-            "{sides} on {}: {}",
-            join(&names),
-            agreements(side_by_side, kernel)
-        )
-    };
-    first.others.iter().enumerate().map(of).collect()
+        let agreements = agreements(side_by_side, kernel);
+        lines.push(format!("{sides} on {}: {agreements}", join(&names)));
+    }
+    lines
 }
 
 /// Returns how many rows agree and disagree: `7 rows: 5 agree, 1 disagrees, 1 measured on exact
@@ -107,33 +105,27 @@ pub(super) fn agreements(side_by_side: &SideBySide, kernel: usize) -> String {
     {
         *counts.entry(agreement).or_default() += 1;
     }
-    let names = |machines: &[usize]| {
-        let names: Vec<String> = machines
+    let mut parts: Vec<String> = Vec::new();
+    for (agreement, number) in counts {
+        let names: Vec<String> = agreement
+            .machines()
             .iter()
             .map(|machine| sanitize_line(&side_by_side.columns()[*machine].machine))
             .collect();
-        join(&names)
-    };
-    let describe = |(agreement, number): (&&Agreement, &usize)| {
-        let machines = names(agreement.machines());
-        match agreement {
+        let machines = join(&names);
+        parts.push(match agreement {
             Agreement::Agree => {
-                format!("{number} {}", if *number == 1 { "agrees" } else { "agree" })
+                format!("{number} {}", if number == 1 { "agrees" } else { "agree" })
             }
             Agreement::Disagree => format!(
                 "{number} {}",
-                if *number == 1 {
-                    "disagrees"
-                } else {
-                    "disagree"
-                }
+                if number == 1 { "disagrees" } else { "disagree" }
             ),
             Agreement::ChangedOn(_) => format!("{number} changed on {machines} only"),
             Agreement::UnclearOn(_) => format!("{number} unclear on {machines}"),
             Agreement::MeasuredOn(_) => format!("{number} measured on {machines} only"),
-        }
-    };
-    let parts: Vec<String> = counts.iter().map(describe).collect();
+        });
+    }
     let rows = count(side_by_side.rows().len(), "row");
     if parts.is_empty() {
         rows
@@ -194,20 +186,22 @@ pub(super) fn disagreements(side_by_side: &SideBySide) -> Vec<Block> {
 
 /// Returns the machines' verdicts on a row that are better or worse, with the differences.
 fn verdicts(side_by_side: &SideBySide, row: &MatchedRow, kernel: usize) -> String {
-    let of = |(place, (machine, _)): (usize, (&str, &Comparison))| {
-        let own = side_by_side.row(row, place)?;
-        let cell = own.cells.get(kernel)?;
-        let is_clear = matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse);
-        is_clear.then(|| {
-            format!(
+    let mut verdicts = Vec::new();
+    for (place, (machine, _)) in machines(side_by_side).enumerate() {
+        let Some(own) = side_by_side.row(row, place) else {
+            continue;
+        };
+        if let Some(cell) = own.cells.get(kernel)
+            && matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse)
+        {
+            verdicts.push(format!(
                 "{} on {} {}",
                 cell.compared.verdict.word(),
                 sanitize_line(machine),
                 size(cell, own.margin_percent)
-            )
-        })
-    };
-    let verdicts: Vec<String> = machines(side_by_side).enumerate().filter_map(of).collect();
+            ));
+        }
+    }
     verdicts.join(", ")
 }
 
@@ -245,12 +239,11 @@ pub(super) fn grouped(
     }
     let is_one =
         matches!(texts.as_slice(), [(_, names)] if names.len() == side_by_side.columns().len());
-    let named = |(text, names): (String, Vec<String>)| {
-        if is_one {
-            text
-        } else {
-            format!("{}: {text}", join(&names))
-        }
-    };
-    texts.into_iter().map(named).collect()
+    texts
+        .into_iter()
+        .map(|(text, names)| match is_one {
+            true => text,
+            false => format!("{}: {text}", join(&names)),
+        })
+        .collect()
 }

@@ -7,7 +7,7 @@ pub(crate) mod table;
 
 use model::Verdict;
 
-use crate::comparison::{Comparison, ComparisonRow, Failure};
+use crate::comparison::Comparison;
 use crate::render::{counted, findings, words};
 use document::number::{date, signed_percent};
 use document::{Block, Details, Document, Fact, Link, Style, View};
@@ -39,45 +39,58 @@ pub fn comparison(comparison: &Comparison, view: &View) -> Document {
         blocks.push(Block::Heading(monitored.subject.clone()));
         blocks.extend(monitors::render::blocks(monitored, view));
     }
-    let mut folded = |summary: &str, inner: Vec<Block>| match view.verbose {
-        _ if inner.is_empty() => {}
-        true => blocks.extend(std::iter::once(Block::Heading(summary.to_owned())).chain(inner)),
-        false => blocks.push(Block::Details(Details {
-            summary: summary.to_owned(),
-            blocks: inner,
-            pages_only: false,
-        })),
-    };
-    folded(counted::HEAD, table::apart(comparison));
+    fold(&mut blocks, view, counted::HEAD, table::apart(comparison));
     let measured = !words::no_run_needed(comparison);
     if measured {
-        folded(
+        fold(
+            &mut blocks,
+            view,
             "What differs between the environments",
             origin::environment(comparison),
         );
     }
-    folded("Kernels", origin::kernels(comparison));
-    folded("Machines", origin::machines(comparison));
-    let mut page = |summary: &str, inner: Vec<Block>| {
-        let details = Details {
-            summary: summary.to_owned(),
-            blocks: inner,
-            pages_only: true,
-        };
-        blocks.extend((!details.blocks.is_empty()).then_some(Block::Details(details)));
-    };
+    fold(&mut blocks, view, "Kernels", origin::kernels(comparison));
+    fold(&mut blocks, view, "Machines", origin::machines(comparison));
     if measured {
-        page(
+        blocks.extend(pages_only(
             "Every value: medians of the iterations without the first",
             table::values(comparison),
-        );
+        ));
     }
-    page("Runs", origin::runs(comparison));
+    blocks.extend(pages_only("Runs", origin::runs(comparison)));
     Document {
         warnings: words::alarms(comparison),
         title: words::headlines(comparison).join("\n"),
         blocks,
     }
+}
+
+/// Adds a part that is folded unless the view is verbose.
+fn fold(blocks: &mut Vec<Block>, view: &View, summary: &str, inner: Vec<Block>) {
+    if inner.is_empty() {
+        return;
+    }
+    if view.verbose {
+        blocks.push(Block::Heading(summary.to_owned()));
+        blocks.extend(inner);
+    } else {
+        blocks.push(Block::Details(Details {
+            summary: summary.to_owned(),
+            blocks: inner,
+            pages_only: false,
+        }));
+    }
+}
+
+/// Returns a folded part of web pages only; `None` if it is empty.
+pub(crate) fn pages_only(summary: &str, blocks: Vec<Block>) -> Option<Block> {
+    (!blocks.is_empty()).then(|| {
+        Block::Details(Details {
+            summary: summary.to_owned(),
+            blocks,
+            pages_only: true,
+        })
+    })
 }
 
 fn facts(comparison: &Comparison) -> Vec<Fact> {
@@ -136,28 +149,20 @@ fn biggest(comparison: &Comparison) -> Option<Block> {
 }
 
 fn changes(comparison: &Comparison, place: usize, verdict: &Verdict) -> Vec<Link> {
-    let of_verdict =
-        |(_, row): &(usize, &ComparisonRow)| row.cells[place].compared.verdict == *verdict;
-    let sized = |(number, row): (usize, &ComparisonRow)| {
-        let difference = row.cells[place].compared.difference_percent?;
-        let anchor = table::anchor(&row.workload, number);
-        let name = row.workload.name.to_string();
-        Some((
-            difference.abs(),
-            Link {
-                anchor,
-                name,
+    let mut found: Vec<(f64, Link)> = Vec::new();
+    for (number, row) in comparison.rows.iter().enumerate() {
+        let compared = &row.cells[place].compared;
+        if let Some(difference) = compared.difference_percent
+            && compared.verdict == *verdict
+        {
+            let link = Link {
+                anchor: table::anchor(&row.workload, number),
+                name: row.workload.name.to_string(),
                 rest: signed_percent(difference),
-            },
-        ))
-    };
-    let mut found: Vec<(f64, Link)> = comparison
-        .rows
-        .iter()
-        .enumerate()
-        .filter(of_verdict)
-        .filter_map(sized)
-        .collect();
+            };
+            found.push((difference.abs(), link));
+        }
+    }
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     found.into_iter().take(MOST).map(|(_, link)| link).collect()
 }
@@ -252,17 +257,15 @@ fn origins(comparison: &Comparison) -> Vec<Block> {
 }
 
 fn failures(comparison: &Comparison) -> Vec<Block> {
-    let told = |failure: &Failure| {
-        let sentence = findings::failure(comparison, failure);
-        [
-            Block::Paragraph(sentence),
-            Block::Console(sanitize_lines(&failure.console_tail)),
-        ]
-    };
-    let head = (!comparison.failures.is_empty()).then(|| Block::Heading("Failed".to_owned()));
-    head.into_iter()
-        .chain(comparison.failures.iter().flat_map(told))
-        .collect()
+    let mut blocks = Vec::new();
+    if !comparison.failures.is_empty() {
+        blocks.push(Block::Heading("Failed".to_owned()));
+    }
+    for failure in &comparison.failures {
+        blocks.push(Block::Paragraph(findings::failure(comparison, failure)));
+        blocks.push(Block::Console(sanitize_lines(&failure.console_tail)));
+    }
+    blocks
 }
 
 fn unclear(comparison: &Comparison) -> Vec<Block> {

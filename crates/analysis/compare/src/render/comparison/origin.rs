@@ -33,41 +33,34 @@ pub(crate) fn differing(comparison: &Comparison) -> String {
 
 /// Returns the differences between the environments, value by value.
 pub(crate) fn environment(comparison: &Comparison) -> Vec<Block> {
-    let of = |difference| {
+    let mut blocks = Vec::new();
+    for difference in &comparison.environment.differences {
         let values = findings::values(comparison, difference, VALUE);
         let facts = comparison
             .kernels()
             .zip(values)
             .map(|(kernel, value)| Fact::new(kernel.title.clone(), value));
-        [
-            Block::Subheading(difference.name.clone()),
-            Block::Facts(facts.collect()),
-        ]
-    };
-    comparison
-        .environment
-        .differences
-        .iter()
-        .flat_map(of)
-        .collect()
+        blocks.push(Block::Subheading(difference.name.clone()));
+        blocks.push(Block::Facts(facts.collect()));
+    }
+    blocks
 }
 
 /// Returns the origins of the kernels.
 pub(crate) fn kernels(comparison: &Comparison) -> Vec<Block> {
     let images = std::iter::once(Images::Different)
         .chain(comparison.others.iter().map(|other| other.images));
-    let of = |(kernel, images): (&Kernel, Images)| {
+    let mut blocks = Vec::new();
+    for (kernel, images) in comparison.kernels().zip(images) {
         let role = if images == Images::Different {
             ""
         } else {
             " (the base's image)"
         };
-        [
-            Block::Subheading(format!("{}{role}", kernel.title)),
-            Block::Facts(origin(kernel)),
-        ]
-    };
-    comparison.kernels().zip(images).flat_map(of).collect()
+        blocks.push(Block::Subheading(format!("{}{role}", kernel.title)));
+        blocks.push(Block::Facts(origin(kernel)));
+    }
+    blocks
 }
 
 fn origin(kernel: &Kernel) -> Vec<Fact> {
@@ -98,19 +91,18 @@ pub(crate) fn machines(comparison: &Comparison) -> Vec<Block> {
             found.push(machine);
         }
     }
-    let is_common = |entry: &&(String, String)| {
-        found
-            .iter()
-            .all(|machine| machine.fingerprint.contains(entry))
-    };
-    let fact = |(name, value): &(String, String)| Fact::new(name.clone(), value.clone());
+    let base = &comparison.base.machine.fingerprint;
+    let (common, other): (Vec<_>, Vec<_>) = found
+        .iter()
+        .flat_map(|machine| &machine.fingerprint)
+        .partition(|entry| found.iter().all(|m| m.fingerprint.contains(entry)));
     let mut blocks = Vec::new();
     for machine in &found {
         let own = machine
             .fingerprint
             .iter()
-            .filter(|entry| !is_common(entry))
-            .map(fact);
+            .filter(|entry| other.contains(entry));
+        let own = own.map(|(name, value)| Fact::new(name.clone(), value.clone()));
         blocks.push(Block::Paragraph(format!(
             "{}; {}; {}",
             machine.kind, machine.summary, machine.id
@@ -123,16 +115,9 @@ pub(crate) fn machines(comparison: &Comparison) -> Vec<Block> {
         "Fingerprint"
     };
     blocks.push(Block::Subheading(all.to_owned()));
-    blocks.push(Block::Facts(
-        comparison
-            .base
-            .machine
-            .fingerprint
-            .iter()
-            .filter(is_common)
-            .map(fact)
-            .collect(),
-    ));
+    let common = base.iter().filter(|entry| common.contains(entry));
+    let common = common.map(|(name, value)| Fact::new(name.clone(), value.clone()));
+    blocks.push(Block::Facts(common.collect()));
     blocks.retain(|block| !matches!(block, Block::Facts(facts) if facts.is_empty()));
     blocks
 }
@@ -147,19 +132,18 @@ pub(crate) fn runs(comparison: &Comparison) -> Vec<Block> {
     let columns = heads
         .map(|(head, kind)| Column::new(head, kind, Width::Fit(VALUE)))
         .into();
-    let of = |kernel: &Kernel| {
-        let row = |run: &crate::comparison::RunMark| {
+    let mut rows = Vec::new();
+    for kernel in comparison.kernels() {
+        for run in &kernel.runs {
             let cells = [
                 run.id.to_string(),
                 kernel.title.clone(),
                 run.seed.to_string(),
                 start_date(run.started_unix),
             ];
-            Row::new(Weight::Normal, cells)
-        };
-        kernel.runs.iter().map(row).collect::<Vec<_>>()
-    };
-    let rows: Vec<Row> = comparison.kernels().flat_map(of).collect();
+            rows.push(Row::new(Weight::Normal, cells));
+        }
+    }
     if rows.is_empty() {
         Vec::new()
     } else {

@@ -83,18 +83,18 @@ fn table(comparison: &Comparison, rows: &[&comparison::ComparisonRow]) -> Table 
         }
         all.extend(own);
     }
-    let row = |row: &&comparison::ComparisonRow| {
-        let cells = row.cells.iter().flat_map(cells);
-        Row {
-            cells: std::iter::once(Cell::new(row.workload.name.to_string()))
-                .chain(cells)
-                .collect(),
+    let mut lines = Vec::new();
+    for row in rows {
+        let mut own = vec![Cell::new(row.workload.name.to_string())];
+        own.extend(row.cells.iter().flat_map(cells));
+        lines.push(Row {
+            cells: own,
             ..Row::default()
-        }
-    };
+        });
+    }
     Table {
         columns: all,
-        rows: rows.iter().map(row).collect(),
+        rows: lines,
         fixed: 1,
         ..Table::default()
     }

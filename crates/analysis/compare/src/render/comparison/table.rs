@@ -63,23 +63,22 @@ impl Extra {
 
     /// Returns the columns between a kernel's value and its verdict.
     fn columns(self, comparison: &Comparison) -> Vec<Column> {
-        let number = |head: &str, width| Column::new(head, Kind::Number, Width::Fixed(width));
         match self {
-            Self::Ratio => vec![number("ratio", RATIO + 1)],
-            Self::Interval => vec![number("min..max %", INTERVAL + 1)],
+            Self::Ratio => vec![number_column("ratio", RATIO)],
+            Self::Interval => vec![number_column("min..max %", INTERVAL)],
             Self::Boots => ratios::columns(comparison),
             Self::Hint | Self::Matrix => Vec::new(),
         }
     }
 
     fn cells(self, cell: &comparison::ComparisonCell) -> Vec<Cell> {
-        let one = |text: Option<String>| vec![Cell::new(text.unwrap_or_default())];
-        match self {
-            Self::Ratio => one(cell.compared.ratio.map(|r| ratio(r, RATIO))),
-            Self::Interval => one(cell.compared.spread_percent.map(|s| interval(s, INTERVAL))),
-            Self::Boots => ratios::numbers(cell),
-            Self::Hint | Self::Matrix => Vec::new(),
-        }
+        let text = match self {
+            Self::Ratio => cell.compared.ratio.map(|r| ratio(r, RATIO)),
+            Self::Interval => cell.compared.spread_percent.map(|s| interval(s, INTERVAL)),
+            Self::Boots => return ratios::numbers(cell),
+            Self::Hint | Self::Matrix => return Vec::new(),
+        };
+        vec![Cell::new(text.unwrap_or_default())]
     }
 
     fn explain(self, comparison: &Comparison) -> String {
@@ -145,21 +144,17 @@ pub(crate) fn select<'a, T: Copy>(
     view: &View,
     cells: impl Fn(T) -> Vec<&'a comparison::ComparisonCell>,
 ) -> Vec<T> {
-    let fits = |item: &T| {
-        let cells = cells(*item);
-        let is = |verdict: &Verdict| {
-            cells
-                .iter()
-                .any(|cell| cell.compared.verdict.word() == verdict.word())
-        };
-        match view.only {
-            None => true,
-            Some(Only::Worse) => is(&Verdict::Worse),
-            Some(Only::Better) => is(&Verdict::Better),
-            Some(Only::Changed) => is(&Verdict::Worse) || is(&Verdict::Better),
-        }
-    };
-    let mut chosen: Vec<T> = items.iter().copied().filter(fits).collect();
+    let mut chosen: Vec<T> = items.to_vec();
+    if let Some(only) = view.only {
+        chosen.retain(|item| {
+            let cells = cells(*item);
+            cells.iter().any(|cell| match cell.compared.verdict {
+                Verdict::Worse => matches!(only, Only::Worse | Only::Changed),
+                Verdict::Better => matches!(only, Only::Better | Only::Changed),
+                Verdict::Same | Verdict::Unclear(_) => false,
+            })
+        });
+    }
     if view.sort == Sort::Effect {
         // With several kernels, the worst difference decides. Rows without one come last.
         let worst = |item: T| {
@@ -188,12 +183,13 @@ fn table(comparison: &Comparison, section: &Section<'_>, extra: Extra, view: &Vi
         scale,
         width: VALUE,
     };
-    let of_row = |row: &&comparison::ComparisonRow| {
+    let mut rows = Vec::new();
+    for row in &section.rows {
         let workload = &row.workload;
-        Row {
-            cells: std::iter::once(Cell::new(workload.name.to_string()))
-                .chain(look.cells(row, comparison))
-                .collect(),
+        let mut cells = vec![Cell::new(workload.name.to_string())];
+        cells.extend(look.cells(row, comparison));
+        rows.push(Row {
+            cells,
             anchor: anchor(workload, numbers[&*workload.name]),
             group: firsts
                 .get(&*workload.name)
@@ -207,13 +203,13 @@ fn table(comparison: &Comparison, section: &Section<'_>, extra: Extra, view: &Vi
                 margin(row.margin_percent)
             ),
             ..Row::default()
-        }
-    };
+        });
+    }
     Table {
         columns: std::iter::once(name_column([comparison]))
             .chain(look.columns(comparison))
             .collect(),
-        rows: section.rows.iter().map(of_row).collect(),
+        rows,
         fixed: 2,
         ..Table::default()
     }
@@ -301,14 +297,13 @@ impl Look {
 }
 
 fn base(measured: &Measured, look: Look) -> Cell {
-    let zero = || Change {
+    let has_change =
+        !look.extra.is_hidden() && look.extra != Extra::Boots && measured.value.is_some();
+    let change = has_change.then(|| Change {
         percent: percent(0.0, PERCENT),
         starred: false,
         word: "",
-    };
-    let has_change =
-        !look.extra.is_hidden() && look.extra != Extra::Boots && measured.value.is_some();
-    let change = has_change.then(zero);
+    });
     Cell {
         change,
         ..Cell::new(median(measured, look.width))
@@ -328,17 +323,16 @@ fn cells(
     } = look;
     let verdict = &cell.compared.verdict;
     let tone = verdict.word();
-    let change = |d| Change {
-        percent: percent(d, PERCENT),
-        starred: false,
-        word: tone,
-    };
     let number = Cell {
         change: cell
             .compared
             .difference_percent
             .filter(|_| extra != Extra::Boots)
-            .map(change),
+            .map(|difference| Change {
+                percent: percent(difference, PERCENT),
+                starred: false,
+                word: tone,
+            }),
         hint: if extra.is_hidden() || extra == Extra::Boots {
             describe(cell)
         } else {
@@ -408,20 +402,12 @@ fn bar(
     scale: Scale,
 ) -> Option<String> {
     let bar = scale.bar(cell, row.workload.metric.direction, row.margin_percent)?;
-    let rect = |class: &str, x: i32, width: i32| {
-        let share = |x: i32| f64::from(x) / WIDTH_PERCENT;
-        format!(
-            "<rect class=\"{class}\" x=\"{}%\" width=\"{}%\"/>",
-            share(x),
-            share(width)
-        )
-    };
-    let mut drawn = rect("band", bar.band, bar.band_width);
+    let mut drawn = rectangle("band", bar.band, bar.band_width);
     if bar.width > 0 {
-        drawn.push_str(&rect(cell.compared.verdict.word(), bar.x, bar.width));
+        drawn.push_str(&rectangle(cell.compared.verdict.word(), bar.x, bar.width));
     }
     if let Some((from, to)) = bar.whisker {
-        drawn.push_str(&rect("whisker", from, to - from));
+        drawn.push_str(&rectangle("whisker", from, to - from));
     }
     drawn.push_str(match bar.beyond {
         Some(Beyond::Worse) => "<text>◂</text>",
@@ -431,10 +417,18 @@ fn bar(
     Some(format!("<svg aria-hidden=\"true\">{drawn}</svg>"))
 }
 
+/// Returns a rectangle of a bar, in tenths of a percent of its width.
+fn rectangle(class: &str, x: i32, width: i32) -> String {
+    let x = f64::from(x) / WIDTH_PERCENT;
+    let width = f64::from(width) / WIDTH_PERCENT;
+    format!("<rect class=\"{class}\" x=\"{x}%\" width=\"{width}%\"/>")
+}
+
 /// Returns the id of a row: its workload's name if that is a valid id, else its number.
 pub(crate) fn anchor(workload: &Workload, number: usize) -> String {
-    let fine = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if !workload.name.is_empty() && workload.name.chars().all(fine) {
+    let mut chars = workload.name.chars();
+    let fits_an_address = chars.all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    if !workload.name.is_empty() && fits_an_address {
         format!("row-{}", workload.name)
     } else {
         format!("row-number-{number}")
@@ -443,21 +437,20 @@ pub(crate) fn anchor(workload: &Workload, number: usize) -> String {
 
 /// Returns the parts of the changed rows, and the cross-check by guest time.
 pub(crate) fn apart(comparison: &Comparison) -> Vec<Block> {
-    let number = |head: &str| Column::new(head, Kind::Number, Width::Fixed(VALUE + 1));
-    let heads = ["kernel", "", "user code", "", "ticks, others", ""].map(number);
-    let of_row = |of: &counted::Apart| {
-        let numbers = [of.kernel, of.user, of.elsewhere]
+    let heads = ["kernel", "", "user code", "", "ticks, others", ""];
+    let mut rows: Vec<Row> = Vec::new();
+    for apart in counted::apart(comparison) {
+        let numbers = [apart.kernel, apart.user, apart.elsewhere]
             .into_iter()
-            .flatten()
-            .map(|number| value(number, VALUE));
-        Row::new(
+            .flatten();
+        let numbers = numbers.map(|number| value(number, VALUE));
+        rows.push(Row::new(
             Weight::Normal,
-            std::iter::once(of.name.clone()).chain(numbers),
-        )
-    };
-    let rows: Vec<Row> = counted::apart(comparison).iter().map(of_row).collect();
+            std::iter::once(apart.name.clone()).chain(numbers),
+        ));
+    }
     let columns = std::iter::once(Column::new("", Kind::Name, Width::Fit(14)))
-        .chain(heads)
+        .chain(heads.map(|head| number_column(head, VALUE)))
         .collect();
     let table = (!rows.is_empty()).then(|| {
         Block::Table(Table {
@@ -478,20 +471,15 @@ pub(crate) fn values(comparison: &Comparison) -> Vec<Block> {
         Column::new("workload", Kind::Name, Width::Whole(NAME)),
         Column::new("kernel", Kind::Words, Width::Fit(NAME)),
     ];
-    let head = |seed: &u64| {
-        Column::new(
-            &format!("seed {seed}"),
-            Kind::Number,
-            Width::Fixed(VALUE + 1),
-        )
-    };
-    columns.extend(comparison.seeds.iter().map(head));
+    for seed in &comparison.seeds {
+        columns.push(number_column(&format!("seed {seed}"), VALUE));
+    }
     let mut rows = Vec::new();
     for row in &comparison.rows {
         let measured =
             std::iter::once(&row.base).chain(row.cells.iter().map(|cell| &cell.measured));
-        for (kernel, of) in comparison.kernels().zip(measured) {
-            let seeds = of.seeds.iter().map(|seed| self::seed(&seed.value));
+        for (kernel, measured) in comparison.kernels().zip(measured) {
+            let seeds = measured.seeds.iter().map(|seed| self::seed(&seed.value));
             let names = [row.workload.name.to_string(), kernel.title.clone()];
             rows.push(Row::new(Weight::Normal, names.into_iter().chain(seeds)));
         }
@@ -505,6 +493,11 @@ pub(crate) fn values(comparison: &Comparison) -> Vec<Block> {
             ..Table::default()
         })]
     }
+}
+
+/// Returns a column of numbers, with a space before them.
+fn number_column(head: &str, width: usize) -> Column {
+    Column::new(head, Kind::Number, Width::Fixed(width + 1))
 }
 
 fn seed(value: &Result<comparison::Sampled, Absent>) -> String {

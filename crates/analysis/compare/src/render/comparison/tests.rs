@@ -202,8 +202,10 @@ fn experiments_are_blocks_and_sdet_has_percent() {
         "memcachetest-50",
     ];
     let cells = |factor: f64| {
-        let cost = |(at, name)| (name, Ending::Cost(factor * 1000.0 * (at as f64 + 1.0), 1.0));
-        names.into_iter().enumerate().map(cost).collect::<Vec<_>>()
+        let costs = (1..).zip(names);
+        costs
+            .map(|(n, name)| (name, Ending::Cost(factor * 1000.0 * f64::from(n), 1.0)))
+            .collect::<Vec<_>>()
     };
     let old = Subject::new(build("deb:6.1", "6.1.192"), &seeds, &cells(1.0));
     let new = Subject::new(build("deb:6.12", "6.12.117"), &seeds, &cells(1.25));
@@ -381,15 +383,12 @@ fn equal_rows() -> Comparison {
 #[test]
 fn seven_kernels_are_blocks_of_eighty_columns() {
     let seeds = seeds(2);
-    let subject = |n: u32| {
+    let mut subjects = Vec::new();
+    for n in 1..8 {
         let cost = Ending::Cost(100.0 + f64::from(n), 0.0);
-        Subject::new(
-            build(&format!("deb:6.{n}"), &format!("6.{n}.100")),
-            &seeds,
-            &[("getppid", cost)],
-        )
-    };
-    let subjects: Vec<Subject> = (1..8).map(subject).collect();
+        let build = build(&format!("deb:6.{n}"), &format!("6.{n}.100"));
+        subjects.push(Subject::new(build, &seeds, &[("getppid", cost)]));
+    }
     let sides: Vec<Side<'_>> = subjects.iter().map(Subject::side).collect();
     let mut question = question(&seeds);
     question.workloads.truncate(1);

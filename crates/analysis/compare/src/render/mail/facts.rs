@@ -52,19 +52,16 @@ pub(super) fn facts(comparison: &Comparison) -> Vec<String> {
 }
 
 fn push_changes(facts: &mut Vec<String>, comparison: &Comparison, place: usize, verdict: &Verdict) {
-    let size = |row: &&ComparisonRow| {
-        row.cells[place]
-            .compared
-            .difference_percent
-            .unwrap_or_default()
-            .abs()
-    };
     let mut rows: Vec<&ComparisonRow> = comparison
         .rows
         .iter()
         .filter(|row| row.cells[place].compared.verdict == *verdict)
         .collect();
-    rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
+    rows.sort_by(|a, b| {
+        let [a, b] = [a, b].map(|row| row.cells[place].compared.difference_percent);
+        let [a, b] = [a, b].map(|percent| percent.unwrap_or_default().abs());
+        b.total_cmp(&a)
+    });
     for row in rows.iter().take(TOLD_MAX) {
         facts.push(of_row(comparison, row, place));
     }
@@ -128,16 +125,18 @@ fn apart(comparison: &Comparison, row: &ComparisonRow, place: usize) -> Option<S
     let apart = counted::apart(comparison)
         .into_iter()
         .find(|apart| apart.name == name)?;
-    let part = |[base, new]: [f64; 2]| {
-        let sign = if new > base { "+" } else { "" };
-        format!("{sign}{}", value(new - base, 15))
-    };
     Some(format!(
         " Kernel {}, user code {}; ticks and other tasks, which are not in it, {}.",
-        part(apart.kernel),
-        part(apart.user),
-        part(apart.elsewhere)
+        signed_change(apart.kernel),
+        signed_change(apart.user),
+        signed_change(apart.elsewhere)
     ))
+}
+
+/// Returns the difference of two values, with its sign.
+fn signed_change([base, new]: [f64; 2]) -> String {
+    let sign = if new > base { "+" } else { "" };
+    format!("{sign}{}", value(new - base, 15))
 }
 
 fn certainty(cell: &ComparisonCell) -> String {

@@ -98,16 +98,16 @@ fn row(row: &ComparisonRow, place: usize) -> document::Row {
             .value
             .map_or_else(|| "-".to_owned(), |n| value(n, VALUE - 1))
     };
-    let change = |difference| Change {
-        percent: percent(difference, PERCENT),
+    let starred = matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse);
+    let base = row.base.value.map(|_| Change {
+        percent: percent(0.0, PERCENT),
         starred: false,
         word: "",
-    };
-    let starred = matches!(cell.compared.verdict, Verdict::Better | Verdict::Worse);
-    let base = row.base.value.map(|_| change(0.0));
+    });
     let new = cell.compared.difference_percent.map(|difference| Change {
+        percent: percent(difference, PERCENT),
         starred,
-        ..change(difference)
+        word: "",
     });
     let cells = [
         Cell::new(format!(
