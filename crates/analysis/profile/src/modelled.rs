@@ -19,11 +19,11 @@ const TINY: f64 = 0.005;
 /// A figure over the seeds of one side, per operation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Figure {
-    /// The mean.
+    /// The mean over the seeds.
     pub mean: f64,
-    /// The smallest.
+    /// The smallest of a seed.
     pub least: f64,
-    /// The largest.
+    /// The largest of a seed.
     pub most: f64,
 }
 
@@ -54,7 +54,7 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Returns its name.
+    /// Returns the word in tables and JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl Finding {
 
     /// Compares the figures of both sides: they differ if the gap between them is wider than the
     /// spread of either.
-    fn of([base, new]: [Figure; 2], seeds: usize) -> Self {
+    fn classify([base, new]: [Figure; 2], seeds: usize) -> Self {
         let least = base.least.min(new.least);
         let most = base.most.max(new.most);
         let gap = (new.least - base.most).max(base.least - new.most);
@@ -88,20 +88,20 @@ impl Finding {
 /// One figure on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelRow {
-    /// The counted event.
+    /// The event, or the function.
     pub name: String,
     /// The base's and the new kernel's.
     pub figures: [Figure; 2],
     /// Estimated cycles per operation that it takes, the mean over the seeds.
     pub cycles: [f64; 2],
-    /// Their relation.
+    /// How the figures of both sides lie.
     pub finding: Finding,
 }
 
 /// The model's results for a workload on two kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelDifference {
-    /// The workload.
+    /// The workload that both kernels executed.
     pub workload: String,
     /// The number of seeds of the side with fewer.
     pub seeds: usize,
@@ -135,7 +135,7 @@ impl ModelDifference {
                     name: name.to_owned(),
                     figures,
                     cycles,
-                    finding: Finding::of(figures, seeds),
+                    finding: Finding::classify(figures, seeds),
                 }
             };
         let none = CostEvents::default();
@@ -203,19 +203,19 @@ fn functions(model: &CostModel, sides: [&[Modelled]; 2], seeds: usize) -> Vec<Mo
             }
         }
     }
-    let row = |(name, mut values): (String, [Vec<f64>; 2])| {
+    let mut rows: Vec<ModelRow> = Vec::new();
+    for (name, mut values) in cycles {
         for (values, side) in values.iter_mut().zip(sides) {
             values.resize(side.len(), 0.0);
         }
         let figures = values.map(|values| Figure::new(&values));
-        ModelRow {
+        rows.push(ModelRow {
             name,
             figures,
             cycles: figures.map(|figure| figure.mean),
-            finding: Finding::of(figures, seeds),
-        }
-    };
-    let mut rows: Vec<ModelRow> = cycles.into_iter().map(row).collect();
+            finding: Finding::classify(figures, seeds),
+        });
+    }
     rows.retain(|row| matches!(row.finding, Finding::More | Finding::Less));
     let difference = |row: &ModelRow| (row.figures[1].mean - row.figures[0].mean).abs();
     rows.sort_by(|a, b| difference(b).total_cmp(&difference(a)));
@@ -229,7 +229,7 @@ pub(crate) mod tests {
 
     /// One seed: operations, and symbol, instructions, L1I and L1D misses of each function.
     pub(crate) fn seed(operations: u64, lines: &[(&str, u64, u64, u64)]) -> Modelled {
-        let line = |&(symbol, instructions, l1i, l1d): &(&str, u64, u64, u64)| {
+        let lines = lines.iter().map(|&(symbol, instructions, l1i, l1d)| {
             let mut events = [0; CostEvent::ALL.len()];
             events[CostEvent::L1i as usize] = l1i;
             events[CostEvent::L1d as usize] = l1d;
@@ -239,10 +239,10 @@ pub(crate) mod tests {
                 instructions,
                 events,
             }
-        };
+        });
         Modelled {
             operations,
-            lines: lines.iter().map(line).collect(),
+            lines: lines.collect(),
         }
     }
 

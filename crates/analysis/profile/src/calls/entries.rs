@@ -6,7 +6,7 @@ use super::{CallDifference, CallNode};
 
 /// All instructions below one entry to the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct EntryPoint {
     /// Its name: `getppid()`, `page fault`, `[user]`.
     pub name: String,
     /// Instructions of the base and of the new kernel.
@@ -29,7 +29,7 @@ impl CallDifference {
     /// Returns the instructions of each entry point, largest difference first. They add up to the
     /// total.
     #[must_use]
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<EntryPoint> {
         let mut sums = BTreeMap::new();
         add(&mut sums, String::new(), self.root.own);
         for top in &self.root.children {
@@ -39,9 +39,9 @@ impl CallDifference {
                 None => add(&mut sums, top.function.clone(), top.all),
             }
         }
-        let mut entries: Vec<Entry> = sums
+        let mut entries: Vec<EntryPoint> = sums
             .into_iter()
-            .map(|(name, all)| Entry { name, all })
+            .map(|(name, all)| EntryPoint { name, all })
             .collect();
         entries.retain(|entry| entry.all != [0, 0]);
         entries.sort_by(|a, b| self.added(b.all).abs().total_cmp(&self.added(a.all).abs()));
@@ -57,9 +57,8 @@ fn is_system_call_path(function: &str) -> bool {
 
 /// Returns the name of an entry that is an entry point itself.
 fn name_of(function: &str) -> Option<String> {
-    let plain = |name: &str| name.replace('_', " ");
     if let Some(exception) = function.strip_prefix("asm_exc_") {
-        return Some(plain(exception));
+        return Some(exception.replace('_', " "));
     }
     function
         .starts_with("ret_from_fork")

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use model::{CallTree, Share};
 
-pub use entries::Entry;
+pub use entries::EntryPoint;
 pub use export::{folded, pprof};
 pub use shifts::Shift;
 
@@ -40,7 +40,7 @@ pub struct CallNode {
 /// A workload's calls on two kernels.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallDifference {
-    /// The workload.
+    /// The workload that both kernels executed.
     pub workload: String,
     /// Operations of the base and of the new kernel.
     pub operations: [u64; 2],
@@ -148,16 +148,26 @@ pub(crate) mod tests {
     use model::{CallPath, CallTree, Share};
 
     /// A call tree of one operation: chains separated by `;`, instructions, calls.
+    fn kernel_tree(chains: &[(String, u64)]) -> CallTree {
+        let paths: Vec<_> = chains
+            .iter()
+            .map(|(chain, n)| (Share::Kernel, chain.as_str(), *n, 1))
+            .collect();
+        tree(&paths)
+    }
+
     pub(crate) fn tree(paths: &[(Share, &str, u64, u64)]) -> CallTree {
-        let path = |&(share, chain, instructions, calls): &(Share, &str, u64, u64)| CallPath {
-            share,
-            functions: chain.split(';').map(str::to_owned).collect(),
-            instructions,
-            calls,
-        };
+        let paths = paths
+            .iter()
+            .map(|&(share, chain, instructions, calls)| CallPath {
+                share,
+                functions: chain.split(';').map(str::to_owned).collect(),
+                instructions,
+                calls,
+            });
         CallTree {
             operations: 1,
-            paths: paths.iter().map(path).collect(),
+            paths: paths.collect(),
         }
     }
 
@@ -200,15 +210,8 @@ pub(crate) mod tests {
             base in proptest::collection::vec(("[ab](;[abc]){0,3}", 0_u64..1 << 40), 0..20),
             new in proptest::collection::vec(("[ab](;[abc]){0,3}", 0_u64..1 << 40), 0..20),
         ) {
-            let side = |paths: &[(String, u64)]| {
-                let paths: Vec<_> = paths
-                    .iter()
-                    .map(|(chain, n)| (Share::Kernel, chain.as_str(), *n, 1))
-                    .collect();
-                tree(&paths)
-            };
-            let base = side(&base);
-    let new = side(&new);
+            let base = kernel_tree(&base);
+            let new = kernel_tree(&new);
             let whole = [base.total(), new.total()];
             let difference = CallDifference::new("w", &[base], &[new]).unwrap();
             proptest::prop_assert_eq!(difference.root.all, whole);

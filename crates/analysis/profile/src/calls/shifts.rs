@@ -17,11 +17,11 @@ const REST_MAX: f64 = 0.5;
 /// Work that moved within one function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shift {
-    /// The common caller.
+    /// The function whose callees changed.
     pub within: String,
     /// Cheaper calls, in instructions per operation, largest first.
     pub less: Vec<(String, f64)>,
-    /// More expensive calls.
+    /// Callees that cost more, with what they add per operation.
     pub more: Vec<(String, f64)>,
     /// The totals of both, including unlisted calls.
     pub net: f64,
@@ -31,18 +31,11 @@ impl Shift {
     /// Returns it as a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
-        let side = |parts: &[(String, f64)]| {
-            parts
-                .iter()
-                .map(|(name, added)| format!("{name} {added:+.1}"))
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
         format!(
             "moved inside {}: {} -> {}, net {:+.1}",
             self.within,
-            side(&self.less),
-            side(&self.more),
+            list(&self.less),
+            list(&self.more),
             self.net
         )
     }
@@ -76,16 +69,14 @@ impl CallDifference {
             .chain([own])
             .filter(|(_, added)| *added != 0.0)
             .partition(|(_, added)| *added < 0.0);
-        let sum = |side: &[(String, f64)]| side.iter().map(|(_, added)| added.abs()).sum::<f64>();
-        let lost = sum(&less);
-        let gained = sum(&more);
+        let lost: f64 = less.iter().map(|(_, added)| added.abs()).sum();
+        let gained: f64 = more.iter().map(|(_, added)| added.abs()).sum();
         let net = gained - lost;
         let all = self.per_operation(self.root.all)[0].max(1.0);
         // The root and its groups are no functions inside which work could move.
-        let is_group = |share| node.function == crate::ledger::share_words(share);
-        let is_function = !std::ptr::eq(node, &raw const self.root)
-            && !is_group(Share::Interrupt)
-            && !is_group(Share::Other);
+        let groups = [Share::Interrupt, Share::Other].map(crate::ledger::share_words);
+        let is_function =
+            !std::ptr::eq(node, &raw const self.root) && !groups.contains(&node.function.as_str());
         if is_function
             && lost.min(gained) >= SHARE_MIN * all
             && net.abs() <= REST_MAX * lost.min(gained)
@@ -107,6 +98,14 @@ impl CallDifference {
             .iter()
             .for_each(|child| self.below(child, shifts));
     }
+}
+
+/// Lists functions with what they add per operation.
+fn list(functions: &[(String, f64)]) -> String {
+    let texts = functions
+        .iter()
+        .map(|(name, added)| format!("{name} {added:+.1}"));
+    texts.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub enum Match {
 }
 
 impl Match {
-    /// Returns its name.
+    /// Returns the word in tables and JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -64,9 +64,9 @@ pub struct LedgerLine {
     pub share: Share,
     /// The function's name without suffixes.
     pub function: String,
-    /// The base's.
+    /// What the base executed.
     pub base: Count,
-    /// The new kernel's.
+    /// What the new kernel executed.
     pub new: Count,
     /// How it was matched.
     pub matched: Match,
@@ -75,7 +75,7 @@ pub struct LedgerLine {
 /// A workload's profile on two kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ledger {
-    /// The workload.
+    /// The workload that both kernels executed.
     pub workload: String,
     /// Operations of the base and of the new kernel.
     pub operations: [u64; 2],
@@ -99,17 +99,10 @@ pub struct RowValue {
 }
 
 impl RowValue {
-    fn of(sides: [&[Profile]; 2]) -> Option<Self> {
-        let value = |profile: &Profile| {
-            let operations = profile.operations / (profile.regions.len() as u64).max(1);
-            stats::median_without_first(&per_operation(&profile.regions, operations, count_work))
-        };
-        let side = |profiles: &[Profile]| {
-            stats::median(&profiles.iter().map(value).collect::<Option<Vec<f64>>>()?)
-        };
+    fn compute(sides: [&[Profile]; 2]) -> Option<Self> {
         let iterations = sides[0].first()?.regions.len();
         Some(Self {
-            values: [side(sides[0])?, side(sides[1])?],
+            values: [row_value(sides[0])?, row_value(sides[1])?],
             iterations,
         })
     }
@@ -160,7 +153,7 @@ impl Ledger {
             |line: &LedgerLine| scaled(operations, line.base.instructions, line.new.instructions);
         lines.sort_by_key(|line| std::cmp::Reverse(difference(line).unsigned_abs()));
         let pairs = pairs::suggest(&lines, operations);
-        let row = RowValue::of([base, new]);
+        let row = RowValue::compute([base, new]);
         Some(Self {
             workload: workload.to_owned(),
             operations,
@@ -338,19 +331,11 @@ impl Sides {
     fn line(mut self, share: Share, function: String) -> LedgerLine {
         self.symbols.iter_mut().for_each(|symbols| symbols.sort());
         let [base, new] = &self.symbols;
-        let plain = |symbols: &[String]| {
-            let mut plain: Vec<String> = symbols
-                .iter()
-                .map(|symbol| names::without_suffix(symbol))
-                .collect();
-            plain.dedup();
-            plain
-        };
         let matched = match (base.is_empty(), new.is_empty()) {
             (false, true) => Match::OnlyBase,
             (true, _) => Match::OnlyNew,
             _ if base == new => Match::Exact,
-            _ if plain(base) == plain(new) => Match::Suffix,
+            _ if without_suffixes(base) == without_suffixes(new) => Match::Suffix,
             _ => Match::Renamed,
         };
         let [base, new] = self.counts;
@@ -364,6 +349,25 @@ impl Sides {
     }
 }
 
+/// Returns the value of a comparison's row: the median over the runs of each run's value.
+fn row_value(profiles: &[Profile]) -> Option<f64> {
+    let mut values = Vec::new();
+    for profile in profiles {
+        let operations = profile.operations / (profile.regions.len() as u64).max(1);
+        let per_operation = per_operation(&profile.regions, operations, count_work);
+        values.push(stats::median_without_first(&per_operation)?);
+    }
+    stats::median(&values)
+}
+
+/// Returns the names without the compiler's suffixes, each once.
+fn without_suffixes(symbols: &[String]) -> Vec<String> {
+    let names = symbols.iter().map(|symbol| names::without_suffix(symbol));
+    let mut names: Vec<String> = names.collect();
+    names.dedup();
+    names
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::{Ledger, Match, scaled};
@@ -371,18 +375,20 @@ pub(crate) mod tests {
 
     /// A profile of one operation with these functions: symbol, instructions, calls.
     pub(crate) fn profile(operations: u64, lines: &[(&str, u64, u64)]) -> Profile {
-        let line = |&(symbol, instructions, calls): &(&str, u64, u64)| ProfileLine {
-            share: if symbol == "[user]" {
-                Share::User
-            } else {
-                Share::Kernel
-            },
-            symbol: symbol.to_owned(),
-            instructions,
-            repeated: 0,
-            calls,
-        };
-        let lines: Vec<ProfileLine> = lines.iter().map(line).collect();
+        let lines = lines
+            .iter()
+            .map(|&(symbol, instructions, calls)| ProfileLine {
+                share: if symbol == "[user]" {
+                    Share::User
+                } else {
+                    Share::Kernel
+                },
+                symbol: symbol.to_owned(),
+                instructions,
+                repeated: 0,
+                calls,
+            });
+        let lines: Vec<ProfileLine> = lines.collect();
         let kernel = lines.iter().map(ProfileLine::total).sum();
         Profile {
             operations,
@@ -395,6 +401,16 @@ pub(crate) mod tests {
     }
 
     /// The differential profile of the rmap thread of 2003: additive and multiplicative.
+    /// Returns a profile of functions by number, with their instructions.
+    fn numbered_profile(counts: &[(u64, usize)], operations: u64) -> Profile {
+        let names = ["a", "b.isra.1", "b", "c_noprof", "c", "[user]"];
+        let counts: Vec<_> = counts
+            .iter()
+            .map(|&(n, name)| (names[name], n, 0))
+            .collect();
+        profile(operations, &counts)
+    }
+
     #[test]
     fn files_distinguish_functions_of_one_name() {
         let with_files = profile(
@@ -405,20 +421,11 @@ pub(crate) mod tests {
             ],
         );
         let without = profile(1, &[("init_once", 33, 2)]);
-        let names = |base: &Profile, new: &Profile| {
-            let ledger =
-                Ledger::new("w", std::slice::from_ref(base), std::slice::from_ref(new)).unwrap();
-            ledger
-                .lines
-                .into_iter()
-                .map(|line| (line.function, line.matched))
-                .collect::<Vec<_>>()
-        };
         assert_eq!(
-            names(&without, &with_files),
+            matches(&without, &with_files),
             [("init_once".to_owned(), Match::Exact)]
         );
-        let both = names(&with_files, &with_files);
+        let both = matches(&with_files, &with_files);
         assert_eq!(both.len(), 2);
         // A name that is unique on one side is one function there, regardless of other names.
         let unique = profile(1, &[("probe", 10, 1), ("init_once (fs/inode.c)", 10, 1)]);
@@ -430,13 +437,21 @@ pub(crate) mod tests {
                 ("init_once (fs/inode.c)", 10, 1),
             ],
         );
-        let told = names(&unique, &shared);
-        assert_eq!(told.len(), 2, "{told:?}");
+        let named = matches(&unique, &shared);
+        assert_eq!(named.len(), 2, "{named:?}");
         assert!(
-            told.iter().all(|(_, matched)| *matched == Match::Exact),
-            "{told:?}"
+            named.iter().all(|(_, matched)| *matched == Match::Exact),
+            "{named:?}"
         );
         assert!(both.contains(&("init_once (mm/shmem.c)".to_owned(), Match::Exact)));
+    }
+
+    /// Returns the functions of the ledger of two profiles, and how each was matched.
+    fn matches(base: &Profile, new: &Profile) -> Vec<(String, Match)> {
+        let ledger =
+            Ledger::new("w", std::slice::from_ref(base), std::slice::from_ref(new)).unwrap();
+        let lines = ledger.lines.into_iter();
+        lines.map(|line| (line.function, line.matched)).collect()
     }
 
     #[test]
@@ -464,18 +479,12 @@ pub(crate) mod tests {
             scaled(ledger.operations, base.instructions, new.instructions),
             -17_060
         );
-        let line = |name: &str| {
-            ledger
-                .lines
-                .iter()
-                .find(|line| line.function == name)
-                .unwrap()
-        };
         for (name, added, ratio, of_fractions) in [
             ("page_remove_rmap", -13_542.0, 0.128, 0.141),
             ("page_add_rmap", -4_360.0, 0.320, 0.352),
         ] {
-            let line = line(name);
+            let mut lines = ledger.lines.iter();
+            let line = lines.find(|line| line.function == name).unwrap();
             assert_eq!(ledger.line_added(line).to_bits(), f64::to_bits(added));
             let raw = line.new.instructions as f64 / line.base.instructions as f64;
             assert!((raw - ratio).abs() < 0.000_5);
@@ -524,32 +533,33 @@ pub(crate) mod tests {
     /// As with tcp-rr: the mean of all iterations has +30.2 of kernel and user code, the row's
     /// median +44.
     pub(crate) fn uneven() -> Ledger {
-        let side = |kernel: [u64; 4], lines: &[(&str, u64, u64)]| {
-            let regions = kernel.map(|kernel| Region {
-                kernel,
-                user: 10,
-                interrupt: 3,
-                other: 0,
-            });
-            let mut profile = profile(40, lines);
-            let line = |share, n| ProfileLine {
+        let base = uneven_side([9000, 1000, 1000, 1000], &[("f", 12_000, 40)]);
+        let new = uneven_side([8888, 1440, 1440, 1440], &[("f", 13_208, 40)]);
+        Ledger::new("tcp-rr", &[base], &[new]).unwrap()
+    }
+
+    /// Returns a profile whose iterations have these counts of the kernel.
+    fn uneven_side(kernel: [u64; 4], lines: &[(&str, u64, u64)]) -> Profile {
+        let regions = kernel.map(|kernel| Region {
+            kernel,
+            user: 10,
+            interrupt: 3,
+            other: 0,
+        });
+        let mut profile = profile(40, lines);
+        for (share, instructions) in [(Share::User, 40), (Share::Interrupt, 12)] {
+            profile.lines.push(ProfileLine {
                 share,
                 symbol: "x".into(),
-                instructions: n,
+                instructions,
                 repeated: 0,
                 calls: 0,
-            };
-            profile
-                .lines
-                .extend([line(Share::User, 40), line(Share::Interrupt, 12)]);
-            Profile {
-                regions: regions.to_vec(),
-                ..profile
-            }
-        };
-        let base = side([9000, 1000, 1000, 1000], &[("f", 12_000, 40)]);
-        let new = side([8888, 1440, 1440, 1440], &[("f", 13_208, 40)]);
-        Ledger::new("tcp-rr", &[base], &[new]).unwrap()
+            });
+        }
+        Profile {
+            regions: regions.to_vec(),
+            ..profile
+        }
     }
 
     #[test]
@@ -585,16 +595,8 @@ pub(crate) mod tests {
             new in proptest::collection::vec((0_u64..1 << 40, 0_usize..6), 0..20),
             operations in (1_u64..1 << 20, 1_u64..1 << 20),
         ) {
-            let names = ["a", "b.isra.1", "b", "c_noprof", "c", "[user]"];
-            let side = |counts: &[(u64, usize)], operations| {
-                let counts: Vec<_> = counts
-                    .iter()
-                    .map(|&(n, name)| (names[name], n, 0))
-                    .collect();
-                profile(operations, &counts)
-            };
-            let base = side(&base, operations.0);
-    let new = side(&new, operations.1);
+            let base = numbered_profile(&base, operations.0);
+            let new = numbered_profile(&new, operations.1);
             let ledger = Ledger::new(
                 "w",
                 std::slice::from_ref(&base),

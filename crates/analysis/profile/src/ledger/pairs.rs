@@ -6,9 +6,9 @@ use super::LedgerLine;
 /// A removed and a new function, by their indices in the ledger's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pair {
-    /// The removed one.
+    /// The index of the line that only the base executes.
     pub gone: usize,
-    /// The new one.
+    /// The index of the line that only the new kernel executes.
     pub new: usize,
 }
 
@@ -23,19 +23,19 @@ const COMMON: &[&str] = &[
 /// Returns pairs, each line in at most one: equal number of calls, a common informative word, and a
 /// similar size.
 pub(crate) fn suggest(lines: &[LedgerLine], operations: [u64; 2]) -> Vec<Pair> {
-    // A function that still exists but is hardly ever executed counts as removed.
-    let rare = |few: u64, many: u64| few as f64 <= RARE * many as f64;
-    let is_gone = |line: &LedgerLine| {
-        line.base.instructions > 0 && rare(line.new.instructions, line.base.instructions)
-    };
-    let is_new = |line: &LedgerLine| {
-        line.new.instructions > 0 && rare(line.base.instructions, line.new.instructions)
-    };
     let mut fitting: Vec<(usize, usize, usize)> = Vec::new();
-    for (gone, before) in lines.iter().enumerate().filter(|(_, line)| is_gone(line)) {
-        for (new, after) in lines.iter().enumerate().filter(|(_, line)| is_new(line)) {
+    for (gone, before) in lines.iter().enumerate() {
+        if !is_rare_beside(before.new.instructions, before.base.instructions) {
+            continue;
+        }
+        for (new, after) in lines.iter().enumerate() {
+            let is_new = is_rare_beside(after.base.instructions, after.new.instructions);
             let alike = likeness(&before.function, &after.function);
-            if alike > 0 && before.share == after.share && is_similar(before, after, operations) {
+            if is_new
+                && alike > 0
+                && before.share == after.share
+                && is_similar(before, after, operations)
+            {
                 fitting.push((alike, gone, new));
             }
         }
@@ -56,35 +56,41 @@ pub(crate) fn suggest(lines: &[LedgerLine], operations: [u64; 2]) -> Vec<Pair> {
     pairs
 }
 
+/// Returns whether a function is executed on one side and hardly ever on the other: a function that
+/// still exists but is hardly ever executed counts as removed.
+fn is_rare_beside(few: u64, many: u64) -> bool {
+    many > 0 && few as f64 <= RARE * many as f64
+}
+
 fn is_similar(before: &LedgerLine, after: &LedgerLine, [of_base, of_new]: [u64; 2]) -> bool {
-    let per = |number: u64, operations: u64| number as f64 / operations as f64;
     let within = |a: f64, b: f64, factor: f64| a > 0.0 && b > 0.0 && a.max(b) <= factor * a.min(b);
-    let size = (
-        per(before.base.instructions, of_base),
-        per(after.new.instructions, of_new),
-    );
+    let [of_base, of_new] = [of_base as f64, of_new as f64];
     within(
-        per(before.base.calls, of_base),
-        per(after.new.calls, of_new),
+        before.base.calls as f64 / of_base,
+        after.new.calls as f64 / of_new,
         1.05,
-    ) && within(size.0, size.1, 3.0)
+    ) && within(
+        before.base.instructions as f64 / of_base,
+        after.new.instructions as f64 / of_new,
+        3.0,
+    )
 }
 
 /// Returns the number of letters in the common words of two names.
 fn likeness(one: &str, other: &str) -> usize {
-    let words = |name: &str| -> Vec<String> {
-        let telling = |word: &&str| word.len() >= 3 && !COMMON.contains(word);
-        name.split(|c: char| !c.is_alphanumeric())
-            .filter(telling)
-            .map(str::to_owned)
-            .collect()
-    };
-    let others = words(other);
-    words(one)
-        .iter()
+    let others = distinctive_words(other);
+    let words = distinctive_words(one).into_iter();
+    words
         .filter(|word| others.contains(word))
-        .map(String::len)
+        .map(str::len)
         .sum()
+}
+
+/// Returns the words of a function's name that few others have.
+fn distinctive_words(name: &str) -> Vec<&str> {
+    name.split(|c: char| !c.is_alphanumeric())
+        .filter(|word| word.len() >= 3 && !COMMON.contains(word))
+        .collect()
 }
 
 #[cfg(test)]
@@ -116,13 +122,12 @@ mod tests {
             .push(profile(1, &[("mas_walk", 1, 0)]).lines.remove(0));
         let ledger = Ledger::new("w", &[base], &[new]).unwrap();
         let name = |place: usize| ledger.lines[place].function.as_str();
-        let told: Vec<_> = ledger
-            .pairs
-            .iter()
+        let pairs = ledger.pairs.iter();
+        let suggested: Vec<_> = pairs
             .map(|pair| (name(pair.gone), name(pair.new)))
             .collect();
         assert_eq!(
-            told,
+            suggested,
             [("mtree_range_walk", "mas_walk"), ("lru_add_fn", "lru_add")]
         );
     }

@@ -100,16 +100,12 @@ mod tests {
         );
         let new = profile(1, &[("[user]", 5, 0), ("f", 40, 1), ("g", 25, 1)]);
         let ledger = Ledger::new("w", &[base], &[new]).unwrap();
-        let place = |file: &str| SourceLocation {
-            file: file.to_owned(),
-            line: 7,
-        };
-        let places = BTreeMap::from([
-            ("f".to_owned(), place("mm/a.c")),
-            ("g".to_owned(), place("kernel/sched/b.c")),
-        ]);
-        let sources = Sources::new(&BTreeMap::new(), &places);
-        let told: Vec<_> = ledger
+        let places = [("f", "mm/a.c"), ("g", "kernel/sched/b.c")].map(|(function, file)| {
+            let file = file.to_owned();
+            (function.to_owned(), SourceLocation { file, line: 7 })
+        });
+        let sources = Sources::new(&BTreeMap::new(), &BTreeMap::from(places));
+        let sums: Vec<_> = ledger
             .folders(&sources)
             .into_iter()
             .map(|sum| (sum.folder, sum.all))
@@ -120,6 +116,6 @@ mod tests {
             ("unknown", [1, 0]),
             ("user code", [5, 5]),
         ];
-        assert_eq!(told, expected.map(|(folder, all)| (folder.to_owned(), all)));
+        assert_eq!(sums, expected.map(|(folder, all)| (folder.to_owned(), all)));
     }
 }

@@ -50,11 +50,11 @@ struct Bar {
 /// The heads of a chart's columns.
 #[derive(Debug, Clone, Copy)]
 pub struct Heads<'a> {
-    /// The base.
+    /// The base's title.
     pub base: &'a str,
-    /// The new kernel.
+    /// The new kernel's title.
     pub new: &'a str,
-    /// The difference.
+    /// What a longer bar of the new kernel means.
     pub more: &'a str,
     /// What a line of the chart is.
     pub name: &'a str,
@@ -92,10 +92,10 @@ pub fn draw_bars(
         .flat_map(|(_, sides)| *sides)
         .fold(0.0, f64::max)
         .max(1e-9);
-    let bar = |(place, (name, sides)): (usize, &(String, [f64; 2]))| {
-        bar(name, *sides, place, widest, digits)
-    };
-    let bars: Vec<Bar> = shown.iter().enumerate().map(bar).collect();
+    let bars: Vec<Bar> = (0..)
+        .zip(shown)
+        .map(|(place, (name, sides))| bar(name, *sides, place, widest, digits))
+        .collect();
     let height = bars.len() * LINE + 26;
     let drawing = (height > 26)
         .then(|| {
@@ -129,14 +129,14 @@ fn is_one(node: &CallNode) -> bool {
 }
 
 fn bar(name: &str, [base, new]: [f64; 2], place: usize, widest: f64, digits: usize) -> Bar {
-    let width = |value: f64| HALF * value / widest;
+    let [base_width, new_width] = [base, new].map(|value| HALF * value / widest);
     Bar {
         name: name.to_owned(),
         y: place * LINE + 4,
         middle: place * LINE + 16,
-        base_x: format!("{:.1}", HALF - width(base)),
-        base_width: format!("{:.1}", width(base)),
-        new_width: format!("{:.1}", width(new)),
+        base_x: format!("{:.1}", HALF - base_width),
+        base_width: format!("{base_width:.1}"),
+        new_width: format!("{new_width:.1}"),
         added: format!("{:+.digits$}", new - base),
         more: new > base,
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Profiled;
 use crate::calls::{CallDifference, CallNode};
-use crate::ledger::{Count, Ledger, LedgerLine, Sources, share_words};
+use crate::ledger::{Ledger, LedgerLine, Sources, share_words};
 use crate::modelled::{ModelDifference, ModelRow};
 use document::RenderError;
 
@@ -200,16 +200,16 @@ fn missing(workloads: &[(String, String)]) -> Vec<Missing<'_>> {
 
 fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
     let (base, new) = ledger.total(None);
-    let suggestion = |pair: &crate::ledger::Pair| {
+    let mut suggestions = Vec::new();
+    for pair in &ledger.pairs {
         let gone = &ledger.lines[pair.gone];
         let new = &ledger.lines[pair.new];
-        let net_per_operation = ledger.line_added(gone) + ledger.line_added(new);
-        Suggestion {
+        suggestions.push(Suggestion {
             gone: &gone.function,
             new: &new.function,
-            net_per_operation,
-        }
-    };
+            net_per_operation: ledger.line_added(gone) + ledger.line_added(new),
+        });
+    }
     Workload {
         workload: &ledger.workload,
         summary: ledger.sentence(),
@@ -224,7 +224,7 @@ fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
             .iter()
             .map(|each| line(ledger, each, &profiled.sources))
             .collect(),
-        suggestions: ledger.pairs.iter().map(suggestion).collect(),
+        suggestions,
         lines_with_inlined_apart: profiled
             .expanded
             .iter()
@@ -277,14 +277,14 @@ fn figures(row: &ModelRow) -> Figures<'_> {
 }
 
 fn calls(calls: &CallDifference) -> Calls<'_> {
-    let entry = |entry: crate::calls::Entry| EntryPoint {
+    let entries = calls.entries().into_iter().map(|entry| EntryPoint {
         name: entry.name,
         base_instructions: entry.all[0],
         new_instructions: entry.all[1],
         added_per_operation: calls.added(entry.all),
-    };
+    });
     Calls {
-        entry_points: calls.entries().into_iter().map(entry).collect(),
+        entry_points: entries.collect(),
         moved: calls
             .shifts()
             .iter()
@@ -305,23 +305,19 @@ fn node(call: &CallNode) -> Node<'_> {
 }
 
 fn line<'a>(ledger: &Ledger, line: &'a LedgerLine, sources: &Sources) -> Line<'a> {
-    let counts = |Count {
-                      instructions,
-                      repeated,
-                      calls,
-                  }| Counts {
-        instructions,
-        of_these_repeated: repeated,
-        calls,
-    };
+    let [base, new] = [line.base, line.new].map(|count| Counts {
+        instructions: count.instructions,
+        of_these_repeated: count.repeated,
+        calls: count.calls,
+    });
     let per = [(0, line.base), (1, line.new)]
         .map(|(side, count)| ledger.per_operation(side, count.instructions));
     Line {
         share: share_words(line.share),
         function: &line.function,
         matched: line.matched.word(),
-        base: counts(line.base),
-        new: counts(line.new),
+        base,
+        new,
         added_per_operation: ledger.line_added(line),
         ratio: (per[0] > 0.0).then(|| per[1] / per[0]),
         source: sources

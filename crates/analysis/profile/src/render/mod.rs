@@ -26,7 +26,7 @@ use document::{
 pub struct Profiled {
     /// The base: its label and its origin.
     pub base: (String, String),
-    /// The new kernel.
+    /// The new kernel's title and origin.
     pub new: (String, String),
     /// The machine, described in words.
     pub machine: String,
@@ -46,7 +46,7 @@ pub struct Profiled {
     pub without_calls: Vec<(String, String)>,
     /// The cost model with all its parameters, if requested.
     pub model: Option<CostModel>,
-    /// Its results.
+    /// What the model says of each workload.
     pub modelled: Vec<ModelDifference>,
     /// Workloads without results, with the reason.
     pub without_model: Vec<(String, String)>,
@@ -103,15 +103,7 @@ impl Profiled {
             .expanded
             .iter()
             .find(|expanded| expanded.workload == ledger.workload)?;
-        let names = |ledger: &Ledger| -> Vec<String> {
-            ledger
-                .lines
-                .iter()
-                .filter(|line| ledger.is_visible(line))
-                .map(|line| line.function.clone())
-                .collect()
-        };
-        (names(expanded) != names(ledger)).then_some(expanded)
+        (visible_functions(expanded) != visible_functions(ledger)).then_some(expanded)
     }
 }
 
@@ -236,6 +228,11 @@ fn push_list(blocks: &mut Vec<Block>, head: &str, items: Vec<String>) {
     }
 }
 
+fn visible_functions(ledger: &Ledger) -> Vec<&str> {
+    let visible = ledger.lines.iter().filter(|line| ledger.is_visible(line));
+    visible.map(|line| line.function.as_str()).collect()
+}
+
 /// Adds the model's results, if there are some.
 fn model_says(blocks: &mut Vec<Block>, profiled: &Profiled, workload: &str) {
     let Some(difference) = profiled.modelled_of(workload) else {
@@ -247,12 +244,11 @@ fn model_says(blocks: &mut Vec<Block>, profiled: &Profiled, workload: &str) {
         ("", &*difference.rows),
         ("estimated cycles by function", functions),
     ] {
-        let number = |head, width| Column::new(head, Kind::Number, Width::Fixed(width));
         let columns = vec![
             Column::new(head, Kind::Name, Width::Fixed(30)),
-            number("base", 11),
-            number("new", 11),
-            number("ratio", 7),
+            Column::new("base", Kind::Number, Width::Fixed(11)),
+            Column::new("new", Kind::Number, Width::Fixed(11)),
+            Column::new("ratio", Kind::Number, Width::Fixed(7)),
             Column::new("over seeds", Kind::Words, Width::Fixed(19)),
         ];
         let rows: Vec<Row> = rows.iter().map(model_row).collect();
@@ -275,11 +271,12 @@ fn model_row(row: &ModelRow) -> Row {
     };
     let finding = match row.finding {
         Finding::Unstable => {
-            let half = |figure: Figure| {
-                50.0 * (figure.most - figure.least) / figure.mean.max(f64::MIN_POSITIVE)
-            };
-            let part = |percent: f64| format!("±{percent:.*}%", usize::from(percent < 1.0));
-            format!("unstable {} {}", part(half(base)), part(half(new)))
+            let [base, new] = row.figures.map(|figure| {
+                let half = figure.most - figure.least;
+                let percent = 50.0 * half / figure.mean.max(f64::MIN_POSITIVE);
+                format!("±{percent:.*}%", usize::from(percent < 1.0))
+            });
+            format!("unstable {base} {new}")
         }
         finding => finding.word().to_owned(),
     };
@@ -306,26 +303,22 @@ count one each. Instructions are not cycles.";
 
 /// The suggestions as sentences.
 fn suggestions(ledger: &Ledger, max: usize) -> Vec<String> {
-    let sentence = |pair: &crate::ledger::Pair| {
+    let mut sentences = Vec::new();
+    for pair in &ledger.pairs {
         let gone = &ledger.lines[pair.gone];
         let new = &ledger.lines[pair.new];
+        if !ledger.is_visible(gone) && !ledger.is_visible(new) {
+            continue;
+        }
         let before = ledger.line_added(gone);
         let after = ledger.line_added(new);
-        format!(
+        sentences.push(format!(
             "{} {before:+.1} -> {} {after:+.1}, net {:+.1}",
             label(gone),
             label(new),
             before + after
-        )
-    };
-    let is_visible = |pair: &&crate::ledger::Pair| {
-        ledger.is_visible(&ledger.lines[pair.gone]) || ledger.is_visible(&ledger.lines[pair.new])
-    };
-    ledger
-        .pairs
-        .iter()
-        .filter(is_visible)
-        .take(max)
-        .map(sentence)
-        .collect()
+        ));
+    }
+    sentences.truncate(max);
+    sentences
 }

@@ -22,15 +22,14 @@ pub(super) struct TableRow {
 
 impl TableRow {
     pub(super) fn cells(&self, weight: Weight) -> Row {
-        let number = |value: f64| format!("{value:.2}");
         let ratio = if self.ratio.is_empty() {
             self.note
         } else {
             &self.ratio
         };
         let numbers = [
-            number(self.base),
-            number(self.new),
+            format!("{:.2}", self.base),
+            format!("{:.2}", self.new),
             format_signed(self.added),
             ratio.to_owned(),
             calls(self),
@@ -61,9 +60,8 @@ pub(super) fn rows(ledger: &Ledger, max: usize) -> (Vec<TableRow>, Option<TableR
     if others.is_empty() {
         return (rows, None);
     }
-    let sum = |side: fn(&LedgerLine) -> u64| others.iter().map(side).sum::<u64>();
-    let base = sum(|line| line.base.instructions);
-    let new = sum(|line| line.new.instructions);
+    let base = others.iter().map(|line| line.base.instructions).sum();
+    let new = others.iter().map(|line| line.new.instructions).sum();
     let [base, new] = [ledger.per_operation(0, base), ledger.per_operation(1, new)];
     let added = others.iter().map(|line| ledger.line_added(line)).sum();
     let name = format!("{} others", others.len());
@@ -110,7 +108,41 @@ fn row(ledger: &Ledger, line: &LedgerLine) -> TableRow {
 /// The totals of a ledger: each share that is not empty, their sum, and its relation to the
 /// comparison's row.
 pub(super) fn totals(ledger: &Ledger) -> Vec<TableRow> {
-    let plain = |name: String, [base, new]: [f64; 2]| TableRow {
+    let mut rows = Vec::new();
+    for share in Share::ALL {
+        let row = sum_of_share(ledger, share_words(share).to_owned(), Some(share));
+        if row.base > 0.0 || row.new > 0.0 {
+            rows.push(row);
+        }
+    }
+    let (Some(row), Some(differ)) = (ledger.row, ledger.iterations_differ()) else {
+        rows.push(sum_of_share(ledger, "total".to_owned(), None));
+        return rows;
+    };
+    let mean = format!("ledger: mean of {} iterations", row.iterations);
+    rows.push(sum_of_share(ledger, mean, None));
+    let elsewhere = [Share::Interrupt, Share::Other]
+        .map(|share| sum_of_share(ledger, String::new(), Some(share)));
+    let not_in_row = [
+        elsewhere[0].base + elsewhere[1].base,
+        elsewhere[0].new + elsewhere[1].new,
+    ]
+    .map(|sum| 0.0 - sum);
+    if not_in_row.iter().any(|sum| *sum < 0.0) {
+        let name = "interrupts, tasks: not in row".to_owned();
+        rows.push(without_ratio(name, not_in_row));
+    }
+    rows.push(without_ratio("iterations differ".to_owned(), differ));
+    let [base, new] = row.values;
+    rows.push(TableRow {
+        ratio: ratio(base, new),
+        ..without_ratio("row: median without the first".to_owned(), row.values)
+    });
+    rows
+}
+
+fn without_ratio(name: String, [base, new]: [f64; 2]) -> TableRow {
+    TableRow {
         name,
         base,
         new,
@@ -118,50 +150,19 @@ pub(super) fn totals(ledger: &Ledger) -> Vec<TableRow> {
         ratio: String::new(),
         calls: None,
         note: "",
-    };
-    let of = |name: String, share: Option<Share>| {
-        let (count_base, count_new) = ledger.total(share);
-        let base = ledger.per_operation(0, count_base.instructions);
-        let new = ledger.per_operation(1, count_new.instructions);
-        let added = ledger.added(count_base, count_new);
-        TableRow {
-            added,
-            ratio: ratio(base, new),
-            ..plain(name, [base, new])
-        }
-    };
-    let is_there = |row: &TableRow| row.base > 0.0 || row.new > 0.0;
-    let shares = Share::ALL
-        .into_iter()
-        .map(|share| of(share_words(share).to_owned(), Some(share)));
-    let mut rows: Vec<TableRow> = shares.filter(is_there).collect();
-    let (Some(row), Some(differ)) = (ledger.row, ledger.iterations_differ()) else {
-        rows.push(of("total".to_owned(), None));
-        return rows;
-    };
-    rows.push(of(
-        format!("ledger: mean of {} iterations", row.iterations),
-        None,
-    ));
-    let elsewhere = [Share::Interrupt, Share::Other].map(|share| of(String::new(), Some(share)));
-    let not_in_row = [
-        elsewhere[0].base + elsewhere[1].base,
-        elsewhere[0].new + elsewhere[1].new,
-    ]
-    .map(|sum| 0.0 - sum);
-    if not_in_row.iter().any(|sum| *sum < 0.0) {
-        rows.push(plain(
-            "interrupts, tasks: not in row".to_owned(),
-            not_in_row,
-        ));
     }
-    rows.push(plain("iterations differ".to_owned(), differ));
-    let [base, new] = row.values;
-    rows.push(TableRow {
+}
+
+/// Returns the sum of a share's lines, or of all.
+fn sum_of_share(ledger: &Ledger, name: String, share: Option<Share>) -> TableRow {
+    let (count_base, count_new) = ledger.total(share);
+    let base = ledger.per_operation(0, count_base.instructions);
+    let new = ledger.per_operation(1, count_new.instructions);
+    TableRow {
+        added: ledger.added(count_base, count_new),
         ratio: ratio(base, new),
-        ..plain("row: median without the first".to_owned(), row.values)
-    });
-    rows
+        ..without_ratio(name, [base, new])
+    }
 }
 
 fn ratio(base: f64, new: f64) -> String {
@@ -187,15 +188,13 @@ fn calls(row: &TableRow) -> String {
     let Some([base, new]) = row.calls else {
         return String::new();
     };
-    let number = |value: f64| {
+    let [base, new] = [base, new].map(|value| {
         if value == 0.0 || value >= 99.5 {
             format!("{value:.0}")
         } else {
             format!("{value:.2}")
         }
-    };
-    let base = number(base);
-    let new = number(new);
+    });
     if base != new {
         format!("{base}>{new}")
     } else if base == "0" {
@@ -270,24 +269,9 @@ pub(super) fn folders(ledger: &Ledger, sources: &Sources) -> Vec<TableRow> {
 
 /// Sums of instructions, largest difference first, as rows that add up.
 pub(super) fn sum_rows(sums: Vec<(String, [u64; 2])>, operations: [u64; 2]) -> Vec<TableRow> {
-    let row = |name: String, all: [u64; 2]| {
-        let [base, new] = [0, 1].map(|side| all[side] as f64 / operations[side] as f64);
-        let added = crate::ledger::scaled(operations, all[0], all[1]) as f64
-            / operations[0] as f64
-            / operations[1] as f64;
-        TableRow {
-            name,
-            base,
-            new,
-            added,
-            ratio: ratio(base, new),
-            calls: None,
-            note: "",
-        }
-    };
     let rows: Vec<TableRow> = sums
         .iter()
-        .map(|(name, all)| row(name.clone(), *all))
+        .map(|(name, all)| sum_row(name.clone(), *all, operations))
         .collect();
     let shown = rows
         .iter()
@@ -300,6 +284,23 @@ pub(super) fn sum_rows(sums: Vec<(String, [u64; 2])>, operations: [u64; 2]) -> V
             [sum[0] + all[0], sum[1] + all[1]]
         });
     let count = sums.len() - shown;
-    let rest = (shown > 0 && count > 0).then(|| row(format!("{count} others"), others));
+    let rest =
+        (shown > 0 && count > 0).then(|| sum_row(format!("{count} others"), others, operations));
     rows.into_iter().take(shown).chain(rest).collect()
+}
+
+fn sum_row(name: String, all: [u64; 2], operations: [u64; 2]) -> TableRow {
+    let [base, new] = [0, 1].map(|side| all[side] as f64 / operations[side] as f64);
+    let added = crate::ledger::scaled(operations, all[0], all[1]) as f64
+        / operations[0] as f64
+        / operations[1] as f64;
+    TableRow {
+        name,
+        base,
+        new,
+        added,
+        ratio: ratio(base, new),
+        calls: None,
+        note: "",
+    }
 }

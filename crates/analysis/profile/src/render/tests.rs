@@ -100,7 +100,7 @@ fn expanded() -> Ledger {
 /// Cost model results for it.
 fn model_row() -> ModelDifference {
     use crate::modelled::tests::seed;
-    let side = |l1i: u64, fault: u64| {
+    let [base, new] = [(5002, 34_999), (7770, 21_002)].map(|(l1i, fault)| {
         [0, 1, 2, 3].map(|number| {
             let lines = [
                 ("__handle_mm_fault", fault, l1i + number, 900),
@@ -108,58 +108,55 @@ fn model_row() -> ModelDifference {
             ];
             seed(100, &lines)
         })
-    };
-    ModelDifference::new(
-        "fault-anon",
-        &CostModel::default(),
-        [&side(5002, 34_999), &side(7770, 21_002)],
-    )
-    .unwrap()
+    });
+    ModelDifference::new("fault-anon", &CostModel::default(), [&base, &new]).unwrap()
 }
 
 /// The source locations of two of its functions.
 fn sources() -> Sources {
-    let place = |file: &str, line| SourceLocation {
-        file: file.to_owned(),
-        line,
-    };
     let places = [
         ("mas_walk", "lib/maple_tree.c", 4950),
         ("__handle_mm_fault", "mm/memory.c", 5700),
     ];
-    let places = places.map(|(name, file, line)| (name.to_owned(), place(file, line)));
+    let places = places.map(|(name, file, line)| {
+        let file = file.to_owned();
+        (name.to_owned(), SourceLocation { file, line })
+    });
     Sources::new(&std::collections::BTreeMap::new(), &places.into())
 }
 
 /// The calls of that profile's first workload, one operation of it.
 fn calls() -> CallDifference {
-    use model::Share::{Kernel, User};
-    let fault = "asm_exc_page_fault;exc_page_fault;do_user_addr_fault";
-    let chain = |rest: &str| format!("{fault}{rest}");
-    let tree = |rows: &[(&str, u64)]| {
-        let paths: Vec<(model::Share, String, u64, u64)> = rows
-            .iter()
-            .map(|(rest, n)| (Kernel, chain(rest), *n, 1))
-            .collect();
-        let mut paths: Vec<_> = paths
-            .iter()
-            .map(|(share, c, n, calls)| (*share, c.as_str(), *n, *calls))
-            .collect();
-        paths.push((User, "[user]", 5, 0));
-        tree(&paths)
-    };
-    let base = tree(&[
+    let base = fault_tree(&[
         (";handle;__handle_mm_fault", 350),
         (";mtree_range_walk", 138),
         (";handle;clear_page_rep", 517),
     ]);
-    let new = tree(&[
+    let new = fault_tree(&[
         (";handle;__handle_mm_fault", 210),
         (";mas_walk", 171),
         (";handle;clear_page_rep", 517),
         (";handle;<script>alert(1)</script>", 20),
     ]);
     CallDifference::new("fault-anon", &[base], &[new]).unwrap()
+}
+
+/// Returns the tree of chains below a page fault, and of user code.
+fn fault_tree(rows: &[(&str, u64)]) -> model::CallTree {
+    use model::Share::{Kernel, User};
+    let chains: Vec<(String, u64)> = rows
+        .iter()
+        .map(|(rest, n)| {
+            let fault = "asm_exc_page_fault;exc_page_fault;do_user_addr_fault";
+            (format!("{fault}{rest}"), *n)
+        })
+        .collect();
+    let mut paths: Vec<_> = chains
+        .iter()
+        .map(|(chain, n)| (Kernel, chain.as_str(), *n, 1))
+        .collect();
+    paths.push((User, "[user]", 5, 0));
+    tree(&paths)
 }
 
 #[test]

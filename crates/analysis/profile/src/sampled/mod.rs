@@ -33,7 +33,7 @@ const UNKEPT: &str = "[too many stacks]";
 /// A function of one share on both sides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampledLine {
-    /// Who executed it.
+    /// Whose code it is.
     pub share: Share,
     /// The function's name without suffixes.
     pub function: String,
@@ -59,8 +59,13 @@ impl SampledLine {
         self.cost.difference().abs() - self.cost.half.unwrap_or(f64::INFINITY)
     }
 
-    fn largest(&self) -> f64 {
-        self.cost.rates[0].max(self.cost.rates[1])
+    /// Returns what lines are sorted by among those that are as significant.
+    fn rank(&self) -> f64 {
+        if self.is_significant() {
+            self.sure()
+        } else {
+            self.cost.rates[0].max(self.cost.rates[1])
+        }
     }
 }
 
@@ -76,7 +81,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    fn of(merged: Merged, exposures: &Exposures, common: &CommonScatter) -> Self {
+    fn compute(merged: Merged, exposures: &Exposures, common: &CommonScatter) -> Self {
         let counts: Vec<[Vec<u64>; 2]> = merged.values().cloned().collect();
         let costs = exposures.differences(&counts, common);
         let lines = merged.into_keys().zip(&counts).zip(costs);
@@ -111,14 +116,7 @@ impl Lines {
         );
         all.sort_by(|one, other| {
             let order = other.is_significant().cmp(&one.is_significant());
-            let by = |line: &SampledLine| {
-                if line.is_significant() {
-                    line.sure()
-                } else {
-                    line.largest()
-                }
-            };
-            order.then(by(other).total_cmp(&by(one)))
+            order.then(other.rank().total_cmp(&one.rank()))
         });
         Self {
             all,
@@ -141,13 +139,13 @@ impl Lines {
 /// A workload's sampled profile on two kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SampledDifference {
-    /// The workload.
+    /// The workload that both kernels executed.
     pub workload: String,
     /// How both sides were sampled.
     pub sampling: Sampling,
     /// Boots of the base and of the new kernel.
     pub boots: [usize; 2],
-    /// Functions.
+    /// The functions that were executed when a sample was taken.
     pub functions: Lines,
     /// Entries to the kernel: system calls, faults, interrupts. They add up to the same total.
     pub entries: Lines,
@@ -177,7 +175,7 @@ pub struct Counted {
 impl Counted {
     /// Returns those of a ledger.
     #[must_use]
-    pub fn of(ledger: &Ledger) -> Self {
+    pub fn from_ledger(ledger: &Ledger) -> Self {
         let line =
             |line: &LedgerLine| ((line.share, line.function.clone()), ledger.line_added(line));
         let (base, new) = ledger.total(None);
@@ -222,15 +220,19 @@ impl SampledDifference {
                 words(other.sampling)
             ));
         }
-        let over = |profile: &SampledProfile| profile.operations as f64 / sampling.period as f64;
-        let exposures = Exposures::of(sides.map(|side| side.iter().map(over).collect()))
-            .ok_or("one of the kernels has no sampled boot")?;
+        let exposures = sides.map(|side| {
+            let exposures = side
+                .iter()
+                .map(|profile| profile.operations as f64 / sampling.period as f64);
+            exposures.collect()
+        });
+        let exposures = Exposures::of(exposures).ok_or("one of the kernels has no sampled boot")?;
         let trees = sides.map(|side| side.iter().map(tree).collect::<Vec<CallTree>>());
         let functions = by_function(sides);
         // Functions are many and small: they tell best how boots scatter.
         let common = exposures.common_scatter(&functions.values().cloned().collect::<Vec<_>>());
-        let functions = Lines::of(functions, &exposures, &common);
-        let entries = Lines::of(by_entry(&trees, sampling.period), &exposures, &common);
+        let functions = Lines::compute(functions, &exposures, &common);
+        let entries = Lines::compute(by_entry(&trees, sampling.period), &exposures, &common);
         let sum =
             |part: fn(&SampledProfile) -> u64| sides.map(|side| side.iter().map(part).sum::<u64>());
         let calls = CallDifference::new(workload, &trees[0], &trees[1])
@@ -265,17 +267,17 @@ impl SampledDifference {
     pub fn sentence(&self) -> String {
         let unit = self.sampling.event.unit();
         let [base, _] = self.total.rates;
-        let part = |value: f64| 100.0 * value / base.max(f64::MIN_POSITIVE);
+        let percent = |value: f64| 100.0 * value / base.max(f64::MIN_POSITIVE);
         let added = self.total.difference();
         let whole = match self.total.half {
             Some(half) => {
                 format!(
                     "{added:+.1} ±{half:.1} {unit} per operation ({:+.1} ±{:.1}%)",
-                    part(added),
-                    part(half)
+                    percent(added),
+                    percent(half)
                 )
             }
-            None => format!("{added:+.1} {unit} per operation ({:+.1}%)", part(added)),
+            None => format!("{added:+.1} {unit} per operation ({:+.1}%)", percent(added)),
         };
         let tested = self
             .functions
@@ -341,19 +343,6 @@ pub(crate) fn label(line: &SampledLine) -> String {
 type Merged = BTreeMap<(Share, String), [Vec<u64>; 2]>;
 
 fn by_function(sides: [&[SampledProfile]; 2]) -> Merged {
-    let leaves = |profile: &SampledProfile| {
-        let leaf = |stack: &model::SampledStack| {
-            Some((stack.share, stack.functions.last()?.clone(), stack.samples))
-        };
-        let unkept =
-            (profile.unkept > 0).then(|| (Share::Other, UNKEPT.to_owned(), profile.unkept));
-        profile
-            .stacks
-            .iter()
-            .filter_map(leaf)
-            .chain(unkept)
-            .collect::<Vec<_>>()
-    };
     let leaves = sides.map(|side| side.iter().map(leaves).collect::<Vec<_>>());
     let plain = names::Plain::new(
         leaves
@@ -379,6 +368,20 @@ fn by_function(sides: [&[SampledProfile]; 2]) -> Merged {
     merged
 }
 
+/// Returns the functions that a boot's samples were taken in, and how many in each.
+fn leaves(profile: &SampledProfile) -> Vec<(Share, String, u64)> {
+    let mut leaves = Vec::new();
+    for stack in &profile.stacks {
+        if let Some(function) = stack.functions.last() {
+            leaves.push((stack.share, function.clone(), stack.samples));
+        }
+    }
+    if profile.unkept > 0 {
+        leaves.push((Share::Other, UNKEPT.to_owned(), profile.unkept));
+    }
+    leaves
+}
+
 /// Returns the samples below each entry to the kernel. A boot is merged with itself, which gives
 /// its chains their names.
 fn by_entry(trees: &[Vec<CallTree>; 2], period: u64) -> Merged {
@@ -390,10 +393,10 @@ fn by_entry(trees: &[Vec<CallTree>; 2], period: u64) -> Merged {
                 .map(|calls| calls.entries())
                 .unwrap_or_default();
             for entry in entries {
-                let none = || trees.each_ref().map(|side| vec![0; side.len()]);
-                merged
+                let counts = merged
                     .entry((Share::Kernel, entry.name))
-                    .or_insert_with(none)[side][boot] += entry.all[0] / period;
+                    .or_insert_with(|| trees.each_ref().map(|side| vec![0; side.len()]));
+                counts[side][boot] += entry.all[0] / period;
             }
         }
     }
@@ -417,22 +420,24 @@ fn test(lines: &mut [SampledLine]) {
 
 /// Returns the stacks of a boot as a call tree whose instructions are costs.
 fn tree(profile: &SampledProfile) -> CallTree {
-    let period = profile.sampling.period;
-    let path = |share, functions: &[String], samples: u64| CallPath {
-        share,
-        functions: functions.to_vec(),
-        instructions: samples.saturating_mul(period),
-        calls: 0,
-    };
-    let unkept =
-        (profile.unkept > 0).then(|| path(Share::Other, &[UNKEPT.to_owned()], profile.unkept));
-    let paths = profile
-        .stacks
-        .iter()
-        .map(|stack| path(stack.share, &stack.functions, stack.samples));
+    let mut paths = Vec::new();
+    for stack in &profile.stacks {
+        paths.push((stack.share, stack.functions.clone(), stack.samples));
+    }
+    if profile.unkept > 0 {
+        paths.push((Share::Other, vec![UNKEPT.to_owned()], profile.unkept));
+    }
+    let paths = paths
+        .into_iter()
+        .map(|(share, functions, samples)| CallPath {
+            share,
+            functions,
+            instructions: samples.saturating_mul(profile.sampling.period),
+            calls: 0,
+        });
     CallTree {
         operations: profile.operations,
-        paths: paths.chain(unkept).collect(),
+        paths: paths.collect(),
     }
 }
 

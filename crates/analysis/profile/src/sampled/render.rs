@@ -18,11 +18,11 @@ const LOST: f64 = 0.01;
 pub struct SampledProfiles {
     /// The base: its label and its origin.
     pub base: (String, String),
-    /// The new kernel.
+    /// The new kernel's title and origin.
     pub new: (String, String),
     /// The machine, described in words.
     pub machine: String,
-    /// One per workload.
+    /// How each workload differs.
     pub differences: Vec<SampledDifference>,
     /// Workloads without one, with the reason.
     pub missing: Vec<(String, String)>,
@@ -124,13 +124,16 @@ pub fn document(profiles: &SampledProfiles) -> Result<Document, RenderError> {
 fn doubts(difference: &SampledDifference) -> Option<String> {
     let [samples, lost, throttled] = [difference.samples, difference.lost, difference.throttled]
         .map(|sides| sides[0] + sides[1]);
-    let is_much = |count: u64| count as f64 > LOST * samples as f64;
-    let doubts = [
-        is_much(lost).then(|| format!("the kernels lost {lost} samples beside {samples}")),
-        is_much(throttled)
-            .then(|| format!("they paused {throttled} times because samples took too long")),
-    ];
-    let doubts: Vec<String> = doubts.into_iter().flatten().collect();
+    let allowed = LOST * samples as f64;
+    let mut doubts = Vec::new();
+    if lost as f64 > allowed {
+        doubts.push(format!("the kernels lost {lost} samples beside {samples}"));
+    }
+    if throttled as f64 > allowed {
+        doubts.push(format!(
+            "they paused {throttled} times because samples took too long"
+        ));
+    }
     (!doubts.is_empty()).then(|| format!("Doubtful: {}.", doubts.join("; ")))
 }
 
@@ -191,9 +194,9 @@ fn table(head: &str, difference: &SampledDifference, lines: &Lines, max: usize) 
         .collect();
     let sum = |lines: &[SampledLine]| lines.iter().filter_map(exact).sum::<f64>();
     if !hidden.is_empty() {
-        let rate = |side: usize| hidden.iter().map(|line| line.cost.rates[side]).sum::<f64>();
+        let rates = [0, 1].map(|side| hidden.iter().map(|line| line.cost.rates[side]).sum::<f64>());
         let cost = RateDifference {
-            rates: [rate(0), rate(1)],
+            rates,
             half: None,
             p: 1.0,
             dispersion: 1.0,
@@ -290,10 +293,9 @@ mod tests {
         (0..5)
             .map(|n| {
                 let near = |count: u64| count + (n * 7 + count) % 11;
-                let chain = |name: &str| format!("{FAULT};{name}");
-                let clear = chain("clear_page_rep");
-                let alloc = chain("__alloc_pages");
-                let rare = chain("rare");
+                let clear = format!("{FAULT};clear_page_rep");
+                let alloc = format!("{FAULT};__alloc_pages");
+                let rare = format!("{FAULT};rare");
                 let call = "entry_SYSCALL_64;do_syscall_64;__x64_sys_munmap;zap_pte_range";
                 let mut stacks = vec![
                     ("[user]", near(40)),
@@ -320,12 +322,12 @@ mod tests {
         let mut new = side(960, &[("entry_SYSCALL_64;<script>alert(1)</script>", 70)]);
         new[0].lost = 500;
         let other = SampledDifference::new("getppid", &base[..1], &new[..1]).unwrap();
-        let counted = |function: &str, added| ((Share::Kernel, function.to_owned()), added);
         let added = [
-            counted("clear_page_rep", 0.5),
-            counted("never_sampled", -12.0),
-            counted("handle_mm_fault", 3.0),
+            ("clear_page_rep", 0.5),
+            ("never_sampled", -12.0),
+            ("handle_mm_fault", 3.0),
         ];
+        let added = added.map(|(function, added)| ((Share::Kernel, function.to_owned()), added));
         let counted = Some(Counted {
             added: added.into(),
             total: -8.5,

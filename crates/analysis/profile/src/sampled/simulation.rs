@@ -94,15 +94,9 @@ fn real_samples_of_one_program_agree() {
             }
             let [other, _] = split(&mut chance, real(2), count);
             let found = SampledDifference::new("w", &base, &other).unwrap();
-            let is_cause = |name: &str| cause.iter().any(|part| name.contains(part));
-            named += u64::from(
-                found
-                    .functions
-                    .significant()
-                    .iter()
-                    .take(5)
-                    .any(|line| is_cause(&line.function)),
-            );
+            let mut first = found.functions.significant().iter().take(5);
+            named +=
+                u64::from(first.any(|line| cause.iter().any(|part| line.function.contains(part))));
         }
         println!(
             "{count} runs a side: {shown} of {PAIRS} equal pairs show a function, {named} of {} others name the cause",

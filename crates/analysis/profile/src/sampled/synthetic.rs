@@ -63,48 +63,46 @@ pub fn share_percent(which: usize) -> f64 {
 }
 
 fn compared(base: &[SampledProfile], new: &[SampledProfile]) -> Vec<String> {
-    let found = SampledDifference::new("w", base, new);
-    let names = |found: SampledDifference| {
-        found
-            .functions
-            .significant()
-            .iter()
-            .map(|line| line.function.clone())
-            .collect::<Vec<_>>()
+    let Ok(found) = SampledDifference::new("w", base, new) else {
+        return Vec::new();
     };
-    found.map(names).unwrap_or_default()
+    let significant = found.functions.significant().iter();
+    significant.map(|line| line.function.clone()).collect()
 }
 
 /// Returns how many of these comparisons of a kernel with itself show a function.
 #[must_use]
 pub fn equal_pairs_that_differ(pairs: u64) -> u64 {
-    let differs = |seed: &u64| {
-        let mut chance = Chance::new(*seed);
+    let mut count = 0;
+    for seed in 0..pairs {
+        let mut chance = Chance::new(seed);
         let base = side(&mut chance, None);
         let new = side(&mut chance, None);
-        !compared(&base, &new).is_empty()
-    };
-    (0..pairs).filter(differs).count() as u64
+        count += u64::from(!compared(&base, &new).is_empty());
+    }
+    count
 }
 
 /// Returns in how many comparisons a function comes first that takes 20 % longer; the functions are
 /// ordered by their share.
 #[must_use]
 pub fn pairs_with_slower_first(which: usize, pairs: u64) -> u64 {
-    let is_first = |seed: &u64| {
+    let mut count = 0;
+    for seed in 0..pairs {
         let mut chance = Chance::new(1000 + seed);
         let base = side(&mut chance, None);
         let new = side(&mut chance, Some((which, 1.2)));
-        compared(&base, &new).first() == Some(&format!("function_{which}"))
-    };
-    (0..pairs).filter(is_first).count() as u64
+        let is_first = compared(&base, &new).first() == Some(&format!("function_{which}"));
+        count += u64::from(is_first);
+    }
+    count
 }
 
 /// Returns a boot of 10,000 operations, sampled each microsecond: chains separated by `;`, and
 /// samples.
 #[must_use]
 pub fn boot(stacks: &[(&str, u64)]) -> SampledProfile {
-    let stack = |&(chain, samples): &(&str, u64)| SampledStack {
+    let stacks = stacks.iter().map(|&(chain, samples)| SampledStack {
         share: if chain == "[user]" {
             Share::User
         } else {
@@ -112,7 +110,7 @@ pub fn boot(stacks: &[(&str, u64)]) -> SampledProfile {
         },
         functions: chain.split(';').map(str::to_owned).collect(),
         samples,
-    };
+    });
     SampledProfile {
         sampling: Sampling {
             event: SamplingEvent::Timer,
@@ -125,6 +123,6 @@ pub fn boot(stacks: &[(&str, u64)]) -> SampledProfile {
         lost: 0,
         throttled: 0,
         unkept: 0,
-        stacks: stacks.iter().map(stack).collect(),
+        stacks: stacks.collect(),
     }
 }

@@ -122,11 +122,6 @@ fn sides([base, new]: PerOperation) -> SidesDocument {
 }
 
 fn workload(difference: &SharingDifference) -> WorkloadDocument {
-    let named = |name: &str, [base, new]: PerOperation| NamedDocument {
-        name: name.to_owned(),
-        base,
-        new,
-    };
     let [base_lines, new_lines] = difference
         .lines
         .each_ref()
@@ -137,27 +132,35 @@ fn workload(difference: &SharingDifference) -> WorkloadDocument {
         runs: difference.runs,
         total: sides(difference.total),
         movements: movements
-            .map(|(movement, of)| named(movement.word(), of))
+            .map(|(movement, sides)| named(movement.word(), sides))
             .collect(),
         false_sharing: sides(difference.of_false),
         clearing_and_copying_pages: sides(difference.of_pages),
         functions: difference
             .functions
             .iter()
-            .map(|(name, of)| named(name, *of))
+            .map(|(name, sides)| named(name, *sides))
             .collect(),
         words: difference
             .words
             .iter()
-            .map(|(name, of)| named(name, *of))
+            .map(|(name, sides)| named(name, *sides))
             .collect(),
         events: difference
             .events
             .iter()
-            .map(|(about, of)| named(about, *of))
+            .map(|(about, sides)| named(about, *sides))
             .collect(),
         base_lines,
         new_lines,
+    }
+}
+
+fn named(name: &str, [base, new]: PerOperation) -> NamedDocument {
+    NamedDocument {
+        name: name.to_owned(),
+        base,
+        new,
     }
 }
 

@@ -33,11 +33,11 @@ pub type PerOperation = [f64; 2];
 /// The difference of two kernels for a workload, over all their runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SharingDifference {
-    /// The workload.
+    /// The workload that both kernels executed.
     pub workload: String,
     /// How many runs each kernel has: one for each seed.
     pub runs: [usize; 2],
-    /// All transfers.
+    /// Transfers of any kind.
     pub total: PerOperation,
     /// By how lines move, in the order of [`Movement::ALL`].
     pub by_movement: [PerOperation; 3],
@@ -144,14 +144,9 @@ impl SharingDifference {
 
 /// Returns what was entered on at least one side.
 fn events(sides: [&[Sharing]; 2]) -> Vec<(&'static str, PerOperation)> {
-    let sum = |runs: &[Sharing], function: &str, what: Counted| {
-        let entered = runs.iter().flat_map(|run| &run.entered);
-        let entered = entered.filter(|entered| without_suffix(&entered.function) == function);
-        entered.map(|entered| entered.count(what)).sum::<u64>() as f64 / operations(runs)
-    };
     let mut events: Vec<(&'static str, PerOperation)> = Vec::new();
     for (function, what, about) in WATCHED {
-        let [base, new] = sides.map(|runs| sum(runs, function, what));
+        let [base, new] = sides.map(|runs| events_per_operation(runs, function, what));
         match events.iter_mut().find(|(known, _)| *known == about) {
             // The function has several names.
             Some((_, sides)) => *sides = [sides[0] + base, sides[1] + new],
@@ -160,6 +155,12 @@ fn events(sides: [&[Sharing]; 2]) -> Vec<(&'static str, PerOperation)> {
     }
     events.retain(|(_, [base, new])| base + new > 0.0);
     events
+}
+
+fn events_per_operation(runs: &[Sharing], function: &str, what: Counted) -> f64 {
+    let entered = runs.iter().flat_map(|run| &run.entered);
+    let entered = entered.filter(|entered| without_suffix(&entered.function) == function);
+    entered.map(|entered| entered.count(what)).sum::<u64>() as f64 / operations(runs)
 }
 
 fn all(runs: &[Sharing]) -> impl Iterator<Item = &Move> {
@@ -190,11 +191,11 @@ fn largest_first(
         }
     }
     let operations = sides.map(operations);
-    let per_operation = |sums: [u64; 2]| [0, 1].map(|side| sums[side] as f64 / operations[side]);
-    let mut named: Vec<(String, PerOperation)> = sums
-        .into_iter()
-        .map(|(name, sums)| (name.to_owned(), per_operation(sums)))
-        .collect();
+    let mut named: Vec<(String, PerOperation)> = Vec::new();
+    for (name, sums) in sums {
+        let per_operation = [0, 1].map(|side| sums[side] as f64 / operations[side]);
+        named.push((name.to_owned(), per_operation));
+    }
     named.sort_by(|(_, one), (_, other)| {
         let size = |sides: &PerOperation| ((sides[1] - sides[0]).abs(), sides[0] + sides[1]);
         let one = size(one);
@@ -240,24 +241,20 @@ fn shared_by<'a>(
     for moved in moves {
         by_name.entry(name(moved)).or_default().push(moved);
     }
-    let transfers = |moves: &[&Move]| moves.iter().map(|moved| moved.transfers).sum::<u64>();
-    let of_name = |(name, moves): (&str, Vec<&Move>)| {
-        let of_false: Vec<&Move> = moves
-            .iter()
-            .copied()
-            .filter(|moved| moved.is_false)
-            .collect();
-        let whole = transfers(&moves);
-        SharedLine {
+    let mut lines: Vec<SharedLine> = Vec::new();
+    for (name, moves) in by_name {
+        let whole: u64 = moves.iter().map(|moved| moved.transfers).sum();
+        let falsely = moves.iter().filter(|moved| moved.is_false);
+        let falsely: u64 = falsely.map(|moved| moved.transfers).sum();
+        lines.push(SharedLine {
             name: name.to_owned(),
             per_operation: whole as f64 / operations,
-            of_false: transfers(&of_false) as f64 / whole.max(1) as f64,
+            of_false: falsely as f64 / whole.max(1) as f64,
             writers: functions(&moves, |movement| movement != Movement::Load),
             readers: functions(&moves, |movement| movement == Movement::Load),
             words: words(&moves),
-        }
-    };
-    let mut lines: Vec<SharedLine> = by_name.into_iter().map(of_name).collect();
+        });
+    }
     lines.sort_by(|one, other| {
         other
             .per_operation
@@ -295,21 +292,22 @@ mod tests {
                 word: word.to_owned(),
                 transfers,
             };
-        let entered = |function: &str, times, instructions| Entered {
-            function: function.to_owned(),
-            times,
-            instructions,
-            ns: 9,
-        };
         let lock = ("mm_struct+0x40", "mm_struct.mmap_lock.count");
         let readers = ("mm_struct+0x40", "mm_struct.page_table_lock");
         let counter = ("vm_node_stat+0x40, vm_numa_event", "vm_node_stat+0x48");
         let base = Sharing {
-            entered: vec![
-                entered("__switch_to_asm", 400, 4000),
-                entered("set_task_cpu", 2, 40),
-                entered("osq_lock.isra.0", 1, 500),
-            ],
+            entered: [
+                ("__switch_to_asm", 400, 4000),
+                ("set_task_cpu", 2, 40),
+                ("osq_lock.isra.0", 1, 500),
+            ]
+            .map(|(function, times, instructions)| Entered {
+                function: function.to_owned(),
+                times,
+                instructions,
+                ns: 9,
+            })
+            .into(),
             operations: 1000,
             moves: vec![
                 moved(Movement::Store, false, "down_read_trylock", lock, 1428),

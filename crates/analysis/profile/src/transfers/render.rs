@@ -18,13 +18,13 @@ const WAITING: usize = 28;
 pub struct Shared {
     /// The base: its label and its origin.
     pub base: (String, String),
-    /// The new kernel.
+    /// The new kernel's title and origin.
     pub new: (String, String),
     /// The machine, described in words.
     pub machine: String,
-    /// The seeds.
+    /// The seeds of the runs, which both sides have.
     pub seeds: Vec<u64>,
-    /// One per workload.
+    /// How each workload differs.
     pub differences: Vec<SharingDifference>,
     /// Workloads without one, with the reason.
     pub missing: Vec<(String, String)>,
@@ -122,21 +122,18 @@ fn bars(shared: &Shared, head: &str, named: &[(String, PerOperation)]) -> Option
 /// sentence, and that many functions and words.
 #[must_use]
 pub fn brief(difference: &SharingDifference, max: usize) -> String {
-    let table = |(head, named): (&str, &Vec<(String, PerOperation)>)| {
+    let mut blocks = vec![Block::Paragraph(difference.sentence())];
+    for (head, named) in [
+        ("function", &difference.functions),
+        ("word", &difference.words),
+    ] {
         let differing = named
             .iter()
             .take_while(|(_, [base, new])| signed(new - base) != "0")
             .count();
-        Block::Table(by_name(head, named, difference.total, max.min(differing)))
-    };
-    let tables = [
-        ("function", &difference.functions),
-        ("word", &difference.words),
-    ]
-    .map(table);
-    let blocks = std::iter::once(Block::Paragraph(difference.sentence()))
-        .chain(tables)
-        .collect();
+        let table = by_name(head, named, difference.total, max.min(differing));
+        blocks.push(Block::Table(table));
+    }
     Document {
         blocks,
         ..Document::default()
@@ -222,17 +219,6 @@ fn by_line(lines: &[SharedLine]) -> Table {
         ),
     ];
     let (shown, rest) = lines.split_at(LINES.min(lines.len()));
-    let cells = |line: &SharedLine, name: String| {
-        Row::new(
-            Weight::Normal,
-            [
-                name,
-                fixed(line.per_operation),
-                percent(line.of_false),
-                waiting(line),
-            ],
-        )
-    };
     let mut rows = Vec::new();
     for line in shown {
         let about = line.remedy().unwrap_or_default().to_owned();
@@ -245,10 +231,10 @@ fn by_line(lines: &[SharedLine]) -> Table {
         };
         rows.push(Row {
             about,
-            ..cells(line, name.clone())
+            ..line_row(line, name.clone())
         });
         let words = line.words.iter().take(if alone { 0 } else { WORDS });
-        rows.extend(words.map(|word| cells(word, format!("  {}", word.name))));
+        rows.extend(words.map(|word| line_row(word, format!("  {}", word.name))));
     }
     if !rest.is_empty() {
         let sum = rest.iter().map(|line| line.per_operation).sum();
@@ -267,6 +253,18 @@ fn by_line(lines: &[SharedLine]) -> Table {
         rows,
         ..Table::default()
     }
+}
+
+fn line_row(line: &SharedLine, name: String) -> Row {
+    Row::new(
+        Weight::Normal,
+        [
+            name,
+            fixed(line.per_operation),
+            percent(line.of_false),
+            waiting(line),
+        ],
+    )
 }
 
 /// Names as many functions as there is room for, those that wait in order to write first.

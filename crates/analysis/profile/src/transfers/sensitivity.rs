@@ -8,7 +8,7 @@ const NOTHING: f64 = 0.01;
 /// Transfers of one workload at several costs of scheduling.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sensitive {
-    /// The workload.
+    /// The workload that was simulated with each set of costs.
     pub workload: String,
     /// Its margin, in percent.
     pub margin_percent: f64,
@@ -23,38 +23,33 @@ impl Sensitive {
     pub fn moves_percent(&self) -> Option<f64> {
         let (usual, others) = self.values.split_first()?;
         let usual = (*usual)?;
-        let percent = |other: &Option<f64>| {
+        let mut most: f64 = 0.0;
+        for other in others {
             let difference = ((*other)? - usual).abs();
-            Some(if usual < NOTHING {
-                0.0
-            } else {
-                100.0 * difference / usual
-            })
-        };
-        others
-            .iter()
-            .map(percent)
-            .try_fold(0.0, |most: f64, one| Some(most.max(one?)))
+            if usual >= NOTHING {
+                most = most.max(100.0 * difference / usual);
+            }
+        }
+        Some(most)
     }
 }
 
 /// Returns the table: a column for each of the costs, by name.
 #[must_use]
 pub fn sensitivity_document(costs: &[&str], workloads: &[Sensitive]) -> Document {
-    let number = |head: &str, width| Column::new(head, Kind::Number, Width::Fixed(width));
-    let heads = costs
-        .iter()
-        .map(|name| number(name, 12))
-        .chain([number("moves %", 8), number("margin", 7)]);
+    let heads = costs.iter().map(|name| (*name, 12));
+    let heads = heads
+        .chain([("moves %", 8), ("margin", 7)])
+        .map(|(head, width)| Column::new(head, Kind::Number, Width::Fixed(width)));
     let rows = workloads.iter().map(|sensitive| {
         let moves = sensitive.moves_percent();
         let above = moves.is_none_or(|moves| moves > sensitive.margin_percent);
-        let text = |value: &Option<f64>| {
-            value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}"))
-        };
+        let values = sensitive
+            .values
+            .iter()
+            .map(|value| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.3}")));
         let moves = moves.map_or_else(|| "-".to_owned(), |moves| format!("{moves:.1}"));
-        let cells =
-            std::iter::once(sensitive.workload.clone()).chain(sensitive.values.iter().map(text));
+        let cells = std::iter::once(sensitive.workload.clone()).chain(values);
         let weight = if above { Weight::Normal } else { Weight::Faint };
         Row::new(
             weight,

@@ -145,7 +145,7 @@ fn stored_samples(session: &Session, command: &ProfileArguments) -> anyhow::Resu
 
 /// Finds what the exact machine counted for both kernels, if that is stored.
 fn counted(store: &Store, builds: &[Build], workload: &str) -> anyhow::Result<Option<Counted>> {
-    Ok(stored_ledger(store, builds, workload)?.map(|(ledger, _)| Counted::of(&ledger)))
+    Ok(stored_ledger(store, builds, workload)?.map(|(ledger, _)| Counted::from_ledger(&ledger)))
 }
 
 fn reproducer(command: &ProfileArguments, builds: &[Build]) -> String {
