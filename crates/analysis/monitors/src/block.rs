@@ -6,9 +6,9 @@ use serde::{Serialize, Serializer};
 /// The kind of a value, which determines its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// A count.
+    /// A count of events.
     Count,
-    /// KiB.
+    /// Memory, in KiB.
     Kib,
     /// Percent, which tables of 2013 print without decimals.
     Percent,
@@ -16,9 +16,9 @@ pub enum Form {
     Share,
     /// A rate per second.
     PerSecond,
-    /// Seconds.
+    /// A time, in seconds.
     Seconds,
-    /// Milliseconds.
+    /// A time, in milliseconds.
     Milliseconds,
     /// A mean number, such as of pending requests.
     Mean,
@@ -47,8 +47,8 @@ impl Serialize for Form {
 
 /// A value of one kernel.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value {
-    /// A number.
+pub enum MonitorValue {
+    /// A number, in the row's form.
     Number(f64),
     /// A share of zero: for example, no page was scanned, so there is no reclaimed share.
     OfNothing,
@@ -56,9 +56,9 @@ pub enum Value {
     Absent,
 }
 
-impl Value {
+impl MonitorValue {
     /// Returns the value of a count.
-    pub(super) fn of(count: Option<u64>) -> Self {
+    pub(super) fn from_count(count: Option<u64>) -> Self {
         count.map_or(Self::Absent, |count| Self::Number(count as f64))
     }
 
@@ -82,7 +82,7 @@ impl Value {
 }
 
 /// Serializes as null if the kernel does not count it, and for a share of zero.
-impl Serialize for Value {
+impl Serialize for MonitorValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.number().serialize(serializer)
     }
@@ -101,7 +101,7 @@ pub struct BlockRow {
     pub comparable: bool,
     /// One value per kernel.
     #[schemars(with = "Vec<Option<f64>>")]
-    pub values: Vec<Value>,
+    pub values: Vec<MonitorValue>,
     /// What MMTests prints for a share of zero.
     #[serde(skip)]
     pub of_nothing: Option<f64>,
@@ -111,7 +111,7 @@ pub struct BlockRow {
 }
 
 impl BlockRow {
-    pub(super) fn new(name: impl Into<String>, form: Form, values: Vec<Value>) -> Self {
+    pub(super) fn new(name: impl Into<String>, form: Form, values: Vec<MonitorValue>) -> Self {
         Self {
             name: name.into(),
             form,
@@ -125,7 +125,9 @@ impl BlockRow {
     /// Returns whether any kernel has a number.
     #[must_use]
     pub fn is_counted(&self) -> bool {
-        self.values.iter().any(|value| *value != Value::Absent)
+        self.values
+            .iter()
+            .any(|value| *value != MonitorValue::Absent)
     }
 
     /// Returns whether any kernel has a number that is not zero.

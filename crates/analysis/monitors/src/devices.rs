@@ -8,18 +8,18 @@ use std::collections::BTreeSet;
 
 use model::{Counters, MonitorFile, Observation};
 
-use super::block::{Block, BlockRow, Form, Value};
+use super::block::{Block, BlockRow, Form, MonitorValue};
 
 /// Most disks of a block; those with the most requests.
 const DISKS_MAX: usize = 4;
 
 /// The figures for a disk's growth over some seconds.
-type Formula = fn(&Counters, f64) -> Value;
+type Formula = fn(&Counters, f64) -> MonitorValue;
 
 const FORMULAS: [(&str, Form, Formula); 4] = [
     ("avgqu-sz", Form::Mean, |grew, seconds| {
         let queue = grew.get("queue_ms").map(|ms| ms as f64 / 1e3);
-        Value::quotient(1.0, queue, Some(seconds))
+        MonitorValue::quotient(1.0, queue, Some(seconds))
     }),
     ("await", Form::Milliseconds, |grew, _| {
         wait(
@@ -36,19 +36,24 @@ const FORMULAS: [(&str, Form, Formula); 4] = [
     }),
 ];
 
-fn wait(grew: &Counters, times: &[&str], requests: &[&str]) -> Value {
-    let sum = |keys: &[&str]| {
-        let values: Vec<u64> = keys.iter().filter_map(|key| grew.get(key)).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<u64>() as f64)
-    };
-    Value::quotient(1.0, sum(times), sum(requests))
+fn wait(grew: &Counters, times: &[&str], requests: &[&str]) -> MonitorValue {
+    MonitorValue::quotient(1.0, sum_of_keys(grew, times), sum_of_keys(grew, requests))
+}
+
+/// Returns the sum of those keys that are there; `None` if none is.
+fn sum_of_keys(grew: &Counters, keys: &[&str]) -> Option<f64> {
+    let values: Vec<u64> = keys.iter().filter_map(|key| grew.get(key)).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<u64>() as f64)
 }
 
 pub(super) fn disks(seen: &[&Observation]) -> Block {
     let disks = busiest(seen);
     let mut rows = Vec::new();
     for (word, take) in [
-        ("Mean", mean as fn(&Observation, &str, Formula) -> Value),
+        (
+            "Mean",
+            mean as fn(&Observation, &str, Formula) -> MonitorValue,
+        ),
         ("Max", largest),
     ] {
         for disk in &disks {
@@ -112,18 +117,20 @@ fn is_partition(name: &str, disk: &str) -> bool {
     !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit())
 }
 
-fn mean(observation: &Observation, disk: &str, formula: Formula) -> Value {
+fn mean(observation: &Observation, disk: &str, formula: Formula) -> MonitorValue {
     let grew = observation
         .growth(MonitorFile::Diskstats, disk)
         .zip(observation.seconds(MonitorFile::Diskstats));
-    grew.map_or(Value::Absent, |(grew, seconds)| formula(&grew, seconds))
+    grew.map_or(MonitorValue::Absent, |(grew, seconds)| {
+        formula(&grew, seconds)
+    })
 }
 
 /// Returns the largest value of any interval; with a single interval that would be the mean again.
-fn largest(observation: &Observation, disk: &str, formula: Formula) -> Value {
+fn largest(observation: &Observation, disk: &str, formula: Formula) -> MonitorValue {
     let readings: Vec<_> = observation.of(MonitorFile::Diskstats).collect();
     if readings.len() < 3 {
-        return Value::Absent;
+        return MonitorValue::Absent;
     }
     let values = readings.windows(2).filter_map(|pair| {
         let seconds = pair[1]
@@ -142,7 +149,7 @@ fn largest(observation: &Observation, disk: &str, formula: Formula) -> Value {
     });
     values
         .max_by(f64::total_cmp)
-        .map_or(Value::Absent, Value::Number)
+        .map_or(MonitorValue::Absent, MonitorValue::Number)
 }
 
 #[cfg(test)]

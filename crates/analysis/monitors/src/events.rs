@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use model::{Counters, MonitorFile, Observation};
 
-use super::block::{Block, BlockRow, Form, Value};
+use super::block::{Block, BlockRow, Form, MonitorValue};
 
 /// Most lines of a block.
 const LINES_MAX: usize = 6;
@@ -28,36 +28,42 @@ fn lines(
     title: &'static str,
     word: &'static str,
 ) -> Block {
-    let sum = |grew: Counters| {
-        grew.iter()
-            .map(|(_, count)| count)
-            .fold(0_u64, u64::saturating_add)
-    };
-    let counts = |observation: &&Observation| -> BTreeMap<String, u64> {
-        let groups = observation
-            .of(file)
-            .last()
-            .into_iter()
-            .flat_map(|timed| timed.reading.groups());
-        groups
-            .filter_map(|(group, _)| {
-                Some((group.to_owned(), sum(observation.growth(file, group)?)))
-            })
-            .collect()
-    };
-    let counts: Vec<BTreeMap<String, u64>> = seen.iter().map(counts).collect();
-    let row = |name: &str| {
+    let mut counts: Vec<BTreeMap<String, u64>> = Vec::new();
+    for observation in seen {
+        counts.push(growth_of_groups(observation, file, |grew| {
+            grew.iter()
+                .map(|(_, count)| count)
+                .fold(0_u64, u64::saturating_add)
+        }));
+    }
+    let mut rows = Vec::new();
+    for name in most(&counts).into_iter().take(LINES_MAX) {
         let values = counts
             .iter()
-            .map(|of| Value::of(of.get(name).copied()))
-            .collect();
-        BlockRow::new(document::cut_middle(name, NAME_MAX), Form::Count, values)
-    };
-    Block::new(
-        title,
-        word,
-        most(&counts).into_iter().take(LINES_MAX).map(row).collect(),
-    )
+            .map(|counts| MonitorValue::from_count(counts.get(name).copied()));
+        rows.push(BlockRow::new(
+            document::cut_middle(name, NAME_MAX),
+            Form::Count,
+            values.collect(),
+        ));
+    }
+    Block::new(title, word, rows)
+}
+
+/// Returns a number for each group of a file, from how its counters grew.
+fn growth_of_groups(
+    observation: &Observation,
+    file: MonitorFile,
+    number: impl Fn(&Counters) -> u64,
+) -> BTreeMap<String, u64> {
+    let last = observation.of(file).last();
+    let groups = last.into_iter().flat_map(|timed| timed.reading.groups());
+    groups
+        .filter_map(|(group, _)| {
+            let grew = observation.growth(file, group)?;
+            Some((group.to_owned(), number(&grew)))
+        })
+        .collect()
 }
 
 /// Returns the names with a count on any kernel, most frequent first.
@@ -120,37 +126,25 @@ const OF_PROTOCOL: [(MonitorFile, &str, &str, &str); 6] = [
 
 /// Returns traffic by device and protocol; omits rows without a count on any kernel.
 pub(super) fn network(seen: &[&Observation]) -> Block {
-    let moved = |grew: &Counters| {
-        let packets = ["receive_packets", "transmit_packets"]
-            .iter()
-            .filter_map(|key| grew.get(key));
-        packets.fold(0_u64, u64::saturating_add)
-    };
-    let devices: Vec<BTreeMap<String, u64>> = seen
-        .iter()
-        .map(|observation| {
-            let groups = observation
-                .of(MonitorFile::NetDev)
-                .last()
-                .into_iter()
-                .flat_map(|timed| timed.reading.groups());
-            groups
-                .filter_map(|(name, _)| {
-                    Some((
-                        name.to_owned(),
-                        moved(&observation.growth(MonitorFile::NetDev, name)?),
-                    ))
-                })
-                .collect()
-        })
-        .collect();
+    let mut devices: Vec<BTreeMap<String, u64>> = Vec::new();
+    for observation in seen {
+        devices.push(growth_of_groups(observation, MonitorFile::NetDev, |grew| {
+            let packets = ["receive_packets", "transmit_packets"]
+                .iter()
+                .filter_map(|key| grew.get(key));
+            packets.fold(0_u64, u64::saturating_add)
+        }));
+    }
     let row = |(file, group, key): (MonitorFile, &str, &str), name: String, form: Form| {
         let scale = if form == Form::Kib { 1024.0 } else { 1.0 };
-        let grew = |observation: &&Observation| observation.growth(file, group)?.get(key);
-        let value = |observation| {
-            grew(observation).map_or(Value::Absent, |count| Value::Number(count as f64 / scale))
-        };
-        BlockRow::new(name, form, seen.iter().map(value).collect())
+        let values = seen.iter().map(|observation| {
+            let grew = observation.growth(file, group);
+            let count = grew.and_then(|grew| grew.get(key));
+            count.map_or(MonitorValue::Absent, |count| {
+                MonitorValue::Number(count as f64 / scale)
+            })
+        });
+        BlockRow::new(name, form, values.collect())
     };
     let of_devices = most(&devices)
         .into_iter()
@@ -177,7 +171,7 @@ pub(super) fn network(seen: &[&Observation]) -> Block {
 mod tests {
     use model::{MonitorFile, Observation, Phase, Reading, TimedReading};
 
-    use super::super::block::Value;
+    use super::super::block::MonitorValue;
     use super::{interrupts, network};
 
     fn seen(file: MonitorFile, copies: [&[(&str, &str, u64)]; 2]) -> Observation {
@@ -221,8 +215,8 @@ mod tests {
         assert_eq!(
             rows,
             [
-                ("LOC timer", Value::Number(15.0)),
-                ("4 ttyS0", Value::Number(1.0))
+                ("LOC timer", MonitorValue::Number(15.0)),
+                ("4 ttyS0", MonitorValue::Number(1.0))
             ]
         );
     }
@@ -248,8 +242,8 @@ mod tests {
         assert_eq!(
             rows,
             [
-                ("lo received", Value::Number(4.0)),
-                ("lo packets received", Value::Number(2.0))
+                ("lo received", MonitorValue::Number(4.0)),
+                ("lo packets received", MonitorValue::Number(2.0))
             ]
         );
     }

@@ -6,7 +6,7 @@ use model::Direction;
 use super::fixtures::{
     PARALLELIO, monitored_of_2013, multibuild, parallelio, reading, timed, two, vmstat,
 };
-use super::{Monitored, Value, difference_percent};
+use super::{MonitorValue, Monitored, difference_percent};
 use crate::render::{document, text};
 use document::{Style, Styles, View};
 use model::{MonitorFile, Observation};
@@ -101,9 +101,8 @@ fn the_counters_are_printed_as_in_2013() {
 
 /// Returns the words before the numbers of a line.
 fn label(line: &str) -> String {
-    let is_value = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) || *word == "-";
     line.split_whitespace()
-        .take_while(|word| !is_value(word))
+        .take_while(|word| !(word.starts_with(|c: char| c.is_ascii_digit()) || *word == "-"))
         .collect::<Vec<_>>()
         .join(" ")
 }
@@ -116,7 +115,7 @@ fn the_disk_is_printed_as_in_2013() {
     assert!(!text(&monitored, Style::Marvin, &Styles::plain()).contains("sda1"));
 }
 
-fn values(monitored: &Monitored, name: &str) -> Vec<Value> {
+fn values(monitored: &Monitored, name: &str) -> Vec<MonitorValue> {
     let rows = monitored.blocks.iter().flat_map(|block| &block.rows);
     rows.filter(|row| row.name == name)
         .flat_map(|row| row.values.clone())
@@ -126,7 +125,7 @@ fn values(monitored: &Monitored, name: &str) -> Vec<Value> {
 fn numbers(monitored: &Monitored, name: &str) -> Vec<Option<f64>> {
     values(monitored, name)
         .into_iter()
-        .map(Value::number)
+        .map(MonitorValue::number)
         .collect()
 }
 
@@ -267,11 +266,11 @@ fn ratio_to_zero_has_no_value() {
     let monitored = two(&idle, &idle);
     assert_eq!(
         values(&monitored, "Kswapd efficiency"),
-        [Value::OfNothing; 2]
+        [MonitorValue::OfNothing; 2]
     );
     assert_eq!(
         values(&monitored, "Percentage direct scans"),
-        [Value::OfNothing; 2]
+        [MonitorValue::OfNothing; 2]
     );
     let row = |style| {
         let view = View {
@@ -310,7 +309,7 @@ fn pages_of_zeros_are_no_files() {
     let odd = vmstat(1000, &[("nr_vmscan_write", 1), ("pswpout", 2)]);
     assert_eq!(
         values(&two(&odd, &odd), "Page writes file"),
-        [Value::Absent; 2]
+        [MonitorValue::Absent; 2]
     );
 }
 

@@ -28,12 +28,12 @@ use model::{Build, Machine, Observation};
 
 use document::label::labels;
 
-pub use block::{Block, BlockRow, Form, Value};
+pub use block::{Block, BlockRow, Form, MonitorValue};
 pub use counter_dictionary::{
     Comparability, CounterMeaning, DICTIONARY, Formula, Term, ZONES, find_meaning,
 };
 pub use memory::{PageTables, page_tables};
-pub use plots::{Line, Plot};
+pub use plots::{Plot, PlotLine};
 pub use samples::{Relative, SampleRow, SampleTable, difference_percent};
 pub(crate) use samples::{amean, stddev};
 
@@ -42,7 +42,7 @@ pub(crate) use samples::{amean, stddev};
 pub struct Watched<'a> {
     /// Its label, in two lines; the second is often empty.
     pub head: [String; 2],
-    /// Its monitor data.
+    /// What Marvin read while the workload ran.
     pub observation: &'a Observation,
 }
 
@@ -62,7 +62,7 @@ pub struct Monitored {
     pub subject: String,
     /// Their labels, in two lines.
     pub heads: Vec<[String; 2]>,
-    /// Samples of workloads.
+    /// Samples of workloads, as tables of MMTests.
     pub tables: Vec<SampleTable>,
     /// Rows of counters, without those that no kernel has.
     pub blocks: Vec<Block>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::{Counters, MonitorFile, Observation};
 
-use super::block::{Block, BlockRow, Form, Value};
+use super::block::{Block, BlockRow, Form, MonitorValue};
 
 /// Most caches of a block; the largest ones.
 const CACHES_MAX: usize = 6;
@@ -31,24 +31,25 @@ pub(super) fn slabs(seen: &[&Observation]) -> Block {
     caches.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(b.0)));
     let mut rows = Vec::new();
     for (name, _) in caches.into_iter().take(CACHES_MAX) {
-        let values = |of: &dyn Fn(&Counters) -> Value| {
+        let values = |of: &dyn Fn(&Counters) -> MonitorValue| {
             let value = |end: &Option<BTreeMap<&str, &Counters>>| {
                 end.as_ref()
                     .and_then(|caches| caches.get(name))
-                    .map_or(Value::Absent, |cache| of(cache))
+                    .map_or(MonitorValue::Absent, |cache| of(cache))
             };
             ends.iter().map(value).collect()
         };
         let key = |cache: &Counters, key| cache.get(key).map(|value| value as f64);
         let used = |cache: &Counters| {
-            Value::quotient(100.0, key(cache, "active_objs"), key(cache, "num_objs"))
+            MonitorValue::quotient(100.0, key(cache, "active_objs"), key(cache, "num_objs"))
         };
         rows.push(BlockRow::new(
             format!("{name} objects"),
             Form::Count,
-            values(&|c| Value::of(c.get("active_objs"))),
+            values(&|c| MonitorValue::from_count(c.get("active_objs"))),
         ));
-        let kib = values(&|cache| held_kib(cache).map_or(Value::Absent, Value::Number));
+        let kib =
+            values(&|cache| held_kib(cache).map_or(MonitorValue::Absent, MonitorValue::Number));
         rows.push(BlockRow::new(format!("{name} size"), Form::Kib, kib));
         rows.push(BlockRow::new(
             format!("{name} utilisation"),
@@ -90,34 +91,23 @@ pub(super) fn page_table_block(seen: &[&Observation]) -> Block {
         .iter()
         .map(|observation| count_entries(observation))
         .collect();
-    let use_of = |tables: &Option<(u64, u64)>| {
-        tables.and_then(|(entries, pages)| page_tables(entries, pages, ENTRIES))
-    };
+    let mut pages = Vec::new();
+    let mut per_page = Vec::new();
+    let mut used = Vec::new();
+    for tables in &tables {
+        pages.push(MonitorValue::from_count(tables.map(|(_, pages)| pages)));
+        let usage = tables.and_then(|(entries, pages)| page_tables(entries, pages, ENTRIES));
+        per_page.push(usage.map_or(MonitorValue::Absent, |u| {
+            MonitorValue::Number(u.entries_per_page)
+        }));
+        used.push(usage.map_or(MonitorValue::Absent, |u| {
+            MonitorValue::Number(u.utilisation_percent)
+        }));
+    }
     let rows = vec![
-        BlockRow::new(
-            "Page-table pages",
-            Form::Count,
-            tables
-                .iter()
-                .map(|tables| Value::of(tables.map(|(_, pages)| pages)))
-                .collect(),
-        ),
-        BlockRow::new(
-            "PTEs per page-table page",
-            Form::Mean,
-            tables
-                .iter()
-                .map(|t| use_of(t).map_or(Value::Absent, |u| Value::Number(u.entries_per_page)))
-                .collect(),
-        ),
-        BlockRow::new(
-            "Page-table utilisation",
-            Form::Share,
-            tables
-                .iter()
-                .map(|t| use_of(t).map_or(Value::Absent, |u| Value::Number(u.utilisation_percent)))
-                .collect(),
-        ),
+        BlockRow::new("Page-table pages", Form::Count, pages),
+        BlockRow::new("PTEs per page-table page", Form::Mean, per_page),
+        BlockRow::new("Page-table utilisation", Form::Share, used),
     ];
     Block::new(
         "Page tables",

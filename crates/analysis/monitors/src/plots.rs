@@ -7,7 +7,8 @@ use serde::Serialize;
 
 /// A line of a plot: one kernel's points, seconds since its first copy and value.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Line {
+#[schemars(rename = "Line")]
+pub struct PlotLine {
     /// The kernel's index; the base is 0.
     pub kernel: usize,
     /// The points in time order.
@@ -22,7 +23,7 @@ pub struct Plot {
     /// The unit of its values.
     pub unit: String,
     /// A line for each kernel with data.
-    pub lines: Vec<Line>,
+    pub lines: Vec<PlotLine>,
 }
 
 /// Fewest copies of a line; two copies are only start and end, which the blocks cover.
@@ -86,14 +87,17 @@ type Points<'a> = dyn Fn(&Observation) -> Vec<(f64, f64)> + 'a;
 type Of<'a> = dyn Fn(&Reading) -> Option<f64> + 'a;
 
 fn plot(seen: &[&Observation], title: &str, unit: String, points: &Points<'_>) -> Plot {
-    let line = |(kernel, observation): (usize, &&Observation)| {
+    let mut lines = Vec::new();
+    for (kernel, observation) in seen.iter().enumerate() {
         let points = points(observation);
-        (!points.is_empty()).then_some(Line { kernel, points })
-    };
+        if !points.is_empty() {
+            lines.push(PlotLine { kernel, points });
+        }
+    }
     Plot {
         title: title.to_owned(),
         unit,
-        lines: seen.iter().enumerate().filter_map(line).collect(),
+        lines,
     }
 }
 
@@ -103,13 +107,23 @@ fn rates(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64,
     let Some(first) = readings.first().filter(|_| readings.len() >= COPIES_MIN) else {
         return Vec::new();
     };
-    let rate = |pair: &[&TimedReading]| {
-        let seconds = seconds(pair[0], pair[1]).filter(|seconds| *seconds > 0.0)?;
-        let grew = of(&pair[1].reading)? - of(&pair[0].reading)?;
+    let mut points = Vec::new();
+    for pair in readings.windows(2) {
+        let Some(seconds) = seconds(pair[0], pair[1]).filter(|seconds| *seconds > 0.0) else {
+            continue;
+        };
+        let (Some(before), Some(after)) = (of(&pair[0].reading), of(&pair[1].reading)) else {
+            continue;
+        };
+        let grew = after - before;
         // A counter that fell was reset: the growth in that interval is unknown.
-        (grew >= 0.0).then_some((self::seconds(first, pair[1])?, grew / seconds))
-    };
-    readings.windows(2).filter_map(rate).collect()
+        if grew >= 0.0
+            && let Some(time) = self::seconds(first, pair[1])
+        {
+            points.push((time, grew / seconds));
+        }
+    }
+    points
 }
 
 fn states(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64, f64)> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Counters, MonitorFile, Observation};
 
-use super::block::{Block, BlockRow, Form, Value};
+use super::block::{Block, BlockRow, Form, MonitorValue};
 
 /// Ticks of /proc/stat per second: USER_HZ of include/uapi/asm-generic/param.h, independent of the
 /// kernel's HZ.
@@ -20,33 +20,28 @@ fn ticks(grew: &Counters, keys: &[&str]) -> f64 {
 
 /// Returns the elapsed time by /proc/stat, which exists for workloads of any kind.
 pub(super) fn duration(seen: &[&Observation]) -> Block {
-    let spent = |keys: &'static [&'static str]| {
-        move |observation: &&Observation| {
-            grew(observation).map_or(Value::Absent, |grew| {
-                Value::Number(ticks(&grew, keys) / TICKS)
+    let spent = |keys: &[&str]| {
+        let values = seen.iter().map(|observation| {
+            grew(observation).map_or(MonitorValue::Absent, |grew| {
+                MonitorValue::Number(ticks(&grew, keys) / TICKS)
             })
-        }
+        });
+        values.collect()
     };
-    let elapsed = |observation: &&Observation| {
+    let elapsed = seen.iter().map(|observation| {
         let seconds = observation
             .seconds(MonitorFile::Stat)
             .or_else(|| observation.seconds(MonitorFile::Vmstat));
-        seconds.map_or(Value::Absent, Value::Number)
-    };
+        seconds.map_or(MonitorValue::Absent, MonitorValue::Number)
+    });
     let rows = vec![
-        BlockRow::new(
-            "User",
-            Form::Seconds,
-            seen.iter().map(spent(&["user", "nice"])).collect(),
-        ),
+        BlockRow::new("User", Form::Seconds, spent(&["user", "nice"])),
         BlockRow::new(
             "System",
             Form::Seconds,
-            seen.iter()
-                .map(spent(&["system", "irq", "softirq"]))
-                .collect(),
+            spent(&["system", "irq", "softirq"]),
         ),
-        BlockRow::new("Elapsed", Form::Seconds, seen.iter().map(elapsed).collect()),
+        BlockRow::new("Elapsed", Form::Seconds, elapsed.collect()),
     ];
     Block::new(
         "Duration",
@@ -73,17 +68,18 @@ pub(super) fn processors(seen: &[&Observation]) -> Block {
         ("guest", &["guest", "guest_nice"], &[]),
         ("idle", &["idle"], &[]),
     ];
-    let row = |(name, plus, minus): &(&str, &[&str], &[&str])| {
-        let value = |observation: &&Observation| {
+    let mut rows = Vec::new();
+    for (name, plus, minus) in PARTS {
+        let values = seen.iter().map(|observation| {
             let grew = grew(observation);
             let part = grew
                 .as_ref()
                 .map(|grew| ticks(grew, plus) - ticks(grew, minus));
-            Value::quotient(100.0, part, grew.map(|grew| ticks(&grew, &ALL)))
-        };
-        BlockRow::new(*name, Form::Share, seen.iter().map(value).collect())
-    };
-    let rows: Vec<BlockRow> = PARTS.iter().map(row).filter(BlockRow::is_counted).collect();
+            MonitorValue::quotient(100.0, part, grew.map(|grew| ticks(&grew, &ALL)))
+        });
+        rows.push(BlockRow::new(name, Form::Share, values.collect()));
+    }
+    rows.retain(BlockRow::is_counted);
     Block::new("Processors", "CPU", rows)
 }
 
@@ -96,31 +92,28 @@ pub(super) fn pressure(seen: &[&Observation]) -> Block {
         (MonitorFile::PressureMemory, "memory"),
         (MonitorFile::PressureIrq, "irq"),
     ];
-    let row = |(file, name): (MonitorFile, &str), kind: &str| {
-        let value = |observation: &&Observation| {
-            let stalled = observation
-                .growth(file, kind)
-                .and_then(|grew| grew.get("total_us"));
-            Value::quotient(
-                100.0,
-                stalled.map(|us| us as f64 / 1e6),
-                observation.seconds(file),
-            )
-        };
-        BlockRow::new(
-            format!("{name} {kind}"),
-            Form::Share,
-            seen.iter().map(value).collect(),
-        )
-    };
-    let rows = FILES
-        .into_iter()
-        .flat_map(|file| ["some", "full"].map(|kind| row(file, kind)));
-    Block::new(
-        "Pressure",
-        "Stall",
-        rows.filter(BlockRow::is_counted).collect(),
-    )
+    let mut rows = Vec::new();
+    for (file, name) in FILES {
+        for kind in ["some", "full"] {
+            let values = seen.iter().map(|observation| {
+                let stalled = observation
+                    .growth(file, kind)
+                    .and_then(|grew| grew.get("total_us"));
+                MonitorValue::quotient(
+                    100.0,
+                    stalled.map(|us| us as f64 / 1e6),
+                    observation.seconds(file),
+                )
+            });
+            rows.push(BlockRow::new(
+                format!("{name} {kind}"),
+                Form::Share,
+                values.collect(),
+            ));
+        }
+    }
+    rows.retain(BlockRow::is_counted);
+    Block::new("Pressure", "Stall", rows)
 }
 
 /// Most threads of a block; those with the most processor time.
@@ -154,7 +147,7 @@ pub(super) fn threads(seen: &[&Observation]) -> Block {
         let values = spent.iter().map(|all| {
             all.get(name)
                 .and_then(of)
-                .map_or(Value::Absent, Value::Number)
+                .map_or(MonitorValue::Absent, MonitorValue::Number)
         });
         BlockRow::new(format!("{name} {word}"), Form::Seconds, values.collect())
     };

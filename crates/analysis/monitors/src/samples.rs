@@ -103,20 +103,22 @@ impl SampleRow {
             .first()
             .and_then(|samples| amean(samples))
             .filter(|mean| *mean > 0.0);
-        let of = |samples: &Vec<f64>| {
-            let mean = amean(samples).filter(|mean| *mean > 0.0)?;
-            let base = base?;
-            let ratio = match self.direction {
-                Direction::HigherIsBetter => mean / base,
-                // For costs, the inverse is the throughput.
-                Direction::LowerIsBetter => base / mean,
-            };
-            Some(Relative {
-                percent: 100.0 * ratio,
-                deviation_percent: 100.0 * stddev(samples)? / mean,
-            })
-        };
-        self.samples.iter().map(of).collect()
+        let mut relative = Vec::new();
+        for samples in &self.samples {
+            let mean = amean(samples).filter(|mean| *mean > 0.0);
+            relative.push(mean.zip(base).and_then(|(mean, base)| {
+                let ratio = match self.direction {
+                    Direction::HigherIsBetter => mean / base,
+                    // For costs, the inverse is the throughput.
+                    Direction::LowerIsBetter => base / mean,
+                };
+                Some(Relative {
+                    percent: 100.0 * ratio,
+                    deviation_percent: 100.0 * stddev(samples)? / mean,
+                })
+            }));
+        }
+        relative
     }
 
     /// Returns whether no kernel has more than one sample.

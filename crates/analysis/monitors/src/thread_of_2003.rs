@@ -40,19 +40,17 @@ fn sdet_is_in_percent_of_the_first() {
             samples: samples.collect(),
         };
         let text = text_of(&[Block::Table(relative(&row, &heads))], &Styles::plain());
-        let words = |line: &str| {
-            line.split_whitespace()
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        };
         // The name stands beside the heads of the columns.
         let head = format!("{} {}", table[0], table[1]);
-        let expected: Vec<_> = [head.as_str()]
-            .iter()
-            .chain(&table[2..])
-            .map(|line| words(line))
-            .collect();
-        assert_eq!(text.lines().map(words).collect::<Vec<_>>(), expected);
+        let mut expected = vec![head.as_str()];
+        expected.extend(&table[2..]);
+        assert_eq!(text.lines().count(), expected.len());
+        for (line, expected) in text.lines().zip(expected) {
+            assert!(
+                line.split_whitespace().eq(expected.split_whitespace()),
+                "{line}"
+            );
+        }
     }
     assert_eq!(lines.len(), 7 * 5);
 }

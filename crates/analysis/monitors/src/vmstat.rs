@@ -7,7 +7,7 @@
 use crate::{Comparability, CounterMeaning, DICTIONARY, find_meaning};
 use model::{Counters, MonitorFile, Observation, Reading};
 
-use super::block::{Block, BlockRow, Form, Value};
+use super::block::{Block, BlockRow, Form, MonitorValue};
 
 /// The source of a row.
 enum Of {
@@ -143,14 +143,16 @@ impl Side {
         Some(find_meaning(name)?.value(&self.grew)? as f64)
     }
 
-    fn value(&self, name: &str, of: &Of) -> Value {
+    fn value(&self, name: &str, of: &Of) -> MonitorValue {
         match of {
-            Of::Concept => {
-                Value::of(find_meaning(name).and_then(|concept| concept.value(&self.grew)))
+            Of::Concept => MonitorValue::from_count(
+                find_meaning(name).and_then(|concept| concept.value(&self.grew)),
+            ),
+            Percent(part, whole) => {
+                MonitorValue::quotient(100.0, self.count(part), self.count(whole))
             }
-            Percent(part, whole) => Value::quotient(100.0, self.count(part), self.count(whole)),
-            Velocity(name) => Value::quotient(1.0, self.count(name), self.seconds),
-            Zone(zone) => Value::quotient(1.0, self.zone(zone), self.seconds),
+            Velocity(name) => MonitorValue::quotient(1.0, self.count(name), self.seconds),
+            Zone(zone) => MonitorValue::quotient(1.0, self.zone(zone), self.seconds),
             DirectScans => self.part_of_scans(DIRECT),
             OutsideScans => self.part_of_scans(OUTSIDE),
             WritesFile => {
@@ -162,17 +164,17 @@ impl Side {
                 let rest = writes
                     .map(|(all, anon)| all - anon)
                     .filter(|rest| *rest >= 0.0);
-                rest.map_or(Value::Absent, Value::Number)
+                rest.map_or(MonitorValue::Absent, MonitorValue::Number)
             }
             Compaction => self.cost(&COMPACTION),
             Numa => self.cost(&NUMA),
         }
     }
 
-    fn part_of_scans(&self, name: &str) -> Value {
+    fn part_of_scans(&self, name: &str) -> MonitorValue {
         let part = self.count(name);
         let kswapd = self.count(KSWAPD);
-        Value::quotient(
+        MonitorValue::quotient(
             100.0,
             part,
             part.zip(kswapd).map(|(part, kswapd)| part + kswapd),
@@ -180,17 +182,19 @@ impl Side {
     }
 
     fn zone(&self, zone: &str) -> Option<f64> {
-        let of = |who: &str| self.grew.get(&format!("pgscan_{who}_{zone}"));
-        Some((of("kswapd")? + of("direct")?) as f64)
+        let scanned = |scanner: &str| self.grew.get(&format!("pgscan_{scanner}_{zone}"));
+        Some((scanned("kswapd")? + scanned("direct")?) as f64)
     }
 
-    fn cost(&self, model: &[(f64, &str)]) -> Value {
+    fn cost(&self, model: &[(f64, &str)]) -> MonitorValue {
         let parts = model
             .iter()
             .map(|(weight, name)| Some(weight * self.count(name)?));
         parts
             .sum::<Option<f64>>()
-            .map_or(Value::Absent, |cost| Value::Number(cost / 1e6))
+            .map_or(MonitorValue::Absent, |cost| {
+                MonitorValue::Number(cost / 1e6)
+            })
     }
 }
 
@@ -217,7 +221,7 @@ pub(super) fn block(seen: &[&Observation], names: &[String]) -> Block {
     let sides: Vec<Side> = seen.iter().map(|observation| side(observation)).collect();
     let differing = comparability(&sides, names);
     let row = |(name, form, of): &(&'static str, Form, Of)| {
-        let values: Vec<Value> = sides.iter().map(|side| side.value(name, of)).collect();
+        let values: Vec<MonitorValue> = sides.iter().map(|side| side.value(name, of)).collect();
         let of_nothing = match of {
             Percent(..) => Some(100.0),
             DirectScans | OutsideScans => Some(0.0),
@@ -359,13 +363,12 @@ fn within(key: &str, with: &str, without: &str) -> String {
 
 /// Returns whether any kernel has a count, including separately counted parts.
 fn counts(sides: &[Side], concept: &CounterMeaning) -> bool {
-    let some = |side: &Side| {
+    sides.iter().any(|side| {
         let apart = concept.apart.iter().filter_map(|key| side.grew.get(key));
         concept
             .value(&side.grew)
             .into_iter()
             .chain(apart)
             .any(|value| value > 0)
-    };
-    sides.iter().any(some)
+    })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use model::{Counters, MonitorFile, Observation};
 
-use super::block::{Block, BlockRow, Form, Value};
+use super::block::{Block, BlockRow, Form, MonitorValue};
 
 /// Most zones of a block: a machine has few, but each node has its own.
 const ZONES_MAX: usize = 8;
@@ -24,9 +24,10 @@ pub(super) fn zones(seen: &[&Observation]) -> Block {
     for name in names.into_iter().take(ZONES_MAX) {
         let short = name.split_once(" zone ").map_or(name, |(_, zone)| zone);
         let shown = if several_nodes { name } else { short };
-        let row = |word: &str, form, file, of: &dyn Fn(&Counters) -> Value| {
-            let value =
-                |observation: &&Observation| end(observation, file, name).map_or(Value::Absent, of);
+        let row = |word: &str, form, file, of: &dyn Fn(&Counters) -> MonitorValue| {
+            let value = |observation: &&Observation| {
+                end(observation, file, name).map_or(MonitorValue::Absent, of)
+            };
             BlockRow::new(
                 format!("{shown} {word}"),
                 form,
@@ -43,11 +44,12 @@ pub(super) fn zones(seen: &[&Observation]) -> Block {
         {
             continue;
         }
-        let free =
-            |zone: &Counters| Value::of(zone.get("nr_free_pages").or_else(|| zone.get("free")));
+        let free = |zone: &Counters| {
+            MonitorValue::from_count(zone.get("nr_free_pages").or_else(|| zone.get("free")))
+        };
         rows.push(row("free pages", Form::Count, zoneinfo, &free));
         rows.push(row("low watermark", Form::Count, zoneinfo, &|zone| {
-            Value::of(zone.get("low"))
+            MonitorValue::from_count(zone.get("low"))
         }));
         rows.push(row(
             "free in huge blocks",
@@ -80,7 +82,7 @@ fn end<'a>(observation: &'a Observation, file: MonitorFile, name: &str) -> Optio
     observation.of(file).last()?.reading.group(name)
 }
 
-fn in_huge_blocks(zone: &Counters) -> Value {
+fn in_huge_blocks(zone: &Counters) -> MonitorValue {
     let pages = |from: u32| {
         // A block of an order beyond 40 would be larger than any memory.
         let blocks =
@@ -89,14 +91,14 @@ fn in_huge_blocks(zone: &Counters) -> Value {
             .map(|(order, count)| count as f64 * f64::from(order).exp2())
             .sum::<f64>()
     };
-    Value::quotient(100.0, Some(pages(HUGE)), Some(pages(0)))
+    MonitorValue::quotient(100.0, Some(pages(HUGE)), Some(pages(0)))
 }
 
 #[cfg(test)]
 mod tests {
     use model::{Counters, MonitorFile, Observation, Phase, Reading, TimedReading};
 
-    use super::super::block::Value;
+    use super::super::block::MonitorValue;
     use super::{in_huge_blocks, zones};
 
     fn copy(file: MonitorFile, group: &str, counters: &[(&str, u64)]) -> TimedReading {
@@ -121,8 +123,11 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        assert_eq!(in_huge_blocks(&counters), Value::Number(75.0));
-        assert_eq!(in_huge_blocks(&Counters::default()), Value::OfNothing);
+        assert_eq!(in_huge_blocks(&counters), MonitorValue::Number(75.0));
+        assert_eq!(
+            in_huge_blocks(&Counters::default()),
+            MonitorValue::OfNothing
+        );
     }
 
     #[test]

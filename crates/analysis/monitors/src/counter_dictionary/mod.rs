@@ -38,7 +38,7 @@ pub struct Formula(pub &'static str, pub &'static [Term]);
 pub struct CounterMeaning {
     /// Its name: the name of the row in reports, and the name in MMTests if it has one.
     pub name: &'static str,
-    /// What is counted.
+    /// What is counted: pages, events.
     pub unit: &'static str,
     /// Its forms; the first one whose keys are all there is used.
     pub forms: &'static [Formula],
@@ -61,7 +61,7 @@ pub enum Comparability {
     Differs {
         /// The key that only one of the kernels has.
         apart: Option<&'static str>,
-        /// The coarser concept.
+        /// The meaning that can be compared instead, if any.
         instead: Option<&'static str>,
     },
 }
@@ -87,8 +87,8 @@ impl CounterMeaning {
         let (Some((_, class)), Some((_, other))) = (self.read(base), self.read(new)) else {
             return Comparability::Lacking;
         };
-        let differs = |key: &&&str| base.get(key).is_some() != new.get(key).is_some();
-        match self.apart.iter().find(differs) {
+        let is_apart = |key: &&&str| base.get(key).is_some() != new.get(key).is_some();
+        match self.apart.iter().find(is_apart) {
             Some(key) => Comparability::Differs {
                 apart: Some(key),
                 instead: self.coarser,
@@ -118,13 +118,10 @@ fn sum(terms: &[Term], counters: &Counters) -> Option<u64> {
 }
 
 fn zones(prefix: &str, counters: &Counters) -> Option<u64> {
-    let of = |zone: &&str| counters.get(&format!("{prefix}_{zone}"));
-    ZONES
+    let values = ZONES
         .iter()
-        .filter_map(of)
-        .fold(None, |sum: Option<u64>, value| {
-            Some(sum.unwrap_or(0).saturating_add(value))
-        })
+        .filter_map(|zone| counters.get(&format!("{prefix}_{zone}")));
+    values.reduce(u64::saturating_add)
 }
 
 const fn line(

@@ -9,7 +9,7 @@ mod tests;
 use model::Direction;
 
 use crate::{
-    Block as Counters, BlockRow, Form, Monitored, SampleRow, SampleTable, Value,
+    Block as Counters, BlockRow, Form, MonitorValue, Monitored, SampleRow, SampleTable,
     difference_percent, title,
 };
 use document::{
@@ -97,14 +97,12 @@ pub fn blocks(monitored: &Monitored, view: &View) -> Vec<Block> {
 
 /// Explains the percentages of counters, and counts hidden rows.
 fn explained(monitored: &Monitored, view: &View) -> Option<Block> {
-    let rows = || {
-        monitored
-            .blocks
-            .iter()
-            .flat_map(|block| &block.rows)
-            .filter(|row| row.is_counted())
-    };
-    let hidden = rows()
+    let counted = monitored
+        .blocks
+        .iter()
+        .flat_map(|block| &block.rows)
+        .filter(|row| row.is_counted());
+    let hidden = counted
         .filter(|row| !view.verbose && !row.has_news())
         .count();
     let mut words = Vec::new();
@@ -138,28 +136,30 @@ pub fn text(monitored: &Monitored, style: Style, styles: &Styles) -> String {
 }
 
 fn chart(plot: &crate::Plot, heads: &[[String; 2]]) -> Option<Chart> {
-    let curve = |line: &crate::Line| Curve {
-        colour: line.kernel,
-        name: None,
-        points: line.points.clone(),
-    };
-    let largest = |line: &crate::Line| {
+    let mut curves = Vec::new();
+    let mut largest = Vec::new();
+    for line in &plot.lines {
         let high = line.points.iter().map(|(_, y)| *y).fold(0.0, f64::max);
-        format!(
-            "{} up to {}",
-            heads.get(line.kernel).map(title).unwrap_or_default(),
-            short(high)
-        )
-    };
-    let told: Vec<String> = plot.lines.iter().map(largest).collect();
+        let kernel = heads.get(line.kernel).map(title).unwrap_or_default();
+        largest.push(format!("{kernel} up to {}", short(high)));
+        curves.push(Curve {
+            colour: line.kernel,
+            name: None,
+            points: line.points.clone(),
+        });
+    }
     let far = plot
         .lines
         .iter()
         .flat_map(|line| &line.points)
         .map(|(x, _)| *x)
         .fold(0.0, f64::max);
-    let told = format!("{} over {} s: {}", plot.title, short(far), told.join(", "));
-    let curves: Vec<Curve> = plot.lines.iter().map(curve).collect();
+    let description = format!(
+        "{} over {} s: {}",
+        plot.title,
+        short(far),
+        largest.join(", ")
+    );
     let unit = if plot.unit.is_empty() {
         String::new()
     } else {
@@ -167,7 +167,7 @@ fn chart(plot: &crate::Plot, heads: &[[String; 2]]) -> Option<Chart> {
     };
     Chart::new(
         format!("{}{unit}", plot.title),
-        told,
+        description,
         "s",
         Scale::Linear,
         &curves,
@@ -177,15 +177,15 @@ fn chart(plot: &crate::Plot, heads: &[[String; 2]]) -> Option<Chart> {
 /// Returns a column of labels, and one for each kernel.
 #[must_use]
 pub fn columns(title: &str, heads: &[[String; 2]], width: Width) -> Vec<Column> {
-    let kernel = |(place, head): (usize, &[String; 2])| Column {
-        head: head.clone(),
-        starts: place > 0,
-        ..Column::new("", Kind::Number, width)
-    };
-    let label = Column::new(title, Kind::Name, Width::Fit(LABEL_MAX));
-    std::iter::once(label)
-        .chain(heads.iter().enumerate().map(kernel))
-        .collect()
+    let mut columns = vec![Column::new(title, Kind::Name, Width::Fit(LABEL_MAX))];
+    for (place, head) in heads.iter().enumerate() {
+        columns.push(Column {
+            head: head.clone(),
+            starts: place > 0,
+            ..Column::new("", Kind::Number, width)
+        });
+    }
+    columns
 }
 
 fn of_block(
@@ -194,16 +194,17 @@ fn of_block(
     style: Style,
     is_shown: &dyn Fn(&BlockRow) -> bool,
 ) -> Table {
-    let row = |row: &BlockRow| {
+    let mut rows = Vec::new();
+    for row in block.rows.iter().filter(|row| is_shown(row)) {
         let label = block_label(block, row, style);
         let values = row.values.iter().map(|value| written(*value, row, style));
-        match style {
+        rows.push(match style {
             Style::Marvin => moved::of_row(label, row),
             Style::Y2013 | Style::Mmtests => {
                 Row::new(Weight::Normal, std::iter::once(label).chain(values))
             }
-        }
-    };
+        });
+    }
     // Ours have their title beside the kernels; MMTests writes nothing over counters, and does not
     // cut its tables.
     let (title, mark, least, fixed) = if style == Style::Marvin {
@@ -213,12 +214,7 @@ fn of_block(
     };
     Table {
         columns: columns(title, heads, Width::Share(least, 19)),
-        rows: block
-            .rows
-            .iter()
-            .filter(|row| is_shown(row))
-            .map(row)
-            .collect(),
+        rows,
         notes: block
             .notes
             .iter()
@@ -251,11 +247,11 @@ fn block_label(block: &Counters, row: &BlockRow, style: Style) -> String {
 }
 
 /// Formats a value in a style.
-fn written(value: Value, row: &BlockRow, style: Style) -> String {
+fn written(value: MonitorValue, row: &BlockRow, style: Style) -> String {
     let number = match (value, style) {
-        (Value::Number(number), _) => number,
+        (MonitorValue::Number(number), _) => number,
         // MMTests prints 100 % for a share of zero; Marvin prints that there is no such number.
-        (Value::OfNothing, Style::Y2013 | Style::Mmtests) if row.of_nothing.is_some() => {
+        (MonitorValue::OfNothing, Style::Y2013 | Style::Mmtests) if row.of_nothing.is_some() => {
             row.of_nothing.unwrap_or(0.0)
         }
         _ => return "-".to_owned(),
@@ -479,9 +475,9 @@ fn compared(label: String, direction: Direction, values: &[Option<f64>], style: 
         .map(|value| value.filter(|value| value.is_finite()))
         .collect();
     let base = values.first().copied().flatten();
-    let cell = |(place, value): (usize, &Option<f64>)| Cell {
-        text: value.map_or_else(|| "-".to_owned(), two),
-        change: value.zip(base).and_then(|(value, base)| {
+    let mut cells = vec![Cell::new(label)];
+    for (place, value) in values.iter().enumerate() {
+        let change = value.zip(base).and_then(|(value, base)| {
             let difference = if place == 0 {
                 Some(0.0)
             } else {
@@ -492,14 +488,15 @@ fn compared(label: String, direction: Direction, values: &[Option<f64>], style: 
                 starred: false,
                 word: "",
             })
-        }),
-        ..Cell::default()
-    };
-    let label = Cell::new(label);
+        });
+        cells.push(Cell {
+            text: value.map_or_else(|| "-".to_owned(), two),
+            change,
+            ..Cell::default()
+        });
+    }
     Row {
-        cells: std::iter::once(label)
-            .chain(values.iter().enumerate().map(cell))
-            .collect(),
+        cells,
         ..Row::default()
     }
 }
@@ -520,26 +517,27 @@ fn percent(direction: Direction, base: f64, new: f64, style: Style) -> Option<f6
 /// absolute values may not be published.
 #[must_use]
 pub fn relative(row: &SampleRow, heads: &[[String; 2]]) -> Table {
-    let numbers = |relative: Option<crate::Relative>| match relative {
-        Some(of) => [
-            format!("{:.1}%", of.percent),
-            format!("{:.1}%", of.deviation_percent),
-        ],
-        None => ["-", "-"].map(str::to_owned),
-    };
-    let line = |(head, relative)| {
-        Row::new(
+    let mut rows = Vec::new();
+    for (head, relative) in heads.iter().zip(row.relative()) {
+        let numbers = match relative {
+            Some(relative) => [
+                format!("{:.1}%", relative.percent),
+                format!("{:.1}%", relative.deviation_percent),
+            ],
+            None => ["-", "-"].map(str::to_owned),
+        };
+        rows.push(Row::new(
             Weight::Normal,
-            std::iter::once(title(head)).chain(numbers(relative)),
-        )
-    };
+            std::iter::once(title(head)).chain(numbers),
+        ));
+    }
     Table {
         columns: vec![
             Column::new(&row.name, Kind::Name, Width::Fixed(30)),
             Column::new("Throughput", Kind::Number, Width::Fixed(12)),
             Column::new("Std. Dev", Kind::Number, Width::Fixed(11)),
         ],
-        rows: heads.iter().zip(row.relative()).map(line).collect(),
+        rows,
         ..Table::default()
     }
 }

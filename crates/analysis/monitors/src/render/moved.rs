@@ -37,18 +37,18 @@ pub(super) fn moved(monitored: &Monitored) -> Option<Block> {
 /// Returns a row of a counter: each value, and how much more it is than the base's.
 pub(super) fn of_row(label: String, row: &BlockRow) -> Row {
     let base = row.values.first().and_then(|value| value.number());
-    let cell = |(place, value): (usize, &crate::Value)| {
+    let mut cells = vec![Cell::new(label)];
+    for (place, value) in row.values.iter().enumerate() {
         let change = base
             .zip(value.number())
             .filter(|_| place > 0 && row.comparable);
-        Cell {
+        cells.push(Cell {
             change: change.and_then(|(base, new)| more_percent(base, new)),
             ..Cell::new(super::written(*value, row, Style::Marvin))
-        }
-    };
-    let cells = row.values.iter().enumerate().map(cell);
+        });
+    }
     Row {
-        cells: std::iter::once(Cell::new(label)).chain(cells).collect(),
+        cells,
         ..Row::default()
     }
 }
@@ -99,7 +99,7 @@ fn distance(row: &BlockRow) -> Option<f64> {
 mod tests {
     use super::{distance, moved};
     use crate::fixtures::newer;
-    use crate::{BlockRow, Form, Value};
+    use crate::{BlockRow, Form, MonitorValue};
     use document::Block;
 
     fn row(form: Form, values: &[f64]) -> BlockRow {
@@ -107,7 +107,10 @@ mod tests {
             name: "x".to_owned(),
             form,
             comparable: true,
-            values: values.iter().map(|number| Value::Number(*number)).collect(),
+            values: values
+                .iter()
+                .map(|number| MonitorValue::Number(*number))
+                .collect(),
             of_nothing: None,
             original: true,
         }
@@ -115,18 +118,18 @@ mod tests {
 
     #[test]
     fn small_counts_move_less_than_large_ones() {
-        let of = |values: &[f64]| distance(&row(Form::Count, values));
-        assert!(of(&[1.0, 2.0]) < of(&[1000.0, 1200.0]));
+        let moved = |values: &[f64]| distance(&row(Form::Count, values));
+        assert!(moved(&[1.0, 2.0]) < moved(&[1000.0, 1200.0]));
         assert!(
-            of(&[0.0, 1000.0]) > of(&[500.0, 1000.0]),
+            moved(&[0.0, 1000.0]) > moved(&[500.0, 1000.0]),
             "what was zero can move"
         );
         assert_eq!(
-            of(&[100.0, 300.0]),
-            of(&[100.0, 100.0, 300.0]),
+            moved(&[100.0, 300.0]),
+            moved(&[100.0, 100.0, 300.0]),
             "the farthest kernel counts"
         );
-        assert_eq!((of(&[7.0, 7.0]), of(&[7.0])), (None, None));
+        assert_eq!((moved(&[7.0, 7.0]), moved(&[7.0])), (None, None));
     }
 
     #[test]

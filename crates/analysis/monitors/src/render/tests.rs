@@ -49,14 +49,11 @@ fn rows_of_zeros_are_shown_on_request() {
         ..View::default()
     };
     let whole = document(&newer(), &view).text(&Styles::plain());
-    let row = |text: &str| {
-        text.lines()
-            .any(|line| line.starts_with("Page writes file "))
-    };
-    assert!(row(&whole) && !whole.contains("hidden"), "{whole}");
+    let row = "\nPage writes file ";
+    assert!(whole.contains(row) && !whole.contains("hidden"), "{whole}");
     let short = plain(&newer(), Style::Marvin);
     assert!(
-        !row(&short) && short.contains("rows of zeros are hidden: -v shows them."),
+        !short.contains(row) && short.contains("rows of zeros are hidden: -v shows them."),
         "{short}"
     );
 }
