@@ -7,8 +7,7 @@
 /// percentage exists.
 #[must_use]
 pub fn percent_change(base: f64, new: f64) -> Option<f64> {
-    let fine = |v: f64| v.is_finite() && v >= 0.0;
-    if !fine(base) || !fine(new) {
+    if [base, new].iter().any(|v| !v.is_finite() || *v < 0.0) {
         return None;
     }
     // Exact equality is meant: equal values must give a change of exactly nothing, whatever

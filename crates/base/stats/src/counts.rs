@@ -96,10 +96,10 @@ impl Exposures {
     /// is not positive and finite.
     #[must_use]
     pub fn of(sides: [Vec<f64>; 2]) -> Option<Self> {
-        let is_valid = |side: &Vec<f64>| {
-            !side.is_empty() && side.iter().all(|over| *over > 0.0 && over.is_finite())
-        };
-        sides.iter().all(is_valid).then_some(Self(sides))
+        let mut all = sides.iter().flatten();
+        let is_valid = all.all(|over| *over > 0.0 && over.is_finite())
+            && sides.iter().all(|side| !side.is_empty());
+        is_valid.then_some(Self(sides))
     }
 
     /// Returns the rates of things and their differences, in the order given. Each thing has a

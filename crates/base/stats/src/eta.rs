@@ -17,7 +17,7 @@ const LEFT_MIN: f64 = 1.0 / STRETCHES;
 /// a factor of 1.42.
 const RATIO_MAX: f64 = 2.0;
 
-/// Work in progress.
+/// The time that work in progress still takes, by the pace of its finished parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Remaining {
     /// Expected processor seconds of all parts, and of the unfinished ones.
@@ -121,10 +121,10 @@ mod tests {
             .iter()
             .map(|cost| 7.0 * cost * (0.2 * chance.normal()).exp())
             .collect();
-        let span = |chance: &mut Chance| -(1.0 - chance.uniform()).ln() * period * PARTS as f64;
+        let mean_span = period * PARTS as f64;
         let mut now = 0.0;
         let mut is_busy = chance.uniform() < 0.5;
-        let mut until = span(chance);
+        let mut until = exponential(chance, mean_span);
         let mut ends = Vec::new();
         for cost in costs {
             let mut left = cost;
@@ -133,22 +133,26 @@ mod tests {
                 let step = (left / rate).min(until - now);
                 (left, now) = (left - step * rate, now + step);
                 if now >= until - 1e-9 {
-                    (is_busy, until) = (!is_busy, now + span(chance));
+                    (is_busy, until) = (!is_busy, now + exponential(chance, mean_span));
                 }
                 left = if left < 1e-9 { 0.0 } else { left };
             }
             ends.push(now);
         }
         let mut remaining = Remaining::new(expected.iter().sum());
-        let mut said = Vec::new();
+        let mut estimates = Vec::new();
         let mut last = 0.0;
         for (end, expected_s) in ends.iter().zip(expected) {
             remaining.elapse(end - last);
             remaining.finish(expected_s);
             last = *end;
-            said.extend(remaining.seconds().map(|seconds| (seconds, now - end)));
+            estimates.extend(remaining.seconds().map(|seconds| (seconds, now - end)));
         }
-        said
+        estimates
+    }
+
+    fn exponential(chance: &mut Chance, mean: f64) -> f64 {
+        -(1.0 - chance.uniform()).ln() * mean
     }
 
     #[test]

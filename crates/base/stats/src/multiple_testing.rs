@@ -63,19 +63,20 @@ pub fn families<F: AsRef<[f64]>>(p: &[F], level: f64) -> Option<Vec<Family>> {
     }
     let selected = q.iter().filter(|q| **q <= level).count().max(1);
     let raise = p.len() as f64 / selected as f64;
-    let family = |n: usize| {
-        let inside = benjamini_hochberg(p[n].as_ref())?;
+    let mut families = Vec::new();
+    for (n, p) in p.iter().enumerate() {
+        let inside = benjamini_hochberg(p.as_ref())?;
         let members = inside
             .into_iter()
             .map(|own| (own * raise).clamp(q[n], 1.0))
             .collect();
-        Some(Family {
+        families.push(Family {
             p: whole[n],
             q: q[n],
             members,
-        })
-    };
-    (0..p.len()).map(family).collect()
+        });
+    }
+    Some(families)
 }
 
 #[cfg(test)]

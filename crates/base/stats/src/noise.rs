@@ -142,9 +142,8 @@ fn drift(values: &[f64]) -> f64 {
 
 /// Returns Pearson's correlation; 0 where one does not vary.
 fn correlation(one: &[f64], other: &[f64]) -> f64 {
-    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let a = mean(one);
-    let b = mean(other);
+    let a = one.iter().sum::<f64>() / one.len() as f64;
+    let b = other.iter().sum::<f64>() / other.len() as f64;
     let products: f64 = one.iter().zip(other).map(|(x, y)| (x - a) * (y - b)).sum();
     let squares = one.iter().map(|x| (x - a).powi(2)).sum::<f64>()
         * other.iter().map(|y| (y - b).powi(2)).sum::<f64>();

@@ -53,13 +53,8 @@ pub fn rank_test(first: &[f64], second: &[f64]) -> Option<RankTest> {
 /// smaller tail never gives a narrower one. The sides are finite.
 pub(crate) fn shift_interval(first: &[f64], second: &[f64], tail: f64) -> Option<(f64, f64)> {
     let differences = differences(first, second);
-    let widest = || {
-        differences
-            .first()
-            .copied()
-            .zip(differences.last().copied())
-    };
-    interval(&differences, [first.len(), second.len()], tail).or_else(widest)
+    let interval = interval(&differences, [first.len(), second.len()], tail);
+    interval.or_else(|| Some((*differences.first()?, *differences.last()?)))
 }
 
 /// Returns all differences, second less first side, in order.
@@ -157,12 +152,14 @@ impl RankSum {
         // The mean of the doubled rank sum is m (N + 1).
         let mean = self.second as f64 * (self.doubled.len() + 1) as f64;
         // Doubled rank sums are whole numbers: half a step keeps rounding out.
-        let far = |sum: usize| (sum as f64 - mean).abs() >= 2.0 * off - 0.5;
+        let least = 2.0 * off - 0.5;
         let mut uneven = 0.0;
         let mut all = 0.0;
         for (sum, ways) in ways.iter().enumerate() {
             all += ways;
-            uneven += if far(sum) { *ways } else { 0.0 };
+            if (sum as f64 - mean).abs() >= least {
+                uneven += *ways;
+            }
         }
         (uneven / all).min(1.0)
     }
@@ -192,11 +189,15 @@ fn interval(differences: &[f64], [n, m]: [usize; 2], tail: f64) -> Option<(f64, 
         let all: f64 = ways.iter().sum();
         let least = m * (m + 1) / 2;
         let mut passed = 0.0;
-        let inside = |ways: &&f64| {
-            passed += **ways / all;
-            passed <= tail
-        };
-        ways[least..].iter().take_while(inside).count()
+        let mut outside = 0;
+        for ways in &ways[least..] {
+            passed += ways / all;
+            if passed > tail {
+                break;
+            }
+            outside += 1;
+        }
+        outside
     } else {
         let n = n as f64;
         let m = m as f64;
@@ -254,9 +255,8 @@ mod tests {
             first in prop::collection::vec(0..9_i32, 1..30),
             second in prop::collection::vec(0..9_i32, 1..30),
         ) {
-            let of = |values: &[i32]| values.iter().map(|v| f64::from(*v)).collect::<Vec<_>>();
-            let first = of(&first);
-            let second = of(&second);
+            let [first, second] = [first, second]
+                .map(|values| values.into_iter().map(f64::from).collect::<Vec<_>>());
             let one = rank_test(&first, &second).unwrap();
             let other = rank_test(&second, &first).unwrap();
             prop_assert!((one.p - other.p).abs() < 1e-9);

@@ -47,9 +47,9 @@ pub struct Precision {
 /// Two ends, as ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// The lower.
+    /// The lower end of the ratio.
     pub low: f64,
-    /// The upper.
+    /// The upper end of the ratio.
     pub high: f64,
 }
 
@@ -78,7 +78,7 @@ pub enum Verdict {
     Worse,
     /// Shown to differ by less than the margin.
     Same,
-    /// None of these.
+    /// Neither a change nor sameness is proved.
     Unclear(Unclear),
 }
 

@@ -26,19 +26,19 @@ pub enum ScoresError {
     /// A group has no values.
     #[error("group {group} has no values: leave it out")]
     Empty {
-        /// Which.
+        /// The group's index.
         group: usize,
     },
     /// A value is NaN or infinite.
     #[error("group {group} has a value that is not finite: it cannot be judged")]
     NotFinite {
-        /// Which group.
+        /// The group's index.
         group: usize,
     },
     /// A value is negative or zero, and has no logarithm.
     #[error("group {group} has a value that is not above zero: no ratio exists")]
     NotPositive {
-        /// Which group.
+        /// The group's index.
         group: usize,
     },
     /// Sets of scores that are to be put together differ in their number of groups.

@@ -18,7 +18,7 @@ const P_MAX: f64 = 1e-4;
 pub(crate) enum Endpoints {
     /// Undecided: measure end 0 or 1 again, so many times.
     More { end: usize, runs: usize },
-    /// The ends differ.
+    /// The ends differ: a step between them is worth searching.
     Differ,
     /// No difference of interest.
     Alike,
@@ -28,8 +28,10 @@ pub(crate) enum Endpoints {
 /// largest difference without interest.
 pub(crate) fn test_endpoints(ends: [&Tally; 2], bias: f64, effect_min: f64) -> Endpoints {
     let fewest = ends[0].count.min(ends[1].count);
+    // The end with fewer runs goes first, so that both reach the next look together.
     let behind = usize::from(ends[1].count < ends[0].count);
     let Some(look) = LOOKS.iter().copied().find(|look| *look > fewest) else {
+        // Patience ends: each step of a search between such ends would take as many runs again.
         return if seen(ends, bias) == Some(true) {
             Endpoints::Differ
         } else {

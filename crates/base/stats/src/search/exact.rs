@@ -27,12 +27,12 @@ pub enum Pair {
     },
 }
 
-/// What comes next.
+/// What the caller does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
     /// Measure a place, for the first time or again.
     Measure {
-        /// The place.
+        /// The place to measure.
         place: usize,
         /// How often; for places that are measured for the first time that is the caller's to
         /// know, and 0 here.
@@ -165,15 +165,25 @@ impl ExactSearch {
                 unknown.push((place, entropy(chance)));
             }
         }
-        let further = |place: usize| (place - before).max(last - place).next_power_of_two();
         let (telling, _) = first_most(unknown.iter().copied())?;
-        let cheap =
-            |place: usize| further(place) <= further(telling) || cost.of_place(place) <= 0.0;
-        let rates = unknown.iter().filter(|(place, _)| cheap(*place));
-        let rates =
-            rates.map(|(place, bits)| (*place, bits / (cost.of_place(*place) + cost.of_run())));
-        first_most(rates).map(|(place, _)| place)
+        let least = halvings(before, telling, last);
+        let mut rates = Vec::new();
+        for (place, bits) in unknown {
+            let price = cost.of_place(place);
+            // Builds near the last one are cheap, but a place near an end leaves more to search:
+            // it is worth its price only while the worst case takes no build more.
+            if halvings(before, place, last) <= least || price <= 0.0 {
+                rates.push((place, bits / (price + cost.of_run())));
+            }
+        }
+        first_most(rates.into_iter()).map(|(place, _)| place)
     }
+}
+
+/// Returns the larger part of an interval that is cut at a place, rounded up to a power of two: the
+/// same for all places after which as many halvings are left.
+fn halvings(before: usize, place: usize, last: usize) -> usize {
+    (place - before).max(last - place).next_power_of_two()
 }
 
 /// Returns the first of those that have most.

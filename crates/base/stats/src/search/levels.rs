@@ -25,7 +25,7 @@ pub struct Tolerance {
     pub runs_max: usize,
 }
 
-/// Values of places.
+/// The values of each place, as far as they were measured.
 #[derive(Debug, Clone)]
 pub struct LevelEstimates {
     tallies: Vec<Tally>,
@@ -84,7 +84,7 @@ impl LevelEstimates {
         Some((second.mean - first.mean, error))
     }
 
-    /// Judges two places.
+    /// Tells whether a step lies between two places, or how many more runs would tell.
     #[must_use]
     pub fn judge(&self, a: usize, b: usize) -> Pair {
         let Tolerance {
@@ -112,6 +112,7 @@ impl LevelEstimates {
             };
         };
         let difference = difference.abs();
+        // Surer than its absence: a false difference costs the runs of a whole search inside it.
         if difference > SHARE * effect_min + SURE * error {
             Pair::Differs
         } else if difference + ABSENT * error < effect_min || fewer >= runs_max {

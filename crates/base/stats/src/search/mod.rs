@@ -71,6 +71,7 @@ fn shares(weights: &[f64]) -> Vec<f64> {
     if most <= 0.0 {
         return vec![1.0 / weights.len().max(1) as f64; weights.len()];
     }
+    // Scaled before they are summed: a sum of large weights would overflow.
     let scaled: Vec<f64> = weights.iter().map(|weight| sane(weight) / most).collect();
     let sum: f64 = scaled.iter().sum();
     scaled.into_iter().map(|weight| weight / sum).collect()

@@ -18,12 +18,12 @@ const RUNS: usize = 2;
 /// Most runs of a place to judge two ends; the search within an interval may want more.
 const RUNS_MAX: usize = 60;
 
-/// What comes next.
+/// What the caller does next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MultiStepMeasurement {
     /// Measure a place so many times.
     Measure {
-        /// The place.
+        /// The place to measure.
         place: usize,
         /// How often, at least once.
         runs: usize,
@@ -129,6 +129,7 @@ impl MultiStepSearch {
             return turn;
         }
         while let Some(stretch) = self.open.as_mut().and_then(Vec::pop) {
+            // The budget is spent: what is found so far is the answer.
             if self.runs >= self.criteria.runs_max {
                 break;
             }
@@ -182,9 +183,11 @@ impl MultiStepSearch {
                 self.levels.set_effect_min(SHARE * whole);
             }
         }
-        let fresh =
-            |place: &&usize| !self.unusable[**place] && self.levels.tally(**place).count == 0;
-        if let Some(place) = self.start.iter().find(fresh) {
+        let fresh = self
+            .start
+            .iter()
+            .find(|place| !self.unusable[**place] && self.levels.tally(**place).count == 0);
+        if let Some(place) = fresh {
             return Some(MultiStepMeasurement::Measure {
                 place: *place,
                 runs: RUNS,
@@ -199,12 +202,13 @@ impl MultiStepSearch {
         cuts.sort_unstable();
         // With one interval, the test of the endpoints has decided that.
         let differs = self.start.len() == 2;
-        let stretch = |pair: &[usize]| Stretch {
+        let stretches = cuts.windows(2).map(|pair| Stretch {
             first: pair[0],
             last: pair[1],
             differs,
-        };
-        self.open = Some(cuts.windows(2).rev().map(stretch).collect());
+        });
+        // The last one is taken first: reversed, the search begins at the first place.
+        self.open = Some(stretches.rev().collect());
         None
     }
 
@@ -223,6 +227,7 @@ impl MultiStepSearch {
 
     /// Judges the ends of a stretch; returns what to measure for that.
     fn ends(&mut self, mut stretch: Stretch) -> Option<(usize, usize)> {
+        // A place that cannot be measured has no level to judge by.
         while stretch.first < stretch.last && self.unusable[stretch.first] {
             stretch.first += 1;
         }
@@ -255,18 +260,15 @@ impl MultiStepSearch {
     }
 
     fn search(&self, Stretch { first, last, .. }: Stretch) -> Option<NoisySearch> {
-        let place = |place: usize| {
-            if self.unusable[place] {
+        let mut places = Vec::new();
+        for place in first..=last {
+            places.push(if self.unusable[place] {
                 Place::Unusable
             } else {
                 Place::Known(self.levels.tally(place))
-            }
-        };
-        NoisySearch::within(
-            &self.prior[first..=last],
-            (first..=last).map(place).collect(),
-            self.criteria,
-        )
+            });
+        }
+        NoisySearch::within(&self.prior[first..=last], places, self.criteria)
     }
 
     /// Splits an interval into three parts; the middle one is the gap with the step.
@@ -289,6 +291,7 @@ impl MultiStepSearch {
     fn inside(&mut self, stretch: Stretch, cost: &Cost) -> Option<(usize, usize)> {
         let Stretch { first, last, .. } = stretch;
         let search = self.search(stretch)?;
+        // Before the next measurement: more runs would not decide between two steps of one size.
         if let Some((before, after)) = search.misfit() {
             self.divide(stretch, before, after);
             return None;

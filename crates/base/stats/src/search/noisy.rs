@@ -46,12 +46,12 @@ impl Default for Criteria {
     }
 }
 
-/// What comes next.
+/// What the caller does next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NextMeasurement {
     /// Measure a place so many times.
     Measure {
-        /// The place.
+        /// The place to measure.
         place: usize,
         /// How often, at least once.
         runs: usize,
@@ -116,6 +116,7 @@ impl NoisySearch {
         if prior.len() < 2 {
             return None;
         }
+        // The first place begins the old level, so no step is at it.
         let mut weights = prior.to_vec();
         weights[0] = 0.0;
         let mut prior = shares(&weights);
@@ -157,22 +158,15 @@ impl NoisySearch {
     /// Returns the same, if not all measured places, three at least, fit one level.
     pub(super) fn uneven(&self) -> Option<(usize, usize)> {
         let posterior = self.posterior()?;
-        let weigh = |tally: Tally| {
-            (
-                tally.weight(self.criteria.bias),
-                tally.mean - posterior.before,
-            )
-        };
-        let sums = self.measured().map(|(_, tally)| weigh(tally)).fold(
-            (0.0, 0.0, 0.0),
-            |sums, (weight, value)| {
-                (
-                    sums.0 + weight,
-                    sums.1 + weight * value,
-                    sums.2 + weight * value * value,
-                )
-            },
-        );
+        let mut sums = (0.0, 0.0, 0.0);
+        for (_, tally) in self.measured() {
+            let weight = tally.weight(self.criteria.bias);
+            // Differences from a level keep digits that squares of the values would lose.
+            let value = tally.mean - posterior.before;
+            sums.0 += weight;
+            sums.1 += weight * value;
+            sums.2 += weight * value * value;
+        }
         let scatter = sums.2 - sums.1 * sums.1 / sums.0;
         // Values without any scatter leave no more than the digits of a number.
         let least = (posterior.before.abs() * 1e-9).powi(2);
@@ -183,6 +177,7 @@ impl NoisySearch {
     /// Tells whether measured places scatter too much about so many levels.
     fn misfits(&self, scatter: f64, levels: usize) -> bool {
         let tallies: Vec<Tally> = self.measured().map(|(_, tally)| tally).collect();
+        // Each fitted level takes one degree of freedom.
         let above = tallies.len().saturating_sub(levels) as f64;
         let Some((variance, below)) = pooled(tallies.iter()).filter(|_| above > 0.0) else {
             return false;
@@ -260,6 +255,8 @@ impl NoisySearch {
     }
 
     fn judge(&mut self) {
+        // A difference once seen is not tested again: later runs are many, and few of them are at
+        // the ends.
         if self.endpoints == Endpoints::Differ {
             return;
         }
@@ -275,11 +272,13 @@ impl NoisySearch {
     }
 
     fn measured(&self) -> impl Iterator<Item = (usize, Tally)> {
-        let known = |(place, state): (usize, &Place)| match state {
-            Place::Known(tally) if tally.count > 0 => Some((place, *tally)),
-            Place::Known(_) | Place::Unusable => None,
-        };
-        self.places.iter().enumerate().filter_map(known)
+        self.places
+            .iter()
+            .enumerate()
+            .filter_map(|(place, state)| match state {
+                Place::Known(tally) if tally.count > 0 => Some((place, *tally)),
+                Place::Known(_) | Place::Unusable => None,
+            })
     }
 
     /// Returns the most probable answer: steps that no place between tells apart are one.
@@ -297,6 +296,7 @@ impl NoisySearch {
         let mut chance = 0.0;
         for place in 1..self.places.len() {
             chance += posterior.step[place];
+            // No value tells a step at such a place from one at the next: they share one answer.
             if self.places[place] == Place::Unusable {
                 continue;
             }
@@ -333,18 +333,21 @@ impl NoisySearch {
         // Of the places that must be made ready first only the best by entropy is looked at
         // closely, for each number of runs.
         for runs in RUNS {
-            let of = |(ready, chance, _): &(f64, f64, usize)| {
+            let rate = |(ready, chance, _): &(f64, f64, usize)| {
                 entropy(*chance) / (ready + runs as f64 * cost.of_run())
             };
-            if let Some((ready, chance, place)) =
-                fresh.iter().max_by(|a, b| of(a).total_cmp(&of(b)))
-            {
+            let best = fresh.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)));
+            if let Some((ready, chance, place)) = best {
                 worth.push((*place, *chance, 0, *ready));
             }
         }
+        // Bits per cost decide alone: where builds are dear this halves the line and repeats runs,
+        // where runs are dear it goes to new places.
         let mut best: Option<(f64, usize, usize)> = None;
         for (place, chance, count, ready) in worth {
             for runs in RUNS {
+                // A place that is off by itself tells ever less with more runs: its weight is
+                // bounded by the bias.
                 let more =
                     weight(count + runs, self.criteria.bias) - weight(count, self.criteria.bias);
                 let bits = information(chance, distance * more.sqrt());

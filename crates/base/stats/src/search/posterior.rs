@@ -93,6 +93,7 @@ impl Posterior {
         let mut step = vec![0.0; prior.len()];
         let mut mass = Vec::with_capacity(gaps.len());
         for gap in &gaps {
+            // Relative to the best: the likelihoods themselves would underflow.
             let likelihood = (gap.likelihood_ln - best).exp();
             let places = gap.places.0 + 1..=gap.places.1.min(prior.len().saturating_sub(1));
             let of_gap = places.map(|place| {
@@ -107,10 +108,11 @@ impl Posterior {
         }
         step.iter_mut().for_each(|chance| *chance /= all);
         let likeliest = gaps.iter().zip(&mass).max_by(|a, b| a.1.total_cmp(b.1))?.0;
-        let mean = |of: fn(&Gap) -> f64| {
+        // While the place is open, so are the levels: each gap adds its own, by its chance.
+        let mean = |part: fn(&Gap) -> f64| {
             gaps.iter()
                 .zip(&mass)
-                .map(|(gap, mass)| of(gap) * mass / all)
+                .map(|(gap, mass)| part(gap) * mass / all)
                 .sum::<f64>()
         };
         Some(Self {
@@ -145,24 +147,26 @@ fn gaps(measured: &[(usize, Tally)], bias: f64) -> Option<Vec<Gap>> {
     let least = (reach * 1e-12).powi(2).max(f64::MIN_POSITIVE);
     let degrees = (values - 2) as f64;
     let mut left = Side::default();
-    let gap = |(n, pair): (usize, &[(usize, Tally)])| {
-        left = measured[n..=n]
-            .iter()
-            .fold(left, |side, (_, tally)| side.with(tally, bias, origin));
+    let mut gaps = Vec::new();
+    for pair in measured.windows(2) {
+        let [(before, tally), (after, _)] = pair else {
+            continue;
+        };
+        left = left.with(tally, bias, origin);
         let right = all.without(left);
         let squares = (within + left.scatter() + right.scatter()).max(least);
         let variance = squares / degrees;
-        Gap {
-            places: (pair[0].0, pair[1].0),
+        gaps.push(Gap {
+            places: (*before, *after),
             likelihood_ln: -0.5 * (left.weight.ln() + right.weight.ln() + degrees * squares.ln()),
             before: origin + left.level(),
             after: origin + right.level(),
             variance,
             error_square: variance * (1.0 / left.weight + 1.0 / right.weight),
             scatter: left.scatter() + right.scatter(),
-        }
-    };
-    Some(measured.windows(2).enumerate().map(gap).collect())
+        });
+    }
+    Some(gaps)
 }
 
 #[cfg(test)]

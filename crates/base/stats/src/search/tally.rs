@@ -34,6 +34,7 @@ pub(crate) fn weight(count: usize, bias: f64) -> f64 {
 /// Returns the pooled variance of a run, and its degrees of freedom; nothing where no place has two
 /// runs.
 pub(crate) fn pooled<'a>(tallies: impl Iterator<Item = &'a Tally>) -> Option<(f64, f64)> {
+    // All places share one deviation: with a run or two each, none of them has one of its own.
     let (squares, degrees) = tallies.fold((0.0, 0.0), |(squares, degrees), tally| {
         (
             squares + tally.squares,

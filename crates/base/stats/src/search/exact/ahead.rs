@@ -17,7 +17,7 @@ const PLAYS: usize = 8;
 /// A place that a search may ask for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ahead {
-    /// The place.
+    /// A place that was not measured yet.
     pub place: usize,
     /// The chance that the search comes to it by the play that found it.
     pub chance: f64,
