@@ -51,17 +51,17 @@ fn is_outside(branch: Branch, finding: &Finding) -> bool {
 }
 
 fn apply(view: &View) -> Vec<(Branch, Finding)> {
-    let check = |rule: &crate::rules::Rule| {
-        let finding = (rule.check)(view)?;
-        Some((
-            rule.branch,
-            Finding {
+    let mut findings = Vec::new();
+    for rule in RULES {
+        if let Some(finding) = (rule.check)(view) {
+            let finding = Finding {
                 rule: rule.name,
                 ..finding
-            },
-        ))
-    };
-    RULES.iter().filter_map(check).collect()
+            };
+            findings.push((rule.branch, finding));
+        }
+    }
+    findings
 }
 
 /// Returns the facts of threads that would not have waited for a processor.
@@ -76,17 +76,15 @@ fn without_waiting(facts: &Facts) -> Facts {
 
 fn ranked(mut found: Vec<(Branch, Finding)>, outside: Option<Finding>) -> Answer {
     // Equal shares stay in the table's order, in which the more special rules come first.
-    let is_setting = |(branch, finding): &(Branch, Finding)| {
-        *branch == Branch::Settings && finding.certainty >= Certainty::Likely
-    };
     found.sort_by(|one, other| {
         is_setting(other)
             .cmp(&is_setting(one))
             .then_with(|| rounded(other.1.share).cmp(&rounded(one.1.share)))
     });
     // What explains less dominates nothing.
-    let dominates = |entry: &(Branch, Finding)| is_setting(entry) || entry.1.share >= LEAST;
-    let is_cause = found.first().is_some_and(dominates);
+    let is_cause = found
+        .first()
+        .is_some_and(|first| is_setting(first) || first.1.share >= LEAST);
     let mut found = found.into_iter().map(|(_, finding)| finding);
     let cause = if is_cause { found.next() } else { None };
     Answer {
@@ -94,6 +92,11 @@ fn ranked(mut found: Vec<(Branch, Finding)>, outside: Option<Finding>) -> Answer
         others: found.collect(),
         outside,
     }
+}
+
+/// Returns whether a setting explains the time at least likely: then it comes before all others.
+fn is_setting((branch, finding): &(Branch, Finding)) -> bool {
+    *branch == Branch::Settings && finding.certainty >= Certainty::Likely
 }
 
 /// Shares that differ by less than a percentage point are equal.

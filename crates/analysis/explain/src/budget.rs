@@ -1,7 +1,7 @@
 //! Where the time of threads went: running in user mode and in the kernel, runnable without a
 //! processor, blocked.
 
-use crate::facts::{Facts, Object, SHORT_LIVED, Stack, Thread, Wait};
+use crate::facts::{Facts, Object, SHORT_LIVED, Thread, Wait};
 
 /// Switches per second below which a thread that does not run is idle: it only waits for the others
 /// to end.
@@ -35,14 +35,14 @@ pub struct Budget {
     pub system: f64,
     /// Runnable, without a processor.
     pub waiting: f64,
-    /// Blocked.
+    /// Blocked: neither running nor runnable.
     pub blocked: f64,
 }
 
 impl Budget {
     /// Returns the budget of threads; all zero without any.
     #[must_use]
-    pub fn of<'a>(threads: impl IntoIterator<Item = &'a Thread>) -> Self {
+    pub fn sum<'a>(threads: impl IntoIterator<Item = &'a Thread>) -> Self {
         let mut total = 0.0;
         let mut sums = Self::default();
         for thread in threads {
@@ -55,12 +55,11 @@ impl Budget {
         if total <= 0.0 {
             return Self::default();
         }
-        let share = |of: f64| of / total;
         Self {
-            user: share(sums.user),
-            system: share(sums.system),
-            waiting: share(sums.waiting),
-            blocked: share(sums.blocked),
+            user: sums.user / total,
+            system: sums.system / total,
+            waiting: sums.waiting / total,
+            blocked: sums.blocked / total,
         }
     }
 
@@ -74,7 +73,7 @@ impl Budget {
 /// Facts with what all rules derive from them.
 #[derive(Debug)]
 pub struct View<'a> {
-    /// The facts.
+    /// The facts that all else is derived from.
     pub facts: &'a Facts,
     /// The threads that take part: neither idle nor only waiting for others of the program.
     pub active: Vec<&'a Thread>,
@@ -88,24 +87,20 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Derives the view.
+    /// Derives what rules look at: the active threads, their budget and their waits.
     #[must_use]
     pub fn new(facts: &'a Facts) -> Self {
-        let is_busy =
-            |thread: &Thread| thread.running_s() + thread.waiting_s >= BUSY * thread.total_s;
-        let has_busy = facts.threads.iter().any(is_busy);
+        let has_busy = facts
+            .threads
+            .iter()
+            .any(|thread| thread.running_s() + thread.waiting_s >= BUSY * thread.total_s);
         let dependent = |thread: &Thread| {
             waits_for_own(facts, thread) || has_busy && waits_for_work(facts, thread)
-        };
-        let idle = |thread: &Thread| {
-            let switches = thread.voluntary as f64 / thread.total_s.max(f64::MIN_POSITIVE);
-            thread.running_s() + thread.waiting_s < IDLE_RUNNING * thread.total_s
-                && switches < IDLE_SWITCHES
         };
         let mut active: Vec<&Thread> = facts
             .threads
             .iter()
-            .filter(|thread| !idle(thread) && !dependent(thread))
+            .filter(|thread| !is_idle(thread) && !dependent(thread))
             .collect();
         if active.is_empty() {
             active = facts
@@ -118,15 +113,16 @@ impl<'a> View<'a> {
         if active.is_empty() && short_lived.is_none() {
             active = facts.threads.iter().collect();
         }
-        let budget = Budget::of(active.iter().copied().chain(&short_lived));
+        let budget = Budget::sum(active.iter().copied().chain(&short_lived));
         let total_s = active.iter().map(|thread| thread.total_s).sum::<f64>()
             + short_lived.map_or(0.0, |thread| thread.total_s);
-        let is_active = |wait: &&Wait| {
-            wait.threads
-                .iter()
-                .any(|id| active.iter().any(|thread| thread.id == *id))
-        };
-        let mut waits: Vec<&Wait> = facts.waits.iter().filter(is_active).collect();
+        let mut waits: Vec<&Wait> = Vec::new();
+        for wait in &facts.waits {
+            let mut threads = active.iter().map(|thread| thread.id);
+            if threads.any(|id| wait.threads.contains(&id)) {
+                waits.push(wait);
+            }
+        }
         waits.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
         Self {
             facts,
@@ -208,17 +204,25 @@ fn waits_for_own(facts: &Facts, thread: &Thread) -> bool {
 /// Whether a thread mostly waits for a signal of others, an event or a timer: beside busy threads
 /// it is no part of the work.
 fn waits_for_work(facts: &Facts, thread: &Thread) -> bool {
-    let waits = || {
-        facts
-            .waits
-            .iter()
-            .filter(|wait| wait.threads.contains(&thread.id))
-    };
-    let seconds = |wait: &Wait| wait.seconds / wait.threads.len().max(1) as f64;
-    let all: f64 = waits().map(seconds).sum();
-    let is_idle = |wait: &&Wait| is_condition(wait) || IDLE_CALLS.contains(&&*wait.call);
-    let idle: f64 = waits().filter(is_idle).map(seconds).sum();
+    let mut all = 0.0;
+    let mut idle = 0.0;
+    for wait in &facts.waits {
+        if wait.threads.contains(&thread.id) {
+            let seconds = wait.seconds / wait.threads.len().max(1) as f64;
+            all += seconds;
+            if is_condition(wait) || IDLE_CALLS.contains(&&*wait.call) {
+                idle += seconds;
+            }
+        }
+    }
     idle > 0.9 * all && thread.blocked_s() > 0.9 * thread.total_s
+}
+
+/// Returns whether a thread hardly ran, and seldom woke up.
+fn is_idle(thread: &Thread) -> bool {
+    let switches = thread.voluntary as f64 / thread.total_s.max(f64::MIN_POSITIVE);
+    thread.running_s() + thread.waiting_s < IDLE_RUNNING * thread.total_s
+        && switches < IDLE_SWITCHES
 }
 
 /// Whether threads wait at a condition variable, by their stack.
@@ -237,15 +241,14 @@ fn as_thread(facts: &Facts) -> Option<Thread> {
         .samples
         .as_ref()
         .map_or(&[][..], |samples| &samples.stacks);
-    let count = |is_wanted: fn(&Stack) -> bool| -> u64 {
-        sampled
-            .iter()
-            .filter(|stack| stack.program == SHORT_LIVED && is_wanted(stack))
-            .map(|stack| stack.samples)
-            .sum()
-    };
-    let all = count(|_| true);
-    let in_kernel = count(|stack| !stack.kernel.is_empty());
+    let mut all = 0;
+    let mut in_kernel = 0;
+    for stack in sampled.iter().filter(|stack| stack.program == SHORT_LIVED) {
+        all += stack.samples;
+        if !stack.kernel.is_empty() {
+            in_kernel += stack.samples;
+        }
+    }
     let of_system = if all > 0 {
         in_kernel as f64 / all as f64
     } else {

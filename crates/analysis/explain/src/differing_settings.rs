@@ -36,7 +36,7 @@ const OPTIONS: [&str; 21] = [
 pub struct Setting {
     /// Its name: an option of the kernel config, or a part of the environment.
     pub name: String,
-    /// On the base.
+    /// Its value on the base; `(none)` if it has none.
     pub base: String,
     /// On the new kernel.
     pub new: String,
@@ -45,7 +45,7 @@ pub struct Setting {
 /// Commits that touch functions whose counts differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Touching {
-    /// The functions.
+    /// The functions that the commits touched.
     pub functions: Vec<String>,
     /// The commits, newest first: abbreviated hash and subject.
     pub commits: Vec<String>,
@@ -58,8 +58,8 @@ impl Touching {
         let Some((first, rest)) = of_functions.split_first() else {
             return Vec::new();
         };
-        let in_all = |commit: &&String| rest.iter().all(|other| other.commits.contains(commit));
-        let shared: Vec<String> = first.commits.iter().filter(in_all).cloned().collect();
+        let mut shared = first.commits.clone();
+        shared.retain(|commit| rest.iter().all(|other| other.commits.contains(commit)));
         let functions = of_functions
             .iter()
             .flat_map(|touching| touching.functions.clone())
@@ -140,16 +140,23 @@ fn changed([base, new]: &[Options; 2], is_wanted: impl Fn(&str) -> bool) -> (Vec
         .into_iter()
         .filter(|name| base.get(*name) != new.get(*name))
         .collect();
-    let value =
-        |of: &Options, name: &String| of.get(name).cloned().unwrap_or_else(|| "(none)".into());
     let (wanted, other): (Vec<&String>, Vec<&String>) =
         different.into_iter().partition(|name| is_wanted(name));
-    let setting = |name: &String| Setting {
-        name: name.clone(),
-        base: value(base, name),
-        new: value(new, name),
-    };
-    (wanted.into_iter().map(setting).collect(), other.len())
+    let mut settings = Vec::new();
+    for name in wanted {
+        let [base, new] = [base, new].map(|options| {
+            options
+                .get(name)
+                .cloned()
+                .unwrap_or_else(|| "(none)".into())
+        });
+        settings.push(Setting {
+            name: name.clone(),
+            base,
+            new,
+        });
+    }
+    (settings, other.len())
 }
 
 #[cfg(test)]
@@ -200,11 +207,14 @@ mod tests {
             ("thp".to_owned(), "madvise".to_owned()),
         ];
         let (settings, other) = differing_settings([&environment, &[]], [base, new]);
-        let told: Vec<String> = settings
+        let found: Vec<String> = settings
             .iter()
             .map(|setting| format!("{} {} {}", setting.name, setting.base, setting.new))
             .collect();
-        assert_eq!(told, ["thp madvise (none)", "CONFIG_PER_VMA_LOCK (none) y"]);
+        assert_eq!(
+            found,
+            ["thp madvise (none)", "CONFIG_PER_VMA_LOCK (none) y"]
+        );
         assert_eq!(other, 2);
     }
 }

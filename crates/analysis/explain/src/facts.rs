@@ -16,7 +16,7 @@ pub struct Facts {
     pub subject: String,
     /// How long it was observed (s).
     pub seconds: f64,
-    /// The host.
+    /// The host that the program ran on.
     pub host: Host,
     /// Every thread that was seen at least twice.
     pub threads: Vec<Thread>,
@@ -39,7 +39,7 @@ pub struct Facts {
 /// The host during the observation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Host {
-    /// Its processors.
+    /// Processors that are online.
     pub processors: usize,
     /// Idle time of all processors, as a share of their time.
     pub idle: f64,
@@ -66,9 +66,9 @@ pub struct Host {
 /// The shares of the time in which some task was delayed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Pressure {
-    /// By memory.
+    /// Share of the time in which some task waited for memory.
     pub memory: f64,
-    /// By I/O.
+    /// Share of the time in which some task waited for I/O.
     pub io: f64,
 }
 
@@ -76,17 +76,17 @@ pub struct Pressure {
 /// total.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Thread {
-    /// Its process.
+    /// The id of its process.
     pub process: u32,
-    /// Its id.
+    /// The id of the thread; that of the process for its first thread.
     pub id: u32,
-    /// Its name.
+    /// Its name, as in `/proc/TID/comm`.
     pub name: String,
-    /// All of it.
+    /// Observed time (s).
     pub total_s: f64,
-    /// In user mode.
+    /// Time in user mode (s).
     pub user_s: f64,
-    /// In the kernel.
+    /// Time in the kernel (s).
     pub system_s: f64,
     /// Runnable, without a processor.
     pub waiting_s: f64,
@@ -101,13 +101,13 @@ pub struct Thread {
 /// The time of a thread in a part of the observation (s).
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Period {
-    /// In user mode.
+    /// Time in user mode (s).
     pub user_s: f64,
-    /// In the kernel.
+    /// Time in the kernel (s).
     pub system_s: f64,
-    /// Runnable.
+    /// Time runnable without a processor (s).
     pub waiting_s: f64,
-    /// Blocked.
+    /// Time blocked (s).
     pub blocked_s: f64,
 }
 
@@ -140,7 +140,7 @@ pub struct Wait {
     pub stack: Vec<String>,
     /// How long, over all threads (s).
     pub seconds: f64,
-    /// The threads.
+    /// The ids of the threads that waited there.
     pub threads: Vec<u32>,
 }
 
@@ -182,12 +182,12 @@ pub struct ShortLived {
     pub created: Option<Created>,
 }
 
-/// What processes created.
+/// What the program's processes created while they were observed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Created {
-    /// Processes.
+    /// New processes.
     pub processes: u64,
-    /// Threads.
+    /// New threads of these and older processes.
     pub threads: u64,
 }
 
@@ -202,15 +202,15 @@ pub struct Counters {
     pub touched_pages: u64,
     /// Read calls, failed ones included.
     pub reads: u64,
-    /// Write calls.
+    /// Calls that write.
     pub writes: u64,
     /// Bytes that reads returned.
     pub read_bytes: u64,
     /// Bytes that writes took.
     pub written_bytes: u64,
-    /// Bytes from storage.
+    /// Bytes that came from storage.
     pub storage_read_bytes: u64,
-    /// Bytes to storage.
+    /// Bytes that went to storage.
     pub storage_written_bytes: u64,
     /// Huge pages that the host split.
     pub huge_pages_split: u64,
@@ -244,7 +244,7 @@ pub struct Settings {
 /// A limit that was set outside the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
-    /// Of what.
+    /// What is limited.
     pub of: Limited,
     /// The limit (bytes, or files).
     pub value: u64,
@@ -271,7 +271,7 @@ pub enum Limited {
 /// Samples of what ran on processors.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Samples {
-    /// Samples by stack.
+    /// Equal stacks once, with their samples.
     pub stacks: Vec<Stack>,
     /// Sampled page faults; each stands for `fault_period` of them.
     pub faults: Vec<FaultingCode>,
@@ -282,13 +282,13 @@ pub struct Samples {
 /// A stack with its samples.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stack {
-    /// The program's name.
+    /// The program's name, as in `/proc/PID/comm`.
     pub program: String,
     /// Functions of the kernel, innermost first; empty in user mode.
     pub kernel: Vec<String>,
     /// Functions of the program, innermost first.
     pub user: Vec<String>,
-    /// How many.
+    /// Samples with this stack.
     pub samples: u64,
 }
 
@@ -297,16 +297,16 @@ pub struct Stack {
 pub struct FaultingCode {
     /// The function that touched the memory.
     pub function: String,
-    /// How many faults.
+    /// Sampled faults.
     pub samples: u64,
 }
 
 /// What could not be observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// What is missing.
+    /// What could not be observed.
     pub what: &'static str,
-    /// Why.
+    /// The reason, as an error says it.
     pub why: String,
     /// What would add it.
     pub remedy: &'static str,

@@ -13,7 +13,7 @@ pub enum Certainty {
 }
 
 impl Certainty {
-    /// Returns its word.
+    /// Returns the word in texts and JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -35,9 +35,9 @@ pub struct Finding {
     pub share: f64,
     /// How certain it is.
     pub certainty: Certainty,
-    /// What was measured.
+    /// The measurements that it rests on.
     pub evidence: Vec<Evidence>,
-    /// What to try.
+    /// What to try, one sentence each.
     pub advice: Vec<String>,
     /// The command to look deeper; empty for none.
     pub deeper: String,
@@ -67,17 +67,17 @@ pub enum Switch {
     Variable(Variable),
     /// A file of the kernel's settings, and what to write to it.
     File {
-        /// The file.
+        /// The path in `/proc` or `/sys`.
         path: String,
         /// The value without the suspect.
         without: &'static str,
     },
 }
 
-/// A suspected variable.
+/// A variable of the environment that may be the cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name.
+    /// The variable's name.
     pub name: &'static str,
     /// What of its value is suspected.
     pub part: Suspect,
@@ -88,12 +88,25 @@ pub struct Variable {
 /// What of a value is suspected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Suspect {
-    /// All of it.
+    /// The whole value.
     Whole,
     /// A library of a list: the name of its file.
     Library(String),
     /// A tunable of glibc.
     Tunable(String),
+}
+
+impl Suspect {
+    /// Returns whether an entry of the variable's list is suspected.
+    fn is_entry(&self, entry: &str) -> bool {
+        match self {
+            Self::Whole => true,
+            Self::Library(library) => stem(entry) == stem(library),
+            Self::Tunable(name) => entry
+                .split_once('=')
+                .is_some_and(|(known, _)| known == name),
+        }
+    }
 }
 
 impl Variable {
@@ -110,18 +123,8 @@ impl Variable {
                 .collect(),
             Suspect::Tunable(_) => value.split(':').collect(),
         };
-        let is_suspect = |entry: &str| match &self.part {
-            Suspect::Whole => true,
-            Suspect::Library(library) => stem(entry) == stem(library),
-            Suspect::Tunable(name) => entry
-                .split_once('=')
-                .is_some_and(|(known, _)| known == name),
-        };
-        let left: Vec<&str> = all
-            .iter()
-            .copied()
-            .filter(|entry| !is_suspect(entry))
-            .collect();
+        let mut left = all.clone();
+        left.retain(|entry| !self.part.is_entry(entry));
         (left.len() < all.len()).then(|| left.join(":"))
     }
 }
@@ -171,7 +174,7 @@ impl Finding {
         }
     }
 
-    /// Adds evidence.
+    /// Adds evidence: what was measured, where, beyond which limit, and what it excludes.
     #[must_use]
     pub fn with(
         mut self,
@@ -239,16 +242,16 @@ mod tests {
 
     #[test]
     fn only_the_suspect_is_removed() {
-        let library = || Suspect::Library("libc_malloc_debug.so.0".into());
-        let removed = |value| without("LD_PRELOAD", library(), value);
+        let library = Suspect::Library("libc_malloc_debug.so.0".into());
+        let removed = |value| without("LD_PRELOAD", library.clone(), value);
         assert_eq!(removed("libc_malloc_debug.so.0").as_deref(), Some(""));
         assert_eq!(
             removed("/opt/libfast.so:/usr/lib/libc_malloc_debug.so libx.so").as_deref(),
             Some("/opt/libfast.so:libx.so")
         );
         assert_eq!(removed("/opt/libfast.so"), None);
-        let tunable = || Suspect::Tunable("glibc.malloc.top_pad".into());
-        let removed = |value| without("GLIBC_TUNABLES", tunable(), value);
+        let tunable = Suspect::Tunable("glibc.malloc.top_pad".into());
+        let removed = |value| without("GLIBC_TUNABLES", tunable.clone(), value);
         assert_eq!(
             removed("glibc.malloc.check=3:glibc.malloc.top_pad=0:glibc.rtld.nns=2").as_deref(),
             Some("glibc.malloc.check=3:glibc.rtld.nns=2")

@@ -111,11 +111,11 @@ pub fn json(explained: &Explained) -> Result<String, RenderError> {
         end,
         command,
     } = explained;
-    let gap = |gap: &crate::facts::Gap| GapDocument {
+    let gaps = facts.gaps.iter().map(|gap| GapDocument {
         what: gap.what.into(),
         why: gap.why.clone(),
         remedy: gap.remedy.into(),
-    };
+    });
     write_json(&ExplainedDocument {
         schema_version: SCHEMA_VERSION,
         subject: facts.subject.clone(),
@@ -126,7 +126,7 @@ pub fn json(explained: &Explained) -> Result<String, RenderError> {
         outside: answer.outside.as_ref().map(cause),
         budget: budget(View::new(facts).budget),
         threads: facts.threads.iter().map(thread).collect(),
-        not_observed: facts.gaps.iter().map(gap).collect(),
+        not_observed: gaps.collect(),
         costs: facts
             .costs
             .iter()
@@ -165,7 +165,7 @@ fn thread(thread: &Thread) -> ThreadDocument {
         thread: thread.id,
         name: thread.name.clone(),
         seconds: thread.total_s,
-        budget: budget(Budget::of([thread])),
+        budget: budget(Budget::sum([thread])),
     }
 }
 

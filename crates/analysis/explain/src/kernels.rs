@@ -8,7 +8,7 @@ use document::{
 use model::{Counted, Share, WATCHED};
 use profile::calls::CallDifference;
 use profile::ledger::{Ledger, LedgerLine, share_words};
-use profile::modelled::{Finding, ModelDifference, ModelRow};
+use profile::modelled::{Finding, ModelDifference};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
@@ -82,14 +82,12 @@ impl WorkloadExplained {
             base: ledger.per_operation(0, base),
             new: ledger.per_operation(1, new),
         };
-        let of_share = |share: Share| {
+        let mut shares = Vec::new();
+        for share in Share::ALL {
             let (base, new) = ledger.total(Some(share));
-            sides(
-                share_words(share).to_owned(),
-                base.instructions,
-                new.instructions,
-            )
-        };
+            let name = share_words(share).to_owned();
+            shares.push(sides(name, base.instructions, new.instructions));
+        }
         let entries: Vec<Sides> = calls.map_or_else(Vec::new, |calls| {
             calls
                 .entries()
@@ -99,23 +97,18 @@ impl WorkloadExplained {
         });
         let mut lines: Vec<&LedgerLine> = ledger.lines.iter().collect();
         lines.retain(|line| is_one || ledger.is_visible(line));
-        let function = |line: &&LedgerLine| {
-            let of = if matches!(line.share, Share::Kernel | Share::User) {
-                ""
-            } else {
-                share_words(line.share)
+        let mut functions = Vec::new();
+        for line in lines {
+            let name = match line.share {
+                Share::Kernel | Share::User => line.function.clone(),
+                share => format!("{} ({})", line.function, share_words(share)),
             };
-            let name = if of.is_empty() {
-                line.function.clone()
-            } else {
-                format!("{} ({of})", line.function)
-            };
-            sides(name, line.base.instructions, line.new.instructions)
-        };
+            functions.push(sides(name, line.base.instructions, line.new.instructions));
+        }
         let parts = [
-            ("who", Share::ALL.into_iter().map(of_share).collect()),
+            ("who", shares),
             ("entry point", entries),
-            (FUNCTION, lines.iter().map(function).collect()),
+            (FUNCTION, functions),
         ];
         let explained = Self {
             workload: ledger.workload.clone(),
@@ -155,7 +148,7 @@ impl WorkloadExplained {
         self
     }
 
-    /// Returns the functions.
+    /// Returns the rows by function, largest difference first.
     #[must_use]
     pub fn functions(&self) -> &[Sides] {
         self.parts
@@ -167,14 +160,16 @@ impl WorkloadExplained {
     /// Adds what a model says: of one kernel all that takes cycles, of two what differs with every
     /// seed.
     pub fn add_model(&mut self, difference: &ModelDifference, is_one: bool) {
-        let is_told = |finding: Finding| is_one || matches!(finding, Finding::More | Finding::Less);
-        let rows = difference.rows.iter().filter(|row| is_told(row.finding));
-        let side = |row: &ModelRow| Sides {
-            name: row.name.clone(),
-            base: row.cycles[0],
-            new: row.cycles[1],
-        };
-        self.modelled = rows.map(side).collect();
+        self.modelled.clear();
+        for row in &difference.rows {
+            if is_one || matches!(row.finding, Finding::More | Finding::Less) {
+                self.modelled.push(Sides {
+                    name: row.name.clone(),
+                    base: row.cycles[0],
+                    new: row.cycles[1],
+                });
+            }
+        }
     }
 
     /// Looks for settings whose functions differ.
@@ -230,7 +225,7 @@ pub struct KernelsExplained {
     pub kernels: Vec<(String, String)>,
     /// The machine, described in words.
     pub machine: String,
-    /// The workloads.
+    /// Each workload that both kernels executed.
     pub workloads: Vec<WorkloadExplained>,
     /// Workloads without an answer, with the reason.
     pub missing: Vec<(String, String)>,
@@ -272,9 +267,10 @@ fn events(ledger: &Ledger, is_one: bool) -> Vec<Sides> {
         .into_iter()
         .filter(|(_, counted, _)| *counted == Counted::Times)
     {
-        let lines = || ledger.lines.iter().filter(|line| line.function == function);
-        let base = ledger.per_operation(0, lines().map(|line| line.base.calls).sum());
-        let new = ledger.per_operation(1, lines().map(|line| line.new.calls).sum());
+        let lines = ledger.lines.iter().filter(|line| line.function == function);
+        let base = lines.clone().map(|line| line.base.calls).sum();
+        let new = lines.map(|line| line.new.calls).sum();
+        let [base, new] = [ledger.per_operation(0, base), ledger.per_operation(1, new)];
         let name = format!("{about} per operation");
         match events.iter_mut().find(|event| event.name == name) {
             // The function has several names.
@@ -322,13 +318,13 @@ pub fn kernels_json(explained: &KernelsExplained) -> Result<String, RenderError>
     })
 }
 
-/// Returns its schema.
+/// Returns the schema of its JSON.
 #[must_use]
 pub fn kernels_schema() -> Schema {
     schema_of::<KernelsDocument>("marvin explain KERNEL")
 }
 
-/// Returns the document.
+/// Returns the document that answers why the kernels differ.
 #[must_use]
 pub fn kernels_document(explained: &KernelsExplained) -> Document {
     let is_one = explained.kernels.len() == 1;
@@ -384,13 +380,6 @@ fn workload_blocks(workload: &WorkloadExplained, is_one: bool) -> Vec<Block> {
         Block::Paragraph(workload.sentence.clone()),
     ];
     let decimals = workload.decimals();
-    let changed = |sides: &&Sides| {
-        if is_one {
-            is_visible(sides.base, decimals)
-        } else {
-            visible(sides, decimals)
-        }
-    };
     if !workload.hypotheses.is_empty() {
         blocks.push(Block::List(workload.hypotheses.clone()));
     }
@@ -400,12 +389,15 @@ fn workload_blocks(workload: &WorkloadExplained, is_one: bool) -> Vec<Block> {
         is_one,
     };
     for part in &workload.parts {
-        if part.rows.iter().any(|row| changed(&row)) {
-            blocks.push(table(
-                part.by,
-                part.rows.iter().filter(changed).take(ROWS),
-                shown,
-            ));
+        let rows = part.rows.iter().filter(|sides| {
+            if is_one {
+                is_visible(sides.base, decimals)
+            } else {
+                visible(sides, decimals)
+            }
+        });
+        if rows.clone().next().is_some() {
+            blocks.push(table(part.by, rows.take(ROWS), shown));
         }
     }
     if let Some(whole) = workload.modelled.last() {
@@ -469,7 +461,7 @@ fn table<'a>(head: &str, rows: impl Iterator<Item = &'a Sides>, shown: Shown) ->
     } else {
         &["base", "new", "more +"]
     };
-    let cells = |sides: &Sides| {
+    let rows = rows.map(|sides| {
         let mut cells = vec![sides.name.clone(), format!("{:.decimals$}", sides.base)];
         if is_one {
             cells.push(percent(sides.base / total.max(f64::MIN_POSITIVE)));
@@ -479,11 +471,9 @@ fn table<'a>(head: &str, rows: impl Iterator<Item = &'a Sides>, shown: Shown) ->
                 signed(sides.new - sides.base, decimals),
             ]);
         }
-        cells
-    };
-    let rows = rows
-        .map(|sides| Row::new(Weight::Normal, cells(sides)))
-        .collect();
+        Row::new(Weight::Normal, cells)
+    });
+    let rows = rows.collect();
     Block::Table(Table {
         columns: columns(head, heads),
         rows,
@@ -505,15 +495,11 @@ fn counters(rows: &[Sides], is_one: bool) -> Block {
     } else {
         &["base", "new"]
     };
-    let cells = |sides: &Sides| {
-        let sides = [sides.name.clone(), short(sides.base), short(sides.new)];
-        sides.into_iter().take(1 + heads.len()).collect::<Vec<_>>()
-    };
-    let rows = rows
-        .iter()
-        .take(ROWS)
-        .map(|sides| Row::new(Weight::Normal, cells(sides)))
-        .collect();
+    let rows = rows.iter().take(ROWS).map(|sides| {
+        let cells = [sides.name.clone(), short(sides.base), short(sides.new)];
+        Row::new(Weight::Normal, cells.into_iter().take(1 + heads.len()))
+    });
+    let rows = rows.collect();
     let columns = columns("what the kernel did", heads);
     Block::Table(Table {
         columns,
@@ -544,18 +530,15 @@ fn short(number: f64) -> String {
 fn settings(explained: &KernelsExplained) -> Block {
     let columns = [("setting", 38), ("base", VALUE + 1), ("new", VALUE)]
         .map(|(head, width)| Column::new(head, Kind::Name, Width::Fixed(width)));
-    let cells = |setting: &Setting| {
-        [
+    let rows = explained.settings.iter().map(|setting| {
+        let cells = [
             setting.name.clone(),
             cut_middle(&setting.base, VALUE),
             cut_middle(&setting.new, VALUE),
-        ]
-    };
-    let rows = explained
-        .settings
-        .iter()
-        .map(|setting| Row::new(Weight::Normal, cells(setting)))
-        .collect();
+        ];
+        Row::new(Weight::Normal, cells)
+    });
+    let rows = rows.collect();
     let notes = vec![format!(
         "{} other options of the kernel config differ.",
         explained.other_options
@@ -574,38 +557,38 @@ mod tests {
     use model::{CostEvent, Modelled, ModelledLine, Profile, ProfileLine};
 
     fn ledger(base: u64, new: u64) -> Ledger {
-        let profile = |calls: u64| {
-            let line = |symbol: &str, instructions, calls| ProfileLine {
+        let [base, new] = [base, new].map(|calls| {
+            let lines = [
+                ("__switch_to_asm", 10 * calls, calls),
+                ("pipe_read", 5000, 100),
+            ];
+            let lines = lines.map(|(symbol, instructions, calls)| ProfileLine {
                 share: Share::Kernel,
                 symbol: symbol.into(),
                 instructions,
                 repeated: 0,
                 calls,
-            };
-            let lines = vec![
-                line("__switch_to_asm", 10 * calls, calls),
-                line("pipe_read", 5000, 100),
-            ];
+            });
             Profile {
                 operations: 100,
                 regions: Vec::new(),
-                lines,
+                lines: lines.into(),
             }
-        };
-        Ledger::new("pipe", &[profile(base)], &[profile(new)]).unwrap()
+        });
+        Ledger::new("pipe", &[base], &[new]).unwrap()
     }
 
     #[test]
     fn events_are_told_where_they_differ() {
-        let told = |ledger: &Ledger, is_one| -> Vec<(f64, f64)> {
+        let switches = |ledger: &Ledger, is_one| -> Vec<(f64, f64)> {
             events(ledger, is_one)
                 .iter()
                 .map(|event| (event.base, event.new))
                 .collect()
         };
-        assert_eq!(told(&ledger(200, 300), false), [(2.0, 3.0)]);
-        assert_eq!(told(&ledger(200, 200), false), []);
-        assert_eq!(told(&ledger(200, 200), true), [(2.0, 2.0)]);
+        assert_eq!(switches(&ledger(200, 300), false), [(2.0, 3.0)]);
+        assert_eq!(switches(&ledger(200, 200), false), []);
+        assert_eq!(switches(&ledger(200, 200), true), [(2.0, 2.0)]);
         assert_eq!(
             events(&ledger(200, 300), false)[0].name,
             "context switches per operation"
@@ -614,7 +597,7 @@ mod tests {
 
     #[test]
     fn model_tells_what_takes_cycles() {
-        let seed = |misses: u64| {
+        let [base, new] = [50, 90].map(|misses| {
             let mut events = [0; CostEvent::ALL.len()];
             events[CostEvent::L1i as usize] = misses;
             let line = ModelledLine {
@@ -623,24 +606,24 @@ mod tests {
                 instructions: 4000,
                 events,
             };
-            Modelled {
+            let seed = Modelled {
                 operations: 10,
                 lines: vec![line],
-            }
-        };
-        let seeds = |misses: u64| vec![seed(misses), seed(misses), seed(misses)];
+            };
+            vec![seed; 3]
+        });
         let model = model::CostModel::default();
-        let difference = ModelDifference::new("pipe", &model, [&seeds(50), &seeds(90)]).unwrap();
+        let difference = ModelDifference::new("pipe", &model, [&base, &new]).unwrap();
         let mut explained = WorkloadExplained::new(&ledger(1, 1), None, false);
         explained.add_model(&difference, false);
-        let told: Vec<(&str, f64, f64)> = explained
+        let modelled: Vec<(&str, f64, f64)> = explained
             .modelled
             .iter()
             .map(|sides| (&*sides.name, sides.base, sides.new))
             .collect();
         // 4 instructions per cycle, 10 cycles for a miss.
         assert_eq!(
-            told,
+            modelled,
             [
                 ("L1I misses", 50.0, 90.0),
                 ("estimated cycles", 150.0, 190.0)

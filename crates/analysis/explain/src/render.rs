@@ -21,9 +21,9 @@ const THREADS: usize = 8;
 /// An answer and what it is about.
 #[derive(Debug)]
 pub struct Explained {
-    /// What was observed.
+    /// What was observed of the program and its host.
     pub facts: Facts,
-    /// The answer.
+    /// The cause, and what else takes time.
     pub answer: Answer,
     /// How the program ended.
     pub end: End,
@@ -42,7 +42,7 @@ pub struct End {
     pub signal: Option<i32>,
 }
 
-/// Returns the document.
+/// Returns the document: the answer, where the time went, evidence and advice.
 ///
 /// # Errors
 /// Never in practice: everything is in memory.
@@ -83,20 +83,21 @@ pub fn document(explained: &Explained) -> Result<Document, RenderError> {
     let others: Vec<&Finding> = answer.outside.iter().chain(&answer.others).collect();
     if !others.is_empty() {
         blocks.push(Block::Heading("Also".into()));
-        let also = |finding: &Finding| {
+        let also = others.iter().map(|finding| {
             format!(
                 "{}: {} ({})",
                 finding.cause,
                 percent(finding.share),
                 finding.certainty.word()
             )
-        };
-        blocks.push(Block::List(others.into_iter().map(also).collect()));
+        });
+        blocks.push(Block::List(also.collect()));
     }
     if !facts.gaps.is_empty() {
         blocks.push(Block::Heading("Not observed".into()));
-        let gap = |gap: &crate::facts::Gap| format!("{}: {}; {}", gap.what, gap.why, gap.remedy);
-        blocks.push(Block::List(facts.gaps.iter().map(gap).collect()));
+        let gaps = facts.gaps.iter();
+        let gaps = gaps.map(|gap| format!("{}: {}; {}", gap.what, gap.why, gap.remedy));
+        blocks.push(Block::List(gaps.collect()));
     }
     let mut facts_about = about(facts);
     facts_about.extend(settings(facts));
@@ -154,8 +155,10 @@ fn settings(facts: &Facts) -> Vec<Fact> {
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    let short = |text: &String| text.split([':', ';']).next().unwrap_or_default().to_owned();
-    let mitigations: Vec<String> = host.mitigations.iter().map(short).collect();
+    let mitigations = host.mitigations.iter();
+    let mitigations: Vec<&str> = mitigations
+        .map(|text| text.split([':', ';']).next().unwrap_or_default())
+        .collect();
     let pressure = host.pressure.map(|pressure| {
         format!(
             "{} of the time some task waited for memory, {} for I/O",
@@ -207,7 +210,7 @@ fn budget(facts: &Facts) -> Table {
         .map(|thread| {
             row(
                 format!("{} {}", thread.id, thread.name),
-                Budget::of([*thread]),
+                Budget::sum([*thread]),
                 thread.total_s,
                 Weight::Normal,
             )
@@ -217,7 +220,7 @@ fn budget(facts: &Facts) -> Table {
         let total = rest.iter().map(|thread| thread.total_s).sum();
         rows.push(row(
             format!("{} others", rest.len()),
-            Budget::of(rest.iter().copied()),
+            Budget::sum(rest.iter().copied()),
             total,
             Weight::Faint,
         ));

@@ -148,14 +148,10 @@ fn blocked_threads_name_what_they_wait_for() {
 
 #[test]
 fn futexes_are_told_apart_by_word() {
-    let threads = || {
-        (1..=6)
-            .map(|id| thread(id, [1.0, 0.0, 0.0]))
-            .collect::<Vec<_>>()
-    };
+    let threads: Vec<Thread> = (1..=6).map(|id| thread(id, [1.0, 0.0, 0.0])).collect();
     let one = Facts {
         waits: vec![at_word(0x10, 40.0, &[1, 2, 3]), at_word(0x20, 5.0, &[4])],
-        ..facts(threads())
+        ..facts(threads.clone())
     };
     assert_eq!(rule(&one), "hot-lock");
     let many: Vec<Wait> = (1..=6)
@@ -164,7 +160,7 @@ fn futexes_are_told_apart_by_word() {
     assert_eq!(
         rule(&Facts {
             waits: many,
-            ..facts(threads())
+            ..facts(threads)
         }),
         "many-locks"
     );
@@ -174,13 +170,13 @@ fn futexes_are_told_apart_by_word() {
 fn herd_is_no_lock() {
     let mut herd = at_word(0x10, 70.0, &[1, 2, 3, 4, 5, 6]);
     herd.stack = vec!["pthread_cond_wait (libc.so.6)".into(), "work".into()];
-    let woken = |id| Thread {
+    let woken = (1..=6).map(|id| Thread {
         voluntary: 20_000,
         ..thread(id, [0.2, 0.8, 0.5])
-    };
+    });
     let facts = Facts {
         waits: vec![herd],
-        ..facts((1..=6).map(woken).collect())
+        ..facts(woken.collect())
     };
     assert_eq!(rule(&facts), "false-wakeups");
 }
@@ -358,23 +354,26 @@ fn splits_of_the_host_are_a_hypothesis() {
         touched_pages: 90_000,
         ..Counters::default()
     };
-    let found = |facts: &Facts| answer(facts).cause.unwrap();
+    let cause_and_certainty = |facts: &Facts| {
+        let cause = answer(facts).cause.unwrap();
+        (cause.rule, cause.certainty)
+    };
     let mut facts = in_kernel(&faults, split);
     assert_eq!(
-        (found(&facts).rule, found(&facts).certainty),
+        cause_and_certainty(&facts),
         ("huge-pages", Certainty::Hypothesis)
     );
     let own = stack(&["split_huge_pmd_locked", "__x64_sys_madvise"], 5);
     facts.samples.as_mut().unwrap().stacks.push(own);
     assert_eq!(
-        (found(&facts).rule, found(&facts).certainty),
+        cause_and_certainty(&facts),
         ("huge-pages", Certainty::Likely)
     );
 }
 
 #[test]
 fn waiting_is_attributed() {
-    let waiting = || vec![thread(1, [5.0, 0.0, 5.0])];
+    let waiting = vec![thread(1, [5.0, 0.0, 5.0])];
     let busy = |others_s, steal| Host {
         others_s,
         steal,
@@ -382,12 +381,12 @@ fn waiting_is_attributed() {
     };
     let neighbours = Facts {
         host: busy(30.0, 0.0),
-        ..facts(waiting())
+        ..facts(waiting.clone())
     };
     assert_eq!(rule(&neighbours), "neighbours");
     let stolen = Facts {
         host: busy(1.0, 0.3),
-        ..facts(waiting())
+        ..facts(waiting)
     };
     assert_eq!(rule(&stolen), "steal");
     let narrow: Vec<Thread> = (1..=3)
@@ -673,7 +672,7 @@ proptest! {
             .zip(1..)
             .map(|((a, b, c), id)| thread(id, [a, b, c]))
             .collect();
-        let budget = Budget::of(&threads);
+        let budget = Budget::sum(&threads);
         let sum = budget.user + budget.system + budget.waiting + budget.blocked;
         prop_assert!((sum - 1.0).abs() < 0.02, "{budget:?}");
     }

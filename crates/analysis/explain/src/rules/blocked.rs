@@ -535,11 +535,10 @@ pub(super) fn storage_reads(view: &View) -> Option<Finding> {
     let blocked = view.blocked_in(is_read);
     // What the kernel computes for each read is part of it, if the page cache does not have the
     // data.
-    let is_running = |stack: &crate::facts::Stack| {
-        super::system::call_of(stack).is_some_and(|call| reads.contains(&call))
-    };
     let running = if is_cold {
-        view.running_in(is_running)
+        view.running_in(|stack| {
+            super::system::call_of(stack).is_some_and(|call| reads.contains(&call))
+        })
     } else {
         0.0
     };
@@ -593,16 +592,9 @@ pub(super) fn pipe(view: &View) -> Option<Finding> {
     let is_pipe = |wait: &Wait| {
         (is_in(wait, &["pipe_read", "pipe_write"]) || is_file(wait, "pipe:")) && !is_file(wait, OWN)
     };
-    let is_write = view
-        .waits
-        .iter()
-        .find(|wait| is_pipe(wait))
-        .is_some_and(|wait| is_call(wait, &["write", "writev", "splice"]));
-    let peer = view
-        .waits
-        .iter()
-        .find(|wait| is_pipe(wait))
-        .map_or(String::new(), |wait| described(wait));
+    let first = view.waits.iter().find(|wait| is_pipe(wait));
+    let is_write = first.is_some_and(|wait| is_call(wait, &["write", "writev", "splice"]));
+    let peer = first.map_or(String::new(), |wait| described(wait));
     let finding = blocked(view, is_pipe, "processor time, storage", |from| {
         let from = from.unwrap_or_default();
         let does = if is_write {

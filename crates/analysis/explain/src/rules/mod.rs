@@ -18,30 +18,30 @@ pub(crate) use blocked::is_library;
 pub enum Branch {
     /// What was set before the program ran.
     Settings,
-    /// Threads are blocked.
+    /// Threads are blocked: on locks, storage, peers.
     Blocked,
     /// Threads are runnable without a processor.
     Waiting,
-    /// The kernel runs.
+    /// The kernel runs for the program.
     System,
-    /// The program runs.
+    /// The program's own code runs.
     User,
 }
 
 /// A rule of the tree.
 #[derive(Debug)]
 pub struct Rule {
-    /// Its name.
+    /// Its name in JSON and tests.
     pub name: &'static str,
-    /// Where it stands.
+    /// The part of the time that it explains.
     pub branch: Branch,
-    /// Why it exists.
+    /// Why it exists: the mistake or the case that it names.
     pub reason: &'static str,
     /// Returns the cause, if it applies.
     pub check: fn(&View) -> Option<Finding>,
 }
 
-/// All rules.
+/// All rules, the more special ones first.
 pub const RULES: &[Rule] = &[
     Rule {
         name: "debug-allocator",

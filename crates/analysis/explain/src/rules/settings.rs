@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::budget::View;
-use crate::facts::{Limit, Limited, Stack, Wait};
+use crate::facts::{Limit, Limited};
 use crate::finding::{Finding, Suspect, Switch, Variable, percent};
 
 use super::system::{call_of, is_fault, maps_memory};
@@ -59,11 +59,13 @@ pub(super) fn debug_allocator(view: &View) -> Option<Finding> {
             .iter()
             .any(|name| name.contains(stem) || is_allocator(name))
     };
-    let in_word = |wait: &Wait| match &wait.object {
-        crate::facts::Object::Futex(futex) => futex.mapping.contains(stem),
-        _ => false,
-    };
-    let blocked = view.blocked_in(|wait| in_word(wait) || is_in(&wait.stack));
+    let blocked = view.blocked_in(|wait| {
+        let is_at_its_lock = match &wait.object {
+            crate::facts::Object::Futex(futex) => futex.mapping.contains(stem),
+            _ => false,
+        };
+        is_at_its_lock || is_in(&wait.stack)
+    });
     let running = view.running_in(|stack| is_in(&stack.user));
     let share = blocked + running;
     let variables = [
@@ -198,8 +200,13 @@ pub(super) fn allocator_trimming(view: &View) -> Option<Finding> {
         )
         .advise("Run it without these variables: Marvin does so with --verify, one at a time.")
         .look("strace -f -c -e trace=memory -p PID");
-    let switch = |finding: Finding, (_, variable)| finding.switched(Switch::Variable(variable));
-    Some(variables.into_iter().fold(finding, switch))
+    Some(
+        variables
+            .into_iter()
+            .fold(finding, |finding, (_, variable)| {
+                finding.switched(Switch::Variable(variable))
+            }),
+    )
 }
 
 fn because(set: &str) -> String {
@@ -208,40 +215,35 @@ fn because(set: &str) -> String {
 
 /// Returns what is set of glibc's allocator, each as it is written and as something to be without.
 fn allocator_variables(environment: &BTreeMap<String, String>) -> Vec<(String, Variable)> {
-    let of_name = |name: &'static str| {
-        let set = format!("{name}={}", environment.get(name)?);
-        Some((
-            set.clone(),
-            Variable {
+    let mut variables = Vec::new();
+    for name in THRESHOLDS {
+        if let Some(value) = environment.get(name) {
+            let set = format!("{name}={value}");
+            let variable = Variable {
                 name,
                 part: Suspect::Whole,
                 cause: because(&set),
-            },
-        ))
-    };
+            };
+            variables.push((set, variable));
+        }
+    }
     let tunables = environment
         .get(TUNABLES)
         .map(String::as_str)
         .unwrap_or_default();
-    let of_tunable = |tunable: &str| {
-        let (name, _) = tunable
-            .split_once('=')
-            .filter(|(name, _)| MALLOC_TUNABLES.contains(name))?;
-        let cause = because(&format!("{tunable} of {TUNABLES}"));
-        Some((
-            format!("{TUNABLES}={tunable}"),
-            Variable {
+    for tunable in tunables.split(':') {
+        if let Some((name, _)) = tunable.split_once('=')
+            && MALLOC_TUNABLES.contains(&name)
+        {
+            let variable = Variable {
                 name: TUNABLES,
                 part: Suspect::Tunable(name.to_owned()),
-                cause,
-            },
-        ))
-    };
-    THRESHOLDS
-        .into_iter()
-        .filter_map(of_name)
-        .chain(tunables.split(':').filter_map(of_tunable))
-        .collect()
+                cause: because(&format!("{tunable} of {TUNABLES}")),
+            };
+            variables.push((format!("{TUNABLES}={tunable}"), variable));
+        }
+    }
+    variables
 }
 
 pub(super) fn quota(view: &View) -> Option<Finding> {
@@ -353,8 +355,7 @@ const OPENS: [&str; 14] = [
 
 pub(super) fn open_files(view: &View) -> Option<Finding> {
     let limit = reached(view, Limited::Files).filter(|limit| limit.used >= limit.value)?;
-    let opens = |stack: &Stack| call_of(stack).is_some_and(|call| OPENS.contains(&call));
-    let running = view.running_in(opens);
+    let running = view.running_in(|stack| call_of(stack).is_some_and(|call| OPENS.contains(&call)));
     let waiting = view.blocked_in(|wait| OPENS.contains(&&*wait.call));
     let share = running + waiting;
     (share >= LEAST).then(|| {

@@ -81,17 +81,11 @@ pub(super) fn call_of(stack: &Stack) -> Option<&str> {
         "ksys_",
         "sys_",
     ];
-    let named = |function: &'_ String| -> Option<usize> {
+    let call = stack.kernel.iter().rev().find_map(|function| {
         prefixes
             .iter()
-            .find(|prefix| function.starts_with(**prefix))
-            .map(|prefix| prefix.len())
-    };
-    let call = stack
-        .kernel
-        .iter()
-        .rev()
-        .find_map(|function| named(function).map(|skipped| &function[skipped..]));
+            .find_map(|prefix| function.strip_prefix(prefix))
+    });
     // ksys_mmap_pgoff is mmap (mm/mmap.c).
     call.map(|call| call.trim_end_matches("_pgoff"))
 }
@@ -555,11 +549,11 @@ pub(super) fn one_call(view: &View) -> Option<Finding> {
     if share < ENTRY || entry == "page faults" || lock_spinning(view).is_some() {
         return None;
     }
-    let is_call = |stack: &Stack| call_of(stack) == Some(&entry);
+    let from = caller(view, |stack: &Stack| call_of(stack) == Some(&entry));
     Some(
         system(
             view,
-            format!("it is in the system call {entry}{}", caller(view, is_call)),
+            format!("it is in the system call {entry}{from}"),
             share * system_share,
         )
         .with(
@@ -589,11 +583,10 @@ const MITIGATIONS: [&str; 8] = [
 const MITIGATED: f64 = 0.3;
 
 pub(super) fn mitigations(view: &View) -> Option<Finding> {
-    let is_mitigation = |stack: &Stack| {
+    let share = view.running_in(|stack| {
         let function = stack.kernel.first().map_or("", String::as_str);
         MITIGATIONS.iter().any(|begin| function.starts_with(begin))
-    };
-    let share = view.running_in(is_mitigation);
+    });
     let of_system = share / view.budget.system.max(f64::MIN_POSITIVE);
     (view.budget.system >= SYSTEM && of_system >= MITIGATED).then(|| {
         Finding::new("mitigations of the processor's faults have much of the kernel's time".into(), share)
