@@ -19,7 +19,7 @@ const TICKS_MAX: f64 = 5.0;
 /// A chart as texts.
 #[derive(Debug)]
 pub struct Chart {
-    /// Its title.
+    /// What it shows, with the unit.
     pub title: String,
     /// The description for screen readers.
     pub told: String,
@@ -58,21 +58,21 @@ pub(super) struct Tick {
     pub(super) label: String,
 }
 
-/// A curve.
+/// The points of one kernel, and how they are drawn.
 #[derive(Debug)]
 pub struct Curve {
     /// Its colour: all curves of a kernel share one.
     pub colour: usize,
     /// Its name, which stands at its end where there is space.
     pub name: Option<String>,
-    /// Its points.
+    /// The points as (x, y), ascending by x.
     pub points: Vec<(f64, f64)>,
 }
 
 /// The mapping of values to positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scale {
-    /// Linear, from 0.
+    /// Linear, from 0 on.
     Linear,
     /// Logarithmic: a power law is a straight line; each point is drawn.
     Logarithmic,
@@ -93,23 +93,16 @@ impl Chart {
             } else {
                 RIGHT
             };
-        let all = || {
-            curves
-                .iter()
-                .flat_map(|curve| &curve.points)
-                .filter(|(x, y)| x.is_finite() && y.is_finite())
-        };
-        let ends = |of: fn(&(f64, f64)) -> f64| {
-            all()
-                .map(of)
-                .fold([f64::INFINITY, 0.0_f64], |[low, high], value| {
-                    [low.min(value), high.max(value)]
-                })
-        };
-        let x = Axis::new(scale, ends(|point| point.0), [LEFT, right])?;
+        let points: Vec<(f64, f64)> = curves
+            .iter()
+            .flat_map(|curve| &curve.points)
+            .copied()
+            .filter(|(x, y)| x.is_finite() && y.is_finite())
+            .collect();
+        let x = Axis::new(scale, ends(points.iter().map(|(x, _)| *x)), [LEFT, right])?;
         let y = Axis::new(
             scale,
-            round_ends(scale, ends(|point| point.1)),
+            round_ends(scale, ends(points.iter().map(|(_, y)| *y))),
             [HEIGHT - BOTTOM, TOP],
         )?;
         let mut named: Vec<f64> = Vec::new();
@@ -132,9 +125,18 @@ impl Chart {
     }
 }
 
+/// Returns the smallest and the largest value; the largest is at least 0.
+fn ends(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    values.fold([f64::INFINITY, 0.0_f64], |[low, high], value| {
+        [low.min(value), high.max(value)]
+    })
+}
+
 fn line(curve: &Curve, scale: Scale, [x, y]: [&Axis; 2], named: &mut Vec<f64>) -> Line {
-    let place = |(px, py): &(f64, f64)| [format!("{:.1}", x.at(*px)), format!("{:.1}", y.at(*py))];
-    let places: Vec<[String; 2]> = thin(&curve.points).iter().map(place).collect();
+    let mut places: Vec<[String; 2]> = Vec::new();
+    for (px, py) in thin(&curve.points) {
+        places.push([x.at(px), y.at(py)].map(|place| format!("{place:.1}")));
+    }
     let name = curve
         .name
         .clone()
@@ -202,24 +204,26 @@ impl Axis {
     fn ticks(&self, unit: &str) -> Vec<Tick> {
         let step = step(self.high);
         let first = 10_f64.powf((self.low.log10() - 1e-9).ceil());
-        let value = |number: u8| match self.scale {
-            Scale::Linear => f64::from(number) * step,
-            Scale::Logarithmic => first * 10_f64.powi(number.into()),
-        };
         let unit = if self.scale == Scale::Linear && !unit.is_empty() {
             format!(" {unit}")
         } else {
             String::new()
         };
-        let tick = |value: f64| Tick {
-            at: format!("{:.1}", self.at(value)),
-            label: short(value) + &unit,
-        };
-        (0..=20)
-            .map(value)
-            .take_while(|value| *value <= self.high * 1.0001)
-            .map(tick)
-            .collect()
+        let mut ticks = Vec::new();
+        for number in 0..=20_u8 {
+            let value = match self.scale {
+                Scale::Linear => f64::from(number) * step,
+                Scale::Logarithmic => first * 10_f64.powi(number.into()),
+            };
+            if value > self.high * 1.0001 {
+                break;
+            }
+            ticks.push(Tick {
+                at: format!("{:.1}", self.at(value)),
+                label: short(value) + &unit,
+            });
+        }
+        ticks
     }
 }
 
@@ -237,8 +241,10 @@ fn round_ends(scale: Scale, [low, high]: [f64; 2]) -> [f64; 2] {
 /// Returns a round tick distance: 1, 2 or 5 times a power of ten.
 fn step(largest: f64) -> f64 {
     let power = 10_f64.powf((largest / TICKS_MAX).log10().floor());
-    let fits = |factor: &f64| largest / (factor * power) <= TICKS_MAX;
-    [1.0, 2.0, 5.0].into_iter().find(fits).unwrap_or(10.0) * power
+    let factor = [1.0, 2.0, 5.0]
+        .into_iter()
+        .find(|factor| largest / (factor * power) <= TICKS_MAX);
+    factor.unwrap_or(10.0) * power
 }
 
 /// Formats a number for an axis: `1.5k`, `20M`.
@@ -257,8 +263,10 @@ pub fn short(number: f64) -> String {
 /// Returns a limited number of points: the highest of each section, so that no peak is lost.
 fn thin(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let stretch = points.len().div_ceil(POINTS_MAX).max(1);
-    let highest = |points: &[(f64, f64)]| points.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
-    points.chunks(stretch).filter_map(highest).collect()
+    points
+        .chunks(stretch)
+        .filter_map(|points| points.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)))
+        .collect()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use askama::Template;
 
 use super::chart::{HEIGHT, LEFT, WIDTH};
-use super::{Block, Document, Kind, Table, Weight};
+use super::{Block, ColumnKind, Document, Table, Weight};
 use crate::RenderError;
 use model::sanitize_text;
 
@@ -94,7 +94,7 @@ impl Table {
     fn is_drawn(&self) -> bool {
         self.columns
             .iter()
-            .any(|column| column.kind == Kind::Drawing)
+            .any(|column| column.kind == ColumnKind::Drawing)
     }
 
     /// Returns whether a column has changes; each of its cells then has room for one.
@@ -111,7 +111,7 @@ impl Table {
             && self
                 .columns
                 .iter()
-                .filter(|column| column.kind == Kind::Verdict)
+                .filter(|column| column.kind == ColumnKind::Verdict)
                 .count()
                 > 1
     }
@@ -127,20 +127,20 @@ mod tests {
     fn base64(bytes: &[u8]) -> String {
         const DIGITS: &[u8; 64] =
             b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-        let digits = |three: &[u8]| {
+        let mut text = String::new();
+        for three in bytes.chunks(3) {
             let number = (0..3).fold(0, |sum, n| {
                 sum << 8 | usize::from(three.get(n).copied().unwrap_or(0))
             });
-            let digit = |n: usize| {
-                if n > three.len() {
+            for n in 0..4 {
+                text.push(if n > three.len() {
                     '='
                 } else {
                     char::from(DIGITS[number >> (18 - 6 * n) & 63])
-                }
-            };
-            [0, 1, 2, 3].map(digit)
-        };
-        bytes.chunks(3).flat_map(digits).collect()
+                });
+            }
+        }
+        text
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Labels of kernels in a report: the version, and as much more as makes it unique.
 
+use std::collections::BTreeSet;
+
 use model::{Build, DebQuery, KernelName, Machine};
 
 use crate::cut_middle;
@@ -54,11 +56,9 @@ fn detail(kernels: &[(&Build, &Machine)], alike: &[usize], position: usize) -> S
         return String::new();
     }
     let telling = DETAILS.iter().find_map(|detail| {
-        let of = |k: usize| detail(kernels[k].0, kernels[k].1);
-        let mut all: Vec<String> = alike.iter().map(|k| of(*k)).collect();
-        all.sort();
-        all.dedup();
-        (all.len() == alike.len()).then(|| sanitize_line(&of(position)))
+        let of_kernel = |n: usize| detail(kernels[n].0, kernels[n].1);
+        let distinct: BTreeSet<String> = alike.iter().map(|n| of_kernel(*n)).collect();
+        (distinct.len() == alike.len()).then(|| sanitize_line(&of_kernel(position)))
     });
     // The same image on the same machine, named twice: only the position on the command line
     // differs.

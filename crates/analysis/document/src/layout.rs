@@ -51,7 +51,7 @@ impl Page {
         }
     }
 
-    /// Returns the text.
+    /// Returns all lines, each with its end.
     #[must_use]
     pub fn finish(mut self) -> String {
         while self.lines.last().is_some_and(String::is_empty) {
@@ -66,7 +66,12 @@ impl Page {
 pub fn wrap(words: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut used = 0;
-    let mut put = |word: &str, length: usize| {
+    let words = sanitize_line(words);
+    let pieces = words
+        .split_whitespace()
+        .flat_map(|word| break_line(word, width.max(1)));
+    for piece in pieces {
+        let length = piece.chars().count();
         let gap = usize::from(used > 0);
         if used > 0 && used + gap + length > width {
             lines.push(String::new());
@@ -77,13 +82,8 @@ pub fn wrap(words: &str, width: usize) -> Vec<String> {
                 line.push(' ');
                 used += 1;
             }
-            line.push_str(word);
+            line.push_str(&piece);
             used += length;
-        }
-    };
-    for word in sanitize_line(words).split_whitespace() {
-        for piece in break_line(word, width.max(1)) {
-            put(&piece, piece.chars().count());
         }
     }
     lines

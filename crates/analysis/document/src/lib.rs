@@ -40,22 +40,22 @@ use crate::layout::{Page, WIDTH, wrap};
 /// A rendering that could not be written: a bug of Marvin, as everything is in memory.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// The page's template.
+    /// The page could not be rendered.
     #[error("failed to fill in the page: {0}")]
     Template(#[from] askama::Error),
-    /// The JSON document.
+    /// The document could not be written as JSON.
     #[error("failed to write JSON: {0}")]
     Json(#[from] serde_json::Error),
 }
 
-/// A report.
+/// A report that is rendered as text, markdown and HTML.
 #[derive(Debug, Default)]
 pub struct Document {
     /// Reasons to doubt the report: they come before the title.
     pub warnings: Vec<String>,
     /// One line, or several.
     pub title: String,
-    /// Its content.
+    /// Its parts, from top to bottom.
     pub blocks: Vec<Block>,
 }
 
@@ -68,13 +68,13 @@ pub enum Block {
     Subheading(String),
     /// A paragraph; one that ends in a colon belongs to what follows.
     Paragraph(String),
-    /// A side note.
+    /// A remark in smaller type.
     Note(String),
-    /// One item each.
+    /// A list with one item each.
     List(Vec<String>),
-    /// Names with values.
+    /// Names beside their values.
     Facts(Vec<Fact>),
-    /// A table.
+    /// A table with columns of fixed meaning.
     Table(Table),
     /// Preformatted lines, such as a console's.
     Console(Vec<String>),
@@ -82,7 +82,7 @@ pub enum Block {
     Command(String),
     /// A block that pages and issue trackers fold; text omits it.
     Details(Details),
-    /// Pages only.
+    /// Charts, on web pages only.
     Plot(Plot),
     /// Another drawing, as HTML. Pages only.
     Drawing(String),
@@ -91,9 +91,9 @@ pub enum Block {
 /// A fact and its name.
 #[derive(Debug)]
 pub struct Fact {
-    /// Its name.
+    /// What the value is of.
     pub name: String,
-    /// Its value.
+    /// The value, as text.
     pub value: String,
     /// The parts of the value, which a page links to rows.
     pub links: Vec<Link>,
@@ -113,7 +113,7 @@ pub struct Link {
 /// Blocks below a summary line.
 #[derive(Debug)]
 pub struct Details {
-    /// The line.
+    /// The line that is shown while it is folded.
     pub summary: String,
     /// What it folds away.
     pub blocks: Vec<Block>,
@@ -126,17 +126,17 @@ pub struct Details {
 pub struct Plot {
     /// The names of the first colour's lines, the second colour's, and so on.
     pub key: Vec<String>,
-    /// The charts.
+    /// The charts, side by side.
     pub charts: Vec<Chart>,
 }
 
-/// A table.
+/// Rows under common heads.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// The columns.
+    /// The columns, from left to right.
     pub columns: Vec<Column>,
     /// The rows; each has a cell for each column.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
     /// Notes below the table.
     pub notes: Vec<String>,
     /// The leading columns that every part repeats if a table is cut to fit 80 columns; 0 if it is
@@ -144,13 +144,13 @@ pub struct Table {
     pub fixed: usize,
 }
 
-/// A column.
+/// A column: its head, and how its cells are set.
 #[derive(Debug)]
 pub struct Column {
     /// In two lines; the second is often empty.
     pub head: [String; 2],
-    /// Its kind.
-    pub kind: Kind,
+    /// How its cells are aligned and escaped.
+    pub kind: ColumnKind,
     /// Its width in text.
     pub width: Width,
     /// Whether a part of a cut table may begin here.
@@ -162,7 +162,7 @@ pub struct Column {
 /// A group of neighbouring columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Its name.
+    /// What the columns have in common.
     pub name: String,
     /// What text writes beside the name.
     pub about: String,
@@ -170,12 +170,12 @@ pub struct Group {
 
 /// The kind of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Left-aligned, preformatted.
+pub enum ColumnKind {
+    /// A name: left-aligned, preformatted on pages.
     Name,
-    /// Left-aligned.
+    /// Prose: left-aligned.
     Words,
-    /// Right-aligned.
+    /// A number: right-aligned.
     Number,
     /// A verdict's letter and word; text only has space for the letter.
     Verdict,
@@ -186,7 +186,7 @@ pub enum Kind {
 /// The width of a column in text. Names are cut to fit; numbers never are.
 #[derive(Debug, Clone, Copy)]
 pub enum Width {
-    /// This width.
+    /// This many characters.
     Fixed(usize),
     /// The width of the widest cell, up to this maximum.
     Fit(usize),
@@ -197,12 +197,12 @@ pub enum Width {
     Share(usize, usize),
 }
 
-/// A row.
+/// A row: one cell for each column.
 #[derive(Debug, Default)]
-pub struct Row {
-    /// Its cells.
-    pub cells: Vec<Cell>,
-    /// Its emphasis.
+pub struct TableRow {
+    /// The cells, from left to right.
+    pub cells: Vec<TableCell>,
+    /// How much it stands out.
     pub weight: Weight,
     /// The id for links; empty for none.
     pub anchor: String,
@@ -215,25 +215,25 @@ pub struct Row {
 /// The emphasis of a row.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// As it is.
+    /// As most rows.
     #[default]
     Normal,
-    /// Less than others.
+    /// Fainter than others.
     Faint,
-    /// Below a rule.
+    /// A sum, below a rule.
     Total,
 }
 
-/// A cell.
+/// The content of a row under one column.
 #[derive(Debug, Default)]
-pub struct Cell {
-    /// Its text.
+pub struct TableCell {
+    /// What is shown in every rendering.
     pub text: String,
     /// The improvement beside the text.
     pub change: Option<Change>,
     /// A verdict's word, which colours the cell.
     pub tone: &'static str,
-    /// The tooltip.
+    /// The tooltip on web pages; none if empty.
     pub hint: String,
 }
 
@@ -303,7 +303,7 @@ impl Document {
 
 impl Column {
     /// Returns a column with a head of one line.
-    pub fn new(head: &str, kind: Kind, width: Width) -> Self {
+    pub fn new(head: &str, kind: ColumnKind, width: Width) -> Self {
         Self {
             head: [head.to_owned(), String::new()],
             kind,
@@ -330,18 +330,18 @@ impl Column {
     }
 }
 
-impl Row {
+impl TableRow {
     /// Returns a row of texts.
     pub fn new(weight: Weight, cells: impl IntoIterator<Item = String>) -> Self {
         Self {
-            cells: cells.into_iter().map(Cell::new).collect(),
+            cells: cells.into_iter().map(TableCell::new).collect(),
             weight,
             ..Self::default()
         }
     }
 }
 
-impl Cell {
+impl TableCell {
     /// Returns a cell of a text.
     pub fn new(text: String) -> Self {
         Self {

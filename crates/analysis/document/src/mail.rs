@@ -87,10 +87,12 @@ pub fn labelled_command(label: &str, command: &str) -> String {
 
 fn behind(label: &str, lines: &[String]) -> String {
     let width = label.chars().count();
-    let line = |(number, line): (usize, &String)| {
-        format!("{:width$}{line}\n", if number == 0 { label } else { "" })
-    };
-    lines.iter().enumerate().map(line).collect()
+    let mut text = String::new();
+    for (number, line) in lines.iter().enumerate() {
+        let label = if number == 0 { label } else { "" };
+        text += &format!("{label:width$}{line}\n");
+    }
+    text
 }
 
 /// Names what increased if a metric became worse, such as `more instructions per operation`.

@@ -1,28 +1,20 @@
 //! Documents as GitHub's markdown: for issues and merge requests.
 
-use super::{Block, Cell, Column, Details, Kind, Row, Table, Weight};
+use super::{Block, Column, ColumnKind, Details, Table, TableCell, Weight};
 use model::sanitize_line;
 
 /// Writes blocks; the text ends with one newline.
 pub fn markdown_of(blocks: &[Block]) -> String {
-    let list = |items: Vec<String>| {
-        items
-            .iter()
-            .map(|item| format!("- {item}"))
-            .collect::<Vec<_>>()
-            .join("\n")
-    };
     let block = |block: &Block| match block {
         Block::Heading(words) => Some(format!("## {}", escaped(words))),
         Block::Subheading(words) => Some(format!("### {}", escaped(words))),
         Block::Paragraph(words) | Block::Note(words) => Some(escaped(words)),
-        Block::List(items) => Some(list(items.iter().map(|item| escaped(item)).collect())),
-        Block::Facts(facts) => Some(list(
-            facts
-                .iter()
-                .map(|fact| format!("{}: {}", escaped(&fact.name), escaped(&fact.value)))
-                .collect(),
-        )),
+        Block::List(items) => Some(list(items.iter().map(|item| escaped(item)))),
+        Block::Facts(facts) => {
+            Some(list(facts.iter().map(|fact| {
+                format!("{}: {}", escaped(&fact.name), escaped(&fact.value))
+            })))
+        }
         Block::Table(table) => Some(of_table(table)),
         Block::Console(lines) => (!lines.is_empty()).then(|| fence(lines)),
         Block::Command(command) => Some(format!(
@@ -57,29 +49,27 @@ fn of_table(
         ..
     }: &Table,
 ) -> String {
-    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
-    let rule = |column: &Column| {
-        if column.kind == Kind::Number {
-            "---:"
-        } else {
-            "---"
-        }
-        .to_owned()
-    };
-    let shown = || columns.iter().filter(|column| column.kind != Kind::Drawing);
+    let shown: Vec<&Column> = columns
+        .iter()
+        .filter(|column| column.kind != ColumnKind::Drawing)
+        .collect();
+    let rules = shown.iter().map(|column| match column.kind {
+        ColumnKind::Number => "---:".to_owned(),
+        _ => "---".to_owned(),
+    });
     let mut lines = vec![
-        line(shown().map(|column| escaped(&column.title())).collect()),
-        line(shown().map(rule).collect()),
+        table_line(shown.iter().map(|column| escaped(&column.title()))),
+        table_line(rules),
     ];
-    let cells = |row: &Row| {
-        let all = columns
+    for row in rows {
+        let cells = columns
             .iter()
             .zip(&row.cells)
-            .filter(|(column, _)| column.kind != Kind::Drawing);
-        all.map(|(column, of)| cell(column, of, row.weight))
-            .collect()
-    };
-    lines.extend(rows.iter().map(|row| line(cells(row))));
+            .filter(|(column, _)| column.kind != ColumnKind::Drawing);
+        lines.push(table_line(
+            cells.map(|(column, content)| cell(column, content, row.weight)),
+        ));
+    }
     for (place, note) in notes.iter().enumerate() {
         lines.push(format!(
             "{}- {}",
@@ -90,9 +80,18 @@ fn of_table(
     lines.join("\n")
 }
 
-fn cell(column: &Column, Cell { text, change, .. }: &Cell, weight: Weight) -> String {
+fn table_line(cells: impl Iterator<Item = String>) -> String {
+    format!("| {} |", cells.collect::<Vec<_>>().join(" | "))
+}
+
+fn list(items: impl Iterator<Item = String>) -> String {
+    let items = items.map(|item| format!("- {item}"));
+    items.collect::<Vec<_>>().join("\n")
+}
+
+fn cell(column: &Column, TableCell { text, change, .. }: &TableCell, weight: Weight) -> String {
     let text = match column.kind {
-        Kind::Name if weight != Weight::Faint && !text.is_empty() => code(text.trim_end()),
+        ColumnKind::Name if weight != Weight::Faint && !text.is_empty() => code(text.trim_end()),
         _ => escaped(text),
     };
     match change {

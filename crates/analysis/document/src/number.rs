@@ -56,18 +56,14 @@ pub fn ratio_interval(spread: Spread, width: usize) -> String {
 }
 
 fn ends(spread: Spread, decimals: usize, width: usize) -> String {
-    let both = |decimals| {
-        format!(
-            "{}..{}",
-            format_fixed(spread.min, decimals),
-            format_fixed(spread.max, decimals)
-        )
-    };
-    (0..=decimals)
-        .rev()
-        .map(both)
-        .find(|text| text.len() <= width)
-        .unwrap_or_else(|| format!("{:.0e}..{:.0e}", spread.min, spread.max))
+    for decimals in (0..=decimals).rev() {
+        let [min, max] = [spread.min, spread.max].map(|end| format_fixed(end, decimals));
+        let text = format!("{min}..{max}");
+        if text.len() <= width {
+            return text;
+        }
+    }
+    format!("{:.0e}..{:.0e}", spread.min, spread.max)
 }
 
 fn fitting(number: f64, decimals: usize, width: usize) -> String {
@@ -206,11 +202,14 @@ mod tests {
 
     #[test]
     fn intervals_keep_the_same_decimals_at_both_ends() {
-        let of = |min, max| interval(Spread { min, max }, 14);
-        assert_eq!(of(-4.314, -4.266), "-4.31..-4.27");
-        assert_eq!(of(-104.31, -104.27), "-104.3..-104.3");
-        assert_eq!(of(-1234.56, -1234.5), "-1235..-1234");
-        assert_eq!(of(-9.9e9, 1e9), "-1e10..1e9");
+        for (min, max, expected) in [
+            (-4.314, -4.266, "-4.31..-4.27"),
+            (-104.31, -104.27, "-104.3..-104.3"),
+            (-1234.56, -1234.5, "-1235..-1234"),
+            (-9.9e9, 1e9, "-1e10..1e9"),
+        ] {
+            assert_eq!(interval(Spread { min, max }, 14), expected);
+        }
     }
 
     #[test]

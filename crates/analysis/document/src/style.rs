@@ -15,13 +15,13 @@ pub enum Style {
     Marvin,
 }
 
-/// An unknown style.
+/// The text that is no style.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no style is called `{0}`: there are `2013`, `mmtests` and `marvin`")]
 pub struct StyleError(String);
 
 impl Style {
-    /// All of them.
+    /// All styles, in the order of help.
     pub const ALL: [Self; 3] = [Self::Y2013, Self::Mmtests, Self::Marvin];
 }
 

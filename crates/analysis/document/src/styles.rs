@@ -57,25 +57,25 @@ impl Styles {
             .collect()
     }
 
-    /// Colours headings.
+    /// Returns a heading in bold, if there are colours.
     #[must_use]
     pub fn strong(&self, text: &str) -> String {
         self.around(self.strong, text)
     }
 
-    /// Colours minor details.
+    /// Returns a minor detail, dimmed if there are colours.
     #[must_use]
     pub fn faint(&self, text: &str) -> String {
         self.around(self.faint, text)
     }
 
-    /// Colours warnings.
+    /// Returns a warning, set off by a colour if there are colours.
     #[must_use]
     pub fn alarm(&self, text: &str) -> String {
         self.around(self.worse, text)
     }
 
-    /// Colours a verdict.
+    /// Returns a text in the colour of a verdict.
     #[must_use]
     pub fn verdict(&self, verdict: &Verdict, text: &str) -> String {
         self.tone(verdict.word(), text)

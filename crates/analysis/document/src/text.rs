@@ -1,6 +1,6 @@
 //! Documents as text: 80 columns, for terminals and mails.
 
-use super::{Block, Column, Fact, Group, Kind, Row, Table, Weight, Width};
+use super::{Block, Column, ColumnKind, Fact, Group, Table, TableRow, Weight, Width};
 use crate::layout::{Page, WIDTH, break_line, command_lines, wrap};
 use crate::{Styles, cut_middle, distinct_width};
 use model::sanitize_line;
@@ -12,7 +12,7 @@ const GAP: usize = 2;
 /// Most console lines in text; a page has all stored ones.
 const CONSOLE_LINES: usize = 16;
 
-/// Writes blocks.
+/// Returns the blocks as text, at most 80 columns wide.
 pub fn text_of(blocks: &[Block], styles: &Styles) -> String {
     let mut page = Page::default();
     write_text(&mut page, blocks, styles);
@@ -110,7 +110,7 @@ fn console(page: &mut Page, lines: &[String], styles: &Styles) {
 /// Cuts a table into parts that fit, where cuts are allowed.
 fn parts(table: &Table) -> Vec<Lines<'_>> {
     let shown: Vec<usize> = (0..table.columns.len())
-        .filter(|at| table.columns[*at].kind != Kind::Drawing)
+        .filter(|at| table.columns[*at].kind != ColumnKind::Drawing)
         .collect();
     let whole = Lines::new(table, shown.clone());
     if table.fixed == 0 || whole.width() <= WIDTH {
@@ -180,7 +180,7 @@ impl<'a> Lines<'a> {
                         .fold(long(&column.head[0]), usize::max)
                         .min(most);
                     // Names that look the same after cutting are worse than a wide table.
-                    let is_name = column.kind == Kind::Name;
+                    let is_name = column.kind == ColumnKind::Name;
                     if is_name {
                         distinct_width(texts.iter().map(String::as_str), widest)
                     } else {
@@ -198,8 +198,10 @@ impl<'a> Lines<'a> {
             }
         };
         let mut widths: Vec<usize> = shown.iter().map(own).collect();
-        let is_shared = |at: &&usize| matches!(table.columns[**at].width, Width::Share(..));
-        let shares = shown.iter().filter(is_shared).count();
+        let shares = shown
+            .iter()
+            .filter(|at| matches!(table.columns[**at].width, Width::Share(..)))
+            .count();
         let room = WIDTH.saturating_sub(widths.iter().sum()) / shares.max(1);
         let mut lines = Self {
             table,
@@ -229,14 +231,10 @@ impl<'a> Lines<'a> {
     /// Returns whether a column has space for changes beside its numbers.
     fn has_changes(&self, at: usize) -> bool {
         let column = &self.table.columns[at];
-        let any = || {
-            self.table
-                .rows
-                .iter()
-                .filter_map(|row| row.cells.get(at))
-                .any(|cell| cell.change.is_some())
-        };
-        self.change > 0 && column.kind == Kind::Number && any()
+        let mut cells = self.table.rows.iter().filter_map(|row| row.cells.get(at));
+        self.change > 0
+            && column.kind == ColumnKind::Number
+            && cells.any(|cell| cell.change.is_some())
     }
 
     /// Returns the width of the widest line.
@@ -250,8 +248,12 @@ impl<'a> Lines<'a> {
     fn gap(&self, place: usize) -> usize {
         let kind = |place: usize| self.table.columns[self.shown[place]].kind;
         match kind(place) {
-            Kind::Verdict => 1,
-            Kind::Name | Kind::Words if place > 0 && kind(place - 1) == Kind::Number => GAP,
+            ColumnKind::Verdict => 1,
+            ColumnKind::Name | ColumnKind::Words
+                if place > 0 && kind(place - 1) == ColumnKind::Number =>
+            {
+                GAP
+            }
             _ => 0,
         }
     }
@@ -263,7 +265,7 @@ impl<'a> Lines<'a> {
         }
         for line in 0..=usize::from(columns().any(|column| !column.head[1].is_empty())) {
             let head = |column: &Column| {
-                if column.kind == Kind::Verdict {
+                if column.kind == ColumnKind::Verdict {
                     String::new()
                 } else {
                     sanitize_line(&column.head[line])
@@ -319,14 +321,14 @@ impl<'a> Lines<'a> {
         line
     }
 
-    fn cells(&self, row: &Row, styles: &Styles) -> Vec<Shown> {
+    fn cells(&self, row: &TableRow, styles: &Styles) -> Vec<Shown> {
         let width = self.change.saturating_sub(BRACKETS);
         let shown = |at: &usize| {
             let cell = row.cells.get(*at)?;
             let kind = self.table.columns[*at].kind;
             let text = sanitize_line(&cell.text);
             Some(match &cell.change {
-                _ if kind == Kind::Verdict => {
+                _ if kind == ColumnKind::Verdict => {
                     let letter: String = text.chars().take(1).collect();
                     Shown {
                         styled: styles.tone(cell.tone, &letter),
@@ -361,10 +363,12 @@ impl<'a> Lines<'a> {
             let width = self.widths[place];
             let start = end + self.gap(place);
             end = start + width;
-            let is_number = kind == Kind::Number;
+            let is_number = kind == ColumnKind::Number;
             let fitted = match kind {
-                Kind::Number if is_head => Some(cut_middle(&cell.text, width.saturating_sub(1))),
-                Kind::Number | Kind::Verdict => None,
+                ColumnKind::Number if is_head => {
+                    Some(cut_middle(&cell.text, width.saturating_sub(1)))
+                }
+                ColumnKind::Number | ColumnKind::Verdict => None,
                 _ if cells
                     .get(place + 1)
                     .is_some_and(|next| next.text.is_empty()) =>

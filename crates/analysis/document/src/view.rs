@@ -21,21 +21,21 @@ pub struct View {
 /// The order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sort {
-    /// The suite's order.
+    /// As the suite declares them.
     #[default]
     Suite,
-    /// The worst first.
+    /// By effect, the worst first.
     Effect,
 }
 
-/// The displayed rows.
+/// Which rows are displayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Only {
     /// Those that are worse on any kernel.
     Worse,
     /// Those that are better on any kernel.
     Better,
-    /// Both.
+    /// Improvements and regressions.
     Changed,
 }
 

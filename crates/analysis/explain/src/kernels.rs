@@ -2,8 +2,8 @@
 //! budget, entry points, functions, counters, settings and commits, as a document and as JSON.
 
 use document::{
-    Block, Column, Document, Fact, Kind, RenderError, Row, SCHEMA_VERSION, Table, Weight, Width,
-    cut_middle, schema_of, write_json,
+    Block, Column, ColumnKind, Document, Fact, RenderError, SCHEMA_VERSION, Table, TableRow,
+    Weight, Width, cut_middle, schema_of, write_json,
 };
 use model::{Counted, Share, WATCHED};
 use profile::calls::CallDifference;
@@ -471,7 +471,7 @@ fn table<'a>(head: &str, rows: impl Iterator<Item = &'a Sides>, shown: Shown) ->
                 signed(sides.new - sides.base, decimals),
             ]);
         }
-        Row::new(Weight::Normal, cells)
+        TableRow::new(Weight::Normal, cells)
     });
     let rows = rows.collect();
     Block::Table(Table {
@@ -497,7 +497,7 @@ fn counters(rows: &[Sides], is_one: bool) -> Block {
     };
     let rows = rows.iter().take(ROWS).map(|sides| {
         let cells = [sides.name.clone(), short(sides.base), short(sides.new)];
-        Row::new(Weight::Normal, cells.into_iter().take(1 + heads.len()))
+        TableRow::new(Weight::Normal, cells.into_iter().take(1 + heads.len()))
     });
     let rows = rows.collect();
     let columns = columns("what the kernel did", heads);
@@ -510,11 +510,11 @@ fn counters(rows: &[Sides], is_one: bool) -> Block {
 
 /// Returns the columns of a table: names, then numbers.
 fn columns(head: &str, heads: &[&str]) -> Vec<Column> {
-    std::iter::once(Column::new(head, Kind::Name, Width::Fixed(40)))
+    std::iter::once(Column::new(head, ColumnKind::Name, Width::Fixed(40)))
         .chain(
             heads
                 .iter()
-                .map(|head| Column::new(head, Kind::Number, Width::Fixed(13))),
+                .map(|head| Column::new(head, ColumnKind::Number, Width::Fixed(13))),
         )
         .collect()
 }
@@ -529,14 +529,14 @@ fn short(number: f64) -> String {
 
 fn settings(explained: &KernelsExplained) -> Block {
     let columns = [("setting", 38), ("base", VALUE + 1), ("new", VALUE)]
-        .map(|(head, width)| Column::new(head, Kind::Name, Width::Fixed(width)));
+        .map(|(head, width)| Column::new(head, ColumnKind::Name, Width::Fixed(width)));
     let rows = explained.settings.iter().map(|setting| {
         let cells = [
             setting.name.clone(),
             cut_middle(&setting.base, VALUE),
             cut_middle(&setting.new, VALUE),
         ];
-        Row::new(Weight::Normal, cells)
+        TableRow::new(Weight::Normal, cells)
     });
     let rows = rows.collect();
     let notes = vec![format!(

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width};
+use document::{Block, Column, ColumnKind, Document, Fact, Table, TableRow, Weight, Width};
 
 use document::RenderError;
 
@@ -199,13 +199,13 @@ fn tenths(share: f64) -> String {
 
 fn budget(facts: &Facts) -> Table {
     let heads = ["user", "kernel", "waiting", "blocked", "seconds"];
-    let columns = std::iter::once(Column::new("thread", Kind::Name, Width::Fixed(30)))
-        .chain(heads.map(|head| Column::new(head, Kind::Number, Width::Fixed(9))));
+    let columns = std::iter::once(Column::new("thread", ColumnKind::Name, Width::Fixed(30)))
+        .chain(heads.map(|head| Column::new(head, ColumnKind::Number, Width::Fixed(9))));
     let view = View::new(facts);
     let mut threads: Vec<&Thread> = facts.threads.iter().collect();
     threads.sort_by(|one, other| other.running_s().total_cmp(&one.running_s()));
     let (shown, rest) = threads.split_at(THREADS.min(threads.len()));
-    let mut rows: Vec<Row> = shown
+    let mut rows: Vec<TableRow> = shown
         .iter()
         .map(|thread| {
             row(
@@ -271,12 +271,12 @@ fn functions(view: &View) -> Table {
         .take(PLACES)
         .map(|((function, caller), count)| {
             let share = view.budget.running() * count as f64 / all as f64;
-            Row::new(Weight::Normal, [function, caller, tenths(share)])
+            TableRow::new(Weight::Normal, [function, caller, tenths(share)])
         });
     let columns = vec![
-        Column::new("ran in", Kind::Name, Width::Fixed(36)),
-        Column::new("called by", Kind::Name, Width::Fixed(30)),
-        Column::new("time", Kind::Number, Width::Fixed(9)),
+        Column::new("ran in", ColumnKind::Name, Width::Fixed(36)),
+        Column::new("called by", ColumnKind::Name, Width::Fixed(30)),
+        Column::new("time", ColumnKind::Number, Width::Fixed(9)),
     ];
     Table {
         columns,
@@ -307,15 +307,15 @@ fn places(view: &View) -> Table {
             .find(|function| !is_library(function))
             .cloned()
             .unwrap_or_default();
-        Row::new(
+        TableRow::new(
             Weight::Normal,
             [format!("{call}{object}"), caller, tenths(share)],
         )
     });
     let columns = vec![
-        Column::new("blocked in", Kind::Name, Width::Fixed(36)),
-        Column::new("called by", Kind::Name, Width::Fixed(30)),
-        Column::new("time", Kind::Number, Width::Fixed(9)),
+        Column::new("blocked in", ColumnKind::Name, Width::Fixed(36)),
+        Column::new("called by", ColumnKind::Name, Width::Fixed(30)),
+        Column::new("time", ColumnKind::Number, Width::Fixed(9)),
     ];
     Table {
         columns,
@@ -324,10 +324,10 @@ fn places(view: &View) -> Table {
     }
 }
 
-fn row(name: String, budget: Budget, seconds: f64, weight: Weight) -> Row {
+fn row(name: String, budget: Budget, seconds: f64, weight: Weight) -> TableRow {
     let shares = [budget.user, budget.system, budget.waiting, budget.blocked].map(tenths);
     let [user, system, waiting, blocked] = shares;
-    Row::new(
+    TableRow::new(
         weight,
         [
             name,

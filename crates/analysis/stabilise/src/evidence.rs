@@ -44,7 +44,7 @@ pub struct ChangeFacts {
 /// What the profiles of a row with a debt show.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DebtFacts {
-    /// The row.
+    /// The index of the row.
     pub row: usize,
     /// Instructions per operation that NEW executes more than BASELINE, by function; 0 for a
     /// function that did not change. Only functions that are executed.
@@ -54,18 +54,18 @@ pub struct DebtFacts {
 /// A cause: its commit, the functions that it touches, and the rows that it made worse.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct CauseFacts {
-    /// Its commit.
+    /// The hash of the commit.
     pub commit: String,
     /// Functions that it changes.
     pub functions: BTreeSet<String>,
-    /// Rows.
+    /// The rows that the statement is about, by index.
     pub rows: BTreeSet<usize>,
 }
 
 /// What is known beside the change itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
-    /// The debts.
+    /// The debts to be repaid.
     pub debts: &'a [DebtFacts],
     /// Functions with code of their own in NEW: others are inlined, and no profile has them. Empty
     /// if not known.
@@ -130,8 +130,9 @@ fn by_functions(change: &ChangeFacts, debt: &DebtFacts, known: &Known<'_>) -> f6
         .copied()
         .collect();
     if executed.is_empty() {
-        let is_known = |function: &String| known.own_code.contains(function);
-        let is_elsewhere = !change.functions.is_empty() && change.functions.iter().all(is_known);
+        let mut functions = change.functions.iter();
+        let is_elsewhere = !change.functions.is_empty()
+            && functions.all(|function| known.own_code.contains(function));
         return if is_elsewhere && !change.is_beyond_functions {
             NOT_EXECUTED
         } else {

@@ -7,7 +7,7 @@ use crate::world::{Change, Failure};
 /// A row in which NEW is worse than BASELINE.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Debt {
-    /// The row.
+    /// The index of the row.
     pub row: usize,
     /// From BASELINE to NEW (percent), negative.
     pub percent: f64,
@@ -20,9 +20,9 @@ pub struct Debt {
 /// A difference in one row (percent), positive for better.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effect {
-    /// The row.
+    /// The index of the row.
     pub row: usize,
-    /// The difference (percent).
+    /// The difference in percent; positive is better.
     pub percent: f64,
 }
 
@@ -43,7 +43,7 @@ pub struct Cause {
 /// Changes that were tried together: a candidate with its prerequisites, or a revert.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Unit {
-    /// The change itself.
+    /// The change that was tried.
     pub change: Change,
     /// All changes, with `change`, in the order in which they are applied.
     pub changes: Vec<Change>,

@@ -95,7 +95,7 @@ pub struct Suspicion {
 pub struct Evidence {
     /// For point 1 of the history and those after it: the commits that it brings.
     pub history: Vec<Suspicion>,
-    /// For each candidate.
+    /// What is suspected of each candidate.
     pub candidates: Vec<Suspicion>,
 }
 
@@ -112,7 +112,7 @@ pub enum Phase {
     Repairs,
     /// Others in place of those that need more, or make a row worse.
     Alternatives,
-    /// The smallest series.
+    /// The series with the fewest patches.
     Series,
 }
 

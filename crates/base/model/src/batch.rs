@@ -4,7 +4,7 @@
 /// How jobs go to the batch system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchSettings {
-    /// The system.
+    /// The batch system that runs the jobs.
     pub system: BatchKind,
     /// The most jobs that wait or run there at once.
     pub jobs_max: usize,
@@ -24,7 +24,7 @@ pub enum BatchKind {
     Command(Vec<String>),
 }
 
-/// Options for Slurm.
+/// Options of sbatch for each job.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SlurmSettings {
     /// Options of sbatch(1) for all jobs.

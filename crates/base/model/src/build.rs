@@ -22,7 +22,7 @@ pub struct Build {
     pub name: KernelName,
     /// Upstream version, made readable: `6.12.117`.
     pub version: String,
-    /// Exact origin.
+    /// Where its image comes from.
     pub origin: Origin,
     /// The image that the user gave: bzImage or vmlinux.
     pub image: BuildFile,

@@ -27,7 +27,7 @@ pub struct CallTree {
 }
 
 impl CallTree {
-    /// Returns all instructions.
+    /// Returns the instructions of all paths.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.paths.iter().map(|path| path.instructions).sum()

@@ -6,11 +6,11 @@ use crate::{Machine, MachineKind};
 /// The clock of a guest, which gives costs their unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
-    /// Executed instructions.
+    /// Executed instructions, counted by the tracer.
     Instructions,
     /// Lines of memory that moved between processors.
     Transfers,
-    /// Seconds.
+    /// Seconds of a clock in the guest or on the host.
     Seconds,
 }
 
@@ -20,7 +20,7 @@ pub struct Capabilities {
     /// Whether the same build and replicate give bit-identical samples each time. Replicates of
     /// two builds are pairs then; otherwise each is one more noisy sample.
     pub deterministic: bool,
-    /// The clock.
+    /// What its values are measured with.
     pub clock: Clock,
     /// Whether it boots builds; otherwise it measures the kernel that it runs.
     pub boots: bool,

@@ -7,9 +7,9 @@ use std::net::{IpAddr, Ipv6Addr};
 /// Limits on connections at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// Of all clients.
+    /// Most connections of all clients together.
     pub all: usize,
-    /// Of one client.
+    /// Most connections of one client.
     pub of_one: usize,
     /// Of all clients on other hosts: the rest is for this one, so that it can see what is wrong.
     pub of_others: usize,
@@ -23,7 +23,7 @@ pub struct ClientCounts {
 }
 
 impl ClientCounts {
-    /// Counts from zero.
+    /// Begins with no connection.
     #[must_use]
     pub fn new(limits: ClientLimits) -> Self {
         Self {

@@ -14,7 +14,7 @@ pub enum ConsoleSettings {
     },
     /// An address that sends it, as ser2net, a terminal server or QEMU does.
     Tcp {
-        /// `HOST:PORT`.
+        /// The serial-over-LAN or terminal server, `HOST:PORT`.
         address: String,
         /// Whether it speaks telnet (RFC 854), which has a break; raw TCP has none.
         is_telnet: bool,

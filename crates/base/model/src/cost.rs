@@ -22,7 +22,7 @@ pub enum CostEvent {
     Dtlb,
     /// Such a miss that also missed the second-level TLB: the processor walks the page tables.
     Walk,
-    /// A mispredicted branch.
+    /// A branch that the predictor gets wrong.
     Branch,
 }
 
@@ -125,17 +125,31 @@ impl Default for CostModel {
     /// Server Microarchitecture (L1 4, L2 14 cycles), the costs beyond them rounded. Its branch
     /// predictor is not public: it is a textbook's gshare.
     fn default() -> Self {
-        let memory = |size, ways| Memory { size, ways };
         Self {
             name: Self::NAME.to_owned(),
             memories: [
-                memory(32 << 10, 8),
-                memory(32 << 10, 8),
-                memory(1 << 20, 16),
-                memory(22 << 20, 11),
-                memory(128, 8),
-                memory(64, 4),
-                memory(1536, 12),
+                Memory {
+                    size: 32 << 10,
+                    ways: 8,
+                },
+                Memory {
+                    size: 32 << 10,
+                    ways: 8,
+                },
+                Memory {
+                    size: 1 << 20,
+                    ways: 16,
+                },
+                Memory {
+                    size: 22 << 20,
+                    ways: 11,
+                },
+                Memory { size: 128, ways: 8 },
+                Memory { size: 64, ways: 4 },
+                Memory {
+                    size: 1536,
+                    ways: 12,
+                },
             ],
             predictor: 14,
             issue: 4,
@@ -193,19 +207,7 @@ impl CostModel {
     }
 
     fn set(&mut self, word: &str, value: &str) -> Result<(), CostModelError> {
-        let number = |range: std::ops::RangeInclusive<u64>, what: &str| {
-            value
-                .parse()
-                .ok()
-                .filter(|number| range.contains(number))
-                .ok_or_else(|| {
-                    let least = range.start();
-                    let most = range.end();
-                    CostModelError::Value(format!(
-                        "{word}={value}: expected {what} from {least} to {most}"
-                    ))
-                })
-        };
+        let number = |range, what| parse_number(word, value, range, what);
         if let Some(place) = MEMORIES.iter().position(|(known, _)| *known == word) {
             let memory = parse_memory(value, MEMORIES[place].1);
             self.memories[place] = memory.ok_or_else(|| {
@@ -240,16 +242,13 @@ impl CostModel {
     /// Returns the arguments of the tracer: sets and ways, and the predictor's power of two.
     #[must_use]
     pub fn simulated(&self) -> Vec<(&'static str, String)> {
-        let memory = |((word, line), memory): (&(&'static str, u64), &Memory)| {
-            (
-                *word,
-                format!("{}/{}", memory.size / line / memory.ways, memory.ways),
-            )
-        };
-        let memories = MEMORIES.iter().zip(&self.memories).map(memory);
-        memories
-            .chain([("predictor", self.predictor.to_string())])
-            .collect()
+        let mut simulated = Vec::new();
+        for ((word, line), memory) in MEMORIES.iter().zip(&self.memories) {
+            let sets = memory.size / line / memory.ways;
+            simulated.push((*word, format!("{sets}/{}", memory.ways)));
+        }
+        simulated.push(("predictor", self.predictor.to_string()));
+        simulated
     }
 
     /// Returns the estimated cycles: instructions at the best rate, then each event's share.
@@ -317,7 +316,7 @@ pub struct ModelledLine {
     pub symbol: String,
     /// Executed instructions, iterations included.
     pub instructions: u64,
-    /// The events.
+    /// How often each event happened.
     pub events: CostEvents,
 }
 
@@ -326,8 +325,25 @@ pub struct ModelledLine {
 pub struct Modelled {
     /// Operations in all regions together.
     pub operations: u64,
-    /// Functions.
+    /// The functions that were executed, each once.
     pub lines: Vec<ModelledLine>,
+}
+
+/// Parses a number of a parameter within its range.
+fn parse_number(
+    word: &str,
+    value: &str,
+    range: std::ops::RangeInclusive<u64>,
+    what: &str,
+) -> Result<u64, CostModelError> {
+    let number = value.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| {
+        let least = range.start();
+        let most = range.end();
+        CostModelError::Value(format!(
+            "{word}={value}: expected {what} from {least} to {most}"
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -363,15 +379,16 @@ mod tests {
 
     #[test]
     fn unknown_model_name_is_an_error() {
-        let told = |text: &str| CostModel::parse(text).unwrap_err().to_string();
+        let error = |text: &str| CostModel::parse(text).unwrap_err().to_string();
         assert_eq!(
-            told("zen"),
+            error("zen"),
             "there is no model `zen`; there is skylake-sp, whose parameters can be changed: skylake-sp,l2=512K/8"
         );
         assert!(
-            told("skylake-sp,l4=1M/8").starts_with("`l4` is no parameter; there are l1i, l1d, l2,")
+            error("skylake-sp,l4=1M/8")
+                .starts_with("`l4` is no parameter; there are l1i, l1d, l2,")
         );
-        assert!(told("skylake-sp,l2").starts_with("`l2` is no parameter"));
+        assert!(error("skylake-sp,l2").starts_with("`l2` is no parameter"));
         for wrong in ["33K/8", "32K/0", "32K", "x/8", "32G/8", "4294967295M/1"] {
             assert!(
                 matches!(
@@ -382,11 +399,11 @@ mod tests {
             );
         }
         assert_eq!(
-            told("skylake-sp,issue=0"),
+            error("skylake-sp,issue=0"),
             "issue=0: expected instructions in a cycle from 1 to 16"
         );
         assert_eq!(
-            told("skylake-sp,dtlb=64K/4"),
+            error("skylake-sp,dtlb=64K/4"),
             "dtlb=64K/4: expected a size and ways, with a power of two of sets, such as 64/4 (entries/ways)"
         );
     }

@@ -26,18 +26,12 @@ pub fn format_date(unix: i64) -> String {
 /// Parses what [`format_date`] writes; `None` for any other text.
 #[must_use]
 pub fn parse_date(text: &str) -> Option<i64> {
-    let part = |from: usize, to: usize| -> Option<u64> {
-        let digits = text
-            .get(from..to)
-            .filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))?;
-        digits.parse().ok()
-    };
-    let year = part(0, 4)?;
-    let month = part(5, 7)?;
-    let day = part(8, 10)?;
-    let hour = part(11, 13)?;
-    let minute = part(14, 16)?;
-    let second = part(17, 19)?;
+    let year = digits(text, 0, 4)?;
+    let month = digits(text, 5, 7)?;
+    let day = digits(text, 8, 10)?;
+    let hour = digits(text, 11, 13)?;
+    let minute = digits(text, 14, 16)?;
+    let second = digits(text, 17, 19)?;
     // The months from March on have 31, 30, 31, 30, 31 days, twice and a half.
     let (year, month) = if month > 2 {
         (year, month - 3)
@@ -50,6 +44,13 @@ pub fn parse_date(text: &str) -> Option<i64> {
         .checked_sub(DAYS_TO_1970)?;
     let unix = i64::try_from(days * SECONDS_OF_DAY + hour * 3600 + minute * 60 + second).ok()?;
     (format_date(unix) == text).then_some(unix)
+}
+
+/// Returns a part of a text as a number, if it has digits only.
+fn digits(text: &str, from: usize, to: usize) -> Option<u64> {
+    let part = text.get(from..to)?;
+    let is_number = part.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| part.parse().ok()).flatten()
 }
 
 /// Returns year, month and day of a day, counted from 1970-01-01.

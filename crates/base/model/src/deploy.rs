@@ -26,7 +26,7 @@ const FOR_DISK: [&str; 8] = [
 /// An image: a distribution that a server runs from memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageSettings {
-    /// Its name.
+    /// The server's name in marvin.toml.
     pub name: String,
     /// What it is made of.
     pub recipe: Recipe,
@@ -101,20 +101,9 @@ impl FromStr for KernelRange {
             )
         };
         let (first, last) = text.split_once("..").ok_or_else(wrong)?;
-        let is_version = |text: &str| {
-            text.split('.').count() == 2
-                && text
-                    .split('.')
-                    .all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()))
-        };
-        let end = |text: &str| match text {
-            "" => Ok(None),
-            _ if is_version(text) => Ok(Some(Release::of(text))),
-            _ => Err(wrong()),
-        };
         let range = Self {
-            first: end(first)?,
-            last: end(last)?,
+            first: end_of_range(first).ok_or_else(wrong)?,
+            last: end_of_range(last).ok_or_else(wrong)?,
         };
         match (&range.first, &range.last) {
             (None, None) => Err(wrong()),
@@ -137,7 +126,7 @@ impl fmt::Display for KernelRange {
 /// How a server comes to run an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeploySettings {
-    /// What starts it.
+    /// What starts the kernel on it.
     pub by: DeployWay,
     /// The public key that opens it; `None` for the one that ssh uses for the server.
     pub key: Option<PathBuf>,
@@ -166,13 +155,24 @@ pub enum DeployWay {
     Kexec,
     /// Its firmware by iPXE, from Marvin by HTTP.
     Pxe {
-        /// Where Marvin listens.
+        /// The address that Marvin's HTTP server listens on.
         listen: SocketAddr,
         /// The server's network card, as iPXE writes it: `52-54-00-12-34-56`.
         mac: String,
     },
     /// A program of the lab's host with its arguments.
     Command(Vec<String>),
+}
+
+/// Parses an end of a range of kernels: `3.12`, or nothing where it is open.
+fn end_of_range(text: &str) -> Option<Option<Release>> {
+    if text.is_empty() {
+        return Some(None);
+    }
+    let mut parts = text.split('.');
+    let is_version = parts.clone().count() == 2
+        && parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    is_version.then(|| Some(Release::of(text)))
 }
 
 #[cfg(test)]

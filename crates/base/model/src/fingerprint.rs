@@ -29,11 +29,11 @@ impl Belongs {
 /// A property of a machine that has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drift {
-    /// Its name.
+    /// The fact's name: `host.memory`.
     pub name: String,
-    /// The recorded value.
+    /// The value when the machine was recorded.
     pub before: String,
-    /// The value now.
+    /// The value found now.
     pub now: String,
 }
 
@@ -67,11 +67,15 @@ pub fn drift(record: &[(String, String)], now: &[(String, String)]) -> Vec<Drift
 }
 
 fn is_same_memory(before: &str, now: &str) -> bool {
-    let mib = |text: &str| text.strip_suffix(" MiB")?.parse::<u64>().ok();
     let (Some(before), Some(now)) = (mib(before), mib(now)) else {
         return false;
     };
     before.abs_diff(now) <= before.max(now) / MEMORY_SHARE
+}
+
+/// Reads a size of memory: `16384 MiB`.
+fn mib(text: &str) -> Option<u64> {
+    text.strip_suffix(" MiB")?.parse().ok()
 }
 
 /// Returns what to tell people about a machine that has changed; `None` if it has not.
@@ -84,11 +88,10 @@ pub fn drift_text(machine: &str, drift: &[Drift]) -> Option<String> {
 /// Reads the lines of `marvin-agent describe`.
 #[must_use]
 pub fn described(text: &str) -> Vec<(String, String)> {
-    let pair = |line: &str| {
-        line.split_once('=')
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    };
-    text.lines().filter_map(pair).collect()
+    text.lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -135,9 +138,9 @@ mod tests {
 
     #[test]
     fn memory_that_a_kernel_reserves_is_none() {
-        let of = |mib: u32| described(&format!("host.memory={mib} MiB"));
-        assert!(drift(&of(16384), &of(15900)).is_empty());
-        assert_eq!(drift(&of(16384), &of(12288)).len(), 1);
-        assert_eq!(drift(&described("host.memory=much"), &of(1)).len(), 1);
+        let memory = |mib: u32| described(&format!("host.memory={mib} MiB"));
+        assert!(drift(&memory(16384), &memory(15900)).is_empty());
+        assert_eq!(drift(&memory(16384), &memory(12288)).len(), 1);
+        assert_eq!(drift(&described("host.memory=much"), &memory(1)).len(), 1);
     }
 }

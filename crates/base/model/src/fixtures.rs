@@ -7,15 +7,16 @@ use crate::{Build, BuildFile, BuildId, Machine, MachineId, Origin};
 /// Returns 48 hexadecimal digits that stand for the hash of a text.
 pub fn hex(text: &str) -> String {
     // FNV-1a, three times: a stand-in for a hash, without a dependency.
-    let digits = |round: u64| {
+    let mut digits = String::new();
+    for round in 0..3_u64 {
         let hash = text
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64 ^ round, |hash, byte| {
                 (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
             });
-        format!("{hash:016x}")
-    };
-    (0..3).map(digits).collect()
+        digits += &format!("{hash:016x}");
+    }
+    digits
 }
 
 /// Returns a build of a name and a version.
@@ -66,7 +67,7 @@ pub fn machine() -> Machine {
     )
 }
 
-/// Returns another machine.
+/// Returns a machine with another id than [`machine`]'s.
 pub fn other_machine() -> Machine {
     some_machine(
         "QEMU 9.1.0, 1 CPU of model qemu64, 512 MiB, icount shift 0",

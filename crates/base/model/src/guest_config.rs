@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// The guest config.
+/// What a guest has beside its kernel.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GuestConfig {
-    /// Memory in MiB.
+    /// Memory of the guest, in MiB.
     pub memory_mib: u32,
     /// Modules to load before the guest settles, in this order; Marvin adds their dependencies.
     pub modules: &'static [GuestModule],
@@ -23,11 +23,11 @@ pub struct GuestConfig {
 /// A file system of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FileSystem {
-    /// ext4.
+    /// The ext4 file system.
     Ext4,
-    /// XFS.
+    /// The XFS file system.
     Xfs,
-    /// Btrfs.
+    /// The Btrfs file system.
     Btrfs,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for FileSystem {
 /// A module of the build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GuestModule {
-    /// Its name.
+    /// The module's name, as for modprobe.
     pub name: &'static str,
     /// Module parameters, as on the kernel command line: `delay=1 dev_size_mb=64`. Empty for none.
     pub parameters: &'static str,
@@ -72,7 +72,7 @@ pub enum Need {
 /// Additional files of a guest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ExtraFiles {
-    /// None.
+    /// No file beside the agent.
     None,
     /// The files of a guest image, unpacked into the root. The text identifies the image: images
     /// with different files, or different use, have different texts.

@@ -11,7 +11,7 @@ const TRY_S: u64 = 600;
 /// What is known of a machine's health.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Health {
-    /// Its name.
+    /// The machine's name in marvin.toml.
     pub machine: String,
     /// Attempts in a row in which the lab failed.
     pub failures: u32,

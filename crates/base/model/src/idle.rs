@@ -21,12 +21,11 @@ impl ServerUse<'_> {
         if self.has_job || self.reservation.is_some_and(|one| one.is_active(now_unix)) {
             return None;
         }
-        let used_until = |one: &Reservation| {
-            one.ended_unix
-                .map_or(one.until_unix, |ended| ended.min(one.until_unix))
-        };
         let since = self.reservation.map_or(self.on_since_unix, |one| {
-            used_until(one).max(self.on_since_unix)
+            let used_until = one
+                .ended_unix
+                .map_or(one.until_unix, |ended| ended.min(one.until_unix));
+            used_until.max(self.on_since_unix)
         });
         u64::try_from(now_unix.saturating_sub(since)).ok()
     }

@@ -27,13 +27,31 @@ const UNKNOWN: Declared = Declared {
     margin_percent: IMPORTED_MARGIN_PERCENT,
 };
 
-/// A rule: prefix of the test's name, prefix and suffix of the row's, unit, direction.
-type Rule = (
-    &'static str,
-    (&'static str, &'static str),
-    &'static str,
-    Option<Direction>,
-);
+/// What rows of a test measure.
+struct Rule {
+    /// The test's name, or how it begins.
+    test: &'static str,
+    /// How the row's name begins and ends.
+    start: &'static str,
+    end: &'static str,
+    unit: &'static str,
+    direction: Option<Direction>,
+}
+
+const fn rule(
+    test: &'static str,
+    (start, end): (&'static str, &'static str),
+    unit: &'static str,
+    direction: Option<Direction>,
+) -> Rule {
+    Rule {
+        test,
+        start,
+        end,
+        unit,
+        direction,
+    }
+}
 
 const LOWER: Option<Direction> = Some(LowerIsBetter);
 const HIGHER: Option<Direction> = Some(HigherIsBetter);
@@ -42,84 +60,84 @@ const HIGHER: Option<Direction> = Some(HigherIsBetter);
 /// `shellpack_src/src/*/parse-results`. The first matching rule applies.
 const OF_MMTESTS: &[Rule] = &[
     // The duration of a whole test, which is meaningless for tests of a fixed duration.
-    ("", ("duration-", ""), "s", None),
-    ("kernbench", ("", ""), "s", LOWER),
-    ("hackbench", ("time-", ""), "s", LOWER),
-    ("pft", ("faults/cpu-", ""), "faults/s", HIGHER),
-    ("pft", ("faults/sec-", ""), "faults/s", HIGHER),
-    ("aim9", ("", "_test"), "ops/s", HIGHER),
-    ("aim9", ("disk_", ""), "KB/s", HIGHER),
-    ("stream", ("", ""), "MB/s", HIGHER),
-    ("vmr-stream", ("", ""), "MB/s", HIGHER),
-    ("netperf", ("tcprr-", ""), "transactions/s", HIGHER),
-    ("netperf", ("udprr-", ""), "transactions/s", HIGHER),
-    ("netperf", ("", ""), "Mbit/s", HIGHER),
-    ("tbench", ("throughput-", ""), "MB/s", HIGHER),
-    ("dbench", ("throughput-", ""), "MB/s", HIGHER),
-    ("tbench", ("loadfile-", ""), "ms", LOWER),
-    ("dbench", ("loadfile-", ""), "ms", LOWER),
-    ("tbench", ("op-", ""), "ms", LOWER),
-    ("dbench", ("op-", ""), "ms", LOWER),
+    rule("", ("duration-", ""), "s", None),
+    rule("kernbench", ("", ""), "s", LOWER),
+    rule("hackbench", ("time-", ""), "s", LOWER),
+    rule("pft", ("faults/cpu-", ""), "faults/s", HIGHER),
+    rule("pft", ("faults/sec-", ""), "faults/s", HIGHER),
+    rule("aim9", ("", "_test"), "ops/s", HIGHER),
+    rule("aim9", ("disk_", ""), "KB/s", HIGHER),
+    rule("stream", ("", ""), "MB/s", HIGHER),
+    rule("vmr-stream", ("", ""), "MB/s", HIGHER),
+    rule("netperf", ("tcprr-", ""), "transactions/s", HIGHER),
+    rule("netperf", ("udprr-", ""), "transactions/s", HIGHER),
+    rule("netperf", ("", ""), "Mbit/s", HIGHER),
+    rule("tbench", ("throughput-", ""), "MB/s", HIGHER),
+    rule("dbench", ("throughput-", ""), "MB/s", HIGHER),
+    rule("tbench", ("loadfile-", ""), "ms", LOWER),
+    rule("dbench", ("loadfile-", ""), "ms", LOWER),
+    rule("tbench", ("op-", ""), "ms", LOWER),
+    rule("dbench", ("op-", ""), "ms", LOWER),
     // sysbench 1.0 prints latencies in ms; ExtractSysbenchthread.pm calls them microseconds.
-    ("sysbench-thread", ("percentile95-", ""), "ms", LOWER),
-    ("sysbenchthread", ("percentile95-", ""), "ms", LOWER),
+    rule("sysbench-thread", ("percentile95-", ""), "ms", LOWER),
+    rule("sysbenchthread", ("percentile95-", ""), "ms", LOWER),
 ];
 
 /// Stats of LKP-tests: the entries of its `etc/index-perf-all.yaml` and
 /// `etc/index-latency-all.yaml` whose name or program confirms the direction. The Phoronix entries
 /// are left out: some contradict themselves (`milliseconds: 1`).
 const OF_LKP: &[Rule] = &[
-    ("aim7", ("jobs-per-min", ""), "jobs/min", HIGHER),
-    ("aim9", ("", ".ops_per_sec"), "ops/s", HIGHER),
-    (
+    rule("aim7", ("jobs-per-min", ""), "jobs/min", HIGHER),
+    rule("aim9", ("", ".ops_per_sec"), "ops/s", HIGHER),
+    rule(
         "apachebench",
         ("requests_per_second", ""),
         "requests/s",
         HIGHER,
     ),
-    ("autonuma-benchmark", ("", ".seconds"), "s", LOWER),
-    ("blogbench", ("", "_score"), "score", HIGHER),
-    (
+    rule("autonuma-benchmark", ("", ".seconds"), "s", LOWER),
+    rule("blogbench", ("", "_score"), "score", HIGHER),
+    rule(
         "coremark",
         ("iterations_per_sec", ""),
         "iterations/s",
         HIGHER,
     ),
-    ("dbench", ("throughput", ""), "MB/s", HIGHER),
-    ("dbench", ("max_latency", ""), "ms", LOWER),
-    ("fio", ("", "_bw_MBps"), "MB/s", HIGHER),
-    ("fio", ("", "_iops"), "IO/s", HIGHER),
-    ("fsmark", ("files_per_sec", ""), "files/s", HIGHER),
-    ("fsmark", ("app_overhead", ""), "us", LOWER),
-    ("hackbench", ("throughput", ""), "messages/s", HIGHER),
-    ("iperf", ("", ".bps"), "bit/s", HIGHER),
-    ("kbuild", ("", "_per_iteration"), "s", LOWER),
-    ("kernbench", ("elapsed_time", ""), "s", LOWER),
-    ("netperf", ("Throughput_Mbps", ""), "Mbit/s", HIGHER),
-    ("netperf", ("Throughput_tps", ""), "transactions/s", HIGHER),
-    ("perf-bench-futex", ("ops/s", ""), "ops/s", HIGHER),
-    (
+    rule("dbench", ("throughput", ""), "MB/s", HIGHER),
+    rule("dbench", ("max_latency", ""), "ms", LOWER),
+    rule("fio", ("", "_bw_MBps"), "MB/s", HIGHER),
+    rule("fio", ("", "_iops"), "IO/s", HIGHER),
+    rule("fsmark", ("files_per_sec", ""), "files/s", HIGHER),
+    rule("fsmark", ("app_overhead", ""), "us", LOWER),
+    rule("hackbench", ("throughput", ""), "messages/s", HIGHER),
+    rule("iperf", ("", ".bps"), "bit/s", HIGHER),
+    rule("kbuild", ("", "_per_iteration"), "s", LOWER),
+    rule("kernbench", ("elapsed_time", ""), "s", LOWER),
+    rule("netperf", ("Throughput_Mbps", ""), "Mbit/s", HIGHER),
+    rule("netperf", ("Throughput_tps", ""), "transactions/s", HIGHER),
+    rule("perf-bench-futex", ("ops/s", ""), "ops/s", HIGHER),
+    rule(
         "perf-bench-sched-pipe",
         ("ops_per_sec", ""),
         "ops/s",
         HIGHER,
     ),
-    ("pft", ("faults_per_sec_per_cpu", ""), "faults/s", HIGHER),
-    ("pgbench", ("tps", ""), "transactions/s", HIGHER),
-    ("pgbench", ("latency_ms", ""), "ms", LOWER),
-    ("reaim", ("jobs_per_min", ""), "jobs/min", HIGHER),
-    ("redis", ("", "_throughput_rps"), "requests/s", HIGHER),
-    ("schbench", ("", "_us"), "us", LOWER),
-    ("stream", ("", "_bandwidth_MBps"), "MB/s", HIGHER),
-    ("stress-ng", ("", "_per_sec"), "ops/s", HIGHER),
-    ("sysbench-fileio", ("", "_operations/s"), "ops/s", HIGHER),
-    ("tbench", ("throughput_MB/s", ""), "MB/s", HIGHER),
-    ("tbench", ("max_latency", ""), "ms", LOWER),
-    ("unixbench", ("score", ""), "score", HIGHER),
-    ("vm-scalability", ("median", ""), "KB/s", HIGHER),
-    ("vm-scalability", ("throughput", ""), "KB/s", HIGHER),
-    ("will-it-scale", ("", "_ops"), "ops", HIGHER),
-    ("will-it-scale", ("scalability", ""), "", HIGHER),
+    rule("pft", ("faults_per_sec_per_cpu", ""), "faults/s", HIGHER),
+    rule("pgbench", ("tps", ""), "transactions/s", HIGHER),
+    rule("pgbench", ("latency_ms", ""), "ms", LOWER),
+    rule("reaim", ("jobs_per_min", ""), "jobs/min", HIGHER),
+    rule("redis", ("", "_throughput_rps"), "requests/s", HIGHER),
+    rule("schbench", ("", "_us"), "us", LOWER),
+    rule("stream", ("", "_bandwidth_MBps"), "MB/s", HIGHER),
+    rule("stress-ng", ("", "_per_sec"), "ops/s", HIGHER),
+    rule("sysbench-fileio", ("", "_operations/s"), "ops/s", HIGHER),
+    rule("tbench", ("throughput_MB/s", ""), "MB/s", HIGHER),
+    rule("tbench", ("max_latency", ""), "ms", LOWER),
+    rule("unixbench", ("score", ""), "score", HIGHER),
+    rule("vm-scalability", ("median", ""), "KB/s", HIGHER),
+    rule("vm-scalability", ("throughput", ""), "KB/s", HIGHER),
+    rule("will-it-scale", ("", "_ops"), "ops", HIGHER),
+    rule("will-it-scale", ("scalability", ""), "", HIGHER),
 ];
 
 /// Returns the declaration of an imported workload.
@@ -140,15 +158,14 @@ pub fn imported_metric(suite: &str, workload: &str) -> Declared {
     } else {
         rest
     };
-    let fits = |(of, (start, end), ..): &&Rule| {
-        is_test(test, of) && row.starts_with(start) && row.ends_with(end)
-    };
     rules
         .iter()
-        .find(fits)
-        .map_or(UNKNOWN, |(.., unit, direction)| Declared {
-            unit: Cow::Borrowed(unit),
-            direction: *direction,
+        .find(|rule| {
+            is_test(test, rule.test) && row.starts_with(rule.start) && row.ends_with(rule.end)
+        })
+        .map_or(UNKNOWN, |rule| Declared {
+            unit: Cow::Borrowed(rule.unit),
+            direction: rule.direction,
             margin_percent: IMPORTED_MARGIN_PERCENT,
         })
 }

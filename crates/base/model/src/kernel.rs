@@ -16,7 +16,7 @@ const HEAD: &str = "HEAD";
 /// A kernel as the user named it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KernelName {
-    /// A Debian package.
+    /// A Debian package, by name or version.
     Deb(DebQuery),
     /// An image file, bzImage or vmlinux.
     Path(PathBuf),
@@ -24,7 +24,7 @@ pub enum KernelName {
     Git(String),
     /// A patch on top of a revision of that tree.
     Patch {
-        /// The file.
+        /// The patch file.
         file: PathBuf,
         /// The revision; by default `HEAD`, which is what the tree has checked out.
         revision: String,
@@ -125,19 +125,21 @@ impl FromStr for KernelName {
 }
 
 fn deb_query(query: &str) -> Option<DebQuery> {
-    let word = |s: &str| {
-        s.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && s.chars()
-                .all(|c| c.is_ascii_alphanumeric() || "+-.~".contains(c))
-    };
-    if query.starts_with("linux-image-") && word(query) {
+    if query.starts_with("linux-image-") && is_word(query) {
         return Some(DebQuery::Package(query.to_owned()));
     }
     let (version, flavour) = query.split_once('+').unwrap_or((query, DEFAULT_FLAVOUR));
-    (is_version(version) && word(flavour)).then(|| DebQuery::Version {
+    (is_version(version) && is_word(flavour)).then(|| DebQuery::Version {
         version: version.to_owned(),
         flavour: flavour.to_owned(),
     })
+}
+
+fn is_word(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "+-.~".contains(c))
 }
 
 /// Returns whether it consists of numbers separated by points.

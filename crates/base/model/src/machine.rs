@@ -105,7 +105,7 @@ impl FromStr for MachineKind {
 pub struct Machine {
     /// Hash of kind and fingerprint.
     pub id: MachineId,
-    /// Its kind.
+    /// How it runs kernels.
     pub kind: MachineKind,
     /// Summary in one line: program, version, CPU model, memory.
     pub summary: String,
@@ -150,12 +150,12 @@ impl KnownQemu {
     /// Returns the build that has these hashes, by name of file.
     #[must_use]
     pub fn find(hashes: &[(String, String)]) -> Option<&'static Self> {
-        let has = |(name, hash): &(&str, &str)| {
-            hashes
-                .iter()
-                .any(|(file, found)| file == name && found == hash)
-        };
-        Self::ALL.iter().find(|known| known.hashes.iter().all(has))
+        Self::ALL.iter().find(|known| {
+            known.hashes.iter().all(|(name, hash)| {
+                let mut hashes = hashes.iter();
+                hashes.any(|(file, found)| file == name && found == hash)
+            })
+        })
     }
 }
 
@@ -171,13 +171,12 @@ impl Machine {
             .fingerprint
             .iter()
             .find(|(name, _)| name == "qemu.version")?;
-        let hash = |(name, hash): &(String, String)| {
-            Some((
-                name.strip_prefix(KnownQemu::PREFIX)?.to_owned(),
-                hash.clone(),
-            ))
-        };
-        let hashes: Vec<(String, String)> = self.fingerprint.iter().filter_map(hash).collect();
+        let mut hashes: Vec<(String, String)> = Vec::new();
+        for (name, hash) in &self.fingerprint {
+            if let Some(file) = name.strip_prefix(KnownQemu::PREFIX) {
+                hashes.push((file.to_owned(), hash.clone()));
+            }
+        }
         KnownQemu::find(&hashes).is_none().then_some(version)
     }
 
@@ -200,18 +199,13 @@ impl Machine {
     /// per guest config.
     #[must_use]
     pub fn is_kin(&self, other: &Self) -> bool {
-        let rest = |machine: &Self| -> Vec<(String, String)> {
-            let is_rest = |(name, _): &&(String, String)| {
-                !OF_GUEST_CONFIG.iter().any(|start| name.starts_with(start))
-            };
-            machine
-                .fingerprint
-                .iter()
-                .filter(is_rest)
-                .cloned()
-                .collect()
-        };
-        self.kind == other.kind && rest(self) == rest(other)
+        self.kind == other.kind && self.without_guest_config().eq(other.without_guest_config())
+    }
+
+    fn without_guest_config(&self) -> impl Iterator<Item = &(String, String)> {
+        self.fingerprint
+            .iter()
+            .filter(|(name, _)| !OF_GUEST_CONFIG.iter().any(|start| name.starts_with(start)))
     }
 }
 

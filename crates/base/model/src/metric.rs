@@ -42,7 +42,7 @@ pub enum Unit {
     Seconds,
     /// A count of things: faults, pages.
     Count,
-    /// Percent.
+    /// A share in percent.
     Percent,
     /// A unit of an external tool or another suite.
     Of(Cow<'static, str>),
@@ -81,11 +81,11 @@ pub enum Quantity {
     Time,
     /// Operations per second of guest time.
     Rate,
-    /// A duration.
+    /// A time in any unit.
     Duration,
     /// A count of events.
     Count,
-    /// A share.
+    /// A share of a whole.
     Percent,
     /// A value of an external tool or another suite, in this unit.
     Of(Cow<'static, str>),
@@ -97,9 +97,9 @@ pub enum Quantity {
 pub struct Metric {
     /// Its name within the workload.
     pub name: Cow<'static, str>,
-    /// What it measures.
+    /// What it measures: a cost, a rate, a share.
     pub quantity: Quantity,
-    /// The good direction.
+    /// The direction in which values are better.
     pub direction: Direction,
     /// The margin: a difference up to this many percent counts as same.
     pub margin_percent: f64,

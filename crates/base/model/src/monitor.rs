@@ -16,7 +16,7 @@ pub enum MonitorFile {
     Stat,
     /// Memory by use, in KiB.
     Meminfo,
-    /// Zones and nodes.
+    /// Counters of zones and nodes.
     Zoneinfo,
     /// Free blocks by order.
     Buddyinfo,
@@ -24,7 +24,7 @@ pub enum MonitorFile {
     Diskstats,
     /// Caches of the slab allocator.
     Slabinfo,
-    /// The scheduler's counts.
+    /// Counters of the scheduler for each processor.
     Schedstat,
     /// Interrupts by line and processor.
     Interrupts,
@@ -36,9 +36,9 @@ pub enum MonitorFile {
     PressureIo,
     /// Stalls due to lack of memory.
     PressureMemory,
-    /// Stalls by interrupts.
+    /// Time in which tasks waited for interrupts.
     PressureIrq,
-    /// Network devices.
+    /// Bytes and packets of network devices.
     NetDev,
     /// Counts of the network protocols.
     NetSnmp,
@@ -117,9 +117,9 @@ pub fn thread_of(path: &str) -> Option<u32> {
 pub enum Phase {
     /// Right before the workload.
     Start,
-    /// While it ran.
+    /// A copy while the workload ran.
     Interval,
-    /// Right after it.
+    /// The copy right after the workload.
     End,
 }
 
@@ -132,9 +132,9 @@ pub struct MonitorCopy {
     pub begun_ns: u64,
     /// The machine's clock after it was read, in ns.
     pub ended_ns: u64,
-    /// When that was.
+    /// When the copy was made, against the workload.
     pub phase: Phase,
-    /// What was read.
+    /// The file's content.
     pub bytes: Vec<u8>,
 }
 
@@ -149,7 +149,7 @@ impl Counters {
         self.0.get(key).copied()
     }
 
-    /// Sets a counter.
+    /// Sets a counter; the last value of a key counts.
     pub fn put(&mut self, key: &str, value: u64) {
         self.0.insert(key.to_owned(), value);
     }
@@ -212,7 +212,7 @@ impl Reading {
         }
     }
 
-    /// Returns a group.
+    /// Returns the counters of a group: a device, a zone, a cache.
     #[must_use]
     pub fn group(&self, group: &str) -> Option<&Counters> {
         self.groups.get(group)
@@ -247,20 +247,20 @@ impl Reading {
 /// The content of a copy, and when it was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimedReading {
-    /// The file.
+    /// The file that was copied.
     pub file: MonitorFile,
     /// The machine's clock, in ns: the middle of the copying.
     pub at_ns: u64,
-    /// When that was.
+    /// When the copy was made, against the workload.
     pub phase: Phase,
-    /// What it says.
+    /// The counters that the copy has.
     pub reading: Reading,
 }
 
 /// All that monitors saw of one workload in one run, in the order of time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observation {
-    /// The readings.
+    /// All copies, in time order for each file.
     pub readings: Vec<TimedReading>,
 }
 

@@ -9,16 +9,16 @@ use crate::{KernelName, format_date, parse_date};
 pub enum Origin {
     /// A package of a distribution.
     Package {
-        /// Its name: `linux-image-6.12.117+deb12-cloud-amd64`.
+        /// The package's name: `linux-image-6.12.117+deb12-cloud-amd64`.
         name: String,
-        /// Its version: `6.12.117-1`.
+        /// The package's version: `6.12.117-1`.
         version: String,
     },
-    /// Built by Marvin.
+    /// Marvin built it from source.
     Built {
-        /// Its source.
+        /// The source that it was built from.
         source: SourceOrigin,
-        /// The configuration's name.
+        /// The name of the kernel config: `micro`.
         configuration: String,
         /// The compiler and linker, with their versions.
         compiler: String,
@@ -34,11 +34,11 @@ pub enum Origin {
 /// The source of a build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SourceOrigin {
-    /// A commit.
+    /// A commit of a git tree.
     Commit {
-        /// Its hash, abbreviated.
+        /// The commit's hash, abbreviated.
         commit: String,
-        /// The repository's directory.
+        /// The directory of the repository.
         tree: String,
     },
     /// An imported source package of Debian.
@@ -83,26 +83,26 @@ fn parse_built(line: &str) -> Option<Origin> {
     let source = parts.next()?;
     let configuration = parts.next()?;
     let compiler = parts.next()?;
-    let commit = || {
-        let (commit, tree) = source.strip_prefix(COMMIT)?.split_once(" of ")?;
-        Some(SourceOrigin::Commit {
-            commit: commit.to_owned(),
-            tree: tree.to_owned(),
-        })
-    };
-    let debian = || {
-        Some(SourceOrigin::DebianSource {
-            tag: source.strip_prefix(DEBIAN_SOURCE)?.to_owned(),
-        })
-    };
-    let source = commit()
-        .or_else(debian)
-        .unwrap_or_else(|| SourceOrigin::Described(source.clone()));
+    let source = parse_source(&source).unwrap_or_else(|| SourceOrigin::Described(source.clone()));
     Some(Origin::Built {
         source,
         configuration,
         compiler,
         committed_unix,
+    })
+}
+
+/// Parses a commit of a tree, or a Debian source package.
+fn parse_source(source: &str) -> Option<SourceOrigin> {
+    if let Some(tag) = source.strip_prefix(DEBIAN_SOURCE) {
+        return Some(SourceOrigin::DebianSource {
+            tag: tag.to_owned(),
+        });
+    }
+    let (commit, tree) = source.strip_prefix(COMMIT)?.split_once(" of ")?;
+    Some(SourceOrigin::Commit {
+        commit: commit.to_owned(),
+        tree: tree.to_owned(),
     })
 }
 

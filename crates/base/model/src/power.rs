@@ -23,7 +23,7 @@ pub enum PowerSettings {
 pub struct Ipmi {
     /// Its host name or address.
     pub host: String,
-    /// Its UDP port.
+    /// The UDP port of IPMI.
     pub port: u16,
     /// The login; `None` if it asks for none.
     pub login: Option<Login>,
@@ -71,14 +71,14 @@ impl PowerSettings {
 pub enum BootDevice {
     /// The network, by PXE.
     Pxe,
-    /// The first disk.
+    /// The first disk in the firmware's order.
     Disk,
     /// No device: the firmware's setup.
     Bios,
 }
 
 impl BootDevice {
-    /// All of them.
+    /// All boot devices.
     pub const ALL: [Self; 3] = [Self::Pxe, Self::Disk, Self::Bios];
 
     /// Returns its name, which is that of ipmitool, too.

@@ -1,6 +1,6 @@
 //! Profiles: exact instruction counts by function within the measured iterations of a workload.
 
-/// Who executes instructions.
+/// Whose code executes instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Share {
     /// User code of the workload's processes.
@@ -17,7 +17,7 @@ impl Share {
     /// All of them, in the order of tables.
     pub const ALL: [Self; 4] = [Self::Kernel, Self::User, Self::Interrupt, Self::Other];
 
-    /// Returns its name.
+    /// Returns the word in profiles and JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -36,14 +36,14 @@ pub struct Region {
     pub user: u64,
     /// The kernel, for these processes.
     pub kernel: u64,
-    /// Interrupts.
+    /// Instructions of interrupts.
     pub interrupt: u64,
-    /// Other tasks.
+    /// Instructions of other tasks.
     pub other: u64,
 }
 
 impl Region {
-    /// Returns the sum.
+    /// Returns the instructions of all four.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.user + self.kernel + self.interrupt + self.other

@@ -74,19 +74,14 @@ impl Release {
     /// `6.12.0-g1f0e2d3c4b5a-dirty`.
     #[must_use]
     pub fn stem(&self) -> &str {
-        let is_hash = |rest: &str| {
-            let digits = rest.bytes().take_while(u8::is_ascii_hexdigit).count();
-            digits >= HASH_MIN && ["", "+", "-dirty"].contains(&&rest[digits..])
-        };
-        let cut = |mark: &&str| {
-            self.text
-                .rfind(*mark)
-                .filter(|at| is_hash(&self.text[at + mark.len()..]))
-        };
-        MARKS
-            .iter()
-            .find_map(cut)
-            .map_or(&*self.text, |at| &self.text[..at])
+        for mark in MARKS {
+            if let Some(start) = self.text.rfind(mark)
+                && is_commit_hash(&self.text[start + mark.len()..])
+            {
+                return &self.text[..start];
+            }
+        }
+        &self.text
     }
 
     /// Returns the first two numbers, which name a stable series.
@@ -123,19 +118,13 @@ impl PartialOrd for Release {
 
 impl Ord for Release {
     fn cmp(&self, other: &Self) -> Ordering {
-        let stems = || natural(self.stem()).cmp(&natural(other.stem()));
-        let dates =
-            || (self.is_hashed(), self.dated_unix).cmp(&(other.is_hashed(), other.dated_unix));
-        let texts = || {
-            natural(&self.text)
-                .cmp(&natural(&other.text))
-                .then_with(|| self.text.cmp(&other.text))
-        };
         self.key()
             .cmp(&other.key())
-            .then_with(stems)
-            .then_with(dates)
-            .then_with(texts)
+            .then_with(|| natural(self.stem()).cmp(&natural(other.stem())))
+            .then_with(|| self.is_hashed().cmp(&other.is_hashed()))
+            .then_with(|| self.dated_unix.cmp(&other.dated_unix))
+            .then_with(|| natural(&self.text).cmp(&natural(&other.text)))
+            .then_with(|| self.text.cmp(&other.text))
     }
 }
 
@@ -198,20 +187,10 @@ impl FromStr for Line {
     type Err = LineError;
 
     fn from_str(text: &str) -> Result<Self, LineError> {
-        let numbers = || {
-            let (major, minor) = text.split_once('.')?;
-            let fit = |part: &str| {
-                part.bytes()
-                    .all(|b| b.is_ascii_digit())
-                    .then(|| part.parse().ok())
-                    .flatten()
-            };
-            Some(Self::Stable(fit(major)?, fit(minor)?))
-        };
         match text {
             "all" => Ok(Self::All),
             "mainline" => Ok(Self::Mainline),
-            _ => numbers().ok_or_else(|| LineError(text.to_owned())),
+            _ => stable(text).ok_or_else(|| LineError(text.to_owned())),
         }
     }
 }
@@ -256,6 +235,22 @@ fn flavour_of(package: &str) -> String {
     } else {
         words.join("-")
     }
+}
+
+/// Returns whether a text is an abbreviated hash, with the marks of a changed tree.
+fn is_commit_hash(text: &str) -> bool {
+    let digits = text.bytes().take_while(u8::is_ascii_hexdigit).count();
+    digits >= HASH_MIN && ["", "+", "-dirty"].contains(&&text[digits..])
+}
+
+/// Parses the line of a stable series: `6.12`.
+fn stable(text: &str) -> Option<Line> {
+    let (major, minor) = text.split_once('.')?;
+    let is_number = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(major) || !is_number(minor) {
+        return None;
+    }
+    Some(Line::Stable(major.parse().ok()?, minor.parse().ok()?))
 }
 
 #[cfg(test)]

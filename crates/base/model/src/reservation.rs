@@ -12,11 +12,11 @@ pub struct Reservation {
     pub machines: Vec<String>,
     /// Who has them: `anna@build`.
     pub holder: String,
-    /// What for.
+    /// What the machine is reserved for.
     pub why: String,
     /// Whether a lab made it for a measurement, and extends it step by step.
     pub by_lab: bool,
-    /// When it began.
+    /// When it began, in seconds since 1970-01-01 UTC.
     pub since_unix: i64,
     /// When it ends unless it is extended.
     pub until_unix: i64,
@@ -30,7 +30,7 @@ pub enum ReservationRefusal {
     /// Another user has the machine.
     #[error("{machine} is reserved: {taken}")]
     Taken {
-        /// The machine.
+        /// The name of the machine that is not free.
         machine: String,
         /// Who has it, until when.
         taken: Taken,
@@ -43,7 +43,7 @@ pub enum ReservationRefusal {
     Over {
         /// machines.
         number: u64,
-        /// The machine.
+        /// The name of a machine that it does not have.
         machine: String,
     },
 }
@@ -51,9 +51,9 @@ pub enum ReservationRefusal {
 /// Who has a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// The holder.
+    /// The user that has it: `user@host`.
     pub holder: String,
-    /// What for.
+    /// What the machine is reserved for.
     pub why: String,
     /// Seconds until the reservation ends unless it is extended.
     pub left_s: u64,

@@ -79,7 +79,7 @@ impl fmt::Display for RmapCase {
     }
 }
 
-/// An unknown case.
+/// The text that is no case.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no case `{0}`: there are file, shared, sparse, remapped, inherited, chain")]
 pub struct RmapCaseError(pub String);
@@ -108,7 +108,7 @@ pub enum RmapOperation {
     Reclaim,
     /// One page is removed from the object that all processes map.
     DropOne,
-    /// All pages are.
+    /// All mapped pages are dropped.
     DropAll,
     /// One page is reclaimed that one process uses and all processes map.
     PageoutOne,
@@ -186,9 +186,9 @@ impl fmt::Display for RmapOperation {
 pub struct RmapCell {
     /// What is mapped, and how.
     pub case: RmapCase,
-    /// Processes.
+    /// Processes that map the pages.
     pub processes: u32,
-    /// Mappings of each.
+    /// Mappings in each process.
     pub mappings: u32,
 }
 
@@ -196,7 +196,7 @@ pub struct RmapCell {
 /// count to divide by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RmapCost {
-    /// Ticks of all.
+    /// Clock ticks of all operations together.
     pub ticks: u64,
     /// Entries or pages, as [`RmapOperation::per`] says.
     pub count: u64,
@@ -275,7 +275,7 @@ pub struct RmapMeasured {
 /// The result of a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RmapOutcome {
-    /// It was measured.
+    /// The costs and the space that were measured.
     Measured(RmapMeasured),
     /// The guest has too little memory.
     DoesNotFit {

@@ -14,7 +14,7 @@ pub enum Stage {
     Settle,
     /// Resuming from the snapshot.
     Restore,
-    /// The workload itself.
+    /// While the workload ran.
     Workload,
     /// From the end of the workload to power-off.
     Results,
@@ -39,7 +39,7 @@ pub enum FailureReason {
     DidNotBoot,
     /// It lacks a feature that the agent needs; the text names it.
     Lacks(String),
-    /// It panicked.
+    /// The kernel panicked.
     Panicked,
     /// It reported an oops or a bug.
     Oopsed,
@@ -79,7 +79,7 @@ impl fmt::Display for FailureReason {
 pub struct SubjectFailure {
     /// How far it got.
     pub stage: Stage,
-    /// Why.
+    /// What ended it.
     pub reason: FailureReason,
     /// The last lines of the console, made printable.
     pub console_tail: String,
@@ -92,21 +92,21 @@ pub enum Outcome {
     Completed,
     /// The kernel lacks a feature that the workload needs; the text names it.
     Unsupported(String),
-    /// The kernel failed.
+    /// The kernel or the workload failed: how.
     Failed(SubjectFailure),
 }
 
 /// The result of one workload in a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkloadResult {
-    /// The workload's name.
+    /// The workload's name in its suite.
     pub workload: String,
     /// Requested operations per iteration.
     pub operations: u64,
     /// The metric's declaration at the time of the run; `None` if an earlier Marvin stored it
     /// without one.
     pub declared: Option<Declared>,
-    /// How it ended.
+    /// Whether it completed, and why not.
     pub outcome: Outcome,
     /// One value per iteration, in the unit of the machine's kind, per operation; empty unless
     /// completed.
@@ -120,16 +120,16 @@ pub struct WorkloadResult {
 /// line, …).
 pub type Environment = Vec<(String, String)>;
 
-/// A run.
+/// The results of one boot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
-    /// Its id.
+    /// The id that it is stored under.
     pub id: RunId,
-    /// The build.
+    /// The id of the build that booted.
     pub build: BuildId,
-    /// The machine.
+    /// The id of the machine that it booted on.
     pub machine: MachineId,
-    /// The suite's name.
+    /// The suite that its workloads belong to.
     pub suite: String,
     /// The seed that perturbed it.
     pub seed: u64,

@@ -52,7 +52,7 @@ pub enum SamplingScope {
 impl SamplingScope {
     const ALL: [Self; 2] = [Self::System, Self::Processes];
 
-    /// Returns its name.
+    /// Returns the word in profiles and JSON.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -71,9 +71,9 @@ impl SamplingScope {
 /// How samples were taken. Only samples taken alike can be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
-    /// What ticks.
+    /// The event whose occurrences are counted.
     pub event: SamplingEvent,
-    /// Whose work.
+    /// Whose work is sampled.
     pub scope: SamplingScope,
     /// Ticks between two samples of a processor.
     pub period: u64,
@@ -82,11 +82,11 @@ pub struct Sampling {
 /// A stack, and how often it was seen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SampledStack {
-    /// Who ran.
+    /// Whose code was executed.
     pub share: Share,
     /// Symbols, outermost first; `[user]` alone for user code.
     pub functions: Vec<String>,
-    /// Samples.
+    /// Samples with this stack.
     pub samples: u64,
 }
 

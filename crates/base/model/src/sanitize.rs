@@ -8,12 +8,13 @@
 /// [`is_hostile`].
 #[must_use]
 pub fn sanitize_line(text: &str) -> String {
-    let safe = |c: char| match c {
-        '\n' | '\r' | '\t' => ' ',
-        c if is_hostile(c) => char::REPLACEMENT_CHARACTER,
-        c => c,
-    };
-    text.chars().map(safe).collect()
+    text.chars()
+        .map(|c| match c {
+            '\n' | '\r' | '\t' => ' ',
+            c if is_hostile(c) => char::REPLACEMENT_CHARACTER,
+            c => c,
+        })
+        .collect()
 }
 
 /// Returns the lines of a text, each made sanitize_line, without empty ones at the ends.

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use crate::{SUITES, Suite, Workload};
 
-/// An invalid selection.
+/// Why words select no workloads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SelectionError {
     /// There is no suite with this name.
@@ -17,7 +17,7 @@ pub enum SelectionError {
     /// There is no workload and no group with this name.
     #[error("no workload or group `{0}`")]
     UnknownWorkload(String),
-    /// Nothing was selected.
+    /// An empty word.
     #[error("no workload selected")]
     Nothing,
 }
@@ -51,7 +51,7 @@ impl Default for ToolRows {
     }
 }
 
-/// The selected workloads.
+/// The workloads that words select, and the suite that is their home.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     /// The suite; if only tools are selected, the suite of the tools.
@@ -64,24 +64,14 @@ impl Choice {
     /// Returns words that select the same workloads even if the suite or the tools grow.
     #[must_use]
     pub fn words(&self, tools: &ToolRows) -> Vec<String> {
-        let is_tool = |workload: &Workload| {
-            tools
-                .suite
-                .workloads
-                .iter()
-                .any(|row| row.name == workload.name)
-        };
-        let word = |workload: &Workload| {
-            format!(
-                "{}{}",
-                if is_tool(workload) { TOOL } else { "" },
-                workload.name
-            )
-        };
-        self.workloads
-            .iter()
-            .map(|workload| word(workload))
-            .collect()
+        let mut words = Vec::new();
+        for workload in &self.workloads {
+            let mut rows = tools.suite.workloads.iter();
+            let is_tool = rows.any(|row| row.name == workload.name);
+            let prefix = if is_tool { TOOL } else { "" };
+            words.push(format!("{prefix}{}", workload.name));
+        }
+        words
     }
 }
 
@@ -178,13 +168,9 @@ const SYSCALL: (&str, [&str; 2]) = ("syscall", ["getppid", "signal"]);
 /// # Errors
 /// If there is no such workload or group, or the words are empty.
 pub fn select(suite: &Suite, words: &[String]) -> Result<Vec<Arc<Workload>>, SelectionError> {
-    let is_syscall = |workload: &Workload| SYSCALL.1.contains(&&*workload.name);
-    let meant = |workload: &Workload, word: &str| {
-        [&*workload.name, workload.series(), group_of(workload)].contains(&word)
-            || (word == SYSCALL.0 && is_syscall(workload))
+    let is_known = |word: &str| {
+        suite.workloads.iter().any(|w| is_meant(w, word)) || suite.find(word).is_some()
     };
-    let is_known =
-        |word: &str| suite.workloads.iter().any(|w| meant(w, word)) || suite.find(word).is_some();
     if let Some(word) = words.iter().find(|word| !is_known(word)) {
         return Err(if word.is_empty() {
             SelectionError::Nothing
@@ -194,7 +180,7 @@ pub fn select(suite: &Suite, words: &[String]) -> Result<Vec<Arc<Workload>>, Sel
     }
     let mut chosen = Vec::new();
     for workload in &suite.workloads {
-        if words.is_empty() || words.iter().any(|word| meant(workload, word)) {
+        if words.is_empty() || words.iter().any(|word| is_meant(workload, word)) {
             chosen.push(Arc::clone(workload));
         }
         let named = words
@@ -210,6 +196,12 @@ pub fn select(suite: &Suite, words: &[String]) -> Result<Vec<Arc<Workload>>, Sel
         }
     }
     Ok(chosen)
+}
+
+/// Returns whether a word selects a workload: by its name, series or group.
+fn is_meant(workload: &Workload, word: &str) -> bool {
+    [&*workload.name, workload.series(), group_of(workload)].contains(&word)
+        || (word == SYSCALL.0 && SYSCALL.1.contains(&&*workload.name))
 }
 
 /// Returns the numbers of tasks that show how workloads scale over so many processors: powers of
@@ -233,18 +225,16 @@ pub fn in_tasks(
     let mut all: Vec<Arc<Workload>> = Vec::new();
     for workload in workloads {
         let is_named = words.iter().any(|word| *word == workload.name);
-        let with = |count: &u32| {
-            workload
-                .with_tasks(*count)
-                .filter(|_| !is_named)
-                .map(Arc::new)
-        };
-        let with: Vec<Arc<Workload>> = counts.iter().filter_map(with).collect();
-        let series = if with.is_empty() {
-            vec![Arc::clone(workload)]
-        } else {
-            with
-        };
+        let mut series = Vec::new();
+        if !is_named {
+            let with_tasks = counts
+                .iter()
+                .filter_map(|count| workload.with_tasks(*count));
+            series.extend(with_tasks.map(Arc::new));
+        }
+        if series.is_empty() {
+            series.push(Arc::clone(workload));
+        }
         all.extend(
             series
                 .into_iter()

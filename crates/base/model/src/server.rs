@@ -10,7 +10,7 @@ use crate::power::PowerSettings;
 /// A server that boots builds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerSettings {
-    /// Its name: `testbox`.
+    /// The server's name in marvin.toml: `testbox`.
     pub name: String,
     /// Where ssh finds it: `root@testbox.lab`, or a host of the ssh configuration.
     pub host: String,

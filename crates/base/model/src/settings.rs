@@ -12,9 +12,9 @@ use crate::{BatchSettings, ImageSettings, Release, ServerSettings, Suite};
 /// The settings of a site.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LabSettings {
-    /// The watched trees.
+    /// The git trees that `marvin watch` follows.
     pub trees: Vec<WatchedTree>,
-    /// The plans.
+    /// What is measured of new kernels.
     pub plans: Vec<StandingPlan>,
     /// The settings of workers.
     pub work: WorkSettings,
@@ -32,10 +32,10 @@ pub struct LabSettings {
     pub listen: Option<SocketAddr>,
 }
 
-/// A watched tree.
+/// A git tree whose new kernels are measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedTree {
-    /// Its name.
+    /// The tree's name in marvin.toml.
     pub name: String,
     /// Where its kernels come from.
     pub origin: TreeOrigin,
@@ -61,7 +61,7 @@ pub enum TreeOrigin {
     Debian {
         /// The prefix of their versions.
         series: Vec<String>,
-        /// Their flavour.
+        /// The flavour of the packages: `cloud-amd64`.
         flavour: String,
     },
 }
@@ -71,7 +71,7 @@ pub enum TreeOrigin {
 pub enum Points {
     /// The newest of each series, at most one per calendar month.
     Monthly,
-    /// All.
+    /// Each new kernel.
     Every,
     /// None: only mainline releases.
     Never,
@@ -80,11 +80,11 @@ pub enum Points {
 /// What to measure of each kernel of some trees.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StandingPlan {
-    /// Its name.
+    /// The plan's name in marvin.toml.
     pub name: String,
     /// Names of the trees.
     pub trees: Vec<String>,
-    /// The suite.
+    /// The suite that it measures.
     pub suite: Arc<Suite>,
     /// Selected workloads, one word each; `tool:` marks external tools.
     pub workloads: Vec<String>,
@@ -108,7 +108,7 @@ pub struct WorkSettings {
 /// A recipient of notices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Channel {
-    /// Its name.
+    /// The channel's name in marvin.toml.
     pub name: String,
     /// The way to it.
     pub kind: ChannelKind,
@@ -117,18 +117,18 @@ pub struct Channel {
 /// A way to deliver a notice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChannelKind {
-    /// By mail.
+    /// One mail for each notice.
     Mail {
-        /// Addresses.
+        /// The addresses of the recipients.
         to: Vec<String>,
-        /// The sender.
+        /// The address of the sender.
         from: String,
-        /// The transport.
+        /// What takes the mail: a server or a program.
         by: MailTaker,
     },
     /// By posting a JSON document.
     Webhook {
-        /// The address.
+        /// The URL that each notice is posted to.
         url: String,
     },
     /// By a program that reads the JSON document from its standard input.
@@ -143,18 +143,18 @@ pub enum ChannelKind {
 pub enum MailTaker {
     /// A program with its arguments, which reads the mail with its recipients from standard input.
     Sendmail(Vec<String>),
-    /// A mail server.
+    /// A mail server takes it.
     Server(MailServer),
 }
 
-/// An SMTP server.
+/// An SMTP server, and how to talk to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MailServer {
     /// Its name or address.
     pub host: String,
-    /// Its port.
+    /// The TCP port.
     pub port: u16,
-    /// The encryption.
+    /// Whether the connection is encrypted, and from when on.
     pub secrecy: Secrecy,
     /// The login; `None` if the server needs none.
     pub login: Option<Login>,
@@ -174,7 +174,7 @@ pub enum Secrecy {
 /// The login at a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
-    /// The user name.
+    /// The name to log in with.
     pub user: String,
     /// Where the password is stored.
     pub password: Secret,

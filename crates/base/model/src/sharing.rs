@@ -13,7 +13,7 @@ pub enum Movement {
 }
 
 impl Movement {
-    /// All of them.
+    /// All kinds of movements.
     pub const ALL: [Self; 3] = [Self::Load, Self::Store, Self::Upgrade];
 
     /// Returns its name in documents and stores.
@@ -30,7 +30,7 @@ impl Movement {
 /// A line that moved in a function, over all iterations.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Move {
-    /// How.
+    /// Why the line moved.
     pub movement: Movement,
     /// Whether it was false sharing: the words of 8 bytes that were asked for are none that others
     /// had used.
@@ -43,7 +43,7 @@ pub struct Move {
     /// The word of 8 bytes in it that was asked for: a field such as `mm_struct.mmap_lock.count`,
     /// or a symbol.
     pub word: String,
-    /// How often.
+    /// Transfers of the line between processors.
     pub transfers: u64,
 }
 
@@ -173,9 +173,9 @@ pub fn without_suffix(function: &str) -> &str {
 /// How often a function was entered, and what it took.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entered {
-    /// Its symbol.
+    /// The symbol of the function.
     pub function: String,
-    /// How often.
+    /// Times that it was entered.
     pub times: u64,
     /// Instructions of its own.
     pub instructions: u64,

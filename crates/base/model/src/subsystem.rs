@@ -1,7 +1,7 @@
 //! Subsystems of the kernel, which group the rows of large tables.
 
 use crate::selection::group_of_name;
-use crate::{DISKS, IO, MM, NET, RECLAIM, RMAP, SCHED, Suite};
+use crate::{DISKS, IO, MM, NET, RECLAIM, RMAP, SCHED};
 
 /// Returns the subsystem that a workload stresses most: that of its suite, or in the micro and the
 /// scale suite that of its group. For undeclared names, the first word.
@@ -16,8 +16,10 @@ pub fn subsystem_of(name: &str) -> &str {
         (&IO, "io"),
         (&DISKS, "io"),
     ];
-    let declares = |suite: &Suite| suite.workloads.iter().any(|workload| workload.name == name);
-    if let Some((_, subsystem)) = suites.into_iter().find(|(suite, _)| declares(suite)) {
+    let declaring = suites
+        .into_iter()
+        .find(|(suite, _)| suite.workloads.iter().any(|workload| workload.name == name));
+    if let Some((_, subsystem)) = declaring {
         return subsystem;
     }
     let group = match name.strip_prefix("share-") {

@@ -20,7 +20,7 @@ pub struct Tool {
     pub files: Vec<String>,
     /// Environment of its programs, in the order of the names.
     pub environment: Vec<(String, String)>,
-    /// Its workloads.
+    /// The workloads that its output has values of.
     pub workloads: Vec<ToolWorkload>,
 }
 
@@ -71,7 +71,7 @@ pub struct ToolMetric {
     pub name: String,
     /// Its unit, for people.
     pub unit: String,
-    /// The good direction.
+    /// The direction in which values are better.
     pub direction: Direction,
     /// The margin: a difference up to this many percent counts as same.
     pub margin_percent: f64,
@@ -82,13 +82,13 @@ pub struct ToolMetric {
 /// Where a tool's output contains a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reader {
-    /// Which output.
+    /// The output that is read.
     pub source: Source,
     /// Search only after the first line that matches this pattern.
     pub after: Option<String>,
     /// How to find it there.
     pub find: Find,
-    /// Which of several.
+    /// Which of several matches counts.
     pub pick: Pick,
     /// Factor to the metric's unit.
     pub factor: f64,
@@ -97,9 +97,9 @@ pub struct Reader {
 /// Which of a tool's outputs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Standard output.
+    /// The program's standard output.
     Stdout,
-    /// Standard error.
+    /// The program's standard error.
     Stderr,
     /// A file that it writes.
     File(String),
@@ -145,9 +145,9 @@ pub enum Column {
 pub enum Pick {
     /// The only one: more are an error.
     Only,
-    /// The first.
+    /// The first match.
     First,
-    /// The last.
+    /// The last match.
     Last,
     /// All, each of them a sample.
     All,

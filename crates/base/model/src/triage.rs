@@ -27,9 +27,9 @@ pub struct Decision {
     pub after: String,
     /// Version of the first kernel that certainly has the change.
     pub at: String,
-    /// The outcome.
+    /// What the alert turned out to be.
     pub triage: Triage,
-    /// Why.
+    /// The user's reason.
     pub note: String,
     /// Number of worse series at the time of the decision.
     pub worse: usize,
@@ -43,7 +43,7 @@ pub struct Decision {
 pub struct TriageError(String);
 
 impl Triage {
-    /// All of them.
+    /// All decisions, in the order of help.
     pub const ALL: [Self; 5] = [
         Self::Real,
         Self::Apparent,
@@ -52,7 +52,7 @@ impl Triage {
         Self::Ignored,
     ];
 
-    /// Its name.
+    /// Returns the word on the command line and in JSON.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

@@ -32,7 +32,7 @@ pub enum Uncertainty {
     BelowFloor {
         /// The spread between seeds of one build, in percent.
         floor_percent: f64,
-        /// Seeds that agree.
+        /// Seeds whose differences are on one side.
         seeds: usize,
         /// Seeds needed to agree.
         seeds_least: usize,
@@ -51,7 +51,7 @@ pub enum Uncertainty {
     /// A twin, a workload of another suite that does the same operation, does not show the
     /// difference: the layout of memory may be the cause.
     Contradicted {
-        /// The twin.
+        /// The name of the twin.
         twin: String,
         /// Its difference in percent; positive is better.
         difference_percent: f64,
@@ -72,7 +72,7 @@ impl Verdict {
         }
     }
 
-    /// Its name.
+    /// Returns the word in texts and JSON.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {

@@ -20,16 +20,16 @@ pub struct Workload {
     pub operation: Cow<'static, str>,
     /// Operations in one iteration.
     pub operations: u64,
-    /// Measured iterations.
+    /// Iterations whose samples are reported.
     pub iterations: u32,
     /// Iterations before those, not reported.
     pub warm_up: u32,
     /// Kernel functions that it exercises: it must enter at least one function of each group
     /// (names change between kernels). Empty if it stays in user space.
     pub exercises: &'static [&'static [&'static str]],
-    /// Its metric.
+    /// What its values measure.
     pub metric: Metric,
-    /// Its guest config.
+    /// What its guest needs.
     pub guest_config: GuestConfig,
     /// Whether small causes have large effects.
     pub steadiness: Steadiness,
@@ -117,7 +117,7 @@ impl Workload {
 /// A named list of workloads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suite {
-    /// Its name.
+    /// The suite's name on the command line.
     pub name: &'static str,
     /// Its purpose, in one line.
     pub purpose: &'static str,

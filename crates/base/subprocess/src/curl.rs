@@ -4,15 +4,15 @@
 /// Returns the configuration with these options (curl(1), `--config`).
 #[must_use]
 pub fn curl_config(options: &[(&str, &str)]) -> String {
-    let quoted = |text: &str| {
-        text.replace('\\', "\\\\")
+    let mut config = String::new();
+    for (name, value) in options {
+        let value = value
+            .replace('\\', "\\\\")
             .replace('"', "\\\"")
-            .replace('\n', "\\n")
-    };
-    options
-        .iter()
-        .map(|(name, value)| format!("{name} = \"{}\"\n", quoted(value)))
-        .collect()
+            .replace('\n', "\\n");
+        config += &format!("{name} = \"{value}\"\n");
+    }
+    config
 }
 
 #[cfg(test)]

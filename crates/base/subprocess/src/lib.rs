@@ -80,7 +80,7 @@ pub struct Ended {
     pub code: Option<i32>,
     /// Its output, up to the limit.
     pub output: Vec<u8>,
-    /// Its standard error.
+    /// What it wrote to standard error, up to the limit.
     pub stderr: String,
 }
 
@@ -95,15 +95,15 @@ pub enum ProgramError {
     Deadline {
         /// The command, as a user would type it.
         command: String,
-        /// Its deadline.
+        /// The deadline that it had, in seconds.
         seconds: u64,
     },
-    /// The host failed.
+    /// The host could not start or read it.
     #[error("cannot run `{command}`: {source}")]
     Io {
-        /// The command.
+        /// The program's name.
         command: String,
-        /// The system's message.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -112,17 +112,15 @@ impl Ended {
     /// Returns the last line of its standard error, or else how it ended.
     #[must_use]
     pub fn reason(&self) -> String {
-        let line = self.stderr.lines().rfind(|line| !line.trim().is_empty());
-        let status = || {
-            self.code.map_or_else(
-                || "ended by a signal".to_owned(),
-                |code| format!("exit status {code}"),
-            )
-        };
-        line.map_or_else(status, |line| line.trim().to_owned())
+        let mut lines = self.stderr.lines().rev();
+        match (lines.find(|line| !line.trim().is_empty()), self.code) {
+            (Some(line), _) => line.trim().to_owned(),
+            (None, Some(code)) => format!("exit status {code}"),
+            (None, None) => "ended by a signal".to_owned(),
+        }
     }
 
-    /// Returns its output.
+    /// Returns its output; bytes that are no UTF-8 are replaced.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.output).into_owned()
@@ -147,7 +145,7 @@ impl Program {
         .inherit(&VARIABLES)
     }
 
-    /// Adds arguments.
+    /// Adds arguments behind those it has.
     #[must_use]
     pub fn args<A: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = A>) -> Self {
         self.arguments.extend(
@@ -176,12 +174,13 @@ impl Program {
 
     /// Passes variables of Marvin's environment on, those that are set.
     #[must_use]
-    pub fn inherit(self, names: &[&str]) -> Self {
-        let of_name = |program: Self, name: &&str| match std::env::var_os(name) {
-            Some(value) => program.variable(name, value),
-            None => program,
-        };
-        names.iter().fold(self, of_name)
+    pub fn inherit(mut self, names: &[&str]) -> Self {
+        for name in names {
+            if let Some(value) = std::env::var_os(name) {
+                self = self.variable(name, value);
+            }
+        }
+        self
     }
 
     /// Passes no variables on but PATH.
@@ -219,7 +218,7 @@ impl Program {
         }
     }
 
-    /// Sets its deadline.
+    /// Sets the time after which it is killed, in seconds.
     #[must_use]
     pub fn deadline_s(mut self, seconds: u64) -> Self {
         self.deadline_s = seconds;
@@ -309,17 +308,14 @@ impl Program {
     }
 
     fn start_caught(&self, input: Stdio) -> Result<Running, ProgramError> {
-        let open = |file: &PathBuf| {
+        let start = || {
+            let Some(file) = &self.log else {
+                return self.start(input, Stdio::piped(), Stdio::piped());
+            };
             let log = File::create(file)?;
-            Ok((log.try_clone()?.into(), log.into()))
+            self.start(input, log.try_clone()?.into(), log.into())
         };
-        let streams = self
-            .log
-            .as_ref()
-            .map_or_else(|| Ok((Stdio::piped(), Stdio::piped())), open);
-        streams
-            .and_then(|(output, errors)| self.start(input, output, errors))
-            .map_err(|error| self.to_error(error))
+        start().map_err(|error| self.to_error(error))
     }
 
     /// Runs a closure while the program runs, and waits for its end.

@@ -178,10 +178,9 @@ impl Running {
         let ours: Vec<(u32, u32)> = processes
             .filter_map(|entry| in_session(&entry.path(), self.guard.id()))
             .collect();
-        let is_parent = |id: u32| ours.iter().any(|(_, parent)| *parent == id);
-        ours.iter()
-            .map(|(id, _)| *id)
-            .find(|id| !is_parent(*id))
+        let mut ids = ours.iter().map(|(id, _)| *id);
+        // The others have a parent in the session; the program's is the guard.
+        ids.find(|id| !ours.iter().any(|(_, parent)| parent == id))
             .unwrap_or(self.guard.id())
     }
 }
@@ -198,17 +197,15 @@ impl Drop for Running {
 /// Returns whether a session has a process that is no zombie.
 fn lives(session: Pid) -> bool {
     let session = session.as_raw_nonzero().get().unsigned_abs();
-    let is_zombie = |process: &Path| {
-        std::fs::read_to_string(process.join("stat")).is_ok_and(|stat| stat.contains(") Z "))
-    };
-    let processes = std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path());
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
+        .map(|entry| entry.path())
         .filter(|process| in_session(process, session).is_some())
         .any(|process| !is_zombie(&process))
+}
+
+fn is_zombie(process: &Path) -> bool {
+    std::fs::read_to_string(process.join("stat")).is_ok_and(|stat| stat.contains(") Z "))
 }
 
 /// Returns the numbers of a process and its parent if it belongs to a session.
@@ -245,14 +242,19 @@ mod tests {
 
     /// Returns the processes that work in a directory.
     fn processes_in(folder: &Path) -> Vec<u32> {
-        let processes = std::fs::read_dir("/proc").unwrap().flatten();
-        let works =
-            |process: &Path| std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder);
-        let number = |process: &Path| process.file_name()?.to_str()?.parse().ok();
-        processes
-            .filter(|entry| works(&entry.path()))
-            .filter_map(|entry| number(&entry.path()))
-            .collect()
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let process = entry.path();
+            if std::fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd == folder) {
+                found.extend(
+                    entry
+                        .file_name()
+                        .to_str()
+                        .and_then(|name| name.parse::<u32>().ok()),
+                );
+            }
+        }
+        found
     }
 
     fn has_within(limit: Duration, mut is_so: impl FnMut() -> bool) -> bool {

@@ -4,8 +4,11 @@
 /// Returns the words as a shell reads them back, unchanged and separated.
 #[must_use]
 pub fn quote_words<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
-    let quoted = |word: W| format!("'{}'", word.as_ref().replace('\'', r"'\''"));
-    words.into_iter().map(quoted).collect::<Vec<_>>().join(" ")
+    let mut quoted = Vec::new();
+    for word in words {
+        quoted.push(format!("'{}'", word.as_ref().replace('\'', r"'\''")));
+    }
+    quoted.join(" ")
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ impl Tethered {
         self.child.id()
     }
 
-    /// Lets it run.
+    /// Lets the stopped program run.
     pub fn resume(&self) {
         // It was stopped a moment ago, and if it is gone, its status says so.
         kill_process(Pid::from_child(&self.child), Signal::CONT).ok();
@@ -155,13 +155,12 @@ mod tests {
     }
 
     fn is_alive(word: &str) -> bool {
-        let words = |entry: std::fs::DirEntry| {
-            std::fs::read_to_string(entry.path().join("cmdline")).unwrap_or_default()
-        };
-        std::fs::read_dir("/proc")
-            .unwrap()
-            .flatten()
-            .any(|entry| words(entry) == format!("sleep\0{word}\0"))
+        let command_line = format!("sleep\0{word}\0");
+        let mut processes = std::fs::read_dir("/proc").unwrap().flatten();
+        processes.any(|process| {
+            std::fs::read_to_string(process.path().join("cmdline"))
+                .is_ok_and(|words| words == command_line)
+        })
     }
 
     fn is_gone_within(limit: Duration, word: &str) -> bool {

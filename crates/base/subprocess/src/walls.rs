@@ -48,12 +48,13 @@ impl Walls {
     /// Lets it read all directories of PATH: the user's own compilers.
     #[must_use]
     pub fn readable_path(mut self) -> Self {
-        let is_there = |folder: &Path| SYSTEM.iter().any(|above| folder.starts_with(above));
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders =
-            std::env::split_paths(&path).filter(|folder| folder.is_absolute() && !is_there(folder));
-        self.binds
-            .extend(folders.map(|folder| ("--ro-bind-try", folder)));
+        for folder in std::env::split_paths(&path) {
+            let is_there = SYSTEM.iter().any(|above| folder.starts_with(above));
+            if folder.is_absolute() && !is_there {
+                self.binds.push(("--ro-bind-try", folder));
+            }
+        }
         self
     }
 
@@ -111,17 +112,19 @@ pub fn wants_walls() -> bool {
 
 /// Returns why programs run without walls on this host; `None` if they have them. Tries it once.
 pub fn no_walls() -> Option<&'static str> {
-    let probe = || match Program::new("true")
-        .walled(Walls::default())
-        .deadline_s(20)
-        .run()
-    {
-        Ok(ended) if ended.code == Some(0) => None,
-        Ok(ended) => Some(ended.reason()),
-        Err(ProgramError::Missing(_)) => Some("there is no program `bwrap`".to_owned()),
-        Err(error) => Some(error.to_string()),
-    };
-    WHY.get_or_init(probe).as_deref()
+    WHY.get_or_init(|| {
+        let probe = Program::new("true")
+            .walled(Walls::default())
+            .deadline_s(20)
+            .run();
+        match probe {
+            Ok(ended) if ended.code == Some(0) => None,
+            Ok(ended) => Some(ended.reason()),
+            Err(ProgramError::Missing(_)) => Some("there is no program `bwrap`".to_owned()),
+            Err(error) => Some(error.to_string()),
+        }
+    })
+    .as_deref()
 }
 
 #[cfg(test)]
@@ -143,7 +146,7 @@ mod tests {
             std::fs::create_dir(folder).unwrap();
             std::fs::write(folder.join("file"), "text").unwrap();
         }
-        let said = |script: &str, walls: Walls| {
+        let output = |script: &str, walls: Walls| {
             let ended = Program::new("sh")
                 .args(["-c", script])
                 .folder(&own)
@@ -155,21 +158,21 @@ mod tests {
         let read = Walls::default().readable(&own);
         let write = Walls::default().writable(&own);
         assert_eq!(
-            said(
+            output(
                 "cat file; echo x 2>/dev/null >file || echo refused",
                 read.clone()
             ),
             "textrefused\n"
         );
-        said("echo new >file", write.clone());
+        output("echo new >file", write.clone());
         assert_eq!(std::fs::read_to_string(own.join("file")).unwrap(), "new\n");
         let script = format!(
             "cat {} /etc/shadow 2>/dev/null || echo hidden",
             others.join("file").display()
         );
-        assert_eq!(said(&script, write.clone()), "hidden\n");
+        assert_eq!(output(&script, write.clone()), "hidden\n");
         assert_eq!(
-            said(
+            output(
                 "grep -c : /proc/net/dev; ls -d /proc/[0-9]* | wc -l",
                 write.clone()
             )
@@ -177,12 +180,12 @@ mod tests {
             .next(),
             Some("1")
         );
-        let processes: u32 = said("ls -d /proc/[0-9]* | wc -l", write.clone())
+        let processes: u32 = output("ls -d /proc/[0-9]* | wc -l", write.clone())
             .trim()
             .parse()
             .unwrap();
         assert!(processes < 6, "{processes}");
-        assert!(said("grep CapEff /proc/self/status", write).contains("0000000000000000"));
+        assert!(output("grep CapEff /proc/self/status", write).contains("0000000000000000"));
     }
 
     #[test]

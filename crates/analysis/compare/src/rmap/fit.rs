@@ -8,7 +8,26 @@ const SPARE_POINTS: usize = 1;
 const INDEPENDENT: f64 = 1e-9;
 
 /// Two variables and what depends on them.
-type Point = ([f64; 2], f64);
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FitPoint {
+    pub(super) variables: [f64; 2],
+    pub(super) result: f64,
+}
+
+impl FitPoint {
+    /// Returns its logarithms, if all are finite.
+    fn ln(self) -> Option<Self> {
+        let [a, b] = self.variables;
+        Some(Self {
+            variables: [ln(a)?, ln(b)?],
+            result: ln(self.result)?,
+        })
+    }
+}
+
+fn ln(value: f64) -> Option<f64> {
+    (value.is_finite() && value > 0.0).then(|| value.ln())
+}
 
 /// A power law `y = factor * a^exponents[0] * b^exponents[1]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,19 +50,24 @@ pub struct PowerLaw {
 /// `None` when a number is not finite or not positive, for fewer points than it takes, when neither
 /// variable varies, and when the two vary together, so that they are inseparable.
 #[must_use]
-pub(super) fn power_law(points: &[Point]) -> Option<PowerLaw> {
-    let logarithm = |value: f64| (value.is_finite() && value > 0.0).then(|| value.ln());
-    let logs: Vec<Point> = points
+pub(super) fn power_law(points: &[FitPoint]) -> Option<PowerLaw> {
+    let logs = points
         .iter()
-        .map(|([a, b], y)| Some(([logarithm(*a)?, logarithm(*b)?], logarithm(*y)?)))
-        .collect::<Option<_>>()?;
+        .map(|point| point.ln())
+        .collect::<Option<Vec<FitPoint>>>()?;
     let count = logs.len() as f64;
-    let mean = |of: &dyn Fn(&Point) -> f64| logs.iter().map(of).sum::<f64>() / count;
-    let means = [mean(&|point| point.0[0]), mean(&|point| point.0[1])];
-    let mean_y = mean(&|point| point.1);
+    let mean = |of: &dyn Fn(&FitPoint) -> f64| logs.iter().map(of).sum::<f64>() / count;
+    let means = [
+        mean(&|point| point.variables[0]),
+        mean(&|point| point.variables[1]),
+    ];
+    let mean_y = mean(&|point| point.result);
     let sum = |of: &dyn Fn([f64; 2], f64) -> f64| -> f64 {
         logs.iter()
-            .map(|(x, y)| of([x[0] - means[0], x[1] - means[1]], y - mean_y))
+            .map(|point| {
+                let [a, b] = point.variables;
+                of([a - means[0], b - means[1]], point.result - mean_y)
+            })
             .sum()
     };
     let squares = [sum(&|x, _| x[0] * x[0]), sum(&|x, _| x[1] * x[1])];
@@ -71,8 +95,9 @@ pub(super) fn power_law(points: &[Point]) -> Option<PowerLaw> {
     };
     let slopes = exponents.map(|exponent| exponent.unwrap_or(0.0));
     let residuals = || {
-        logs.iter().map(|(x, y)| {
-            (y - mean_y) - slopes[0] * (x[0] - means[0]) - slopes[1] * (x[1] - means[1])
+        logs.iter().map(|point| {
+            let [a, b] = point.variables;
+            (point.result - mean_y) - slopes[0] * (a - means[0]) - slopes[1] * (b - means[1])
         })
     };
     let left: f64 = residuals().map(|residual| residual * residual).sum();
@@ -101,7 +126,14 @@ pub(super) fn power_law(points: &[Point]) -> Option<PowerLaw> {
 mod tests {
     use proptest::prelude::{any, prop, prop_assert, proptest};
 
-    use super::power_law;
+    use super::{FitPoint, PowerLaw, power_law};
+
+    fn fit(points: &[([f64; 2], f64)]) -> Option<PowerLaw> {
+        let points = points
+            .iter()
+            .map(|&(variables, result)| FitPoint { variables, result });
+        power_law(&points.collect::<Vec<_>>())
+    }
 
     fn grid(of: impl Fn(f64, f64) -> f64) -> Vec<([f64; 2], f64)> {
         let steps = [1.0, 10.0, 100.0, 1000.0];
@@ -122,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_law_comes_back_from_its_points() {
-        let law = power_law(&grid(|a, b| 3.5 * a.powf(0.97) * b.powf(-0.25))).unwrap();
+        let law = fit(&grid(|a, b| 3.5 * a.powf(0.97) * b.powf(-0.25))).unwrap();
         assert!(
             near(Some(law.factor), 3.5)
                 && near(law.exponents[0], 0.97)
@@ -146,7 +178,7 @@ mod tests {
             .iter()
             .map(|(distance, years)| ([*distance, 1.0], *years))
             .collect();
-        let law = power_law(&points).unwrap();
+        let law = fit(&points).unwrap();
         assert!((law.exponents[0].unwrap() - 1.5).abs() < 0.001, "{law:?}");
         assert_eq!(law.exponents[1], None, "it has one value only");
         assert!(
@@ -160,8 +192,7 @@ mod tests {
     #[test]
     fn a_fit_worked_by_hand() {
         let e = std::f64::consts::E;
-        let law =
-            power_law(&[([1.0, 7.0], 1.0), ([e, 7.0], e), ([e * e, 7.0], e.powi(3))]).unwrap();
+        let law = fit(&[([1.0, 7.0], 1.0), ([e, 7.0], e), ([e * e, 7.0], e.powi(3))]).unwrap();
         assert!(near(law.exponents[0], 1.5) && near(Some(law.factor.ln()), -1.0 / 6.0));
         assert!(
             near(Some(law.r_squared), 27.0 / 28.0) && near(Some(law.worst_ratio.ln()), 1.0 / 3.0)
@@ -170,9 +201,9 @@ mod tests {
 
     #[test]
     fn fixed_part_makes_poor_fit_visible() {
-        let law = power_law(&grid(|_, b| 1000.0 / b + 10.0)).unwrap();
+        let law = fit(&grid(|_, b| 1000.0 / b + 10.0)).unwrap();
         assert!(law.worst_ratio > 1.3 && law.r_squared < 0.95, "{law:?}");
-        let flat = power_law(&grid(|_, _| 7.0)).unwrap();
+        let flat = fit(&grid(|_, _| 7.0)).unwrap();
         assert!(
             near(flat.exponents[0], 0.0) && near(Some(flat.r_squared), 1.0),
             "{flat:?}"
@@ -181,23 +212,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_fitted_is_not() {
-        assert_eq!(power_law(&[]), None);
+        assert_eq!(fit(&[]), None);
         assert_eq!(
-            power_law(&[([1.0, 1.0], 1.0), ([2.0, 1.0], 2.0)]),
+            fit(&[([1.0, 1.0], 1.0), ([2.0, 1.0], 2.0)]),
             None,
             "two points fit anything"
         );
-        assert_eq!(power_law(&[([1.0, 1.0], 1.0); 5]), None, "nothing varies");
+        assert_eq!(fit(&[([1.0, 1.0], 1.0); 5]), None, "nothing varies");
         let together: Vec<_> = [1.0, 2.0, 4.0, 8.0].map(|x| ([x, x], x)).to_vec();
-        assert_eq!(
-            power_law(&together),
-            None,
-            "who knows which of the two it was"
-        );
+        assert_eq!(fit(&together), None, "who knows which of the two it was");
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let mut points = grid(|a, b| a * b);
             points[3].1 = bad;
-            assert_eq!(power_law(&points), None);
+            assert_eq!(fit(&points), None);
         }
     }
 
@@ -206,7 +233,7 @@ mod tests {
         fn a_fit_is_finite_or_there_is_none(
             points in prop::collection::vec(any::<([f64; 2], f64)>(), 0..20),
         ) {
-            if let Some(law) = power_law(&points) {
+            if let Some(law) = fit(&points) {
                 prop_assert!(
                     law.factor.is_finite() && law.r_squared <= 1.0 && law.worst_ratio >= 1.0
                 );
@@ -215,7 +242,7 @@ mod tests {
 
         #[test]
         fn any_law_comes_back(factor in 1e-3..1e6, first in -3.0..3.0, second in -3.0..3.0) {
-            let law = power_law(&grid(|a, b| {
+            let law = fit(&grid(|a, b| {
                 factor * f64::powf(a, first) * f64::powf(b, second)
             }))
             .unwrap();

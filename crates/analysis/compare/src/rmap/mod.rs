@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use model::{RmapCase, RmapCell, RmapMeasured, RmapOperation, RmapOutcome, RmapSpace};
 
 pub use fit::PowerLaw;
-use fit::power_law;
+use fit::{FitPoint, power_law};
 pub use json::{json, schema};
 pub use render::document;
 
@@ -151,7 +151,10 @@ impl Rmap {
                 && cell.mappings > mappings
                 && let Some(cost) = self.value(kernel, cell, operation).cost()
             {
-                points.push(([f64::from(cell.processes), f64::from(cell.mappings)], cost));
+                points.push(FitPoint {
+                    variables: [f64::from(cell.processes), f64::from(cell.mappings)],
+                    result: cost,
+                });
             }
         }
         power_law(&points)

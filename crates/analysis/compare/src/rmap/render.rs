@@ -9,7 +9,8 @@ use model::{
 
 use crate::rmap::{Laws, Rmap, Value, is_poor};
 use document::{
-    Block, Chart, Column, Curve, Document, Kind, Plot, Row, Scale, Table, Weight, Width, number,
+    Block, Chart, Column, ColumnKind, Curve, Document, Plot, Scale, Table, TableRow, Weight, Width,
+    number,
 };
 use model::sanitize_line;
 use monitors::difference_percent;
@@ -148,7 +149,7 @@ fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table>
                 String::new()
             };
             let texts = values.iter().map(|value| written(*value));
-            rows.push(Row::new(
+            rows.push(TableRow::new(
                 Weight::Normal,
                 [label, name.clone()].into_iter().chain(texts),
             ));
@@ -162,7 +163,7 @@ fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table>
             }
             if kernel > 0 && changes.iter().any(Option::is_some) {
                 let changes = changes.into_iter().map(Option::unwrap_or_default);
-                rows.push(Row::new(
+                rows.push(TableRow::new(
                     Weight::Faint,
                     [String::new(), "better by".to_owned()]
                         .into_iter()
@@ -179,13 +180,13 @@ fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table>
     }
     let title = format!("{operation}, ns per {}", operation.per());
     let names = [
-        Column::new(&title, Kind::Words, Width::Fixed(7)),
-        Column::new("", Kind::Name, Width::Fixed(18)),
+        Column::new(&title, ColumnKind::Words, Width::Fixed(7)),
+        Column::new("", ColumnKind::Name, Width::Fixed(18)),
     ];
     let mappings = rmap
         .mappings
         .iter()
-        .map(|m| Column::new(&format!("m={m}"), Kind::Number, Width::Share(9, 11)));
+        .map(|m| Column::new(&format!("m={m}"), ColumnKind::Number, Width::Share(9, 11)));
     has_cost.then(|| Table {
         columns: names.into_iter().chain(mappings).collect(),
         rows,
@@ -251,7 +252,10 @@ fn space(rmap: &Rmap, case: RmapCase) -> Option<Table> {
             let cells = cells
                 .into_iter()
                 .map(|cell| cell.unwrap_or_else(|| "-".to_owned()));
-            rows.push(Row::new(Weight::Normal, std::iter::once(name).chain(cells)));
+            rows.push(TableRow::new(
+                Weight::Normal,
+                std::iter::once(name).chain(cells),
+            ));
         }
     };
     for name in CACHES {
@@ -298,8 +302,8 @@ fn space(rmap: &Rmap, case: RmapCase) -> Option<Table> {
     let kernels = rmap
         .kernels
         .iter()
-        .map(|kernel| Column::new(kernel, Kind::Number, Width::Share(12, 20)));
-    let columns = std::iter::once(Column::new(&title, Kind::Name, Width::Fixed(32)))
+        .map(|kernel| Column::new(kernel, ColumnKind::Number, Width::Share(12, 20)));
+    let columns = std::iter::once(Column::new(&title, ColumnKind::Name, Width::Fixed(32)))
         .chain(kernels)
         .collect();
     Some(Table {

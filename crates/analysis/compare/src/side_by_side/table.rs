@@ -14,7 +14,7 @@ use crate::render::scale::Scale;
 use crate::render::words::{self, Section, caption};
 use crate::side_by_side::{MatchedRow, SideBySide};
 use document::number::margin;
-use document::{Block, Cell, Group, Row, Table, View, Width};
+use document::{Block, Group, Table, TableCell, TableRow, View, Width};
 
 /// The widest value: two groups fit beside the widest name.
 const VALUE: usize = 8;
@@ -195,11 +195,11 @@ fn table(
     let firsts = firsts_of_groups(&workloads, view);
     let mut rows = Vec::new();
     for row in &section.rows {
-        let mut cells = vec![Cell::new(row.workload.name.to_string())];
+        let mut cells = vec![TableCell::new(row.workload.name.to_string())];
         for (place, (_, comparison)) in machines(side_by_side).enumerate() {
             match side_by_side.row(row, place) {
                 Some(own) => cells.extend(look.cells(own, comparison)),
-                None => cells.extend((0..widths[place]).map(|_| Cell::default())),
+                None => cells.extend((0..widths[place]).map(|_| TableCell::default())),
             }
         }
         let number = side_by_side
@@ -207,7 +207,7 @@ fn table(
             .iter()
             .position(|known| std::ptr::eq(known, *row))
             .unwrap_or_default();
-        rows.push(Row {
+        rows.push(TableRow {
             cells,
             anchor: anchor(&row.workload, number),
             group: firsts
@@ -216,7 +216,7 @@ fn table(
                 .unwrap_or_default()
                 .to_owned(),
             about: about(side_by_side, row),
-            ..Row::default()
+            ..TableRow::default()
         });
     }
     Table {

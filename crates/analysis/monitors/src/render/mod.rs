@@ -13,8 +13,8 @@ use crate::{
     difference_percent, title,
 };
 use document::{
-    Block, Cell, Change, Chart, Column, Curve, Document, Kind, Plot, Row, Scale, Style, Styles,
-    Table, View, Weight, Width, short, text_of,
+    Block, Change, Chart, Column, ColumnKind, Curve, Document, Plot, Scale, Style, Styles, Table,
+    TableCell, TableRow, View, Weight, Width, short, text_of,
 };
 
 pub use dictionary::dictionary;
@@ -177,12 +177,12 @@ fn chart(plot: &crate::Plot, heads: &[[String; 2]]) -> Option<Chart> {
 /// Returns a column of labels, and one for each kernel.
 #[must_use]
 pub fn columns(title: &str, heads: &[[String; 2]], width: Width) -> Vec<Column> {
-    let mut columns = vec![Column::new(title, Kind::Name, Width::Fit(LABEL_MAX))];
+    let mut columns = vec![Column::new(title, ColumnKind::Name, Width::Fit(LABEL_MAX))];
     for (place, head) in heads.iter().enumerate() {
         columns.push(Column {
             head: head.clone(),
             starts: place > 0,
-            ..Column::new("", Kind::Number, width)
+            ..Column::new("", ColumnKind::Number, width)
         });
     }
     columns
@@ -201,7 +201,7 @@ fn of_block(
         rows.push(match style {
             Style::Marvin => moved::of_row(label, row),
             Style::Y2013 | Style::Mmtests => {
-                Row::new(Weight::Normal, std::iter::once(label).chain(values))
+                TableRow::new(Weight::Normal, std::iter::once(label).chain(values))
             }
         });
     }
@@ -331,7 +331,7 @@ fn largest(_: &SampleRow, samples: &[f64]) -> Option<f64> {
 }
 
 /// The rows of 2013: the statistics of one operation together, with arithmetic means.
-fn of_2013(row: &SampleRow, rows: &mut Vec<Row>) {
+fn of_2013(row: &SampleRow, rows: &mut Vec<TableRow>) {
     const STATISTICS: [(&str, Statistic); 5] = [
         ("min", smallest),
         ("mean", |_, samples| crate::amean(samples)),
@@ -376,7 +376,7 @@ fn of_2013(row: &SampleRow, rows: &mut Vec<Row>) {
 }
 
 /// The rows of current MMTests: all operations of one statistic together.
-fn by_statistic(table: &SampleTable, rows: &mut Vec<Row>) {
+fn by_statistic(table: &SampleTable, rows: &mut Vec<TableRow>) {
     const STATISTICS: [(&str, Statistic); 6] = [
         ("Min", smallest),
         ("mean", SampleRow::mean),
@@ -443,7 +443,7 @@ fn by_statistic(table: &SampleTable, rows: &mut Vec<Row>) {
 
 /// Marks means that MMTests calls significant: `cidiff` of `bin/lib/MMTests/Compare.pm`, with its
 /// interval of 1.96 standard deviations, which does not shrink with more samples.
-fn stars(row: &SampleRow, line: &mut Row) {
+fn stars(row: &SampleRow, line: &mut TableRow) {
     let half = |samples: &[f64]| Some((row.mean(samples)?, 1.96 * row.deviation(samples)?));
     let Some((base, width)) = row.samples.first().and_then(|samples| half(samples)) else {
         return;
@@ -468,14 +468,14 @@ fn stars(row: &SampleRow, line: &mut Row) {
 }
 
 /// Returns a row of values with their improvement over the base.
-fn compared(label: String, direction: Direction, values: &[Option<f64>], style: Style) -> Row {
+fn compared(label: String, direction: Direction, values: &[Option<f64>], style: Style) -> TableRow {
     // A deviation of zero around zero is no number.
     let values: Vec<Option<f64>> = values
         .iter()
         .map(|value| value.filter(|value| value.is_finite()))
         .collect();
     let base = values.first().copied().flatten();
-    let mut cells = vec![Cell::new(label)];
+    let mut cells = vec![TableCell::new(label)];
     for (place, value) in values.iter().enumerate() {
         let change = value.zip(base).and_then(|(value, base)| {
             let difference = if place == 0 {
@@ -489,15 +489,15 @@ fn compared(label: String, direction: Direction, values: &[Option<f64>], style: 
                 word: "",
             })
         });
-        cells.push(Cell {
+        cells.push(TableCell {
             text: value.map_or_else(|| "-".to_owned(), two),
             change,
-            ..Cell::default()
+            ..TableCell::default()
         });
     }
-    Row {
+    TableRow {
         cells,
-        ..Row::default()
+        ..TableRow::default()
     }
 }
 
@@ -526,16 +526,16 @@ pub fn relative(row: &SampleRow, heads: &[[String; 2]]) -> Table {
             ],
             None => ["-", "-"].map(str::to_owned),
         };
-        rows.push(Row::new(
+        rows.push(TableRow::new(
             Weight::Normal,
             std::iter::once(title(head)).chain(numbers),
         ));
     }
     Table {
         columns: vec![
-            Column::new(&row.name, Kind::Name, Width::Fixed(30)),
-            Column::new("Throughput", Kind::Number, Width::Fixed(12)),
-            Column::new("Std. Dev", Kind::Number, Width::Fixed(11)),
+            Column::new(&row.name, ColumnKind::Name, Width::Fixed(30)),
+            Column::new("Throughput", ColumnKind::Number, Width::Fixed(12)),
+            Column::new("Std. Dev", ColumnKind::Number, Width::Fixed(11)),
         ],
         rows,
         ..Table::default()

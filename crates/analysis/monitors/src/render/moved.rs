@@ -3,7 +3,7 @@
 
 use super::columns;
 use crate::{BlockRow, Form, Monitored};
-use document::{Block, Cell, Change, Row, Style, Table, Width};
+use document::{Block, Change, Style, Table, TableCell, TableRow, Width};
 
 /// How many counters a reader sees first.
 const MOST: usize = 5;
@@ -20,7 +20,7 @@ pub(super) fn moved(monitored: &Monitored) -> Option<Block> {
         .collect();
     // A stable sort: counters that moved alike keep the order of the blocks.
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let rows: Vec<Row> = found
+    let rows: Vec<TableRow> = found
         .into_iter()
         .take(MOST)
         .map(|(_, block, row)| of_row(label(block, row), row))
@@ -35,21 +35,21 @@ pub(super) fn moved(monitored: &Monitored) -> Option<Block> {
 }
 
 /// Returns a row of a counter: each value, and how much more it is than the base's.
-pub(super) fn of_row(label: String, row: &BlockRow) -> Row {
+pub(super) fn of_row(label: String, row: &BlockRow) -> TableRow {
     let base = row.values.first().and_then(|value| value.number());
-    let mut cells = vec![Cell::new(label)];
+    let mut cells = vec![TableCell::new(label)];
     for (place, value) in row.values.iter().enumerate() {
         let change = base
             .zip(value.number())
             .filter(|_| place > 0 && row.comparable);
-        cells.push(Cell {
+        cells.push(TableCell {
             change: change.and_then(|(base, new)| more_percent(base, new)),
-            ..Cell::new(super::written(*value, row, Style::Marvin))
+            ..TableCell::new(super::written(*value, row, Style::Marvin))
         });
     }
-    Row {
+    TableRow {
         cells,
-        ..Row::default()
+        ..TableRow::default()
     }
 }
 

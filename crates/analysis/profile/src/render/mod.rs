@@ -9,7 +9,7 @@ mod tests;
 
 pub use drawings::{Heads, draw_bars, draw_calls};
 pub use json::{json, schema};
-use table::{TableRow, entries, folders, functions, rows, table};
+use table::{CostRow, entries, folders, functions, rows, table};
 
 use model::CostModel;
 
@@ -17,8 +17,8 @@ use crate::calls::CallDifference;
 use crate::ledger::{Ledger, Sources, label};
 use crate::modelled::{Figure, Finding, ModelDifference, ModelRow};
 use document::{
-    Block, Column, Document, Fact, Kind, RenderError, Row, Styles, Table, Weight, Width, number,
-    text_of,
+    Block, Column, ColumnKind, Document, Fact, RenderError, Styles, Table, TableRow, Weight, Width,
+    number, text_of,
 };
 
 /// The profiles of two kernels, workload by workload.
@@ -191,7 +191,7 @@ fn push_changed(
         let (rows, others) = rows(expanded, profiled.lines_max);
         rows.into_iter().chain(others).collect()
     });
-    let roll_ups: [(&str, Vec<TableRow>); 3] = [
+    let roll_ups: [(&str, Vec<CostRow>); 3] = [
         ("with inlined functions apart", apart.unwrap_or_default()),
         ("by source folder", folders(ledger, &profiled.sources)),
         ("by entry point", calls.map(entries).unwrap_or_default()),
@@ -245,13 +245,13 @@ fn model_says(blocks: &mut Vec<Block>, profiled: &Profiled, workload: &str) {
         ("estimated cycles by function", functions),
     ] {
         let columns = vec![
-            Column::new(head, Kind::Name, Width::Fixed(30)),
-            Column::new("base", Kind::Number, Width::Fixed(11)),
-            Column::new("new", Kind::Number, Width::Fixed(11)),
-            Column::new("ratio", Kind::Number, Width::Fixed(7)),
-            Column::new("over seeds", Kind::Words, Width::Fixed(19)),
+            Column::new(head, ColumnKind::Name, Width::Fixed(30)),
+            Column::new("base", ColumnKind::Number, Width::Fixed(11)),
+            Column::new("new", ColumnKind::Number, Width::Fixed(11)),
+            Column::new("ratio", ColumnKind::Number, Width::Fixed(7)),
+            Column::new("over seeds", ColumnKind::Words, Width::Fixed(19)),
         ];
-        let rows: Vec<Row> = rows.iter().map(model_row).collect();
+        let rows: Vec<TableRow> = rows.iter().map(model_row).collect();
         blocks.extend((!rows.is_empty()).then_some(Block::Table(Table {
             columns,
             rows,
@@ -260,7 +260,7 @@ fn model_says(blocks: &mut Vec<Block>, profiled: &Profiled, workload: &str) {
     }
 }
 
-fn model_row(row: &ModelRow) -> Row {
+fn model_row(row: &ModelRow) -> TableRow {
     let [base, new] = row.figures;
     let mean = |figure: Figure| number::value(figure.mean, MODEL_WIDTH);
     let ratio = match row.finding {
@@ -280,7 +280,7 @@ fn model_row(row: &ModelRow) -> Row {
         }
         finding => finding.word().to_owned(),
     };
-    Row::new(
+    TableRow::new(
         Weight::Normal,
         [row.name.clone(), mean(base), mean(new), ratio, finding],
     )

@@ -1,6 +1,6 @@
 //! Lines of ledgers as rows of tables: functions, their sums, entry points, source directories.
 
-use document::{Column, Kind, Row, Table, Weight, Width};
+use document::{Column, ColumnKind, Table, TableRow, Weight, Width};
 use model::Share;
 
 use super::ROLLED_UP;
@@ -8,7 +8,7 @@ use crate::calls::CallDifference;
 use crate::ledger::{Ledger, LedgerLine, Sources, label, share_words};
 
 /// One line of a table.
-pub(super) struct TableRow {
+pub(super) struct CostRow {
     pub(super) name: String,
     pub(super) base: f64,
     pub(super) new: f64,
@@ -20,8 +20,8 @@ pub(super) struct TableRow {
     note: &'static str,
 }
 
-impl TableRow {
-    pub(super) fn cells(&self, weight: Weight) -> Row {
+impl CostRow {
+    pub(super) fn cells(&self, weight: Weight) -> TableRow {
         let ratio = if self.ratio.is_empty() {
             self.note
         } else {
@@ -40,12 +40,12 @@ impl TableRow {
         } else {
             self.name.clone()
         };
-        Row::new(weight, std::iter::once(name).chain(numbers))
+        TableRow::new(weight, std::iter::once(name).chain(numbers))
     }
 }
 
 /// The displayed lines of a ledger, and one for the others.
-pub(super) fn rows(ledger: &Ledger, max: usize) -> (Vec<TableRow>, Option<TableRow>) {
+pub(super) fn rows(ledger: &Ledger, max: usize) -> (Vec<CostRow>, Option<CostRow>) {
     let changed = ledger
         .lines
         .iter()
@@ -67,7 +67,7 @@ pub(super) fn rows(ledger: &Ledger, max: usize) -> (Vec<TableRow>, Option<TableR
     let name = format!("{} others", others.len());
     (
         rows,
-        Some(TableRow {
+        Some(CostRow {
             name,
             base,
             new,
@@ -79,7 +79,7 @@ pub(super) fn rows(ledger: &Ledger, max: usize) -> (Vec<TableRow>, Option<TableR
     )
 }
 
-fn row(ledger: &Ledger, line: &LedgerLine) -> TableRow {
+fn row(ledger: &Ledger, line: &LedgerLine) -> CostRow {
     use crate::ledger::Match;
     let [base, new] = [(0, line.base), (1, line.new)]
         .map(|(side, count)| ledger.per_operation(side, count.instructions));
@@ -94,7 +94,7 @@ fn row(ledger: &Ledger, line: &LedgerLine) -> TableRow {
         ledger.per_operation(0, line.base.calls),
         ledger.per_operation(1, line.new.calls),
     ]);
-    TableRow {
+    CostRow {
         name: label(line),
         base,
         new,
@@ -107,7 +107,7 @@ fn row(ledger: &Ledger, line: &LedgerLine) -> TableRow {
 
 /// The totals of a ledger: each share that is not empty, their sum, and its relation to the
 /// comparison's row.
-pub(super) fn totals(ledger: &Ledger) -> Vec<TableRow> {
+pub(super) fn totals(ledger: &Ledger) -> Vec<CostRow> {
     let mut rows = Vec::new();
     for share in Share::ALL {
         let row = sum_of_share(ledger, share_words(share).to_owned(), Some(share));
@@ -134,15 +134,15 @@ pub(super) fn totals(ledger: &Ledger) -> Vec<TableRow> {
     }
     rows.push(without_ratio("iterations differ".to_owned(), differ));
     let [base, new] = row.values;
-    rows.push(TableRow {
+    rows.push(CostRow {
         ratio: ratio(base, new),
         ..without_ratio("row: median without the first".to_owned(), row.values)
     });
     rows
 }
 
-fn without_ratio(name: String, [base, new]: [f64; 2]) -> TableRow {
-    TableRow {
+fn without_ratio(name: String, [base, new]: [f64; 2]) -> CostRow {
+    CostRow {
         name,
         base,
         new,
@@ -154,11 +154,11 @@ fn without_ratio(name: String, [base, new]: [f64; 2]) -> TableRow {
 }
 
 /// Returns the sum of a share's lines, or of all.
-fn sum_of_share(ledger: &Ledger, name: String, share: Option<Share>) -> TableRow {
+fn sum_of_share(ledger: &Ledger, name: String, share: Option<Share>) -> CostRow {
     let (count_base, count_new) = ledger.total(share);
     let base = ledger.per_operation(0, count_base.instructions);
     let new = ledger.per_operation(1, count_new.instructions);
-    TableRow {
+    CostRow {
         added: ledger.added(count_base, count_new),
         ratio: ratio(base, new),
         ..without_ratio(name, [base, new])
@@ -184,7 +184,7 @@ fn format_signed(value: f64) -> String {
 }
 
 /// Calls per operation of both sides: one number if they are equal.
-fn calls(row: &TableRow) -> String {
+fn calls(row: &CostRow) -> String {
     let Some([base, new]) = row.calls else {
         return String::new();
     };
@@ -217,7 +217,7 @@ pub(super) fn functions(ledger: &Ledger, max: usize) -> Table {
     table("function", rows.chain(totals).collect())
 }
 
-pub(super) fn table(head: &str, rows: Vec<Row>) -> Table {
+pub(super) fn table(head: &str, rows: Vec<TableRow>) -> Table {
     let numbers = [
         ("base", 11),
         ("new", 11),
@@ -225,13 +225,14 @@ pub(super) fn table(head: &str, rows: Vec<Row>) -> Table {
         ("ratio", 7),
         ("calls", 10),
     ];
-    let numbers = numbers.map(|(head, width)| Column::new(head, Kind::Number, Width::Fixed(width)));
+    let numbers =
+        numbers.map(|(head, width)| Column::new(head, ColumnKind::Number, Width::Fixed(width)));
     // Sums of functions have no calls.
     let has_calls = rows
         .iter()
         .any(|row| row.cells.last().is_some_and(|calls| !calls.text.is_empty()));
     let numbers = numbers.into_iter().take(if has_calls { 5 } else { 4 });
-    let columns = std::iter::once(Column::new(head, Kind::Name, Width::Fixed(29)))
+    let columns = std::iter::once(Column::new(head, ColumnKind::Name, Width::Fixed(29)))
         .chain(numbers)
         .collect();
     Table {
@@ -243,7 +244,7 @@ pub(super) fn table(head: &str, rows: Vec<Row>) -> Table {
 
 /// The entry points of a workload as rows of a table: those with a visible difference, and one row
 /// for the others.
-pub(super) fn entries(calls: &CallDifference) -> Vec<TableRow> {
+pub(super) fn entries(calls: &CallDifference) -> Vec<CostRow> {
     let entries = calls
         .entries()
         .into_iter()
@@ -253,7 +254,7 @@ pub(super) fn entries(calls: &CallDifference) -> Vec<TableRow> {
 }
 
 /// The source directories of a workload in the same way; empty if no location is known.
-pub(super) fn folders(ledger: &Ledger, sources: &Sources) -> Vec<TableRow> {
+pub(super) fn folders(ledger: &Ledger, sources: &Sources) -> Vec<CostRow> {
     if sources.is_empty() {
         return Vec::new();
     }
@@ -268,8 +269,8 @@ pub(super) fn folders(ledger: &Ledger, sources: &Sources) -> Vec<TableRow> {
 }
 
 /// Sums of instructions, largest difference first, as rows that add up.
-pub(super) fn sum_rows(sums: Vec<(String, [u64; 2])>, operations: [u64; 2]) -> Vec<TableRow> {
-    let rows: Vec<TableRow> = sums
+pub(super) fn sum_rows(sums: Vec<(String, [u64; 2])>, operations: [u64; 2]) -> Vec<CostRow> {
+    let rows: Vec<CostRow> = sums
         .iter()
         .map(|(name, all)| sum_row(name.clone(), *all, operations))
         .collect();
@@ -289,12 +290,12 @@ pub(super) fn sum_rows(sums: Vec<(String, [u64; 2])>, operations: [u64; 2]) -> V
     rows.into_iter().take(shown).chain(rest).collect()
 }
 
-fn sum_row(name: String, all: [u64; 2], operations: [u64; 2]) -> TableRow {
+fn sum_row(name: String, all: [u64; 2], operations: [u64; 2]) -> CostRow {
     let [base, new] = [0, 1].map(|side| all[side] as f64 / operations[side] as f64);
     let added = crate::ledger::scaled(operations, all[0], all[1]) as f64
         / operations[0] as f64
         / operations[1] as f64;
-    TableRow {
+    CostRow {
         name,
         base,
         new,

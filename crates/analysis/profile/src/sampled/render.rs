@@ -1,6 +1,6 @@
 //! Sampled profiles as documents.
 
-use document::{Block, Column, Document, Fact, Kind, Row, Table, Weight, Width};
+use document::{Block, Column, ColumnKind, Document, Fact, Table, TableRow, Weight, Width};
 use stats::RateDifference;
 
 use document::{RenderError, number};
@@ -163,8 +163,9 @@ fn table(head: &str, difference: &SampledDifference, lines: &Lines, max: usize) 
         ("ratio", 7),
         (last_head, width),
     ];
-    let numbers = numbers.map(|(head, width)| Column::new(head, Kind::Number, Width::Fixed(width)));
-    let columns = std::iter::once(Column::new(head, Kind::Name, Width::Fixed(name)))
+    let numbers =
+        numbers.map(|(head, width)| Column::new(head, ColumnKind::Number, Width::Fixed(width)));
+    let columns = std::iter::once(Column::new(head, ColumnKind::Name, Width::Fixed(name)))
         .chain(numbers)
         .collect();
     let row = |name: String, cost: &RateDifference, exact: Option<f64>, weight| {
@@ -175,7 +176,7 @@ fn table(head: &str, difference: &SampledDifference, lines: &Lines, max: usize) 
             ),
             Last::Exact(_) => exact.map(signed).unwrap_or_default(),
         };
-        Row::new(weight, cells(name, cost).into_iter().chain([end]))
+        TableRow::new(weight, cells(name, cost).into_iter().chain([end]))
     };
     let exact = |line: &SampledLine| match last {
         Last::Share(_) => None,
@@ -188,7 +189,7 @@ fn table(head: &str, difference: &SampledDifference, lines: &Lines, max: usize) 
         &lines.all
     };
     let (shown, hidden) = named.split_at(named.len().min(max));
-    let mut rows: Vec<Row> = shown
+    let mut rows: Vec<TableRow> = shown
         .iter()
         .map(|line| row(label(line), &line.cost, exact(line), Weight::Normal))
         .collect();

@@ -1,7 +1,7 @@
 //! Shared lines of two kernels as documents.
 
 use crate::render::{Heads, draw_bars};
-use document::{Block, Column, Document, Fact, Kind, Row, Styles, Table, Weight, Width};
+use document::{Block, Column, ColumnKind, Document, Fact, Styles, Table, TableRow, Weight, Width};
 use model::Movement;
 
 use crate::transfers::{PerOperation, SharedLine, SharingDifference};
@@ -142,20 +142,20 @@ pub fn brief(difference: &SharingDifference, max: usize) -> String {
 }
 
 fn columns(head: &str) -> Vec<Column> {
-    let numbers =
-        ["base", "new", "more +"].map(|head| Column::new(head, Kind::Number, Width::Fixed(11)));
-    std::iter::once(Column::new(head, Kind::Name, Width::Fixed(44)))
+    let numbers = ["base", "new", "more +"]
+        .map(|head| Column::new(head, ColumnKind::Number, Width::Fixed(11)));
+    std::iter::once(Column::new(head, ColumnKind::Name, Width::Fixed(44)))
         .chain(numbers)
         .collect()
 }
 
-fn row(name: String, [base, new]: PerOperation, weight: Weight) -> Row {
-    Row::new(weight, [name, fixed(base), fixed(new), signed(new - base)])
+fn row(name: String, [base, new]: PerOperation, weight: Weight) -> TableRow {
+    TableRow::new(weight, [name, fixed(base), fixed(new), signed(new - base)])
 }
 
 fn by_movement(difference: &SharingDifference) -> Table {
     let kinds = Movement::ALL.into_iter().zip(difference.by_movement);
-    let mut rows: Vec<Row> = kinds
+    let mut rows: Vec<TableRow> = kinds
         .map(|(kind, sides)| row(kind.word().to_owned(), sides, Weight::Normal))
         .collect();
     rows.push(row("transfers".into(), difference.total, Weight::Total));
@@ -178,7 +178,7 @@ fn by_movement(difference: &SharingDifference) -> Table {
 
 fn by_name(head: &str, named: &[(String, PerOperation)], total: PerOperation, max: usize) -> Table {
     let (shown, rest) = named.split_at(max.min(named.len()));
-    let mut rows: Vec<Row> = shown
+    let mut rows: Vec<TableRow> = shown
         .iter()
         .map(|(name, sides)| row(name.clone(), *sides, Weight::Normal))
         .collect();
@@ -209,12 +209,12 @@ fn events(difference: &SharingDifference) -> Table {
 
 fn by_line(lines: &[SharedLine]) -> Table {
     let columns = vec![
-        Column::new("line, its words", Kind::Name, Width::Fixed(34)),
-        Column::new("per op", Kind::Number, Width::Fixed(8)),
-        Column::new("false", Kind::Number, Width::Fixed(6)),
+        Column::new("line, its words", ColumnKind::Name, Width::Fixed(34)),
+        Column::new("per op", ColumnKind::Number, Width::Fixed(8)),
+        Column::new("false", ColumnKind::Number, Width::Fixed(6)),
         Column::new(
             "who waits: writing; reading",
-            Kind::Words,
+            ColumnKind::Words,
             Width::Fixed(WAITING),
         ),
     ];
@@ -229,7 +229,7 @@ fn by_line(lines: &[SharedLine]) -> Table {
         } else {
             &line.name
         };
-        rows.push(Row {
+        rows.push(TableRow {
             about,
             ..line_row(line, name.clone())
         });
@@ -238,7 +238,7 @@ fn by_line(lines: &[SharedLine]) -> Table {
     }
     if !rest.is_empty() {
         let sum = rest.iter().map(|line| line.per_operation).sum();
-        rows.push(Row::new(
+        rows.push(TableRow::new(
             Weight::Faint,
             [
                 format!("{} others", rest.len()),
@@ -255,8 +255,8 @@ fn by_line(lines: &[SharedLine]) -> Table {
     }
 }
 
-fn line_row(line: &SharedLine, name: String) -> Row {
-    Row::new(
+fn line_row(line: &SharedLine, name: String) -> TableRow {
+    TableRow::new(
         Weight::Normal,
         [
             name,

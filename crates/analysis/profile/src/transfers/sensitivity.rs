@@ -1,6 +1,6 @@
 //! How the transfers of workloads depend on what scheduling costs, as a table.
 
-use document::{Block, Column, Document, Kind, Row, Table, Weight, Width};
+use document::{Block, Column, ColumnKind, Document, Table, TableRow, Weight, Width};
 
 /// Below this many transfers per operation differences say nothing.
 const NOTHING: f64 = 0.01;
@@ -40,7 +40,7 @@ pub fn sensitivity_document(costs: &[&str], workloads: &[Sensitive]) -> Document
     let heads = costs.iter().map(|name| (*name, 12));
     let heads = heads
         .chain([("moves %", 8), ("margin", 7)])
-        .map(|(head, width)| Column::new(head, Kind::Number, Width::Fixed(width)));
+        .map(|(head, width)| Column::new(head, ColumnKind::Number, Width::Fixed(width)));
     let rows = workloads.iter().map(|sensitive| {
         let moves = sensitive.moves_percent();
         let above = moves.is_none_or(|moves| moves > sensitive.margin_percent);
@@ -51,12 +51,12 @@ pub fn sensitivity_document(costs: &[&str], workloads: &[Sensitive]) -> Document
         let moves = moves.map_or_else(|| "-".to_owned(), |moves| format!("{moves:.1}"));
         let cells = std::iter::once(sensitive.workload.clone()).chain(values);
         let weight = if above { Weight::Normal } else { Weight::Faint };
-        Row::new(
+        TableRow::new(
             weight,
             cells.chain([moves, format!("{:.0}", sensitive.margin_percent)]),
         )
     });
-    let first = Column::new("transfers/op", Kind::Name, Width::Fixed(17));
+    let first = Column::new("transfers/op", ColumnKind::Name, Width::Fixed(17));
     let table = Table {
         columns: std::iter::once(first).chain(heads).collect(),
         rows: rows.collect(),

@@ -119,10 +119,11 @@ fn broken_steps(report: &Report<'_>) -> Option<Block> {
     if broken.is_empty() {
         return None;
     }
-    let step = |(step, failure): (&usize, &crate::world::Failure)| {
-        format!("after #{step} the kernel {}", report.failure(failure, None))
-    };
-    let steps: Vec<String> = broken.iter().map(step).collect();
+    let mut steps = Vec::new();
+    for (step, failure) in broken {
+        let failure = report.failure(failure, None);
+        steps.push(format!("after #{step} the kernel {failure}"));
+    }
     Some(Block::Paragraph(format!(
         "The series cannot be bisected: {}.",
         join(&steps)
@@ -148,27 +149,27 @@ fn candidates(report: &Report<'_>) -> String {
         tried,
     } = report.candidate_counts();
     let mut parts = Vec::new();
-    let mut add = |number: usize, verbs: [&str; 2], rest: &str| {
-        if number > 0 {
-            parts.push(format!(
-                "{number} {} {rest}",
-                if number == 1 { verbs[0] } else { verbs[1] }
-            ));
+    for (number, verbs, rest) in [
+        (in_new, ["is", "are"], "in NEW already"),
+        (
+            not_compiled,
+            ["changes", "change"],
+            "nothing that the kernel config compiles",
+        ),
+        (
+            dropped_otherwise,
+            ["was", "were"],
+            "dropped for another reason",
+        ),
+        (failed, ["applies or builds", "apply or build"], "nowhere"),
+        (tried, ["was", "were"], "tried alone"),
+    ] {
+        match number {
+            0 => {}
+            1 => parts.push(format!("1 {} {rest}", verbs[0])),
+            _ => parts.push(format!("{number} {} {rest}", verbs[1])),
         }
-    };
-    add(in_new, ["is", "are"], "in NEW already");
-    add(
-        not_compiled,
-        ["changes", "change"],
-        "nothing that the kernel config compiles",
-    );
-    add(
-        dropped_otherwise,
-        ["was", "were"],
-        "dropped for another reason",
-    );
-    add(failed, ["applies or builds", "apply or build"], "nowhere");
-    add(tried, ["was", "were"], "tried alone");
+    }
     let parts = if parts.is_empty() {
         "none was tried alone".to_owned()
     } else {
@@ -302,11 +303,9 @@ impl Report<'_> {
 
     /// Describes each debt that is not repaid, with its causes.
     pub(super) fn unpaid(&self) -> Vec<String> {
-        let is_left = |debt: &&Debt| self.repayment(debt) != Repayment::Repaid;
-        self.outcome
-            .debts
-            .iter()
-            .filter(is_left)
+        let debts = self.outcome.debts.iter();
+        debts
+            .filter(|debt| self.repayment(debt) != Repayment::Repaid)
             .map(|debt| self.describe_unpaid(debt))
             .collect()
     }

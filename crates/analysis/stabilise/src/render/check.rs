@@ -2,7 +2,7 @@
 
 use document::layout::wrap;
 use document::number::{count, seed_list};
-use document::{Block, Column, Document, Fact, Kind, Row, Styles, Table, Weight, Width};
+use document::{Block, Column, ColumnKind, Document, Fact, Styles, Table, TableRow, Weight, Width};
 
 use super::words::{amount, count_patches, cut, failure_words, join, signed, title_of};
 use super::{End, Measuring, NamedCommit, RowName};
@@ -32,7 +32,7 @@ pub struct Check {
     pub patches: Vec<CheckedPatch>,
     /// Other patches of the queue: the kernel config compiles nothing that they change.
     pub not_compiled: usize,
-    /// What measured.
+    /// Machine, suite and seeds of the measurements.
     pub measuring: Measuring,
     /// The command that repeats it.
     pub command: String,
@@ -47,12 +47,12 @@ pub struct CheckedPatch {
     pub result: Result<Vec<Effect>, Failure>,
 }
 
-/// A mail.
+/// A mail about a queue of patches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CheckMail {
-    /// Its subject.
+    /// The subject line.
     pub subject: String,
-    /// Its text.
+    /// The body, at most 80 columns wide.
     pub text: String,
 }
 
@@ -200,8 +200,14 @@ impl Check {
         }
         worst.sort_by(|a, b| a.percent.total_cmp(&b.percent));
         let (shown, more) = worst.split_at(worst.len().min(ROWS_MAX));
-        let name = |effect: &Effect| format!("{} {}", self.row(effect.row), amount(effect.percent));
-        let mut names: Vec<String> = shown.iter().map(name).collect();
+        let mut names: Vec<String> = Vec::new();
+        for effect in shown {
+            names.push(format!(
+                "{} {}",
+                self.row(effect.row),
+                amount(effect.percent)
+            ));
+        }
         if !more.is_empty() {
             names.push(count(more.len(), "other row"));
         }
@@ -210,18 +216,18 @@ impl Check {
 
     fn table(&self, patches: &[&CheckedPatch]) -> Table {
         let columns = vec![
-            Column::new("patch, row", Kind::Name, Width::Fixed(NAME)),
-            Column::new("alone %", Kind::Number, Width::Fixed(NUMBER)),
+            Column::new("patch, row", ColumnKind::Name, Width::Fixed(NAME)),
+            Column::new("alone %", ColumnKind::Number, Width::Fixed(NUMBER)),
         ];
         let mut rows = Vec::new();
         for patch in patches {
-            rows.push(Row::new(
+            rows.push(TableRow::new(
                 Weight::Normal,
                 [cut(&title_of(&patch.named), WIDTH), String::new()],
             ));
             if let Err(failure) = &patch.result {
                 for line in wrap(&failure_words(failure), WIDTH - INDENT) {
-                    rows.push(Row::new(
+                    rows.push(TableRow::new(
                         Weight::Faint,
                         [format!("{:INDENT$}{line}", ""), String::new()],
                     ));
@@ -235,7 +241,10 @@ impl Check {
                     "",
                     cut(&self.row(effect.row), NAME - INDENT)
                 );
-                rows.push(Row::new(Weight::Normal, [name, signed(effect.percent)]));
+                rows.push(TableRow::new(
+                    Weight::Normal,
+                    [name, signed(effect.percent)],
+                ));
             }
         }
         Table {

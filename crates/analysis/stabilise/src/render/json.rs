@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::view::{NotTaken, Repayment, WhyNot};
 use super::{Dropped, End, NamedCommit, Report};
-use crate::outcome::{Cause, Debt, Effect, Unit};
+use crate::outcome::{Cause, Debt, Effect};
 use crate::world::{Change, Failure};
 
 /// A kernel that the user named.
@@ -473,12 +473,8 @@ impl Report<'_> {
             WhyNot::Failed(_) => "failed",
             WhyNot::NoEffect => "no-effect",
         };
-        let with = |unit: &Unit| {
-            unit.changes
-                .iter()
-                .map(|change| self.change(*change))
-                .collect()
-        };
+        let unit = not_taken.unit;
+        let with = unit.map_or(&[][..], |unit| &unit.changes);
         let alone = match (not_taken.unit, &not_taken.why) {
             (Some(unit), _) => self.trial(&unit.alone),
             (None, WhyNot::Failed(failure)) => TrialDocument {
@@ -494,7 +490,7 @@ impl Report<'_> {
             change: self.change(not_taken.change),
             reason,
             why: self.why_not_taken(not_taken),
-            with: not_taken.unit.map(with).unwrap_or_default(),
+            with: with.iter().map(|change| self.change(*change)).collect(),
             alone,
         }
     }

@@ -270,18 +270,11 @@ pub fn effect_note(report: &Report<'_>, change: Change) -> String {
             ));
         }
     }
-    let needing = |number: &usize| {
-        report
-            .outcome
-            .series
-            .get(number - 1)
-            .map(|other| report.subject(*other))
-    };
-    let needed_by: Vec<String> = report
-        .needed_by(change)
-        .iter()
-        .filter_map(needing)
-        .collect();
+    let mut needed_by: Vec<String> = Vec::new();
+    for number in report.needed_by(change) {
+        let other = report.outcome.series.get(number - 1);
+        needed_by.extend(other.map(|other| report.subject(*other)));
+    }
     if !needed_by.is_empty() {
         lines.extend(wrap(
             &format!("Needed by {}.", join(&needed_by)),
@@ -299,8 +292,10 @@ pub fn effect_note(report: &Report<'_>, change: Change) -> String {
         ),
         MESSAGE - 2,
     ));
-    let indented = |(number, line): (usize, String)| {
-        format!("{}{line}\n", if number == 0 { "[ " } else { "  " })
-    };
-    lines.into_iter().enumerate().map(indented).collect()
+    let mut text = String::new();
+    for (number, line) in lines.into_iter().enumerate() {
+        let indent = if number == 0 { "[ " } else { "  " };
+        text += &format!("{indent}{line}\n");
+    }
+    text
 }

@@ -50,7 +50,7 @@ pub struct Report<'a> {
     pub candidates: Vec<Candidate>,
     /// Where the candidates come from: a range, a mailbox or a directory.
     pub source: String,
-    /// What measured.
+    /// Machine, suite and seeds of the measurements.
     pub measuring: Measuring,
     /// What it has cost.
     pub cost: Cost,
@@ -63,7 +63,7 @@ pub struct Report<'a> {
 /// A row of the suite.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RowName {
-    /// Its name.
+    /// The workload's name.
     pub name: String,
     /// The unit of its values.
     pub unit: String,
@@ -74,7 +74,7 @@ pub struct RowName {
 /// A row that is not judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkippedRow {
-    /// Its name.
+    /// The revision that the user gave.
     pub name: String,
     /// Why it is not judged.
     pub why: String,
@@ -85,7 +85,7 @@ pub struct SkippedRow {
 pub struct End {
     /// Its name, as the user gave it.
     pub name: String,
-    /// Its commit.
+    /// The hash of the commit.
     pub commit: String,
 }
 
@@ -94,14 +94,14 @@ pub struct End {
 pub struct NamedCommit {
     /// Its commit; empty for a patch.
     pub commit: String,
-    /// Its subject.
+    /// The first line of its message.
     pub subject: String,
 }
 
-/// A candidate.
+/// A change that may repay debts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Candidate {
-    /// Its name.
+    /// The commit that it is.
     pub named: NamedCommit,
     /// Why it was not considered, if it was not.
     pub dropped: Option<Dropped>,
@@ -114,7 +114,7 @@ pub enum Dropped {
     NotCompiled,
     /// NEW has it already.
     InNew,
-    /// Another reason.
+    /// The reason, if it is neither of these.
     Other(String),
 }
 
@@ -123,11 +123,11 @@ pub enum Dropped {
 pub struct Measuring {
     /// The machine, in a few words.
     pub machine: String,
-    /// The kernel config.
+    /// The name of the kernel config.
     pub config: String,
-    /// The suite.
+    /// The suite that was measured.
     pub suite: String,
-    /// The seeds.
+    /// The seeds of each kernel's runs.
     pub seeds: Vec<u64>,
 }
 
@@ -138,9 +138,9 @@ pub struct Cost {
     pub kernels: usize,
     /// Of these, builds in this session.
     pub builds: usize,
-    /// Distinct images.
+    /// Kernel images that were built.
     pub images: usize,
-    /// Duration (s).
+    /// How long the search took (s).
     pub seconds: u64,
 }
 
@@ -149,9 +149,9 @@ pub struct Cost {
 pub struct BranchName {
     /// The repository to fetch it from.
     pub repository: String,
-    /// Its name.
+    /// The name of the branch.
     pub name: String,
-    /// Its last commit.
+    /// The hash of its last commit.
     pub tip: String,
 }
 

@@ -1,7 +1,7 @@
 //! The tables of the document: debts, causes by row, patches by row, what was not taken.
 
 use document::layout::{WIDTH, wrap};
-use document::{Block, Column, Details, Kind, Row, Table, Weight, Width};
+use document::{Block, Column, ColumnKind, Details, Table, TableRow, Weight, Width};
 
 use super::view::{NotTaken, WhyNot};
 use super::words::{cut, effect_cell, effect_on, join, short, signed, title_of};
@@ -21,11 +21,11 @@ const NOT_TAKEN_MAX: usize = 24;
 /// Returns the table of debts: those with the same main cause together.
 pub(super) fn debts(report: &Report<'_>) -> Table {
     let columns = vec![
-        Column::new("row", Kind::Name, Width::Whole(24)),
-        Column::new("worse %", Kind::Number, Width::Fixed(9)),
-        Column::new("explained", Kind::Number, Width::Fixed(10)),
-        Column::new("left %", Kind::Number, Width::Fixed(8)),
-        Column::new("causes", Kind::Words, Width::Fit(28)),
+        Column::new("row", ColumnKind::Name, Width::Whole(24)),
+        Column::new("worse %", ColumnKind::Number, Width::Fixed(9)),
+        Column::new("explained", ColumnKind::Number, Width::Fixed(10)),
+        Column::new("left %", ColumnKind::Number, Width::Fixed(8)),
+        Column::new("causes", ColumnKind::Words, Width::Fit(28)),
     ];
     let mut rows = Vec::new();
     for debt in report.debts_by_cause() {
@@ -36,7 +36,7 @@ pub(super) fn debts(report: &Report<'_>) -> Table {
             debt.left_percent.map_or_else(|| "-".to_owned(), signed),
             hashes(report, &report.causes_of(debt.row)),
         ];
-        rows.push(Row::new(Weight::Normal, cells));
+        rows.push(TableRow::new(Weight::Normal, cells));
     }
     Table {
         columns,
@@ -250,10 +250,10 @@ struct Layout {
 
 impl Layout {
     fn columns(self, name: &str, heads: &[&str]) -> Vec<Column> {
-        let name = Column::new(name, Kind::Name, Width::Fixed(self.name()));
+        let name = Column::new(name, ColumnKind::Name, Width::Fixed(self.name()));
         let numbers = heads
             .iter()
-            .map(|head| Column::new(head, Kind::Number, Width::Fixed(NUMBER)));
+            .map(|head| Column::new(head, ColumnKind::Number, Width::Fixed(NUMBER)));
         std::iter::once(name).chain(numbers).collect()
     }
 
@@ -263,19 +263,19 @@ impl Layout {
     }
 
     /// Returns the line of a commit or patch, as wide as the table.
-    fn title(self, title: &str, weight: Weight) -> Row {
+    fn title(self, title: &str, weight: Weight) -> TableRow {
         let empty = std::iter::repeat_n(String::new(), self.numbers);
-        Row::new(weight, std::iter::once(cut(title, WIDTH)).chain(empty))
+        TableRow::new(weight, std::iter::once(cut(title, WIDTH)).chain(empty))
     }
 
     /// Returns the line of a row of the suite, below a patch.
-    fn row(self, name: &str, numbers: impl IntoIterator<Item = String>) -> Row {
+    fn row(self, name: &str, numbers: impl IntoIterator<Item = String>) -> TableRow {
         let name = format!("{:INDENT$}{}", "", cut(name, self.name() - INDENT));
-        Row::new(Weight::Normal, std::iter::once(name).chain(numbers))
+        TableRow::new(Weight::Normal, std::iter::once(name).chain(numbers))
     }
 
     /// Returns words below a patch, as wide as the table.
-    fn lines(self, words: &str) -> Vec<Row> {
+    fn lines(self, words: &str) -> Vec<TableRow> {
         let mut lines = Vec::new();
         for line in wrap(words, WIDTH - INDENT) {
             lines.push(self.title(&format!("{:INDENT$}{line}", ""), Weight::Faint));
@@ -314,14 +314,11 @@ impl Report<'_> {
             WhyNot::NoEffect => "moves no row".to_owned(),
             WhyNot::Failed(failure) => self.failure(failure, Some(not_taken.change)),
         };
-        let others = |unit: &crate::outcome::Unit| -> Vec<String> {
-            unit.changes
-                .iter()
-                .filter(|other| **other != unit.change)
-                .map(|other| self.name(*other))
-                .collect()
-        };
-        let with = not_taken.unit.map(others).unwrap_or_default();
+        let mut with = Vec::new();
+        if let Some(unit) = not_taken.unit {
+            let others = unit.changes.iter().filter(|other| **other != unit.change);
+            with.extend(others.map(|other| self.name(*other)));
+        }
         if with.is_empty() {
             why
         } else {

@@ -128,31 +128,22 @@ impl<'a> Report<'a> {
 
     /// Returns what was tried alone of a change of the series.
     pub(super) fn unit_in_series(&self, change: Change) -> Option<&'a Unit> {
-        let is_in_series = |unit: &&Unit| {
-            unit.changes
-                .iter()
-                .all(|needed| self.outcome.series.contains(needed))
-        };
-        self.outcome
-            .units
-            .iter()
-            .filter(|unit| unit.change == change)
-            .find(is_in_series)
+        self.outcome.units.iter().find(|unit| {
+            let mut needed = unit.changes.iter();
+            unit.change == change && needed.all(|needed| self.outcome.series.contains(needed))
+        })
     }
 
     /// Returns the numbers in the series, from 1, of those that need a change.
     pub(super) fn needed_by(&self, change: Change) -> Vec<usize> {
-        let needs = |other: &Change| {
-            *other != change
-                && self
-                    .unit_in_series(*other)
-                    .is_some_and(|unit| unit.changes.contains(&change))
-        };
-        let numbered = (1..).zip(&self.outcome.series);
-        numbered
-            .filter(|(_, other)| needs(other))
-            .map(|(number, _)| number)
-            .collect()
+        let mut numbers = Vec::new();
+        for (number, other) in (1..).zip(&self.outcome.series) {
+            let unit = self.unit_in_series(*other);
+            if *other != change && unit.is_some_and(|unit| unit.changes.contains(&change)) {
+                numbers.push(number);
+            }
+        }
+        numbers
     }
 
     /// Returns the numbers in the series, from 1, of those that a change needs.
@@ -161,9 +152,8 @@ impl<'a> Report<'a> {
             return Vec::new();
         };
         let numbered = (1..).zip(&self.outcome.series);
-        let is_needed = |other: &Change| *other != change && unit.changes.contains(other);
         numbered
-            .filter(|(_, other)| is_needed(other))
+            .filter(|(_, other)| **other != change && unit.changes.contains(other))
             .map(|(number, _)| number)
             .collect()
     }
@@ -265,19 +255,15 @@ impl<'a> Report<'a> {
                 Some(Dropped::Other(_)) => counts.dropped_otherwise += 1,
             }
         }
-        let is_dropped = |number: &usize| {
-            self.candidates
-                .get(*number)
-                .is_some_and(|candidate| candidate.dropped.is_some())
-        };
-        counts.failed = self
-            .outcome
-            .failed
-            .keys()
-            .filter(|number| !is_dropped(number))
-            .count();
-        let is_candidate = |unit: &&Unit| matches!(unit.change, Change::Apply(_));
-        counts.tried = self.outcome.units.iter().filter(is_candidate).count();
+        for number in self.outcome.failed.keys() {
+            let candidate = self.candidates.get(*number);
+            if candidate.is_none_or(|candidate| candidate.dropped.is_none()) {
+                counts.failed += 1;
+            }
+        }
+        for unit in &self.outcome.units {
+            counts.tried += usize::from(matches!(unit.change, Change::Apply(_)));
+        }
         counts
     }
 }

@@ -168,8 +168,10 @@ impl Report<'_> {
 
     /// Lists effects in a sentence: `fault-anon +3.10%, fork -1.00%`.
     pub(super) fn effects(&self, effects: &[Effect]) -> String {
-        let of = |effect: &Effect| format!("{} {}%", self.row(effect.row), signed(effect.percent));
-        effects.iter().map(of).collect::<Vec<_>>().join(", ")
+        let texts = effects
+            .iter()
+            .map(|effect| format!("{} {}%", self.row(effect.row), signed(effect.percent)));
+        texts.collect::<Vec<_>>().join(", ")
     }
 }
 

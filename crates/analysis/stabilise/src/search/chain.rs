@@ -500,12 +500,14 @@ pub(super) fn sum(values: &[f64]) -> f64 {
 
 /// Returns the bits of information in a yes with this probability.
 fn entropy(probability: f64) -> f64 {
-    let part = |p: f64| {
-        if p > 0.0 && p < 1.0 {
-            -p * p.log2()
-        } else {
-            0.0
-        }
-    };
-    part(probability) + part(1.0 - probability)
+    let rest = 1.0 - probability;
+    plogp(probability) + plogp(rest)
+}
+
+fn plogp(p: f64) -> f64 {
+    if p > 0.0 && p < 1.0 {
+        -p * p.log2()
+    } else {
+        0.0
+    }
 }

@@ -135,20 +135,19 @@ impl Changes {
 
 /// Returns whether two builds failed by the same error, wherever its lines are by now.
 fn is_same_error(one: &Failure, other: &Failure) -> bool {
-    let without_position = |failure: &Failure| {
-        let Failure::DoesNotBuild(error) = failure else {
-            return None;
-        };
-        let is_word = |part: &&str| part.trim().parse::<u64>().is_err();
-        Some(
-            error
-                .split(':')
-                .filter(is_word)
-                .collect::<Vec<_>>()
-                .join(":"),
-        )
+    let one = error_without_position(one);
+    one.is_some() && one == error_without_position(other)
+}
+
+/// Returns a compiler's error without line and column.
+fn error_without_position(failure: &Failure) -> Option<String> {
+    let Failure::DoesNotBuild(error) = failure else {
+        return None;
     };
-    without_position(one).is_some() && without_position(one) == without_position(other)
+    let words = error
+        .split(':')
+        .filter(|part| part.trim().parse::<u64>().is_err());
+    Some(words.collect::<Vec<_>>().join(":"))
 }
 
 /// Returns the change at fault, as far as a failure shows it.

@@ -6,7 +6,7 @@ use super::Debtor;
 use super::chain::{Chain, ChainSearch, Found, sum};
 use super::changes::{Changes, Made};
 use super::trials::{Answer, Judgement, Trials, Values, minus, plus};
-use crate::outcome::{Effect, Unit};
+use crate::outcome::Unit;
 use crate::world::{Change, Failure, Phase, Suspicion, World};
 
 /// A candidate with this weight is tried alone if it conflicts with others.
@@ -245,10 +245,10 @@ impl<W: World> Repairs<'_, '_, W> {
     /// Returns the values of a unit that helps and for which another one would be better: it needs
     /// others, or makes a row worse.
     fn doubtful(&mut self, unit: &Unit) -> Result<Option<Values>, W::Error> {
-        let helps = |effect: &Effect| {
+        let helps = unit.alone.iter().flatten().any(|effect| {
             effect.percent > 0.0 && self.debts.iter().any(|debt| debt.row == effect.row)
-        };
-        if !unit.alone.iter().flatten().any(helps) {
+        });
+        if !helps {
             return Ok(None);
         }
         let all: Vec<usize> = self.new.keys().copied().collect();

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::Debtor;
 use super::trials::{Answer, Trials, Values, minus, plus};
 use crate::outcome::{Cause, Effect, Outcome, Unit};
-use crate::world::{Change, Failure, World};
+use crate::world::{Change, World};
 
 /// Effects add up if their sum is that of the whole but for this share: code that others moved
 /// costs a little.
@@ -311,7 +311,11 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
             outcome.units.push(unit);
             let mut more = chosen.clone();
             more.push(place);
-            let alone = self.alone(change)?;
+            let kernel = self.trials.with([change]);
+            let alone = match self.trials.measure(&kernel, &self.rows)? {
+                Answer::Values(values) => Ok(self.trials.effects(self.new, &values)),
+                Answer::Failed(failure) => Err(failure),
+            };
             let after = self.values(&changes(&more, &outcome.units))?;
             outcome.units[place].alone = alone;
             let Some(after) = after else { continue };
@@ -349,15 +353,6 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
         } else {
             self.reduce(chosen, doubtful, &mut outcome.units)
         }
-    }
-
-    /// Returns what a change brings on NEW alone, in all rows.
-    fn alone(&mut self, change: Change) -> Result<Result<Vec<Effect>, Failure>, W::Error> {
-        let kernel = self.trials.with([change]);
-        Ok(match self.trials.measure(&kernel, &self.rows)? {
-            Answer::Values(values) => Ok(self.trials.effects(self.new, &values)),
-            Answer::Failed(failure) => Err(failure),
-        })
     }
 
     /// Returns whether the series leaves so much of a cause's effect that its revert is worth a

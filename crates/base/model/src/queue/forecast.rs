@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::mem::{Discriminant, discriminant};
 
-use super::order::place;
+use super::order::QueuePosition;
 use super::{JobState, QueuedJob, Work};
 use crate::KernelName;
 
@@ -17,25 +17,31 @@ pub struct Forecast {
     pub ends_unix: Option<i64>,
 }
 
-/// The work of jobs that take equally long: everything but the kernel.
-type Alike<'a> = (Discriminant<KernelName>, [&'a str; 4], &'a [String], u64);
+/// The work of jobs that take equally long: everything but the kernel, of which only the kind of
+/// name matters.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct EqualWork<'a> {
+    kernel: Discriminant<KernelName>,
+    tree: &'a str,
+    config: &'a str,
+    suite: &'a str,
+    machine: &'a str,
+    workloads: &'a [String],
+    seeds: u64,
+}
 
-fn alike(work: &Work) -> Alike<'_> {
-    let Work {
-        kernel,
-        tree,
-        config,
-        suite,
-        workloads,
-        seeds,
-        machine,
-    } = work;
-    (
-        discriminant(kernel),
-        [tree, config, suite, machine],
-        workloads,
-        *seeds,
-    )
+impl<'a> EqualWork<'a> {
+    fn new(work: &'a Work) -> Self {
+        Self {
+            kernel: discriminant(&work.kernel),
+            tree: &work.tree,
+            config: &work.config,
+            suite: &work.suite,
+            machine: &work.machine,
+            workloads: &work.workloads,
+            seeds: work.seeds,
+        }
+    }
 }
 
 /// Forecasts each unfinished job. `jobs` are all jobs; the finished ones give the expected
@@ -43,23 +49,23 @@ fn alike(work: &Work) -> Alike<'_> {
 /// worker from now on.
 #[must_use]
 pub fn forecast(jobs: &[QueuedJob], now_unix: i64) -> HashMap<u64, Forecast> {
-    let took = took(jobs);
+    let durations = median_durations(jobs);
     let mut machines: HashMap<&str, Vec<&QueuedJob>> = HashMap::new();
     for job in jobs {
         machines.entry(&job.new.work.machine).or_default().push(job);
     }
     machines
         .into_values()
-        .flat_map(|jobs| of_machine(&jobs, &took, now_unix))
+        .flat_map(|jobs| forecast_machine(&jobs, &durations, now_unix))
         .collect()
 }
 
-fn of_machine(
+fn forecast_machine(
     jobs: &[&QueuedJob],
-    took: &HashMap<Alike<'_>, u64>,
+    durations: &HashMap<EqualWork<'_>, u64>,
     now_unix: i64,
 ) -> HashMap<u64, Forecast> {
-    let expected = |job: &QueuedJob| took.get(&alike(&job.new.work)).copied();
+    let expected = |job: &QueuedJob| durations.get(&EqualWork::new(&job.new.work)).copied();
     let mut all = HashMap::new();
     let mut workers = BinaryHeap::new();
     let mut ready = BinaryHeap::new();
@@ -81,7 +87,9 @@ fn of_machine(
                     },
                 );
             }
-            JobState::Waiting { from_unix } => later.push(Reverse((from_unix, place(job), at))),
+            JobState::Waiting { from_unix } => {
+                later.push(Reverse((from_unix, QueuePosition::of_job(job), at)));
+            }
             _ => {}
         }
     }
@@ -98,7 +106,7 @@ fn of_machine(
             ready.extend(
                 later
                     .pop()
-                    .map(|Reverse((_, place, at))| Reverse((place, at))),
+                    .map(|Reverse((_, position, at))| Reverse((position, at))),
             );
         }
         let Some(job) = ready.pop().and_then(|Reverse((_, at))| jobs.get(at)) else {
@@ -119,23 +127,22 @@ fn of_machine(
 
 /// Returns the median duration, in seconds, of jobs that succeeded at the first attempt without a
 /// kernel failure: others did less work.
-fn took(jobs: &[QueuedJob]) -> HashMap<Alike<'_>, u64> {
-    let mut all: HashMap<Alike<'_>, Vec<u64>> = HashMap::new();
+fn median_durations(jobs: &[QueuedJob]) -> HashMap<EqualWork<'_>, u64> {
+    let mut all: HashMap<EqualWork<'_>, Vec<u64>> = HashMap::new();
     for job in jobs
         .iter()
         .filter(|job| job.state == JobState::Done && job.attempts == 1 && job.reason.is_empty())
     {
         if let (Some(begun), Some(ended)) = (job.started_unix, job.ended_unix) {
-            all.entry(alike(&job.new.work))
+            all.entry(EqualWork::new(&job.new.work))
                 .or_default()
                 .push(u64::try_from(ended.saturating_sub(begun)).unwrap_or(0));
         }
     }
-    let median = |mut seconds: Vec<u64>| {
+    let mut medians = HashMap::new();
+    for (work, mut seconds) in all {
         seconds.sort_unstable();
-        seconds[seconds.len() / 2]
-    };
-    all.into_iter()
-        .map(|(alike, seconds)| (alike, median(seconds)))
-        .collect()
+        medians.insert(work, seconds[seconds.len() / 2]);
+    }
+    medians
 }

@@ -28,13 +28,13 @@ pub const USUAL_MACHINE: &str = "exact";
 /// work are the same job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Work {
-    /// The kernel.
+    /// The kernel to measure.
     pub kernel: KernelName,
     /// The tree of marvin.toml that the kernel's name belongs to; empty if the name is complete.
     pub tree: String,
     /// The kernel config of its build: micro, smp, small, a file.
     pub config: String,
-    /// The suite.
+    /// The suite whose workloads run.
     pub suite: String,
     /// Names of the workloads, in the suite's order; `tool:` marks external tools.
     pub workloads: Vec<String>,
@@ -47,7 +47,7 @@ pub struct Work {
 /// A job to queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewJob {
-    /// Its work.
+    /// What is to be measured.
     pub work: Work,
     /// The plan of marvin.toml that requested it; empty if a user did.
     pub plan: String,
@@ -55,7 +55,7 @@ pub struct NewJob {
     pub priority: i64,
     /// Within a priority, jobs with lower rank run first.
     pub rank: u64,
-    /// The most attempts.
+    /// Attempts after which a job of a failing lab fails.
     pub attempts_max: u32,
     /// The time limit, in seconds.
     pub deadline_s: u64,
@@ -66,9 +66,9 @@ pub struct NewJob {
 pub struct QueuedJob {
     /// Its number, which users see. Never used twice.
     pub number: u64,
-    /// Its work.
+    /// The job as it was queued.
     pub new: NewJob,
-    /// Its state.
+    /// Where it stands: waiting, running or over.
     pub state: JobState,
     /// Incremented by each claim, so that reports of earlier holders are refused.
     pub fence: u64,
@@ -82,7 +82,7 @@ pub struct QueuedJob {
     pub queued_unix: i64,
     /// When it was last begun.
     pub started_unix: Option<i64>,
-    /// When it ended.
+    /// When it ended, in seconds since 1970-01-01 UTC.
     pub ended_unix: Option<i64>,
 }
 
@@ -97,7 +97,7 @@ pub enum JobState {
     /// Claimed by a worker until a time. The end of the job, a cancellation or the end of the lease
     /// ends this state.
     Running {
-        /// The worker.
+        /// The name of the worker that claimed it.
         worker: String,
         /// The end of the lease: then other workers may take the job.
         until_unix: i64,
@@ -119,7 +119,7 @@ impl JobState {
         !matches!(self, Self::Waiting { .. } | Self::Running { .. })
     }
 
-    /// Returns its name.
+    /// Returns the word in lists and JSON.
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {

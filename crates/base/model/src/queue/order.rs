@@ -13,23 +13,36 @@ pub enum Why {
     Running,
     /// It failed before and waits for its next attempt.
     Later {
-        /// When.
+        /// The earliest time, in seconds since 1970-01-01 UTC.
         from_unix: i64,
     },
     /// Other jobs of its machine come first.
     Behind {
         /// How many of them wait.
         waiting: usize,
-        /// How many run.
+        /// Jobs that run on the machine.
         running: usize,
     },
     /// It is the next one.
     Next,
 }
 
-/// The sort key: priority, rank, number.
-pub(super) fn place(job: &QueuedJob) -> (Reverse<i64>, u64, u64) {
-    (Reverse(job.new.priority), job.new.rank, job.number)
+/// Where a job stands among those of its machine: by priority, rank and number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct QueuePosition {
+    priority: Reverse<i64>,
+    rank: u64,
+    number: u64,
+}
+
+impl QueuePosition {
+    pub(super) fn of_job(job: &QueuedJob) -> Self {
+        Self {
+            priority: Reverse(job.new.priority),
+            rank: job.new.rank,
+            number: job.number,
+        }
+    }
 }
 
 /// Returns the situation of a job among those of its machine; `jobs` are all jobs that are not
@@ -40,19 +53,21 @@ pub fn why(job: &QueuedJob, jobs: &[QueuedJob], now_unix: i64) -> Why {
         JobState::Running { .. } => Why::Running,
         JobState::Waiting { from_unix } if from_unix > now_unix => Why::Later { from_unix },
         JobState::Waiting { .. } => {
-            let is_other = |other: &&QueuedJob| {
-                other.number != job.number && other.new.work.machine == job.new.work.machine
-            };
-            let others = || jobs.iter().filter(is_other);
-            let waits = |other: &&QueuedJob| {
-                matches!(other.state, JobState::Waiting { .. })
-                    && other.is_free(now_unix)
-                    && place(other) < place(job)
-            };
-            let waiting = others().filter(waits).count();
-            let running = others()
-                .filter(|other| matches!(other.state, JobState::Running { .. }))
-                .count();
+            let mut waiting = 0;
+            let mut running = 0;
+            for other in jobs {
+                if other.number == job.number || other.new.work.machine != job.new.work.machine {
+                    continue;
+                }
+                match other.state {
+                    JobState::Running { .. } => running += 1,
+                    JobState::Waiting { .. } => {
+                        let is_before = QueuePosition::of_job(other) < QueuePosition::of_job(job);
+                        waiting += usize::from(other.is_free(now_unix) && is_before);
+                    }
+                    _ => {}
+                }
+            }
             if waiting + running == 0 {
                 Why::Next
             } else {

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::order::place;
+use super::order::QueuePosition;
 use super::tests::new;
 use super::{Ending, JobState, LEASE_S, QueuedJob};
 use crate::{Health, Reservation, check_free, reservation_of};
@@ -30,8 +30,6 @@ impl Dice {
     }
 }
 
-type Place = (std::cmp::Reverse<i64>, u64, u64);
-
 /// What a worker believes that it holds: the job, its fence, when the work ends, and until when the
 /// worker stalls.
 struct Held {
@@ -44,7 +42,7 @@ struct Held {
 struct Lab {
     jobs: Vec<QueuedJob>,
     /// Jobs that wait, by machine: place in the queue, index.
-    waiting: Vec<BTreeSet<(Place, usize)>>,
+    waiting: Vec<BTreeSet<(QueuePosition, usize)>>,
     /// Jobs that run, by machine: several only while an earlier holder stalls.
     held: Vec<Vec<Held>>,
     health: Vec<Health>,
@@ -55,6 +53,11 @@ struct Lab {
 }
 
 impl Lab {
+    fn count_quarantined(&self) -> usize {
+        let health = self.health.iter();
+        health.filter(|one| one.quarantined_unix.is_some()).count()
+    }
+
     fn new() -> Self {
         let name = |n: usize| format!("testbox{n}");
         let mut lab = Self {
@@ -84,7 +87,7 @@ impl Lab {
     }
 
     fn enqueue(&mut self, machine: usize, job: usize) {
-        self.waiting[machine].insert((place(&self.jobs[job]), job));
+        self.waiting[machine].insert((QueuePosition::of_job(&self.jobs[job]), job));
     }
 
     /// Requeues the jobs whose lease is over.
@@ -248,19 +251,13 @@ fn simulated_month_loses_no_job() {
     for now in (0..MONTH_S).step_by(STEP_S as usize) {
         assert!(STEP_S < LEASE_S as i64);
         lab.reserve(now);
-        let ill = |lab: &Lab| {
-            lab.health
-                .iter()
-                .filter(|one| one.quarantined_unix.is_some())
-                .count()
-        };
-        let before = ill(&lab);
+        let before = lab.count_quarantined();
         for machine in 0..MACHINES {
             lab.work(machine, now);
             lab.take_back(machine, now);
             lab.claim(machine, now);
         }
-        quarantines += ill(&lab).saturating_sub(before);
+        quarantines += lab.count_quarantined().saturating_sub(before);
         lab.check(now);
     }
     assert!(

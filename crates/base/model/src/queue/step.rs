@@ -22,7 +22,7 @@ pub enum Ending {
     Done(String),
     /// The job itself is wrong: another attempt would end the same.
     Wrong(String),
-    /// The lab failed.
+    /// The lab failed, not the kernel: the reason.
     Lab(String),
     /// It exceeded its time limit, and the worker ended it.
     Overran,
@@ -37,9 +37,9 @@ pub enum Refusal {
     /// The job's state does not allow it.
     #[error("job {number} is {state}{hint}")]
     State {
-        /// The job.
+        /// The number of the job.
         number: u64,
-        /// Its state.
+        /// The word for its state.
         state: &'static str,
         /// A remedy that begins with a colon, or empty.
         hint: &'static str,

@@ -2,7 +2,7 @@
 
 use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
-use super::order::place;
+use super::order::QueuePosition;
 use super::{
     Ending, Forecast, JobState, LEASE_S, NewJob, QueuedJob, USUAL_MACHINE, Why, Work, forecast,
     retry_after_s, why,
@@ -39,7 +39,7 @@ fn queue(n: u64) -> Vec<QueuedJob> {
 fn next_job(jobs: &[QueuedJob], now_unix: i64) -> Option<&QueuedJob> {
     jobs.iter()
         .filter(|job| job.is_free(now_unix))
-        .min_by_key(|job| place(job))
+        .min_by_key(|job| QueuePosition::of_job(job))
 }
 
 /// Jobs with equal work on different kernels; the first one took this many seconds.
@@ -61,12 +61,12 @@ fn job_estimate_sums_times_of_equal_jobs() {
         begins_unix: Some(begins_unix),
         ends_unix: Some(ends_unix),
     };
-    let told = |jobs: &[QueuedJob]| {
+    let forecasts = |jobs: &[QueuedJob]| {
         let all = forecast(jobs, 1_000);
         [2, 3, 4, 5].map(|number| all.get(&number).copied().unwrap())
     };
     assert_eq!(
-        told(&jobs),
+        forecasts(&jobs),
         [
             at(1_000, 1_060),
             at(1_060, 1_120),
@@ -84,7 +84,7 @@ fn job_estimate_sums_times_of_equal_jobs() {
         ends_unix: Some(1_000),
     };
     assert_eq!(
-        told(&jobs),
+        forecasts(&jobs),
         [
             running,
             at(1_500, 1_560),

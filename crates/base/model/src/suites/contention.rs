@@ -41,8 +41,12 @@ const CHAOTIC: [&str; 13] = [
     "share-signal",
 ];
 
-/// A workload, and how many lines move for one of its operations with two processors.
-type Declared = (Workload, RangeInclusive<f64>);
+/// A workload of the suite.
+struct ContentionWorkload {
+    workload: Workload,
+    /// How many lines move for one of its operations with two processors.
+    transfers: RangeInclusive<f64>,
+}
 
 /// Up to this many transfers per operation, a workload shares nothing: the beginning and the end of
 /// an iteration, and the kernel's own housekeeping, move some lines too.
@@ -55,7 +59,7 @@ fn share(
     exercises: Functions,
     transfers: RangeInclusive<f64>,
     margin_percent: f64,
-) -> Declared {
+) -> ContentionWorkload {
     let declared = workload(
         name,
         Texts {
@@ -75,8 +79,8 @@ fn share(
     } else {
         Steadiness::Steady
     };
-    (
-        Workload {
+    ContentionWorkload {
+        workload: Workload {
             iterations: ITERATIONS,
             metric,
             steadiness,
@@ -84,19 +88,19 @@ fn share(
         }
         .on_all_processors(),
         transfers,
-    )
+    }
 }
 
-/// The contention suite.
+/// Processors that write to shared cache lines.
 pub static CONTENTION: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     Suite::of(
         "contention",
         "what processors share: lines of memory that move between them, on exact-smp",
-        DECLARED.iter().map(|(workload, _)| workload.clone()),
+        DECLARED.iter().map(|declared| declared.workload.clone()),
     )
 });
 
-static DECLARED: LazyLock<Vec<Declared>> = LazyLock::new(|| {
+static DECLARED: LazyLock<Vec<ContentionWorkload>> = LazyLock::new(|| {
     let parts = [
         of_nothing(),
         of_lines(),
@@ -115,8 +119,8 @@ static DECLARED: LazyLock<Vec<Declared>> = LazyLock::new(|| {
 pub fn declared_transfers(workload: &str) -> Option<RangeInclusive<f64>> {
     DECLARED
         .iter()
-        .find(|(declared, _)| declared.name == workload)
-        .map(|(_, transfers)| transfers.clone())
+        .find(|declared| declared.workload.name == workload)
+        .map(|declared| declared.transfers.clone())
 }
 
 /// Returns the spread over seeds in percent that the margin of a workload of the suite was chosen
@@ -124,11 +128,11 @@ pub fn declared_transfers(workload: &str) -> Option<RangeInclusive<f64>> {
 pub(super) fn spread_percent(workload: &str) -> Option<f64> {
     let found = DECLARED
         .iter()
-        .find(|(declared, _)| declared.name == workload);
-    found.map(|(declared, _)| declared.metric.margin_percent / 3.0)
+        .find(|declared| declared.workload.name == workload);
+    found.map(|declared| declared.workload.metric.margin_percent / 3.0)
 }
 
-fn of_nothing() -> Vec<Declared> {
+fn of_nothing() -> Vec<ContentionWorkload> {
     let nothing = 0.0..=NOTHING;
     vec![
         share(
@@ -175,7 +179,7 @@ fn of_nothing() -> Vec<Declared> {
     ]
 }
 
-fn of_lines() -> Vec<Declared> {
+fn of_lines() -> Vec<ContentionWorkload> {
     vec![
         share(
             "share-counter",
@@ -199,7 +203,7 @@ fn of_lines() -> Vec<Declared> {
     ]
 }
 
-fn of_memory() -> Vec<Declared> {
+fn of_memory() -> Vec<ContentionWorkload> {
     let write = "the first write to a page";
     vec![
         share(
@@ -270,7 +274,7 @@ fn of_memory() -> Vec<Declared> {
     ]
 }
 
-fn of_files() -> Vec<Declared> {
+fn of_files() -> Vec<ContentionWorkload> {
     let open = "open(2) by a path of three names and close(2)";
     let create = "open(2) that makes a file on tmpfs, close(2), unlink(2)";
     vec![
@@ -339,7 +343,7 @@ fn of_files() -> Vec<Declared> {
     ]
 }
 
-fn of_descriptors() -> Vec<Declared> {
+fn of_descriptors() -> Vec<ContentionWorkload> {
     let read = "pread(2) of 512 bytes";
     vec![
         share(
@@ -380,7 +384,7 @@ fn of_descriptors() -> Vec<Declared> {
     ]
 }
 
-fn of_channels() -> Vec<Declared> {
+fn of_channels() -> Vec<ContentionWorkload> {
     let through = "write(2) and read(2) of one byte by the same process";
     vec![
         share(
@@ -468,7 +472,7 @@ fn of_channels() -> Vec<Declared> {
     ]
 }
 
-fn of_waiting() -> Vec<Declared> {
+fn of_waiting() -> Vec<ContentionWorkload> {
     vec![
         share(
             "share-futex",

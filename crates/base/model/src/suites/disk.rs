@@ -53,38 +53,33 @@ const CASES: [Case; 4] = [
     },
 ];
 
-/// The disk suite.
+/// Files on a virtio disk with ext4, xfs and btrfs.
 pub static DISKS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     let kinds = [
         (FileSystem::Ext4, EXT4),
         (FileSystem::Xfs, XFS),
         (FileSystem::Btrfs, BTRFS),
     ];
-    let of_kind = |(at, (file_system, modules)): (usize, (FileSystem, &'static [GuestModule]))| {
-        let memory_mib = MEMORY_MIB;
-        let files = ExtraFiles::None;
-        let disk = Some(file_system);
+    let mut all = Vec::new();
+    for (n, (file_system, modules)) in kinds.into_iter().enumerate() {
         let guest_config = GuestConfig {
-            memory_mib,
+            memory_mib: MEMORY_MIB,
             modules,
-            files,
-            disk,
+            files: ExtraFiles::None,
+            disk: Some(file_system),
         };
-        let of_case = move |case: &Case| {
+        for case in &CASES {
             let texts = Texts {
                 stresses: case.stresses,
                 operation: case.operation,
                 source: "",
             };
-            let plain = workload(case.names[at], texts, case.operations, case.exercises);
-            Workload {
+            all.push(Workload {
                 guest_config: guest_config.clone(),
-                ..plain
-            }
-        };
-        CASES.iter().map(of_case).collect::<Vec<_>>()
-    };
-    let all = kinds.into_iter().enumerate().flat_map(of_kind);
+                ..workload(case.names[n], texts, case.operations, case.exercises)
+            });
+        }
+    }
     Suite::of(
         "disk",
         "files on a virtio disk with ext4, xfs and btrfs; only vm has one",

@@ -27,7 +27,7 @@ const fn write(name: &'static str, stresses: &'static str) -> Workload {
     workload(name, texts, 2_400, &[&["generic_perform_write"]])
 }
 
-/// The io suite.
+/// Files, mostly in the page cache.
 pub static IO: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     Suite::of(
         "io",

@@ -28,7 +28,7 @@ const fn workload(
     )
 }
 
-/// The micro suite.
+/// Single system calls and faults.
 pub static MICRO: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     Suite::of(
         "micro",

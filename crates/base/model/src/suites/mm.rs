@@ -76,7 +76,7 @@ const fn blocks(name: &'static str, operations: u64) -> Workload {
     workload(name, texts, operations, &[&["pipe_resize_ring"], BLOCKS])
 }
 
-/// The mm suite.
+/// Memory management under the loads of published benchmarks.
 pub static MM: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     Suite::of(
         "mm",

@@ -83,7 +83,7 @@ fn tbench(name: &'static str, stresses: &'static str) -> Workload {
     .on_all_processors()
 }
 
-/// The net suite.
+/// The network over the loopback device.
 pub static NET: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     Suite::of(
         "net",

@@ -36,7 +36,7 @@ const fn fork(name: &'static str, stresses: &'static str, exercises: Functions) 
     workload(name, texts, 64, exercises)
 }
 
-/// The rmap suite.
+/// Reverse mappings of shared and private pages.
 pub static RMAP: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     Suite::of(
         "rmap",

@@ -29,7 +29,7 @@ fn scaling(
     }
 }
 
-/// The scale suite.
+/// The same operation by more and more tasks.
 pub static SCALE: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     let memory = of_memory_and_processes();
     let sockets_and_names = of_sockets_and_names();

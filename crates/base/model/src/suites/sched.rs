@@ -71,7 +71,7 @@ fn build(name: &'static str, stresses: &'static str) -> Workload {
 const PIPES: Functions = &[&["pipe_write"], &["pipe_read"]];
 const SOCKETS: Functions = &[&["unix_stream_sendmsg"], &["unix_stream_recvmsg"]];
 
-/// The sched suite.
+/// The scheduler under the loads of published benchmarks.
 pub static SCHED: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     Suite::of(
         "sched",

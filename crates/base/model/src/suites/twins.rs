@@ -33,19 +33,10 @@ mod tests {
                 .map(|name| find_workload(name).unwrap())
                 .collect();
             for twin in &declared {
-                let enters = |functions: &[&str]| {
-                    twin.exercises
-                        .iter()
-                        .any(|own| own.iter().any(|name| functions.contains(name)))
-                };
-                assert!(
-                    declared[1]
-                        .exercises
-                        .iter()
-                        .all(|functions| enters(functions)),
-                    "{}",
-                    twin.name
-                );
+                for functions in declared[1].exercises {
+                    let mut own = twin.exercises.iter().flat_map(|own| own.iter());
+                    assert!(own.any(|name| functions.contains(name)), "{}", twin.name);
+                }
                 assert_eq!(twin.metric, declared[0].metric, "{}", twin.name);
             }
         }

@@ -3,7 +3,7 @@
 use crate::comparison::{Comparison, Images, Kernel};
 use crate::render::{findings, words};
 use document::number::start_date;
-use document::{Block, Column, Fact, Kind, Row, Table, Weight, Width};
+use document::{Block, Column, ColumnKind, Fact, Table, TableRow, Weight, Width};
 
 /// Longest shown value of a long difference.
 const VALUE: usize = 100;
@@ -124,10 +124,10 @@ pub(crate) fn machines(comparison: &Comparison) -> Vec<Block> {
 
 pub(crate) fn runs(comparison: &Comparison) -> Vec<Block> {
     let heads = [
-        ("run", Kind::Name),
-        ("kernel", Kind::Words),
-        ("seed", Kind::Number),
-        ("started", Kind::Words),
+        ("run", ColumnKind::Name),
+        ("kernel", ColumnKind::Words),
+        ("seed", ColumnKind::Number),
+        ("started", ColumnKind::Words),
     ];
     let columns = heads
         .map(|(head, kind)| Column::new(head, kind, Width::Fit(VALUE)))
@@ -141,7 +141,7 @@ pub(crate) fn runs(comparison: &Comparison) -> Vec<Block> {
                 run.seed.to_string(),
                 start_date(run.started_unix),
             ];
-            rows.push(Row::new(Weight::Normal, cells));
+            rows.push(TableRow::new(Weight::Normal, cells));
         }
     }
     if rows.is_empty() {

@@ -7,7 +7,7 @@ use super::table::{name_column, select};
 use crate::comparison::{self, Comparison};
 use crate::render::words;
 use document::number::{ratio, ratio_interval};
-use document::{Block, Cell, Column, Group, Kind, Row, Table, View, Width};
+use document::{Block, Column, ColumnKind, Group, Table, TableCell, TableRow, View, Width};
 
 const RATIO: usize = 6;
 const INTERVAL: usize = 14;
@@ -64,7 +64,7 @@ pub(super) fn columns(comparison: &Comparison) -> Vec<Column> {
         ("more", COUNT),
     ];
     let number =
-        |(head, width): (&str, usize)| Column::new(head, Kind::Number, Width::Fixed(width));
+        |(head, width): (&str, usize)| Column::new(head, ColumnKind::Number, Width::Fixed(width));
     heads.into_iter().map(number).collect()
 }
 
@@ -72,7 +72,7 @@ fn table(comparison: &Comparison, rows: &[&comparison::ComparisonRow]) -> Table 
     let mut all = vec![name_column([comparison])];
     for other in &comparison.others {
         let mut own = columns(comparison);
-        own.push(Column::new("verdict", Kind::Verdict, Width::Fixed(1)));
+        own.push(Column::new("verdict", ColumnKind::Verdict, Width::Fixed(1)));
         if comparison.others.len() > 1 {
             let group = Group {
                 name: other.kernel.title.clone(),
@@ -85,11 +85,11 @@ fn table(comparison: &Comparison, rows: &[&comparison::ComparisonRow]) -> Table 
     }
     let mut lines = Vec::new();
     for row in rows {
-        let mut own = vec![Cell::new(row.workload.name.to_string())];
+        let mut own = vec![TableCell::new(row.workload.name.to_string())];
         own.extend(row.cells.iter().flat_map(cells));
-        lines.push(Row {
+        lines.push(TableRow {
             cells: own,
-            ..Row::default()
+            ..TableRow::default()
         });
     }
     Table {
@@ -100,17 +100,17 @@ fn table(comparison: &Comparison, rows: &[&comparison::ComparisonRow]) -> Table 
     }
 }
 
-fn cells(cell: &comparison::ComparisonCell) -> Vec<Cell> {
+fn cells(cell: &comparison::ComparisonCell) -> Vec<TableCell> {
     let verdict = &cell.compared.verdict;
-    let letter = Cell {
+    let letter = TableCell {
         tone: verdict.word(),
-        ..Cell::new(format!("{} {}", verdict.letter(), verdict.word()))
+        ..TableCell::new(format!("{} {}", verdict.letter(), verdict.word()))
     };
     numbers(cell).into_iter().chain([letter]).collect()
 }
 
 /// Returns a kernel's numbers: ratio, interval, replicates, and how many more would decide.
-pub(super) fn numbers(cell: &comparison::ComparisonCell) -> Vec<Cell> {
+pub(super) fn numbers(cell: &comparison::ComparisonCell) -> Vec<TableCell> {
     let ends = interval(cell)
         .map(|ends| ratio_interval(ends, INTERVAL))
         .unwrap_or_default();
@@ -124,7 +124,7 @@ pub(super) fn numbers(cell: &comparison::ComparisonCell) -> Vec<Cell> {
         .unwrap_or_default();
     [ratio, ends, boots.unwrap_or_default(), more(cell)]
         .into_iter()
-        .map(Cell::new)
+        .map(TableCell::new)
         .collect()
 }
 

@@ -14,7 +14,9 @@ use crate::render::counted;
 use crate::render::scale::{Beyond, Scale, WIDTH_PERCENT};
 use crate::render::words::{self, Section, caption, sections};
 use document::number::{interval, margin, percent, ratio, signed_percent, value};
-use document::{Block, Cell, Change, Column, Kind, Only, Row, Sort, Table, View, Weight, Width};
+use document::{
+    Block, Change, Column, ColumnKind, Only, Sort, Table, TableCell, TableRow, View, Weight, Width,
+};
 
 const NAME: usize = 18;
 /// Workloads of other suites have longer names; a mail could not fit all anyway.
@@ -71,14 +73,14 @@ impl Extra {
         }
     }
 
-    fn cells(self, cell: &comparison::ComparisonCell) -> Vec<Cell> {
+    fn cells(self, cell: &comparison::ComparisonCell) -> Vec<TableCell> {
         let text = match self {
             Self::Ratio => cell.compared.ratio.map(|r| ratio(r, RATIO)),
             Self::Interval => cell.compared.spread_percent.map(|s| interval(s, INTERVAL)),
             Self::Boots => return ratios::numbers(cell),
             Self::Hint | Self::Matrix => return Vec::new(),
         };
-        vec![Cell::new(text.unwrap_or_default())]
+        vec![TableCell::new(text.unwrap_or_default())]
     }
 
     fn explain(self, comparison: &Comparison) -> String {
@@ -186,9 +188,9 @@ fn table(comparison: &Comparison, section: &Section<'_>, extra: Extra, view: &Vi
     let mut rows = Vec::new();
     for row in &section.rows {
         let workload = &row.workload;
-        let mut cells = vec![Cell::new(workload.name.to_string())];
+        let mut cells = vec![TableCell::new(workload.name.to_string())];
         cells.extend(look.cells(row, comparison));
-        rows.push(Row {
+        rows.push(TableRow {
             cells,
             anchor: anchor(workload, numbers[&*workload.name]),
             group: firsts
@@ -202,7 +204,7 @@ fn table(comparison: &Comparison, section: &Section<'_>, extra: Extra, view: &Vi
                 workload.operation,
                 margin(row.margin_percent)
             ),
-            ..Row::default()
+            ..TableRow::default()
         });
     }
     Table {
@@ -236,7 +238,7 @@ pub(crate) fn name_column<'a>(comparisons: impl IntoIterator<Item = &'a Comparis
     let is_imported = comparisons.into_iter().any(Comparison::is_imported);
     Column::new(
         "",
-        Kind::Name,
+        ColumnKind::Name,
         if is_imported {
             Width::Fit(FOREIGN_NAME)
         } else {
@@ -260,7 +262,7 @@ impl Look {
             head: head.clone(),
             // Where the effect is in the column of ratios, a kernel's column sorts by its values.
             starts: self.extra != Extra::Boots,
-            ..Column::new("", Kind::Number, Width::Fixed(self.width + 1))
+            ..Column::new("", ColumnKind::Number, Width::Fixed(self.width + 1))
         };
         let mut columns = vec![kernel(&comparison.base.head)];
         let [low, middle, high] = self.scale.ticks();
@@ -273,11 +275,12 @@ impl Look {
             let is_matrix = self.extra == Extra::Matrix;
             columns.push(Column::new(
                 if is_matrix { "" } else { "verdict" },
-                Kind::Verdict,
+                ColumnKind::Verdict,
                 Width::Fixed(1),
             ));
-            columns
-                .extend((!is_matrix).then(|| Column::new(&axis, Kind::Drawing, Width::Fixed(0))));
+            columns.extend(
+                (!is_matrix).then(|| Column::new(&axis, ColumnKind::Drawing, Width::Fixed(0))),
+            );
         }
         columns
     }
@@ -287,7 +290,7 @@ impl Look {
         &self,
         row: &comparison::ComparisonRow,
         comparison: &Comparison,
-    ) -> Vec<Cell> {
+    ) -> Vec<TableCell> {
         let others = row.cells.iter().zip(&comparison.others);
         let cells = others.flat_map(|(cell, other)| cells(cell, other, row, *self));
         std::iter::once(base(&row.base, *self))
@@ -296,7 +299,7 @@ impl Look {
     }
 }
 
-fn base(measured: &Measured, look: Look) -> Cell {
+fn base(measured: &Measured, look: Look) -> TableCell {
     let has_change =
         !look.extra.is_hidden() && look.extra != Extra::Boots && measured.value.is_some();
     let change = has_change.then(|| Change {
@@ -304,9 +307,9 @@ fn base(measured: &Measured, look: Look) -> Cell {
         starred: false,
         word: "",
     });
-    Cell {
+    TableCell {
         change,
-        ..Cell::new(median(measured, look.width))
+        ..TableCell::new(median(measured, look.width))
     }
 }
 
@@ -315,7 +318,7 @@ fn cells(
     other: &Against,
     row: &comparison::ComparisonRow,
     look: Look,
-) -> Vec<Cell> {
+) -> Vec<TableCell> {
     let Look {
         extra,
         scale,
@@ -323,7 +326,7 @@ fn cells(
     } = look;
     let verdict = &cell.compared.verdict;
     let tone = verdict.word();
-    let number = Cell {
+    let number = TableCell {
         change: cell
             .compared
             .difference_percent
@@ -339,7 +342,7 @@ fn cells(
             String::new()
         },
         tone: if extra == Extra::Matrix { tone } else { "" },
-        ..Cell::new(median(&cell.measured, width))
+        ..TableCell::new(median(&cell.measured, width))
     };
     let hint = match verdict {
         Verdict::Unclear(why) => why.to_string(),
@@ -353,13 +356,13 @@ fn cells(
     } else {
         format!(" {tone}")
     };
-    let verdict = Cell {
+    let verdict = TableCell {
         tone,
         hint,
-        ..Cell::new(format!("{}{word}", verdict.letter()))
+        ..TableCell::new(format!("{}{word}", verdict.letter()))
     };
     let bar =
-        (extra != Extra::Matrix).then(|| Cell::new(bar(cell, row, scale).unwrap_or_default()));
+        (extra != Extra::Matrix).then(|| TableCell::new(bar(cell, row, scale).unwrap_or_default()));
     std::iter::once(number)
         .chain(extra.cells(cell))
         .chain([verdict])
@@ -438,18 +441,18 @@ pub(crate) fn anchor(workload: &Workload, number: usize) -> String {
 /// Returns the parts of the changed rows, and the cross-check by guest time.
 pub(crate) fn apart(comparison: &Comparison) -> Vec<Block> {
     let heads = ["kernel", "", "user code", "", "ticks, others", ""];
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<TableRow> = Vec::new();
     for apart in counted::apart(comparison) {
         let numbers = [apart.kernel, apart.user, apart.elsewhere]
             .into_iter()
             .flatten();
         let numbers = numbers.map(|number| value(number, VALUE));
-        rows.push(Row::new(
+        rows.push(TableRow::new(
             Weight::Normal,
             std::iter::once(apart.name.clone()).chain(numbers),
         ));
     }
-    let columns = std::iter::once(Column::new("", Kind::Name, Width::Fit(14)))
+    let columns = std::iter::once(Column::new("", ColumnKind::Name, Width::Fit(14)))
         .chain(heads.map(|head| number_column(head, VALUE)))
         .collect();
     let table = (!rows.is_empty()).then(|| {
@@ -468,8 +471,8 @@ pub(crate) fn apart(comparison: &Comparison) -> Vec<Block> {
 /// Returns the table of all values.
 pub(crate) fn values(comparison: &Comparison) -> Vec<Block> {
     let mut columns = vec![
-        Column::new("workload", Kind::Name, Width::Whole(NAME)),
-        Column::new("kernel", Kind::Words, Width::Fit(NAME)),
+        Column::new("workload", ColumnKind::Name, Width::Whole(NAME)),
+        Column::new("kernel", ColumnKind::Words, Width::Fit(NAME)),
     ];
     for seed in &comparison.seeds {
         columns.push(number_column(&format!("seed {seed}"), VALUE));
@@ -481,7 +484,10 @@ pub(crate) fn values(comparison: &Comparison) -> Vec<Block> {
         for (kernel, measured) in comparison.kernels().zip(measured) {
             let seeds = measured.seeds.iter().map(|seed| self::seed(&seed.value));
             let names = [row.workload.name.to_string(), kernel.title.clone()];
-            rows.push(Row::new(Weight::Normal, names.into_iter().chain(seeds)));
+            rows.push(TableRow::new(
+                Weight::Normal,
+                names.into_iter().chain(seeds),
+            ));
         }
     }
     if rows.is_empty() {
@@ -497,7 +503,7 @@ pub(crate) fn values(comparison: &Comparison) -> Vec<Block> {
 
 /// Returns a column of numbers, with a space before them.
 fn number_column(head: &str, width: usize) -> Column {
-    Column::new(head, Kind::Number, Width::Fixed(width + 1))
+    Column::new(head, ColumnKind::Number, Width::Fixed(width + 1))
 }
 
 fn seed(value: &Result<comparison::Sampled, Absent>) -> String {

@@ -9,7 +9,7 @@ use crate::comparison::{Comparison, ComparisonRow, Measured};
 use crate::render::{counted, words};
 use document::layout::{Page, WIDTH, break_line, command_lines};
 use document::number::{percent, value};
-use document::{Block, Cell, Change, Style, Styles, Table, Width, cut_middle, write_text};
+use document::{Block, Change, Style, Styles, Table, TableCell, Width, cut_middle, write_text};
 use model::sanitize_line;
 use monitors::Monitored;
 
@@ -91,7 +91,7 @@ fn table(page: &mut Page, comparison: &Comparison, place: usize) {
     }
 }
 
-fn row(row: &ComparisonRow, place: usize) -> document::Row {
+fn row(row: &ComparisonRow, place: usize) -> document::TableRow {
     let cell = &row.cells[place];
     let number = |measured: &Measured| {
         measured
@@ -110,7 +110,7 @@ fn row(row: &ComparisonRow, place: usize) -> document::Row {
         word: "",
     });
     let cells = [
-        Cell::new(format!(
+        TableCell::new(format!(
             "{} {}",
             if cell.rated.is_some() {
                 "Gmean"
@@ -119,18 +119,18 @@ fn row(row: &ComparisonRow, place: usize) -> document::Row {
             },
             row.workload.name
         )),
-        Cell {
+        TableCell {
             change: base,
-            ..Cell::new(number(&row.base))
+            ..TableCell::new(number(&row.base))
         },
-        Cell {
+        TableCell {
             change: new,
-            ..Cell::new(number(&cell.measured))
+            ..TableCell::new(number(&cell.measured))
         },
     ];
-    document::Row {
+    document::TableRow {
         cells: cells.into(),
-        ..document::Row::default()
+        ..document::TableRow::default()
     }
 }
 
