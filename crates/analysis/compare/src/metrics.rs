@@ -75,7 +75,7 @@ fn check(
             other: one,
         });
     }
-    let declared = Declared::of(&workload.metric, machine.clock);
+    let declared = Declared::from_metric(&workload.metric, machine.clock);
     // For metrics of other suites, users may set the direction.
     let here = if machine.foreign {
         Declared {

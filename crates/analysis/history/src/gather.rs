@@ -501,7 +501,7 @@ fn read_declaration(result: &WorkloadResult, machine: Capabilities, suite: &str)
     let Capabilities { foreign, clock, .. } = machine;
     let known = match metric_now(&result.workload) {
         _ if foreign => imported_metric(suite, &result.workload),
-        Some(metric) => Declared::of(&metric, clock),
+        Some(metric) => Declared::from_metric(&metric, clock),
         // Only manifests declare the metrics of tools.
         None if suite == TOOLS => Declared {
             unit: "".into(),
@@ -509,7 +509,7 @@ fn read_declaration(result: &WorkloadResult, machine: Capabilities, suite: &str)
             margin_percent: 0.0,
         },
         // Results without a declaration were stored when all workloads had the same metric.
-        None => Declared::of(&Metric::COST, clock),
+        None => Declared::from_metric(&Metric::COST, clock),
     };
     declared.map_or(known.clone(), |then| then.or(known))
 }
@@ -528,7 +528,7 @@ fn metric_of(workload: &str, declared: &Declared) -> Metric {
     let now = metric_now(workload).filter(|metric| {
         [Clock::Instructions, Clock::Transfers]
             .into_iter()
-            .any(|clock| Declared::of(metric, clock).agrees(declared))
+            .any(|clock| Declared::from_metric(metric, clock).agrees(declared))
     });
     now.or_else(|| declared.metric()).unwrap_or(Metric::COST)
 }
@@ -542,12 +542,12 @@ mod tests {
     #[test]
     fn metric_of_transfers_is_the_declared_one() {
         let workload = CONTENTION.find("share-fault").unwrap();
-        let declared = Declared::of(&workload.metric, Clock::Transfers);
+        let declared = Declared::from_metric(&workload.metric, Clock::Transfers);
         assert_eq!(metric_of("share-fault", &declared), workload.metric);
         // In seconds it is another metric, of the same margin.
         let seconds = metric_of(
             "share-fault",
-            &Declared::of(&workload.metric, Clock::Seconds),
+            &Declared::from_metric(&workload.metric, Clock::Seconds),
         );
         assert_eq!(
             (&*seconds.name, seconds.margin_percent),

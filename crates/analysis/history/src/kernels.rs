@@ -51,7 +51,7 @@ impl Kernels {
             Origin::Built { committed_unix, .. } => *committed_unix,
             Origin::Package { .. } | Origin::Described(_) => None,
         };
-        let release = Release::of(&build.version);
+        let release = Release::parse(&build.version);
         let track = track_of(&build.name);
         let number = KernelIx(self.all.len());
         self.all.push(Kernel {

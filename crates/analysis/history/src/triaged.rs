@@ -75,11 +75,11 @@ fn covers(history: &History, decided: &Decision, alert: &Alert) -> bool {
     // A kernel that was decided on and deleted has its version only.
     let begins = match history.ranks_of(&alert.track, &decided.after) {
         Some((first, _)) => first <= history.rank(alert.after),
-        None => Release::of(&decided.after) <= *version(alert.after),
+        None => Release::parse(&decided.after) <= *version(alert.after),
     };
     let ends = match history.ranks_of(&alert.track, &decided.at) {
         Some((_, last)) => history.rank(alert.at) <= last,
-        None => *version(alert.at) <= Release::of(&decided.at),
+        None => *version(alert.at) <= Release::parse(&decided.at),
     };
     begins && ends
 }

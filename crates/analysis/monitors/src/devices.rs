@@ -128,7 +128,7 @@ fn mean(observation: &Observation, disk: &str, formula: Formula) -> MonitorValue
 
 /// Returns the largest value of any interval; with a single interval that would be the mean again.
 fn largest(observation: &Observation, disk: &str, formula: Formula) -> MonitorValue {
-    let readings: Vec<_> = observation.of(MonitorFile::Diskstats).collect();
+    let readings: Vec<_> = observation.copies_of(MonitorFile::Diskstats).collect();
     if readings.len() < 3 {
         return MonitorValue::Absent;
     }

@@ -56,7 +56,7 @@ fn growth_of_groups(
     file: MonitorFile,
     number: impl Fn(&Counters) -> u64,
 ) -> BTreeMap<String, u64> {
-    let last = observation.of(file).last();
+    let last = observation.copies_of(file).last();
     let groups = last.into_iter().flat_map(|timed| timed.reading.groups());
     groups
         .filter_map(|(group, _)| {

@@ -18,7 +18,7 @@ pub(super) fn slabs(seen: &[&Observation]) -> Block {
     let ends: Vec<Option<BTreeMap<&str, &Counters>>> = seen
         .iter()
         .map(|observation| {
-            let last = observation.of(MonitorFile::Slabinfo).last()?;
+            let last = observation.copies_of(MonitorFile::Slabinfo).last()?;
             Some(last.reading.groups().collect())
         })
         .collect();
@@ -119,9 +119,9 @@ pub(super) fn page_table_block(seen: &[&Observation]) -> Block {
 /// Returns entries in use and page-table pages, over all processes in the last copies. Huge pages
 /// need no entry, but status includes them, so the result is then too large.
 fn count_entries(observation: &Observation) -> Option<(u64, u64)> {
-    let phase = observation.of(MonitorFile::Status).last()?.phase;
+    let phase = observation.copies_of(MonitorFile::Status).last()?.phase;
     let at_last = observation
-        .of(MonitorFile::Status)
+        .copies_of(MonitorFile::Status)
         .filter(|timed| timed.phase == phase);
     // The last copy of each process.
     let processes: BTreeMap<&str, &Counters> =

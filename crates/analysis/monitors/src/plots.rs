@@ -103,7 +103,7 @@ fn plot(seen: &[&Observation], title: &str, unit: String, points: &Points<'_>) -
 
 /// Returns growth per second between copies, at the later copy.
 fn rates(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64, f64)> {
-    let readings: Vec<&TimedReading> = observation.of(file).collect();
+    let readings: Vec<&TimedReading> = observation.copies_of(file).collect();
     let Some(first) = readings.first().filter(|_| readings.len() >= COPIES_MIN) else {
         return Vec::new();
     };
@@ -127,7 +127,7 @@ fn rates(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64,
 }
 
 fn states(observation: &Observation, file: MonitorFile, of: &Of<'_>) -> Vec<(f64, f64)> {
-    let readings: Vec<&TimedReading> = observation.of(file).collect();
+    let readings: Vec<&TimedReading> = observation.copies_of(file).collect();
     let Some(first) = readings.first().filter(|_| readings.len() >= COPIES_MIN) else {
         return Vec::new();
     };

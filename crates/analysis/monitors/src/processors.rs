@@ -164,7 +164,7 @@ pub(super) fn threads(seen: &[&Observation]) -> Block {
 fn sum_threads(observation: &Observation) -> BTreeMap<String, Spent> {
     let mut all: BTreeMap<String, Spent> = BTreeMap::new();
     let groups: BTreeSet<&str> = observation
-        .of(MonitorFile::ThreadStat)
+        .copies_of(MonitorFile::ThreadStat)
         .flat_map(|timed| timed.reading.groups().map(|(group, _)| group))
         .collect();
     for group in groups {

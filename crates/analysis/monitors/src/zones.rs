@@ -67,7 +67,7 @@ pub(super) fn zones(seen: &[&Observation]) -> Block {
 
 /// Returns the zones of an observation: `node 0 zone Normal`.
 fn names(observation: &Observation) -> impl Iterator<Item = &str> {
-    let last = |file| observation.of(file).last();
+    let last = |file| observation.copies_of(file).last();
     let timed = [last(MonitorFile::Zoneinfo), last(MonitorFile::Buddyinfo)];
     let groups = timed
         .into_iter()
@@ -79,7 +79,7 @@ fn names(observation: &Observation) -> impl Iterator<Item = &str> {
 }
 
 fn end<'a>(observation: &'a Observation, file: MonitorFile, name: &str) -> Option<&'a Counters> {
-    observation.of(file).last()?.reading.group(name)
+    observation.copies_of(file).last()?.reading.group(name)
 }
 
 fn in_huge_blocks(zone: &Counters) -> MonitorValue {

@@ -24,7 +24,7 @@ pub struct Declared {
 impl Declared {
     /// Returns the declaration of a metric for a clock.
     #[must_use]
-    pub fn of(metric: &Metric, clock: Clock) -> Self {
+    pub fn from_metric(metric: &Metric, clock: Clock) -> Self {
         let direction = Some(metric.direction);
         let margin_percent = metric.margin_percent;
         Self {
@@ -141,10 +141,10 @@ mod tests {
 
     #[test]
     fn metric_keeps_its_declaration() {
-        let cost = Declared::of(&Metric::COST, Clock::Instructions);
+        let cost = Declared::from_metric(&Metric::COST, Clock::Instructions);
         assert_eq!(cost.to_string(), "instructions/op, lower is better");
         let metric = cost.metric().unwrap();
-        assert_eq!(Declared::of(&metric, Clock::Instructions), cost);
+        assert_eq!(Declared::from_metric(&metric, Clock::Instructions), cost);
         assert_eq!(
             declared("", None).to_string(),
             "an unknown unit, good in an unknown way"

@@ -79,7 +79,7 @@ impl KernelRange {
     /// Returns whether a release belongs to it: 3.12.9 to `..3.12`.
     #[must_use]
     pub fn contains(&self, release: &str) -> bool {
-        let series = Release::of(release).series();
+        let series = Release::parse(release).series();
         self.first
             .as_ref()
             .is_none_or(|first| first.series() <= series)
@@ -172,7 +172,7 @@ fn end_of_range(text: &str) -> Option<Option<Release>> {
     let mut parts = text.split('.');
     let is_version = parts.clone().count() == 2
         && parts.all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
-    is_version.then(|| Some(Release::of(text)))
+    is_version.then(|| Some(Release::parse(text)))
 }
 
 #[cfg(test)]

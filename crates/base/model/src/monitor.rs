@@ -266,15 +266,15 @@ pub struct Observation {
 
 impl Observation {
     /// Returns the readings of a file in the order of time.
-    pub fn of(&self, file: MonitorFile) -> impl Iterator<Item = &TimedReading> {
+    pub fn copies_of(&self, file: MonitorFile) -> impl Iterator<Item = &TimedReading> {
         self.readings.iter().filter(move |timed| timed.file == file)
     }
 
     /// Returns the first and the last reading of a file that has two at least.
     #[must_use]
     pub fn ends(&self, file: MonitorFile) -> Option<(&TimedReading, &TimedReading)> {
-        let first = self.of(file).next()?;
-        let last = self.of(file).last()?;
+        let first = self.copies_of(file).next()?;
+        let last = self.copies_of(file).last()?;
         (last.at_ns > first.at_ns).then_some((first, last))
     }
 
@@ -283,7 +283,7 @@ impl Observation {
     #[must_use]
     pub fn growth(&self, file: MonitorFile, group: &str) -> Option<Counters> {
         let mut having = self
-            .of(file)
+            .copies_of(file)
             .filter(|timed| timed.reading.group(group).is_some());
         let first = having.next()?;
         let last = having.last().filter(|last| last.at_ns > first.at_ns)?;

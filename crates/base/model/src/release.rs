@@ -35,7 +35,7 @@ const HASH_MIN: usize = 7;
 impl Release {
     /// Parses any version.
     #[must_use]
-    pub fn of(version: &str) -> Self {
+    pub fn parse(version: &str) -> Self {
         let end = version
             .find(|c: char| !c.is_ascii_digit() && c != '.')
             .unwrap_or(version.len());
@@ -281,7 +281,7 @@ mod tests {
         ];
         for pair in ordered.windows(2) {
             assert!(
-                Release::of(pair[0]) < Release::of(pair[1]),
+                Release::parse(pair[0]) < Release::parse(pair[1]),
                 "{} < {}",
                 pair[0],
                 pair[1]
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn lines_have_their_releases() {
         let of =
-            |line: &str, version: &str| line.parse::<Line>().unwrap().has(&Release::of(version));
+            |line: &str, version: &str| line.parse::<Line>().unwrap().has(&Release::parse(version));
         assert!(
             of("all", "6.1.5")
                 && of("mainline", "6.1")
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn commits_of_one_version_sort_by_date() {
-        let commit = |version: &str, unix| Release::of(version).dated(Some(unix));
+        let commit = |version: &str, unix| Release::parse(version).dated(Some(unix));
         let ordered = [
             commit("6.12", 9),
             commit("6.12.0", 9),
@@ -338,19 +338,19 @@ mod tests {
         assert!(ordered.is_sorted(), "{ordered:?}");
         // What a date cannot order, it does not part: two texts of one version that is no hash.
         assert_eq!(
-            Release::of("6.12.117").dated(Some(1)),
-            Release::of("6.12.117").dated(Some(2))
+            Release::parse("6.12.117").dated(Some(1)),
+            Release::parse("6.12.117").dated(Some(2))
         );
         assert!(
-            !Release::of("6.12.0-39-cloud-amd64").is_hashed()
-                && !Release::of("6.12-gcafe").is_hashed()
+            !Release::parse("6.12.0-39-cloud-amd64").is_hashed()
+                && !Release::parse("6.12-gcafe").is_hashed()
         );
     }
 
     fn any_release() -> impl Strategy<Value = Release> {
         let version = "6\\.1[0-2](\\.[0-2])?(-rc[1-3])?(-0000[1-3])?(-[gpt](aaaaaaa|bbbbbbb|ccccccc|c2c1))?(-dirty)?";
         let date = prop::option::of(0_i64..3);
-        (version, date).prop_map(|(version, date)| Release::of(&version).dated(date))
+        (version, date).prop_map(|(version, date)| Release::parse(&version).dated(date))
     }
 
     proptest! {
@@ -368,8 +368,8 @@ mod tests {
 
         #[test]
         fn any_text_has_its_place(one in any::<String>(), other in any::<String>()) {
-            let one = Release::of(&one);
-            let other = Release::of(&other);
+            let one = Release::parse(&one);
+            let other = Release::parse(&other);
             prop_assert_eq!(one.cmp(&other), other.cmp(&one).reverse());
             prop_assert_eq!(one.cmp(&other).is_eq(), one == other);
         }

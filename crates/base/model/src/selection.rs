@@ -26,7 +26,7 @@ pub enum SelectionError {
 pub const TOOL: &str = "tool:";
 
 static NO_TOOLS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
-    Suite::of(
+    Suite::new(
         "tools",
         "programs of the distribution, as their manifests say",
         [],

@@ -128,7 +128,7 @@ pub struct Suite {
 impl Suite {
     /// Returns a suite of these workloads.
     #[must_use]
-    pub fn of(
+    pub fn new(
         name: &'static str,
         purpose: &'static str,
         workloads: impl IntoIterator<Item = Workload>,

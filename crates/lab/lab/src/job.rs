@@ -211,7 +211,7 @@ pub(crate) fn workload(
     let value = WorkloadResult {
         workload: workload.name.to_string(),
         operations: workload.operations * u64::from(rounds),
-        declared: Some(Declared::of(&workload.metric, on.clock())),
+        declared: Some(Declared::from_metric(&workload.metric, on.clock())),
         outcome,
         samples,
         counted,
@@ -250,7 +250,7 @@ impl Measured {
 
     /// Returns the result of the workload that ran, or of one of its rows.
     pub(crate) fn result_of(&self, workload: &Workload) -> WorkloadResult {
-        let declared = Some(Declared::of(&workload.metric, self.clock));
+        let declared = Some(Declared::from_metric(&workload.metric, self.clock));
         let whole = WorkloadResult {
             workload: workload.name.to_string(),
             declared,

@@ -292,7 +292,7 @@ impl<'a> RunInProgress<'a> {
         WorkloadResult {
             workload: workload.name.to_string(),
             operations: workload.operations,
-            declared: Some(Declared::of(&workload.metric, clock)),
+            declared: Some(Declared::from_metric(&workload.metric, clock)),
             outcome,
             samples: Vec::new(),
             counted: Vec::new(),

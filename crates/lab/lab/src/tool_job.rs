@@ -44,7 +44,7 @@ impl Printed {
         WorkloadResult {
             workload: row.name.to_string(),
             operations: row.operations,
-            declared: Some(Declared::of(&row.metric, self.clock)),
+            declared: Some(Declared::from_metric(&row.metric, self.clock)),
             outcome: self.outcome.clone(),
             samples: self.rows.get(&*row.name).cloned().unwrap_or_default(),
             counted: Vec::new(),

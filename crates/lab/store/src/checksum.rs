@@ -80,7 +80,7 @@ mod tests {
         let mut one = run("aa", "01", 1).results.swap_remove(0);
         (one.samples, one.counted, one.outcome) =
             (vec![1.5, 2.5], vec![Region::default()], Outcome::Completed);
-        one.declared = Some(Declared::of(&Metric::COST, Clock::Instructions));
+        one.declared = Some(Declared::from_metric(&Metric::COST, Clock::Instructions));
         let mut others = vec![one.clone(); 5];
         others[0].samples[0] = f64::from_bits(one.samples[0].to_bits() ^ 1);
         others[1].counted[0].kernel ^= 1;

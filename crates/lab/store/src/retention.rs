@@ -311,7 +311,12 @@ impl Store {
         let decided: BTreeSet<String> = self
             .decisions()?
             .iter()
-            .flat_map(|decision| [Release::of(&decision.after), Release::of(&decision.at)])
+            .flat_map(|decision| {
+                [
+                    Release::parse(&decision.after),
+                    Release::parse(&decision.at),
+                ]
+            })
             .map(|release| release.as_str().to_owned())
             .collect();
         let heads = "SELECT runs.number, runs.id, build, machine, suite, seed, started_unix, builds.version,
@@ -341,7 +346,7 @@ impl Store {
                     started_unix: row.get(6)?,
                     done: done.remove(&row.get(0)?).unwrap_or_default(),
                     is_referred: row.get::<i64>(8)? > 0
-                        || decided.contains(Release::of(&version).as_str()),
+                        || decided.contains(Release::parse(&version).as_str()),
                     is_imported: row.get::<Code<MachineKind>>(9)?.0.capabilities().foreign,
                 })
             })

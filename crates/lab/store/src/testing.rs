@@ -112,7 +112,7 @@ pub(crate) fn run(build: &str, hex: &str, seed: u64) -> Run {
     let result = |workload: &str, outcome, samples| WorkloadResult {
         workload: workload.into(),
         operations: 20_000,
-        declared: Some(Declared::of(&Metric::COST, Clock::Instructions)),
+        declared: Some(Declared::from_metric(&Metric::COST, Clock::Instructions)),
         outcome,
         samples,
         counted: vec![],

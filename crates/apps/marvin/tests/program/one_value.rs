@@ -22,7 +22,7 @@ fn result(workload: &str, time: f64, counted: Option<u64>) -> WorkloadResult {
         other: 0,
     };
     WorkloadResult {
-        declared: Some(Declared::of(&Metric::COST, Clock::Instructions)),
+        declared: Some(Declared::from_metric(&Metric::COST, Clock::Instructions)),
         counted: counted.map_or_else(Vec::new, |kernel| vec![region(kernel); 3]),
         ..stored::completed(workload, vec![time; 3])
     }

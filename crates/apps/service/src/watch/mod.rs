@@ -167,7 +167,7 @@ impl Pass<'_> {
                         let kernel: KernelName = format!("deb:{package}").parse().ok()?;
                         Some(TreeKernel {
                             kernel,
-                            release: Release::of(&upstream),
+                            release: Release::parse(&upstream),
                         })
                     }));
                 }

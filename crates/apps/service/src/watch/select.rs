@@ -26,7 +26,7 @@ pub(crate) fn read_tags(tags: &[String], pattern: &Regex) -> (Vec<TreeKernel>, V
         match (version, format!("git:{tag}").parse()) {
             (Some(version), Ok(kernel)) => found.push(TreeKernel {
                 kernel,
-                release: Release::of(version),
+                release: Release::parse(version),
             }),
             _ if looks_like_version(tag) => {}
             _ => others.push(tag.clone()),
@@ -183,7 +183,7 @@ mod tests {
         let all = [
             "v6.1", "v6.2", "v6.1.1", "v6.1.2", "v6.1.9", "v6.2.3", "v5.10.1",
         ];
-        let since = Release::of("6.0");
+        let since = Release::parse("6.0");
         let with = |points, known: &[(&str, i64)], now_unix| {
             let known: BTreeMap<String, i64> = known
                 .iter()

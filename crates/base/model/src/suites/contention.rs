@@ -93,7 +93,7 @@ fn share(
 
 /// Processors that write to shared cache lines.
 pub static CONTENTION: LazyLock<Arc<Suite>> = LazyLock::new(|| {
-    Suite::of(
+    Suite::new(
         "contention",
         "what processors share: lines of memory that move between them, on exact-smp",
         DECLARED.iter().map(|declared| declared.workload.clone()),

@@ -80,7 +80,7 @@ pub static DISKS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
             });
         }
     }
-    Suite::of(
+    Suite::new(
         "disk",
         "files on a virtio disk with ext4, xfs and btrfs; only vm has one",
         all,

@@ -29,7 +29,7 @@ const fn write(name: &'static str, stresses: &'static str) -> Workload {
 
 /// Files, mostly in the page cache.
 pub static IO: LazyLock<Arc<Suite>> = LazyLock::new(|| {
-    Suite::of(
+    Suite::new(
         "io",
         "files, after tiobench; they are in memory, as the guest has no disk",
         [

@@ -30,7 +30,7 @@ const fn workload(
 
 /// Single system calls and faults.
 pub static MICRO: LazyLock<Arc<Suite>> = LazyLock::new(|| {
-    Suite::of(
+    Suite::new(
         "micro",
         "what single paths of the kernel cost: system calls, processes, memory, files, sockets, locks",
         [

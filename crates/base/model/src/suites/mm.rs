@@ -78,7 +78,7 @@ const fn blocks(name: &'static str, operations: u64) -> Workload {
 
 /// Memory management under the loads of published benchmarks.
 pub static MM: LazyLock<Arc<Suite>> = LazyLock::new(|| {
-    Suite::of(
+    Suite::new(
         "mm",
         "memory management, after AIM9, pft, STREAM, the page allocator microbenchmark and ebizzy",
         [

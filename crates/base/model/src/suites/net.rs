@@ -85,7 +85,7 @@ fn tbench(name: &'static str, stresses: &'static str) -> Workload {
 
 /// The network over the loopback device.
 pub static NET: LazyLock<Arc<Suite>> = LazyLock::new(|| {
-    Suite::of(
+    Suite::new(
         "net",
         "TCP and UDP over loopback, after netperf and tbench",
         [

@@ -423,7 +423,7 @@ pub static RECLAIM: LazyLock<Arc<Suite>> = LazyLock::new(|| {
         .chain(kernbench!("2"))
         .chain(kernbench!("16"))
         .chain(on_purpose());
-    Suite::of(
+    Suite::new(
         "reclaim",
         "too little memory, after parallelio, multibuild and kernbench, and reclaim on purpose",
         all,

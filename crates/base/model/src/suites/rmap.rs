@@ -38,7 +38,7 @@ const fn fork(name: &'static str, stresses: &'static str, exercises: Functions) 
 
 /// Reverse mappings of shared and private pages.
 pub static RMAP: LazyLock<Arc<Suite>> = LazyLock::new(|| {
-    Suite::of(
+    Suite::new(
         "rmap",
         "reverse mappings: processes that map and fork what others have mapped as well",
         [

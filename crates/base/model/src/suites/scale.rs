@@ -33,7 +33,7 @@ fn scaling(
 pub static SCALE: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     let memory = of_memory_and_processes();
     let sockets_and_names = of_sockets_and_names();
-    Suite::of(
+    Suite::new(
         "scale",
         "kernel paths that tasks on many processors enter at the same time, in the style of will-it-scale",
         memory.into_iter().chain(sockets_and_names),

@@ -73,7 +73,7 @@ const SOCKETS: Functions = &[&["unix_stream_sendmsg"], &["unix_stream_recvmsg"]]
 
 /// The scheduler under the loads of published benchmarks.
 pub static SCHED: LazyLock<Arc<Suite>> = LazyLock::new(|| {
-    Suite::of(
+    Suite::new(
         "sched",
         "many processes and threads, after hackbench, SDET and kernel builds",
         [

@@ -181,7 +181,7 @@ fn tree(record: &Record) -> Result<WatchedTree, Mistake> {
         );
         return Err(Mistake::new(record.span_of("since"), what));
     }
-    let since = since.map(Release::of);
+    let since = since.map(Release::parse);
     Ok(WatchedTree {
         name: owned(record, "name"),
         origin,

@@ -15,7 +15,7 @@ fn settings(text: &str) -> Result<LabSettings, ManifestError> {
         name: "hackbench".into(),
         ..(*model::MICRO.workloads[0]).clone()
     };
-    let suite = Suite::of("tools", "", [row]);
+    let suite = Suite::new("tools", "", [row]);
     let words = ["bench", "hackbench"]
         .map(|word| (word.to_owned(), suite.workloads.clone()))
         .into();

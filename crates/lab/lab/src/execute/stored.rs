@@ -143,7 +143,7 @@ fn answers(
     let is_asked = Some(result.operations) == operations
         || !is_completed && result.operations == workload.operations;
     let iterations = usize::try_from(workload.iterations).unwrap_or(usize::MAX);
-    let now = Declared::of(&workload.metric, clock);
+    let now = Declared::from_metric(&workload.metric, clock);
     result.workload == workload.name
         && is_asked
         && result.declared.as_ref().is_none_or(|then| then.agrees(&now))

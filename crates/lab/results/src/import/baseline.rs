@@ -89,7 +89,7 @@ fn version(name: &str) -> Option<Release> {
     } else {
         end
     };
-    Some(Release::of(&text[..end]))
+    Some(Release::parse(&text[..end]))
 }
 
 #[cfg(test)]
