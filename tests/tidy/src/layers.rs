@@ -58,7 +58,7 @@ const ROOMS: &[Room] = &[
         wing: "base",
         name: "stats",
         uses: &[],
-        does: "Estimates with intervals, tests after each group of boots, rank tests, change points, next measurements and remaining times; knows no domain type.",
+        does: "Estimates differences with their intervals, tests them, finds change points, and chooses what to measure next; knows no domain type.",
     },
     Room {
         wing: "base",
@@ -205,7 +205,7 @@ const ROOMS: &[Room] = &[
             "vmcore",
             "wire",
         ],
-        does: "Plans and executes: missing results, order, retries, estimates, bisections; opens machines and embeds the guest programs.",
+        does: "Plans and executes: missing results, order, retries, estimates, bisections with their reports and mails; opens machines and embeds the guest programs.",
     },
     Room {
         wing: "apps",
@@ -213,7 +213,7 @@ const ROOMS: &[Room] = &[
         uses: &[
             "compare", "document", "history", "model", "results", "store",
         ],
-        does: "Serves the dashboard, read-only, and writes the same pages as files.",
+        does: "Serves the dashboard, read-only, and writes the same pages as files (`pages`, one file a page).",
     },
     Room {
         wing: "apps",

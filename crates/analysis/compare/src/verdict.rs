@@ -1,4 +1,5 @@
-//! The only function that decides a verdict. `difference.rs` computes the differences.
+//! Decides the verdict of a row: `verdict` on exact differences, `noisy_verdict` on rated ones.
+//! `difference.rs` computes the differences, `stats` the ratings.
 
 use model::{Uncertainty, Verdict};
 
