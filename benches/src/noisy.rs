@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use figures::figure::{Against, Figure, Figures};
 use lab::Wanted;
-use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
+use lab::{Dumps, Lab, LabOptions, Plan, Reuse, Sampled};
 use machine::VmShape;
 use model::{Build, KernelName, LAB_COST, MICRO, Workload};
 
@@ -29,9 +29,9 @@ pub(crate) fn own_cost(home: &Path, build: &Build, figures: &mut Figures) -> any
     ] {
         let lab = Lab::open(
             &home.join(name),
-            LabSettings {
+            LabOptions {
                 wanted,
-                ..LabSettings::default()
+                ..LabOptions::default()
             },
         )?;
         let build = lab.build(&kernel, &|_| {})?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lab::{Dumps, Event, Lab, LabSettings, Plan, Reuse, Sampled};
+use lab::{Dumps, Event, Lab, LabOptions, Plan, Reuse, Sampled};
 use model::{Build, MICRO, Outcome, Run, Workload};
 
 use figures::cpu;
@@ -56,9 +56,9 @@ impl Bench {
         Ok(Self {
             lab: Lab::open(
                 home,
-                LabSettings {
+                LabOptions {
                     qemu,
-                    ..LabSettings::default()
+                    ..LabOptions::default()
                 },
             )?,
         })

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
 use lab::Wanted;
-use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
+use lab::{Dumps, Lab, LabOptions, Plan, Reuse, Sampled};
 use machine::Smp;
 use model::{Build, CONTENTION, Outcome, Workload};
 use probes::Probe;
@@ -76,10 +76,10 @@ impl Bench {
         let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
         let lab = Lab::open(
             &home.join(name),
-            LabSettings {
+            LabOptions {
                 qemu,
                 wanted,
-                ..LabSettings::default()
+                ..LabOptions::default()
             },
         )?;
         let build = lab.build(&KERNEL.parse()?, &|_| {})?;

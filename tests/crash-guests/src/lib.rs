@@ -13,7 +13,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kernel::modules;
-use lab::{CRASH, Lab, LabSettings};
+use lab::{CRASH, Lab, LabOptions};
 use machine::qemu::{Qemu, VmcoreFormat};
 use machine::{InitrdFile, initrd_of};
 use model::Build;
@@ -162,7 +162,7 @@ impl CrashGuests {
 /// # Errors
 /// If the kernel has no build, or the guest does not finish.
 pub fn capture(home: &Path, kernel: &str, memory_mib: u32, to: &Path) -> Result<(), CrashError> {
-    let lab = Lab::open(home, LabSettings::default())?;
+    let lab = Lab::open(home, LabOptions::default())?;
     let name = kernel
         .parse()
         .map_err(|error| CrashError::Guest(format!("{kernel}: {error}")))?;

@@ -7,27 +7,23 @@
 mod address;
 mod api;
 #[cfg(test)]
-mod browser;
+mod browser_tests;
 #[cfg(test)]
-mod colours;
+mod colour_tests;
 mod compared;
-#[cfg(test)]
-mod controls_seen;
 mod jobs;
 mod metrics;
 mod openapi;
 mod page_cache;
 mod pages;
 mod publish;
-#[cfg(test)]
-mod seen;
 mod sending;
 mod server;
 #[cfg(test)]
-mod silent;
+mod silent_store_tests;
 mod site;
 #[cfg(test)]
-mod sizes;
+mod size_tests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

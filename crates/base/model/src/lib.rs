@@ -104,7 +104,7 @@ pub use selection::{
 };
 pub use server::{BootOnce, ServerSettings};
 pub use settings::{
-    Channel, ChannelKind, LabSettings, Login, MailServer, MailTaker, Points, Secrecy, Secret,
+    Channel, ChannelKind, Login, MailServer, MailTaker, MarvinConfig, Points, Secrecy, Secret,
     StandingPlan, TreeOrigin, WatchedTree, WorkSettings,
 };
 pub use sharing::{Counted, Entered, Move, Movement, Sharing, WATCHED, without_suffix};

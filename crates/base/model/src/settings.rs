@@ -1,4 +1,4 @@
-//! The settings of a site: the trees to watch, the plans to measure, the recipients of notices.
+//! The contents of marvin.toml: the trees to watch, the plans to measure, the recipients of notices.
 //!
 //! `config` parses them from `marvin.toml`.
 
@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use crate::{BatchSettings, ImageSettings, Release, ServerSettings, Suite};
 
-/// The settings of a site.
+/// The contents of marvin.toml.
 #[derive(Debug, Clone, PartialEq)]
-pub struct LabSettings {
+pub struct MarvinConfig {
     /// The git trees that `marvin watch` follows.
     pub trees: Vec<WatchedTree>,
     /// What is measured of new kernels.

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use model::{
-    ChannelKind, Fault, LabSettings, Login, MailServer, MailTaker, PowerSettings, Recipe, Secret,
+    ChannelKind, Fault, Login, MailServer, MailTaker, MarvinConfig, PowerSettings, Recipe, Secret,
     ToolRows, TreeOrigin,
 };
 
@@ -14,7 +14,7 @@ use crate::{SETTINGS_MAX, settings};
 /// marvin.toml and its file.
 #[derive(Debug, Clone)]
 pub struct ConfigFile {
-    pub settings: LabSettings,
+    pub settings: MarvinConfig,
     /// The file; `None` if there is none, with empty settings.
     pub file: Option<PathBuf>,
 }

@@ -32,9 +32,10 @@ const MONITORS: &str = ".monitors";
 /// Ending of artifacts with the lines that moved between processors.
 pub(crate) const SHARING: &str = "sharing";
 
-/// Settings of a lab. The default is the usual lab.
+/// How to open a lab; not marvin.toml, which is [`model::MarvinConfig`]. By default an exact machine
+/// with cached snapshots.
 #[derive(Debug, Clone)]
-pub struct LabSettings {
+pub struct LabOptions {
     /// Location of the store; default: in the data directory.
     pub store: Option<Location>,
     /// The machine; default: opened with the settings below.
@@ -55,7 +56,7 @@ pub struct LabSettings {
     pub sources: SourceSettings,
 }
 
-impl Default for LabSettings {
+impl Default for LabOptions {
     fn default() -> Self {
         Self {
             store: None,
@@ -190,8 +191,8 @@ impl Lab {
     ///
     /// # Errors
     /// If the directory cannot be used, another process measures in it, or no machine is usable.
-    pub fn open(home: &Path, settings: LabSettings) -> Result<Self, LabError> {
-        let LabSettings {
+    pub fn open(home: &Path, options: LabOptions) -> Result<Self, LabError> {
+        let LabOptions {
             store,
             machine,
             wanted,
@@ -201,7 +202,7 @@ impl Lab {
             limits,
             tools,
             sources,
-        } = settings;
+        } = options;
         let lock = HomeLock::acquire(home)?;
         let location = store.unwrap_or_else(|| home.into());
         let store = Mutex::new(Store::open(location.clone())?);

@@ -52,7 +52,7 @@ pub use event::{Event, Replicate};
 pub use execute::estimate_measurement;
 pub use interrupt::interrupt;
 pub use lab::{
-    Followed, Lab, LabSettings, Measurement, counted_profile, monitored_subject, stored_observation,
+    Followed, Lab, LabOptions, Measurement, counted_profile, monitored_subject, stored_observation,
 };
 pub use lease::switch_off;
 pub use open_machine::Wanted;

@@ -25,7 +25,7 @@ use crash_guests::{
     CrashError, CrashGuests, CrashPlan, Crashed, DUMP_DISK, Ending, Filter, Paging, Placement,
     VMCORE_DISK,
 };
-use lab::{Lab, LabSettings};
+use lab::{Lab, LabOptions};
 use machine::qemu::VmcoreFormat;
 use model::Build;
 
@@ -61,7 +61,7 @@ fn folder(name: &str) -> PathBuf {
 /// The location of the kernels.
 fn lab() -> &'static Lab {
     static LAB: OnceLock<Lab> = OnceLock::new();
-    LAB.get_or_init(|| Lab::open(&folder("dumps-home"), LabSettings::default()).unwrap())
+    LAB.get_or_init(|| Lab::open(&folder("dumps-home"), LabOptions::default()).unwrap())
 }
 
 fn crash(build: &Build, plan: &CrashPlan<'_>) -> Result<Crashed, CrashError> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use lab::{Lab, LabSettings};
+use lab::{Lab, LabOptions};
 use machine::qemu::{Budget, CONSOLE, CONTROL, Process, Qemu, Scratch};
 use machine::{InitrdFile, MachineError, initrd_of};
 
@@ -78,7 +78,7 @@ fn hostile_guests_end_with_a_named_outcome() {
     } else {
         (1, 45)
     };
-    let lab = Lab::open(&folder("poked-home"), LabSettings::default()).unwrap();
+    let lab = Lab::open(&folder("poked-home"), LabOptions::default()).unwrap();
     let build = lab.build(&"deb:6.12".parse().unwrap(), &|_| {}).unwrap();
     let qemu = Qemu::find(None).unwrap();
     let program = poke();

@@ -5,7 +5,7 @@ use clap::Subcommand;
 use config::ConfigFile;
 use kernel::Configuration;
 use lab::bisection::add;
-use model::{Channel, ChannelKind, LabSettings, MailTaker, Points, TreeOrigin, WatchedTree};
+use model::{Channel, ChannelKind, MailTaker, MarvinConfig, Points, TreeOrigin, WatchedTree};
 
 use crate::exit::{Exit, WrongInput};
 use crate::session::Session;
@@ -41,7 +41,7 @@ pub(crate) fn config(session: &Session, command: &ConfigCommand) -> anyhow::Resu
                 .file
                 .as_deref()
                 .unwrap_or(std::path::Path::new("marvin.toml"));
-            let LabSettings {
+            let MarvinConfig {
                 servers,
                 trees,
                 plans,

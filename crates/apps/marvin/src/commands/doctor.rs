@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use lab::{Lab, LabError, LabSettings, Measurement};
+use lab::{Lab, LabError, LabOptions, Measurement};
 use machine::qemu::Qemu;
 use model::{Build, KernelName, KnownQemu};
 use store::StoreError;
@@ -110,11 +110,11 @@ fn known_qemus() -> String {
 /// Runs one job as measurements do: behind the walls, with the plugin, from a snapshot.
 fn job(session: &Session) -> Result<String, Problem> {
     let lab = match session.store_location().and_then(|store| {
-        let settings = LabSettings {
+        let options = LabOptions {
             store: Some(store),
-            ..LabSettings::default()
+            ..LabOptions::default()
         };
-        session.open_lab(settings)
+        session.open_lab(options)
     }) {
         Ok(lab) => lab,
         Err(error) if is_measuring(&error) => {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use clap::{Args, Subcommand};
 use compare::rmap::Rmap;
-use lab::{Lab, LabSettings};
+use lab::{Lab, LabOptions};
 use machine::Limits;
 use model::{Build, KernelName, RmapCase, RmapCell, RmapOutcome};
 
@@ -183,10 +183,10 @@ fn open(session: &Session) -> anyhow::Result<Lab> {
         job_instructions: CELL_INSTRUCTIONS,
         ..Limits::default()
     };
-    session.open_lab(LabSettings {
+    session.open_lab(LabOptions {
         store,
         limits,
-        ..LabSettings::default()
+        ..LabOptions::default()
     })
 }
 

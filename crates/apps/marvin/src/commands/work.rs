@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use config::ConfigFile;
 use kernel::{Configuration, SourceSettings};
-use lab::{Dumps, LabError, LabSettings, Plan, Reuse, Sampled, Wanted};
+use lab::{Dumps, LabError, LabOptions, Plan, Reuse, Sampled, Wanted};
 use machine::MachineError;
 use model::{CHECK_PLAN, KernelName, QueuedJob, ReservationRefusal, ServerSettings, TreeOrigin};
 use server::{ServerProblem, server_problem};
@@ -302,12 +302,12 @@ fn done(session: &Session, job: &QueuedJob) -> anyhow::Result<JobResult> {
         .into_iter()
         .next()
         .map_or(Wanted::Exact, |(_, wanted)| wanted);
-    let lab = session.open_lab(LabSettings {
+    let lab = session.open_lab(LabOptions {
         store,
         wanted,
         tools,
         sources,
-        ..LabSettings::default()
+        ..LabOptions::default()
     })?;
     // Lines, for the job's log.
     let progress = Progress::Lines(std::sync::Mutex::default());

@@ -1,7 +1,7 @@
 //! Opens the lab on a machine, with the options of a measurement.
 
 use kernel::Sources;
-use lab::{Lab, LabSettings, Tools, Wanted};
+use lab::{Lab, LabOptions, Tools, Wanted};
 use machine::SnapshotUse;
 use model::Machine;
 
@@ -43,13 +43,13 @@ pub(crate) fn open_lab_on(
         SnapshotUse::Cached
     };
     let sources = source_settings(session, &measure.sources)?;
-    session.open_lab(LabSettings {
+    session.open_lab(LabOptions {
         store,
         wanted,
         snapshots,
         tools,
         sources,
-        ..LabSettings::default()
+        ..LabOptions::default()
     })
 }
 
@@ -76,10 +76,10 @@ pub(crate) fn open_search_lab(
         cpus,
         memory: None,
     };
-    session.open_lab(LabSettings {
+    session.open_lab(LabOptions {
         store: Some(session.store_location()?),
         wanted: own_machine(on, &options).unwrap_or(Wanted::Exact),
         sources: sources.settings().clone(),
-        ..LabSettings::default()
+        ..LabOptions::default()
     })
 }

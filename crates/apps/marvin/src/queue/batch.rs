@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use anyhow::Context;
 use config::ConfigFile;
-use model::{BatchKind, BatchSettings, LabSettings, USUAL_MACHINE};
+use model::{BatchKind, BatchSettings, MarvinConfig, USUAL_MACHINE};
 use service::{
     BatchSystem, DirectJobs, DispatchEvent, Dispatcher, ServiceError, Until, Worked, batch_system,
     format_dispatch_event, has_slurm_node,
@@ -19,7 +19,7 @@ use crate::session::Session;
 /// A batch system, and what is sent to it.
 pub(crate) struct BatchTarget<'a> {
     pub(crate) system: Box<dyn BatchSystem>,
-    settings: &'a LabSettings,
+    settings: &'a MarvinConfig,
     batch: &'a BatchSettings,
     machines: &'a [String],
     /// Marvin on the system's hosts, with the options that all commands there get.
@@ -169,7 +169,7 @@ pub(crate) fn configured_batch(session: &Session) -> anyhow::Result<Option<Box<d
 
 /// Returns the machines of marvin.toml that a batch system can run jobs of.
 pub(crate) fn sent_machines(
-    settings: &LabSettings,
+    settings: &MarvinConfig,
     named: BatchName,
     machines: Vec<String>,
 ) -> Vec<String> {

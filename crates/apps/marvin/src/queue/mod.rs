@@ -4,7 +4,7 @@ mod batch;
 mod notices;
 
 pub(crate) use batch::{BatchTarget, configured_batch, sent_machines};
-use model::LabSettings;
+use model::MarvinConfig;
 use model::USUAL_MACHINE;
 pub(crate) use notices::deliver;
 
@@ -12,7 +12,7 @@ use crate::exit::WrongInput;
 use crate::select::did_you_mean;
 
 /// Checks the name of a machine that has jobs in the queue.
-pub(crate) fn queue_machine(settings: &LabSettings, name: &str) -> anyhow::Result<String> {
+pub(crate) fn queue_machine(settings: &MarvinConfig, name: &str) -> anyhow::Result<String> {
     let known = queue_machines(settings);
     if known.iter().any(|known| known == name) {
         return Ok(name.to_owned());
@@ -25,7 +25,7 @@ pub(crate) fn queue_machine(settings: &LabSettings, name: &str) -> anyhow::Resul
 }
 
 /// Returns the machines that have jobs in the queue.
-pub(crate) fn queue_machines(settings: &LabSettings) -> Vec<String> {
+pub(crate) fn queue_machines(settings: &MarvinConfig) -> Vec<String> {
     let servers = settings.servers.iter().map(|server| server.name.clone());
     [USUAL_MACHINE.to_owned()]
         .into_iter()
@@ -35,7 +35,7 @@ pub(crate) fn queue_machines(settings: &LabSettings) -> Vec<String> {
 
 /// Returns the machines whose jobs a worker takes: the named ones, or all.
 pub(crate) fn worker_machines(
-    settings: &LabSettings,
+    settings: &MarvinConfig,
     named: &[String],
 ) -> anyhow::Result<Vec<String>> {
     if named.is_empty() {

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use anyhow::Context;
 use clap::Args;
 use config::ConfigFile;
-use lab::{Lab, LabSettings};
+use lab::{Lab, LabOptions};
 use results::{HistoryReader, HistorySnapshot};
 use store::{Location, Store};
 
@@ -164,9 +164,9 @@ impl Session {
     }
 
     /// Opens the lab of the data directory. MARVIN_QEMU may name its QEMU.
-    pub(crate) fn open_lab(&self, settings: LabSettings) -> anyhow::Result<Lab> {
+    pub(crate) fn open_lab(&self, options: LabOptions) -> anyhow::Result<Lab> {
         let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
-        Ok(Lab::open(self.home()?, LabSettings { qemu, ..settings })?)
+        Ok(Lab::open(self.home()?, LabOptions { qemu, ..options })?)
     }
 
     /// Prepares standard output, or the file of `--output`, for the answer.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use model::{Ending, JobState, LabSettings, QueuedJob, Refusal, quarantine_of};
+use model::{Ending, JobState, MarvinConfig, QueuedJob, Refusal, quarantine_of};
 use store::{Listed, Notice, QueueError, Store};
 
 use super::decide::{Step, View, decide, next_name};
@@ -48,7 +48,7 @@ pub struct Dispatcher<'a> {
     /// The most jobs in the batch system at once.
     pub jobs_max: usize,
     /// The channels for notices.
-    pub settings: &'a LabSettings,
+    pub settings: &'a MarvinConfig,
     /// Returns the current time.
     pub clock: &'a dyn Fn() -> i64,
     pub notify: &'a dyn Fn(DispatchEvent),

@@ -15,7 +15,7 @@ mod slurm;
 use std::ffi::OsString;
 use std::fmt::Debug;
 
-use model::{BatchKind, LabSettings, QueuedJob, ServerSettings, USUAL_MACHINE};
+use model::{BatchKind, MarvinConfig, QueuedJob, ServerSettings, USUAL_MACHINE};
 
 use self::command::SiteProgram;
 use self::slurm::Slurm;
@@ -118,7 +118,7 @@ pub enum BatchError {
 
 /// Returns the batch system of a site, if it has one.
 #[must_use]
-pub fn batch_system(settings: &LabSettings) -> Option<Box<dyn BatchSystem>> {
+pub fn batch_system(settings: &MarvinConfig) -> Option<Box<dyn BatchSystem>> {
     Some(match &settings.batch.as_ref()?.system {
         BatchKind::Slurm(slurm) => {
             let servers = settings.servers.iter();
@@ -138,7 +138,7 @@ pub fn batch_system(settings: &LabSettings) -> Option<Box<dyn BatchSystem>> {
 
 /// Returns whether Slurm can run jobs of a machine.
 #[must_use]
-pub fn has_slurm_node(settings: &LabSettings, machine: &str) -> bool {
+pub fn has_slurm_node(settings: &MarvinConfig, machine: &str) -> bool {
     let has_node = |server: &ServerSettings| server.name == machine && server.slurm_node.is_some();
     machine == USUAL_MACHINE || settings.servers.iter().any(has_node)
 }

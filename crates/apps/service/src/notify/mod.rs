@@ -7,7 +7,7 @@ mod mail;
 mod program;
 mod reservations;
 
-use model::{Channel, ChannelKind, LabSettings, MailTaker, escape_json, retry_after_s};
+use model::{Channel, ChannelKind, MailTaker, MarvinConfig, escape_json, retry_after_s};
 use store::{Delivery, Notice, Store};
 
 use crate::ServiceError;
@@ -52,7 +52,7 @@ pub(crate) fn raise_notice(
 /// If the store fails.
 pub fn deliver(
     store: &Store,
-    settings: &LabSettings,
+    settings: &MarvinConfig,
     clock: &dyn Fn() -> i64,
 ) -> Result<Delivered, ServiceError> {
     deliver_by(store, clock, &|delivery| {

@@ -6,7 +6,7 @@ mod select;
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    CHECK_PLAN, JobState, KernelName, LabSettings, NewJob, QueuedJob, Release, StandingPlan,
+    CHECK_PLAN, JobState, KernelName, MarvinConfig, NewJob, QueuedJob, Release, StandingPlan,
     TreeOrigin, WatchedTree, Work,
 };
 use regex_lite::Regex;
@@ -63,7 +63,7 @@ pub struct Watched {
 
 /// What a pass needs.
 struct Pass<'a> {
-    settings: &'a LabSettings,
+    settings: &'a MarvinConfig,
     store: &'a Store,
     source: &'a dyn KernelSource,
     now_unix: i64,
@@ -75,7 +75,7 @@ struct Pass<'a> {
 /// # Errors
 /// If the store fails. A tree that does not answer is no error.
 pub fn watch(
-    settings: &LabSettings,
+    settings: &MarvinConfig,
     store: &Store,
     source: &dyn KernelSource,
     now_unix: i64,
@@ -323,7 +323,7 @@ fn identity(work: &Work) -> String {
 mod tests {
     use std::cell::RefCell;
 
-    use model::{JobState, LabSettings, QueuedJob};
+    use model::{JobState, MarvinConfig, QueuedJob};
     use store::{Listed, Store};
 
     use super::{KernelSource, Packages, WatchEvent, Watched, watch};
@@ -373,7 +373,7 @@ mod tests {
         }
 
         fn pass(&self, plans: &str, now: i64) -> Watched {
-            let settings: LabSettings =
+            let settings: MarvinConfig =
                 config::settings(&format!("{TREE}{plans}"), &model::ToolRows::default()).unwrap();
             watch(&settings, &self.store, &self.world, now, &|event| {
                 self.told.borrow_mut().push(event);

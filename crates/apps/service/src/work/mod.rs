@@ -15,7 +15,7 @@ pub use result::JobResult;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use model::{Ending, JobState, LEASE_S, LabSettings, QueuedJob};
+use model::{Ending, JobState, LEASE_S, MarvinConfig, QueuedJob};
 use store::{Listed, Notice, QueueError, Store};
 
 use crate::ServiceError;
@@ -96,7 +96,7 @@ pub struct Worker<'a> {
     pub machines: &'a [String],
     pub store: &'a Store,
     /// The channels for notices.
-    pub settings: &'a LabSettings,
+    pub settings: &'a MarvinConfig,
     pub executor: &'a dyn Executor,
     /// Returns the current time.
     pub clock: &'a dyn Fn() -> i64,
@@ -371,7 +371,7 @@ mod tests {
         }
     }
 
-    fn settings(text: &str) -> model::LabSettings {
+    fn settings(text: &str) -> model::MarvinConfig {
         config::settings(text, &model::ToolRows::default()).unwrap()
     }
 

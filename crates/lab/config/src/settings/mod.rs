@@ -16,8 +16,8 @@ mod tests;
 use std::collections::BTreeSet;
 
 use model::{
-    CHECK_PLAN, LabSettings, Points, Release, SUITES, SelectionError, StandingPlan, TOOL, ToolRows,
-    TreeOrigin, USUAL_MACHINE, WatchedTree, WorkSettings,
+    CHECK_PLAN, MarvinConfig, Points, Release, SUITES, SelectionError, StandingPlan, TOOL,
+    ToolRows, TreeOrigin, USUAL_MACHINE, WatchedTree, WorkSettings,
 };
 use toml::de::DeTable;
 
@@ -39,7 +39,7 @@ const CANDIDATES: &str = r"^v(\d+\.\d+(?:\.\d+)?(?:-rc\d+)?)$";
 ///
 /// # Errors
 /// If it is no TOML, has an unknown key, lacks one, or a value is invalid; with line and column.
-pub fn settings(text: &str, tools: &ToolRows) -> Result<LabSettings, ManifestError> {
+pub fn settings(text: &str, tools: &ToolRows) -> Result<MarvinConfig, ManifestError> {
     let read = || {
         if text.len() > SETTINGS_MAX {
             return Err(Mistake::new(
@@ -63,7 +63,7 @@ pub fn settings(text: &str, tools: &ToolRows) -> Result<LabSettings, ManifestErr
     read().map_err(|fault| fault.in_text(text))
 }
 
-fn whole(file: &Record, tools: &ToolRows) -> Result<LabSettings, Mistake> {
+fn whole(file: &Record, tools: &ToolRows) -> Result<MarvinConfig, Mistake> {
     let trees = file
         .records("tree")
         .iter()
@@ -102,7 +102,7 @@ fn whole(file: &Record, tools: &ToolRows) -> Result<LabSettings, Mistake> {
     for key in ["tree", "plan", "notify", "machine", "image"] {
         no_name_twice(file.records(key))?;
     }
-    Ok(LabSettings {
+    Ok(MarvinConfig {
         plans,
         channels,
         servers,

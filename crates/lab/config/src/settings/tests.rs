@@ -1,7 +1,7 @@
 //! Valid settings, and the answer to each mistake.
 
 use model::{
-    ChannelKind, ConsoleSettings, LabSettings, MailServer, MailTaker, Points, PowerSettings,
+    ChannelKind, ConsoleSettings, MailServer, MailTaker, MarvinConfig, Points, PowerSettings,
     Secrecy, Secret, Suite, ToolRows, TreeOrigin, Workload,
 };
 use proptest::prelude::{any, prop_assert, proptest};
@@ -10,7 +10,7 @@ use super::{seconds, settings_schema};
 use crate::ManifestError;
 
 /// Parses a file with one known tool, `bench`.
-fn settings(text: &str) -> Result<LabSettings, ManifestError> {
+fn settings(text: &str) -> Result<MarvinConfig, ManifestError> {
     let row = Workload {
         name: "hackbench".into(),
         ..(*model::MICRO.workloads[0]).clone()

@@ -14,7 +14,7 @@ mod values;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled};
+use lab::{Dumps, Event, Lab, LabError, LabOptions, Plan, Reuse, Sampled};
 use machine::{Backend, Does, Fake, FakeRequest, MachineError};
 use model::{
     Build, BuildFile, BuildId, Capabilities, Clock, KernelName, MICRO, Origin, Outcome, Run,
@@ -50,9 +50,9 @@ fn open(home: &Path, machine: &Arc<Fake>) -> Lab {
     let machine: Arc<dyn Backend> = Arc::clone(machine) as _;
     Lab::open(
         home,
-        LabSettings {
+        LabOptions {
             machine: Some(machine),
-            ..LabSettings::default()
+            ..LabOptions::default()
         },
     )
     .unwrap()

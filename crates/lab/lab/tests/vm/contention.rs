@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lab::Wanted;
-use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
+use lab::{Dumps, Lab, LabOptions, Plan, Reuse, Sampled};
 use machine::Smp;
 use model::{CONTENTION, Outcome, Run, Sharing, Workload, WorkloadResult, declared_transfers};
 
@@ -18,9 +18,9 @@ fn smp(home: &str, processors: u32) -> Lab {
     let wanted = Wanted::ExactSmp(Smp::new(processors));
     Lab::open(
         &folder(home),
-        LabSettings {
+        LabOptions {
             wanted,
-            ..LabSettings::default()
+            ..LabOptions::default()
         },
     )
     .unwrap()

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
+use lab::{Dumps, Lab, LabOptions, Plan, Reuse, Sampled};
 use machine::{Limits, Programs};
 use model::{MICRO, Metric, Outcome, Workload, WorkloadResult};
 
@@ -19,9 +19,9 @@ fn impatient(home: &Path) -> Lab {
     };
     Lab::open(
         home,
-        LabSettings {
+        LabOptions {
             limits,
-            ..LabSettings::default()
+            ..LabOptions::default()
         },
     )
     .unwrap()
@@ -189,9 +189,9 @@ fn boot_outcome(name: &str, code: &[u8]) -> String {
     let home = fresh(name);
     let lab = Lab::open(
         &home,
-        LabSettings {
+        LabOptions {
             limits,
-            ..LabSettings::default()
+            ..LabOptions::default()
         },
     )
     .unwrap();
@@ -246,9 +246,9 @@ fn job_ending_beyond_its_limit_has_hung() {
     };
     let lab = Lab::open(
         &home,
-        LabSettings {
+        LabOptions {
             limits,
-            ..LabSettings::default()
+            ..LabOptions::default()
         },
     )
     .unwrap();
@@ -278,9 +278,9 @@ fn unstartable_init_is_the_kernels_failure() {
     };
     let lab = Lab::open(
         &home,
-        LabSettings {
+        LabOptions {
             programs,
-            ..LabSettings::default()
+            ..LabOptions::default()
         },
     )
     .unwrap();

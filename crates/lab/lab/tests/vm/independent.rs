@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use lab::{Dumps, Event, Lab, LabSettings, Plan, Reuse, Sampled};
+use lab::{Dumps, Event, Lab, LabOptions, Plan, Reuse, Sampled};
 use machine::{Programs, SnapshotUse};
 use model::MICRO;
 
@@ -49,9 +49,9 @@ fn plain_boot_gives_snapshot_numbers() {
         let home = fresh("plain-home");
         let plain = Lab::open(
             &home,
-            LabSettings {
+            LabOptions {
                 snapshots: SnapshotUse::Never,
-                ..LabSettings::default()
+                ..LabOptions::default()
             },
         )
         .unwrap();
@@ -70,7 +70,7 @@ fn plain_boot_gives_snapshot_numbers() {
 #[test]
 fn each_job_starts_from_a_saved_snapshot() {
     let home = fresh("saved-home");
-    let lab = Lab::open(&home, LabSettings::default()).unwrap();
+    let lab = Lab::open(&home, LabOptions::default()).unwrap();
     let build = same_build(&lab, &build("deb:6.1"));
     let plan = Plan {
         sides: vec![&build],
@@ -192,9 +192,9 @@ fn added_workload_leaves_others_alone() {
         let home = fresh("one-more-home");
         let lab = Lab::open(
             &home,
-            LabSettings {
+            LabOptions {
                 programs,
-                ..LabSettings::default()
+                ..LabOptions::default()
             },
         )
         .unwrap();

@@ -21,7 +21,7 @@ mod truthful;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use lab::{Dumps, Event, Lab, LabError, LabSettings, Measurement, Plan, Reuse, Sampled};
+use lab::{Dumps, Event, Lab, LabError, LabOptions, Measurement, Plan, Reuse, Sampled};
 use model::{Build, KernelName, MICRO, Outcome, Run, Workload, WorkloadResult};
 
 /// Where the tests keep kernels and snapshots from one time to the next. They reuse no results.
@@ -60,10 +60,10 @@ fn lab() -> &'static Lab {
     LAB.get_or_init(|| {
         Lab::open(
             &folder("vm-home"),
-            LabSettings {
+            LabOptions {
                 qemu,
                 tools: tools::TOOLS.clone(),
-                ..LabSettings::default()
+                ..LabOptions::default()
             },
         )
         .unwrap()

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lab::Wanted;
-use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled, Tools};
+use lab::{Dumps, Event, Lab, LabError, LabOptions, Plan, Reuse, Sampled, Tools};
 use machine::{Limits, VmShape};
 use model::{
     Build, DISKS, Environment, Fault, LAB_COST, MICRO, Outcome, SCALE, SampledProfile, Share,
@@ -28,10 +28,10 @@ fn open(home: &Path, wanted: Wanted) -> Lab {
     };
     Lab::open(
         home,
-        LabSettings {
+        LabOptions {
             wanted,
             limits,
-            ..LabSettings::default()
+            ..LabOptions::default()
         },
     )
     .unwrap()
@@ -255,12 +255,12 @@ key = "Time"
 fn installed_tools_run_on_this_host() {
     let home = fresh("local-tools-home");
     let tools = Tools::read(&[("shell.toml".to_owned(), INSTALLED.to_owned())]).unwrap();
-    let settings = LabSettings {
+    let options = LabOptions {
         wanted: Wanted::Local,
         tools: tools.clone(),
-        ..LabSettings::default()
+        ..LabOptions::default()
     };
-    let lab = Lab::open(&home, settings).unwrap();
+    let lab = Lab::open(&home, options).unwrap();
     let running = lab.build(&"running:".parse().unwrap(), &|_| {}).unwrap();
     let rows = tools.select("shell");
     // No package is fetched.

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use lab::{Dumps, Event, Lab, LabError, LabSettings, Plan, Reuse, Sampled};
+use lab::{Dumps, Event, Lab, LabError, LabOptions, Plan, Reuse, Sampled};
 use model::{Fault, MICRO, Outcome, Run};
 
 use crate::fresh::fresh;
@@ -25,9 +25,9 @@ fn run_with(name: &str, script: &str) -> (Result<Vec<Vec<Run>>, LabError>, Vec<S
     let home = fresh(&format!("{name}-home"));
     let lab = Lab::open(
         &home,
-        LabSettings {
+        LabOptions {
             qemu: Some(qemu(name, script)),
-            ..LabSettings::default()
+            ..LabOptions::default()
         },
     )
     .unwrap();
@@ -121,9 +121,9 @@ fn qemu_that_never_starts_is_refused() {
     let home = fresh("refusing-qemu-home");
     let error = Lab::open(
         &home,
-        LabSettings {
+        LabOptions {
             qemu: Some(path),
-            ..LabSettings::default()
+            ..LabOptions::default()
         },
     )
     .unwrap_err();
@@ -150,9 +150,9 @@ fn qemu_without_plugins_measures_without_counts() {
     let home = fresh("plain-qemu-home");
     let lab = Lab::open(
         &home,
-        LabSettings {
+        LabOptions {
             qemu: Some(path),
-            ..LabSettings::default()
+            ..LabOptions::default()
         },
     )
     .unwrap();

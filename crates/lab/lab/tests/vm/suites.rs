@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled};
+use lab::{Dumps, Lab, LabOptions, Plan, Reuse, Sampled};
 use model::{MICRO, Steadiness, Workload, floor_percent};
 use probes::Probe;
 
@@ -55,7 +55,7 @@ fn two_data_directories_give_equal_samples() {
         let workloads = third();
         let first = measure(lab(), &build, &workloads);
         let home = fresh("second-home");
-        let other = Lab::open(&home, LabSettings::default()).unwrap();
+        let other = Lab::open(&home, LabOptions::default()).unwrap();
         let second = measure(&other, &same_build(&other, &build), &workloads);
         let pairs = first.iter().zip(&second);
         let differ = pairs

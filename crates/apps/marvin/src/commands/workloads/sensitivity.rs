@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use compare::run_value;
-use lab::{Dumps, Lab, LabSettings, Plan, Reuse, Sampled, Wanted};
+use lab::{Dumps, Lab, LabOptions, Plan, Reuse, Sampled, Wanted};
 use machine::{Costs, Smp};
 use model::{CONTENTION, Run, Workload};
 use profile::transfers::{Sensitive, sensitivity_document};
@@ -70,15 +70,15 @@ pub(crate) fn sensitivity(
     let mut all: Vec<Sensitive> = CONTENTION.workloads.iter().map(sensitive).collect();
     for (name, costs) in variations() {
         progress.say(&format!("{name}: {costs}"));
-        let settings = LabSettings {
+        let options = LabOptions {
             store: Some(session.store_location()?),
             wanted: Wanted::ExactSmp(Smp {
                 costs,
                 ..Smp::new(CPUS)
             }),
-            ..LabSettings::default()
+            ..LabOptions::default()
         };
-        let lab = session.open_lab(settings)?;
+        let lab = session.open_lab(options)?;
         let build = lab.build(&kernel, &|step| progress.step(&kernel.to_string(), &step))?;
         let plan = Plan {
             sides: vec![&build],

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use model::{Ending, JobState, LabSettings, NewJob, Work};
+use model::{Ending, JobState, MarvinConfig, NewJob, Work};
 use store::{Queued, Store};
 
 use super::super::{BatchError, BatchJob, BatchState, BatchSystem, Submission};
@@ -84,7 +84,7 @@ struct Site {
     _home: tempfile::TempDir,
     store: Store,
     system: Believed,
-    settings: LabSettings,
+    settings: MarvinConfig,
     now: Cell<i64>,
     events: RefCell<Vec<DispatchEvent>>,
 }

@@ -44,8 +44,8 @@ impl Browser {
             .find(|name| has(name).is_ok_and(|status| status.success()))
         else {
             // Not println!, which cargo shows for failed tests only.
-            let told = "no Chromium here, so no page was looked at in a browser: scripts/needs.sh test installs it";
-            writeln!(std::io::stderr(), "{told}").unwrap();
+            let note = "no Chromium here, so no page was looked at in a browser: scripts/needs.sh test installs it";
+            writeln!(std::io::stderr(), "{note}").unwrap();
             return None;
         };
         let profile = tempfile::tempdir().unwrap();

@@ -1,7 +1,7 @@
 //! The pages in a real browser; checks contrast, labels, keyboard, and use without scripts.
 
+use super::browser::Browser;
 use crate::Limits;
-use crate::browser::Browser;
 use crate::testing::Lab;
 
 const WIDE: (u32, u32) = (1400, 900);

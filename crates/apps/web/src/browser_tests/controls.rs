@@ -9,8 +9,8 @@ use model::Workload;
 use serde_json::json;
 use tempfile::TempDir;
 
+use super::browser::Browser;
 use crate::Limits;
-use crate::browser::Browser;
 use crate::testing::Lab;
 
 /// The names of the rows that are shown, in their order.
