@@ -657,7 +657,7 @@ mod tests {
             .iter()
             .map(|job| queued_job(job, &why(job, &jobs, NOW), view))
             .collect();
-        insta::assert_snapshot!(lines.join("\n"));
+        insta::assert_snapshot!("jobs-with-a-worker", lines.join("\n"));
         let alone = QueueView {
             has_worker: false,
             ..view
@@ -666,7 +666,7 @@ mod tests {
             .iter()
             .map(|job| super::because(job, &why(job, &jobs, NOW), alone))
             .collect();
-        insta::assert_snapshot!(lines.join("\n"));
+        insta::assert_snapshot!("jobs-without-a-worker", lines.join("\n"));
         let nothing = forecast(&jobs[..3], NOW);
         let view = QueueView {
             forecast: &nothing,

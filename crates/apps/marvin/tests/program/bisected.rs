@@ -244,29 +244,41 @@ fn wrong_ends_are_refused(home: &Path, tree: &Tree, culprit: &str) {
 #[test]
 fn bisections_of_missing_things_fail_clearly() {
     let home = fresh("no-bisection-home");
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["bisect", "v1", "v2", "--workload", "getppid"]
-    ));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["bisect", "v1", "v2", "--workload", "fault", "--tree", "/"]
-    ));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &[
-            "bisect",
-            "v1",
-            "v2",
-            "--workload",
-            "getppid",
-            "--tree",
-            "/proc"
-        ]
-    ));
-    insta::assert_snapshot!(output_of(&home, &["build", "git:v1"]));
-    insta::assert_snapshot!(output_of(&home, &["build", "git:v1", "--config", "mikro"]));
-    insta::assert_snapshot!(output_of(&home, &["build", "deb-src:6"]));
+    insta::assert_snapshot!(
+        "bisect-without-tree",
+        output_of(&home, &["bisect", "v1", "v2", "--workload", "getppid"])
+    );
+    insta::assert_snapshot!(
+        "bisect-of-several-workloads",
+        output_of(
+            &home,
+            &["bisect", "v1", "v2", "--workload", "fault", "--tree", "/"]
+        )
+    );
+    insta::assert_snapshot!(
+        "bisect-tree-is-no-repository",
+        output_of(
+            &home,
+            &[
+                "bisect",
+                "v1",
+                "v2",
+                "--workload",
+                "getppid",
+                "--tree",
+                "/proc"
+            ]
+        )
+    );
+    insta::assert_snapshot!("build-without-tree", output_of(&home, &["build", "git:v1"]));
+    insta::assert_snapshot!(
+        "build-with-unknown-config",
+        output_of(&home, &["build", "git:v1", "--config", "mikro"])
+    );
+    insta::assert_snapshot!(
+        "build-of-incomplete-version",
+        output_of(&home, &["build", "deb-src:6"])
+    );
 }
 
 #[test]

@@ -108,23 +108,26 @@ fn mmtests_log_is_listed_shown_and_compared() {
     let log = log();
     let folder = log.display().to_string();
     let said = output_of(&home, &["import", "mmtests", &folder]);
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!("mmtests-import", said);
     assert!(
         said.lines().all(|line| line.chars().count() <= 80),
         "{said}"
     );
     let ids = ids(&said);
     assert_eq!(ids.len(), 6);
-    insta::assert_snapshot!(output_of(&home, &["runs"]));
-    insta::assert_snapshot!(output_of(&home, &["show", &ids[0]]));
-    insta::assert_snapshot!(output_of(&home, &["show", &ids[0], "--artifact", "list"]));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["show", &ids[0], "--artifact", "import.log"]
-    ));
+    insta::assert_snapshot!("mmtests-runs", output_of(&home, &["runs"]));
+    insta::assert_snapshot!("mmtests-run", output_of(&home, &["show", &ids[0]]));
+    insta::assert_snapshot!(
+        "mmtests-artifacts",
+        output_of(&home, &["show", &ids[0], "--artifact", "list"])
+    );
+    insta::assert_snapshot!(
+        "mmtests-import-log",
+        output_of(&home, &["show", &ids[0], "--artifact", "import.log"])
+    );
     let mut report = vec!["report"];
     report.extend(ids.iter().map(String::as_str));
-    insta::assert_snapshot!(without_dates(&output_of(&home, &report)));
+    insta::assert_snapshot!("mmtests-report", without_dates(&output_of(&home, &report)));
     let by_ids = without_dates(&output_of(&home, &report));
     let by_names = without_dates(&output_of(
         &home,
@@ -148,7 +151,7 @@ fn mmtests_log_is_listed_shown_and_compared() {
         .concat(),
     );
     let block = monitors.split_once("kernbench: kernel counters").unwrap().1;
-    insta::assert_snapshot!(block);
+    insta::assert_snapshot!("mmtests-kernel-counters", block);
     let again = output_of(
         &home,
         &[
@@ -181,19 +184,22 @@ fn single_runs_and_unknown_directions_stay_unclear() {
             && unclear.contains("one run per side does not show the noise"),
         "{unclear}"
     );
-    insta::assert_snapshot!(output_of(
-        &home,
-        &[&report[..], &["--workload", "kernbench/duration-elapsed"]].concat()
-    ));
+    insta::assert_snapshot!(
+        "metric-direction-unknown",
+        output_of(
+            &home,
+            &[&report[..], &["--workload", "kernbench/duration-elapsed"]].concat()
+        )
+    );
     let lower = output_of(
         &home,
         &[&report[..], &["--lower", "kernbench/duration-elapsed"]].concat(),
     );
     assert!(lower.contains("kernbench/duration-elapsed"), "{lower}");
-    insta::assert_snapshot!(output_of(
-        &home,
-        &[&report[..], &["--higher", "kernbanch"]].concat()
-    ));
+    insta::assert_snapshot!(
+        "direction-of-misspelled-workload",
+        output_of(&home, &[&report[..], &["--higher", "kernbanch"]].concat())
+    );
 }
 
 #[test]
@@ -202,11 +208,17 @@ fn kernels_that_cannot_be_reported_are_named() {
     let log = log();
     output_of(&home, &["import", "mmtests", &log.display().to_string()]);
     let said = |words: &[&str]| output_of(&home, &[&["report"], words].concat());
-    insta::assert_snapshot!(said(&["6.1-vanilla", "6.12-vanila"]));
-    insta::assert_snapshot!(said(&["6.1-vanilla"]));
-    insta::assert_snapshot!(said(&["6.1", "imported:mmtests/6.1-vanilla"]));
-    insta::assert_snapshot!(said(&["6.1-vanilla", "6.12-vanilla", "--suite", "micro"]));
-    insta::assert_snapshot!(said(&["6.1-vanilla", "build_00"]));
+    insta::assert_snapshot!("misspelled-kernel", said(&["6.1-vanilla", "6.12-vanila"]));
+    insta::assert_snapshot!("kernel-alone", said(&["6.1-vanilla"]));
+    insta::assert_snapshot!(
+        "incomplete-kernel-name",
+        said(&["6.1", "imported:mmtests/6.1-vanilla"])
+    );
+    insta::assert_snapshot!(
+        "suite-never-imported",
+        said(&["6.1-vanilla", "6.12-vanilla", "--suite", "micro"])
+    );
+    insta::assert_snapshot!("build-that-is-none", said(&["6.1-vanilla", "build_00"]));
 }
 
 #[test]
@@ -258,12 +270,12 @@ fn lkp_result_is_imported_and_compared() {
             .unwrap();
     }
     let said = output_of(&home, &["import", "lkp", &results.display().to_string()]);
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!("lkp-import", said);
     assert!(
         said.lines().all(|line| line.chars().count() <= 80),
         "{said}"
     );
-    insta::assert_snapshot!(output_of(&home, &["runs"]));
+    insta::assert_snapshot!("lkp-runs", output_of(&home, &["runs"]));
     let json = output_of(&home, &["runs", "--format", "json"]);
     assert!(
         json.contains("\"started_unix\": null") && json.contains("\"started_unix\": 1700000600"),
@@ -279,7 +291,7 @@ fn lkp_result_is_imported_and_compared() {
     let mut report = vec!["report"];
     let ids = ids(&said);
     report.extend(ids.iter().take(6).map(String::as_str));
-    insta::assert_snapshot!(without_dates(&output_of(&home, &report)));
+    insta::assert_snapshot!("lkp-report", without_dates(&output_of(&home, &report)));
 }
 
 #[test]
@@ -290,10 +302,14 @@ fn invalid_directories_and_damaged_files_fail_clearly() {
     let name = nothing.display().to_string();
     for suite in ["mmtests", "lkp"] {
         insta::assert_snapshot!(
+            format!("{suite}-import-of-empty-directory"),
             output_of(&home, &["import", suite, &name]).replace(&name, "FOLDER")
         );
     }
-    insta::assert_snapshot!(output_of(&home, &["import", "mmtests", "/no/such/folder"]));
+    insta::assert_snapshot!(
+        "import-of-missing-directory",
+        output_of(&home, &["import", "mmtests", "/no/such/folder"])
+    );
     assert!(!home.exists(), "nothing was worth making a home for");
 
     let log = fresh("import-damaged");
@@ -326,7 +342,7 @@ fn invalid_directories_and_damaged_files_fail_clearly() {
     std::os::unix::fs::symlink("/etc", log.join("6.1-vanilla/iter-0/etc")).unwrap();
     let said = output_of(&home, &["import", "mmtests", &log.display().to_string()]);
     assert!(!said.contains('\u{1b}'), "{said}");
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!("import-of-damaged-files", said);
 }
 
 #[test]
@@ -350,7 +366,10 @@ fn imported_runs_have_history_pages_and_verdicts() {
             .filter(|line| line.starts_with("run_") && line.contains(kernel));
         lines.map(|line| line.split(' ').next().unwrap()).collect()
     };
-    insta::assert_snapshot!(output_of(&home, &["history", "kernbench/Elapsed-4"]));
+    insta::assert_snapshot!(
+        "history-of-imported-runs",
+        output_of(&home, &["history", "kernbench/Elapsed-4"])
+    );
     let group = output_of(&home, &["history", "kernbench"]);
     assert!(
         group.contains("\nkernbench/Elapsed-4: ") && group.contains("\nkernbench/User-4: "),
@@ -372,7 +391,7 @@ fn imported_runs_have_history_pages_and_verdicts() {
         worse.starts_with("exit 1") && worse.contains("Ranks of the runs (exact Mann-Whitney"),
         "{worse}"
     );
-    insta::assert_snapshot!(worse);
+    insta::assert_snapshot!("report-of-worse-imported-runs", worse);
     let one = report("6.6-vanilla", "6.13-vanilla");
     assert!(
         one.starts_with("exit 1"),

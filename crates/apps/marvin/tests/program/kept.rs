@@ -86,7 +86,7 @@ fn gc_keeps_runs_referenced_by_reports() {
             &["show", RUNS[0], "--artifact", "mentioned"],
         ],
     );
-    insta::assert_snapshot!(list);
+    insta::assert_snapshot!("artifacts-of-referenced-run", list);
     let gone = output_of(
         &home,
         &["gc", "--older-than", "0", "--artifacts-older-than", "0"],
@@ -96,7 +96,10 @@ fn gc_keeps_runs_referenced_by_reports() {
         "{gone}"
     );
     assert!(output_of(&home, &["show", RUNS[0], "--artifact", "list"]).contains("mentioned"));
-    insta::assert_snapshot!(output_of(&home, &["gc", "--dry-run"]));
+    insta::assert_snapshot!(
+        "gc-of-referenced-runs",
+        output_of(&home, &["gc", "--dry-run"])
+    );
 }
 
 #[test]
@@ -244,9 +247,15 @@ fn server_certificates_are_checked() {
         "{}",
         runs(&issuer, &address)
     );
-    insta::assert_snapshot!(runs(Path::new("/dev/null"), &address));
+    insta::assert_snapshot!(
+        "certificate-of-unknown-issuer",
+        runs(Path::new("/dev/null"), &address)
+    );
     // The certificate is for localhost.
-    insta::assert_snapshot!(runs(&issuer, &address.replace("@localhost", "@127.0.0.1")));
+    insta::assert_snapshot!(
+        "certificate-of-other-host",
+        runs(&issuer, &address.replace("@localhost", "@127.0.0.1"))
+    );
 }
 
 /// Polls a page of a server until it contains a text; `None` after half a minute.

@@ -27,15 +27,24 @@ fn as_kernel(content: &[u8]) -> String {
 #[test]
 fn impossible_kernels_fail_clearly() {
     let home = fresh("kernel-home");
-    insta::assert_snapshot!(output_of(&home, &["run", "6.12"]));
-    insta::assert_snapshot!(output_of(&home, &["run", "deb:six"]));
-    insta::assert_snapshot!(output_of(&home, &["run", "path:"]));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["run", "path:/no/such/vmlinuz", "--quiet"]
-    ));
-    insta::assert_snapshot!(output_of(&home, &["run", "path:/proc", "--quiet"]));
-    insta::assert_snapshot!(output_of(&home, &["kernels", "path:/boot/vmlinuz"]));
+    insta::assert_snapshot!("kernel-without-source", output_of(&home, &["run", "6.12"]));
+    insta::assert_snapshot!(
+        "package-without-version",
+        output_of(&home, &["run", "deb:six"])
+    );
+    insta::assert_snapshot!("path-is-empty", output_of(&home, &["run", "path:"]));
+    insta::assert_snapshot!(
+        "path-does-not-exist",
+        output_of(&home, &["run", "path:/no/such/vmlinuz", "--quiet"])
+    );
+    insta::assert_snapshot!(
+        "path-is-a-directory",
+        output_of(&home, &["run", "path:/proc", "--quiet"])
+    );
+    insta::assert_snapshot!(
+        "kernels-of-a-path",
+        output_of(&home, &["kernels", "path:/boot/vmlinuz"])
+    );
     let unknown = output_of(&home, &["run", "deb:6.13", "--quiet"]);
     assert!(
         unknown.starts_with("exit 2")
@@ -47,8 +56,8 @@ fn impossible_kernels_fail_clearly() {
 
 #[test]
 fn invalid_images_fail_clearly() {
-    insta::assert_snapshot!(as_kernel(b""));
-    insta::assert_snapshot!(as_kernel(&[7; 100_000]));
+    insta::assert_snapshot!("image-is-empty", as_kernel(b""));
+    insta::assert_snapshot!("image-is-no-kernel", as_kernel(&[7; 100_000]));
     let (_, files) = images();
     let image = std::fs::read(files[1].parent().unwrap().join("image")).unwrap();
     let cut = as_kernel(&image[..image.len() / 2]);
@@ -61,54 +70,78 @@ fn invalid_images_fail_clearly() {
 #[test]
 fn unknown_workloads_and_flags_fail_clearly() {
     let home = fresh("words-home");
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["compare", "deb:6.1", "deb:6.12", "--workload", "foult"]
-    ));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["compare", "deb:6.1", "deb:6.12", "--workload", "xyzzy"]
-    ));
-    insta::assert_snapshot!(output_of(&home, &["run", "deb:6.1", "--suite", "macro"]));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["compare", "deb:6.1", "deb:6.12", "--sedes", "3"]
-    ));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["compare", "deb:6.1", "deb:6.12", "--margin", "-1"]
-    ));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["compare", "deb:6.1", "deb:6.12", "--seeds", "2", "--quick"]
-    ));
-    insta::assert_snapshot!(output_of(&home, &["compair", "deb:6.1", "deb:6.12"]));
+    insta::assert_snapshot!(
+        "misspelled-workload",
+        output_of(
+            &home,
+            &["compare", "deb:6.1", "deb:6.12", "--workload", "foult"]
+        )
+    );
+    insta::assert_snapshot!(
+        "unknown-workload",
+        output_of(
+            &home,
+            &["compare", "deb:6.1", "deb:6.12", "--workload", "xyzzy"]
+        )
+    );
+    insta::assert_snapshot!(
+        "unknown-suite",
+        output_of(&home, &["run", "deb:6.1", "--suite", "macro"])
+    );
+    insta::assert_snapshot!(
+        "misspelled-flag",
+        output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--sedes", "3"])
+    );
+    insta::assert_snapshot!(
+        "negative-margin",
+        output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--margin", "-1"])
+    );
+    insta::assert_snapshot!(
+        "seeds-and-quick",
+        output_of(
+            &home,
+            &["compare", "deb:6.1", "deb:6.12", "--seeds", "2", "--quick"]
+        )
+    );
+    insta::assert_snapshot!(
+        "misspelled-command",
+        output_of(&home, &["compair", "deb:6.1", "deb:6.12"])
+    );
     assert!(!home.exists(), "nothing was worth making a home for");
 }
 
 #[test]
 fn unfit_machines_fail_clearly() {
     let home = fresh("unfit-home");
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["compare", "deb:6.1", "deb:6.12", "--on", "moon"]
-    ));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &[
-            "compare", "deb:6.1", "deb:6.12", "--on", "exact,vm", "--mail"
-        ]
-    ));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["run", "deb:6.12", "--on", "local", "-q"]
-    ));
-    insta::assert_snapshot!(output_of(&home, &["run", "running:", "-q"]));
-    insta::assert_snapshot!(output_of(&home, &["kernels", "running:"]));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["compare", "deb:6.1", "deb:6.12", "--until-clear"]
-    ));
+    insta::assert_snapshot!(
+        "unknown-machine",
+        output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--on", "moon"])
+    );
+    insta::assert_snapshot!(
+        "mail-about-two-machines",
+        output_of(
+            &home,
+            &[
+                "compare", "deb:6.1", "deb:6.12", "--on", "exact,vm", "--mail"
+            ]
+        )
+    );
+    insta::assert_snapshot!(
+        "package-on-local",
+        output_of(&home, &["run", "deb:6.12", "--on", "local", "-q"])
+    );
+    insta::assert_snapshot!(
+        "running-kernel-on-exact",
+        output_of(&home, &["run", "running:", "-q"])
+    );
+    insta::assert_snapshot!(
+        "kernels-of-running",
+        output_of(&home, &["kernels", "running:"])
+    );
+    insta::assert_snapshot!(
+        "until-clear-on-exact",
+        output_of(&home, &["compare", "deb:6.1", "deb:6.12", "--until-clear"])
+    );
     let budget = [
         "compare",
         "deb:6.1",
@@ -119,7 +152,7 @@ fn unfit_machines_fail_clearly() {
         "--budget",
         "2",
     ];
-    insta::assert_snapshot!(output_of(&home, &budget));
+    insta::assert_snapshot!("budget-without-unit", output_of(&home, &budget));
 }
 
 #[test]
@@ -183,17 +216,20 @@ fn unusable_directories_and_files_fail_clearly() {
     let home = place.join("a file");
     std::fs::create_dir_all(&place).unwrap();
     std::fs::write(&home, "not a folder").unwrap();
-    insta::assert_snapshot!(output_of(&home, &["run", "deb:6.1", "--quiet"]));
-    insta::assert_snapshot!(output_of(
-        &home.join("below"),
-        &["run", "deb:6.1", "--quiet"]
-    ));
+    insta::assert_snapshot!(
+        "home-is-a-file",
+        output_of(&home, &["run", "deb:6.1", "--quiet"])
+    );
+    insta::assert_snapshot!(
+        "home-is-below-a-file",
+        output_of(&home.join("below"), &["run", "deb:6.1", "--quiet"])
+    );
     let output = home.join("report.html").display().to_string();
     let said = output_of(
         &fresh("output-home"),
         &["compare", "deb:6.1", "deb:6.12", "-o", &output],
     );
-    insta::assert_snapshot!(said.replace(&output, "OUTPUT"));
+    insta::assert_snapshot!("output-is-below-a-file", said.replace(&output, "OUTPUT"));
     let equal = names()[0].clone();
     let special = marvin(&fresh("special-home"))
         .args(["compare", &equal, &equal, "-q", "-o", "/dev/null"])
@@ -204,12 +240,21 @@ fn unusable_directories_and_files_fail_clearly() {
         "{}",
         format_output(&special, &home)
     );
-    insta::assert_snapshot!(output_of(&fresh("empty-home"), &["runs"]));
-    insta::assert_snapshot!(output_of(&fresh("empty-home"), &["show", "7f3a"]));
-    insta::assert_snapshot!(output_of(
-        &fresh("empty-home"),
-        &["show", "7f3a", "--artifact", "../x"]
-    ));
+    insta::assert_snapshot!(
+        "runs-of-empty-home",
+        output_of(&fresh("empty-home"), &["runs"])
+    );
+    insta::assert_snapshot!(
+        "unknown-run",
+        output_of(&fresh("empty-home"), &["show", "7f3a"])
+    );
+    insta::assert_snapshot!(
+        "artifact-outside-of-home",
+        output_of(
+            &fresh("empty-home"),
+            &["show", "7f3a", "--artifact", "../x"]
+        )
+    );
 }
 
 #[test]
@@ -220,7 +265,7 @@ fn absent_or_old_qemu_fails_clearly() {
         .args(["run", "deb:6.1", "-q"])
         .output()
         .unwrap();
-    insta::assert_snapshot!(format_output(&absent, &home));
+    insta::assert_snapshot!("qemu-absent", format_output(&absent, &home));
     let old = fresh("qemu.sh");
     write_program(
         &old,
@@ -231,7 +276,7 @@ fn absent_or_old_qemu_fails_clearly() {
         .args(["run", "deb:6.1", "-q"])
         .output()
         .unwrap();
-    insta::assert_snapshot!(format_output(&old, &home));
+    insta::assert_snapshot!("qemu-too-old", format_output(&old, &home));
     let doctor = marvin(&home)
         .env("MARVIN_QEMU", "/no/qemu")
         .arg("doctor")

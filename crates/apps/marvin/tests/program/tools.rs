@@ -30,21 +30,29 @@ fn user_tools_are_listed_beside_marvins() {
 #[test]
 fn mistakes_in_tools_are_named() {
     let home = fresh("wrong-tools-home");
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["run", "deb:6.12", "--workload", "tool:sysbnch-cpu"]
-    ));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["compare", "deb:6.1", "deb:6.12", "--workload", "tool:"]
-    ));
+    insta::assert_snapshot!(
+        "misspelled-tool",
+        output_of(
+            &home,
+            &["run", "deb:6.12", "--workload", "tool:sysbnch-cpu"]
+        )
+    );
+    insta::assert_snapshot!(
+        "tool-without-name",
+        output_of(
+            &home,
+            &["compare", "deb:6.1", "deb:6.12", "--workload", "tool:"]
+        )
+    );
     let file = fresh("manifest.toml");
     let path = file.display().to_string();
     insta::assert_snapshot!(
+        "manifest-does-not-exist",
         output_of(&home, &["tools", "--manifest", &path]).replace(&path, "FILE")
     );
     std::fs::write(&file, MINE.replace("stresses", "streses")).unwrap();
     insta::assert_snapshot!(
+        "misspelled-key",
         output_of(&home, &["tools", "--manifest", &path]).replace(&path, "FILE")
     );
     std::fs::write(&file, MINE.replace("mine-fast", "getppid")).unwrap();
@@ -52,6 +60,9 @@ fn mistakes_in_tools_are_named() {
         .args(["run", "deb:6.12", "--manifest", &path])
         .output()
         .unwrap();
-    insta::assert_snapshot!(format_output(&output, &home).replace(&path, "FILE"));
+    insta::assert_snapshot!(
+        "workload-name-is-taken",
+        format_output(&output, &home).replace(&path, "FILE")
+    );
     assert!(!home.exists(), "nothing was worth making a home for");
 }

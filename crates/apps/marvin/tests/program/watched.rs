@@ -143,40 +143,61 @@ fn watched_tree_is_measured_despite_kills() {
 #[test]
 fn invalid_watches_jobs_and_settings_fail_clearly() {
     let home = fresh("no-watch-home");
-    insta::assert_snapshot!(output_of(&home, &["config", "check"]));
-    insta::assert_snapshot!(output_of(&home, &["watch"]));
-    insta::assert_snapshot!(output_of(&home, &["watch", "--every", "1"]));
-    insta::assert_snapshot!(output_of(&home, &["queue", "list"]));
-    insta::assert_snapshot!(output_of(&home, &["queue", "cancel", "7"]));
-    insta::assert_snapshot!(output_of(&home, &["queue", "add", "git:v6.12"]));
+    insta::assert_snapshot!(
+        "check-without-settings",
+        output_of(&home, &["config", "check"])
+    );
+    insta::assert_snapshot!("watch-without-settings", output_of(&home, &["watch"]));
+    insta::assert_snapshot!(
+        "watch-period-without-unit",
+        output_of(&home, &["watch", "--every", "1"])
+    );
+    insta::assert_snapshot!("list-without-home", output_of(&home, &["queue", "list"]));
+    insta::assert_snapshot!(
+        "cancel-without-home",
+        output_of(&home, &["queue", "cancel", "7"])
+    );
+    insta::assert_snapshot!(
+        "add-without-tree",
+        output_of(&home, &["queue", "add", "git:v6.12"])
+    );
     assert!(!home.exists(), "nothing was worth making a home for");
     fs::create_dir_all(&home).unwrap();
     let file = home.join("marvin.toml");
     fs::write(&file, "[[tree]]\nname = \"linux\"\ngti = \"linux\"\n").unwrap();
-    insta::assert_snapshot!(output_of(&home, &["config", "check"]));
+    insta::assert_snapshot!(
+        "settings-with-misspelled-key",
+        output_of(&home, &["config", "check"])
+    );
     fs::write(
         &file,
         "[[tree]]\nname = \"linux\"\ngit = \"linux\"\nconfig = \"mikro\"\n",
     )
     .unwrap();
-    insta::assert_snapshot!(output_of(&home, &["config", "check"]));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["queue", "add", "git:v6.12", "--tree", "linus"]
-    ));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &[
-            "config",
-            "check",
-            "--config-file",
-            "/nonexistent/marvin.toml"
-        ]
-    ));
-    insta::assert_snapshot!(output_of(
-        &home,
-        &["queue", "add", "path:/nonexistent/vmlinux"]
-    ));
+    insta::assert_snapshot!(
+        "settings-with-unknown-config",
+        output_of(&home, &["config", "check"])
+    );
+    insta::assert_snapshot!(
+        "add-from-unknown-tree",
+        output_of(&home, &["queue", "add", "git:v6.12", "--tree", "linus"])
+    );
+    insta::assert_snapshot!(
+        "check-of-missing-file",
+        output_of(
+            &home,
+            &[
+                "config",
+                "check",
+                "--config-file",
+                "/nonexistent/marvin.toml"
+            ]
+        )
+    );
+    insta::assert_snapshot!(
+        "add-of-missing-file",
+        output_of(&home, &["queue", "add", "path:/nonexistent/vmlinux"])
+    );
 }
 
 #[test]
@@ -278,21 +299,36 @@ fn queue_is_changed_by_hand() {
             ],
         )
     };
-    insta::assert_snapshot!(add("deb:6.1"));
-    insta::assert_snapshot!(add("deb:6.1"));
+    insta::assert_snapshot!("job-is-added", add("deb:6.1"));
+    insta::assert_snapshot!("same-job-is-added-once", add("deb:6.1"));
     add("deb:6.12");
-    insta::assert_snapshot!(output_of(&home, &["queue", "move", "2", "first"]));
-    insta::assert_snapshot!(output_of(&home, &["queue", "move", "2", "up"]));
+    insta::assert_snapshot!(
+        "job-moves-first",
+        output_of(&home, &["queue", "move", "2", "first"])
+    );
+    insta::assert_snapshot!(
+        "misspelled-move",
+        output_of(&home, &["queue", "move", "2", "up"])
+    );
     let why = output_of(&home, &["queue", "why", "1"]);
     assert!(
         why.contains("why        1 job comes first; no worker runs: start `marvin work`"),
         "{why}"
     );
-    insta::assert_snapshot!(output_of(&home, &["queue", "cancel", "1"]));
-    insta::assert_snapshot!(output_of(&home, &["queue", "cancel", "1"]));
-    insta::assert_snapshot!(output_of(&home, &["queue", "move", "1", "first"]));
-    insta::assert_snapshot!(add("deb:6.1"));
-    insta::assert_snapshot!(output_of(&home, &["queue", "why", "99"]));
+    insta::assert_snapshot!(
+        "job-is-cancelled",
+        output_of(&home, &["queue", "cancel", "1"])
+    );
+    insta::assert_snapshot!(
+        "cancelled-job-is-cancelled",
+        output_of(&home, &["queue", "cancel", "1"])
+    );
+    insta::assert_snapshot!(
+        "cancelled-job-moves",
+        output_of(&home, &["queue", "move", "1", "first"])
+    );
+    insta::assert_snapshot!("cancelled-job-is-added", add("deb:6.1"));
+    insta::assert_snapshot!("unknown-job", output_of(&home, &["queue", "why", "99"]));
     let list = output_of(&home, &["queue", "list"]);
     assert!(list.find("deb:6.12 ") < list.find("deb:6.1 "), "{list}");
 }
@@ -320,6 +356,7 @@ fn schema_and_samples_match_the_program() {
         let checked = check.output().unwrap();
         assert!(checked.status.success(), "{}", shown_text(&checked.stderr));
         insta::assert_snapshot!(
+            format!("settings-of-{sample}"),
             shown_text(&shown.stdout).replace(&docs.display().to_string(), "DOCS")
         );
     }
