@@ -350,13 +350,13 @@ mod tests {
 
     #[test]
     fn wrong_numbers_fail_clearly() {
-        for (line, told) in [
+        for (line, mistake) in [
             ("-d 32 in out", "levels are 0 to 31"),
             ("--memory 1T in out", "a size is a number"),
         ] {
             let parsed =
                 Arguments::try_parse_from(std::iter::once("marvin-dump").chain(line.split(' ')));
-            assert!(parsed.unwrap_err().to_string().contains(told), "{line}");
+            assert!(parsed.unwrap_err().to_string().contains(mistake), "{line}");
         }
     }
 }

@@ -141,16 +141,11 @@ mod tests {
         std::fs::write(path("in"), "dump").unwrap();
         std::fs::hard_link(path("in"), path("link")).unwrap();
         std::os::unix::fs::symlink(path("in"), path("symbolic")).unwrap();
-        let told = |output: &str| {
-            check(&[&path("in")], &[path(output)]).map_err(|error| error.to_string())
-        };
         for same in ["in", "link", "symbolic"] {
-            assert!(
-                told(same).unwrap_err().contains("it is the input"),
-                "{same}"
-            );
+            let error = check(&[&path("in")], &[path(same)]).unwrap_err();
+            assert!(error.to_string().contains("it is the input"), "{same}");
         }
-        assert_eq!(told("out"), Ok(()));
+        assert!(check(&[&path("in")], &[path("out")]).is_ok());
         assert!(check(&[], &[path("a"), path("b"), path("a")]).is_err());
         let null = PathBuf::from("/dev/null");
         assert!(check(&[&null], std::slice::from_ref(&null)).is_ok());

@@ -86,7 +86,7 @@ impl Answer {
             processors: dump.processors(),
             page_bytes: dump.page_size(),
             memory_pages: plan.memory(),
-            stored_pages: plan.kept(),
+            stored_pages: plan.kept_count(),
             level: dump.level(),
             live: live::is_live(dump),
             not_filterable: MemoryMap::find(&mut reader)
@@ -95,8 +95,11 @@ impl Answer {
         })
     }
 
+    fn with_size(&self, pages: u64) -> String {
+        format!("{pages} pages, {}", size(pages * self.page_bytes))
+    }
+
     fn text(&self) -> String {
-        let pages = |count: u64| format!("{count} pages, {}", size(count * self.page_bytes));
         let format = format!(
             "{}{}",
             self.format,
@@ -116,13 +119,13 @@ impl Answer {
             ),
             ("node", self.node.clone()),
             ("processors", self.processors.to_string()),
-            ("memory", pages(self.memory_pages)),
+            ("memory", self.with_size(self.memory_pages)),
             (
                 "in the file",
                 format!(
                     "{}{}",
                     if self.complete { "" } else { "at most " },
-                    pages(self.stored_pages)
+                    self.with_size(self.stored_pages)
                 ),
             ),
         ];

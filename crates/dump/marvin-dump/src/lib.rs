@@ -160,12 +160,11 @@ pub fn run_here(arguments: &Arguments) -> Exit {
     } else {
         Screen::Plain
     };
-    let clock = || start.elapsed();
     let mut host = Host {
         input: &mut input,
         answers: &mut answers,
         messages: &mut messages,
-        clock: &clock,
+        clock: &|| start.elapsed(),
     };
     run(arguments, screen, &mut host)
 }
@@ -173,7 +172,7 @@ pub fn run_here(arguments: &Arguments) -> Exit {
 /// Executes a command; `screen` is the destination of progress.
 #[must_use]
 pub fn run(arguments: &Arguments, screen: Screen, host: &mut Host<'_>) -> Exit {
-    let done = match &arguments.command {
+    let result = match &arguments.command {
         None => save::run(&arguments.save, screen, host),
         Some(Command::Usage(wish)) => usage::run(wish, screen, host),
         Some(Command::Info(wish)) => info::run(wish, host),
@@ -181,7 +180,7 @@ pub fn run(arguments: &Arguments, screen: Screen, host: &mut Host<'_>) -> Exit {
         Some(Command::Check(wish)) => check::run(wish, host),
         Some(Command::Estimate(wish)) => size::run(wish, host),
     };
-    match done {
+    match result {
         Ok(exit) => exit,
         Err(error) => {
             host.say(&format!("error: {error}"));

@@ -1,7 +1,7 @@
 //! Prints the progress of long work, on a terminal or as lines. The caller provides the clock.
 
 use std::io::Write;
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -46,15 +46,11 @@ impl ProgressPrinter<'_> {
         let mut last = start;
         let (done, wait) = channel::<()>();
         let work = Mutex::new(Some((work, done)));
-        // The sender is dropped at the end, also after a panic, which wakes up the receiver.
-        let take = || match locked(&work).take() {
-            Some((work, done)) => (work(), drop(done)).0,
-            None => unreachable!("the work is taken once"),
-        };
         let result = std::thread::scope(|scope| {
-            let Ok(worker) = std::thread::Builder::new().spawn_scoped(scope, take) else {
+            let Ok(worker) = std::thread::Builder::new().spawn_scoped(scope, || do_once(&work))
+            else {
                 // If the system has no more threads, work without progress.
-                return Ok(take());
+                return Ok(do_once(&work));
             };
             while wait.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 let now = (self.clock)();
@@ -88,6 +84,15 @@ impl ProgressPrinter<'_> {
                 .and_then(|()| self.messages.flush()),
         );
     }
+}
+
+/// Takes work out and does it. The sender is dropped at the end, also after a panic, which wakes up
+/// the receiver.
+fn do_once<T, W: FnOnce() -> T>(slot: &Mutex<Option<(W, Sender<()>)>>) -> T {
+    let Some((work, _done)) = locked(slot).take() else {
+        unreachable!("the work is taken once");
+    };
+    work()
 }
 
 /// Formats the progress: share, speed, and remaining time at that speed.
@@ -137,13 +142,13 @@ mod tests {
     /// lines.
     fn seen(screen: Screen, step: Duration) -> String {
         let (sender, receiver) = channel();
-        let asked = Cell::new(0_u32);
+        let calls = Cell::new(0_u32);
         let clock = || {
-            asked.set(asked.get() + 1);
-            if asked.get() == 5 {
+            calls.set(calls.get() + 1);
+            if calls.get() == 5 {
                 sender.send(()).unwrap();
             }
-            step * asked.get()
+            step * calls.get()
         };
         let mut messages = Vec::new();
         let progress = Progress::default();

@@ -77,7 +77,6 @@ pub(crate) struct Facts<'f> {
 impl Report {
     pub(crate) fn new(facts: Facts<'_>) -> Self {
         let counts = facts.plan.counts();
-        let of = |class: Class| counts.dropped[class as usize];
         let written = facts.written;
         Self {
             schema_version: SCHEMA_VERSION,
@@ -86,13 +85,13 @@ impl Report {
             page_bytes: facts.page,
             pages: Pages {
                 memory: facts.plan.memory(),
-                cache: of(Class::Cache),
-                private_cache: of(Class::PrivateCache),
-                user: of(Class::User),
-                free: of(Class::Free),
+                cache: counts.of_class(Class::Cache),
+                private_cache: counts.of_class(Class::PrivateCache),
+                user: counts.of_class(Class::User),
+                free: counts.of_class(Class::Free),
                 free_listed: counts.listed,
-                poisoned: of(Class::Poisoned),
-                offline: of(Class::Offline),
+                poisoned: counts.of_class(Class::Poisoned),
+                offline: counts.of_class(Class::Offline),
                 unknown: counts.unknown,
                 written: written.pages,
                 zero: written.zero,

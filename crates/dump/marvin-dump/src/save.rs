@@ -77,7 +77,7 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
                     "no space left for {path} at offset {offset:#x}: trying the next level"
                 ));
             }
-            done => return done,
+            result => return result,
         }
     }
     Err(DumpError::Usage("no level given".to_owned()))
@@ -263,23 +263,22 @@ struct Scan<'d> {
 
 impl<'w> Task<'w> {
     fn new(wish: &'w Save, screen: Screen) -> Result<Self, DumpError> {
-        let usage = |text: &str| Err(DumpError::Usage(text.to_owned()));
         let (input, output) = match (wish.files.len(), wish.flattened, wish.dry_run) {
             _ if !wish.ram.is_empty() => (Vec::new(), Self::outputs(wish)?),
             (0, ..) => {
-                return usage(
-                    "name the dump to read, and the file to write: marvin-dump -d 31 VMCORE OUT",
-                );
+                let what =
+                    "name the dump to read, and the file to write: marvin-dump -d 31 VMCORE OUT";
+                return Err(DumpError::Usage(what.to_owned()));
             }
             (1, true, _) | (1, _, true) => (wish.files.clone(), Vec::new()),
             (1, ..) => {
-                return usage(
-                    "name the file to write after the dump, or use --flattened to write to standard output",
-                );
+                let what = "name the file to write after the dump, or use --flattened to write to standard output";
+                return Err(DumpError::Usage(what.to_owned()));
             }
             (2.., ..) if wish.split => (wish.files[..1].to_vec(), wish.files[1..].to_vec()),
             (2.., true, _) => {
-                return usage("--flattened writes to standard output: name the dump only");
+                let what = "--flattened writes to standard output: name the dump only";
+                return Err(DumpError::Usage(what.to_owned()));
             }
             (count, ..) => {
                 let (input, output) = wish.files.split_at(count - 1);
@@ -290,8 +289,10 @@ impl<'w> Task<'w> {
         // Before a file is touched, and before long work.
         let codec = codec(wish);
         drop(Compressor::new(codec, wish.effort, 4096)?);
-        let taken = |path: &&PathBuf| std::fs::metadata(path).is_ok_and(|data| data.is_file());
-        if let (false, Some(path)) = (wish.force, output.iter().find(taken)) {
+        let existing = output
+            .iter()
+            .find(|path| std::fs::metadata(path).is_ok_and(|data| data.is_file()));
+        if let (false, Some(path)) = (wish.force, existing) {
             return Err(DumpError::Exists(path.clone()));
         }
         let threads = match wish.threads {
@@ -344,7 +345,7 @@ impl<'w> Task<'w> {
     /// Returns the output files if there is no input file.
     fn outputs(wish: &Save) -> Result<Vec<PathBuf>, DumpError> {
         let stream = wish.flattened || wish.dry_run;
-        let told = match wish.files.len() {
+        let mistake = match wish.files.len() {
             0 if !stream => "name the file to write: marvin-dump --ram FILE -d 31 OUT",
             1.. if wish.flattened => {
                 "--flattened writes to standard output: name no file beside that of --ram"
@@ -352,7 +353,7 @@ impl<'w> Task<'w> {
             2.. if !wish.split => "--ram is the only input: name only the file to write",
             _ => return Ok(wish.files.clone()),
         };
-        Err(DumpError::Usage(told.to_owned()))
+        Err(DumpError::Usage(mistake.to_owned()))
     }
 
     fn save(&self, dump: &Dump, level: Level, host: &mut Host<'_>) -> Result<Exit, DumpError> {
@@ -373,11 +374,13 @@ impl<'w> Task<'w> {
             names: names(&mut reader),
         };
         let progress = Progress::default();
-        progress.expect(plan.kept() * dump.page_size());
-        let write = || self.write(&plan, &style, host.answers, &progress);
-        let written = self
-            .progress_printer(host.messages, host.clock)
-            .during("writing", &progress, write)?;
+        progress.expect(plan.kept_count() * dump.page_size());
+        let answers = &mut *host.answers;
+        let written = self.progress_printer(host.messages, host.clock).during(
+            "writing",
+            &progress,
+            || self.write(&plan, &style, answers, &progress),
+        )?;
         let warnings = warnings(dump, filter.as_ref(), &plan, &written);
         for warning in &warnings {
             host.say(&format!("warning: {warning}"));
@@ -423,10 +426,10 @@ impl<'w> Task<'w> {
     fn codec_for(&self, dump: &Dump) -> Codec {
         let wish = self.wish;
         let is_named = wish.compress.is_some() || wish.zlib || wish.lzo || wish.snappy || wish.zstd;
-        let kept = (wish.reassemble && !is_named)
+        let of_input = (wish.reassemble && !is_named)
             .then(|| dump.codec())
             .flatten();
-        kept.unwrap_or(self.codec)
+        of_input.unwrap_or(self.codec)
     }
 
     /// Decides which pages to keep; pauses a running guest meanwhile, and returns for how long.
@@ -460,11 +463,10 @@ impl<'w> Task<'w> {
             work.io = Plan::faster(dump, work.io, filter, host.clock)?;
         }
         let progress = Progress::default();
-        let plan = || Plan::make_watched(dump, filter.as_ref(), &work, &progress);
         let plan = self.progress_printer(host.messages, host.clock).during(
             "filtering",
             &progress,
-            plan,
+            || Plan::make_watched(dump, filter.as_ref(), &work, &progress),
         )?;
         let plan = match (&filter, self.wish.exclude_vmemmap) {
             (Some(filter), true) => plan.with_thin_map(reader, filter)?,
@@ -495,7 +497,7 @@ impl<'w> Task<'w> {
     ) -> Result<Written, DumpError> {
         if self.wish.dry_run {
             return Ok(Written {
-                pages: plan.kept(),
+                pages: plan.kept_count(),
                 ..Written::default()
             });
         }
@@ -545,7 +547,7 @@ impl<'w> Task<'w> {
             let end = if n == count {
                 plan.dump().pages()
             } else {
-                plan.page_at(plan.kept() * n / count)?
+                plan.page_at(plan.kept_count() * n / count)?
             };
             let style = Style {
                 part: Some(start..end),
@@ -565,7 +567,7 @@ impl<'w> Task<'w> {
         let differences = vmcore::verify(plan, &copy, &self.work)?;
         match differences.first {
             None => {
-                host.say(&format!("verified: {} pages are equal", plan.kept()));
+                host.say(&format!("verified: {} pages are equal", plan.kept_count()));
                 Ok(Exit::Fine)
             }
             Some(first) => {

@@ -64,14 +64,14 @@ fn row(dump: &Dump, number: u8) -> Result<Row, DumpError> {
         folder: Some(std::env::temp_dir()),
     };
     let plan = Plan::make(dump, filter.as_ref(), &work)?;
-    let count = plan.kept().min(SAMPLE);
+    let count = plan.kept_count().min(SAMPLE);
     // The middle page of each of `SAMPLE` parts.
-    let rank = |n: u64| {
-        plan.page_at(
-            (u128::from(2 * n + 1) * u128::from(plan.kept()) / u128::from(2 * count)) as u64,
-        )
-    };
-    let sample = (0..count).map(rank).collect::<Result<Vec<u64>, _>>()?;
+    let sample = (0..count)
+        .map(|n| {
+            let rank = u128::from(2 * n + 1) * u128::from(plan.kept_count());
+            plan.page_at((rank / u128::from(2 * count)) as u64)
+        })
+        .collect::<Result<Vec<u64>, _>>()?;
     let page = dump.page_size();
     let length = usize::try_from(page).unwrap_or_default();
     let mut bytes = [0; CODECS.len()];
@@ -88,13 +88,14 @@ fn row(dump: &Dump, number: u8) -> Result<Row, DumpError> {
                     .map_or(page, |(packed, _)| packed.len() as u64);
             }
         }
-        *sum = (u128::from(*sum) * u128::from(plan.kept()) / sample.len().max(1) as u128) as u64;
-        *sum += plan.kept() * DESCRIPTOR + dump.pages() / 4;
+        *sum =
+            (u128::from(*sum) * u128::from(plan.kept_count()) / sample.len().max(1) as u128) as u64;
+        *sum += plan.kept_count() * DESCRIPTOR + dump.pages() / 4;
     }
     let [zstd_bytes, zlib_bytes, snappy_bytes, none_bytes] = bytes;
     Ok(Row {
         level: number,
-        pages: plan.kept(),
+        pages: plan.kept_count(),
         zstd_bytes,
         zlib_bytes,
         snappy_bytes,

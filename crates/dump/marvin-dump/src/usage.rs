@@ -55,13 +55,14 @@ pub(crate) fn run(wish: &Look, screen: Screen, host: &mut Host<'_>) -> Result<Ex
         folder: None,
     };
     let progress = Progress::default();
-    let count = || Usage::of(&dump, &work, &progress);
     let mut progress_printer = ProgressPrinter {
         screen,
         messages: host.messages,
         clock: host.clock,
     };
-    let usage = progress_printer.during("counting", &progress, count)?;
+    let usage = progress_printer.during("counting", &progress, || {
+        Usage::count(&dump, &work, &progress)
+    })?;
     if let Some(why) = &usage.why {
         host.say(&format!(
             "warning: {} pages cannot be read: {why}",
@@ -96,16 +97,15 @@ fn explain_kcore(files: &[impl AsRef<Path>], error: DumpError) -> DumpError {
 
 impl Answer {
     fn new(usage: &Usage, page_bytes: u64) -> Self {
-        let of = |class: Class| usage.counts.dropped[class as usize];
         let pages = Pages {
             memory: usage.memory,
             zero: usage.zero,
-            cache: of(Class::Cache),
-            private_cache: of(Class::PrivateCache),
-            user: of(Class::User),
-            free: of(Class::Free),
-            poisoned: of(Class::Poisoned),
-            offline: of(Class::Offline),
+            cache: usage.counts.of_class(Class::Cache),
+            private_cache: usage.counts.of_class(Class::PrivateCache),
+            user: usage.counts.of_class(Class::User),
+            free: usage.counts.of_class(Class::Free),
+            poisoned: usage.counts.of_class(Class::Poisoned),
+            offline: usage.counts.of_class(Class::Offline),
             kernel: usage.kernel,
             unreadable: usage.unreadable,
             missing: usage.missing,
@@ -156,24 +156,20 @@ mod tests {
 
     use super::{LIVE, explain_kcore};
 
+    fn explained(name: &str, kind: ErrorKind) -> String {
+        let error = DumpError::Io {
+            path: PathBuf::from(name),
+            action: "read",
+            offset: 0,
+            source: Error::from(kind),
+        };
+        explain_kcore(&[name], error).to_string()
+    }
+
     #[test]
     fn unusable_proc_kcore_is_explained() {
-        let told = |name: &str, kind: ErrorKind| {
-            let path = PathBuf::from(name);
-            let source = Error::from(kind);
-            explain_kcore(
-                &[name],
-                DumpError::Io {
-                    path,
-                    action: "read",
-                    offset: 0,
-                    source,
-                },
-            )
-            .to_string()
-        };
-        insta::assert_snapshot!(told(LIVE, ErrorKind::NotFound), @"cannot read /proc/kcore: the kernel lacks CONFIG_PROC_KCORE, or a container hides the file; name a dump instead");
-        insta::assert_snapshot!(told(LIVE, ErrorKind::PermissionDenied), @"cannot read /proc/kcore: it needs root (CAP_SYS_RAWIO) and a kernel without lockdown; name a dump instead");
-        insta::assert_snapshot!(told("vmcore", ErrorKind::PermissionDenied), @"vmcore could not be read at offset 0x0: permission denied");
+        insta::assert_snapshot!(explained(LIVE, ErrorKind::NotFound), @"cannot read /proc/kcore: the kernel lacks CONFIG_PROC_KCORE, or a container hides the file; name a dump instead");
+        insta::assert_snapshot!(explained(LIVE, ErrorKind::PermissionDenied), @"cannot read /proc/kcore: it needs root (CAP_SYS_RAWIO) and a kernel without lockdown; name a dump instead");
+        insta::assert_snapshot!(explained("vmcore", ErrorKind::PermissionDenied), @"vmcore could not be read at offset 0x0: permission denied");
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! The format is the kernel's `Documentation/bpf/btf.rst`.
 
-use crate::bytes::{u16_at, u32_at};
+use crate::bytes::{size_at, u16_at, u32_at};
 
 /// The magic number of BTF.
 pub(crate) const MAGIC: u16 = 0xeb9f;
@@ -14,21 +14,20 @@ const SIZE_MAX: usize = 64 << 20;
 
 /// Returns the size of BTF by its first bytes; `None` if they are something else.
 pub(crate) fn size(start: &[u8]) -> Option<usize> {
-    let number = |at| u32_at(start, at).and_then(|number| usize::try_from(number).ok());
-    if u16_at(start, 0)? != MAGIC || start.get(2) != Some(&1) || number(4)? != HEADER {
+    if u16_at(start, 0)? != MAGIC || start.get(2) != Some(&1) || size_at(start, 4)? != HEADER {
         return None;
     }
-    let types = number(8)?.checked_add(number(12)?)?;
-    let strings = number(16)?.checked_add(number(20)?)?;
+    let types = size_at(start, 8)?.checked_add(size_at(start, 12)?)?;
+    let strings = size_at(start, 16)?.checked_add(size_at(start, 20)?)?;
     let size = types.max(strings).checked_add(HEADER)?;
-    (size > HEADER && size <= SIZE_MAX && number(16)? == types).then_some(size)
+    (size > HEADER && size <= SIZE_MAX && size_at(start, 16)? == types).then_some(size)
 }
 
 #[derive(Debug)]
 pub(crate) struct Types {
     bytes: Vec<u8>,
     /// Offsets of the types; the first is number 1, number 0 is `void`.
-    at: Vec<u32>,
+    starts: Vec<u32>,
     strings: usize,
 }
 
@@ -51,23 +50,26 @@ impl Types {
     /// Parses all of BTF; `None` if it is truncated.
     pub(crate) fn new(bytes: Vec<u8>) -> Option<Self> {
         size(&bytes).filter(|size| *size <= bytes.len())?;
-        let number = |at| u32_at(&bytes, at).and_then(|number| usize::try_from(number).ok());
-        let first = HEADER + number(8)?;
-        let end = first + number(12)?;
-        let strings = HEADER + number(16)?;
-        let mut at = Vec::new();
+        let first = HEADER + size_at(&bytes, 8)?;
+        let end = first + size_at(&bytes, 12)?;
+        let strings = HEADER + size_at(&bytes, 16)?;
+        let mut starts = Vec::new();
         let mut next = first;
         while next + 12 <= end {
-            at.push(u32::try_from(next).ok()?);
+            starts.push(u32::try_from(next).ok()?);
             let info = u32_at(&bytes, next + 4)?;
             next = (next + 12).checked_add(behind(info >> 24 & 0x1f, (info & 0xffff) as usize)?)?;
         }
-        Some(Self { bytes, at, strings })
+        Some(Self {
+            bytes,
+            starts,
+            strings,
+        })
     }
 
     /// Returns the number of an enumerator, of any enumeration.
     pub(crate) fn enumerator(&self, name: &str) -> Option<u32> {
-        self.at.iter().find_map(|at| {
+        self.starts.iter().find_map(|at| {
             let (kind, count) = self.info(*at)?;
             let values = *at as usize + 12;
             let found = (kind == ENUM)
@@ -79,11 +81,11 @@ impl Types {
 
     /// Returns the number of a structure.
     pub(crate) fn structure(&self, name: &str) -> Option<u32> {
-        let is = |at: &u32| {
-            self.info(*at).is_some_and(|(kind, _)| kind == STRUCT)
-                && self.is_named(*at as usize, name)
-        };
-        u32::try_from(self.at.iter().position(is)? + 1).ok()
+        let index = self.starts.iter().position(|start| {
+            self.info(*start).is_some_and(|(kind, _)| kind == STRUCT)
+                && self.is_named(*start as usize, name)
+        })?;
+        u32::try_from(index + 1).ok()
     }
 
     /// Returns a field of a structure, including fields of anonymous members.
@@ -132,7 +134,7 @@ impl Types {
     }
 
     fn place(&self, kind: u32) -> Option<u32> {
-        self.at
+        self.starts
             .get(usize::try_from(kind).ok()?.checked_sub(1)?)
             .copied()
     }

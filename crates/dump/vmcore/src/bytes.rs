@@ -20,6 +20,31 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     array(bytes, at).map(u64::from_le_bytes)
 }
 
+/// Returns the 16-bit number at `at`; 0 beyond the end, as for a field that an old file lacks.
+pub(crate) fn u16_or_zero(bytes: &[u8], at: usize) -> u16 {
+    u16_at(bytes, at).unwrap_or_default()
+}
+
+/// Returns the 32-bit number at `at`; 0 beyond the end.
+pub(crate) fn u32_or_zero(bytes: &[u8], at: usize) -> u32 {
+    u32_at(bytes, at).unwrap_or_default()
+}
+
+/// Returns the 64-bit number at `at`; 0 beyond the end.
+pub(crate) fn u64_or_zero(bytes: &[u8], at: usize) -> u64 {
+    u64_at(bytes, at).unwrap_or_default()
+}
+
+/// Returns the 32-bit number at `at`, as a size.
+pub(crate) fn size_at(bytes: &[u8], at: usize) -> Option<usize> {
+    usize::try_from(u32_at(bytes, at)?).ok()
+}
+
+/// Returns how far `to` is behind `from`, as an index; `usize::MAX` if no index is so large.
+pub(crate) fn index_from(from: u64, to: u64) -> usize {
+    usize::try_from(to - from).unwrap_or(usize::MAX)
+}
+
 /// Writes a number at `at`, within the buffer.
 pub(crate) fn put<const N: usize>(bytes: &mut [u8], at: usize, number: [u8; N]) {
     if let Some(place) = bytes.get_mut(at..at + N) {

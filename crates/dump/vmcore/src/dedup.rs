@@ -104,9 +104,11 @@ impl Twins {
     pub(crate) fn key(page: &[u8]) -> u64 {
         const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
         const LINE: usize = 64;
+        // Four lanes, as each multiplication of one would wait for the last.
         let mut lanes = [1_u64, 2, 3, 4];
         for (number, lines) in page.chunks_exact(lanes.len() * LINE).enumerate() {
             for (n, lane) in lanes.iter_mut().enumerate() {
+                // A cache line is loaded as a whole for any of its words.
                 let word = u64_at(lines, n * LINE + (number * 4 + n) % 8 * 8).unwrap_or_default();
                 *lane = (*lane ^ word).wrapping_mul(FACTOR).rotate_left(29);
             }
@@ -118,7 +120,7 @@ impl Twins {
 
     /// Returns a page with this key.
     pub(crate) fn find(&self, key: u64) -> Option<Stored> {
-        let (shard, slot) = self.place(key);
+        let (shard, slot) = self.slot_of(key);
         lock(&self.shards[shard])[slot]
             .filter(|(own, _)| *own == key)
             .map(|(_, stored)| stored)
@@ -126,11 +128,13 @@ impl Twins {
 
     /// Inserts a page, and replaces an existing one.
     pub(crate) fn insert(&self, key: u64, stored: Stored) {
-        let (shard, slot) = self.place(key);
+        let (shard, slot) = self.slot_of(key);
         lock(&self.shards[shard])[slot] = Some((key, stored));
     }
 
-    fn place(&self, key: u64) -> (usize, usize) {
+    /// Returns the shard of a key, and its only slot there: a full table forgets older pages
+    /// instead of searching for room.
+    fn slot_of(&self, key: u64) -> (usize, usize) {
         // Small numbers after the remainder.
         (
             (key % SHARDS as u64) as usize,

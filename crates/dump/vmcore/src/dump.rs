@@ -20,9 +20,9 @@ use crate::syscall_counts::Counted;
 /// The format of a dump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// An ELF core.
+    /// An ELF core, uncompressed, such as /proc/vmcore.
     Elf,
-    /// A kdump-compressed file.
+    /// A kdump-compressed file, or a split set of them.
     Kdump,
     /// A file with a guest's memory.
     Memory,
@@ -109,8 +109,8 @@ impl Dump {
             .page_size()
             .filter(|page| elf.machine.has_pages_of(*page))
             .unwrap_or(4096);
-        let wrong = |what: &str| DumpError::malformed(storage.path(), 0, what.to_owned());
-        let segments = Segments::new(&elf.loads).map_err(wrong)?;
+        let segments = Segments::new(&elf.loads)
+            .map_err(|what| DumpError::malformed(storage.path(), 0, what.to_owned()))?;
         let memory = segments.pages(page, Which::Memory);
         let stored = segments.pages(page, Which::Stored);
         let incomplete = elf.incomplete || storage.is_cut();
@@ -185,14 +185,15 @@ impl Dump {
         let machine = header.machine;
         let notes = header.notes.clone();
         let info = header.info();
-        let of_kernel =
-            |page: &u64| machine.has_pages_of(*page) && header.page.is_multiple_of(*page);
-        let page = info.page_size().filter(of_kernel).unwrap_or(header.page);
+        // A block may be several pages of the kernel, as in QEMU's files of Arm.
+        let page = info
+            .page_size()
+            .filter(|page| machine.has_pages_of(*page) && header.page.is_multiple_of(*page))
+            .unwrap_or(header.page);
         let erasure = Erasure::of_earlier(std::mem::take(&mut header.erased));
-        let cut = |(storage, header): &(Storage, Header)| {
-            storage.is_cut() || header.status & kdump::INCOMPLETE != 0
-        };
-        let cut = files.iter().any(cut);
+        let cut = files
+            .iter()
+            .any(|(storage, header)| storage.is_cut() || header.status & kdump::INCOMPLETE != 0);
         let pages = Pages::new(files)?;
         let incomplete = cut || pages.missing().is_some();
         let content = Content::Pages(pages);
@@ -246,11 +247,11 @@ impl Dump {
             if self.format == Format::Memory {
                 self.machine = Machine::from_info(&self.info).unwrap_or(self.machine);
             }
-            let said = self
+            let page = self
                 .info
                 .page_size()
                 .filter(|page| self.machine.has_pages_of(*page));
-            self.page = said.unwrap_or(4096);
+            self.page = page.unwrap_or(4096);
             *memory = segments.pages(self.page, Which::Memory);
             *stored = segments.pages(self.page, Which::Stored);
         }
@@ -515,11 +516,11 @@ mod tests {
         let blocks = 0b1110_1000_u64;
         for first in [0, 8, 12, 20, 64] {
             let mut words = [u64::MAX; 2];
-            let read = |start: u64, words: &mut [u64]| {
+            spread(4, first, &mut words, |start, words| {
                 words[0] = blocks >> start;
                 Ok(())
-            };
-            spread(4, first, &mut words, read).unwrap();
+            })
+            .unwrap();
             for bit in 0..128 {
                 let is_set = [3, 5, 6, 7].contains(&((first + bit as u64) / 4));
                 assert_eq!(bits::has(&words, bit), is_set, "{first} {bit}");

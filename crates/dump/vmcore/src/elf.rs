@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::bytes::{u16_or_zero, u32_at, u64_or_zero};
 use crate::error::DumpError;
 use crate::machine::Machine;
 use crate::storage::Storage;
@@ -54,29 +54,26 @@ pub(crate) struct Elf {
 
 pub(crate) fn read(storage: &Storage) -> Result<Elf, DumpError> {
     let header = storage.bytes(0, 64, "the ELF header")?;
-    let unknown = |what: String| DumpError::Unknown {
-        path: storage.path().to_owned(),
-        what,
-    };
     if header[4] != 2 {
-        return Err(unknown("a 32-bit ELF file".to_owned()));
+        return Err(unknown(storage, "a 32-bit ELF file".to_owned()));
     }
     if header[5] != 1 {
-        return Err(unknown("a big-endian ELF file".to_owned()));
+        return Err(unknown(storage, "a big-endian ELF file".to_owned()));
     }
-    let half = |at| u16_at(&header, at).unwrap_or_default();
-    let number = |at| u64_at(&header, at).unwrap_or_default();
-    let machine =
-        Machine::from_elf(half(18)).ok_or_else(|| unknown(format!("ELF machine {}", half(18))))?;
-    if half(16) != ET_CORE {
-        return Err(unknown(format!(
-            "an ELF file of type {}, not a core",
-            half(16)
-        )));
+    let machine = Machine::from_elf(u16_or_zero(&header, 18))
+        .ok_or_else(|| unknown(storage, format!("ELF machine {}", u16_or_zero(&header, 18))))?;
+    if u16_or_zero(&header, 16) != ET_CORE {
+        return Err(unknown(
+            storage,
+            format!(
+                "an ELF file of type {}, not a core",
+                u16_or_zero(&header, 16)
+            ),
+        ));
     }
-    let count = headers(storage, half(56), number(40))?;
-    let table = number(32);
-    let size = half(54);
+    let count = headers(storage, u16_or_zero(&header, 56), u64_or_zero(&header, 40))?;
+    let table = u64_or_zero(&header, 32);
+    let size = u16_or_zero(&header, 54);
     if usize::from(size) < PROGRAM_HEADER {
         return Err(storage.malformed(54, format!("program headers of {size} bytes")));
     }
@@ -96,6 +93,13 @@ pub(crate) fn read(storage: &Storage) -> Result<Elf, DumpError> {
         elf.program_header(storage, header, at)?;
     }
     Ok(elf)
+}
+
+fn unknown(storage: &Storage, what: String) -> DumpError {
+    DumpError::Unknown {
+        path: storage.path().to_owned(),
+        what,
+    }
 }
 
 /// Returns the number of program headers.
@@ -120,10 +124,9 @@ impl Elf {
         header: &[u8],
         at: u64,
     ) -> Result<(), DumpError> {
-        let number = |at| u64_at(header, at).unwrap_or_default();
-        let offset = number(8);
-        let stored = number(32);
-        let memory = number(40);
+        let offset = u64_or_zero(header, 8);
+        let stored = u64_or_zero(header, 32);
+        let memory = u64_or_zero(header, 40);
         match u32_at(header, 0) {
             Some(PT_NOTE) if self.notes.len() as u64 + stored.min(NOTES_MAX + 1) > NOTES_MAX => {
                 return Err(storage.malformed(at, "more than 16 MiB of notes".to_owned()));
@@ -132,7 +135,7 @@ impl Elf {
                 .notes
                 .extend(storage.bytes(offset, stored, "the notes")?),
             Some(PT_LOAD) => {
-                let start = number(24);
+                let start = u64_or_zero(header, 24);
                 let memory = memory.max(stored);
                 if start == u64::MAX {
                     // Virtual memory of /proc/kcore without a fixed physical address
@@ -150,14 +153,14 @@ impl Elf {
                     return Err(storage.malformed(at, what));
                 }
                 // Truncated dumps are accepted: there may be no other record of the crash.
-                let there = storage.size().saturating_sub(offset).min(stored);
-                self.incomplete |= there < stored;
+                let stored_here = storage.size().saturating_sub(offset).min(stored);
+                self.incomplete |= stored_here < stored;
                 self.loads.push(Segment {
                     start,
                     memory,
-                    stored: there,
+                    stored: stored_here,
                     offset,
-                    address: number(16),
+                    address: u64_or_zero(header, 16),
                 });
             }
             _ => {}
@@ -306,8 +309,10 @@ mod tests {
                     .iter()
                     .find(|s| s.start <= address && address < s.start + s.memory);
                 let found = segments.from(address).filter(|s| s.start <= address);
-                let offset = |s: &Segment| s.offset + (address - s.start);
-                assert_eq!(found.map(offset), first.map(offset));
+                assert_eq!(
+                    found.map(|s| s.offset + (address - s.start)),
+                    first.map(|s| s.offset + (address - s.start))
+                );
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::layout::{HugeRule, Layout, OrderRule, RECORD};
 pub struct Level(u8);
 
 impl Level {
-    /// All classes.
+    /// Level 31: all five classes are dropped.
     pub const MAX: Self = Self(31);
     /// Zero pages, which needs nothing of the kernel.
     pub const ZERO_PAGES: Self = Self(1);
@@ -55,11 +55,11 @@ impl Level {
     }
 }
 
-/// The class of a page.
+/// The class of a page; in brackets the number of makedumpfile's level that drops it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Class {
-    /// Kept.
+    /// Not dropped at the filter's level: the kernel's own memory, and classes that it keeps.
     Kept = 0,
     /// Page cache without private data (2).
     Cache = 1,
@@ -69,9 +69,9 @@ pub enum Class {
     User = 3,
     /// Free or not yet accepted from the host (16).
     Free = 4,
-    /// Broken memory.
+    /// Memory with hardware errors (PG_hwpoison), dropped at every level.
     Poisoned = 5,
-    /// Taken offline, as by a balloon.
+    /// Taken offline, as by a balloon; dropped at every level.
     Offline = 6,
 }
 
@@ -148,6 +148,12 @@ pub(crate) struct Facts {
     pub(crate) kind: Kind,
     /// `private` is not zero: in a free block, its order.
     pub(crate) order: bool,
+}
+
+impl Facts {
+    fn has(&self, flag: u64) -> bool {
+        self.flags & flag != 0
+    }
 }
 
 /// The rule for one kernel and level.
@@ -254,24 +260,27 @@ impl Rule {
     pub(crate) fn decide(&self, facts: &Facts, huge: bool) -> Class {
         let layout = &self.layout;
         let level = self.level;
-        let has = |flag: u64| facts.flags & flag != 0;
-        let slab = facts.kind == Kind::Slab || has(layout.slab.flag);
+        let slab = facts.kind == Kind::Slab || facts.has(layout.slab.flag);
         // First, regardless of their owner: reading them can end the capture.
-        if has(layout.poison) {
+        if facts.has(layout.poison) {
             return Class::Poisoned;
         }
         if facts.kind == Kind::Offline && !slab && !facts.tail {
             return Class::Offline;
         }
-        if facts.tail || has(layout.reserved) {
+        // A tail's class is its head's; reserved pages hold what no allocator gave out.
+        if facts.tail || facts.has(layout.reserved) {
             return Class::Kept;
         }
+        // Since 6.2 `struct slab` has other data where `struct page` has `mapping`.
         let anon = facts.anon && !slab;
-        let cache = has(layout.lru) || facts.flags & layout.swap_cache == layout.swap_cache;
+        // PG_swapcache shares its bit with a flag of file systems (PG_owner_priv_1), so both bits
+        // of a page in the swap cache are wanted.
+        let cache = facts.has(layout.lru) || facts.flags & layout.swap_cache == layout.swap_cache;
         match facts.kind {
             Kind::Buddy if level.free() && !slab => Class::Free,
             Kind::Unaccepted if level.free() => Class::Free,
-            _ if level.cache() && cache && !has(layout.private_data) && !anon => Class::Cache,
+            _ if level.cache() && cache && !facts.has(layout.private_data) && !anon => Class::Cache,
             _ if level.private_cache() && cache && !anon => Class::PrivateCache,
             _ if level.user() && (anon || huge) => Class::User,
             _ => Class::Kept,
@@ -301,6 +310,8 @@ impl Rule {
         if facts.tail || facts.flags & layout.head == 0 {
             return (class, 1);
         }
+        // A head that is not aligned to its order, or has more pages than any machine, is a broken
+        // record: it speaks for its own page at most.
         let Some(order) = self
             .order(behind)
             .filter(|order| *order < 40 && page.is_multiple_of(1 << order))

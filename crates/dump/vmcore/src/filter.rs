@@ -21,20 +21,26 @@ use crate::reader::Reader;
 use crate::symbols::Symbols;
 use crate::window::PIECE_MAX;
 
-/// The result of a filter.
+/// The result of a filter, in pages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Dropped pages, by the number of their class.
+    /// Dropped pages, by the number of their [`Class`].
     pub dropped: [u64; Class::COUNT],
     /// Free pages on per-processor lists, included in the dropped ones.
     pub listed: u64,
     /// Pages with unreadable records; they are kept.
     pub unknown: u64,
-    /// The reason, for the first of them.
+    /// Why the first unreadable record could not be read.
     pub why: Option<MemoryError>,
 }
 
 impl Counts {
+    /// Returns the number of dropped pages of a class.
+    #[must_use]
+    pub fn of_class(&self, class: Class) -> u64 {
+        self.dropped[class as usize]
+    }
+
     /// Adds another thread's result.
     pub fn add(&mut self, other: &Self) {
         self.dropped
@@ -73,6 +79,7 @@ impl Filter {
         let reserved = types.as_ref().and_then(|types| types.enumerator(RESERVED));
         let layout = Layout::new(reader.dump().info(), reserved)?;
         let rule = Rule::new(layout, level);
+        // Without the lists their pages are kept: a larger dump, and no error.
         let found = match types {
             _ if !level.free() => Ok(Lists::default()),
             Some(types) => Lists::find(reader, &map, &types, &symbols),
@@ -124,7 +131,7 @@ impl Filter {
         });
     }
 
-    /// Returns the memory map.
+    /// Returns where the dump has the `struct page` of each page.
     #[must_use]
     pub fn map(&self) -> &MemoryMap {
         &self.map
@@ -197,7 +204,7 @@ const RESERVED: &str = "PG_reserved";
 /// Bytes of records to read first at an unknown position: blocks may make the rest unnecessary.
 const AHEAD_MIN: usize = 4096;
 
-/// Filters sections.
+/// Filters sections one by one; each thread has its own.
 #[derive(Debug)]
 pub struct Scanner<'f> {
     filter: &'f Filter,
@@ -284,6 +291,7 @@ impl Section {
             Evidence::Strong => &self.memory,
             Evidence::Weak => &self.allowed,
         };
+        // Counted by bit: only memory counts, and in a damaged dump blocks may overlap.
         let mut wanted = vec![0; self.drop.len()];
         bits::set(&mut wanted, range);
         let mut count = 0;
@@ -296,7 +304,7 @@ impl Section {
 }
 
 impl<'f> Scanner<'f> {
-    /// Returns the result so far.
+    /// Returns the counts of the sections that were filtered so far.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -308,6 +316,7 @@ impl<'f> Scanner<'f> {
         if self.filter.map.address(number, pages.start).is_none() {
             return;
         }
+        // Taken out, so that its memory is reused while the other fields change.
         let mut section = std::mem::take(&mut self.section);
         section.begin(pages, keep, &self.filter.image);
         let first = self
@@ -316,10 +325,10 @@ impl<'f> Scanner<'f> {
             .address(number, section.pages.start)
             .unwrap_or_default();
         self.records.find(first, section.drop.len() * 64);
-        let mut at = self.leading(number, &mut section);
+        let mut page = self.leading(number, &mut section);
         let count = keep.len() * 64;
-        while at < count {
-            at = self.piece(&mut section, at);
+        while page < count {
+            page = self.piece(&mut section, page);
         }
         keep.iter_mut()
             .zip(&section.drop)
@@ -344,12 +353,12 @@ impl<'f> Scanner<'f> {
         // Tails of hugetlb pages whose records were given back (HVO) are mapped to the head's page,
         // and look like heads themselves; the next record shows the real head
         // (`page_fixed_fake_head`, `include/linux/page-flags.h`).
-        let Some(here) = map.address(number, section.pages.start) else {
+        let Some(address) = map.address(number, section.pages.start) else {
             return 0;
         };
-        let next = here.wrapping_add(size as u64);
+        let next = address.wrapping_add(size as u64);
         let head = rule
-            .head_address(&first, here)
+            .head_address(&first, address)
             .or_else(|| rule.head_address(&behind?, next));
         let Some(head) = head.and_then(|address| map.page_of(number, address)) else {
             return 0;
@@ -360,6 +369,8 @@ impl<'f> Scanner<'f> {
         let Some(address) = map.address(head / map.section_pages(), head) else {
             return 0;
         };
+        // By its address and with a walker of its own: the head is in another section, whose tables
+        // would replace those that this one needs next.
         let mapping = Walker::new(map.architecture()).walk(&mut self.records.reader, address);
         let Ok(bytes) =
             mapping.and_then(|mapping| self.records.reader.bytes(mapping.physical, 2 * size))
@@ -401,7 +412,8 @@ impl<'f> Scanner<'f> {
             }
             Err(error) => return skip_unknown(section, at, error, &mut self.counts),
         };
-        // A head needs the next record, too.
+        // A head needs the next record too, for its order; so the last record waits for the next
+        // piece, but at the end of the section.
         let whole = bytes.len() / size;
         let usable = if at + whole < count && whole > 1 {
             whole - 1
@@ -471,8 +483,10 @@ fn batch(
         table.scan(&records)
     };
     let mask = batch.drop << (page % 64);
+    // Nearly always: no page of this word is in the image, so the whole word is dropped at once.
     if section.plain || mask & !section.allowed[page / 64] == 0 {
         section.drop[page / 64] |= mask;
+        // Class 0 is kept pages.
         for (class, dropped) in counts.dropped.iter_mut().enumerate().skip(1) {
             *dropped += batch.counts >> (class * 8) & 0xff;
         }
@@ -525,6 +539,7 @@ impl Records<'_> {
                     usize::try_from(mapping.length).unwrap_or(size),
                     Some(mapping.physical),
                 ),
+                // As little as any machine maps, so that no readable record is passed over.
                 Err(_) => (4096 - (start.wrapping_add(at as u64) % 4096) as usize, None),
             };
             let end = at.saturating_add(length).min(size);
@@ -556,15 +571,16 @@ impl Records<'_> {
         else {
             return Err(MemoryError::Unmapped(start as u64));
         };
-        let there = range.end - start;
+        let available = range.end - start;
         let from = physical + (start - range.start) as u64;
+        // Mapped bytes cost nothing until they are touched; bytes to read are copied at once.
         let wanted = if self.mapped {
             self.reader.piece(from, least * size)
         } else {
             self.ahead
         };
-        if there >= least * size {
-            let length = there.min(wanted.max(least * size));
+        if available >= least * size {
+            let length = available.min(wanted.max(least * size));
             let whole = length - length % size;
             return self.reader.bytes(from, whole);
         }
@@ -572,14 +588,14 @@ impl Records<'_> {
         self.seam.clear();
         self.seam.extend_from_slice(
             self.reader
-                .bytes(physical + (start - range.start) as u64, there)?,
+                .bytes(physical + (start - range.start) as u64, available)?,
         );
         if let Some((next, physical)) = self
             .extents
             .get(found + 1)
             .filter(|next| next.0.start == range.end)
         {
-            let rest = (least * size - there).min(next.len());
+            let rest = (least * size - available).min(next.len());
             self.seam
                 .extend_from_slice(self.reader.bytes(*physical, rest)?);
         }

@@ -189,14 +189,14 @@ fn file(start: &[u8], bytes: &[u8], scratch: &Path) {
     if let Ok(written) = write(&plan, &style, &work, &Nowhere) {
         assert_eq!(
             written.pages + written.unreadable,
-            plan.kept(),
+            plan.kept_count(),
             "each page is written, or said to be missing"
         );
     }
     if let Ok(written) = elf::write(&plan, &work, &Nowhere) {
         assert_eq!(
             written.pages + written.unreadable,
-            plan.kept(),
+            plan.kept_count(),
             "each page is written, or said to be missing"
         );
     }

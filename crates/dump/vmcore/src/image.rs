@@ -54,10 +54,9 @@ pub(crate) fn types(
     enumerator: &str,
 ) -> Option<Types> {
     let mut walker = Walker::new(map.architecture());
-    let has_it = |types: &Types| types.enumerator(enumerator).is_some();
     start
         .and_then(|start| types_behind(reader, &mut walker, start))
-        .filter(has_it)
+        .filter(|types| types.enumerator(enumerator).is_some())
         .or_else(|| {
             // Not every table has this symbol (`include/asm-generic/vmlinux.lds.h`).
             search_types(reader, image, enumerator)

@@ -96,11 +96,6 @@ enum Encoding {
 impl Encoding {
     /// Returns the encoding that gives known entries their addresses.
     fn find(base: Option<u64>, known: &[(Entry, u64)]) -> Option<Self> {
-        let fits = |encoding: &Self| {
-            known
-                .iter()
-                .all(|(entry, address)| encoding.address(*entry) == *address)
-        };
         let (first, address) = known.first()?;
         let with_base = base.map(|base| [Self::Relative(base), Self::PerCpu(base)]);
         // Without its symbol, a base has to fit a second entry.
@@ -111,7 +106,11 @@ impl Encoding {
             .flatten()
             .chain([Self::Place])
             .chain(derived)
-            .find(fits)
+            .find(|encoding| {
+                known
+                    .iter()
+                    .all(|(entry, address)| encoding.address(*entry) == *address)
+            })
     }
 
     fn address(self, Entry { at, offset }: Entry) -> u64 {
@@ -126,6 +125,13 @@ impl Encoding {
             Self::Place => at.wrapping_add_signed(offset.cast_signed().into()),
         }
     }
+}
+
+/// Returns the size of a table that ends where the next one begins; `None` if it is larger than
+/// `most`, as in a damaged dump.
+fn table_size(start: u64, next: u64, most: u64) -> Option<usize> {
+    let size = next.checked_sub(start).filter(|size| *size <= most)?;
+    usize::try_from(size).ok()
 }
 
 /// Tokens by what they can be the beginning of.
@@ -160,17 +166,12 @@ impl Tables {
             .read(reader, info.symbol("kallsyms_num_syms")?, 4)
             .ok()?;
         // The tables follow each other in this order.
-        let size = |from: u64, to: u64, most| {
-            to.checked_sub(from)
-                .filter(|size| *size <= most)
-                .map(|size| size as usize)
-        };
         Some(Self {
             names: walker
-                .read(reader, names, size(names, tokens, NAMES_MAX)?)
+                .read(reader, names, table_size(names, tokens, NAMES_MAX)?)
                 .ok()?,
             tokens: walker
-                .read(reader, tokens, size(tokens, index, TOKENS_MAX)?)
+                .read(reader, tokens, table_size(tokens, index, TOKENS_MAX)?)
                 .ok()?,
             index: walker.read(reader, index, 512).ok()?,
             count: u32_at(&count, 0)?,
@@ -218,11 +219,13 @@ impl Tables {
                 continue;
             };
             // The text ends with a zero.
-            let text = || text.iter().skip(skip).take_while(|byte| **byte != 0);
-            prefixes.bare[token] = text().next().is_none();
-            prefixes.known[token] = wanted
-                .iter()
-                .any(|name| text().zip(name.as_bytes()).all(|(one, other)| one == other));
+            let text = text.iter().skip(skip).take_while(|byte| **byte != 0);
+            prefixes.bare[token] = text.clone().next().is_none();
+            prefixes.known[token] = wanted.iter().any(|name| {
+                text.clone()
+                    .zip(name.as_bytes())
+                    .all(|(one, other)| one == other)
+            });
         }
         prefixes
     }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::bits;
-use crate::bytes::{array, put, u32_at, u64_at};
+use crate::bytes::{array, put, u32_at, u32_or_zero, u64_at, u64_or_zero};
 use crate::compress::{Codec, Decompressor};
 use crate::error::{DumpError, MemoryError};
 use crate::machine::Machine;
@@ -84,41 +84,48 @@ pub(crate) struct Header {
     pub(crate) erased: Vec<u8>,
 }
 
+/// Returns the machine of `uname`, the fifth of its names.
+fn machine_name(header: &[u8]) -> String {
+    let start = field::UTSNAME + 4 * field::UTSNAME_PART;
+    let name = header
+        .get(start..start + field::UTSNAME_PART)
+        .unwrap_or_default();
+    String::from_utf8_lossy(name)
+        .trim_end_matches('\0')
+        .to_owned()
+}
+
+fn unknown_machine(path: &Path, machine: &str) -> DumpError {
+    DumpError::Unknown {
+        path: path.to_owned(),
+        what: format!("a kdump file of a machine `{}`", machine.escape_default()),
+    }
+}
+
 impl Header {
     /// Reads both headers and the notes.
     pub(crate) fn read(storage: &Storage) -> Result<Self, DumpError> {
         let path = storage.path();
         let first = storage.bytes(0, 464, "the kdump header")?;
-        let number = |at| u32_at(&first, at).unwrap_or_default();
-        let text = |n: usize| {
-            let at = field::UTSNAME + n * field::UTSNAME_PART;
-            let part = first.get(at..at + field::UTSNAME_PART).unwrap_or_default();
-            String::from_utf8_lossy(part)
-                .trim_end_matches('\0')
-                .to_owned()
-        };
-        let page = u64::from(number(field::BLOCK_SIZE));
-        let unknown = || DumpError::Unknown {
-            path: path.to_owned(),
-            what: format!("a kdump file of a machine `{}`", text(4).escape_default()),
-        };
-        let named = Machine::from_name(&text(4));
+        let page = u64::from(u32_or_zero(&first, field::BLOCK_SIZE));
+        let machine = machine_name(&first);
+        let named = Machine::from_name(&machine);
         // What QEMU writes for Arm (`ELF_MACHINE_UNAME`, dump/dump.c).
-        if named.is_none() && (text(4) != "Unknown" || !Machine::Aarch64.has_pages_of(page)) {
-            return Err(unknown());
+        if named.is_none() && (machine != "Unknown" || !Machine::Aarch64.has_pages_of(page)) {
+            return Err(unknown_machine(path, &machine));
         }
         let mut header = Self {
-            version: number(field::VERSION),
+            version: u32_or_zero(&first, field::VERSION),
             machine: named.unwrap_or(Machine::Aarch64),
             names: first
                 .get(field::UTSNAME..field::UTSNAME + 6 * field::UTSNAME_PART)
                 .unwrap_or_default()
                 .to_vec(),
-            status: number(field::STATUS),
+            status: u32_or_zero(&first, field::STATUS),
             page,
-            sub_blocks: u64::from(number(field::SUB_BLOCKS)),
-            bitmap_blocks: u64::from(number(field::BITMAP_BLOCKS)) / 2,
-            pages: u64::from(number(field::MAX_MAPNR)),
+            sub_blocks: u64::from(u32_or_zero(&first, field::SUB_BLOCKS)),
+            bitmap_blocks: u64::from(u32_or_zero(&first, field::BITMAP_BLOCKS)) / 2,
+            pages: u64::from(u32_or_zero(&first, field::MAX_MAPNR)),
             level: 0,
             split: None,
             notes: Vec::new(),
@@ -128,7 +135,8 @@ impl Header {
         header.check_page(storage)?;
         header.read_second(storage)?;
         if named.is_none() {
-            header.machine = Machine::from_info(&header.info()).ok_or_else(unknown)?;
+            header.machine = Machine::from_info(&header.info())
+                .ok_or_else(|| unknown_machine(path, &machine))?;
             header.check_page(storage)?;
         }
         header.check(storage)?;
@@ -137,10 +145,9 @@ impl Header {
 
     fn read_second(&mut self, storage: &Storage) -> Result<(), DumpError> {
         let second = storage.bytes(self.page, SUB_HEADER as u64, "the second kdump header")?;
-        let number = |at| u64_at(&second, at).unwrap_or_default();
         self.level = u32_at(&second, field::LEVEL).unwrap_or_default();
         if self.version >= 6 {
-            self.pages = number(field::MAX_MAPNR_64);
+            self.pages = u64_or_zero(&second, field::MAX_MAPNR_64);
         }
         if self.version >= 2 && u32_at(&second, field::SPLIT) == Some(1) {
             let (start, end) = if self.version >= 6 {
@@ -148,21 +155,24 @@ impl Header {
             } else {
                 (field::START_PFN, field::END_PFN)
             };
-            self.split = Some(number(start)..number(end));
+            self.split = Some(u64_or_zero(&second, start)..u64_or_zero(&second, end));
         }
-        if self.version >= 4 && number(field::NOTES) > 0 {
-            self.notes =
-                storage.bytes(number(field::NOTES), number(field::NOTES + 8), "the notes")?;
+        if self.version >= 4 && u64_or_zero(&second, field::NOTES) > 0 {
+            self.notes = storage.bytes(
+                u64_or_zero(&second, field::NOTES),
+                u64_or_zero(&second, field::NOTES + 8),
+                "the notes",
+            )?;
         }
-        if self.version >= 3 && number(field::INFO) > 0 {
+        if self.version >= 3 && u64_or_zero(&second, field::INFO) > 0 {
             self.info = storage.bytes(
-                number(field::INFO),
-                number(field::INFO + 8),
+                u64_or_zero(&second, field::INFO),
+                u64_or_zero(&second, field::INFO + 8),
                 "the VMCOREINFO text",
             )?;
         }
-        let at = number(field::ERASED);
-        let size = number(field::ERASED + 8);
+        let at = u64_or_zero(&second, field::ERASED);
+        let size = u64_or_zero(&second, field::ERASED + 8);
         // It is last in the file and only informative: a truncated one is no reason to fail.
         if self.version >= 5
             && size > 0
@@ -194,19 +204,16 @@ impl Header {
     }
 
     fn check(&self, storage: &Storage) -> Result<(), DumpError> {
-        let wrong = |at: usize, what: String| Err(storage.malformed(at as u64, what));
         if self.pages > MEMORY_MAX / self.page {
-            return wrong(
-                field::MAX_MAPNR,
-                format!("{} pages, beyond any machine's", self.pages),
-            );
+            let what = format!("{} pages, beyond any machine's", self.pages);
+            return Err(storage.malformed(field::MAX_MAPNR as u64, what));
         }
         if self.pages > self.bitmap_blocks * self.page * 8 {
             let what = format!(
                 "bitmaps of {} blocks for {} pages",
                 self.bitmap_blocks, self.pages
             );
-            return wrong(field::BITMAP_BLOCKS, what);
+            return Err(storage.malformed(field::BITMAP_BLOCKS as u64, what));
         }
         Ok(())
     }
@@ -386,6 +393,7 @@ impl Part {
             });
         }
         self.check_bitmaps()?;
+        // One number for each chunk, 8 bytes for 16 MiB, makes every page one lookup away.
         let mut count = 0;
         let mut words = [0; CHUNK as usize / 64];
         let mut at = self.range.start;
@@ -481,9 +489,10 @@ impl Part {
         words.fill(0);
         let skip = first / 8;
         let shift = first % 8;
-        let there = header.bitmap_size().saturating_sub(skip);
+        let available = header.bitmap_size().saturating_sub(skip);
         let wanted = words.len() * 8 + usize::from(shift > 0);
-        let mut bytes = vec![0; usize::try_from(there).map_or(wanted, |there| wanted.min(there))];
+        let mut bytes =
+            vec![0; usize::try_from(available).map_or(wanted, |available| wanted.min(available))];
         self.storage.fill(start + skip, &mut bytes)?;
         for (n, word) in words.iter_mut().enumerate() {
             let mut wide = [0; 16];
@@ -497,6 +506,13 @@ impl Part {
         bits::clear(words, inside..usize::MAX);
         Ok(())
     }
+}
+
+/// Where a page's data is, by its descriptor, unchecked.
+struct Data {
+    offset: u64,
+    size: u32,
+    flags: u32,
 }
 
 /// Reads pages of a kdump file, and caches its last lookup.
@@ -519,10 +535,10 @@ impl PageReader {
         buffer: &mut [u8],
     ) -> Result<(), MemoryError> {
         let address = page * buffer.len() as u64;
-        let absent = || MemoryError::Absent(address);
-        let (n, part) = pages.part(page).ok_or_else(absent)?;
+        let (n, part) = pages.part(page).ok_or(MemoryError::Absent(address))?;
         let chunk = (page - part.range.start) / CHUNK;
         if self.chunk != Some((n, chunk)) {
+            // A chunk that was loaded in part is no chunk.
             self.chunk = None;
             self.load(part, chunk)
                 .map_err(|error| unreadable(address, 0, &error))?;
@@ -530,12 +546,14 @@ impl PageReader {
         }
         let bit = usize::try_from((page - part.range.start) % CHUNK).unwrap_or_default();
         if !bits::has(&self.words, bit) {
-            return Err(absent());
+            return Err(MemoryError::Absent(address));
         }
+        // Descriptors are dense: a page's is behind those of the stored pages before it.
         let mut before = self.words[..bit / 64].to_vec();
         before.push(self.words[bit / 64] & ((1 << (bit % 64)) - 1));
         let at = usize::try_from(bits::count(&before)).unwrap_or_default() * DESCRIPTOR;
-        let descriptor: [u8; DESCRIPTOR] = array(&self.descriptors, at).ok_or_else(absent)?;
+        let descriptor: [u8; DESCRIPTOR] =
+            array(&self.descriptors, at).ok_or(MemoryError::Absent(address))?;
         self.unpack(part, &descriptor, address, buffer)
     }
 
@@ -555,13 +573,13 @@ impl PageReader {
         let length = usize::try_from(bits::count(&self.words)).unwrap_or_default() * DESCRIPTOR;
         self.descriptors.resize(length, 0);
         let at = part.header.descriptors() + rank * DESCRIPTOR as u64;
-        let there = usize::try_from(part.storage.size().saturating_sub(at))
+        let available = usize::try_from(part.storage.size().saturating_sub(at))
             .unwrap_or(usize::MAX)
             .min(length);
         // Truncated descriptors are zero, like missing ones of an incomplete file.
-        self.descriptors[there..].fill(0);
+        self.descriptors[available..].fill(0);
         part.storage
-            .fill_known(at, &mut self.descriptors[..there])
+            .fill_known(at, &mut self.descriptors[..available])
             .map(drop)
     }
 
@@ -575,45 +593,63 @@ impl PageReader {
         let offset = u64_at(descriptor, 0).unwrap_or_default();
         let size = u32_at(descriptor, 8).unwrap_or_default();
         let flags = u32_at(descriptor, 12).unwrap_or_default();
-        let wrong = |what: String| MemoryError::Unreadable {
-            address,
-            offset: part.storage.place(offset),
-            what,
-        };
         if offset == 0 {
             // An incomplete file: its writer did not reach this page.
             return Err(MemoryError::Absent(address));
         }
+        let result = self.unpack_data(
+            part,
+            Data {
+                offset,
+                size,
+                flags,
+            },
+            buffer,
+        );
+        result.map_err(|what| MemoryError::Unreadable {
+            address,
+            offset: part.storage.place(offset),
+            what,
+        })
+    }
+
+    /// Unpacks the data of a page; an error says what is wrong with it.
+    fn unpack_data(&mut self, part: &Part, data: Data, buffer: &mut [u8]) -> Result<(), String> {
+        let Data {
+            offset,
+            size,
+            flags,
+        } = data;
         let Some(codec) = Codec::from_flag(flags) else {
-            return Err(wrong(format!(
+            return Err(format!(
                 "a page with flags {flags:#x}, of no compression that is known"
-            )));
+            ));
         };
         // A compressed page is smaller than a page, or it would be stored uncompressed.
         let size = usize::try_from(size)
             .ok()
             .filter(|size| (1..=buffer.len() * 2).contains(size));
-        let size = size.ok_or_else(|| wrong("a page of an impossible size".to_owned()))?;
+        let size = size.ok_or("a page of an impossible size")?;
         if offset
             .checked_add(size as u64)
             .is_none_or(|end| end > part.storage.size())
         {
-            return Err(wrong(format!(
+            return Err(format!(
                 "a page beyond the end of the file, which has {:#x} bytes",
                 part.storage.size()
-            )));
+            ));
         }
         self.packed.resize(size, 0);
         part.storage
             .fill(offset, &mut self.packed)
-            .map_err(|error| wrong(error.to_string()))?;
+            .map_err(|error| error.to_string())?;
         let unpacked = self.decompressor.decompress(codec, &self.packed, buffer);
         unpacked.ok_or_else(|| {
-            wrong(format!(
+            format!(
                 "a page that {} cannot unpack to {} bytes",
                 codec.name(),
                 buffer.len()
-            ))
+            )
         })
     }
 }

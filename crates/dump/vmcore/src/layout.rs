@@ -105,6 +105,21 @@ pub(crate) struct Layout {
     pub(crate) orders: u64,
 }
 
+/// Returns the offset of a field of `struct page` with this many bytes.
+fn field(info: &Info, name: &str, size: usize) -> Result<usize, DumpError> {
+    let key = format!("page.{name}");
+    let offset = info.need_size("OFFSET", &key)?;
+    let record = info.need_size("SIZE", "page")?;
+    // Fields are read as words of the record's first bytes, so each lies within one of them.
+    if offset % size != 0 || offset + size > RECORD.min(record) {
+        return Err(info.lies(
+            format!("OFFSET({key})"),
+            "the field would lie outside of struct page",
+        ));
+    }
+    Ok(offset)
+}
+
 impl Layout {
     /// Returns whether types are in the top byte.
     pub(crate) fn types_are_top_bytes(&self) -> bool {
@@ -117,32 +132,21 @@ impl Layout {
     /// Reads the layout; `reserved` is the number of PG_reserved, if BTF has it.
     pub(crate) fn new(info: &Info, reserved: Option<u32>) -> Result<Self, DumpError> {
         let record = info.need_size("SIZE", "page")?;
-        let field = |name: &str, size: usize| {
-            let key = format!("page.{name}");
-            let offset = info.need_size("OFFSET", &key)?;
-            if offset % size != 0 || offset + size > RECORD.min(record) {
-                return Err(info.lies(
-                    format!("OFFSET({key})"),
-                    "the field would lie outside of struct page",
-                ));
-            }
-            Ok(offset)
-        };
         let names = ["compound_head", "compound_info"];
         let head_pointer = names
             .into_iter()
             .find(|name| info.size("OFFSET", &format!("page.{name}")).is_some());
-        let head_pointer = head_pointer.map(|name| field(name, 8)).transpose()?;
+        let head_pointer = head_pointer.map(|name| field(info, name, 8)).transpose()?;
         let head = info.number("PG_head_mask").map_or(0, i64::cast_unsigned);
-        let flags = field("flags", 8)?;
+        let flags = field(info, "flags", 8)?;
         let buddy = info.need_number("PAGE_BUDDY_MAPCOUNT_VALUE")?;
         let swap_backed = flag(info, "PG_swapbacked")?.unwrap_or(0);
         Ok(Self {
             flags,
             head_pointer,
-            mapping: field("mapping", 8)?,
-            private: field("private", 8)?,
-            page_type: field("_mapcount", 4)?,
+            mapping: field(info, "mapping", 8)?,
+            private: field(info, "private", 8)?,
+            page_type: field(info, "_mapcount", 4)?,
             lru: need_flag(info, "PG_lru")?,
             swap_cache: need_flag(info, "PG_swapcache")? | swap_backed,
             private_data: need_flag(info, "PG_private")?,

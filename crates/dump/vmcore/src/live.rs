@@ -129,7 +129,7 @@ impl Guest {
             guest: self,
             clock,
             since: clock(),
-            told: false,
+            is_resumed: false,
             _on_signal: on_signal,
         };
         // It may stop later, even without an answer: dropping the value then resumes it.
@@ -232,7 +232,7 @@ pub struct Stopped<'g> {
     clock: Clock<'g>,
     since: Duration,
     /// The resume command was sent.
-    told: bool,
+    is_resumed: bool,
     _on_signal: OnSignal,
 }
 
@@ -245,7 +245,7 @@ impl std::fmt::Debug for Stopped<'_> {
 impl Stopped<'_> {
     /// Resumes it, and returns how long it stood still.
     pub fn go_on(mut self) -> Result<Duration, DumpError> {
-        self.told = true;
+        self.is_resumed = true;
         self.guest.command("cont", self.clock)?;
         Ok((self.clock)().saturating_sub(self.since))
     }
@@ -253,7 +253,7 @@ impl Stopped<'_> {
 
 impl Drop for Stopped<'_> {
     fn drop(&mut self) {
-        if !self.told {
+        if !self.is_resumed {
             // Another error is about to be reported, which is more useful.
             drop(self.guest.command("cont", self.clock));
         }

@@ -2,7 +2,7 @@
 //! of descriptors, each with the position of its text in a ring of bytes.
 
 use crate::bytes::{u16_at, u32_at, u64_at};
-use crate::error::DumpError;
+use crate::error::{DumpError, MemoryError};
 use crate::note::Info;
 use crate::paging::{Walker, architecture};
 use crate::reader::Reader;
@@ -37,16 +37,22 @@ impl Memory<'_, '_, '_> {
         let mut bytes = Vec::with_capacity(length);
         while bytes.len() < length {
             let at = address.wrapping_add(bytes.len() as u64);
-            let broken = |cause| DumpError::Structure {
+            let rest = length - bytes.len();
+            let piece = self.piece(at, rest).map_err(|cause| DumpError::Structure {
                 what,
                 address: at,
                 cause,
-            };
-            let place = self.walker.walk(self.reader, at).map_err(broken)?;
-            let count = (length - bytes.len()).min(usize::try_from(place.length).unwrap_or(length));
-            bytes.extend_from_slice(self.reader.bytes(place.physical, count).map_err(broken)?);
+            })?;
+            bytes.extend_from_slice(piece);
         }
         Ok(bytes)
+    }
+
+    /// Returns at most `length` bytes from a virtual address, up to the end of its mapping.
+    fn piece(&mut self, address: u64, length: usize) -> Result<&[u8], MemoryError> {
+        let mapping = self.walker.walk(self.reader, address)?;
+        let length = length.min(usize::try_from(mapping.length).unwrap_or(length));
+        self.reader.bytes(mapping.physical, length)
     }
 
     fn number(&mut self, what: &'static str, address: u64) -> Result<u64, DumpError> {
@@ -69,10 +75,10 @@ struct Ring {
 
 const WHAT: &str = "the log's ring buffer";
 
-/// What of the log is wanted.
+/// The wanted part of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogPart {
-    /// All of it.
+    /// All records that the ring still has.
     All,
     /// What was logged since it was cleared last (`dmesg -C`); all of it if the note does not tell.
     SinceClear,
@@ -95,12 +101,16 @@ pub fn log(reader: &mut Reader<'_>, part: LogPart) -> Result<String, DumpError> 
         reader,
         walker: Walker::new(&*architecture),
     };
-    let there: u64 = dump
+    let stored_pages: u64 = dump
         .in_file()
         .iter()
         .map(|range| range.end - range.start)
         .sum();
-    let ring = Ring::find(info, &mut memory, there.saturating_mul(dump.page_size()))?;
+    let ring = Ring::find(
+        info,
+        &mut memory,
+        stored_pages.saturating_mul(dump.page_size()),
+    )?;
     let state = offset(info, "prb_desc.state_var")?;
     let block = offset(info, "prb_desc.text_blk_lpos")?;
     let begin_at = offset(info, "prb_data_blk_lpos.begin")?;
@@ -140,18 +150,18 @@ pub fn log(reader: &mut Reader<'_>, part: LogPart) -> Result<String, DumpError> 
         let length = memory.read(WHAT, record.wrapping_add(length_at), 2)?;
         let length = usize::from(u16_at(&length, 0).unwrap_or_default());
         // An odd position means no text.
-        let said = if begin & 1 == 1 {
+        let message = if begin & 1 == 1 {
             Vec::new()
         } else {
             ring.text(&mut memory, begin, next, length)?
         };
         // Each byte of the ring belongs to one record only.
-        room = room.saturating_sub(said.len() as u64);
+        room = room.saturating_sub(message.len() as u64);
         if room == 0 || text.len() > LOG_MAX {
             text.push_str(CUT);
             break;
         }
-        append(&mut text, time, caller, &said);
+        append(&mut text, time, caller, &message);
     }
     Ok(text)
 }
@@ -231,12 +241,12 @@ fn offset(info: &Info, name: &str) -> Result<u64, DumpError> {
 const PROCESSOR: u32 = 1 << 31;
 
 /// Appends the lines of a record, each with its time and caller; escapes unprintable bytes.
-fn append(text: &mut String, time: u64, caller: Option<u32>, said: &[u8]) {
+fn append(text: &mut String, time: u64, caller: Option<u32>, message: &[u8]) {
     let caller = caller.map_or_else(String::new, |caller| {
         let kind = if caller & PROCESSOR == 0 { 'T' } else { 'C' };
         format!("[{:>8}] ", format!("{kind}{}", caller & !PROCESSOR))
     });
-    for line in said.split(|byte| *byte == b'\n') {
+    for line in message.split(|byte| *byte == b'\n') {
         let line: String = String::from_utf8_lossy(line)
             .chars()
             .flat_map(|c| {

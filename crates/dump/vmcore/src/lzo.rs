@@ -198,14 +198,17 @@ mod tests {
 
     use super::decode;
 
+    fn decoded(input: &[u8], size: usize) -> Option<String> {
+        let mut output = vec![0; size];
+        decode(input, &mut output).map(|()| String::from_utf8(output).unwrap())
+    }
+
+    fn with_end(start: &[u8]) -> Vec<u8> {
+        [start, &[17, 0, 0]].concat()
+    }
+
     #[test]
     fn instructions_decode_as_documented() {
-        let decoded = |input: &[u8], size: usize| {
-            let mut output = vec![0; size];
-            decode(input, &mut output).map(|()| String::from_utf8(output).unwrap())
-        };
-        const END: [u8; 3] = [17, 0, 0];
-        let with_end = |start: &[u8]| [start, &END].concat();
         // 4 literals, then 4 bytes from distance 4: 01L with L = 1, D = 3.
         assert_eq!(
             decoded(&with_end(b"\x15abcd\x6c\x00"), 8).unwrap(),

@@ -37,10 +37,10 @@ impl Usage {
     ///
     /// # Errors
     /// If the memory map cannot be found or the dump cannot be read.
-    pub fn of(dump: &Dump, work: &Work, progress: &Progress) -> Result<Self, DumpError> {
+    pub fn count(dump: &Dump, work: &Work, progress: &Progress) -> Result<Self, DumpError> {
         let filter = Filter::new(&mut Reader::new(dump, work.io), Level::MAX)?;
         let plan = Plan::make(dump, Some(&filter), work)?;
-        progress.expect(plan.kept() * dump.page_size());
+        progress.expect(plan.kept_count() * dump.page_size());
         let next = AtomicUsize::new(0);
         let all = Mutex::new(Self::default());
         crew(work.threads, || {
@@ -67,7 +67,7 @@ impl Usage {
         })?;
         let usage = lock(&all).clone();
         let dropped: u64 = plan.counts().dropped.iter().sum();
-        let missing = plan.memory().saturating_sub(plan.kept() + dropped);
+        let missing = plan.memory().saturating_sub(plan.kept_count() + dropped);
         Ok(Self {
             memory: plan.memory(),
             counts: plan.counts().clone(),

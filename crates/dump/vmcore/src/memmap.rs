@@ -82,7 +82,9 @@ impl MemoryMap {
             sections: Vec::new(),
             tables: Vec::new(),
         };
-        (map.sections, map.tables) = map.read_sections(reader, &Sections::new(info, dump)?)?;
+        let found = map.read_sections(reader, &Sections::new(info, dump)?)?;
+        map.sections = found.sections;
+        map.tables = found.tables;
         Ok(map)
     }
 
@@ -97,7 +99,7 @@ impl MemoryMap {
     ) -> Result<SectionTables, DumpError> {
         let symbol = reader.dump().info().need_symbol("mem_section")?;
         let found = self.sections_at(reader, shape, symbol)?;
-        if !found.0.is_empty() {
+        if !found.sections.is_empty() {
             return Ok(found);
         }
         let pointer = self.walk(reader, symbol).and_then(|at| reader.u64(at));
@@ -105,7 +107,7 @@ impl MemoryMap {
             Ok(table) => self.sections_at(reader, shape, table)?,
             Err(_) => SectionTables::default(),
         };
-        if found.0.is_empty() {
+        if found.sections.is_empty() {
             let cause = self
                 .walk(reader, symbol)
                 .err()
@@ -133,53 +135,61 @@ impl MemoryMap {
         table: u64,
     ) -> Result<SectionTables, DumpError> {
         let mut walker = Walker::new(&*self.architecture);
-        let (mut found, mut tables): SectionTables = (Vec::new(), Vec::new());
+        let mut found = SectionTables::default();
         // Other readers want the pointers to all tables, also where there is no memory.
         let page = reader.dump().page_size();
         let start = table - table % page;
         for at in (start..table.saturating_add(shape.roots * 8))
             .step_by(usize::try_from(page).unwrap_or(usize::MAX))
         {
-            tables.extend(walker.walk(reader, at).map(|mapping| mapping.physical));
+            found
+                .tables
+                .extend(walker.walk(reader, at).map(|mapping| mapping.physical));
         }
+        // Sections without memory in the dump are passed over: the table of a machine of 64 TiB has
+        // half a million.
         for extent in reader.dump().extents() {
             let numbers =
                 extent.start >> self.section_bits..((extent.end - 1) >> self.section_bits) + 1;
-            let from = found.last().map_or(0, |last| last.0 + 1).max(numbers.start);
+            let from = found
+                .sections
+                .last()
+                .map_or(0, |last| last.0 + 1)
+                .max(numbers.start);
             let mut number = from;
             while number < numbers.end {
                 let root = number / shape.per_root;
                 if root >= shape.roots {
-                    return Ok((found, tables));
+                    return Ok(found);
                 }
                 let last = ((root + 1) * shape.per_root).min(numbers.end);
                 let pointer = table.wrapping_add(root * 8);
                 if let Ok((at, maps)) = read_root(reader, &mut walker, shape, pointer) {
-                    tables.push(at);
+                    found.tables.push(at);
                     for number in number..last {
                         let at = usize::try_from(number % shape.per_root).unwrap_or_default()
                             * shape.size
                             + shape.offset;
                         let map = u64_at(&maps, at).unwrap_or_default();
                         if map & PRESENT != 0 && map & HAS_MEM_MAP != 0 {
-                            if found.len() == SECTIONS_MAX {
+                            if found.sections.len() == SECTIONS_MAX {
                                 let key = "NUMBER(SECTION_SIZE_BITS)".to_owned();
                                 return Err(reader
                                     .dump()
                                     .info()
                                     .lies(key, "that makes more sections than any machine has"));
                             }
-                            found.push((number, map & !FLAGS));
+                            found.sections.push((number, map & !FLAGS));
                         }
                     }
                 }
                 number = last;
             }
         }
-        Ok((found, tables))
+        Ok(found)
     }
 
-    /// Returns the size of a `struct page`.
+    /// Returns the size of a `struct page` in bytes.
     #[must_use]
     pub fn record(&self) -> usize {
         // At most 256.
@@ -254,8 +264,12 @@ impl MemoryMap {
     }
 }
 
-/// Sections, and the physical addresses of their tables.
-type SectionTables = (Vec<(u64, u64)>, Vec<u64>);
+/// The sections with a map, as in [`MemoryMap`], and the physical addresses of the tables with them.
+#[derive(Default)]
+struct SectionTables {
+    sections: Vec<(u64, u64)>,
+    tables: Vec<u64>,
+}
 
 /// Reads a table of sections, through the pointer at virtual address `pointer`, and returns its
 /// location.

@@ -3,7 +3,6 @@
 //!
 //! The file is never written. It has no registers, and so the new dump has none.
 
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -39,7 +38,7 @@ const CORE: (usize, &[u8]) = (16, &[4, 0]);
 /// A part of a guest's memory: `FILE`, or `FILE@ADDRESS[+SIZE][:OFFSET]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// The file.
+    /// The file of a guest's memory, as QEMU's `memory-backend-file` keeps it.
     pub path: PathBuf,
     place: Option<FileRange>,
 }
@@ -111,16 +110,16 @@ fn number(text: &str) -> Option<u64> {
 /// # Errors
 /// If the file cannot be read, its parts exceed it, or their addresses cannot be found.
 pub fn open(parts: &[Part], note: Option<&[u8]>) -> Result<Dump, DumpError> {
-    let usage = |text: String| Err(DumpError::Usage(text));
     let Some(Part { path, .. }) = parts.first() else {
-        return usage("no file of a guest's memory is named".to_owned());
+        let what = "no file of a guest's memory is named";
+        return Err(DumpError::Usage(what.to_owned()));
     };
     if let Some(other) = parts.iter().find(|part| part.path != *path) {
         let one = path.display();
         let other = other.path.display();
-        return usage(format!(
+        return Err(DumpError::Usage(format!(
             "{one} and {other}: the memory of a guest is read from one file only"
-        ));
+        )));
     }
     let storage = Storage::of_memory(path)?;
     let size = storage.size() - storage.size() % PAGE;
@@ -131,10 +130,10 @@ pub fn open(parts: &[Part], note: Option<&[u8]>) -> Result<Dump, DumpError> {
             Dump::of_memory(storage, &make_segments(path, size, &places)?)?,
             note,
         ),
-        None if parts.len() > 1 => usage(format!(
+        None if parts.len() > 1 => Err(DumpError::Usage(format!(
             "{} has several parts: say for each where it is, as in {0}@0+2G and {0}@4G:2G",
             path.display()
-        )),
+        ))),
         None => guess_layout(storage, size, note),
     }
 }
@@ -143,10 +142,10 @@ fn with_note(dump: Dump, note: Option<&[u8]>) -> Result<Dump, DumpError> {
     match note {
         Some(text) => Ok(dump.with_info(text)),
         None => {
-            let tables = |dump: &Dump| MemoryMap::find(&mut Reader::new(dump, Io::Read)).is_ok();
+            // A note of an earlier kernel may be in memory too; its tables are gone.
             let (dump, _) = try_notes(dump, |dump, text| {
                 let dump = dump.with_info(text);
-                let found = tables(&dump);
+                let found = MemoryMap::find(&mut Reader::new(&dump, Io::Read)).is_ok();
                 Ok((dump, found))
             })?;
             Ok(dump)
@@ -176,22 +175,11 @@ fn try_notes(
 
 /// Chooses the layout that matches the kernel's memory map.
 fn guess_layout(storage: Storage, size: u64, note: Option<&[u8]>) -> Result<Dump, DumpError> {
-    let attempt = |dump: Dump, text: &[u8]| {
-        let mut dump = dump.with_info(text);
-        // The first one again at the end: the search for notes uses it.
-        for layout in layouts(dump.machine(), size).iter().rev() {
-            dump = dump.laid(layout)?;
-            if fits(&dump) {
-                return Ok((dump, true));
-            }
-        }
-        Ok((dump, false))
-    };
     let pc = layouts(Machine::X86_64, size);
     let dump = Dump::of_memory(storage, pc.first().map(Vec::as_slice).unwrap_or_default())?;
     let (dump, right) = match note {
-        Some(text) => attempt(dump, text)?,
-        None => try_notes(dump, attempt)?,
+        Some(text) => try_layouts(dump, size, text)?,
+        None => try_notes(dump, |dump, text| try_layouts(dump, size, text))?,
     };
     if right || pc.len() == 1 {
         return Ok(dump);
@@ -207,16 +195,29 @@ fn guess_layout(storage: Storage, size: u64, note: Option<&[u8]>) -> Result<Dump
     )))
 }
 
+/// Lays memory of `size` bytes out in each way that the machine of a note has, until one fits;
+/// returns whether one did.
+fn try_layouts(dump: Dump, size: u64, note: &[u8]) -> Result<(Dump, bool), DumpError> {
+    let mut dump = dump.with_info(note);
+    // The first one again at the end: the search for notes uses it.
+    for layout in layouts(dump.machine(), size).iter().rev() {
+        dump = dump.laid(layout)?;
+        if fits(&dump) {
+            return Ok((dump, true));
+        }
+    }
+    Ok((dump, false))
+}
+
 /// Returns whether the kernel has records of all this memory, and of none above it.
 fn fits(dump: &Dump) -> bool {
     let Ok(map) = MemoryMap::find(&mut Reader::new(dump, Io::Read)) else {
         return false;
     };
     let pages = map.section_pages();
-    let sections = |extent: Range<u64>| extent.start / pages..extent.end.div_ceil(pages);
     dump.extents()
         .into_iter()
-        .flat_map(sections)
+        .flat_map(|extent| extent.start / pages..extent.end.div_ceil(pages))
         .all(|number| map.address(number, number * pages).is_some())
 }
 
@@ -268,51 +269,58 @@ fn check_file(storage: &Storage, size: u64) -> Result<(), DumpError> {
 
 /// Returns the given parts.
 fn make_segments(path: &Path, size: u64, places: &[FileRange]) -> Result<Vec<Segment>, DumpError> {
-    let wrong = |place: &FileRange, what: &str| {
-        let FileRange {
-            address, offset, ..
-        } = place;
-        Err(DumpError::Usage(format!(
-            "--ram {}@{address:#x} at offset {offset:#x}: {what}",
-            path.display()
-        )))
-    };
     let mut loads: Vec<Segment> = Vec::new();
     for place in places {
-        let length = place.size.unwrap_or(size.saturating_sub(place.offset));
-        if length == 0
-            || place
-                .offset
-                .checked_add(length)
-                .is_none_or(|end| end > size)
-        {
-            return wrong(place, &format!("the file has only {size:#x} bytes"));
-        }
-        if [place.address, place.offset, length]
-            .iter()
-            .any(|number| number % PAGE != 0)
-        {
-            return wrong(place, "addresses, sizes and offsets are multiples of 4096");
-        }
-        if place
-            .address
-            .checked_add(length)
-            .is_none_or(|end| end > ADDRESS_MAX)
-        {
-            return wrong(place, "no machine has such addresses");
-        }
-        let meets = |load: &Segment| {
-            load.start < place.address + length && place.address < load.start + load.memory
-        };
-        if loads.iter().any(meets) {
-            return wrong(place, "another part is there already");
-        }
-        if loads.len() == PARTS_MAX {
-            return wrong(place, "that are too many parts");
-        }
-        loads.push(segment(place.address, place.offset, length));
+        let load = make_segment(size, place, &loads).map_err(|what| {
+            let FileRange {
+                address, offset, ..
+            } = place;
+            DumpError::Usage(format!(
+                "--ram {}@{address:#x} at offset {offset:#x}: {what}",
+                path.display()
+            ))
+        })?;
+        loads.push(load);
     }
     Ok(loads)
+}
+
+/// Returns a given part of a file of `size` bytes; an error says what is wrong with it beside the
+/// parts before it.
+fn make_segment(size: u64, place: &FileRange, loads: &[Segment]) -> Result<Segment, String> {
+    let length = place.size.unwrap_or(size.saturating_sub(place.offset));
+    if length == 0
+        || place
+            .offset
+            .checked_add(length)
+            .is_none_or(|end| end > size)
+    {
+        return Err(format!("the file has only {size:#x} bytes"));
+    }
+    if [place.address, place.offset, length]
+        .iter()
+        .any(|number| number % PAGE != 0)
+    {
+        return Err("addresses, sizes and offsets are multiples of 4096".to_owned());
+    }
+    if place
+        .address
+        .checked_add(length)
+        .is_none_or(|end| end > ADDRESS_MAX)
+    {
+        return Err("no machine has such addresses".to_owned());
+    }
+    let end = place.address + length;
+    if loads
+        .iter()
+        .any(|load| load.start < end && place.address < load.start + load.memory)
+    {
+        return Err("another part is there already".to_owned());
+    }
+    if loads.len() == PARTS_MAX {
+        return Err("that are too many parts".to_owned());
+    }
+    Ok(segment(place.address, place.offset, length))
 }
 
 #[cfg(test)]

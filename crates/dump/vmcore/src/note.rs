@@ -22,22 +22,22 @@ pub(crate) struct Note<'a> {
     pub(crate) content: Range<usize>,
 }
 
+/// Returns a size with the padding that follows in a note.
+fn padded(size: u32) -> Option<usize> {
+    usize::try_from(size).ok()?.checked_next_multiple_of(4)
+}
+
 /// Returns the notes in `bytes`, up to the first invalid one.
 pub(crate) fn notes(bytes: &[u8]) -> Vec<Note<'_>> {
     let mut found = Vec::new();
     let mut at = 0_usize;
-    let padded = |size: u32| {
-        usize::try_from(size)
-            .ok()
-            .and_then(|size| size.checked_next_multiple_of(4))
-    };
     while let (Some(name), Some(size), Some(kind)) = (
         u32_at(bytes, at),
         u32_at(bytes, at + 4),
         u32_at(bytes, at + 8),
     ) {
         let start = at + 12;
-        let Some(content) = padded(name).and_then(|name| start.checked_add(name)) else {
+        let Some(content) = padded(name).and_then(|length| start.checked_add(length)) else {
             break;
         };
         let Some(end) = usize::try_from(size)
@@ -119,15 +119,13 @@ impl Info {
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
         let text = String::from_utf8_lossy(&text[..text.len().min(INFO_MAX)]);
-        let line = |line: &str| {
-            let (key, value) = line.split_once('=')?;
-            Some((
-                key.trim().to_owned(),
-                value.trim().trim_end_matches('\0').to_owned(),
-            ))
-        };
+        let pairs = text.lines().filter_map(|line| line.split_once('='));
+        let lines = pairs.map(|(key, value)| {
+            let value = value.trim().trim_end_matches('\0');
+            (key.trim().to_owned(), value.to_owned())
+        });
         Self {
-            lines: text.lines().filter_map(line).collect(),
+            lines: lines.collect(),
         }
     }
 

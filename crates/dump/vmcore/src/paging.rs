@@ -173,6 +173,7 @@ impl<'a> Walker<'a> {
             let index = usize::try_from(address >> level.shift & ((1 << level.bits) - 1))
                 .unwrap_or_default();
             let length = 8 << level.bits;
+            // Neighbouring addresses share all tables but the last: a scan seldom reads one again.
             if self.tables[n].as_ref().is_none_or(|held| held.0 != table) {
                 self.tables[n] = Some((table, reader.bytes(table, length)?.to_vec()));
             }
@@ -202,7 +203,8 @@ impl<'a> Walker<'a> {
         const STEPS_MAX: usize = 1 << 22;
         let mut at = *range.start();
         for _ in 0..STEPS_MAX {
-            // Unreadable tables count as unmapped: their content is unknown.
+            // Unreadable tables count as unmapped, since their content is unknown; 2 MiB is what one
+            // table of the last level maps.
             let (entry, size) = self.step(reader, at).unwrap_or((Entry::Absent, 1 << 21));
             if let Entry::Memory(physical) = entry {
                 each(at, physical + (at & (size - 1)), size - (at & (size - 1)));
@@ -377,19 +379,19 @@ impl Aarch64 {
 fn arm_image(info: &Info, offset: u64) -> Vec<Area> {
     // The memory before the text is freed, or boot code.
     let text = info.symbol("_stext").map(|text| text & !0xffff);
-    let last = |text: u64| text.checked_add(ARM_IMAGE_MAX - 1);
     let text = text.and_then(|text| {
         Some(Area {
-            addresses: text..=last(text)?,
+            addresses: text..=text.checked_add(ARM_IMAGE_MAX - 1)?,
             above: Some(offset),
         })
     });
-    let number = |name| info.number(name).map(i64::cast_unsigned);
-    let modules = number("MODULES_VADDR")
-        .zip(number("MODULES_END"))
-        .filter(|(start, end)| start < end);
-    let modules = modules.map(|(start, end)| Area {
-        addresses: start..=end - 1,
+    let modules = info
+        .number("MODULES_VADDR")
+        .zip(info.number("MODULES_END"))
+        .map(|(start, end)| start.cast_unsigned()..end.cast_unsigned())
+        .filter(|modules| modules.start < modules.end);
+    let modules = modules.map(|modules| Area {
+        addresses: modules.start..=modules.end - 1,
         above: None,
     });
     text.into_iter().chain(modules).collect()

@@ -23,20 +23,21 @@ use crate::reader::{Io, Reader};
 use crate::thin_vmemmap::Thin;
 use crate::write_order;
 
-/// Pages of a block if there is no memory map with a section size.
+/// Pages of a block if there is no memory map with a section size: those of a section of x86-64.
 const BLOCK_PAGES: u64 = 32768;
-/// Blocks that a thread takes at once.
+/// Blocks that a thread takes at once. The records of neighbours share page tables and windows,
+/// which each thread keeps for itself.
 const CLAIM: usize = 16;
 
-/// Pages that a thread writes at once.
+/// Pages that a thread writes at once; their descriptors, 96 KiB, are one write.
 const PIECE_PAGES: u64 = 4096;
 
-/// The turn of a page.
+/// When a page is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// With this group, before the others.
+    /// With the priority group of this number.
     Group(usize),
-    /// With the others.
+    /// After all groups.
     Rest,
 }
 
@@ -60,12 +61,12 @@ pub(crate) fn common(pages: &Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64
 /// Returns the parts of a range outside `ranges`, which are sorted and disjoint.
 pub(crate) fn without(pages: Range<u64>, ranges: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut rest = Vec::new();
-    let mut at = pages.start;
+    let mut start = pages.start;
     for range in common(&pages, ranges) {
-        rest.push(at..range.start);
-        at = range.end;
+        rest.push(start..range.start);
+        start = range.end;
     }
-    rest.push(at..pages.end);
+    rest.push(start..pages.end);
     rest.retain(|range| range.start < range.end);
     rest
 }
@@ -81,16 +82,16 @@ const ROW: usize = 8;
 /// At most one of this many sections is filtered twice.
 const PROBED: usize = 16;
 
-/// Resources for the work.
+/// Resources for filtering and writing.
 #[derive(Debug, Clone)]
 pub struct Work {
-    /// Number of threads, at least one.
+    /// Number of threads; 0 counts as one.
     pub threads: usize,
     /// How to read the dump.
     pub io: Io,
-    /// Memory limit in bytes.
+    /// Limit of the bits and tables that grow with the dump, in bytes.
     pub memory: u64,
-    /// A directory for data beyond that limit.
+    /// A directory for the bits if they need more than half of that limit.
     pub folder: Option<PathBuf>,
 }
 
@@ -112,6 +113,15 @@ pub struct Plan<'d> {
     groups: Vec<Group>,
     /// All pages of groups, sorted and disjoint.
     grouped: Vec<Range<u64>>,
+}
+
+/// The result of the scan over all blocks.
+#[derive(Debug, Default)]
+struct Scan {
+    /// Number of kept pages of each block.
+    kept_per_block: Vec<u64>,
+    counts: Counts,
+    memory: u64,
 }
 
 /// The storage of the bits, block after block.
@@ -142,6 +152,7 @@ impl<'d> Plan<'d> {
     ) -> Result<Self, DumpError> {
         let block_pages = filter.map_or(BLOCK_PAGES, |filter| filter.map().section_pages());
         let blocks = blocks(dump, block_pages)?;
+        // Before the scan, so that a lack of space is an error at once and not after minutes.
         let store = Store::new(dump, blocks.len() as u64 * (block_pages / 8), work)?;
         let plan = Self {
             dump,
@@ -156,8 +167,12 @@ impl<'d> Plan<'d> {
             grouped: Vec::new(),
         };
         progress.expect(plan.blocks.len() as u64 * block_pages * dump.page_size());
+        // Relaxed: threads only need different numbers; their results go through the mutex.
         let next = AtomicUsize::new(0);
-        let done = Mutex::new((vec![0; plan.blocks.len()], Counts::default(), 0));
+        let scan = Mutex::new(Scan {
+            kept_per_block: vec![0; plan.blocks.len()],
+            ..Scan::default()
+        });
         crew(work.threads, || {
             let mut scanner = filter.map(|filter| filter.scanner(Reader::new(dump, work.io)));
             let mut memory = 0;
@@ -169,6 +184,7 @@ impl<'d> Plan<'d> {
                     let number = plan.blocks[n];
                     dump.memory(number * block_pages, &mut keep)?;
                     memory += bits::count(&keep);
+                    // An input that was filtered before lacks some of its memory.
                     dump.stored(number * block_pages, &mut keep)?;
                     if let Some(scanner) = &mut scanner {
                         scanner.section(number, &mut keep);
@@ -177,27 +193,29 @@ impl<'d> Plan<'d> {
                     if keep.iter().any(|word| *word != 0) {
                         plan.put(n, &keep)?;
                     }
-                    lock(&done).0[n] = bits::count(&keep);
+                    lock(&scan).kept_per_block[n] = bits::count(&keep);
                 }
                 progress.add(last.saturating_sub(first) as u64 * block_pages * dump.page_size());
                 if last >= plan.blocks.len() {
-                    let mut done = lock(&done);
-                    done.2 += memory;
+                    let mut scan = lock(&scan);
+                    scan.memory += memory;
                     if let Some(scanner) = &scanner {
-                        done.1.add(scanner.counts());
+                        scan.counts.add(scanner.counts());
                     }
                     return Ok(());
                 }
             }
         })?;
-        let (kept, counts, memory) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let scan = scan.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut plan = Self {
-            before: sums(kept),
-            counts,
-            memory,
+            before: sums(scan.kept_per_block),
+            counts: scan.counts,
+            memory: scan.memory,
             ..plan
         };
         if let Some(filter) = filter {
+            // Both need the bits: listed pages are dropped from them, and slabs, which are written
+            // early, are sought among the kept pages only.
             plan.drop_listed(filter, work)?;
             let groups = write_order::groups(&mut Reader::new(dump, work.io), filter, &plan)?;
             plan.group(groups);
@@ -215,7 +233,7 @@ impl<'d> Plan<'d> {
                 .collect();
             let mut pieces = self.pieces_of(&pages);
             if number < 2 {
-                // The image's data is at its end.
+                // The image's data, which readers need first, is at its end.
                 pieces.reverse();
             }
             self.grouped = bits::merge(self.grouped.iter().chain(&pages).cloned().collect());
@@ -227,14 +245,19 @@ impl<'d> Plan<'d> {
     fn pieces_of(&self, pages: &[Range<u64>]) -> Vec<usize> {
         // A block may be smaller than a piece.
         let step = PIECE_PAGES.min(self.block_pages) as usize;
-        let steps =
-            |range: &Range<u64>| range.clone().step_by(step).chain(range.end.checked_sub(1));
-        let piece = |page: u64| {
-            let n = self.blocks.binary_search(&(page / self.block_pages)).ok()?;
-            Some(n * self.pieces() + usize::try_from(page % self.block_pages / PIECE_PAGES).ok()?)
-        };
-        let pieces: BTreeSet<usize> = pages.iter().flat_map(steps).filter_map(piece).collect();
+        let mut pieces = BTreeSet::new();
+        for range in pages {
+            // The last page too: a step may pass over the beginning of its piece.
+            let samples = range.clone().step_by(step).chain(range.end.checked_sub(1));
+            pieces.extend(samples.filter_map(|page| self.piece_with(page)));
+        }
         pieces.into_iter().collect()
+    }
+
+    /// Returns the piece with a page, in order of addresses; `None` outside memory.
+    fn piece_with(&self, page: u64) -> Option<usize> {
+        let n = self.blocks.binary_search(&(page / self.block_pages)).ok()?;
+        Some(n * self.pieces() + usize::try_from(page % self.block_pages / PIECE_PAGES).ok()?)
     }
 
     /// Returns the number of pieces of a block.
@@ -283,21 +306,21 @@ impl<'d> Plan<'d> {
             .unwrap_or(usize::MAX)
             .max(1 << 10);
         let mut pages = Vec::new();
-        let mut done = Ok(());
+        let mut result = Ok(());
         filter.listed(&mut Reader::new(self.dump, work.io), |page| {
             pages.push(page);
-            if pages.len() >= most && done.is_ok() {
-                done = self.drop_free(&mut pages);
+            if pages.len() >= most && result.is_ok() {
+                result = self.drop_free(&mut pages);
             }
         });
-        done?;
+        result?;
         self.drop_free(&mut pages)
     }
 
     /// Drops these free pages, if they are still kept, and empties the list.
     fn drop_free(&mut self, pages: &mut Vec<u64>) -> Result<(), DumpError> {
         pages.sort_unstable();
-        let mut kept: Vec<u64> = self
+        let mut kept_per_block: Vec<u64> = self
             .before
             .windows(2)
             .map(|sums| sums[1] - sums[0])
@@ -314,13 +337,14 @@ impl<'d> Plan<'d> {
                 bits::clear(&mut words, bit..bit.saturating_add(1));
             }
             self.put(n, &words)?;
+            // The difference, as the scan may have dropped a listed page already.
             let left = bits::count(&words);
-            let dropped = kept[n] - left;
+            let dropped = kept_per_block[n] - left;
             self.counts.listed += dropped;
             self.counts.dropped[Class::Free as usize] += dropped;
-            kept[n] = left;
+            kept_per_block[n] = left;
         }
-        self.before = sums(kept);
+        self.before = sums(kept_per_block);
         pages.clear();
         Ok(())
     }
@@ -351,6 +375,7 @@ impl<'d> Plan<'d> {
             .enumerate()
         {
             let start = clock();
+            // In turns, so that a busy host or an odd stretch of memory slows both down.
             for number in row.iter().take(ROW) {
                 dump.memory(number * block_pages, &mut keep)?;
                 scanners[n % 2].section(*number, &mut keep);
@@ -359,7 +384,7 @@ impl<'d> Plan<'d> {
         }
         let [map, read] = spent.map(|mut spent| {
             spent.sort_unstable();
-            // Not the sum, which one interruption would spoil.
+            // The median and not the sum, which one interruption would spoil.
             spent.get(spent.len() / 2).copied().unwrap_or_default()
         });
         // If both are about equal, map: pages that are touched again, as when copying, then cost
@@ -399,17 +424,17 @@ impl<'d> Plan<'d> {
 
     /// Returns the number of kept pages.
     #[must_use]
-    pub fn kept(&self) -> u64 {
+    pub fn kept_count(&self) -> u64 {
         self.before.last().copied().unwrap_or_default()
     }
 
-    /// Returns the number of pages of memory.
+    /// Returns the number of pages of memory in the dump, kept or not.
     #[must_use]
     pub fn memory(&self) -> u64 {
         self.memory
     }
 
-    /// Returns the result of the filter.
+    /// Returns how many pages of each class the filter dropped; all zero without a filter.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -492,12 +517,12 @@ impl<'d> Plan<'d> {
         let Ok(n) = self.blocks.binary_search(&(page / self.block_pages)) else {
             return Ok(0);
         };
-        let at =
+        let index =
             n * self.words() + usize::try_from(page % self.block_pages / 64).unwrap_or_default();
         match &self.store {
-            Store::Memory(all) => Ok(lock(all).get(at).copied().unwrap_or_default()),
+            Store::Memory(all) => Ok(lock(all).get(index).copied().unwrap_or_default()),
             Store::File(file, path) => {
-                let offset = at as u64 * 8;
+                let offset = index as u64 * 8;
                 let mut bytes = [0; 8];
                 file.read_exact_at(&mut bytes, offset)
                     .map_err(DumpError::reading(path, offset))?;
@@ -513,18 +538,19 @@ impl<'d> Plan<'d> {
 
     /// Reads the bits of the `n`th block.
     pub(crate) fn read(&self, n: usize, words: &mut [u64]) -> Result<(), DumpError> {
-        let at = n * words.len();
+        let index = n * words.len();
+        // Nothing was stored for it: the sums say as much without a system call.
         if self.is_empty(n) {
             words.fill(0);
             return Ok(());
         }
         match &self.store {
             Store::Memory(all) => {
-                words.copy_from_slice(&lock(all)[at..at + words.len()]);
+                words.copy_from_slice(&lock(all)[index..index + words.len()]);
                 Ok(())
             }
             Store::File(file, path) => {
-                let offset = at as u64 * 8;
+                let offset = index as u64 * 8;
                 let mut bytes = vec![0; words.len() * 8];
                 file.read_exact_at(&mut bytes, offset)
                     .map_err(DumpError::reading(path, offset))?;
@@ -536,14 +562,14 @@ impl<'d> Plan<'d> {
 
     /// Writes the bits of the `n`th block.
     fn put(&self, n: usize, words: &[u64]) -> Result<(), DumpError> {
-        let at = n * words.len();
+        let index = n * words.len();
         match &self.store {
             Store::Memory(all) => {
-                lock(all)[at..at + words.len()].copy_from_slice(words);
+                lock(all)[index..index + words.len()].copy_from_slice(words);
                 Ok(())
             }
             Store::File(file, path) => {
-                let offset = at as u64 * 8;
+                let offset = index as u64 * 8;
                 let mut bytes = Vec::new();
                 bits::append_bytes(words, &mut bytes);
                 file.write_all_at(&bytes, offset)
@@ -573,6 +599,7 @@ pub(crate) fn blocks(dump: &Dump, block_pages: u64) -> Result<Vec<u64>, DumpErro
         .into_iter()
         .filter(|extent| extent.start < extent.end)
     {
+        // Two extents may lie in one block, which is listed once.
         let first = (extent.start / block_pages).max(blocks.last().map_or(0, |last| last + 1));
         let end = extent.end.div_ceil(block_pages);
         if end.saturating_sub(first) > BLOCKS_MAX - blocks.len() as u64 {
@@ -589,6 +616,7 @@ pub(crate) fn blocks(dump: &Dump, block_pages: u64) -> Result<Vec<u64>, DumpErro
 
 impl Store {
     fn new(dump: &Dump, size: u64, work: &Work) -> Result<Self, DumpError> {
+        // The other half is for the readers' windows.
         if size <= work.memory / 2 {
             let words = usize::try_from(size / 8).unwrap_or_default();
             return Ok(Self::Memory(Mutex::new(vec![0; words])));
@@ -609,9 +637,8 @@ impl Store {
 
 /// Makes a file that is deleted when closed.
 fn scratch(folder: &std::path::Path) -> Result<(File, PathBuf), DumpError> {
-    let here = std::path::Path::new(".");
     let folder = if folder.as_os_str().is_empty() {
-        here
+        std::path::Path::new(".")
     } else {
         folder
     };
@@ -622,6 +649,7 @@ fn scratch(folder: &std::path::Path) -> Result<(File, PathBuf), DumpError> {
         .create_new(true)
         .to_owned();
     let file = options.open(&path).map_err(DumpError::writing(&path, 0))?;
+    // At once, so that a killed program leaves nothing behind.
     std::fs::remove_file(&path).map_err(DumpError::writing(&path, 0))?;
     Ok((file, path))
 }
@@ -641,26 +669,27 @@ pub(crate) fn crew(
     }
     let first = Mutex::new(None);
     std::thread::scope(|scope| {
-        let one = || {
-            if let Err(error) = work() {
-                lock(&first).get_or_insert(error);
-            }
-        };
         // If the system refuses more threads, the existing ones do all the work.
         for _ in 1..threads {
             if std::thread::Builder::new()
-                .spawn_scoped(scope, one)
+                .spawn_scoped(scope, || keep_first_error(&first, work()))
                 .is_err()
             {
                 break;
             }
         }
-        one();
+        keep_first_error(&first, work());
     });
     first
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner)
         .map_or(Ok(()), Err)
+}
+
+fn keep_first_error(first: &Mutex<Option<DumpError>>, result: Result<(), DumpError>) {
+    if let Err(error) = result {
+        lock(first).get_or_insert(error);
+    }
 }
 
 #[cfg(test)]
@@ -688,10 +717,10 @@ mod tests {
         .unwrap();
         let dump = Dump::open(&[path]).unwrap();
         let filter = Filter::new(&mut Reader::new(&dump, Io::Map), Level::MAX).unwrap();
-        let asked = Cell::new(0);
+        let calls = Cell::new(0);
         let now = Cell::new(0);
         let clock = || {
-            let n = asked.replace(asked.get() + 1);
+            let n = calls.replace(calls.get() + 1);
             if n % 2 == 1 {
                 now.set(now.get() + times[(n / 2) as usize % times.len()]);
             }
@@ -699,7 +728,7 @@ mod tests {
         };
         (
             Plan::faster(&dump, Io::Map, &filter, &clock).unwrap(),
-            asked.get(),
+            calls.get(),
         )
     }
 

@@ -2,10 +2,11 @@
 //!
 //! Each thread has its own reader. Mappable files are read without copying.
 
+use crate::bytes::index_from;
 use crate::dump::{Content, Dump};
 use crate::elf::{Segment, Segments};
 use crate::erase;
-use crate::error::{DumpError, MemoryError};
+use crate::error::MemoryError;
 use crate::kdump::{PageReader, Pages};
 use crate::storage::Storage;
 use crate::window::{PIECE_MAX, WINDOWS, Windows};
@@ -13,7 +14,7 @@ use crate::window::{PIECE_MAX, WINDOWS, Windows};
 /// How to read the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Io {
-    /// Mapped, in windows.
+    /// Mapped, in windows of the usual size, 4 MiB.
     Map,
     /// Mapped, in windows of this many bytes, a multiple of 4096.
     Windows(u64),
@@ -268,14 +269,14 @@ fn fill(
         return Ok(());
     }
     let offset = segment.offset + (start - segment.start);
-    let within = |at: u64| usize::try_from(at - address).unwrap_or(usize::MAX);
-    let place = buffer
-        .get_mut(within(start)..within(end))
+    let target = buffer
+        .get_mut(index_from(address, start)..index_from(address, end))
         .unwrap_or_default();
-    let broken = |error: DumpError| MemoryError::Unreadable {
-        address,
-        offset: storage.place(offset),
-        what: error.to_string(),
-    };
-    storage.fill(offset, place).map_err(broken)
+    storage
+        .fill(offset, target)
+        .map_err(|error| MemoryError::Unreadable {
+            address,
+            offset: storage.place(offset),
+            what: error.to_string(),
+        })
 }

@@ -29,11 +29,14 @@ pub(crate) fn next(dump: &Dump, from: u64) -> Option<(u64, Vec<u8>)> {
         .in_file()
         .into_iter()
         .flat_map(|range| range.start.max(from)..range.end);
-    let mut found = |number: u64| Some((number, at(&mut reader, number.checked_mul(page)?)?));
-    numbers.into_iter().find_map(&mut found)
+    numbers.into_iter().find_map(|number| {
+        let text = note_at(&mut reader, number.checked_mul(page)?)?;
+        Some((number, text))
+    })
 }
 
-fn at(reader: &mut Reader<'_>, address: u64) -> Option<Vec<u8>> {
+/// Returns the text of the note at a physical address; `None` if there is none.
+fn note_at(reader: &mut Reader<'_>, address: u64) -> Option<Vec<u8>> {
     let head = reader.bytes(address, TEXT).ok()?;
     let is_note = u32_at(head, 0) == u32::try_from(NAME.len()).ok() && u32_at(head, 8) == Some(0);
     if !is_note || !head[12..].starts_with(NAME) {
@@ -43,6 +46,6 @@ fn at(reader: &mut Reader<'_>, address: u64) -> Option<Vec<u8>> {
         .ok()
         .filter(|size| *size <= TEXT_MAX)?;
     let text = reader.bytes(address.checked_add(TEXT as u64)?, size).ok()?;
-    let has = |line: &[u8]| text.windows(line.len()).any(|window| window == line);
-    (text.starts_with(LINES[0]) && has(LINES[1])).then(|| text.to_vec())
+    let mut windows = text.windows(LINES[1].len());
+    (text.starts_with(LINES[0]) && windows.any(|window| window == LINES[1])).then(|| text.to_vec())
 }

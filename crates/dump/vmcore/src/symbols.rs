@@ -75,8 +75,8 @@ impl Symbols {
         walker: &mut Walker<'_>,
     ) -> Option<RangeInclusive<u64>> {
         let info = reader.dump().info();
-        let told = info.number("VMALLOC_START").zip(info.number("VMALLOC_END"));
-        let (start, end) = match told {
+        let given = info.number("VMALLOC_START").zip(info.number("VMALLOC_END"));
+        let (start, end) = match given {
             Some((start, end)) => (start.cast_unsigned(), end.cast_unsigned()),
             None => (
                 walker.u64(reader, self.vmalloc?).ok()?,

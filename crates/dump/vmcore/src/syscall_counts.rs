@@ -36,11 +36,10 @@ impl Calls {
 
     /// Returns the current numbers.
     pub(crate) fn counted(&self) -> Counted {
-        let number = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counted {
-            mmap: number(&self.mmap),
-            munmap: number(&self.munmap),
-            read: number(&self.read),
+            mmap: self.mmap.load(Ordering::Relaxed),
+            munmap: self.munmap.load(Ordering::Relaxed),
+            read: self.read.load(Ordering::Relaxed),
         }
     }
 }

@@ -106,23 +106,24 @@ impl Thin {
         Ok(Some(
             bytes
                 .chunks_exact(self.record)
-                .flat_map(|record| self.rest(record))
+                .flat_map(|record| self.replace(record))
                 .collect(),
         ))
     }
 
     /// Returns the replacement of a record: free blocks keep theirs, because readers walk their
     /// lists.
-    fn rest(&self, record: &[u8]) -> Vec<u8> {
+    fn replace(&self, record: &[u8]) -> Vec<u8> {
         if u32_at(record, self.page_type).is_some_and(|page_type| self.buddy.holds(page_type)) {
             return record.to_vec();
         }
-        let mut rest = vec![0; record.len()];
+        let mut blank = vec![0; record.len()];
+        // Node and zone stay: readers find a page's zone by them.
         let flags = u64_at(record, self.flags).unwrap_or_default() & self.place;
-        put(&mut rest, self.flags, flags.to_le_bytes());
+        put(&mut blank, self.flags, flags.to_le_bytes());
         // No mapping, by the kernel's count, and no type.
-        put(&mut rest, self.page_type, u32::MAX.to_le_bytes());
-        rest
+        put(&mut blank, self.page_type, u32::MAX.to_le_bytes());
+        blank
     }
 }
 
@@ -167,7 +168,8 @@ pub(crate) fn extents(
 /// a statement about one is not true of all.
 fn apart(mut extents: Vec<(Range<u64>, u64)>) -> Vec<(Range<u64>, u64)> {
     extents.sort_by_key(|(range, _)| range.start);
-    let (mut done, mut end): (Vec<(Range<u64>, u64)>, u64) = (Vec::new(), 0);
+    let mut done: Vec<(Range<u64>, u64)> = Vec::new();
+    let mut end = 0;
     for (range, first) in extents {
         if range.start >= end {
             end = range.end;

@@ -6,7 +6,7 @@
 use std::cell::Cell;
 
 use crate::btf::{self, HEADER};
-use crate::bytes::u32_at;
+use crate::bytes::{size_at, u32_at, u32_or_zero};
 
 mod kind {
     pub(super) const INT: u32 = 1;
@@ -77,10 +77,9 @@ impl Types {
         if btf::size(&bytes)? > bytes.len() {
             return None;
         }
-        let number = |at| u32_at(&bytes, at).and_then(|number| usize::try_from(number).ok());
-        let mut at = HEADER.checked_add(number(8)?)?;
-        let end = at.checked_add(number(12)?)?;
-        let strings = HEADER.checked_add(number(16)?)?;
+        let mut at = HEADER.checked_add(size_at(&bytes, 8)?)?;
+        let end = at.checked_add(size_at(&bytes, 12)?)?;
+        let strings = HEADER.checked_add(size_at(&bytes, 16)?)?;
         let mut types = Self {
             bytes,
             starts: Vec::new(),
@@ -88,13 +87,13 @@ impl Types {
         };
         while at.checked_add(12)? <= end {
             types.starts.push(at);
-            let head = types.at(at)?;
+            let head = types.head_at(at)?;
             at = head.rest.checked_add(btf::behind(head.kind, head.count)?)?;
         }
         Some(types)
     }
 
-    fn at(&self, at: usize) -> Option<Head> {
+    fn head_at(&self, at: usize) -> Option<Head> {
         let info = u32_at(&self.bytes, at + 4)?;
         Some(Head {
             name: u32_at(&self.bytes, at)?,
@@ -108,7 +107,7 @@ impl Types {
 
     fn head(&self, id: TypeId) -> Option<Head> {
         let n = usize::try_from(id.checked_sub(1)?).ok()?;
-        self.at(*self.starts.get(n)?)
+        self.head_at(*self.starts.get(n)?)
     }
 
     fn name(&self, at: u32) -> &[u8] {
@@ -124,14 +123,15 @@ impl Types {
     /// Returns a structure, union or typedef by its name; structures first.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<TypeId> {
-        let of = |kinds: &[u32]| {
-            (1..).zip(&self.starts).find_map(|(id, at)| {
-                let head = self.at(*at)?;
-                (kinds.contains(&head.kind) && self.name(head.name) == name.as_bytes())
-                    .then_some(id)
-            })
-        };
-        of(&[kind::STRUCT, kind::UNION]).or_else(|| of(&[kind::TYPEDEF]))
+        self.first_named(name, &[kind::STRUCT, kind::UNION])
+            .or_else(|| self.first_named(name, &[kind::TYPEDEF]))
+    }
+
+    fn first_named(&self, name: &str, kinds: &[u32]) -> Option<TypeId> {
+        (1..).zip(&self.starts).find_map(|(id, at)| {
+            let head = self.head_at(*at)?;
+            (kinds.contains(&head.kind) && self.name(head.name) == name.as_bytes()).then_some(id)
+        })
     }
 
     /// Returns the type of a variable, if BTF has it: for most kernels it has only per-processor
@@ -139,7 +139,9 @@ impl Types {
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<TypeId> {
         self.starts.iter().find_map(|at| {
-            let head = self.at(*at).filter(|head| head.kind == kind::VARIABLE)?;
+            let head = self
+                .head_at(*at)
+                .filter(|head| head.kind == kind::VARIABLE)?;
             (self.name(head.name) == name.as_bytes()).then_some(head.third)
         })
     }
@@ -177,8 +179,9 @@ impl Types {
             kind::POINTER => Shape::Pointer(head.third),
             kind::STRUCT | kind::UNION => Shape::Record(u64::from(head.third)),
             kind::ARRAY => {
-                let number = |at| u32_at(&self.bytes, at).unwrap_or_default();
-                Shape::Array(number(head.rest), u64::from(number(head.rest + 8)))
+                let element = u32_or_zero(&self.bytes, head.rest);
+                let count = u32_or_zero(&self.bytes, head.rest + 8);
+                Shape::Array(element, u64::from(count))
             }
             _ => Shape::Void,
         }
@@ -308,7 +311,7 @@ impl Types {
     /// Returns the number of an enumerator of a named enumeration.
     pub(crate) fn enumerator(&self, enumeration: &str, name: &str) -> Option<i64> {
         self.starts.iter().find_map(|at| {
-            let head = self.at(*at).filter(|head| head.kind == kind::ENUM)?;
+            let head = self.head_at(*at).filter(|head| head.kind == kind::ENUM)?;
             if self.name(head.name) != enumeration.as_bytes() {
                 return None;
             }
@@ -373,16 +376,20 @@ mod tests {
         assert_eq!(types.path("thing"), None);
         assert_eq!((types.size(0), types.size(1000)), (None, None));
         assert_eq!(types.enumerator("colours", "GREEN"), Some(5));
-        let at = |offset| types.member_at(thing, offset);
-        assert_eq!(
-            (at(0), at(20), at(25)),
-            (
-                Some("head".into()),
-                Some("second".into()),
-                Some("text[1]".into())
-            )
-        );
-        assert_eq!((at(90), at(95), at(100)), (None, Some("more".into()), None));
+        for (offset, member) in [
+            (0, Some("head")),
+            (20, Some("second")),
+            (25, Some("text[1]")),
+            (90, None),
+            (95, Some("more")),
+            (100, None),
+        ] {
+            assert_eq!(
+                types.member_at(thing, offset).as_deref(),
+                member,
+                "{offset}"
+            );
+        }
         assert_eq!(types.enumerator("flowers", "GREEN"), None);
     }
 

@@ -23,7 +23,7 @@ pub(crate) enum Kind {
     Record(TypeId),
     /// Any other type of BTF, unresolved.
     Type(TypeId),
-    /// A pointer.
+    /// A pointer to an object of another type.
     Pointer(Box<Kind>),
     /// An array with this many elements.
     Array(Box<Kind>, u64),
@@ -103,11 +103,11 @@ impl<'v> Variables<'v> {
             return Some(self.expand(&Kind::Type(id)));
         }
         let dwarf = self.dwarf.get_or_init(|| {
-            let section = |id: gimli::SectionId| {
+            Dwarf::load(|id| {
                 let bytes = self.vmlinux.section(id.name()).unwrap_or_default();
                 Ok::<_, ()>(EndianSlice::new(bytes, LittleEndian))
-            };
-            Dwarf::load(section).ok()
+            })
+            .ok()
         });
         let dwarf = dwarf.as_ref()?;
         let info = self.vmlinux.section(".debug_info")?;
@@ -164,13 +164,13 @@ impl<'v> Variables<'v> {
         let depth = depth.checked_sub(1)?;
         let target = own.reference(offset, gimli::DW_AT_type);
         let entry = own.unit.entry(offset).ok()?;
-        let number = |name| entry.attr_value(name).and_then(|value| value.udata_value());
-        let named = || self.named(std::str::from_utf8(own.name(offset)?).ok()?);
         match entry.tag() {
             gimli::DW_TAG_const_type
             | gimli::DW_TAG_volatile_type
             | gimli::DW_TAG_restrict_type => self.describe_type(own, target?, depth),
-            gimli::DW_TAG_typedef => self.describe_type(own, target?, depth).or_else(named),
+            gimli::DW_TAG_typedef => self
+                .describe_type(own, target?, depth)
+                .or_else(|| self.type_called(own.name(offset)?)),
             gimli::DW_TAG_pointer_type => {
                 let target = target.map_or(Some(Kind::Void), |target| {
                     self.describe_type(own, target, depth)
@@ -184,13 +184,21 @@ impl<'v> Variables<'v> {
                     Kind::Array(Box::new(element), count)
                 }))
             }
-            gimli::DW_TAG_structure_type | gimli::DW_TAG_union_type => named(),
+            gimli::DW_TAG_structure_type | gimli::DW_TAG_union_type => {
+                self.type_called(own.name(offset)?)
+            }
             gimli::DW_TAG_base_type if own.name(offset) == Some(b"char") => Some(Kind::Char),
             gimli::DW_TAG_base_type | gimli::DW_TAG_enumeration_type => {
-                number(gimli::DW_AT_byte_size).map(Kind::Number)
+                let size = entry.attr_value(gimli::DW_AT_byte_size)?.udata_value()?;
+                Some(Kind::Number(size))
             }
             _ => Some(Kind::Void),
         }
+    }
+
+    /// Returns the type of BTF with a name of DWARF.
+    fn type_called(&self, name: &[u8]) -> Option<Kind> {
+        self.named(std::str::from_utf8(name).ok()?)
     }
 }
 
@@ -228,15 +236,15 @@ impl<'v> Description<'_, 'v> {
         let mut children = tree.root().ok()?.children();
         let mut counts = Vec::new();
         while let Some(child) = children.next().ok()? {
-            let number = |name| {
-                child
-                    .entry()
-                    .attr_value(name)
-                    .and_then(|value| value.udata_value())
-            };
-            let last = || number(gimli::DW_AT_upper_bound).and_then(|last| last.checked_add(1));
+            let entry = child.entry();
+            let count = entry
+                .attr_value(gimli::DW_AT_count)
+                .and_then(|count| count.udata_value());
+            let last = entry
+                .attr_value(gimli::DW_AT_upper_bound)
+                .and_then(|last| last.udata_value());
             // An array without a length has none.
-            counts.push(number(gimli::DW_AT_count).or_else(last).unwrap_or_default());
+            counts.push(count.or_else(|| last?.checked_add(1)).unwrap_or_default());
         }
         (counts.len() <= DEPTH_MAX as usize).then_some(counts)
     }

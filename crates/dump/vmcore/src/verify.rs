@@ -93,7 +93,7 @@ pub fn verify(plan: &Plan<'_>, copy: &Dump, work: &Work) -> Result<Differences, 
             let more = stored
                 .iter()
                 .zip(&words)
-                .map(|(stored, kept)| stored & !kept)
+                .map(|(stored, kept_words)| stored & !kept_words)
                 .collect::<Vec<_>>();
             for bit in bits::runs(&more)
                 .flatten()

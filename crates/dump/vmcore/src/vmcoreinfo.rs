@@ -135,10 +135,11 @@ const PAGE_TYPES: [(&str, &str); 5] = [
     ("PAGE_UNACCEPTED_MAPCOUNT_VALUE", "PGTY_unaccepted"),
 ];
 
-/// Returns the text for a vmlinux.
+/// Returns the VMCOREINFO text that the kernel of a vmlinux writes, but for the values that only the
+/// running kernel has, such as `phys_base`.
 ///
 /// # Errors
-/// If it has no types.
+/// If the vmlinux has no BTF.
 pub fn of_vmlinux(vmlinux: &Vmlinux) -> Result<String, DumpError> {
     let types = vmlinux.types()?;
     let mut lines = Vec::new();
@@ -151,22 +152,24 @@ pub fn of_vmlinux(vmlinux: &Vmlinux) -> Result<String, DumpError> {
     if vmlinux.machine() == Machine::X86_64 {
         lines.push("PAGESIZE=4096".to_owned());
     }
-    let symbol = |name: &str| {
-        vmlinux
-            .symbol(name)
-            .map(|symbol| format!("SYMBOL({name})={:x}", symbol.address))
-    };
-    lines.extend(SYMBOLS.into_iter().filter_map(symbol));
+    lines.extend(SYMBOLS.into_iter().filter_map(|name| {
+        let symbol = vmlinux.symbol(name)?;
+        Some(format!("SYMBOL({name})={:x}", symbol.address))
+    }));
     if vmlinux.symbol("swapper_pg_dir").is_none() {
         // On x86-64 it is another name for it (`arch/x86/include/asm/pgtable_64.h`).
         let table = vmlinux.symbol("init_top_pgt");
         lines.extend(table.map(|table| format!("SYMBOL(swapper_pg_dir)={:x}", table.address)));
     }
     lines.extend(online(vmlinux, &types));
-    let size = |name: &str| Some(format!("SIZE({name})={}", types.size(types.named(name)?)?));
-    lines.extend(SIZES.into_iter().filter_map(size));
-    let offset = |path: &str| Some(format!("OFFSET({path})={}", types.path(path)?.0));
-    lines.extend(OFFSETS.into_iter().filter_map(offset));
+    lines.extend(SIZES.into_iter().filter_map(|name| {
+        let size = types.size(types.named(name)?)?;
+        Some(format!("SIZE({name})={size}"))
+    }));
+    lines.extend(OFFSETS.into_iter().filter_map(|path| {
+        let (offset, _) = types.path(path)?;
+        Some(format!("OFFSET({path})={offset}"))
+    }));
     lines.extend(LENGTHS.into_iter().filter_map(|(name, path)| {
         match types.shape(types.path(path)?.1) {
             Shape::Array(_, count) => Some(format!("LENGTH({name})={count}")),
@@ -215,7 +218,7 @@ fn numbers(types: &Types) -> Vec<String> {
     lines
 }
 
-/// Returns the text of a dump.
+/// Returns the VMCOREINFO text of a dump, as it is in its notes or was given for it.
 ///
 /// # Errors
 /// If it has none.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
 
-use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::bytes::{u16_at, u16_or_zero, u32_at, u32_or_zero, u64_at, u64_or_zero};
 use crate::error::DumpError;
 use crate::machine::Machine;
 use crate::note;
@@ -59,15 +59,15 @@ impl Vmlinux {
         // SAFETY: the mapping is read-only, and its bytes are numbers and names that are checked on
         // use; any values are valid, even if another process changes the file.
         let map = unsafe { Mmap::map(&file) }.map_err(DumpError::reading(path, 0))?;
-        let half = |at| u16_at(&map, at).unwrap_or_default();
-        if !map.starts_with(b"\x7fELF\x02\x01") || ![2, 3].contains(&half(16)) {
+        let kind = u16_or_zero(&map, 16);
+        if !map.starts_with(b"\x7fELF\x02\x01") || ![2, 3].contains(&kind) {
             let what = "is no vmlinux: not a 64-bit little-endian ELF program";
             return Err(DumpError::Usage(format!(
                 "{} {what}; name the uncompressed one",
                 path.display()
             )));
         }
-        let machine = Machine::from_elf(half(18));
+        let machine = Machine::from_elf(u16_or_zero(&map, 18));
         let machine = machine.ok_or_else(|| {
             DumpError::Usage(format!("{} is of no known machine", path.display()))
         })?;
@@ -85,33 +85,43 @@ impl Vmlinux {
 
     fn read_sections(&mut self) {
         let map = &self.map;
-        let half = |at| usize::from(u16_at(map, at).unwrap_or_default());
-        let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-        let table = place(u64_at(map, 40).unwrap_or_default());
-        let header = |n: usize| map.get(table.checked_add(n * SECTION)?..)?.get(..SECTION);
-        let bytes = |header: &[u8]| {
-            let at = u64_at(header, 24)?;
-            let size = u64_at(header, 32)?;
-            let range = place(at)..place(at.checked_add(size)?);
-            (u32_at(header, 4)? != NO_BITS && range.end <= map.len()).then_some(range)
-        };
-        let names = header(half(62)).and_then(bytes).unwrap_or_default();
+        let names = self
+            .section_header(usize::from(u16_or_zero(map, 62)))
+            .and_then(|header| self.section_bytes(header))
+            .unwrap_or_default();
         let mut found = Vec::new();
-        for header in (0..half(60)).filter_map(header) {
-            let Some(bytes) = bytes(header) else { continue };
-            let at = names
-                .start
-                .saturating_add(u32_at(header, 0).unwrap_or_default() as usize);
-            let compressed = u64_at(header, 8).unwrap_or_default() & COMPRESSED != 0;
-            let address = u64_at(header, 16).unwrap_or_default();
+        for n in 0..usize::from(u16_or_zero(map, 60)) {
+            let Some(header) = self.section_header(n) else {
+                continue;
+            };
+            let Some(bytes) = self.section_bytes(header) else {
+                continue;
+            };
+            let name = names.start.saturating_add(u32_or_zero(header, 0) as usize);
             found.push(Section {
-                name: text(map, at).to_vec(),
-                address,
+                name: text(map, name).to_vec(),
+                address: u64_or_zero(header, 16),
                 bytes,
-                compressed,
+                compressed: u64_or_zero(header, 8) & COMPRESSED != 0,
             });
         }
         self.sections = found;
+    }
+
+    /// Returns the header of the `n`th section; `None` beyond the file.
+    fn section_header(&self, n: usize) -> Option<&[u8]> {
+        let table = usize::try_from(u64_or_zero(&self.map, 40)).ok()?;
+        self.map
+            .get(table.checked_add(n * SECTION)?..)?
+            .get(..SECTION)
+    }
+
+    /// Returns the location of a section's bytes; `None` if the file does not have them.
+    fn section_bytes(&self, header: &[u8]) -> Option<Range<usize>> {
+        let start = u64_at(header, 24)?;
+        let end = start.checked_add(u64_at(header, 32)?)?;
+        let range = usize::try_from(start).ok()?..usize::try_from(end).ok()?;
+        (u32_at(header, 4)? != NO_BITS && range.end <= self.map.len()).then_some(range)
     }
 
     fn read_symbols(&mut self) {

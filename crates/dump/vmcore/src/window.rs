@@ -18,7 +18,8 @@ use crate::syscall_counts::Calls;
 pub(crate) const PIECE_MAX: usize = 256 << 10;
 /// Number of mapped windows.
 pub(crate) const WINDOWS: usize = 4;
-/// Default size of a window, in bytes.
+/// Default size of a window, in bytes: the smallest of the fastest. Filtering 2 TB took 2.59 s of
+/// processor time with it, 3.58 s with 512 KiB, 2.66 s with 2 MiB and 2.57 s with 16 MiB.
 const WINDOW: u64 = 4 << 20;
 
 /// Windows on one file.
@@ -39,6 +40,14 @@ struct Slot {
     start: u64,
     map: Mmap,
     used: u64,
+}
+
+impl Slot {
+    /// Returns whether the window at `start` is mapped up to `end`; a shorter one may be there, from
+    /// a request near the end of the file.
+    fn holds(&self, start: u64, end: u64) -> bool {
+        self.start == start && end <= start + self.map.len() as u64
+    }
 }
 
 impl<'d> Windows<'d> {
@@ -68,9 +77,10 @@ impl<'d> Windows<'d> {
     pub(crate) fn slice(&mut self, offset: u64, length: usize) -> io::Result<&[u8]> {
         let start = offset - offset % self.window;
         let end = offset + length as u64;
-        let holds = |slot: &Slot| slot.start == start && end <= start + slot.map.len() as u64;
-        if !self.slots.get(self.last).is_some_and(holds) {
-            self.last = match self.slots.iter().position(holds) {
+        let last = self.slots.get(self.last);
+        if !last.is_some_and(|slot| slot.holds(start, end)) {
+            let mapped = self.slots.iter().position(|slot| slot.holds(start, end));
+            self.last = match mapped {
                 Some(n) => n,
                 None => self.map(start, end - start)?,
             };
@@ -113,6 +123,7 @@ impl<'d> Windows<'d> {
         // SAFETY: the mapping is read-only and its bytes are only copied, compared and compressed;
         // any values are valid, even if another process changes the file, as with the
         // memory of a running machine.
+        // Not populated: with MAP_POPULATE, filtering 2 TB took 3.4 s of processor time, not 2.6.
         let map = unsafe { MmapOptions::new().offset(start).len(length).map(self.file) }?;
         self.calls.mapped();
         self.slots.push(Slot {

@@ -44,11 +44,11 @@ pub(crate) fn groups(
         settled_end,
         ..
     } = *filter.symbols();
-    let mut page_of = |address| page_of(reader, filter, address);
-    tables.extend(page_of(banner).map(|page| page..page + 2));
+    // The text may reach into a second page.
+    tables.extend(page_of(reader, filter, banner).map(|page| page..page + 2));
     // Within the image: the symbols of a damaged dump may be far apart.
-    let constants = page_of(settled)
-        .zip(page_of(settled_end))
+    let constants = page_of(reader, filter, settled)
+        .zip(page_of(reader, filter, settled_end))
         .map_or(0..0, |(first, last)| first..last + 1);
     tables.extend(common(&constants, &image));
     let page = reader.dump().page_size();
@@ -59,9 +59,9 @@ pub(crate) fn groups(
             .map(|table| table / page..table / page + 1),
     );
     let mut data = data(reader, filter, &image);
-    data.extend(of_processors_and_nodes(reader, filter));
+    data.extend(processor_and_node_pages(reader, filter));
     let mut slabs = slabs(reader, filter, plan)?;
-    slabs.extend(of_vmalloc(reader, filter));
+    slabs.extend(vmalloc_pages(reader, filter));
     let records = thin_vmemmap::extents(reader, filter, plan).into_iter();
     let records = bits::merge(
         records
@@ -95,7 +95,7 @@ fn data(reader: &mut Reader<'_>, filter: &Filter, image: &[Range<u64>]) -> Vec<R
 }
 
 /// Returns the pages with variables of processors and descriptions of nodes.
-fn of_processors_and_nodes(reader: &mut Reader<'_>, filter: &Filter) -> Vec<Range<u64>> {
+fn processor_and_node_pages(reader: &mut Reader<'_>, filter: &Filter) -> Vec<Range<u64>> {
     let symbols = filter.symbols();
     let page = reader.dump().page_size();
     let mut walker = Walker::new(filter.map().architecture());
@@ -126,16 +126,17 @@ fn of_processors_and_nodes(reader: &mut Reader<'_>, filter: &Filter) -> Vec<Rang
         while left > 0
             && let Ok(mapping) = walker.walk(reader, at)
         {
-            let here = mapping.length.min(left);
-            found.push(mapping.physical / page..(mapping.physical + here).div_ceil(page));
-            (at, left) = (at.wrapping_add(here), left - here);
+            let length = mapping.length.min(left);
+            found.push(mapping.physical / page..(mapping.physical + length).div_ceil(page));
+            at = at.wrapping_add(length);
+            left -= length;
         }
     }
     found
 }
 
 /// Returns the pages that the kernel maps one by one: stacks and tables.
-fn of_vmalloc(reader: &mut Reader<'_>, filter: &Filter) -> Vec<Range<u64>> {
+fn vmalloc_pages(reader: &mut Reader<'_>, filter: &Filter) -> Vec<Range<u64>> {
     let mut walker = Walker::new(filter.map().architecture());
     let page = reader.dump().page_size();
     let Some(area) = filter.symbols().vmalloc(reader, &mut walker) else {
@@ -182,6 +183,7 @@ fn slabs(
                     .head_pointer
                     .and_then(|at| u64_at(record, at))
                     .is_some_and(|head| head & 1 == 1);
+                // A tail belongs to the head before it.
                 is_slab = if tail {
                     is_slab
                 } else {

@@ -1,6 +1,7 @@
 //! Written dumps read back: every codec and format, and again from the written dump.
 
 use std::error::Error;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -70,12 +71,12 @@ fn write(plan: &Plan<'_>, style: &Style, path: PathBuf) -> Result<(Dump, Written
 
 /// Compares two dumps: `copy` has the pages of the plan and no others.
 fn same(dump: &Dump, copy: &Dump, plan: &Plan<'_>) -> Outcome {
-    let kept = plan.kept_pages()?;
+    let pages = plan.kept_pages()?;
     let mut one = Reader::new(dump, Io::Read);
     let mut other = Reader::new(copy, Io::Map);
     for page in 0..dump.pages() {
         let found = other.bytes(page * 4096, 4096).map(<[u8]>::to_vec);
-        match kept.binary_search(&page) {
+        match pages.binary_search(&page) {
             Ok(_) => assert_eq!(found?, one.bytes(page * 4096, 4096)?, "page {page:#x}"),
             Err(_) => assert_eq!(
                 found,
@@ -105,7 +106,7 @@ fn written_data_reads_back() -> Outcome {
                 .join(format!("{}{}", codec.name(), level.number()));
             let (copy, written) = write(&plan, &style(codec, level), path)?;
             same(&dump, &copy, &plan)?;
-            assert_eq!(written.pages, plan.kept());
+            assert_eq!(written.pages, plan.kept_count());
             assert!(written.zero > 0 && written.unreadable == 0 && !written.full);
         }
     }
@@ -198,32 +199,31 @@ fn a_descriptor_is_written_behind_its_data() -> Outcome {
     let sink = Watched::default();
     write_kdump(&plan, &style(Codec::Zstd, Level::MAX), &work(2), &sink)?;
     let writes = sink.0.into_inner().unwrap();
-    let number = |at: usize| {
-        u64::from(u32::from_le_bytes(
-            writes[0].1[at..at + 4].try_into().unwrap(),
-        ))
-    };
-    let first = (1 + number(432) + number(436)) * 4096;
-    let descriptors = first..first + plan.kept() * 24;
-    let (mut there, mut seen): (Vec<(u64, u64)>, u64) = (Vec::new(), 0);
+    let header = &writes[0].1;
+    let sub_blocks = u32::from_le_bytes(header[432..436].try_into()?);
+    let bitmap_blocks = u32::from_le_bytes(header[436..440].try_into()?);
+    let first = u64::from(1 + sub_blocks + bitmap_blocks) * 4096;
+    let descriptors = first..first + plan.kept_count() * 24;
+    let mut written: Vec<Range<u64>> = Vec::new();
+    let mut seen = 0;
     for (offset, bytes) in &writes {
         if !descriptors.contains(offset) {
-            there.push((*offset, offset + bytes.len() as u64));
+            written.push(*offset..offset + bytes.len() as u64);
             continue;
         }
         for descriptor in bytes.chunks_exact(24) {
             let at = u64::from_le_bytes(descriptor[..8].try_into()?);
             let end = at + u64::from(u32::from_le_bytes(descriptor[8..12].try_into()?));
             assert!(
-                there
+                written
                     .iter()
-                    .any(|(start, stop)| *start <= at && end <= *stop),
+                    .any(|range| range.start <= at && end <= range.end),
                 "{at:#x} to {end:#x}"
             );
             seen += 1;
         }
     }
-    assert_eq!(seen, plan.kept());
+    assert_eq!(seen, plan.kept_count());
     Ok(())
 }
 
@@ -243,16 +243,16 @@ fn file_cut_at_a_limit_is_usable() -> Outcome {
         &work(1),
         &FileSink::create(&path, Overwrite::No)?,
     )?;
-    assert!(written.full && written.bytes <= 1 << 20 && written.pages < plan.kept());
+    assert!(written.full && written.bytes <= 1 << 20 && written.pages < plan.kept_count());
     let copy = Dump::open(&[path])?;
     assert!(copy.incomplete());
     let mut reader = Reader::new(&copy, Io::Map);
-    let there = plan
+    let readable = plan
         .kept_pages()?
         .into_iter()
         .filter(|page| reader.bytes(page * 4096, 4096).is_ok())
         .count();
-    assert_eq!(there as u64, written.pages);
+    assert_eq!(readable as u64, written.pages);
     // The pages that lead to all others came first, though their offsets are higher.
     MemoryMap::find(&mut reader)?;
     Ok(())
@@ -306,7 +306,7 @@ fn more_program_headers_than_e_phnum_are_read() -> Outcome {
     std::fs::write(&path, bytes)?;
     let dump = Dump::open(&[path])?;
     let plan = plan(&dump, Level::new(0).ok_or("no level")?, &work(1))?;
-    assert_eq!(plan.kept(), count);
+    assert_eq!(plan.kept_count(), count);
     let (copy, written) = write(
         &plan,
         &style(Codec::Zstd, Level::MAX),

@@ -161,55 +161,78 @@ proptest! {
     }
 }
 
+/// Returns the error of opening a file with these bytes.
+fn open_error(folder: &Path, name: &str, bytes: &[u8]) -> Result<String, Box<dyn Error>> {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes)?;
+    let Err(error) = Dump::open(&[path]) else {
+        return Err(format!("{name} was opened").into());
+    };
+    let error = error.to_string();
+    Ok(error.replace(&folder.display().to_string(), "FOLDER"))
+}
+
+fn changed(bytes: &[u8], at: usize, new: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[at..at + new.len()].copy_from_slice(new);
+    bytes
+}
+
 #[test]
 fn non_dump_is_an_error() -> Outcome {
     let folder = tempfile::tempdir()?;
-    let told = |name: &str, bytes: &[u8]| -> Result<String, Box<dyn Error>> {
-        let path = folder.path().join(name);
-        std::fs::write(&path, bytes)?;
-        let error = Dump::open(&[path]).map(drop).unwrap_err().to_string();
-        Ok(error.replace(&folder.path().display().to_string(), "FOLDER"))
-    };
     let [elf, kdump] = both(folder.path())?;
-    let changed = |bytes: &[u8], at: usize, new: &[u8]| {
-        let mut bytes = bytes.to_vec();
-        bytes[at..at + new.len()].copy_from_slice(new);
-        bytes
-    };
     let all = [
-        told("empty", b"")?,
-        told("text", &[b'a'; 1000])?,
-        told("short", &elf[..200])?,
-        told("narrow", &changed(&elf, 4, &[1]))?,
-        told("big-endian", &changed(&elf, 5, &[2]))?,
-        told("sparc", &changed(&elf, 18, &[43]))?,
-        told("program", &changed(&elf, 16, &[2]))?,
-        told("no-headers", &changed(&elf, 56, &[0, 0]))?,
-        told("far", &changed(&elf, 32, &[0xff; 8]))?,
-        told(
+        open_error(folder.path(), "empty", b"")?,
+        open_error(folder.path(), "text", &[b'a'; 1000])?,
+        open_error(folder.path(), "short", &elf[..200])?,
+        open_error(folder.path(), "narrow", &changed(&elf, 4, &[1]))?,
+        open_error(folder.path(), "big-endian", &changed(&elf, 5, &[2]))?,
+        open_error(folder.path(), "sparc", &changed(&elf, 18, &[43]))?,
+        open_error(folder.path(), "program", &changed(&elf, 16, &[2]))?,
+        open_error(folder.path(), "no-headers", &changed(&elf, 56, &[0, 0]))?,
+        open_error(folder.path(), "far", &changed(&elf, 32, &[0xff; 8]))?,
+        open_error(
+            folder.path(),
             "huge",
             &changed(&elf, 64 + 56 + 40, &(1_u64 << 60).to_le_bytes()),
         )?,
-        told("mips", &changed(&kdump, 12 + 4 * 65, b"mips64"))?,
-        told("odd-pages", &changed(&kdump, 428, &5000_u32.to_le_bytes()))?,
-        told(
+        open_error(
+            folder.path(),
+            "mips",
+            &changed(&kdump, 12 + 4 * 65, b"mips64"),
+        )?,
+        open_error(
+            folder.path(),
+            "odd-pages",
+            &changed(&kdump, 428, &5000_u32.to_le_bytes()),
+        )?,
+        open_error(
+            folder.path(),
             "huge-pages",
             &changed(&kdump, 428, &(512_u32 << 10).to_le_bytes()),
         )?,
-        told(
+        open_error(
+            folder.path(),
             "pages-of-arm",
             &changed(&kdump, 428, &(64_u32 << 10).to_le_bytes()),
         )?,
-        told(
+        open_error(
+            folder.path(),
             "many-pages",
             &changed(&kdump, 4096 + 96, &(1_u64 << 60).to_le_bytes()),
         )?,
-        told(
+        open_error(
+            folder.path(),
             "sparse",
             &changed(&kdump, 4096 + 96, &(1_u64 << 38).to_le_bytes()),
         )?,
-        told("few-bits", &changed(&kdump, 436, &0_u32.to_le_bytes()))?,
-        told("cut", &kdump[..9000])?,
+        open_error(
+            folder.path(),
+            "few-bits",
+            &changed(&kdump, 436, &0_u32.to_le_bytes()),
+        )?,
+        open_error(folder.path(), "cut", &kdump[..9000])?,
     ];
     insta::assert_snapshot!(all.join("\n"));
     Ok(())
@@ -392,7 +415,7 @@ proptest! {
             let dump = Dump::open(&[path]).unwrap();
             let filter = Filter::new(&mut Reader::new(&dump, Io::Read), Level::MAX).unwrap();
             let plan = Plan::make(&dump, Some(&filter), &work(Io::Read)).unwrap();
-            let free = 0x500 - plan.kept();
+            let free = 0x500 - plan.kept_count();
             // Only pages with consistent links are trusted: those on lists.
             assert!(free == plan.counts().listed && free <= 8 + 4 * 4, "{free}");
         });

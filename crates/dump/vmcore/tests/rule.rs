@@ -76,14 +76,14 @@ fn dropped(dump: &Dump, level: u8, work: &Work) -> Result<BTreeSet<u64>, Box<dyn
         .kept_pages()?
         .into_iter()
         .collect();
-    let kept: BTreeSet<u64> = plan.kept_pages()?.into_iter().collect();
+    let pages: BTreeSet<u64> = plan.kept_pages()?.into_iter().collect();
     assert_eq!(
-        memory.len() - kept.len(),
+        memory.len() - pages.len(),
         usize::try_from(all)?,
         "what was counted is what was dropped"
     );
     assert_eq!(plan.counts().unknown, 0);
-    Ok(memory.difference(&kept).copied().collect())
+    Ok(memory.difference(&pages).copied().collect())
 }
 
 fn expected(synthetic: &Synthetic, level: u8) -> Result<BTreeSet<u64>, Box<dyn Error>> {
@@ -295,7 +295,7 @@ fn kernel_image_is_kept_despite_its_records() -> Outcome {
 
 #[test]
 fn reserved_pages_are_known_by_btf_only() -> Outcome {
-    for (btf, kept) in [(true, true), (false, false)] {
+    for (btf, pages) in [(true, true), (false, false)] {
         let folder = tempfile::tempdir()?;
         let path = folder.path().join("vmcore");
         Synthetic {
@@ -305,7 +305,7 @@ fn reserved_pages_are_known_by_btf_only() -> Outcome {
         }
         .write(&path)?;
         let dump = Dump::open(&[path])?;
-        assert_eq!(dropped(&dump, 31, &work(Io::Map, 1))?.is_empty(), kept);
+        assert_eq!(dropped(&dump, 31, &work(Io::Map, 1))?.is_empty(), pages);
     }
     Ok(())
 }

@@ -76,7 +76,6 @@ fn pages_are_raw_unless_a_codec_is_named() -> Outcome {
     let folder = tempfile::tempdir()?;
     let folder = folder.path();
     Synthetic::default().write(&folder.join("vmcore"))?;
-    let codec = |name: &str| codec(folder, name);
     assert_eq!(code(folder, "makedumpfile", "-d 31 vmcore raw")?, Some(0));
     assert_eq!(
         code(folder, "makedumpfile", "-l -d 31 vmcore lzo")?,
@@ -84,7 +83,11 @@ fn pages_are_raw_unless_a_codec_is_named() -> Outcome {
     );
     assert_eq!(code(folder, "marvin-dump", "-d 31 vmcore ours")?, Some(0));
     assert_eq!(
-        [codec("raw")?, codec("lzo")?, codec("ours")?],
+        [
+            codec(folder, "raw")?,
+            codec(folder, "lzo")?,
+            codec(folder, "ours")?
+        ],
         [Some(Codec::None), Some(Codec::Lzo), Some(Codec::Zstd)]
     );
     Ok(())
@@ -107,9 +110,8 @@ fn joined_files_keep_their_codec() -> Outcome {
         code(folder, "marvin-dump", "--reassemble -z one two other")?,
         Some(0)
     );
-    let codec = |name: &str| codec(folder, name);
     assert_eq!(
-        [codec("joined")?, codec("other")?],
+        [codec(folder, "joined")?, codec(folder, "other")?],
         [Some(Codec::Lzo), Some(Codec::Zstd)]
     );
     Ok(())
@@ -161,7 +163,9 @@ fn calls_of_kdump_utils_succeed() -> Outcome {
             .status
             .success()
     );
-    let codec = |name: &str| codec(folder, name);
-    assert_eq!([codec("saved")?, codec("restored")?], [Some(Codec::Lzo); 2]);
+    assert_eq!(
+        [codec(folder, "saved")?, codec(folder, "restored")?],
+        [Some(Codec::Lzo); 2]
+    );
     Ok(())
 }

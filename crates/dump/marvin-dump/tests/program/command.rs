@@ -11,7 +11,7 @@ use crate::command_line::CommandResult;
 
 /// Runs a command line in a directory; returns all output, and the bytes of standard output.
 fn seen(folder: &Path, line: &str, input: &[u8]) -> Result<(String, Vec<u8>), Box<dyn Error>> {
-    let result = CommandResult::of(folder, line, input)?;
+    let result = CommandResult::run(folder, line, input)?;
     Ok((result.transcript(), result.answer))
 }
 
@@ -89,8 +89,8 @@ fn answers_are_documents() -> Outcome {
         "estimate @vmcore",
         "estimate --json @out",
     ] {
-        let (said, answer) = seen(folder.path(), line, b"")?;
-        all.push_str(&said);
+        let (transcript, answer) = seen(folder.path(), line, b"")?;
+        all.push_str(&transcript);
         all.push_str(&String::from_utf8(answer)?);
     }
     insta::assert_snapshot!(all);
@@ -102,8 +102,8 @@ fn all_formats_hold_the_same_pages() -> Outcome {
     let folder = folder()?;
     let path = |name: &str| folder.path().join(name);
     let fine = |line: &str, input: &[u8]| -> Result<Vec<u8>, Box<dyn Error>> {
-        let (said, answer) = seen(folder.path(), line, input)?;
-        assert!(said.ends_with("exit code 0\n"), "{said}");
+        let (transcript, answer) = seen(folder.path(), line, input)?;
+        assert!(transcript.ends_with("exit code 0\n"), "{transcript}");
         Ok(answer)
     };
     fine("-d 31 -z --verify @vmcore @out", b"")?;
@@ -156,23 +156,17 @@ fn pages_missing_in_input_are_missing_in_elf() -> Outcome {
         .open(&path)?;
     let mut head = [0; 464];
     std::os::unix::fs::FileExt::read_exact_at(&file, &mut head, 0)?;
-    let number = |at: usize| {
-        u64::from(u32::from_le_bytes([
-            head[at],
-            head[at + 1],
-            head[at + 2],
-            head[at + 3],
-        ]))
-    };
+    let sub_blocks = u32::from_le_bytes(head[432..436].try_into()?);
+    let bitmap_blocks = u32::from_le_bytes(head[436..440].try_into()?);
     // The descriptor of the tenth page, which the writer did not reach.
-    let at = (1 + number(432) + number(436)) * 4096 + 10 * 24;
-    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 24], at)?;
-    let said = seen(folder.path(), "-d 0 -E @whole @elf", b"")?.0;
+    let tenth = u64::from(1 + sub_blocks + bitmap_blocks) * 4096 + 10 * 24;
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 24], tenth)?;
+    let transcript = seen(folder.path(), "-d 0 -E @whole @elf", b"")?.0;
     assert!(
-        said.contains("1 pages cannot be read and are missing"),
-        "{said}"
+        transcript.contains("1 pages cannot be read and are missing"),
+        "{transcript}"
     );
-    assert!(said.ends_with("exit code 3\n"), "{said}");
+    assert!(transcript.ends_with("exit code 3\n"), "{transcript}");
     assert!(Dump::open(&[folder.path().join("elf")])?.incomplete());
     Ok(())
 }
@@ -210,8 +204,8 @@ fn split_set_lacking_a_file_is_incomplete() -> Outcome {
             .collect();
         assert_eq!(Dump::open(&paths)?.incomplete(), incomplete, "{names}");
     }
-    let said = seen(folder.path(), "-d 0 @s1 @s3 @whole", b"")?.0;
-    assert!(said.ends_with("exit code 3\n"), "{said}");
+    let transcript = seen(folder.path(), "-d 0 @s1 @s3 @whole", b"")?.0;
+    assert!(transcript.ends_with("exit code 3\n"), "{transcript}");
     assert!(Dump::open(&[folder.path().join("whole")])?.incomplete());
     let answer = String::from_utf8(seen(folder.path(), "-d 0 --json @whole @again", b"")?.1)?;
     assert!(answer.contains("\"complete\": false"), "{answer}");
@@ -223,13 +217,13 @@ fn split_set_lacking_a_file_is_incomplete() -> Outcome {
 #[test]
 fn checked_options_touch_no_file() -> Outcome {
     let folder = folder()?;
-    let said = seen(
+    let transcript = seen(
         folder.path(),
         "--check-params -l -d 31 --splitblock-size 1024 -b 4 @none @out",
         b"",
     )?
     .0;
-    assert!(said.ends_with("exit code 0\n"), "{said}");
+    assert!(transcript.ends_with("exit code 0\n"), "{transcript}");
     assert!(!folder.path().join("out").exists());
     assert!(
         seen(folder.path(), "--check-params -d 32 @none @out", b"").is_err(),
@@ -250,14 +244,14 @@ fn unrecognised_lists_are_reported() -> Outcome {
         .ok_or("the note has no such symbol")?;
     bytes[at + 7] = b'K';
     std::fs::write(&path, bytes)?;
-    let (said, answer) = seen(folder.path(), "-d 31 --json @vmcore @out", b"")?;
+    let (transcript, answer) = seen(folder.path(), "-d 31 --json @vmcore @out", b"")?;
     let line = "free pages on per-CPU lists are not recognised, and kept: the kernel's symbol table (kallsyms) cannot be read";
-    assert!(said.contains(line), "{said}");
-    assert!(String::from_utf8(answer)?.contains(line), "{said}");
-    let (said, _) = seen(folder.path(), "-d 1 @vmcore @kept", b"")?;
+    assert!(transcript.contains(line), "{transcript}");
+    assert!(String::from_utf8(answer)?.contains(line), "{transcript}");
+    let (transcript, _) = seen(folder.path(), "-d 1 @vmcore @kept", b"")?;
     assert!(
-        !said.contains("per-CPU"),
-        "free pages are kept anyway: {said}"
+        !transcript.contains("per-CPU"),
+        "free pages are kept anyway: {transcript}"
     );
     Ok(())
 }
@@ -270,10 +264,10 @@ fn a_dump_without_memory_is_an_error() -> Outcome {
     // One program header: that of the notes.
     bytes[56] = 1;
     std::fs::write(&path, bytes)?;
-    let said = seen(folder.path(), "-d 0 @vmcore @out", b"")?.0;
+    let transcript = seen(folder.path(), "-d 0 @vmcore @out", b"")?.0;
     assert!(
-        said.contains("it has no memory") && said.ends_with("exit code 2\n"),
-        "{said}"
+        transcript.contains("it has no memory") && transcript.ends_with("exit code 2\n"),
+        "{transcript}"
     );
     assert!(!folder.path().join("out").exists());
     Ok(())
@@ -283,9 +277,9 @@ fn a_dump_without_memory_is_an_error() -> Outcome {
 fn limited_dump_is_incomplete_and_not_different() -> Outcome {
     let folder = folder()?;
     let line = "-d 0 -L 600K --compress none --threads 1 --verify @vmcore @part";
-    let said = seen(folder.path(), line, b"")?.0;
-    assert!(said.contains("not verified"), "{said}");
-    assert!(said.ends_with("exit code 3\n"), "{said}");
+    let transcript = seen(folder.path(), line, b"")?.0;
+    assert!(transcript.contains("not verified"), "{transcript}");
+    assert!(transcript.ends_with("exit code 3\n"), "{transcript}");
     Ok(())
 }
 
@@ -339,12 +333,12 @@ fn unconnected_pipes_are_not_waited_for() -> Outcome {
         "-d 31 @vmcore @pipe",
         "-f -R @pipe",
     ] {
-        let said = seen(folder.path(), line, b"")?.0;
+        let transcript = seen(folder.path(), line, b"")?.0;
         assert!(
-            said.contains("FOLDER/pipe")
-                && said.contains("is a pipe")
-                && said.ends_with("exit code 2\n"),
-            "{said}"
+            transcript.contains("FOLDER/pipe")
+                && transcript.contains("is a pipe")
+                && transcript.ends_with("exit code 2\n"),
+            "{transcript}"
         );
     }
     Ok(())
@@ -362,11 +356,11 @@ fn file_size_limit_acts_like_full_disk() -> Outcome {
         .args(["-c", &line])
         .current_dir(folder.path())
         .output()?;
-    let said = String::from_utf8(output.stderr)?;
-    assert!(said.contains("trying the next level"), "{said}");
+    let transcript = String::from_utf8(output.stderr)?;
+    assert!(transcript.contains("trying the next level"), "{transcript}");
     assert!(
-        said.contains("error: no space is left for out") && output.status.code() == Some(5),
-        "{said}"
+        transcript.contains("error: no space is left for out") && output.status.code() == Some(5),
+        "{transcript}"
     );
     assert!(Dump::open(&[folder.path().join("out")])?.incomplete());
     Ok(())
@@ -381,10 +375,10 @@ fn directory_as_a_dump_is_refused() -> Outcome {
         "-d 31 -f @vmcore @",
         "-d 31 @vmcore/in @out",
     ] {
-        let said = seen(folder.path(), line, b"")?.0;
+        let transcript = seen(folder.path(), line, b"")?.0;
         assert!(
-            said.contains("irectory (os error") && said.ends_with("exit code 2\n"),
-            "{said}"
+            transcript.contains("irectory (os error") && transcript.ends_with("exit code 2\n"),
+            "{transcript}"
         );
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
-use marvin_dump::{Arguments, Host, Screen, run};
+use marvin_dump::{Arguments, Host, Screen};
 
 /// The result of a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,26 +19,23 @@ pub(crate) struct CommandResult {
 
 impl CommandResult {
     /// Executes a command line; words with `@` name files of the directory. Its clock stands still.
-    pub(crate) fn of(folder: &Path, line: &str, input: &[u8]) -> Result<Self, clap::Error> {
-        let place = |word: &str| {
-            word.strip_prefix('@').map_or_else(
-                || word.to_owned(),
-                |name| folder.join(name).display().to_string(),
-            )
-        };
-        let words = std::iter::once("marvin-dump".to_owned()).chain(line.split(' ').map(place));
+    pub(crate) fn run(folder: &Path, line: &str, input: &[u8]) -> Result<Self, clap::Error> {
+        let mut words = vec!["marvin-dump".to_owned()];
+        words.extend(line.split(' ').map(|word| match word.strip_prefix('@') {
+            Some(name) => folder.join(name).display().to_string(),
+            None => word.to_owned(),
+        }));
         let arguments = Arguments::try_parse_from(words)?;
         let mut answer = Vec::new();
         let mut messages = Vec::new();
         let mut input = Cursor::new(input);
-        let clock = || Duration::from_secs(7);
         let mut host = Host {
             input: &mut input,
             answers: &mut answer,
             messages: &mut messages,
-            clock: &clock,
+            clock: &|| Duration::from_secs(7),
         };
-        let code = run(&arguments, Screen::Plain, &mut host).code();
+        let code = marvin_dump::run(&arguments, Screen::Plain, &mut host).code();
         let messages =
             String::from_utf8_lossy(&messages).replace(&folder.display().to_string(), "FOLDER");
         Ok(Self {

@@ -19,7 +19,7 @@ const LINKED: u64 = 0xffff_ffff_8080_0000;
 
 /// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    Ok(CommandResult::of(folder, line, &[])?.transcript())
+    Ok(CommandResult::run(folder, line, &[])?.transcript())
 }
 
 fn vmlinux(release: &str) -> Vmlinux {
@@ -252,12 +252,15 @@ fn impossible_erasure_is_refused_before_writing() -> Outcome {
     ] {
         std::fs::write(path("conf"), conf)?;
         all.extend([format!("{conf}\n")]);
-        let said = seen(
+        let transcript = seen(
             folder.path(),
             "-d 31 --erase @conf -x @vmlinux @vmcore @out",
         )?;
-        assert!(said.ends_with("exit code 2\n"), "{conf}: {said}");
-        all.extend(said.lines().skip(1).map(|line| format!("{line}\n")));
+        assert!(
+            transcript.ends_with("exit code 2\n"),
+            "{conf}: {transcript}"
+        );
+        all.extend(transcript.lines().skip(1).map(|line| format!("{line}\n")));
     }
     std::fs::write(path("conf"), "erase first")?;
     std::fs::write(path("binary"), [0xff, 0xfe])?;

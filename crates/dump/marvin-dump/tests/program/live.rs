@@ -60,7 +60,7 @@ fn serve(
 ) -> Result<Vec<String>, Box<dyn Error>> {
     let (mut stream, _) = listener.accept()?;
     stream.write_all(b"{\"QMP\": {}}\n")?;
-    let mut asked = Vec::new();
+    let mut commands = Vec::new();
     for line in BufReader::new(stream.try_clone()?).lines() {
         let Ok(line) = line else { break };
         let command: serde_json::Value = serde_json::from_str(&line)?;
@@ -70,7 +70,7 @@ fn serve(
             "query-memdev" => serde_json::json!([{ "share": true }]),
             _ => serde_json::json!({}),
         };
-        asked.push(name.clone());
+        commands.push(name.clone());
         if name == "stop"
             && let Stop::Unanswered(instead) = std::mem::replace(&mut stop, Stop::Answered)
         {
@@ -82,7 +82,7 @@ fn serve(
             break;
         }
     }
-    Ok(asked)
+    Ok(commands)
 }
 
 fn start(folder: &Path, words: &[&str]) -> std::io::Result<Child> {

@@ -14,7 +14,7 @@ use crate::command_line::CommandResult;
 
 /// Runs a command line in a directory; returns messages and answer.
 fn seen(folder: &Path, line: &str, input: &[u8]) -> Result<(String, Vec<u8>), Box<dyn Error>> {
-    let result = CommandResult::of(folder, line, input)?;
+    let result = CommandResult::run(folder, line, input)?;
     Ok((result.transcript(), result.answer))
 }
 
@@ -38,8 +38,8 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
 fn elf_output_has_no_excluded_page() -> Outcome {
     let folder = folder()?;
     for line in ["-d 0 -E @vmcore @elf", "-d 31 -E -f @vmcore @elf"] {
-        let said = seen(folder.path(), line, b"")?.0;
-        assert!(said.ends_with("exit code 0\n"), "{said}");
+        let transcript = seen(folder.path(), line, b"")?.0;
+        assert!(transcript.ends_with("exit code 0\n"), "{transcript}");
         let copy = Dump::open(&[folder.path().join("elf")])?;
         let mut reader = Reader::new(&copy, Io::Map);
         // Pages of the dump contain their number.
@@ -59,10 +59,14 @@ fn flattened_elf_has_all_its_bytes() -> Outcome {
     let folder = folder()?;
     let stream = seen(folder.path(), "-d 31 -E -F --message-level 0 @vmcore", b"")?.1;
     std::fs::write(folder.path().join("flat"), stream)?;
-    let said = seen(folder.path(), "-d 31 -E @vmcore @elf", b"")?.0
+    let transcript = seen(folder.path(), "-d 31 -E @vmcore @elf", b"")?.0
         + &seen(folder.path(), "-d 0 -z --verify @elf @one", b"")?.0
         + &seen(folder.path(), "-d 0 -z --verify @flat @two", b"")?.0;
-    assert_eq!(said.matches("exit code 0\n").count(), 3, "{said}");
+    assert_eq!(
+        transcript.matches("exit code 0\n").count(),
+        3,
+        "{transcript}"
+    );
     Ok(())
 }
 
@@ -92,17 +96,20 @@ fn parts_of_different_dumps_are_not_joined() -> Outcome {
     Ok(())
 }
 
-/// The position of each record of a stream, its offset, and its size.
-type Records = Vec<(usize, u64, usize)>;
+/// A record of a flattened stream: where it starts, and how many bytes follow its header.
+struct Record {
+    start: usize,
+    size: usize,
+}
 
-fn records(stream: &[u8]) -> Result<Records, Box<dyn Error>> {
-    let number = |at: usize| stream[at..at + 8].try_into().map(u64::from_be_bytes);
-    let mut at = 4096;
+fn records(stream: &[u8]) -> Result<Vec<Record>, Box<dyn Error>> {
+    let mut start = 4096;
     let mut found = Vec::new();
-    while number(at)? != u64::MAX {
-        let size = usize::try_from(number(at + 8)?)?;
-        found.push((at, number(at)?, size));
-        at += 16 + size;
+    while stream[start..start + 8] != u64::MAX.to_be_bytes() {
+        let size = u64::from_be_bytes(stream[start + 8..start + 16].try_into()?);
+        let size = usize::try_from(size)?;
+        found.push(Record { start, size });
+        start += 16 + size;
     }
     Ok(found)
 }
@@ -120,17 +127,17 @@ fn missing_records_are_not_read_as_zeros() -> Outcome {
     let all = records(&stream)?;
     let mut fine = Vec::new();
     let count = all.len();
-    for (at, _, size) in all {
-        let mut less = stream[..at].to_vec();
-        less.extend(&stream[at + 16 + size..]);
+    for Record { start, size } in all {
+        let mut less = stream[..start].to_vec();
+        less.extend(&stream[start + 16 + size..]);
         std::fs::write(&path, less)?;
-        let said = seen(
+        let transcript = seen(
             folder.path(),
             "-d 0 -f --compress none --threads 1 --verify @flat @again",
             b"",
         )?
         .0;
-        if said.ends_with("exit code 0\n") {
+        if transcript.ends_with("exit code 0\n") {
             fine.push(size);
         }
     }
@@ -138,17 +145,17 @@ fn missing_records_are_not_read_as_zeros() -> Outcome {
     // are not verified.
     assert_eq!(fine, [4096 - 0x2000 / 8, 4096 - 0x2000 / 8, 16]);
     assert!(count > 7, "{count}");
-    let (at, _, size) = records(&stream)?[2];
+    let Record { start, size } = records(&stream)?[2];
     let strange = [
-        &stream[..at + 8],
+        &stream[..start + 8],
         &u64::MAX.to_be_bytes(),
-        &stream[at + 16 + size..],
+        &stream[start + 16 + size..],
     ]
     .concat();
     std::fs::write(&path, &strange)?;
-    let said =
+    let transcript =
         seen(folder.path(), "info @flat", b"")?.0 + &seen(folder.path(), "-R @out", &strange)?.0;
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(transcript);
     Ok(())
 }
 
@@ -161,15 +168,15 @@ fn invalid_stream_leaves_the_file_alone() -> Outcome {
     let stream = seen(folder.path(), "-d 31 -F --message-level 0 @vmcore", b"")?.1;
     for name in ["there", "link"] {
         for input in [&b""[..], &[b'a'; 5000], &stream[..stream.len() - 20]] {
-            let said = seen(folder.path(), &format!("-f -R @{name}"), input)?.0;
-            assert!(said.ends_with("exit code 2\n"), "{said}");
+            let transcript = seen(folder.path(), &format!("-f -R @{name}"), input)?.0;
+            assert!(transcript.ends_with("exit code 2\n"), "{transcript}");
             assert_eq!(std::fs::read(&path)?, b"precious");
         }
     }
-    let said = seen(folder.path(), "-R @there", &stream)?.0;
-    assert!(said.contains("exists already"), "{said}");
-    let said = seen(folder.path(), "-f -R @link", &stream)?.0;
-    assert!(said.ends_with("exit code 0\n"), "{said}");
+    let transcript = seen(folder.path(), "-R @there", &stream)?.0;
+    assert!(transcript.contains("exists already"), "{transcript}");
+    let transcript = seen(folder.path(), "-f -R @link", &stream)?.0;
+    assert!(transcript.ends_with("exit code 0\n"), "{transcript}");
     assert!(!Dump::open(&[path])?.incomplete());
     let names = std::fs::read_dir(folder.path())?.collect::<Result<Vec<_>, _>>()?;
     assert_eq!(names.len(), 3, "nothing else is left: {names:?}");
@@ -264,8 +271,11 @@ fn endless_log_is_cut() -> Outcome {
 #[test]
 fn changed_bits_are_found_by_check() -> Outcome {
     let folder = folder()?;
-    let said = seen(folder.path(), "-d 16 -z --verify @vmcore @out", b"")?.0;
-    assert!(said.contains("verified: 7837 pages are equal"), "{said}");
+    let transcript = seen(folder.path(), "-d 16 -z --verify @vmcore @out", b"")?.0;
+    assert!(
+        transcript.contains("verified: 7837 pages are equal"),
+        "{transcript}"
+    );
     let answer = String::from_utf8(seen(folder.path(), "check @out", b"")?.1)?;
     assert_eq!(answer, "all 7837 pages can be read\n");
     let whole = std::fs::read(folder.path().join("out"))?;
@@ -297,10 +307,10 @@ fn changed_bits_are_found_by_check() -> Outcome {
         let mut damaged = whole.clone();
         damaged[place] ^= 1 << (turn % 8);
         std::fs::write(folder.path().join("damaged"), damaged)?;
-        let said = seen(folder.path(), "check @damaged", b"")?.0;
+        let transcript = seen(folder.path(), "check @damaged", b"")?.0;
         assert!(
-            !said.ends_with("exit code 0\n"),
-            "a bit at {place:#x}: {said}"
+            !transcript.ends_with("exit code 0\n"),
+            "a bit at {place:#x}: {transcript}"
         );
     }
     Ok(())

@@ -48,14 +48,14 @@ fn filter_messages(screen: Screen, level: u8, step: u64) -> Result<String, Box<d
             .chain([path.into_os_string()]),
     )?;
     let begun = AtomicBool::new(false);
-    let asked = AtomicU64::new(0);
+    let calls = AtomicU64::new(0);
     let (wake, wait) = channel();
     let clock = || {
-        if begun.load(Ordering::Relaxed) && asked.fetch_add(1, Ordering::Relaxed) == 3 {
+        if begun.load(Ordering::Relaxed) && calls.fetch_add(1, Ordering::Relaxed) == 3 {
             // The receiver is gone only after the test has failed.
             wake.send(()).ok();
         }
-        Duration::from_secs(step * asked.load(Ordering::Relaxed))
+        Duration::from_secs(step * calls.load(Ordering::Relaxed))
     };
     // Without progress messages the program does not read the clock.
     let wait = (level & 1 == 1).then_some(wait);
@@ -77,11 +77,14 @@ fn filter_messages(screen: Screen, level: u8, step: u64) -> Result<String, Box<d
 
 #[test]
 fn terminal_shows_progress() -> Result<(), Box<dyn Error>> {
-    let said = filter_messages(Screen::Terminal, 1, 1)?;
-    assert!(said.contains("\rwriting   0 %, 0 MB/s\x1b[K\r"), "{said:?}");
+    let transcript = filter_messages(Screen::Terminal, 1, 1)?;
     assert!(
-        said.ends_with("\r\x1b[K") && !said.contains('\n'),
-        "{said:?}"
+        transcript.contains("\rwriting   0 %, 0 MB/s\x1b[K\r"),
+        "{transcript:?}"
+    );
+    assert!(
+        transcript.ends_with("\r\x1b[K") && !transcript.contains('\n'),
+        "{transcript:?}"
     );
     Ok(())
 }
@@ -89,10 +92,10 @@ fn terminal_shows_progress() -> Result<(), Box<dyn Error>> {
 #[test]
 fn plain_output_shows_occasional_lines() -> Result<(), Box<dyn Error>> {
     assert_eq!(filter_messages(Screen::Plain, 1, 0)?, "");
-    let said = filter_messages(Screen::Plain, 1, 11)?;
+    let transcript = filter_messages(Screen::Plain, 1, 11)?;
     assert!(
-        said.starts_with("writing   0 %, 0 MB/s\n") && !said.contains(['\r', '\x1b']),
-        "{said:?}"
+        transcript.starts_with("writing   0 %, 0 MB/s\n") && !transcript.contains(['\r', '\x1b']),
+        "{transcript:?}"
     );
     Ok(())
 }

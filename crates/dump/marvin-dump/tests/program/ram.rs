@@ -75,7 +75,7 @@ fn part(folder: &Path, place: &str) -> Part {
         .unwrap_or_else(|text| panic!("{text}"))
 }
 
-fn kept(dump: &Dump) -> Result<Vec<u64>, Box<dyn Error>> {
+fn kept_pages(dump: &Dump) -> Result<Vec<u64>, Box<dyn Error>> {
     let filter = Filter::for_level(&mut Reader::new(dump, Io::Read), Level::MAX)?;
     let work = Work {
         threads: 2,
@@ -85,7 +85,7 @@ fn kept(dump: &Dump) -> Result<Vec<u64>, Box<dyn Error>> {
     };
     let plan = Plan::make(dump, filter.as_ref(), &work)?;
     let pages = plan.kept_pages()?;
-    assert!(plan.kept() < plan.memory(), "something was left out");
+    assert!(plan.kept_count() < plan.memory(), "something was left out");
     Ok(pages)
 }
 
@@ -106,12 +106,15 @@ fn kernel_note_locates_its_memory() -> Outcome {
             "{low:#x}"
         );
         assert_eq!(found.info(), dump.info());
-        assert_eq!(kept(&found)?, kept(&dump)?, "{low:#x}");
+        assert_eq!(kept_pages(&found)?, kept_pages(&dump)?, "{low:#x}");
         let given = [
             part(folder.path(), &format!("@0+{:#x}", low * PAGE)),
             part(folder.path(), &format!("@4G:{:#x}", low * PAGE)),
         ];
-        assert_eq!(kept(&memory_file::open(&given, None)?)?, kept(&dump)?);
+        assert_eq!(
+            kept_pages(&memory_file::open(&given, None)?)?,
+            kept_pages(&dump)?
+        );
     }
     Ok(())
 }
@@ -121,15 +124,15 @@ fn small_guest_is_located_without_note() -> Outcome {
     let folder = tempfile::tempdir()?;
     let dump = guest(folder.path(), std::iter::once(0..0x8000).collect())?;
     let found = memory_file::open(&[part(folder.path(), "")], None)?;
-    assert_eq!(kept(&found)?, kept(&dump)?);
+    assert_eq!(kept_pages(&found)?, kept_pages(&dump)?);
     // A microvm's memory begins like this, with its vmlinux.
     let file = File::options()
         .write(true)
         .open(folder.path().join("ram"))?;
     file.write_all_at(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x02\0", 0)?;
     assert_eq!(
-        kept(&memory_file::open(&[part(folder.path(), "")], None)?)?,
-        kept(&dump)?
+        kept_pages(&memory_file::open(&[part(folder.path(), "")], None)?)?,
+        kept_pages(&dump)?
     );
     std::fs::write(folder.path().join("ram"), [7; 8192])?;
     let silent = memory_file::open(&[part(folder.path(), "")], None)?;
@@ -163,7 +166,7 @@ fn stale_note_is_not_believed() -> Outcome {
 
 /// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    Ok(CommandResult::of(folder, line, &[])?.all())
+    Ok(CommandResult::run(folder, line, &[])?.all())
 }
 
 #[test]
@@ -231,8 +234,8 @@ fn other_commands_accept_guest_memory() -> Outcome {
             .skip(1)
             .collect::<Vec<_>>()
     );
-    let said = seen(folder.path(), "-g @text --ram @ram")?;
-    assert!(said.ends_with("exit code 0\n"), "{said}");
+    let transcript = seen(folder.path(), "-g @text --ram @ram")?;
+    assert!(transcript.ends_with("exit code 0\n"), "{transcript}");
     assert_eq!(
         &vmcore::Info::parse(&std::fs::read(folder.path().join("text"))?),
         dump.info()

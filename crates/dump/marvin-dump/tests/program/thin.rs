@@ -17,23 +17,28 @@ const RECORDS: u64 = 64;
 
 /// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    Ok(CommandResult::of(folder, line, &[])?.transcript())
+    Ok(CommandResult::run(folder, line, &[])?.transcript())
 }
 
-/// A page's number and its bytes.
-type Page = (u64, Vec<u8>);
+/// A page of a dump.
+#[derive(Debug, PartialEq)]
+struct Page {
+    number: u64,
+    bytes: Vec<u8>,
+}
 
 /// Returns all pages of a dump.
 fn pages(path: &Path) -> Result<Vec<Page>, Box<dyn Error>> {
     let dump = Dump::open(&[path.to_owned()])?;
     let mut reader = Reader::new(&dump, Io::Read);
-    let page = |n: u64| {
-        reader
-            .bytes(n * PAGE as u64, PAGE)
-            .ok()
-            .map(|bytes| (n, bytes.to_vec()))
-    };
-    Ok((0..dump.pages()).filter_map(page).collect())
+    let mut pages = Vec::new();
+    for number in 0..dump.pages() {
+        if let Ok(bytes) = reader.bytes(number * PAGE as u64, PAGE) {
+            let bytes = bytes.to_vec();
+            pages.push(Page { number, bytes });
+        }
+    }
+    Ok(pages)
 }
 
 /// The replacement of an excluded page's record.
@@ -64,10 +69,10 @@ fn check(scattered: bool) -> Outcome {
     let records = synthetic.write(&path("vmcore"))?;
     assert!(records > 0);
     seen(folder.path(), "-d 31 --message-level 0 @vmcore @whole")?;
-    let said = seen(folder.path(), "-d 31 -e --threads 2 --verify @vmcore @thin")?;
+    let transcript = seen(folder.path(), "-d 31 -e --threads 2 --verify @vmcore @thin")?;
     assert!(
-        said.contains("verified") && said.ends_with("exit code 0\n"),
-        "{said}"
+        transcript.contains("verified") && transcript.ends_with("exit code 0\n"),
+        "{transcript}"
     );
     let whole = pages(&path("whole"))?;
     let thin = pages(&path("thin"))?;
@@ -84,9 +89,9 @@ fn check(scattered: bool) -> Outcome {
         changed.len() as u64,
         1024 / RECORDS - 1 + 1024 / RECORDS + 1024 / RECORDS
     );
-    for ((number, before), (other, after)) in changed {
-        assert_eq!(number, other);
-        for (before, after) in before.chunks(64).zip(after.chunks(64)) {
+    for (before, after) in changed {
+        assert_eq!(before.number, after.number);
+        for (before, after) in before.bytes.chunks(64).zip(after.bytes.chunks(64)) {
             let free = before[48..52] == 0xf000_0000_u32.to_le_bytes();
             assert!(
                 if free {

@@ -10,7 +10,7 @@ use crate::command_line::CommandResult;
 
 /// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    Ok(CommandResult::of(folder, line, &[])?.all())
+    Ok(CommandResult::run(folder, line, &[])?.all())
 }
 
 fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
@@ -63,10 +63,10 @@ fn virtual_ranges_of_kcore_are_skipped() -> Result<(), Box<dyn Error>> {
     // The physical address of the first memory: /proc/kcore has ranges of virtual memory without
     // one.
     file.write_all_at(&u64::MAX.to_le_bytes(), u64::from_le_bytes(table) + 56 + 24)?;
-    let said = seen(folder.path(), "usage @vmcore")?;
+    let transcript = seen(folder.path(), "usage @vmcore")?;
     assert!(
-        said.contains("in all                               7936"),
-        "{said}"
+        transcript.contains("in all                               7936"),
+        "{transcript}"
     );
     Ok(())
 }

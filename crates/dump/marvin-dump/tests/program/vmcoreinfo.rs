@@ -11,7 +11,7 @@ use crate::command_line::CommandResult;
 
 /// Runs a command line in a directory; returns all output.
 fn seen(folder: &Path, line: &str) -> Result<String, Box<dyn Error>> {
-    Ok(CommandResult::of(folder, line, &[])?.transcript())
+    Ok(CommandResult::run(folder, line, &[])?.transcript())
 }
 
 fn vmlinux(types: &[u8]) -> Vmlinux {
@@ -132,10 +132,14 @@ fn text_of_a_vmlinux_adds_to_the_note() -> Result<(), Box<dyn Error>> {
     let path = folder.path().join("vmcore");
     Synthetic::default().write(&path)?;
     vmlinux(&types()).write(&folder.path().join("vmlinux"))?;
-    let said = seen(folder.path(), "-g @info -x @vmlinux")?
+    let transcript = seen(folder.path(), "-g @info -x @vmlinux")?
         + &seen(folder.path(), "-i @info -d 31 @vmcore @out")?
         + &seen(folder.path(), "-d 31 @vmcore @without")?;
-    assert_eq!(said.matches("exit code 0\n").count(), 3, "{said}");
+    assert_eq!(
+        transcript.matches("exit code 0\n").count(),
+        3,
+        "{transcript}"
+    );
     let own = Dump::open(&[path])?;
     let joined = Dump::open(&[folder.path().join("out")])?;
     let symbol = "SYMBOL(init_top_pgt)";

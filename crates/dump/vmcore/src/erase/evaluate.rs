@@ -137,20 +137,19 @@ impl Evaluation<'_, '_, '_> {
         what: &Expression,
         own: Option<(&String, &Value)>,
     ) -> Result<Option<Value>, ConfigError> {
-        let wrong = |text: String| ConfigError::Wrong(what.at, text);
         let Some((name, members)) = what.names.split_first() else {
             return Ok(None);
         };
         let mut value = match own.filter(|own| own.0 == name) {
             Some((_, value)) => value.clone(),
             None => {
-                let symbol = self
-                    .vmlinux
-                    .symbol(name)
-                    .ok_or_else(|| wrong(format!("the kernel has no symbol `{name}`")))?;
+                let symbol = self.vmlinux.symbol(name).ok_or_else(|| {
+                    ConfigError::Wrong(what.at, format!("the kernel has no symbol `{name}`"))
+                })?;
                 let kind = self.variables.kind(name, symbol.address);
                 let kind = kind.ok_or_else(|| {
-                    wrong(format!("the type of `{name}` is not known: the vmlinux has no DWARF for it (.debug_info)"))
+                    let text = format!("the type of `{name}` is not known: the vmlinux has no DWARF for it (.debug_info)");
+                    ConfigError::Wrong(what.at, text)
                 })?;
                 Value {
                     address: symbol.address.wrapping_add(self.moved),
@@ -172,10 +171,8 @@ impl Evaluation<'_, '_, '_> {
             }
             let found = self.variables.member(&value.kind, member);
             let (offset, kind) = found.ok_or_else(|| {
-                wrong(format!(
-                    "there is no member `{member}` in `{}`",
-                    what.text()
-                ))
+                let text = format!("there is no member `{member}` in `{}`", what.text());
+                ConfigError::Wrong(what.at, text)
             })?;
             value = Value {
                 address: value.address.wrapping_add(offset),
@@ -186,9 +183,6 @@ impl Evaluation<'_, '_, '_> {
     }
 
     fn erase(&mut self, erase: &Erase, own: Option<(&String, &Value)>) -> Result<(), ConfigError> {
-        let wrong = |text: &str| {
-            ConfigError::Wrong(erase.what.at, format!("`{}` {text}", erase.what.text()))
-        };
         let Some(value) = self.find(&erase.what, own)? else {
             return Ok(());
         };
@@ -198,7 +192,10 @@ impl Evaluation<'_, '_, '_> {
         };
         if erase.amount == Amount::Nullify {
             if target.is_none() {
-                return Err(wrong("is no pointer: `nullify` is for these only"));
+                return Err(wrong(
+                    &erase.what,
+                    "is no pointer: `nullify` is for these only",
+                ));
             }
             return self.add(&erase.what, value.address, 8, 0);
         }
@@ -222,7 +219,7 @@ impl Evaluation<'_, '_, '_> {
             },
             _ if is_text => self.text_length(address),
             _ => self.variables.size(&kind).ok_or_else(|| {
-                wrong("has no size of its own: say how much with `size`, or erase the pointer with `nullify`")
+                wrong(&erase.what, "has no size of its own: say how much with `size`, or erase the pointer with `nullify`")
             })?,
         };
         self.add(&erase.what, address, size, ERASED)
@@ -385,17 +382,18 @@ impl Evaluation<'_, '_, '_> {
         record: &Expression,
         member: &String,
     ) -> Result<Vec<Value>, ConfigError> {
-        let wrong = |text: String| ConfigError::Wrong(record.at, text);
         let name = record.text();
-        let kind = self
-            .variables
-            .named(&name)
-            .ok_or_else(|| wrong(format!("the kernel has no structure `{name}`")))?;
-        let found = self.variables.member(&kind, member);
-        let (offset, link) =
-            found.ok_or_else(|| wrong(format!("there is no member `{member}` in `{name}`")))?;
+        let kind = self.variables.named(&name).ok_or_else(|| {
+            let text = format!("the kernel has no structure `{name}`");
+            ConfigError::Wrong(record.at, text)
+        })?;
+        let Some((offset, link)) = self.variables.member(&kind, member) else {
+            let text = format!("there is no member `{member}` in `{name}`");
+            return Err(ConfigError::Wrong(record.at, text));
+        };
         if !self.variables.is_named(&link, "list_head") {
-            return Err(wrong(format!("`{name}.{member}` is no list_head")));
+            let text = format!("`{name}.{member}` is no list_head");
+            return Err(ConfigError::Wrong(record.at, text));
         }
         // `head.next` means the list of `head`, as with makedumpfile; `head.prev` the same
         // backwards.
@@ -491,11 +489,13 @@ impl Evaluation<'_, '_, '_> {
     }
 
     fn text_length(&mut self, address: u64) -> u64 {
-        let end = |at: &u64| {
-            self.read(address.wrapping_add(*at), 1)
-                .map_or(true, |byte| byte == [0])
-        };
-        (0..TEXT_MAX).find(end).unwrap_or(TEXT_MAX)
+        // It ends with a zero, or where it cannot be read any further.
+        (0..TEXT_MAX)
+            .find(|length| {
+                let byte = self.read(address.wrapping_add(*length), 1);
+                byte.map_or(true, |byte| byte == [0])
+            })
+            .unwrap_or(TEXT_MAX)
     }
 
     fn read(&mut self, address: u64, length: usize) -> Result<Vec<u8>, MemoryError> {
@@ -510,4 +510,8 @@ impl Evaluation<'_, '_, '_> {
         }
         Ok(bytes)
     }
+}
+
+fn wrong(object: &Expression, text: &str) -> ConfigError {
+    ConfigError::Wrong(object.at, format!("`{}` {text}", object.text()))
 }

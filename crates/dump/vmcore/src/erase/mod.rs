@@ -13,6 +13,7 @@ use std::ops::Range;
 #[cfg(feature = "erase")]
 use std::path::Path;
 
+use crate::bytes::index_from;
 #[cfg(feature = "erase")]
 use crate::{error::DumpError, reader::Reader, vmlinux::Vmlinux};
 
@@ -26,6 +27,16 @@ pub(crate) struct Piece {
     pub(crate) range: Range<u64>,
     /// The replacement of each byte.
     pub(crate) byte: u8,
+}
+
+impl Piece {
+    #[cfg(any(test, feature = "erase"))]
+    fn with_range(&self, range: Range<u64>) -> Self {
+        Self {
+            range,
+            byte: self.byte,
+        }
+    }
 }
 
 /// The erasures of a dump.
@@ -85,22 +96,15 @@ impl Erasure {
         for piece in pieces.into_iter().filter(|piece| !piece.range.is_empty()) {
             let from = done.partition_point(|other| other.range.end <= piece.range.start);
             let above = done.split_off(from);
-            let part = |other: &Piece, range: Range<u64>| Piece {
-                range,
-                byte: other.byte,
-            };
-            let before = above.iter().map(|other| {
-                part(
-                    other,
-                    other.range.start..other.range.end.min(piece.range.start),
-                )
-            });
+            let Range { start, end } = piece.range;
+            let before = above
+                .iter()
+                .map(|other| other.with_range(other.range.start..other.range.end.min(start)));
             done.extend(before.filter(|part| !part.range.is_empty()));
-            let end = piece.range.end;
             done.push(piece);
             let behind = above
                 .iter()
-                .map(|other| part(other, other.range.start.max(end)..other.range.end));
+                .map(|other| other.with_range(other.range.start.max(end)..other.range.end));
             done.extend(behind.filter(|part| !part.range.is_empty()));
         }
         self.pieces = done;
@@ -120,13 +124,9 @@ impl Erasure {
 /// Erases ranges from the bytes at an address.
 pub(crate) fn apply(pieces: &[Piece], address: u64, bytes: &mut [u8]) {
     for piece in pieces {
-        let within = |at: u64| {
-            usize::try_from(at.saturating_sub(address))
-                .unwrap_or(usize::MAX)
-                .min(bytes.len())
-        };
-        let start = within(piece.range.start);
-        let end = within(piece.range.end);
+        // A range may begin before these bytes and end behind them.
+        let start = index_from(address, piece.range.start.max(address)).min(bytes.len());
+        let end = index_from(address, piece.range.end.max(address)).min(bytes.len());
         bytes[start..end].fill(piece.byte);
     }
 }
@@ -158,14 +158,12 @@ mod tests {
             apply(erasure.within(from, bytes.len()), from, &mut bytes);
             for (n, byte) in bytes.iter().enumerate() {
                 let at = from + n as u64;
-                let longest = |piece: &&Piece| {
+                let longest = pieces.iter().filter(|piece| {
                     !pieces.iter().any(|other| {
                         other.range.start == piece.range.start && other.range.end > piece.range.end
                     })
-                };
-                let above = pieces
-                    .iter()
-                    .filter(longest)
+                });
+                let above = longest
                     .filter(|piece| piece.range.contains(&at));
                 let last = above.map(|piece| piece.range.start).max();
                 match last {

@@ -21,7 +21,7 @@ fn clock() -> Duration {
 
 struct Fake {
     folder: tempfile::TempDir,
-    asked: JoinHandle<Vec<String>>,
+    commands: JoinHandle<Vec<String>>,
 }
 
 impl Fake {
@@ -33,12 +33,12 @@ impl Fake {
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(folder.path().join("qmp")).unwrap();
-        let asked = std::thread::spawn(move || {
+        let commands = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             stream.write_all(greeting.as_bytes()).unwrap();
             serve(&stream, &answer)
         });
-        Self { folder, asked }
+        Self { folder, commands }
     }
 
     fn connect(&self, patience: Duration) -> Result<Guest, DumpError> {
@@ -53,13 +53,13 @@ impl Fake {
 }
 
 fn serve(mut stream: &UnixStream, answer: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
-    let mut asked = Vec::new();
+    let mut commands = Vec::new();
     let mut lines = BufReader::new(stream);
     let mut line = String::new();
     while lines.read_line(&mut line).is_ok_and(|count| count > 0) {
         let command: Value = serde_json::from_str(&line).unwrap();
         let name = command["execute"].as_str().unwrap().to_owned();
-        asked.push(name.clone());
+        commands.push(name.clone());
         let Some(answer) = answer(&name) else { break };
         if stream
             .write_all(answer.replace("ID", &command["id"].to_string()).as_bytes())
@@ -69,7 +69,7 @@ fn serve(mut stream: &UnixStream, answer: &dyn Fn(&str) -> Option<String>) -> Ve
         }
         line.clear();
     }
-    asked
+    commands
 }
 
 fn fine(name: &str) -> Option<String> {
@@ -89,7 +89,7 @@ fn a_guest_is_stopped_and_goes_on() {
     drop(guest.stop(&clock).unwrap());
     drop(guest);
     assert_eq!(
-        fake.asked.join().unwrap(),
+        fake.commands.join().unwrap(),
         [
             "qmp_capabilities",
             "query-status",
@@ -116,7 +116,7 @@ fn guest_that_does_not_answer_is_resumed() {
     insta::assert_snapshot!(fake.describe(&error), @"the guest at FOLDER/qmp did not stop: no answer within 0.3 s; if it stands still now, tell it `cont`");
     drop(guest);
     assert_eq!(
-        fake.asked.join().unwrap(),
+        fake.commands.join().unwrap(),
         ["qmp_capabilities", "stop", "cont"]
     );
 }
@@ -135,15 +135,17 @@ fn wrong(
     fake.describe(&error)
 }
 
+/// Returns an answer to `stop`, none if it is empty, and good ones to all other commands.
+fn stop(answer: &'static str) -> impl Fn(&str) -> Option<String> + Send + 'static {
+    move |name| match name {
+        "stop" if answer.is_empty() => None,
+        "stop" => Some(answer.to_owned()),
+        name => fine(name),
+    }
+}
+
 #[test]
 fn live_errors_are_reported() {
-    let stop = |said: &'static str| {
-        move |name: &str| match name {
-            "stop" if said.is_empty() => None,
-            "stop" => Some(said.to_owned()),
-            name => fine(name),
-        }
-    };
     let all = [
         wrong("", fine),
         wrong("SSH-2.0\n", fine),

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::bits;
-use crate::bytes::{is_zero, put};
+use crate::bytes::{index_from, is_zero, put};
 use crate::dump::Dump;
 use crate::elf::{PN_XNUM, PROGRAM_HEADER};
 use crate::error::DumpError;
@@ -34,7 +34,7 @@ struct Part {
     end: u64,
 }
 
-/// Writes a dump.
+/// Writes a plan's pages as an ELF vmcore. An unreadable page is counted and no error.
 ///
 /// # Errors
 /// If the dump cannot be read or the file cannot be written.
@@ -50,6 +50,7 @@ pub fn write(plan: &Plan<'_>, work: &Work, sink: &dyn Sink) -> Result<Written, D
         places.push(at);
         at += (part.stored.end - part.stored.start) * page;
     }
+    // Incomplete until all pages are written; the mark is taken back last.
     put(&mut header, FLAGS, 1_u32.to_le_bytes());
     sink.write(0, &header)?;
     let all = Mutex::new(Written {
@@ -90,11 +91,11 @@ pub fn write(plan: &Plan<'_>, work: &Work, sink: &dyn Sink) -> Result<Written, D
 /// Divides memory into parts inside and outside the file.
 fn parts(plan: &Plan<'_>) -> Result<Vec<Part>, DumpError> {
     let mut parts: Vec<Part> = Vec::new();
-    let mut kept = vec![0; plan.words()];
+    let mut kept_words = vec![0; plan.words()];
     let mut memory = vec![0; plan.words()];
     for n in 0..plan.blocks() {
         let first = plan.pages(n).start;
-        plan.read(n, &mut kept)?;
+        plan.read(n, &mut kept_words)?;
         plan.dump().memory(first, &mut memory)?;
         for run in bits::runs(&memory) {
             let start = first + run.start as u64;
@@ -107,11 +108,11 @@ fn parts(plan: &Plan<'_>) -> Result<Vec<Part>, DumpError> {
                     end,
                 }),
             }
-            let mut own = vec![0; kept.len()];
+            let mut own = vec![0; kept_words.len()];
             bits::set(&mut own, run);
             own.iter_mut()
-                .zip(&kept)
-                .for_each(|(own, kept)| *own &= kept);
+                .zip(&kept_words)
+                .for_each(|(own, kept_words)| *own &= kept_words);
             for run in bits::runs(&own) {
                 keep(&mut parts, first + run.start as u64..first + run.end as u64);
             }
@@ -208,13 +209,13 @@ impl Copy<'_> {
             if !self.block.contains(&at) {
                 self.block = self.plan.read_around(at, &mut self.words)?;
             }
-            let within = |page: u64| usize::try_from(page - self.block.start).unwrap_or(usize::MAX);
             let end = pages.end.min(self.block.end);
             let mut own = vec![0; self.words.len()];
-            bits::set(&mut own, within(at)..within(end));
+            let wanted = index_from(self.block.start, at)..index_from(self.block.start, end);
+            bits::set(&mut own, wanted);
             own.iter_mut()
                 .zip(&self.words)
-                .for_each(|(own, kept)| *own &= kept);
+                .for_each(|(own, kept_words)| *own &= kept_words);
             let first = self.block.start;
             for run in bits::runs(&own) {
                 let run = first + run.start as u64..first + run.end as u64;
@@ -263,6 +264,7 @@ impl Copy<'_> {
                     }
                     at += count;
                 }
+                // One page of the piece is unreadable: find it page by page, and lose no other.
                 Err(_) => {
                     self.single(at, offset)?;
                     at += 1;

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::bits;
-use crate::bytes::{is_zero, put};
+use crate::bytes::{index_from, is_zero, put};
 use crate::compress::{Codec, Compressor};
 use crate::dedup::{Pending, Stored, Twins};
 use crate::dump::Dump;
@@ -24,21 +24,22 @@ use crate::plan::{Plan, Work, crew, lock};
 use crate::reader::Reader;
 use crate::window::PIECE_MAX;
 
-/// Bytes that a thread reserves and writes at once.
+/// Bytes that a thread reserves and writes at once: few system calls, and little space lost where
+/// two threads' extents meet.
 const EXTENT: u64 = 256 << 10;
 
 /// Options of a kdump file.
 #[derive(Debug, Clone)]
 pub struct Style {
-    /// The codec.
+    /// How pages are compressed, each alone.
     pub codec: Codec,
-    /// Its level.
+    /// The codec's level, for zlib and zstd; `None` for the default.
     pub effort: Option<i32>,
-    /// The level of the filter.
+    /// The level of the filter, which the header names.
     pub level: Level,
-    /// The pages of this file, if it is one of several.
+    /// The page numbers of this file, if it is one of a split set.
     pub part: Option<Range<u64>>,
-    /// Limit of the file's size.
+    /// Limit of the file's size in bytes.
     pub limit: Option<u64>,
     /// Names of the system, as `uname` has them: system, node, release, version, machine, domain.
     pub names: [String; 6],
@@ -47,9 +48,9 @@ pub struct Style {
 /// The result of writing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Bytes of the file.
+    /// Size of the file in bytes, with its holes.
     pub bytes: u64,
-    /// Pages in it.
+    /// Pages that a reader finds in the file.
     pub pages: u64,
     /// Of these, zero pages.
     pub zero: u64,
@@ -57,7 +58,7 @@ pub struct Written {
     pub twins: u64,
     /// Unreadable pages; the file is marked as incomplete.
     pub unreadable: u64,
-    /// The reason, for the first of them.
+    /// Why the first unreadable page could not be read.
     pub why: Option<MemoryError>,
     /// The limit was reached; the file is marked as incomplete.
     pub full: bool,
@@ -133,10 +134,11 @@ fn kept_before(plan: &Plan<'_>, page: u64) -> Result<u64, DumpError> {
     Ok(plan.before(low) + bits::count(&words))
 }
 
-/// Writes a dump.
+/// Writes a plan's pages as a kdump-compressed file, or as one file of a split set. An unreadable
+/// page is counted and no error.
 ///
 /// # Errors
-/// If the dump cannot be read or the file cannot be written.
+/// If headers and bitmaps exceed the limit, or the file cannot be written.
 pub fn write(
     plan: &Plan<'_>,
     style: &Style,
@@ -147,18 +149,20 @@ pub fn write(
     let part = style.part.clone().unwrap_or(0..dump.pages());
     let shape = Shape::new(dump, plan, part.clone())?;
     let page = usize::try_from(shape.page).unwrap_or_default();
-    let told = &dump.erasure().text;
-    let needed = shape.data + shape.page + told.len() as u64;
+    let erase_info = &dump.erasure().text;
+    let needed = shape.data + shape.page + erase_info.len() as u64;
     if let Some(limit) = style.limit.filter(|limit| *limit < needed) {
         return Err(DumpError::Usage(format!(
             "a limit of {limit} bytes: headers and bitmaps alone have {needed}"
         )));
     }
-    // Errors before writing begins.
+    // An error of the codec before the file is touched.
     drop(Compressor::new(style.codec, style.effort, page)?);
     let mut header = header(dump, style, &shape);
+    // Header and bitmaps before any page: an interrupted file is readable as far as it goes.
     sink.write(0, &header)?;
     write_bitmaps(plan, &shape, sink)?;
+    // The page of zeros, to which all zero pages refer.
     sink.write(shape.data, &vec![0; page])?;
     let job = Job {
         dump,
@@ -168,23 +172,25 @@ pub fn write(
         sink,
         part,
         next: AtomicUsize::new(0),
-        limit: style.limit.map(|limit| limit - told.len() as u64),
+        limit: style.limit.map(|limit| limit - erase_info.len() as u64),
         end: AtomicU64::new(shape.data + shape.page),
         used: AtomicU64::new(shape.data + shape.page),
+        // Most of the memory is for the bits and the windows.
         twins: Twins::new(work.memory / 16),
         written: Mutex::new(Written::default()),
     };
     crew(work.threads, || Writer::new(&job, work)?.run())?;
     let size = job.used.load(Ordering::Relaxed);
     let mut written = lock(&job.written).clone();
-    written.bytes = size + told.len() as u64;
-    if !told.is_empty() {
-        sink.write(size, told)?;
+    written.bytes = size + erase_info.len() as u64;
+    if !erase_info.is_empty() {
+        // Behind the data, whose size is known only now.
+        sink.write(size, erase_info)?;
         put(&mut header[page..], field::ERASED, size.to_le_bytes());
         put(
             &mut header[page..],
             field::ERASED + 8,
-            (told.len() as u64).to_le_bytes(),
+            (erase_info.len() as u64).to_le_bytes(),
         );
         sink.write(page as u64, &header[page..page + SUB_HEADER])?;
     }
@@ -201,7 +207,6 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
     // Headers and notes of a dump: below 64 MiB, as they were read.
     let mut bytes = vec![0; ((1 + shape.sub_blocks) * shape.page) as usize];
     let page = shape.page as usize;
-    let number = |number: u64| u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes();
     bytes[..8].copy_from_slice(SIGNATURE);
     put(&mut bytes, field::VERSION, 6_u32.to_le_bytes());
     for (n, name) in style.names.iter().enumerate() {
@@ -220,18 +225,18 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
         field::STATUS,
         (INCOMPLETE | style.codec.flag()).to_le_bytes(),
     );
-    put(&mut bytes, field::BLOCK_SIZE, number(shape.page));
-    put(&mut bytes, field::SUB_BLOCKS, number(shape.sub_blocks));
+    put(&mut bytes, field::BLOCK_SIZE, saturated(shape.page));
+    put(&mut bytes, field::SUB_BLOCKS, saturated(shape.sub_blocks));
     put(
         &mut bytes,
         field::BITMAP_BLOCKS,
-        number(2 * shape.bitmap_blocks),
+        saturated(2 * shape.bitmap_blocks),
     );
-    put(&mut bytes, field::MAX_MAPNR, number(dump.pages()));
+    put(&mut bytes, field::MAX_MAPNR, saturated(dump.pages()));
     put(
         &mut bytes,
         field::NR_CPUS,
-        number(note::processors(dump.notes()) as u64),
+        saturated(note::processors(dump.notes()) as u64),
     );
     let second = &mut bytes[page..];
     let base = dump.info().number("phys_base").unwrap_or_default();
@@ -274,6 +279,11 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
     bytes
 }
 
+/// Returns a number for a field of 32 bits; readers of large dumps use the second header's fields.
+fn saturated(number: u64) -> [u8; 4] {
+    u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes()
+}
+
 /// Writes the bitmap of memory and that of stored pages.
 fn write_bitmaps(plan: &Plan<'_>, shape: &Shape, sink: &dyn Sink) -> Result<(), DumpError> {
     let mut words = vec![0; plan.words()];
@@ -299,8 +309,8 @@ fn write_bitmaps(plan: &Plan<'_>, shape: &Shape, sink: &dyn Sink) -> Result<(), 
         }
         bitmap.skip_to(start + size)?;
     }
-    let told = [&SUM_MARK[..], &bitmap.sum.finalize().to_le_bytes()].concat();
-    sink.write(shape.bitmap() - SUM as u64, &told)
+    let checksum = [&SUM_MARK[..], &bitmap.sum.finalize().to_le_bytes()].concat();
+    sink.write(shape.bitmap() - SUM as u64, &checksum)
 }
 
 /// Writes the bitmaps from `at` on, in large pieces and with holes, and adds up their checksum.
@@ -364,7 +374,8 @@ struct Job<'a> {
     shape: &'a Shape,
     sink: &'a dyn Sink,
     part: Range<u64>,
-    /// The next piece of work.
+    /// The next piece of work. Relaxed, as are the offsets below: threads only need different
+    /// numbers, and what they write is ordered by the lock of `twins`.
     next: AtomicUsize,
     /// Limit of the file's size, without the erase info.
     limit: Option<u64>,
@@ -380,7 +391,7 @@ struct Writer<'a> {
     job: &'a Job<'a>,
     /// `None` while its bytes are in use.
     reader: Option<Reader<'a>>,
-    /// For comparing pages that may be equal.
+    /// For comparing pages that may be equal, while the first reader's bytes are in use.
     again: Reader<'a>,
     compressor: Compressor,
     page: usize,
@@ -431,11 +442,12 @@ impl<'a> Writer<'a> {
             let own = (first + piece.start as u64).max(part.start)
                 ..(first + piece.end as u64).min(part.end);
             for span in plan.spans(own, turn) {
-                let within = |page: u64| usize::try_from(page - first).unwrap_or(usize::MAX);
+                let start = index_from(first, span.start);
+                let end = index_from(first, span.end);
                 let mut cut = words[piece.start / 64..piece.end / 64].to_vec();
-                bits::clear(&mut cut, 0..within(span.start) - piece.start);
-                bits::clear(&mut cut, within(span.end) - piece.start..usize::MAX);
-                let rank = plan.before(block) + bits::count_before(&words, within(span.start));
+                bits::clear(&mut cut, 0..start - piece.start);
+                bits::clear(&mut cut, end - piece.start..usize::MAX);
+                let rank = plan.before(block) + bits::count_before(&words, start);
                 self.piece(first + piece.start as u64, &cut, rank)?;
             }
         }
@@ -449,11 +461,11 @@ impl<'a> Writer<'a> {
         self.descriptors.clear();
         let most = PIECE_MAX / self.page;
         for run in bits::runs(words) {
-            let mut at = run.start;
-            while at < run.end {
-                let count = (run.end - at).min(most);
-                self.pages(first + at as u64, count)?;
-                at += count;
+            let mut page = run.start;
+            while page < run.end {
+                let count = (run.end - page).min(most);
+                self.pages(first + page as u64, count)?;
+                page += count;
             }
         }
         if self.descriptors.is_empty() {
@@ -464,8 +476,9 @@ impl<'a> Writer<'a> {
         self.job
             .sink
             .add_progress((self.descriptors.len() / DESCRIPTOR) as u64 * self.job.shape.page);
-        let at = self.job.shape.descriptors + (rank - self.job.shape.skipped) * DESCRIPTOR as u64;
-        self.job.sink.write(at, &self.descriptors)
+        let offset =
+            self.job.shape.descriptors + (rank - self.job.shape.skipped) * DESCRIPTOR as u64;
+        self.job.sink.write(offset, &self.descriptors)
     }
 
     fn pages(&mut self, first: u64, count: usize) -> Result<(), DumpError> {
@@ -474,7 +487,7 @@ impl<'a> Writer<'a> {
         let Some(mut reader) = self.reader.take() else {
             return Ok(());
         };
-        let done = match reader.bytes(address, count * self.page) {
+        let result = match reader.bytes(address, count * self.page) {
             Ok(bytes) => bytes
                 .chunks_exact(self.page)
                 .enumerate()
@@ -493,11 +506,12 @@ impl<'a> Writer<'a> {
             }),
         };
         self.reader = Some(reader);
-        done
+        result
     }
 
     /// Stores a page and its descriptor.
     fn store(&mut self, number: u64, bytes: &[u8]) -> Result<(), DumpError> {
+        // A descriptor of zeros keeps the place of each later one, and reads as a missing page.
         if self.written.full {
             self.descriptors.extend([0; DESCRIPTOR]);
             return Ok(());
@@ -511,6 +525,7 @@ impl<'a> Writer<'a> {
                 .extend(descriptor(self.job.shape.data, self.page, Codec::None));
             return Ok(());
         }
+        // The key is a hint: a page is a twin only if its bytes are equal.
         let key = Twins::key(bytes);
         if self.job.twins.note(key)
             && let Some(twin) = self.find_twin(key)
@@ -599,29 +614,35 @@ impl Reservation<'_, '_> {
     /// Writes data into the space and returns its offset; `None` if the file would exceed its
     /// limit.
     fn put(mut self, data: &[u8]) -> Result<Option<u64>, DumpError> {
-        let at = *self.start + self.buffer.len() as u64;
-        if at + data.len() as u64 > *self.limit && !self.reserve()? {
+        let end = *self.start + self.buffer.len() as u64 + data.len() as u64;
+        if end > *self.limit && !self.reserve()? {
             return Ok(None);
         }
-        let at = *self.start + self.buffer.len() as u64;
+        // Computed after reserving, which may have moved the start.
+        let offset = *self.start + self.buffer.len() as u64;
         self.buffer.extend_from_slice(data);
         if self.buffer.len() as u64 >= EXTENT {
             self.flush()?;
         }
-        Ok(Some(at))
+        Ok(Some(offset))
     }
 
     /// Reserves more; if the new space is adjacent, no byte is lost.
     fn reserve(&mut self) -> Result<bool, DumpError> {
-        let got = self.job.end.fetch_add(EXTENT, Ordering::Relaxed);
-        if self.job.limit.is_some_and(|limit| got + EXTENT > limit) {
+        let reserved = self.job.end.fetch_add(EXTENT, Ordering::Relaxed);
+        if self
+            .job
+            .limit
+            .is_some_and(|limit| reserved + EXTENT > limit)
+        {
             return Ok(false);
         }
-        if got != *self.limit {
+        if reserved != *self.limit {
+            // Less than a page of the old space is left over, and stays a hole.
             self.flush()?;
-            *self.start = got;
+            *self.start = reserved;
         }
-        *self.limit = got + EXTENT;
+        *self.limit = reserved + EXTENT;
         Ok(true)
     }
 

@@ -19,7 +19,7 @@ pub trait Sink: Sync {
     /// If they cannot be written.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DumpError>;
 
-    /// Zeroes `length` unwritten bytes; files get a hole there.
+    /// Zeroes `length` bytes that were not written before; files get a hole there.
     ///
     /// # Errors
     /// If they cannot be written.
@@ -63,11 +63,11 @@ impl Sink for Nowhere {
     }
 }
 
-/// A sink that counts progress.
+/// A sink that counts progress and passes everything on.
 pub struct Watched<'w> {
-    /// The sink behind it.
+    /// The sink that gets the bytes.
     pub sink: Box<dyn Sink + 'w>,
-    /// The counter.
+    /// Where the bytes of memory that were handled are counted.
     pub progress: &'w Progress,
 }
 
@@ -95,7 +95,7 @@ impl Sink for Watched<'_> {
     }
 }
 
-/// A file.
+/// A regular file or a device, written at offsets.
 #[derive(Debug)]
 pub struct FileSink {
     file: File,
@@ -115,7 +115,7 @@ impl FileSink {
         if exists && overwrite == Overwrite::No {
             return Err(DumpError::Exists(path.to_owned()));
         }
-        // Memory contains keys and passwords.
+        // For its owner only: memory contains keys and passwords.
         let mut options = File::options();
         let file = options
             .write(true)
@@ -137,7 +137,7 @@ impl FileSink {
     /// # Errors
     /// If it exists and may not be overwritten, or cannot be created.
     pub fn replacing(path: &Path, overwrite: Overwrite) -> Result<Self, DumpError> {
-        // Resolve links.
+        // The target of a link is replaced, and not the link.
         let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let (Some(name), data) = (path.file_name(), std::fs::metadata(path)) else {
             return Self::create(path, overwrite);
@@ -169,9 +169,9 @@ impl Drop for FileSink {
 /// Whether to overwrite an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overwrite {
-    /// It may.
+    /// An existing file is replaced.
     Yes,
-    /// It may not.
+    /// An existing file is an error.
     No,
 }
 
@@ -183,6 +183,7 @@ impl Sink for FileSink {
     }
 
     fn zeros(&self, _offset: u64, _length: u64) -> Result<(), DumpError> {
+        // The file was empty: bytes that are never written read as zeros and need no space.
         Ok(())
     }
 
@@ -197,6 +198,7 @@ impl Sink for FileSink {
                 .sync_all()
                 .map_err(DumpError::writing(&self.path, size))?;
         }
+        // Last, so that the old file stays until the new one is complete and durable.
         let mut target = lock(&self.target);
         if let Some(path) = target.as_ref() {
             std::fs::rename(&self.path, path).map_err(DumpError::writing(path, size))?;
@@ -206,7 +208,8 @@ impl Sink for FileSink {
     }
 }
 
-/// A flattened stream.
+/// makedumpfile's flattened format: a stream of records of offset, length and bytes, for outputs
+/// that cannot seek.
 pub struct Flattened<W> {
     state: Mutex<State<W>>,
 }
@@ -217,7 +220,7 @@ struct State<W> {
 }
 
 impl<W: Write + Send> Flattened<W> {
-    /// Begins a stream.
+    /// Begins a stream by writing its header.
     ///
     /// # Errors
     /// If it cannot be written to.
@@ -253,6 +256,7 @@ impl<W: Write> State<W> {
 
 impl<W: Write + Send> Sink for Flattened<W> {
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DumpError> {
+        // A record has to follow its header, so threads take turns.
         lock(&self.state).record(offset, bytes)
     }
 
