@@ -80,10 +80,10 @@ impl<'a> IdleServers<'a> {
         store: &'a Store,
         power: &'a dyn ServerPower,
     ) -> Self {
-        let is_ours = |server: &&ServerSettings| {
-            server.idle_off_s.is_some() && machines.contains(&server.name)
-        };
-        let servers = servers.iter().filter(is_ours).collect();
+        let servers = servers
+            .iter()
+            .filter(|server| server.idle_off_s.is_some() && machines.contains(&server.name))
+            .collect();
         Self {
             servers,
             store,
@@ -192,11 +192,10 @@ pub fn switch_idle_off(
     if servers.iter().all(|server| server.idle_off_s.is_none()) {
         return;
     }
-    let failed = |error: ServiceError| say(&format!("cannot look for idle servers now: {error}"));
     let store = loop {
         match Store::open(location) {
             Ok(store) => break store,
-            Err(error) => failed(error.into()),
+            Err(error) => say(&format_failure(&error.into())),
         }
         if !wait(LOOK_S, ended) {
             return;
@@ -212,9 +211,13 @@ pub fn switch_idle_off(
         let looked = looked
             .and_then(|now_unix| idle.look(now_unix, &|event| say(&format_idle_event(&event))));
         if let Err(error) = looked {
-            failed(error);
+            say(&format_failure(&error));
         }
     }
+}
+
+fn format_failure(error: &ServiceError) -> String {
+    format!("cannot look for idle servers now: {error}")
 }
 
 /// Reports again and again which servers are off, of those that are switched off when they are
@@ -234,17 +237,16 @@ pub fn watch_power(servers: &[ServerSettings], report: &dyn Fn(BTreeSet<String>)
 /// asked at once.
 fn find_off(servers: &[&ServerSettings]) -> BTreeSet<String> {
     std::thread::scope(|scope| {
-        let asked: Vec<_> = servers
+        let threads: Vec<_> = servers
             .iter()
             .map(|server| scope.spawn(move || is_off(server)))
             .collect();
-        let answers = servers.iter().zip(asked);
-        answers
-            .filter_map(|(server, is_off)| {
-                is_off
-                    .join()
-                    .is_ok_and(|is_off| is_off)
-                    .then(|| server.name.clone())
+        servers
+            .iter()
+            .zip(threads)
+            .filter_map(|(server, thread)| {
+                let is_off = thread.join().unwrap_or_default();
+                is_off.then(|| server.name.clone())
             })
             .collect()
     })
@@ -300,18 +302,14 @@ mod tests {
     }
 
     fn servers() -> Vec<ServerSettings> {
-        let server = |name: &str, more: &str| {
-            format!(
-                "[[machine]]\nname = \"{name}\"\nhost = \"{name}\"\n{more}[machine.power]\nqmp = \"socket\"\n"
-            )
-        };
         let idle = "idle_off = \"10m\"\n";
-        let text = [
-            server("testbox", idle),
-            server("other", idle),
-            server("always", ""),
-        ]
-        .concat();
+        let text = [("testbox", idle), ("other", idle), ("always", "")]
+            .map(|(name, more)| {
+                format!(
+                    "[[machine]]\nname = \"{name}\"\nhost = \"{name}\"\n{more}[machine.power]\nqmp = \"socket\"\n"
+                )
+            })
+            .concat();
         config::settings(&text, &model::ToolRows::default())
             .unwrap()
             .servers
@@ -329,14 +327,14 @@ mod tests {
         );
         assert_eq!(idle.shortest_s(), Some(600));
         for now in times {
-            let note = |event| {
+            idle.look(*now, &|event| {
                 let text = match event {
                     IdleEvent::Off(name) => format!("{now} {name} off"),
                     IdleEvent::StaysOn { name, why } => format!("{now} {name} on: {why}"),
                 };
                 events.borrow_mut().push(text);
-            };
-            idle.look(*now, &note).unwrap();
+            })
+            .unwrap();
         }
         events.into_inner().join("\n")
     }
@@ -396,19 +394,16 @@ mod tests {
 
     #[test]
     fn servers_of_unknown_power_are_not_off() {
-        let answers = |name: &str, command: &str| {
-            let command = ["sh", "-c", command].map(str::to_owned).to_vec();
-            ServerSettings {
-                power: Some(PowerSettings::Command(command)),
-                name: name.into(),
-                ..servers().remove(0)
-            }
-        };
-        let all = [
-            answers("down", "echo off"),
-            answers("up", "echo on"),
-            answers("mute", "exit 1"),
-        ];
+        let all =
+            [("down", "echo off"), ("up", "echo on"), ("mute", "exit 1")].map(|(name, command)| {
+                ServerSettings {
+                    power: Some(PowerSettings::Command(
+                        ["sh", "-c", command].map(str::to_owned).to_vec(),
+                    )),
+                    name: name.into(),
+                    ..servers().remove(0)
+                }
+            });
         assert_eq!(super::find_off(&all.each_ref()), ["down".to_owned()].into());
     }
 
@@ -419,9 +414,9 @@ mod tests {
             refuses: Cell::new(true),
             ..on()
         };
-        let told = looked(&store, &held, &[0, 600, 660, 1_199, 1_200]);
+        let events = looked(&store, &held, &[0, 600, 660, 1_199, 1_200]);
         assert_eq!(
-            told,
+            events,
             "600 testbox on: testbox is held by ben@lab\n1200 testbox on: testbox is held by ben@lab"
         );
     }
@@ -433,9 +428,9 @@ mod tests {
             state: Cell::new(Some(PowerState::Unknown)),
             ..on()
         };
-        let told = looked(&store, &mute, &[0, 600, 9_000]);
+        let events = looked(&store, &mute, &[0, 600, 9_000]);
         assert_eq!(
-            told,
+            events,
             "0 testbox on: what switches its power cannot say whether it is on"
         );
         let silent = Bmc {

@@ -43,7 +43,7 @@ impl SiteProgram {
             Some(LATER) | None => Err(silent(&ended.reason())),
             Some(_) => Err(BatchError::Refused {
                 system: NAME,
-                said: model::sanitize_line(&ended.reason()),
+                reason: model::sanitize_line(&ended.reason()),
             }),
         }
     }
@@ -57,7 +57,7 @@ impl BatchSystem for SiteProgram {
     fn list(&self) -> Result<Vec<BatchJob>, BatchError> {
         let text = self.ask(&["list"], "").map_err(|error| match error {
             // A list cannot be refused.
-            BatchError::Refused { said, .. } => silent(&said),
+            BatchError::Refused { reason, .. } => silent(&reason),
             silent @ BatchError::Silent { .. } => silent,
         })?;
         Ok(text.text().lines().filter_map(job).collect())
@@ -74,7 +74,7 @@ impl BatchSystem for SiteProgram {
             Some(id) => Ok(id.to_owned()),
             None => Err(BatchError::Refused {
                 system: NAME,
-                said: "it printed no number".to_owned(),
+                reason: "it printed no number".to_owned(),
             }),
         }
     }
@@ -87,10 +87,10 @@ impl BatchSystem for SiteProgram {
     }
 }
 
-fn silent(said: &str) -> BatchError {
+fn silent(reason: &str) -> BatchError {
     BatchError::Silent {
         system: NAME,
-        said: model::sanitize_line(said),
+        reason: model::sanitize_line(reason),
     }
 }
 
@@ -120,6 +120,10 @@ mod tests {
     use super::super::{BatchError, BatchState, BatchSystem, Submission};
     use super::SiteProgram;
 
+    fn shell(script: &str) -> Vec<String> {
+        ["sh", "-c", script, "site"].map(str::to_owned).to_vec()
+    }
+
     #[test]
     fn sites_program_sends_lists_and_cancels() {
         let folder = tempfile::tempdir().unwrap();
@@ -129,9 +133,8 @@ mod tests {
             list) echo '17 marvin-1-5-0 runs on node 3'; echo '18 other runs'; echo '19 marvin-2-5-0 pondering';;
             cancel) echo 'no such job' >&2; exit 1;;
         esac";
-        let words = |script: String| ["sh", "-c", &script, "site"].map(str::to_owned).to_vec();
         let system = SiteProgram {
-            words: words(text.replace("LOG", &log.display().to_string())),
+            words: shell(&text.replace("LOG", &log.display().to_string())),
         };
         let command = ["true".into()];
         let job = Submission {
@@ -154,7 +157,7 @@ mod tests {
         );
         system.cancel("17").unwrap();
         let down = SiteProgram {
-            words: words("echo 'no server' >&2; exit 75".to_owned()),
+            words: shell("echo 'no server' >&2; exit 75"),
         };
         let error = down.submit(&job).unwrap_err();
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use model::{JobState, QueuedJob};
 
-use super::{BatchJob, BatchState, name_of};
+use super::{BatchJob, BatchState, batch_name_prefix};
 
 /// What there is to decide about.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ pub(super) enum Step {
 /// Returns the name of the batch job for the next attempt at a job. A claim changes the fence, so a
 /// batch job whose name has the present fence has not claimed it.
 pub(super) fn next_name(job: &QueuedJob) -> String {
-    format!("{}{}", name_of(job), job.fence)
+    format!("{}{}", batch_name_prefix(job), job.fence)
 }
 
 /// Decides what to do now.

@@ -76,20 +76,24 @@ impl DirectJobs<'_> {
     /// If the batch system does not answer, or refuses one.
     pub fn send(&self, jobs: &[DirectJob]) -> Result<Vec<SentJob>, BatchError> {
         let listed = self.system.list()?;
-        let send = |job: &DirectJob| {
-            let name = self.name(job);
-            match listed
-                .iter()
-                .find(|one| one.name == name && one.state != BatchState::Ended)
-            {
-                Some(known) => Ok(SentJob {
-                    id: known.id.clone(),
-                    name,
-                }),
+        jobs.iter()
+            .map(|job| match self.find_live(job, &listed) {
+                Some(known) => Ok(known),
                 None => self.submit(job),
-            }
-        };
-        jobs.iter().map(send).collect()
+            })
+            .collect()
+    }
+
+    /// Returns a job that an interrupted command sent, unless it has ended.
+    fn find_live(&self, job: &DirectJob, listed: &[BatchJob]) -> Option<SentJob> {
+        let name = self.name(job);
+        let known = listed
+            .iter()
+            .find(|one| one.name == name && one.state != BatchState::Ended)?;
+        Some(SentJob {
+            id: known.id.clone(),
+            name,
+        })
     }
 
     /// Waits until all jobs have ended, or for a day; reports how many ended and run.
@@ -104,17 +108,13 @@ impl DirectJobs<'_> {
             match self.system.list() {
                 Ok(listed) => {
                     heard = Instant::now();
-                    let count = |state| {
-                        sent.iter()
-                            .filter(|one| state_of(one, &listed) == state)
-                            .count()
-                    };
-                    let now = (count(BatchState::Ended), count(BatchState::Runs));
-                    if now != last {
-                        report(now.0, now.1);
-                        last = now;
+                    let ended = count_in_state(sent, &listed, BatchState::Ended);
+                    let running = count_in_state(sent, &listed, BatchState::Runs);
+                    if (ended, running) != last {
+                        report(ended, running);
+                        last = (ended, running);
                     }
-                    if now.0 == sent.len() {
+                    if ended == sent.len() {
                         return Ok(());
                     }
                 }
@@ -125,6 +125,12 @@ impl DirectJobs<'_> {
         }
         Ok(())
     }
+}
+
+fn count_in_state(sent: &[SentJob], listed: &[BatchJob], state: BatchState) -> usize {
+    sent.iter()
+        .filter(|job| state_of(job, listed) == state)
+        .count()
 }
 
 /// Returns the state of a job; one that the system has forgotten has ended.
@@ -152,18 +158,18 @@ impl<'a> AheadJobs<'a> {
         }
     }
 
-    /// Sends `wanted` and returns what was sent, with its number; keeps `kept` if it is there, and
-    /// cancels all other jobs with the prefix.
+    /// Sends `wanted` and returns what was sent, with its number; leaves `current` alone if it is
+    /// there, and cancels all other jobs with the prefix.
     ///
     /// # Errors
     /// If the batch system does not answer, or refuses one.
     pub fn want<'j>(
         &self,
-        kept: Option<&DirectJob>,
+        current: Option<&DirectJob>,
         wanted: &'j [DirectJob],
     ) -> Result<Vec<(&'j DirectJob, String)>, BatchError> {
         let listed = self.jobs.system.list()?;
-        let names: BTreeSet<String> = kept
+        let names: BTreeSet<String> = current
             .into_iter()
             .chain(wanted)
             .map(|job| self.jobs.name(job))

@@ -81,6 +81,11 @@ impl Followed {
     }
 }
 
+/// Returns the open job with a number; a step may speak of one that has ended since.
+fn find_job(open: &[QueuedJob], number: u64) -> Option<&QueuedJob> {
+    open.iter().find(|job| job.number == number)
+}
+
 impl Dispatcher<'_> {
     /// Dispatches.
     ///
@@ -186,10 +191,9 @@ impl Dispatcher<'_> {
         open: &[QueuedJob],
         followed: &mut Followed,
     ) -> Result<bool, ServiceError> {
-        let job_of = |number: u64| open.iter().find(|job| job.number == number);
         match step {
             Step::Submit(number) => {
-                let Some(job) = job_of(number) else {
+                let Some(job) = find_job(open, number) else {
                     return Ok(false);
                 };
                 try_machine(self.store, job, (self.clock)())?;
@@ -206,12 +210,12 @@ impl Dispatcher<'_> {
                 }
             }
             Step::Fail(number, why) => {
-                if let Some(job) = job_of(number) {
+                if let Some(job) = find_job(open, number) {
                     self.fail(job, &why, followed)?;
                 }
             }
             Step::Report(number, held) => {
-                if let Some(job) = job_of(number)
+                if let Some(job) = find_job(open, number)
                     && followed.held.insert(held.name.clone())
                 {
                     self.report_held(job, &held)?;

@@ -15,7 +15,7 @@ mod slurm;
 use std::ffi::OsString;
 use std::fmt::Debug;
 
-use model::{BatchKind, MarvinConfig, QueuedJob, ServerSettings, USUAL_MACHINE};
+use model::{BatchKind, MarvinConfig, QueuedJob, USUAL_MACHINE};
 
 use self::command::SiteProgram;
 use self::slurm::Slurm;
@@ -64,7 +64,7 @@ pub struct BatchJob {
 impl BatchJob {
     /// Returns whether it is for a queued job: whichever attempt.
     fn is_for(&self, job: &QueuedJob) -> bool {
-        self.name.starts_with(&name_of(job))
+        self.name.starts_with(&batch_name_prefix(job))
     }
 }
 
@@ -109,11 +109,17 @@ pub struct Submission<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BatchError {
     /// It does not answer now.
-    #[error("{system} does not answer: {said}")]
-    Silent { system: &'static str, said: String },
+    #[error("{system} does not answer: {reason}")]
+    Silent {
+        system: &'static str,
+        reason: String,
+    },
     /// It refuses the job.
-    #[error("{system} refuses the job: {said}")]
-    Refused { system: &'static str, said: String },
+    #[error("{system} refuses the job: {reason}")]
+    Refused {
+        system: &'static str,
+        reason: String,
+    },
 }
 
 /// Returns the batch system of a site, if it has one.
@@ -139,24 +145,29 @@ pub fn batch_system(settings: &MarvinConfig) -> Option<Box<dyn BatchSystem>> {
 /// Returns whether Slurm can run jobs of a machine.
 #[must_use]
 pub fn has_slurm_node(settings: &MarvinConfig, machine: &str) -> bool {
-    let has_node = |server: &ServerSettings| server.name == machine && server.slurm_node.is_some();
-    machine == USUAL_MACHINE || settings.servers.iter().any(has_node)
+    let mut servers = settings.servers.iter();
+    machine == USUAL_MACHINE
+        || servers.any(|server| server.name == machine && server.slurm_node.is_some())
 }
 
 /// Returns the name of a worker that a batch system has started.
 #[must_use]
 pub fn batch_worker_name() -> String {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let node = variable(NODE).unwrap_or_else(crate::machine_name);
-    match variable(JOB_ID) {
+    let node = set_variable(NODE).unwrap_or_else(crate::machine_name);
+    match set_variable(JOB_ID) {
         Some(id) => format!("{node}:slurm-{id}"),
         None => format!("{node}:batch-{}", std::process::id()),
     }
 }
 
+/// Returns a variable of the environment; `None` if it is empty, as Slurm leaves some.
+fn set_variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 /// Returns the beginning of the names of all batch jobs for a queued job: whichever attempt they
 /// are for.
-fn name_of(job: &QueuedJob) -> String {
+fn batch_name_prefix(job: &QueuedJob) -> String {
     format!("marvin-{}-{}-", job.number, job.queued_unix)
 }
 

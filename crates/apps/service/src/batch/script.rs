@@ -21,20 +21,23 @@ mod tests {
 
     use super::script;
 
+    fn output_of(command: &mut Command) -> String {
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    }
+
     #[test]
     fn script_passes_words_unchanged_but_the_node() {
         let words = ["printf", "%s|", "a b", "it's", "$HOME", "/var/%N/x"].map(Into::into);
-        let run = |node: Option<&str>| {
-            let mut shell = Command::new("sh");
-            shell
-                .args(["-c", &script(&words)])
-                .env_remove("SLURMD_NODENAME");
-            node.map(|node| shell.env("SLURMD_NODENAME", node));
-            String::from_utf8(shell.output().unwrap().stdout).unwrap()
-        };
-        assert_eq!(run(Some("bm1")), "a b|it's|$HOME|/var/bm1/x|");
-        let host =
-            String::from_utf8(Command::new("uname").arg("-n").output().unwrap().stdout).unwrap();
-        assert_eq!(run(None), format!("a b|it's|$HOME|/var/{}/x|", host.trim()));
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script(&words)]);
+        assert_eq!(
+            output_of(shell.env("SLURMD_NODENAME", "bm1")),
+            "a b|it's|$HOME|/var/bm1/x|"
+        );
+        let host = output_of(Command::new("uname").arg("-n"));
+        assert_eq!(
+            output_of(shell.env_remove("SLURMD_NODENAME")),
+            format!("a b|it's|$HOME|/var/{}/x|", host.trim())
+        );
     }
 }

@@ -106,7 +106,7 @@ impl BatchSystem for Slurm {
             }
             _ => Err(BatchError::Refused {
                 system: NAME,
-                said: model::sanitize_line(&ended.reason()),
+                reason: model::sanitize_line(&ended.reason()),
             }),
         }
     }
@@ -121,10 +121,10 @@ impl BatchSystem for Slurm {
     }
 }
 
-fn silent(said: String) -> BatchError {
+fn silent(reason: String) -> BatchError {
     BatchError::Silent {
         system: NAME,
-        said: model::sanitize_line(&said),
+        reason: model::sanitize_line(&reason),
     }
 }
 
@@ -186,58 +186,38 @@ mod tests {
 
     #[test]
     fn lines_of_squeue_become_jobs() {
-        let seen = |line: &str| job(line).map(|job| (job.state, job.about));
-        let some = |state, about: &str| Some((state, about.to_owned()));
         // As Slurm 22.05 prints them.
-        assert_eq!(
-            seen("4|PENDING|Resources||marvin-1-5-0"),
-            some(BatchState::Waits, "Resources")
-        );
-        assert_eq!(
-            seen("5|RUNNING|None|bm1|marvin-1-5-0"),
-            some(BatchState::Runs, "on bm1")
-        );
-        assert_eq!(
-            seen("6|PENDING|BeginTime||marvin-1-5-0"),
-            some(BatchState::Waits, "BeginTime")
-        );
-        assert_eq!(
-            seen("7|PENDING|JobHeldUser||marvin-1-5-0"),
-            some(BatchState::Held, "JobHeldUser")
-        );
-        let requeued = "launch failed requeued held";
-        assert_eq!(
-            seen(&format!("8|PENDING|{requeued}||marvin-1-5-0")),
-            some(BatchState::Held, requeued)
-        );
-        assert_eq!(
-            seen("9|FAILED|NonZeroExitCode|bm1|marvin-1-5-0"),
-            some(BatchState::Ended, "FAILED, NonZeroExitCode")
-        );
-        assert_eq!(
-            seen("10|COMPLETED|None|bm1|marvin-1-5-0"),
-            some(BatchState::Ended, "COMPLETED")
-        );
-        assert_eq!(
-            seen("11|NODE_FAIL|None|bm1|marvin-1-5-0"),
-            some(BatchState::Ended, "NODE_FAIL")
-        );
-        assert_eq!(seen("12|RUNNING|None|bm1|build|all"), None);
-        assert_eq!(seen("12|RUNNING"), None);
+        for (line, state, about) in [
+            ("PENDING|Resources|", BatchState::Waits, "Resources"),
+            ("RUNNING|None|bm1", BatchState::Runs, "on bm1"),
+            ("PENDING|BeginTime|", BatchState::Waits, "BeginTime"),
+            ("PENDING|JobHeldUser|", BatchState::Held, "JobHeldUser"),
+            (
+                "PENDING|launch failed requeued held|",
+                BatchState::Held,
+                "launch failed requeued held",
+            ),
+            (
+                "FAILED|NonZeroExitCode|bm1",
+                BatchState::Ended,
+                "FAILED, NonZeroExitCode",
+            ),
+            ("COMPLETED|None|bm1", BatchState::Ended, "COMPLETED"),
+            ("NODE_FAIL|None|bm1", BatchState::Ended, "NODE_FAIL"),
+        ] {
+            let job = job(&format!("4|{line}|marvin-1-5-0")).unwrap();
+            assert_eq!((job.state, job.about.as_str()), (state, about), "{line}");
+        }
+        assert_eq!(job("12|RUNNING|None|bm1|build|all"), None);
+        assert_eq!(job("12|RUNNING"), None);
     }
 
     #[test]
     fn sites_options_come_after_ours() {
-        let words = |words: &[&str]| {
-            words
-                .iter()
-                .map(|&word| word.to_owned())
-                .collect::<Vec<_>>()
-        };
         let slurm = Slurm {
             settings: SlurmSettings {
-                options: words(&["--nice=10"]),
-                exact: words(&["--constraint=amd"]),
+                options: vec!["--nice=10".to_owned()],
+                exact: vec!["--constraint=amd".to_owned()],
             },
             nodes: vec![("testbox".to_owned(), "bm1".to_owned())],
         };

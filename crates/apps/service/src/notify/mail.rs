@@ -29,6 +29,20 @@ const HEADER_MAX: usize = 400;
 /// Length limit of a quoted-printable line (RFC 2045, 6.7).
 const LINE_MAX: usize = 76;
 
+/// Returns a text for a header: names from outside must not start another header.
+fn header_text(text: &str) -> String {
+    text.chars()
+        .map(|c| {
+            if c.is_ascii_graphic() || c == ' ' {
+                c
+            } else {
+                '?'
+            }
+        })
+        .take(HEADER_MAX)
+        .collect()
+}
+
 /// Returns the mail of a notice, with this host's line ends.
 pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
     let Notice {
@@ -37,17 +51,6 @@ pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
         body,
         raised_unix,
     } = &delivery.notice;
-    // Names from outside in a header must not start another header.
-    let line = |text: &str| {
-        let plain = |c: char| {
-            if c.is_ascii_graphic() || c == ' ' {
-                c
-            } else {
-                '?'
-            }
-        };
-        text.chars().map(plain).take(HEADER_MAX).collect::<String>()
-    };
     let since =
         SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(*raised_unix).unwrap_or(0));
     let host = from.split_once('@').map_or("localhost", |(_, host)| host);
@@ -57,14 +60,14 @@ pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
         "From: {}\nTo: {}\nSubject: [marvin] {}\nDate: {}\nMessage-ID: <{}.{raised_unix}.marvin@{}>\n\
          Auto-Submitted: auto-generated\nPrecedence: bulk\nMIME-Version: 1.0\n\
          Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\nX-Marvin-Notice: {} {}\n\n{}",
-        line(from),
+        header_text(from),
         to.join(",\n "),
-        line(headline),
+        header_text(headline),
         httpdate::fmt_http_date(since).replace("GMT", "+0000"),
         delivery.number,
-        line(host),
+        header_text(host),
         delivery.number,
-        line(subject),
+        header_text(subject),
         quoted_printable(&sanitize_text(&format!("{headline}\n\n{body}"))),
     )
 }
@@ -106,15 +109,12 @@ pub(crate) fn send(
     text: &str,
     deadline_s: u64,
 ) -> InputResult {
-    let address = |text: &str| {
-        text.parse()
-            .map_err(|error: AddressError| format!("{text}: {error}"))
-    };
     let to = to
         .iter()
-        .map(|to| address(to))
+        .map(|to| parse_address(to))
         .collect::<Result<Vec<Address>, String>>()?;
-    let envelope = Envelope::new(Some(address(from)?), to).map_err(|error| error.to_string())?;
+    let envelope =
+        Envelope::new(Some(parse_address(from)?), to).map_err(|error| error.to_string())?;
     let transport = transport(server)?;
     // lettre adds the end of the last line.
     let bytes = text
@@ -125,26 +125,32 @@ pub(crate) fn send(
     let sent = within(deadline_s, move || transport.send_raw(&envelope, &bytes));
     match sent {
         Some(Ok(_)) => Ok(()),
-        Some(Err(error)) => Err(format!("{server} {}", words(&error))),
+        Some(Err(error)) => Err(format!("{server} {}", describe(&error))),
         None => Err(format!(
             "{server} did not accept the mail within {deadline_s} s"
         )),
     }
 }
 
+fn parse_address(text: &str) -> Result<Address, String> {
+    text.parse()
+        .map_err(|error: AddressError| format!("{text}: {error}"))
+}
+
+fn tls(server: &MailServer) -> Result<TlsParameters, String> {
+    TlsParameters::new(server.host.clone())
+        .map_err(|error| format!("cannot set up TLS to {server}: {error}"))
+}
+
 fn transport(server: &MailServer) -> Result<SmtpTransport, String> {
-    let tls = || {
-        let made = TlsParameters::new(server.host.clone());
-        made.map_err(|error| format!("cannot set up TLS to {server}: {error}"))
-    };
     let builder = SmtpTransport::builder_dangerous(&server.host)
         .port(server.port)
         .timeout(Some(Duration::from_secs(ANSWER_S)))
         .hello_name(ClientId::Domain(machine_name()))
         .tls(match server.secrecy {
             Secrecy::Plain => Tls::None,
-            Secrecy::Upgraded => Tls::Required(tls()?),
-            Secrecy::Whole => Tls::Wrapper(tls()?),
+            Secrecy::Upgraded => Tls::Required(tls(server)?),
+            Secrecy::Whole => Tls::Wrapper(tls(server)?),
         });
     Ok(match &server.login {
         Some(login) => builder
@@ -166,14 +172,14 @@ fn within<T: Send + 'static>(seconds: u64, work: impl FnOnce() -> T + Send + 'st
 }
 
 /// Describes the server's answer, to follow its name.
-fn words(error: &Error) -> String {
+fn describe(error: &Error) -> String {
     let source = std::error::Error::source(error);
-    let said = short(&source.map_or_else(|| error.to_string(), ToString::to_string));
+    let reason = short(&source.map_or_else(|| error.to_string(), ToString::to_string));
     let kind = source
         .and_then(|source| source.downcast_ref::<io::Error>())
         .map(io::Error::kind);
     match (error.status(), kind) {
-        (Some(code), _) => format!("refuses the mail: {code} {said}"),
+        (Some(code), _) => format!("refuses the mail: {code} {reason}"),
         (_, Some(ErrorKind::WouldBlock | ErrorKind::TimedOut)) => {
             format!("gave no answer within {ANSWER_S} s")
         }
@@ -184,16 +190,16 @@ fn words(error: &Error) -> String {
         // rustls refused the certificate.
         (_, Some(ErrorKind::InvalidData)) => {
             format!(
-                "failed the TLS handshake: {said}; SSL_CERT_FILE may name another list of authorities than this host's"
+                "failed the TLS handshake: {reason}; SSL_CERT_FILE may name another list of authorities than this host's"
             )
         }
-        (_, Some(_)) => format!("cannot be reached: {said}"),
-        (..) if said == "incomplete response" => BROKE_OFF.into(),
-        (..) if said.contains("STARTTLS") => {
+        (_, Some(_)) => format!("cannot be reached: {reason}"),
+        (..) if reason == "incomplete response" => BROKE_OFF.into(),
+        (..) if reason.contains("STARTTLS") => {
             "does not offer STARTTLS, which other hosts need: use smtps://, or a sendmail program"
                 .into()
         }
-        (..) => format!("cannot accept the mail: {said}"),
+        (..) => format!("cannot accept the mail: {reason}"),
     }
 }
 
@@ -300,14 +306,14 @@ pub(crate) mod tests {
     fn sent(server: &MailServer) -> InputResult {
         let to = ["a@example.org".to_owned(), "b@example.org".to_owned()];
         let from = "marvin@example.org";
-        let said = send(
+        let reason = send(
             server,
             &to,
             from,
             &mail(&to, from, &delivery("it is down", ".\nwhy\n")),
             20,
         );
-        said.map_err(|said| said.replace(&format!(":{}", server.port), ":PORT"))
+        reason.map_err(|reason| reason.replace(&format!(":{}", server.port), ":PORT"))
     }
 
     const HELLO: &str = "250-here\r\n250 AUTH PLAIN LOGIN";
@@ -361,7 +367,7 @@ pub(crate) mod tests {
 
     #[test]
     fn each_failure_is_one_line() {
-        let mut told = Vec::new();
+        let mut errors = Vec::new();
         for answers in [
             &["220 here", "250 here", "550 no such sender"][..],
             &[
@@ -377,11 +383,11 @@ pub(crate) mod tests {
             &["220 this is\r\nHTTP"],
         ] {
             let (to, heard) = server(answers);
-            told.push(sent(&to).unwrap_err());
+            errors.push(sent(&to).unwrap_err());
             drop(heard.join());
         }
         let (to, heard) = server(&["220 here", "250 here"]);
-        told.push(
+        errors.push(
             sent(&MailServer {
                 secrecy: Secrecy::Upgraded,
                 ..to
@@ -390,7 +396,7 @@ pub(crate) mod tests {
         );
         drop(heard.join());
         let (to, heard) = server(&["220 here", "250 here"]);
-        told.push(
+        errors.push(
             sent(&MailServer {
                 secrecy: Secrecy::Whole,
                 ..to
@@ -403,11 +409,11 @@ pub(crate) mod tests {
             user: "marvin".into(),
             password: Secret::Variable("PATH".into()),
         });
-        told.push(sent(&to).unwrap_err());
+        errors.push(sent(&to).unwrap_err());
         drop(heard.join());
         // The server has gone.
-        told.push(sent(&to).unwrap_err());
-        insta::assert_snapshot!(told.join("\n"));
+        errors.push(sent(&to).unwrap_err());
+        insta::assert_snapshot!(errors.join("\n"));
     }
 
     #[test]
@@ -420,9 +426,9 @@ pub(crate) mod tests {
             secrecy: Secrecy::Plain,
             login: None,
         };
-        let said = send(&silent, &["a@example.org".into()], "m@example.org", "", 1).unwrap_err();
+        let reason = send(&silent, &["a@example.org".into()], "m@example.org", "", 1).unwrap_err();
         assert_eq!(
-            said,
+            reason,
             format!("smtp://127.0.0.1:{port} did not accept the mail within 1 s")
         );
     }

@@ -62,7 +62,7 @@ pub fn deliver(
             .find(|channel| channel.name == delivery.channel);
         channel.map_or_else(
             || Err("marvin.toml has no [[notify]] with this name any more".into()),
-            |channel| by(channel, delivery),
+            |channel| send_through(channel, delivery),
         )
     })
 }
@@ -86,17 +86,17 @@ fn deliver_by(
                 store.record_delivery(&delivery, clock())?;
                 delivered.made += 1;
             }
-            Err(said) => {
+            Err(reason) => {
                 let next = clock().saturating_add_unsigned(retry_after_s(delivery.tries + 1));
-                store.record_failure(&delivery, &said, next)?;
+                store.record_failure(&delivery, &reason, next)?;
                 down.push(delivery.channel.clone());
-                delivered.failed.push((delivery.channel, said));
+                delivered.failed.push((delivery.channel, reason));
             }
         }
     }
 }
 
-fn by(channel: &Channel, delivery: &Delivery) -> InputResult {
+fn send_through(channel: &Channel, delivery: &Delivery) -> InputResult {
     match &channel.kind {
         ChannelKind::Mail { to, from, by } => {
             let text = mail(to, from, delivery);
@@ -193,10 +193,10 @@ mod tests {
         store.raise(&notice("tree:a"), &["mail", "chat"]).unwrap();
         store.raise(&notice("tree:b"), &["mail", "chat"]).unwrap();
         let now = Cell::new(100);
-        let asked = RefCell::new(Vec::new());
+        let tried = RefCell::new(Vec::new());
         let try_all = |up: bool| {
-            let by = |delivery: &Delivery| {
-                asked
+            deliver_by(&store, &|| now.get(), &|delivery| {
+                tried
                     .borrow_mut()
                     .push(format!("{} {}", delivery.channel, delivery.notice.subject));
                 if up || delivery.channel == "chat" {
@@ -204,8 +204,8 @@ mod tests {
                 } else {
                     Err("connection refused".to_owned())
                 }
-            };
-            deliver_by(&store, &|| now.get(), &by).unwrap()
+            })
+            .unwrap()
         };
         let failed = vec![("mail".to_owned(), "connection refused".to_owned())];
         assert_eq!(
@@ -215,7 +215,7 @@ mod tests {
                 failed: failed.clone()
             }
         );
-        assert_eq!(asked.take(), ["chat tree:a", "mail tree:a", "chat tree:b"]);
+        assert_eq!(tried.take(), ["chat tree:a", "mail tree:a", "chat tree:b"]);
         // The other mail was not tried and is still due; the first one waits for its retry.
         assert_eq!(
             try_all(false),
@@ -224,7 +224,7 @@ mod tests {
                 failed: failed.clone()
             }
         );
-        assert_eq!(asked.take(), ["mail tree:b"]);
+        assert_eq!(tried.take(), ["mail tree:b"]);
         assert_eq!(try_all(false), Delivered::default());
         now.set(160);
         assert_eq!(try_all(false).failed.len(), 1);
@@ -254,26 +254,28 @@ mod tests {
         for _ in 0..2 {
             deliver(&store, &settings, &|| 100).unwrap();
         }
-        let told = std::fs::read_to_string(file).unwrap();
-        assert_eq!(told.lines().count(), 1, "{told}");
-        assert!(told.contains("\"subject\":\"tree:a\""), "{told}");
+        let document = std::fs::read_to_string(file).unwrap();
+        assert_eq!(document.lines().count(), 1, "{document}");
+        assert!(document.contains("\"subject\":\"tree:a\""), "{document}");
         assert_eq!(
             store.list_undelivered().unwrap()[0].said,
             "marvin.toml has no [[notify]] with this name any more"
         );
     }
+
+    fn with_mail_server(server: &str) -> model::MarvinConfig {
+        let toml = format!(
+            "[[notify]]\nname = \"us\"\nmail = [\"a@b.org\"]\nfrom = \"c@d.org\"\nsmtp = \"{server}\"\n"
+        );
+        config::settings(&toml, &model::ToolRows::default()).unwrap()
+    }
+
     #[test]
     fn down_mail_server_gets_mail_later_once() {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
-        let by = |server: &str| {
-            let toml = format!(
-                "[[notify]]\nname = \"us\"\nmail = [\"a@b.org\"]\nfrom = \"c@d.org\"\nsmtp = \"{server}\"\n"
-            );
-            config::settings(&toml, &model::ToolRows::default()).unwrap()
-        };
         store.raise(&notice("tree:a"), &["us"]).unwrap();
-        let down = deliver(&store, &by("smtp://127.0.0.1:1"), &|| 100).unwrap();
+        let down = deliver(&store, &with_mail_server("smtp://127.0.0.1:1"), &|| 100).unwrap();
         let why = "smtp://127.0.0.1:1 cannot be reached: Connection refused (os error 111)";
         assert_eq!(
             down,
@@ -293,7 +295,7 @@ mod tests {
         ]);
         for (now, made) in [(159, 0), (161, 1), (999, 0)] {
             assert_eq!(
-                deliver(&store, &by(&up.to_string()), &|| now).unwrap(),
+                deliver(&store, &with_mail_server(&up.to_string()), &|| now).unwrap(),
                 Delivered {
                     made,
                     failed: Vec::new()

@@ -180,13 +180,13 @@ impl Pass<'_> {
     fn no_versions(&self, tree: &WatchedTree, tags: Vec<String>) -> Result<(), ServiceError> {
         let subject = format!("tags:{}", tree.name);
         let before = self.store.standing(&subject)?;
-        let told: BTreeSet<&str> = before
+        let reported: BTreeSet<&str> = before
             .iter()
             .flat_map(|notice| notice.body.lines())
             .collect();
         let news: Vec<String> = tags
             .iter()
-            .filter(|tag| !told.contains(tag.as_str()))
+            .filter(|tag| !reported.contains(tag.as_str()))
             .cloned()
             .collect();
         if news.is_empty() {
@@ -341,13 +341,13 @@ mod tests {
         }
 
         fn packages(&self, _: &str, flavour: &str) -> Result<Packages, String> {
-            let package = |name: &str, version: &str| {
-                (format!("linux-image-{name}-{flavour}"), version.to_owned())
-            };
-            Ok(vec![
-                package("6.1.0-56", "6.1.192"),
-                package("6.1.0-55", "6.1.192"),
-            ])
+            let names = ["6.1.0-56", "6.1.0-55"];
+            Ok(names
+                .map(|name| {
+                    let package = format!("linux-image-{name}-{flavour}");
+                    (package, "6.1.192".to_owned())
+                })
+                .to_vec())
         }
     }
 
@@ -357,7 +357,7 @@ mod tests {
         _home: tempfile::TempDir,
         store: Store,
         world: World,
-        told: RefCell<Vec<WatchEvent>>,
+        events: RefCell<Vec<WatchEvent>>,
     }
 
     impl Case {
@@ -368,7 +368,7 @@ mod tests {
                 _home: home,
                 store,
                 world: World(RefCell::new(Ok(tags.to_vec()))),
-                told: RefCell::default(),
+                events: RefCell::default(),
             }
         }
 
@@ -376,7 +376,7 @@ mod tests {
             let settings: MarvinConfig =
                 config::settings(&format!("{TREE}{plans}"), &model::ToolRows::default()).unwrap();
             watch(&settings, &self.store, &self.world, now, &|event| {
-                self.told.borrow_mut().push(event);
+                self.events.borrow_mut().push(event);
             })
             .unwrap()
         }
@@ -421,7 +421,7 @@ mod tests {
             ]
         );
         // A second pass changes nothing.
-        case.told.borrow_mut().clear();
+        case.events.borrow_mut().clear();
         assert_eq!(
             case.pass(QUICK, 60),
             Watched {
@@ -430,9 +430,9 @@ mod tests {
             }
         );
         assert!(
-            case.told.borrow().is_empty(),
+            case.events.borrow().is_empty(),
             "tags that are not versions are reported once: {:?}",
-            case.told.borrow()
+            case.events.borrow()
         );
         *case.world.0.borrow_mut() = Ok(vec![
             "v6.1", "v6.2", "v6.3", "v6.4", "v6.5", "v6.5.1", "v6.4.7", "v6.6", "junk", "more",
@@ -444,7 +444,7 @@ mod tests {
             "those that came are first but for one"
         );
         assert!(
-            case.told
+            case.events
                 .borrow()
                 .contains(&WatchEvent::NoVersions("linux".into(), vec!["more".into()]))
         );
@@ -519,7 +519,7 @@ mod tests {
         *case.world.0.borrow_mut() = Ok(vec!["v6.1"]);
         case.pass(QUICK, 30);
         assert!(
-            case.told
+            case.events
                 .borrow()
                 .contains(&WatchEvent::Answers("linux".into()))
         );

@@ -40,11 +40,19 @@ fn looks_like_version(tag: &str) -> bool {
     let Some(version) = tag.strip_prefix('v') else {
         return false;
     };
-    let number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     let (numbers, rest) = version.split_once('-').unwrap_or((version, "rc1"));
     numbers.contains('.')
-        && numbers.split('.').all(number)
-        && rest.strip_prefix("rc").is_some_and(number)
+        && numbers.split('.').all(is_number)
+        && rest.strip_prefix("rc").is_some_and(is_number)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns whether a kernel is a stable update, and not a release of mainline.
+fn is_point(kernel: &TreeKernel) -> bool {
+    !Line::Mainline.has(&kernel.release)
 }
 
 /// The selection rule of a tree.
@@ -68,8 +76,6 @@ pub(crate) fn select_kernels(
             .then_with(|| a.kernel.to_string().cmp(&b.kernel.to_string()))
     });
     found.dedup_by(|a, b| a.kernel == b.kernel);
-    let is_point = |one: &TreeKernel| !Line::Mainline.has(&one.release);
-    let when = |one: &TreeKernel| known.get(&one.kernel.to_string()).copied();
     match rule.points {
         Points::Every => {}
         Points::Never => found.retain(|one| !is_point(one)),
@@ -78,12 +84,13 @@ pub(crate) fn select_kernels(
             // selected.
             let mut closed: BTreeMap<(u64, u64), bool> = BTreeMap::new();
             for one in found.iter().filter(|one| is_point(one)) {
-                let this_month =
-                    when(one).is_some_and(|taken| month(taken) == month(rule.now_unix));
+                let this_month = known
+                    .get(&one.kernel.to_string())
+                    .is_some_and(|selected| month(*selected) == month(rule.now_unix));
                 *closed.entry(one.release.series()).or_default() |= this_month;
             }
             found.retain(|one| {
-                if !is_point(one) || when(one).is_some() {
+                if !is_point(one) || known.contains_key(&one.kernel.to_string()) {
                     closed
                         .entry(one.release.series())
                         .and_modify(|closed| *closed |= is_point(one));

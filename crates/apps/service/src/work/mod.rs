@@ -36,6 +36,18 @@ pub struct Attempt {
     pub machine_failed: bool,
 }
 
+impl Attempt {
+    /// Returns an attempt whose kernel and machine did not fail.
+    #[must_use]
+    pub fn ended(ending: Ending) -> Self {
+        Self {
+            ending,
+            no_kernel: None,
+            machine_failed: false,
+        }
+    }
+}
+
 pub trait Executor {
     /// Executes a job to its end, or until `goes_on` returns false because the job is no longer
     /// wanted.
@@ -82,8 +94,8 @@ pub struct Worked {
 /// The share of its time after which a job is reported as late.
 const LATE: f64 = 0.8;
 
-/// What a worker knows of its present job.
-struct Kept {
+/// The job that a worker executes now.
+struct CurrentJob {
     begun: Instant,
     renewed: Cell<Instant>,
     is_late: Cell<bool>,
@@ -134,7 +146,7 @@ impl Worker<'_> {
                 Some(job) => {
                     idle = false;
                     try_machine(self.store, &job, now)?;
-                    self.one(&job, &mut worked)?;
+                    self.execute(&job, &mut worked)?;
                 }
                 None if checks.queue(self.store, &self.settings.servers, self.machines, now)? => {}
                 None if until == Until::Drained => {
@@ -167,7 +179,7 @@ impl Worker<'_> {
                 .change_job(number, |job| job.claim(self.name, now))
             {
                 Ok(job) => {
-                    self.one(&job, &mut Worked::default())?;
+                    self.execute(&job, &mut Worked::default())?;
                     return Ok((self.store.queued_job(number)?, true));
                 }
                 Err(QueueError::Refused(_)) => {}
@@ -189,14 +201,16 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn one(&self, job: &QueuedJob, worked: &mut Worked) -> Result<(), ServiceError> {
+    fn execute(&self, job: &QueuedJob, worked: &mut Worked) -> Result<(), ServiceError> {
         (self.notify)(WorkEvent::Begun(job.clone()));
-        let kept = Kept {
+        let current = CurrentJob {
             begun: Instant::now(),
             renewed: Cell::new(Instant::now()),
             is_late: Cell::default(),
         };
-        let attempt = self.executor.attempt(job, &|| self.keep(job, &kept))?;
+        let attempt = self
+            .executor
+            .attempt(job, &|| self.renew_lease(job, &current))?;
         // A job that was cancelled or lost says nothing: it was ended half-way.
         let ending = if self.is_ours(job)? {
             self.judge_machine(job, &attempt)?
@@ -240,14 +254,15 @@ impl Worker<'_> {
 
     /// Renews the lease of a job when half of it is over; returns whether the job is still this
     /// worker's. While the store does not answer, it is until the lease ends.
-    fn keep(&self, job: &QueuedJob, kept: &Kept) -> Result<bool, ServiceError> {
-        let age = kept.renewed.get().elapsed();
+    fn renew_lease(&self, job: &QueuedJob, current: &CurrentJob) -> Result<bool, ServiceError> {
+        let age = current.renewed.get().elapsed();
         let limit = Duration::from_secs(job.new.deadline_s);
-        if kept.begun.elapsed() >= limit.mul_f64(LATE) && !kept.is_late.replace(true) {
+        if current.begun.elapsed() >= limit.mul_f64(LATE) && !current.is_late.replace(true) {
             // The message may wait until the store answers; the job does not.
             drop(self.notify_late(job));
         }
-        let asked = if age < LEASE / 2 {
+        // Half of the lease is enough for two or three failed tries before it ends.
+        let answer = if age < LEASE / 2 {
             self.store
                 .queued_job(job.number)
                 .map(|now| now.fence == job.fence)
@@ -256,11 +271,11 @@ impl Worker<'_> {
             self.store
                 .change_job(job.number, |job_now| job_now.renew(job.fence, now))
                 .map(|_| {
-                    kept.renewed.set(Instant::now());
+                    current.renewed.set(Instant::now());
                     true
                 })
         };
-        Ok(match asked {
+        Ok(match answer {
             Ok(is_ours) => is_ours,
             Err(QueueError::Refused(_) | QueueError::NoJob(_)) => false,
             Err(QueueError::Store(_)) => age < LEASE,
@@ -375,11 +390,15 @@ mod tests {
         config::settings(text, &model::ToolRows::default()).unwrap()
     }
 
-    fn ends(ending: Ending) -> Attempt {
+    fn done() -> Attempt {
+        Attempt::ended(Ending::Done(String::new()))
+    }
+
+    /// An attempt that fails by its machine.
+    fn no_power() -> Attempt {
         Attempt {
-            ending,
-            no_kernel: None,
-            machine_failed: false,
+            machine_failed: true,
+            ..Attempt::ended(Ending::Lab("no power".into()))
         }
     }
 
@@ -448,16 +467,12 @@ mod tests {
         let now = Cell::new(1_000);
         let no_boot = Attempt {
             no_kernel: Some("panic".into()),
-            ..ends(Ending::Done("does not boot: panic".into()))
+            ..Attempt::ended(Ending::Done("does not boot: panic".into()))
         };
         let (worked_once, seen) = worked(
             &store,
             &now,
-            vec![
-                ends(Ending::Done(String::new())),
-                no_boot.clone(),
-                ends(Ending::Overran),
-            ],
+            vec![done(), no_boot.clone(), Attempt::ended(Ending::Overran)],
         );
         assert_eq!(seen, [one, two, three]);
         assert_eq!(
@@ -477,7 +492,7 @@ mod tests {
             "not before its time"
         );
         now.set(2_000);
-        let (again, seen) = worked(&store, &now, vec![ends(Ending::Overran)]);
+        let (again, seen) = worked(&store, &now, vec![Attempt::ended(Ending::Overran)]);
         assert_eq!((again.failed, seen), (1, vec![three]));
         assert_eq!(headlines(&store)[2..], ["job 3 failed"]);
         let job = store.queued_job(three).unwrap();
@@ -494,10 +509,6 @@ mod tests {
         let all =
             ["git:v6.1", "git:v6.2", "git:v6.3"].map(|kernel| queued_on(&store, kernel, "testbox"));
         let now = Cell::new(1_000);
-        let no_power = || Attempt {
-            machine_failed: true,
-            ..ends(Ending::Lab("no power".into()))
-        };
         assert_eq!(
             worked(&store, &now, vec![no_power(), no_power(), no_power()]).1,
             all
@@ -511,18 +522,38 @@ mod tests {
         // It tries one job, others go on elsewhere.
         let exact = queued(&store, "git:v6.4");
         now.set(1_500);
-        assert_eq!(
-            worked(&store, &now, vec![ends(Ending::Done(String::new()))]).1,
-            [exact]
-        );
+        assert_eq!(worked(&store, &now, vec![done()]).1, [exact]);
         now.set(1_700);
         assert_eq!(worked(&store, &now, vec![no_power()]).1, [all[0]]);
         now.set(2_400);
-        let well = || ends(Ending::Done(String::new()));
-        let (worked, seen) = worked(&store, &now, vec![well(), well(), well()]);
+        let (worked, seen) = worked(&store, &now, vec![done(), done(), done()]);
         assert_eq!((worked.done, seen), (3, all.to_vec()));
         assert_eq!(headlines(&store)[1..], ["testbox works again"]);
         assert!(store.standing("machine:testbox").unwrap().is_none());
+    }
+
+    /// Lets a worker of `testbox` work until its queue is empty, and returns the jobs that it had.
+    fn checked(
+        store: &Store,
+        settings: &model::MarvinConfig,
+        now_unix: i64,
+        endings: Vec<Attempt>,
+    ) -> Vec<u64> {
+        let script = Script {
+            endings: RefCell::new(endings),
+            seen: RefCell::default(),
+        };
+        let worker = Worker {
+            name: "here",
+            machines: &["testbox".to_owned()],
+            store,
+            settings,
+            executor: &script,
+            clock: &|| now_unix,
+            notify: &|_| {},
+        };
+        worker.work(Until::Drained).unwrap();
+        script.seen.into_inner()
     }
 
     #[test]
@@ -530,52 +561,29 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         let first = queued_on(&store, "git:v6.1", "testbox");
-        let well = || vec![ends(Ending::Done(String::new()))];
         let settings =
             settings("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\ncheck_every = \"1h\"\n");
-        let work = |now: i64, endings: Vec<Attempt>| {
-            let script = Script {
-                endings: RefCell::new(endings),
-                seen: RefCell::default(),
-            };
-            let store = &store;
-            let settings = &settings;
-            let executor = &script;
-            let machines = ["testbox".to_owned()];
-            let clock = || now;
-            let worker = Worker {
-                name: "here",
-                machines: &machines,
-                store,
-                settings,
-                executor,
-                clock: &clock,
-                notify: &|_| {},
-            };
-            worker.work(Until::Drained).unwrap();
-            script.seen.into_inner()
-        };
-        assert_eq!(work(0, well()), [first]);
-        assert_eq!(work(3_599, vec![]), [0; 0]);
-        let check = work(3_600, well())[0];
+        assert_eq!(checked(&store, &settings, 0, vec![done()]), [first]);
+        assert_eq!(checked(&store, &settings, 3_599, vec![]), [0; 0]);
+        let check = checked(&store, &settings, 3_600, vec![done()])[0];
         let job = store.queued_job(check).unwrap();
         assert_eq!(
             (job.new.plan.as_str(), job.new.work.seeds),
             (model::CHECK_PLAN, 2)
         );
         // The same work again.
-        assert_eq!(work(7_199, vec![]), [0; 0]);
+        assert_eq!(checked(&store, &settings, 7_199, vec![]), [0; 0]);
         let mine = model::Reservation {
             machines: vec!["testbox".into()],
             ..model::Reservation::default()
         };
         store.reserve(&mine, 100, 7_200).unwrap();
-        assert_eq!(work(7_200, vec![]), [0; 0], "it is reserved");
-        let no_power = Attempt {
-            machine_failed: true,
-            ..ends(Ending::Lab("no power".into()))
-        };
-        assert_eq!(work(7_300, vec![no_power]), [check]);
+        assert_eq!(
+            checked(&store, &settings, 7_200, vec![]),
+            [0; 0],
+            "it is reserved"
+        );
+        assert_eq!(checked(&store, &settings, 7_300, vec![no_power()]), [check]);
         assert_eq!(
             store.health().unwrap()[0].failures,
             1,
@@ -589,13 +597,8 @@ mod tests {
         let store = Store::open(home.path()).unwrap();
         let jobs =
             ["git:v6.1", "git:v6.2", "git:v6.3"].map(|kernel| queued_on(&store, kernel, "testbox"));
-        let no_network = || ends(Ending::Lab("no network".into()));
-        let all = worked(
-            &store,
-            &Cell::new(1_000),
-            vec![no_network(), no_network(), no_network()],
-        )
-        .1;
+        let no_network = Attempt::ended(Ending::Lab("no network".into()));
+        let all = worked(&store, &Cell::new(1_000), vec![no_network; 3]).1;
         assert_eq!((all, store.health().unwrap()), (jobs.to_vec(), vec![]));
     }
 
@@ -610,10 +613,7 @@ mod tests {
             .unwrap()
             .unwrap();
         let now = Cell::new(20);
-        assert_eq!(
-            worked(&store, &now, vec![ends(Ending::Done(String::new()))]).1,
-            [one]
-        );
+        assert_eq!(worked(&store, &now, vec![done()]).1, [one]);
         let job = store.queued_job(one).unwrap();
         assert_eq!((job.state, job.attempts), (JobState::Done, 1));
     }
@@ -668,7 +668,7 @@ mod tests {
                 // As a process that is killed half-way ends: at the machine, by what it saw.
                 Ok(Attempt {
                     machine_failed: true,
-                    ..ends(Ending::Lab("cut".into()))
+                    ..Attempt::ended(Ending::Lab("cut".into()))
                 })
             }
         }

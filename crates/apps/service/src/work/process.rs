@@ -44,27 +44,25 @@ impl Executor for JobProcess {
         goes_on: &dyn Fn() -> Result<bool, ServiceError>,
     ) -> Result<Attempt, ServiceError> {
         let log = self.logs.join(format!("{}.log", job.number));
-        let of = |ending| Attempt {
-            ending,
-            no_kernel: None,
-            machine_failed: false,
-        };
-        let infra = |what: String| of(Ending::Lab(what));
         let opened = fs::create_dir_all(&self.logs).and_then(|()| File::create(&log));
         let file = match opened {
             Ok(file) => file,
-            Err(error) => return Ok(infra(format!("{}: {error}", log.display()))),
+            Err(error) => return Ok(lab_failed(format!("{}: {error}", log.display()))),
         };
         let mut child = match self.start(job, file) {
             Ok(child) => child,
-            Err(error) => return Ok(infra(format!("cannot start the job's process: {error}"))),
+            Err(error) => {
+                return Ok(lab_failed(format!(
+                    "cannot start the job's process: {error}"
+                )));
+            }
         };
         let ended = wait(&mut child, Duration::from_secs(job.new.deadline_s), goes_on);
         let status = match ended {
             Ok(Ended::By(status)) => status,
-            Ok(Ended::Overran) => return Ok(of(Ending::Overran)),
+            Ok(Ended::Overran) => return Ok(Attempt::ended(Ending::Overran)),
             // The queue refuses the result of an unwanted job, whatever it is.
-            Ok(Ended::Unwanted) => return Ok(infra("no longer wanted".into())),
+            Ok(Ended::Unwanted) => return Ok(lab_failed("no longer wanted".into())),
             Err(error) => {
                 return Err(error);
             }
@@ -74,13 +72,13 @@ impl Executor for JobProcess {
             // An unreadable answer counts as none.
             drop(output.take(ANSWER_MAX).read_to_string(&mut answer));
         }
-        let said = fs::read(&log)
+        let messages = fs::read(&log)
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_default();
         let attempt = judge(
             status.code().filter(|_| signal_of(status).is_none()),
             answer.trim(),
-            &said,
+            &messages,
         );
         if attempt.ending == Ending::Done(String::new()) {
             // The log of a successful job is not needed; ignore a failed removal.
@@ -138,38 +136,41 @@ fn wait(
     Ok(Ended::Overran)
 }
 
-/// Derives the result of a job from its exit code, answer and messages.
-fn judge(code: Option<i32>, answer: &str, said: &str) -> Attempt {
-    let of = |ending| Attempt {
-        ending,
-        no_kernel: None,
-        machine_failed: false,
-    };
+fn lab_failed(why: String) -> Attempt {
+    Attempt::ended(Ending::Lab(why))
+}
+
+/// Derives the result of a job from its exit code, answer and messages. The answer counts more than
+/// the code: a process may fail after it has printed its result.
+fn judge(code: Option<i32>, answer: &str, messages: &str) -> Attempt {
     match (code, JobResult::read(answer)) {
-        (_, Some(JobResult::Busy(who))) => of(Ending::Busy(who)),
-        (_, Some(JobResult::Done)) => of(Ending::Done(String::new())),
+        (_, Some(JobResult::Busy(who))) => Attempt::ended(Ending::Busy(who)),
+        (_, Some(JobResult::Done)) => Attempt::ended(Ending::Done(String::new())),
         (_, Some(JobResult::NoKernel(why))) => Attempt {
             no_kernel: Some(why.clone()),
-            ..of(Ending::Done(why))
+            ..Attempt::ended(Ending::Done(why))
         },
         (_, Some(JobResult::MachineFailed(why))) => Attempt {
             machine_failed: true,
-            ..of(Ending::Lab(why))
+            ..Attempt::ended(Ending::Lab(why))
         },
-        (_, Some(JobResult::WorkloadsFailed(why))) => of(Ending::Done(why)),
-        (Some(2), None) => of(Ending::Wrong(reason(said))),
-        (Some(70), None) => of(Ending::Wrong(format!("a bug in marvin: {}", reason(said)))),
-        (Some(_), None) => of(Ending::Lab(reason(said))),
-        (None, None) => of(Ending::Lab("its process was killed".into())),
+        (_, Some(JobResult::WorkloadsFailed(why))) => Attempt::ended(Ending::Done(why)),
+        (Some(2), None) => Attempt::ended(Ending::Wrong(reason(messages))),
+        (Some(70), None) => Attempt::ended(Ending::Wrong(format!(
+            "a bug in marvin: {}",
+            reason(messages)
+        ))),
+        (Some(_), None) => Attempt::ended(Ending::Lab(reason(messages))),
+        (None, None) => Attempt::ended(Ending::Lab("its process was killed".into())),
     }
 }
 
 /// Returns the error that a process printed, with its causes.
-fn reason(said: &str) -> String {
-    let error = said.rfind("error: ").map_or_else(
-        || said.lines().last().unwrap_or_default(),
-        |at| &said[at + 7..],
-    );
+fn reason(messages: &str) -> String {
+    let error = match messages.rsplit_once("error: ") {
+        Some((_, error)) => error,
+        None => messages.lines().last().unwrap_or_default(),
+    };
     if error.trim().is_empty() {
         "no error message".into()
     } else {

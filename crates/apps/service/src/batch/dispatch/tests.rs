@@ -48,7 +48,7 @@ impl BatchSystem for Believed {
         if self.refuses.load(Ordering::Relaxed) {
             return Err(BatchError::Refused {
                 system: "Slurm",
-                said: "Invalid feature specification".into(),
+                reason: "Invalid feature specification".into(),
             });
         }
         assert_eq!(
@@ -285,7 +285,7 @@ fn held_jobs_and_silence_are_reported_once() {
     };
     let down = BatchError::Silent {
         system: "Slurm",
-        said: "Unable to contact slurm controller".into(),
+        reason: "Unable to contact slurm controller".into(),
     };
     for after in [0, 5, SILENT_S, SILENT_S + 5] {
         site.now.set(1_000 + after);
