@@ -16,8 +16,7 @@ pub(crate) fn slug(name: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"_-".contains(&byte) || (byte == b'.' && place > 0) {
             text.push(char::from(byte));
         } else {
-            let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
-            text.extend(['~', digit(byte >> 4), digit(byte & 15)]);
+            text.extend(['~', lower_digit(byte >> 4), lower_digit(byte & 15)]);
         }
     }
     if text.is_empty() {
@@ -25,6 +24,10 @@ pub(crate) fn slug(name: &str) -> String {
     } else {
         text
     }
+}
+
+fn lower_digit(half: u8) -> char {
+    char::from(b"0123456789abcdef"[usize::from(half)])
 }
 
 /// Decodes the output of [`slug`]; `None` for anything else.
@@ -56,17 +59,21 @@ impl Query {
         if text.len() > LENGTH_MAX {
             return Self::default();
         }
-        let pair = |pair: &str| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(name)?, decode(value)?))
-        };
         Self(
             text.split('&')
                 .filter(|pair| !pair.is_empty())
                 .take(NAMES_MAX)
-                .filter_map(pair)
+                .filter_map(|pair| {
+                    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                    Some((decode(name)?, decode(value)?))
+                })
                 .collect(),
         )
+    }
+
+    /// Returns whether a query asks for this value, or for any.
+    pub(crate) fn allows(&self, name: &str, value: &str) -> bool {
+        self.get(name).is_none_or(|wanted| wanted == value)
     }
 
     /// Returns a value that is not empty.
@@ -82,23 +89,20 @@ impl Query {
 /// Returns whether a query contains a secret. Proxies log addresses, browsers keep them, and people
 /// paste them into mails.
 pub(crate) fn has_secret(question: &str) -> bool {
-    let is_secret = |name: &str| {
-        [
-            "token",
-            "secret",
-            "password",
-            "passwd",
-            "api_key",
-            "apikey",
-            "authorization",
-        ]
-        .iter()
-        .any(|word| name.to_ascii_lowercase().contains(word))
-    };
+    const SECRETS: [&str; 7] = [
+        "token",
+        "secret",
+        "password",
+        "passwd",
+        "api_key",
+        "apikey",
+        "authorization",
+    ];
     question
         .split('&')
         .filter_map(|pair| decode(pair.split('=').next()?))
-        .any(|name| is_secret(&name))
+        .map(|name| name.to_ascii_lowercase())
+        .any(|name| SECRETS.iter().any(|word| name.contains(word)))
 }
 
 /// Encodes a value for a query.
@@ -108,8 +112,9 @@ pub(crate) fn encode(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"._-~".contains(&byte) {
             written.push(char::from(byte));
         } else {
-            let digit = |half: u8| char::from(b"0123456789ABCDEF"[usize::from(half)]);
-            written.extend(['%', digit(byte >> 4), digit(byte & 15)]);
+            let digits = [byte >> 4, byte & 15].map(lower_digit);
+            written.push('%');
+            written.extend(digits.map(|digit| digit.to_ascii_uppercase()));
         }
     }
     written

@@ -165,20 +165,22 @@ pub(crate) fn series(
         .get("line")
         .map_or(Ok(Line::All), str::parse)
         .map_err(|error: model::LineError| Refusal::NotFound(error.to_string()))?;
-    let is = |name: &str, value: &str| question.get(name).is_none_or(|wanted| wanted == value);
-    let fits = |key: &Key| {
-        is("workload", &key.workload)
-            && is("track", &key.track)
-            && is("machine", &history.machine(key.machine).id.to_string())
-    };
     Ok(serde_json::to_string(&history_document(
-        history, line, values_max, fits,
+        history,
+        line,
+        values_max,
+        |key: &Key| {
+            let machine = history.machine(key.machine).id.to_string();
+            question.allows("workload", &key.workload)
+                && question.allows("track", &key.track)
+                && question.allows("machine", &machine)
+        },
     ))?)
 }
 
 /// Returns the document of runs.
 pub(crate) fn runs(newest: &[RunSummary]) -> Document {
-    let run = |run: &RunSummary| RunDocument {
+    let runs = newest.iter().map(|run| RunDocument {
         id: run.id.to_string(),
         build: run.build.to_string(),
         version: run.version.clone(),
@@ -189,15 +191,15 @@ pub(crate) fn runs(newest: &[RunSummary]) -> Document {
         completed: run.completed,
         unsupported: run.unsupported,
         failed: run.failed,
-    };
+    });
     serde_json::to_string(&RunsDocument {
         schema_version: SCHEMA_VERSION,
-        runs: newest.iter().map(run).collect(),
+        runs: runs.collect(),
     })
 }
 
 fn kernels(history: &History) -> KernelsDocument {
-    let kernel = |number: &history::KernelIx| {
+    let kernels = history.order().iter().map(|number| {
         let kernel = history.kernel(*number);
         KernelDocument {
             title: kernel.title.clone(),
@@ -206,10 +208,10 @@ fn kernels(history: &History) -> KernelsDocument {
             track: kernel.track.clone(),
             origin: kernel.build.origin.to_string(),
         }
-    };
+    });
     KernelsDocument {
         schema_version: SCHEMA_VERSION,
-        kernels: history.order().iter().map(kernel).collect(),
+        kernels: kernels.collect(),
     }
 }
 

@@ -32,31 +32,27 @@ fn schemes(css: &str) -> [BTreeMap<&str, f64>; 2] {
 
 fn named<'a>((name, rest): (&'a str, &str)) -> Option<(&'a str, f64)> {
     let digits: String = rest.chars().take_while(char::is_ascii_hexdigit).collect();
-    let byte = |text: String| u8::from_str_radix(&text, 16).ok();
-    let bytes: Vec<u8> = match digits.len() {
-        3 => digits
-            .chars()
-            .filter_map(|digit| byte(format!("{digit}{digit}")))
-            .collect(),
-        6 => (0..3)
-            .filter_map(|n| byte(digits[n * 2..n * 2 + 2].to_owned()))
-            .collect(),
+    let digits = match digits.len() {
+        // Each digit counts twice.
+        3 => digits.chars().flat_map(|digit| [digit; 2]).collect(),
+        6 => digits,
         _ => return None,
     };
-    // Relative luminance as WCAG 2.2 defines it.
-    let linear = |byte: &u8| {
-        let value = f64::from(*byte) / 255.0;
-        if value <= 0.040_45 {
-            value / 12.92
-        } else {
-            ((value + 0.055) / 1.055).powf(2.4)
-        }
-    };
-    let light: Vec<f64> = bytes.iter().map(linear).collect();
+    let [_, red, green, blue] = u32::from_str_radix(&digits, 16).ok()?.to_be_bytes();
     Some((
         name,
-        0.2126 * light[0] + 0.7152 * light[1] + 0.0722 * light[2],
+        0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue),
     ))
+}
+
+/// Returns the relative luminance of one colour as WCAG 2.2 defines it.
+fn linear(byte: u8) -> f64 {
+    let value = f64::from(byte) / 255.0;
+    if value <= 0.040_45 {
+        value / 12.92
+    } else {
+        ((value + 0.055) / 1.055).powf(2.4)
+    }
 }
 
 fn contrast(one: f64, other: f64) -> f64 {
@@ -76,11 +72,10 @@ fn text_has_enough_contrast() {
         for (scheme, colours) in ["light", "dark"].into_iter().zip(schemes(css)) {
             let mut held = 0;
             for (text, behind) in PAIRS {
-                let known = |name: &&&str| colours.contains_key(**name);
                 let Some(front) = colours.get(text) else {
                     continue;
                 };
-                for back in behind.iter().filter(known) {
+                for back in behind.iter().filter(|name| colours.contains_key(**name)) {
                     let ratio = contrast(*front, colours[back]);
                     assert!(
                         ratio >= 4.5,
@@ -103,7 +98,10 @@ fn text_has_enough_contrast() {
 
 #[test]
 fn contrast_follows_wcag() {
-    let of = |text: &str| named(("x", text)).unwrap().1;
-    assert!((contrast(of("000"), of("ffffff")) - 21.0).abs() < 1e-9);
-    assert!((contrast(of("777777"), of("fff")) - 4.48).abs() < 0.01);
+    for (one, other, expected, error) in
+        [("000", "ffffff", 21.0, 1e-9), ("777777", "fff", 4.48, 0.01)]
+    {
+        let [one, other] = [one, other].map(|text| named(("x", text)).unwrap().1);
+        assert!((contrast(one, other) - expected).abs() < error);
+    }
 }

@@ -38,24 +38,21 @@ pub(crate) fn all_runs(
 /// Builds the comparison of the seeds and workloads that both have; `None` if they have none in
 /// common. `command` compares the two kernels; the suite, workloads and seeds are appended. Runs of
 /// a noisy machine are not paired by number, so all of them count.
-pub(crate) fn asked_of(
+pub(crate) fn common_question(
     machine: Capabilities,
     [old, new]: [&[Run]; 2],
     command: String,
 ) -> Option<Question> {
     let mut seeds = Vec::new();
     if machine.deterministic {
-        let of = |runs: &[Run]| runs.iter().map(|run| run.seed).collect::<BTreeSet<u64>>();
-        seeds = of(old).intersection(&of(new)).copied().collect();
+        seeds = seeds_of(old)
+            .intersection(&seeds_of(new))
+            .copied()
+            .collect();
         if seeds.is_empty() {
             return None;
         }
     }
-    let has = |runs: &[Run], name: &str| {
-        runs.iter()
-            .flat_map(|run| &run.results)
-            .any(|result| result.workload == name)
-    };
     let known = if machine.foreign {
         imported_rows(new)
     } else {
@@ -63,7 +60,7 @@ pub(crate) fn asked_of(
     };
     let workloads: Vec<Arc<Workload>> = known
         .into_iter()
-        .filter(|workload| has(old, &workload.name) && has(new, &workload.name))
+        .filter(|workload| has_result(old, &workload.name) && has_result(new, &workload.name))
         .collect();
     let command = if machine.foreign {
         command
@@ -83,32 +80,44 @@ pub(crate) fn asked_of(
     })
 }
 
+fn seeds_of(runs: &[Run]) -> BTreeSet<u64> {
+    runs.iter().map(|run| run.seed).collect()
+}
+
+fn has_result(runs: &[Run], workload: &str) -> bool {
+    runs.iter()
+        .flat_map(|run| &run.results)
+        .any(|result| result.workload == workload)
+}
+
+/// Returns how many of these workloads a suite has.
+fn count_in(suite: &Suite, names: &BTreeSet<&str>) -> usize {
+    names
+        .iter()
+        .filter(|name| suite.find(name).is_some())
+        .count()
+}
+
 /// Returns the commands that measure workloads with these seeds: one for each suite.
 fn measuring(command: &str, workloads: &[Arc<Workload>], seeds: &[u64]) -> String {
     let count = seeds.iter().max().copied().unwrap_or(1);
     let mut left: BTreeSet<&str> = workloads.iter().map(|workload| &*workload.name).collect();
     let mut commands = Vec::new();
     while !left.is_empty() {
-        let held = |suite: &Suite| {
-            left.iter()
-                .filter(|name| suite.find(name).is_some())
-                .count()
-        };
         // Among suites with the most workloads take the first: the last two only select from the
         // others.
         let Some(suite) = model::SUITES
             .iter()
             .rev()
-            .max_by_key(|suite| held(suite))
-            .filter(|suite| held(suite) > 0)
+            .max_by_key(|suite| count_in(suite, &left))
+            .filter(|suite| count_in(suite, &left) > 0)
         else {
             break;
         };
-        let is_held = |name: &&str| left.contains(name) && suite.find(name).is_some();
         let named: Vec<&str> = workloads
             .iter()
             .map(|workload| &*workload.name)
-            .filter(is_held)
+            .filter(|name| left.contains(name) && suite.find(name).is_some())
             .collect();
         let some = if named.len() < suite.workloads.len() {
             format!(" --workload {}", named.join(","))

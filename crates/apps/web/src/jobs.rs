@@ -136,57 +136,46 @@ impl LabDocument {
         )
     }
 
+    /// Returns a number of each machine, with its label.
+    fn each_machine(&self, value: fn(&WorkingMachine) -> u64) -> Vec<(String, u64)> {
+        self.machines
+            .iter()
+            .map(|machine| {
+                let label = format!("{{machine=\"{}\"}}", escape(&machine.name));
+                (label, value(machine))
+            })
+            .collect()
+    }
+
     /// Returns the metrics of machines and queue, in Prometheus' text format.
     pub(crate) fn metrics(&self) -> String {
         let mut text = String::new();
-        let mut family = |name: &str, kind: &str, help: &str, values: Vec<(String, u64)>| {
-            text.extend([format!("# HELP {name} {help}\n# TYPE {name} {kind}\n")]);
-            text.extend(
-                values
-                    .into_iter()
-                    .map(|(labels, value)| format!("{name}{labels} {value}\n")),
-            );
-        };
-        let each = |of: fn(&WorkingMachine) -> u64| -> Vec<(String, u64)> {
-            let label =
-                |machine: &WorkingMachine| format!("{{machine=\"{}\"}}", escape(&machine.name));
-            self.machines
-                .iter()
-                .map(|machine| (label(machine), of(machine)))
-                .collect()
-        };
-        let state = |machine: &WorkingMachine| {
-            (
-                format!(
-                    "{{machine=\"{}\",state=\"{}\"}}",
-                    escape(&machine.name),
-                    machine.state
-                ),
-                1,
-            )
-        };
-        let states = self.machines.iter().map(state).collect();
-        family(
+        let states = self.machines.iter().map(|machine| {
+            let name = escape(&machine.name);
+            let labels = format!("{{machine=\"{name}\",state=\"{}\"}}", machine.state);
+            (labels, 1)
+        });
+        text += &family(
             "marvin_machine_state",
             "gauge",
             "1 for the state that a machine is in.",
-            states,
+            states.collect(),
         );
-        let failures = each(|machine| machine.failures.into());
-        family(
+        let failures = self.each_machine(|machine| machine.failures.into());
+        text += &family(
             "marvin_machine_failures",
             "gauge",
             "Failures of the lab in a row on a machine.",
             failures,
         );
-        family(
+        text += &family(
             "marvin_queue_depth",
             "gauge",
             "Jobs that wait.",
-            each(|machine| machine.waiting as u64),
+            self.each_machine(|machine| machine.waiting as u64),
         );
-        let waits = each(|machine| machine.waits_s);
-        family(
+        let waits = self.each_machine(|machine| machine.waits_s);
+        text += &family(
             "marvin_queue_wait_seconds",
             "gauge",
             "How long the first free job of a machine has waited.",
@@ -197,20 +186,20 @@ impl LabDocument {
             .iter()
             .map(|(state, count)| (format!("{{state=\"{state}\"}}"), *count as u64))
             .collect();
-        family("marvin_jobs", "gauge", "Queued jobs by state.", jobs);
+        text += &family("marvin_jobs", "gauge", "Queued jobs by state.", jobs);
         let sum = ("_sum".to_owned(), self.done_seconds);
         let count = (
             "_count".to_owned(),
             self.states.get("done").copied().unwrap_or_default() as u64,
         );
-        family(
+        text += &family(
             "marvin_job_seconds",
             "summary",
             "How long jobs took that are done.",
             vec![sum, count],
         );
         let undelivered = vec![(String::new(), self.undelivered as u64)];
-        family(
+        text += &family(
             "marvin_notices_undelivered",
             "gauge",
             "Notices that are not delivered yet.",
@@ -218,6 +207,15 @@ impl LabDocument {
         );
         text
     }
+}
+
+/// Formats the values of one metric, each behind its labels.
+fn family(name: &str, kind: &str, help: &str, values: Vec<(String, u64)>) -> String {
+    let lines = values
+        .into_iter()
+        .map(|(labels, value)| format!("{name}{labels} {value}\n"));
+    let head = format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    std::iter::once(head).chain(lines).collect()
 }
 
 /// Escapes a label's value.
@@ -239,7 +237,6 @@ struct Now<'a> {
 
 impl Now<'_> {
     fn working(&self, name: &str) -> WorkingMachine {
-        let count = |state: &str| self.queue.jobs(name, state);
         let running = self.queue.running.iter().find_map(|job| match &job.state {
             JobState::Running { worker, until_unix } if job.new.work.machine == name => {
                 Some((format!("job {} by {worker}", job.number), *until_unix))
@@ -271,9 +268,9 @@ impl Now<'_> {
             state,
             about,
             until_unix,
-            waiting: count("waiting"),
-            done: count("done"),
-            failed: count("failed"),
+            waiting: self.queue.jobs(name, "waiting"),
+            done: self.queue.jobs(name, "done"),
+            failed: self.queue.jobs(name, "failed"),
             failures: self
                 .health
                 .iter()

@@ -5,7 +5,7 @@ use results::HistorySnapshot;
 /// Returns the metrics; `trouble` means that the last read of the store failed.
 pub(crate) fn text(snapshot: &HistorySnapshot, trouble: bool) -> String {
     let history = &snapshot.history;
-    let sum = |of: fn(&history::Repeats) -> usize| history.repeats().iter().map(of).sum::<usize>();
+    let repeats = history.repeats();
     let open = snapshot
         .alerts
         .iter()
@@ -54,13 +54,13 @@ pub(crate) fn text(snapshot: &HistorySnapshot, trouble: bool) -> String {
             "marvin_results_repeated_total",
             "counter",
             "Results of measurements repeated with equal input.",
-            sum(|r| r.again),
+            repeats.iter().map(|machine| machine.again).sum(),
         ),
         (
             "marvin_results_agreeing_total",
             "counter",
             "Repeated results that were equal to the last bit.",
-            sum(|r| r.agree),
+            repeats.iter().map(|machine| machine.agree).sum(),
         ),
         (
             "marvin_self_comparisons",
@@ -81,8 +81,9 @@ pub(crate) fn text(snapshot: &HistorySnapshot, trouble: bool) -> String {
             usize::from(trouble),
         ),
     ];
-    let line = |(name, kind, help, value): (&str, &str, &str, usize)| {
-        format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n")
-    };
-    numbers.into_iter().map(line).collect()
+    numbers
+        .map(|(name, kind, help, value)| {
+            format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n")
+        })
+        .concat()
 }

@@ -70,11 +70,13 @@ pub(crate) const DOCUMENTS: [DocumentEntry; 7] = [
 pub(crate) fn document() -> Value {
     let mut paths = Map::new();
     for (name, summary, questions) in DOCUMENTS {
-        let parameter = |(name, text): &(&str, &str)| json!({"name": name, "in": "query", "required": false, "description": text, "schema": {"type": "string"}});
+        let parameters: Vec<Value> = questions.iter().map(|(name, text)| {
+            json!({"name": name, "in": "query", "required": false, "description": text, "schema": {"type": "string"}})
+        }).collect();
         let answer = json!({"description": summary, "content": {"application/json": {"schema": schema_of(name)}}});
         let get = json!({
             "summary": summary,
-            "parameters": questions.iter().map(parameter).collect::<Vec<_>>(),
+            "parameters": parameters,
             "responses": {"200": answer, "404": {"description": "No result matches the query"}},
         });
         paths.insert(format!("/api/v1/{name}"), json!({ "get": get }));
@@ -88,7 +90,12 @@ pub(crate) fn document() -> Value {
 
 /// Returns the schema of a document.
 pub(crate) fn schema_of(name: &str) -> Value {
-    let shape = |full: bool| match name {
+    schema(&sample(name, true), &sample(name, false))
+}
+
+/// Returns a document with every optional field, or without any.
+fn sample(name: &str, full: bool) -> Value {
+    match name {
         "overview.json" => value(&overview(full)),
         "alerts.json" => value(&AlertsDocument {
             schema_version: SCHEMA_VERSION,
@@ -99,8 +106,7 @@ pub(crate) fn schema_of(name: &str) -> Value {
         "machines.json" => value(&machines()),
         "lab.json" => value(&lab(full)),
         _ => value(&runs()),
-    };
-    schema(&shape(true), &shape(false))
+    }
 }
 
 fn value(document: &impl Serialize) -> Value {
@@ -121,13 +127,11 @@ fn schema(full: &Value, sparse: &Value) -> Value {
             return json!({"type": "array", "items": schema(first, other)});
         }
         Value::Object(fields) => {
-            let property = |(name, field): (&String, &Value)| {
-                (
-                    name.clone(),
-                    schema(field, sparse.get(name).unwrap_or(field)),
-                )
-            };
-            let properties: Map<String, Value> = fields.iter().map(property).collect();
+            let mut properties = Map::new();
+            for (name, field) in fields {
+                let other = sparse.get(name).unwrap_or(field);
+                properties.insert(name.clone(), schema(field, other));
+            }
             let required: Vec<&String> = fields.keys().collect();
             let kind = if sparse.is_null() {
                 json!(["object", "null"])

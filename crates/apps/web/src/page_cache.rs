@@ -101,31 +101,31 @@ mod tests {
 
     #[test]
     fn cache_keeps_one_state_and_evicts_oldest() {
-        let kept = PageCache::default();
-        kept.put(1, "/", "", &reply(200, 1));
-        assert!(kept.get(1, "/", "").is_some());
-        assert!(kept.get(2, "/", "").is_none() && kept.get(1, "/", "base=a").is_none());
+        let cache = PageCache::default();
+        cache.put(1, "/", "", &reply(200, 1));
+        assert!(cache.get(1, "/", "").is_some());
+        assert!(cache.get(2, "/", "").is_none() && cache.get(1, "/", "base=a").is_none());
         for n in 0..PAGES_MAX - 1 {
-            kept.put(1, "/", &n.to_string(), &reply(200, 1));
-            assert!(kept.get(1, "/", "").is_some(), "who is asked for stays");
+            cache.put(1, "/", &n.to_string(), &reply(200, 1));
+            assert!(cache.get(1, "/", "").is_some(), "who is asked for stays");
         }
-        kept.put(1, "/", "more", &reply(200, 1));
-        assert!(kept.get(1, "/", "0").is_none());
-        let latest = kept
+        cache.put(1, "/", "more", &reply(200, 1));
+        assert!(cache.get(1, "/", "0").is_none());
+        let latest = cache
             .latest(2)
             .into_iter()
             .map(|(_, question)| question)
             .collect::<Vec<_>>();
         assert_eq!(latest, ["", "more"]);
-        kept.forget(2);
-        assert!(kept.latest(9).is_empty());
+        cache.forget(2);
+        assert!(cache.latest(9).is_empty());
     }
 
     #[test]
     fn errors_and_large_pages_are_not_cached() {
-        let kept = PageCache::default();
-        kept.put(1, "/", "", &reply(404, 1));
-        kept.put(1, "/a", "", &reply(200, BYTES_MAX + 1));
-        assert!(kept.latest(9).is_empty());
+        let cache = PageCache::default();
+        cache.put(1, "/", "", &reply(404, 1));
+        cache.put(1, "/a", "", &reply(200, BYTES_MAX + 1));
+        assert!(cache.latest(9).is_empty());
     }
 }

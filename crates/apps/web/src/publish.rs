@@ -37,32 +37,40 @@ pub enum PublishError {
 /// # Errors
 /// If the directory has other files, cannot be written, or would get too many.
 pub fn publish(site: &Site, folder: &Path) -> Result<Published, PublishError> {
-    let at = |path: &Path| {
-        let path = path.to_owned();
-        move |source| PublishError::Io { path, source }
-    };
     let is_ours = folder.join(MARK).exists();
-    let is_empty = || fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-    if folder.exists() && !is_ours && !is_empty() {
+    if folder.exists() && !is_ours && !is_empty(folder) {
         return Err(PublishError::Foreign(folder.to_owned()));
     }
-    let beside = |word: &str| {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy();
-        folder.with_file_name(format!(".{name}.{}.{word}", std::process::id()))
-    };
-    let new = beside("new");
-    let old = beside("old");
+    // Beside the directory, as a rename is atomic on one file system only.
+    let new = hidden_sibling(folder, "new");
+    let old = hidden_sibling(folder, "old");
     let written = write_all(site, &new).and_then(|published| {
         if folder.exists() {
-            fs::rename(folder, &old).map_err(at(folder))?;
+            fs::rename(folder, &old).map_err(|source| io_error(folder, source))?;
         }
-        fs::rename(&new, folder).map_err(at(folder))?;
+        fs::rename(&new, folder).map_err(|source| io_error(folder, source))?;
         Ok(published)
     });
     // Leftovers do no harm, and the error above is more important.
     drop(fs::remove_dir_all(&old));
     drop(fs::remove_dir_all(&new));
     written
+}
+
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
+}
+
+fn hidden_sibling(folder: &Path, word: &str) -> PathBuf {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    folder.with_file_name(format!(".{name}.{}.{word}", std::process::id()))
+}
+
+fn io_error(path: &Path, source: io::Error) -> PublishError {
+    PublishError::Io {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 fn write_all(site: &Site, folder: &Path) -> Result<Published, PublishError> {
@@ -84,19 +92,14 @@ fn write_all(site: &Site, folder: &Path) -> Result<Published, PublishError> {
             left.extend(links(&path, &String::from_utf8_lossy(&reply.body)));
         }
         let file = folder.join(&path);
-        let write = || -> io::Result<()> {
-            fs::create_dir_all(file.parent().unwrap_or(folder))?;
-            fs::write(&file, &reply.body)
-        };
-        write().map_err(|source| PublishError::Io {
-            path: file.clone(),
-            source,
-        })?;
+        fs::create_dir_all(file.parent().unwrap_or(folder))
+            .and_then(|()| fs::write(&file, &reply.body))
+            .map_err(|source| io_error(&file, source))?;
         published.files += 1;
         published.bytes += reply.body.len() as u64;
     }
     let mark = folder.join(MARK);
-    fs::write(&mark, "").map_err(|source| PublishError::Io { path: mark, source })?;
+    fs::write(&mark, "").map_err(|source| io_error(&mark, source))?;
     Ok(published)
 }
 
@@ -116,25 +119,31 @@ pub(crate) fn links(page: &str, html: &str) -> Vec<String> {
     let scripts = html
         .match_indices("src=\"")
         .map(|(at, word)| at + word.len());
-    let target = |start: usize| {
-        let link = html[start..]
-            .split('"')
-            .next()?
-            .split(['#', '?'])
-            .next()
-            .filter(|link| !link.is_empty())?;
-        let mut parts = folder.clone();
-        for part in link.split('/') {
-            match part {
-                ".." => drop(parts.pop()?),
-                "." | "" => {}
-                other if other.contains(':') || other.starts_with('.') => return None,
-                other => parts.push(other),
-            }
+    starts
+        .chain(scripts)
+        .filter_map(|start| target(&folder, &html[start..]))
+        .collect()
+}
+
+/// Returns the target of the link that begins `text`, for a page in these directories; `None`
+/// outside the site.
+fn target(folder: &[&str], text: &str) -> Option<String> {
+    let link = text
+        .split('"')
+        .next()?
+        .split(['#', '?'])
+        .next()
+        .filter(|link| !link.is_empty())?;
+    let mut parts = folder.to_vec();
+    for part in link.split('/') {
+        match part {
+            ".." => drop(parts.pop()?),
+            "." | "" => {}
+            other if other.contains(':') || other.starts_with('.') => return None,
+            other => parts.push(other),
         }
-        Some(parts.join("/"))
-    };
-    starts.chain(scripts).filter_map(target).collect()
+    }
+    Some(parts.join("/"))
 }
 
 #[cfg(test)]

@@ -396,9 +396,8 @@ fn refuse_host(
         .uri()
         .authority()
         .map(hyper::http::uri::Authority::as_str);
-    let asked = [Some(host.to_str().unwrap_or_default()), authority];
-    let is_ours = |host: &str| is_name_of_ours(host, names, is_loopback);
-    if asked.into_iter().flatten().all(is_ours) {
+    let mut hosts = std::iter::once(host.to_str().unwrap_or_default()).chain(authority);
+    if hosts.all(|host| is_name_of_ours(host, names, is_loopback)) {
         return None;
     }
     let text = if is_loopback {

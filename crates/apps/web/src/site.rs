@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use compare::{CompareError, Side};
-use history::{History, KernelIx, Key, MachineIx, Overview, overview};
+use history::{History, KernelIx, MachineIx, Overview, overview};
 use model::{Build, Line, Machine, MachineId, RunId};
 use store::{Location, Store, StoreError};
 
@@ -83,7 +83,7 @@ pub(crate) struct FoundArtifact {
 
 /// What clients see of a store that cannot be read.
 const UNREADABLE: &str = "cannot read the store; marvin on its host prints the reason";
-/// For how long a store that did not answer is not asked again: each question keeps a thread that
+/// For how long a store that did not answer is not request again: each question keeps a thread that
 /// makes pages.
 const SILENCE_TIME: Duration = Duration::from_secs(5);
 
@@ -137,7 +137,7 @@ pub struct Site {
     /// When the store's server last did not answer.
     silent: Mutex<Option<Instant>>,
     overviews: Mutex<Vec<Arc<(u64, Overview)>>>,
-    kept: PageCache,
+    cached: PageCache,
     /// Held while making a cached page, so that concurrent requests make it once.
     making: Mutex<()>,
     trouble: RwLock<bool>,
@@ -167,7 +167,7 @@ impl Site {
             stores: Mutex::default(),
             silent: Mutex::default(),
             overviews: Mutex::default(),
-            kept: PageCache::default(),
+            cached: PageCache::default(),
             making: Mutex::default(),
             trouble: RwLock::new(false),
             is_static: false,
@@ -213,9 +213,9 @@ impl Site {
     /// Shows a newer snapshot. Makes recently viewed pages first, so that readers do not wait for
     /// them.
     pub fn renew(&self, snapshot: HistorySnapshot) {
-        for (path, question) in self.kept.latest(RENEWED) {
+        for (path, question) in self.cached.latest(RENEWED) {
             let reply = self.made(&snapshot, &path, &question);
-            self.kept
+            self.cached
                 .put(snapshot.generation, &path, &question, &Arc::new(reply));
         }
         let new = Arc::new(snapshot);
@@ -227,7 +227,7 @@ impl Site {
             Arc::clone(&new),
         );
         self.generation.store(new.generation, Ordering::Release);
-        self.kept.forget(new.generation);
+        self.cached.forget(new.generation);
         drop(old);
     }
 
@@ -238,7 +238,7 @@ impl Site {
     /// Returns the answer if it is cached, without work or waiting.
     #[must_use]
     pub fn cached(&self, path: &str, question: &str) -> Option<Arc<Reply>> {
-        self.kept
+        self.cached
             .get(self.generation.load(Ordering::Acquire), path, question)
     }
 
@@ -265,7 +265,7 @@ impl Site {
         }
         let snapshot = self.snapshot();
         let reply = Arc::new(self.made(&snapshot, path, question));
-        self.kept.put(snapshot.generation, path, question, &reply);
+        self.cached.put(snapshot.generation, path, question, &reply);
         drop(turn);
         reply
     }
@@ -321,7 +321,7 @@ impl Site {
             .and_then(|page| page.parse::<usize>().ok())
             .or(all)
             .unwrap_or(1);
-        let asked = RowRequest {
+        let request = RowRequest {
             show: question
                 .get("show")
                 .and_then(Show::read)
@@ -331,7 +331,7 @@ impl Site {
             is_static: self.is_static,
         };
         let seen = self.seen(snapshot, base, target);
-        html(pages::overview(snapshot, &seen.1, &asked))
+        html(pages::overview(snapshot, &seen.1, &request))
     }
 
     /// Returns the overview of two kernels, computed once per state of the store.
@@ -341,25 +341,21 @@ impl Site {
         base: KernelIx,
         target: KernelIx,
     ) -> Arc<(u64, Overview)> {
-        let kept = || {
-            self.overviews
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
-        let is_it = |seen: &&Arc<(u64, Overview)>| {
+        let is_same = |seen: &Arc<(u64, Overview)>| {
             seen.0 == snapshot.generation && (seen.1.base, seen.1.target) == (base, target)
         };
-        if let Some(found) = kept().iter().find(is_it) {
+        if let Some(found) = lock(&self.overviews).iter().find(|seen| is_same(seen)) {
             return Arc::clone(found);
         }
+        // Not under the lock: another kernel's overview need not wait for this one.
         let new = Arc::new((
             snapshot.generation,
             overview(&snapshot.history, base, target, &snapshot.alerts),
         ));
-        let mut kept = kept();
-        kept.retain(|seen| seen.0 >= snapshot.generation && !is_it(&seen));
-        kept.truncate(OVERVIEWS - 1);
-        kept.insert(0, Arc::clone(&new));
+        let mut overviews = lock(&self.overviews);
+        overviews.retain(|seen| seen.0 >= snapshot.generation && !is_same(seen));
+        overviews.truncate(OVERVIEWS - 1);
+        overviews.insert(0, Arc::clone(&new));
         new
     }
 
@@ -431,11 +427,10 @@ impl Site {
             let run = store.run(&id)?;
             let build = store.build(&run.build)?;
             let machine = store.machine(&run.machine)?;
-            let is_omitted = |size: usize| self.is_static && size > ARTIFACT_BYTES_MAX;
             let (omitted, sent): (Vec<_>, Vec<_>) = store
                 .artifact_sizes(&id)?
                 .into_iter()
-                .partition(|(_, size)| is_omitted(*size));
+                .partition(|(_, size)| self.is_static && *size > ARTIFACT_BYTES_MAX);
             let artifacts = sent.into_iter().map(|(name, _)| name).collect();
             Ok(pages::Shown {
                 artifacts,
@@ -519,9 +514,9 @@ impl Site {
     ) -> Answered {
         let history = &snapshot.history;
         let machine = machine_named(history, machine).ok_or_else(nothing)?;
-        let named = |part: &str| history.kernel_named(&unslug(part)?);
         let new = file.strip_suffix(".html").ok_or_else(nothing)?;
-        let (base, new) = named(base).zip(named(new)).ok_or_else(nothing)?;
+        let base = kernel_at(history, base).ok_or_else(nothing)?;
+        let new = kernel_at(history, new).ok_or_else(nothing)?;
         let known = history.machine(machine);
         let others = history
             .same_machine(machine)
@@ -533,21 +528,19 @@ impl Site {
             .chain(also.iter().copied())
             .map(|m| &m.id)
             .collect();
-        let of = |kernel: KernelIx| -> Result<_, Refusal> {
-            let build = &history.kernel(kernel).build;
-            Ok((
-                build,
-                self.with_store(|store| Ok(compared::all_runs(store, build, &machines)?))?,
-            ))
-        };
-        let (old_build, mut old) = of(base)?;
-        let (new_build, mut new) = of(new)?;
+        let old_build = &history.kernel(base).build;
+        let new_build = &history.kernel(new).build;
+        let mut old =
+            self.with_store(|store| Ok(compared::all_runs(store, old_build, &machines)?))?;
+        let mut new =
+            self.with_store(|store| Ok(compared::all_runs(store, new_build, &machines)?))?;
         let command = format!(
             "marvin compare {} {}",
             old_build.exact_name(),
             new_build.exact_name()
         );
-        let Some(mut question) = compared::asked_of(known.capabilities(), [&old, &new], command)
+        let Some(mut question) =
+            compared::common_question(known.capabilities(), [&old, &new], command)
         else {
             let text = "The two kernels have no seed and no known workload in common.";
             return html(pages::message(Frame::at(3, "No comparison"), text));
@@ -559,16 +552,12 @@ impl Site {
         }
         compared::as_one_suite(&mut old);
         compared::as_one_suite(&mut new);
-        let side = |build, runs| Side {
+        let sides = [(old_build, &old), (new_build, &new)].map(|(build, runs)| Side {
             build,
             machine: known,
             also: also.clone(),
-            runs,
-        };
-        let sides = [
-            side(old_build, old.iter().collect()),
-            side(new_build, new.iter().collect()),
-        ];
+            runs: runs.iter().collect(),
+        });
         let comparison = match compare::compare(&sides[0], &sides[1..], &question) {
             Ok(comparison) => comparison,
             Err(error @ CompareError::MetricChanged { .. }) => {
@@ -601,56 +590,63 @@ impl Site {
             .get("line")
             .map_or(Ok(Line::All), str::parse)
             .map_err(|_| nothing())?;
-        let is_it = |key: &&Key| {
-            key.machine == machine && slug(&key.track) == track && slug(&key.workload) == workload
-        };
         let key = history
             .series()
             .map(|(key, _)| key)
-            .find(is_it)
+            .find(|key| {
+                key.machine == machine
+                    && slug(&key.track) == track
+                    && slug(&key.workload) == workload
+            })
             .ok_or_else(nothing)?
             .clone();
         let frame = Frame::at(3, key.workload.to_string());
-        let explain = |base: KernelIx, new: KernelIx, workload: &str| {
-            let builds = [base, new].map(|kernel| history.kernel(kernel).build.clone());
-            // Without a readable store the page has everything else.
-            self.with_store(|store| Ok((self.explain)(store, &builds, workload)))
-                .unwrap_or_default()
-        };
         html(pages::series(
             frame,
             history,
             &snapshot.alerts,
             line,
             &[key],
-            &explain,
+            &|base, new, workload| {
+                let builds = [base, new].map(|kernel| history.kernel(kernel).build.clone());
+                // Without a readable store the page has everything else.
+                self.with_store(|store| Ok((self.explain)(store, &builds, workload)))
+                    .unwrap_or_default()
+            },
         ))
     }
 
     fn with_store<T>(&self, work: impl FnOnce(&Store) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        let stores = || self.stores.lock().unwrap_or_else(PoisonError::into_inner);
-        let silent = || self.silent.lock().unwrap_or_else(PoisonError::into_inner);
-        if silent().is_some_and(|since| since.elapsed() < SILENCE_TIME) {
+        if lock(&self.silent).is_some_and(|since| since.elapsed() < SILENCE_TIME) {
             return Err(Refusal::Silent);
         }
-        let note = |refusal: Refusal| {
-            if matches!(refusal, Refusal::Silent) {
-                *silent() = Some(Instant::now());
-            }
-            refusal
-        };
-        let kept = stores().pop();
-        let store = match kept {
+        // A statement of its own, so that the lock is not held while a store is opened.
+        let idle = lock(&self.stores).pop();
+        let store = match idle {
             Some(store) => store,
-            None => Store::open_read_only(&self.location).map_err(|error| note(error.into()))?,
+            None => Store::open_read_only(&self.location)
+                .map_err(|error| self.note_silence(error.into()))?,
         };
-        let done = work(&store).map_err(note);
-        let mut stores = stores();
+        let result = work(&store).map_err(|refusal| self.note_silence(refusal));
+        let mut stores = lock(&self.stores);
         if stores.len() < STORES {
             stores.push(store);
         }
-        done
+        result
     }
+
+    /// Notes that the store's server does not answer, if that is why there is no answer.
+    fn note_silence(&self, refusal: Refusal) -> Refusal {
+        if matches!(refusal, Refusal::Silent) {
+            *lock(&self.silent) = Some(Instant::now());
+        }
+        refusal
+    }
+}
+
+/// Locks; a thread that panicked while it held the lock left nothing half-done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the time of this host, in seconds since 1970-01-01 UTC.
@@ -696,23 +692,32 @@ fn pair(history: &History, question: &Query) -> Result<Option<(KernelIx, KernelI
     let Some((base, target)) = history.usual_pair() else {
         return Ok(None);
     };
-    let named = |name: &str| {
-        let known = |text: &str| {
-            history
-                .kernel_named(text)
-                .ok_or_else(|| Refusal::NotFound(format!("No results of a kernel {text}.")))
-        };
-        question.get(name).map(known).transpose()
-    };
-    Ok(Some(match (named("base")?, named("target")?) {
-        (Some(base), target_named) => (base, target_named.unwrap_or(target)),
-        (None, Some(target)) => (history.usual_base(target), target),
-        (None, None) => (base, target),
-    }))
+    let base_named = question.get("base").map(|name| find_kernel(history, name));
+    let target_named = question
+        .get("target")
+        .map(|name| find_kernel(history, name));
+    Ok(Some(
+        match (base_named.transpose()?, target_named.transpose()?) {
+            (Some(base), target_named) => (base, target_named.unwrap_or(target)),
+            (None, Some(target)) => (history.usual_base(target), target),
+            (None, None) => (base, target),
+        },
+    ))
 }
 
 fn machine_named(history: &History, digits: &str) -> Option<MachineIx> {
     history
         .machine_indexes()
         .find(|machine| machine_digits(history, *machine) == digits)
+}
+
+fn find_kernel(history: &History, name: &str) -> Result<KernelIx, Refusal> {
+    history
+        .kernel_named(name)
+        .ok_or_else(|| Refusal::NotFound(format!("No results of a kernel {name}.")))
+}
+
+/// Returns the kernel of a part of an address.
+fn kernel_at(history: &History, part: &str) -> Option<KernelIx> {
+    history.kernel_named(&unslug(part)?)
 }

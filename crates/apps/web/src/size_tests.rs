@@ -22,16 +22,13 @@ fn large_lab() -> Lab {
     for kernel in 0..KERNELS {
         for machine in MACHINES {
             for seed in 1..=SEEDS {
-                let of = |(number, workload): (usize, &std::sync::Arc<model::Workload>)| {
-                    let worse = if number.is_multiple_of(9) && kernel > 4 {
-                        1.1
-                    } else {
-                        1.0
-                    };
-                    let cost = (100.0 + number as f64 * 17.371 + seed as f64 * 0.113) * worse;
-                    result(&workload.name, (cost * 1e3).round() / 1e3)
-                };
-                let results = workloads().into_iter().enumerate().map(of).collect();
+                let mut results = Vec::new();
+                for (number, workload) in workloads().into_iter().enumerate() {
+                    let is_worse = number.is_multiple_of(9) && kernel > 4;
+                    let factor = if is_worse { 1.1 } else { 1.0 };
+                    let cost = (100.0 + number as f64 * 17.371 + seed as f64 * 0.113) * factor;
+                    results.push(result(&workload.name, (cost * 1e3).round() / 1e3));
+                }
                 lab.run(&format!("6.1.{kernel}"), machine, seed, results);
             }
         }

@@ -314,21 +314,16 @@ fn documents_match_their_schemas() {
             schema_of(name)
         );
     }
-    let of = |question: &str| -> Value {
-        serde_json::from_slice(&site.answer("/api/v1/series.json", question).body).unwrap()
-    };
-    assert_eq!(of("")["series"].as_array().unwrap().len(), 6);
-    assert_eq!(
-        of("workload=getppid")["series"].as_array().unwrap().len(),
-        2
-    );
-    assert_eq!(
-        of("workload=getppid&line=6.1")["series"][0]["medians"]
-            .as_array()
-            .unwrap()
-            .len(),
-        2
-    );
+    for (question, list, count) in [
+        ("", "/series", 6),
+        ("workload=getppid", "/series", 2),
+        ("workload=getppid&line=6.1", "/series/0/medians", 2),
+    ] {
+        let reply = site.answer("/api/v1/series.json", question);
+        let document: Value = serde_json::from_slice(&reply.body).unwrap();
+        let list = document.pointer(list).unwrap().as_array().unwrap();
+        assert_eq!(list.len(), count, "{question}");
+    }
     insta::assert_snapshot!(serde_json::to_string_pretty(&described).unwrap());
 }
 
@@ -394,21 +389,16 @@ fn lab_page_and_metrics_show_machines_and_jobs() {
 fn lab_page_shows_servers_that_are_off() {
     let lab = Lab::usual();
     let names = ["idle", "killed", "mine", "on"].map(str::to_owned);
-    let reserve = |name: &str, by_lab| {
-        let machines = vec![name.to_owned()];
-        let holder = "anna@lab".to_owned();
-        let why = "tuning".to_owned();
+    for (name, by_lab) in [("killed", true), ("mine", false)] {
         let new = Reservation {
-            machines,
-            holder,
-            why,
+            machines: vec![name.to_owned()],
+            holder: "anna@lab".to_owned(),
+            why: "tuning".to_owned(),
             by_lab,
             ..Reservation::default()
         };
         lab.store.reserve(&new, 600, NOW - 60).unwrap();
-    };
-    reserve("killed", true);
-    reserve("mine", false);
+    }
     let site = lab.site().with_servers(names.to_vec()).with_clock(|| NOW);
     site.note_off(names[..3].iter().cloned().collect());
     let document: Value =
@@ -520,11 +510,11 @@ fn kernel_without_comparison_hides_no_pair() {
         page.contains("<h1>6.12.117 <span class=\"faint\">against</span> 6.1.192</h1>"),
         "{page}"
     );
-    let asked = body(&lab.site().answer("/", "target=6.18.1"));
+    let page = body(&lab.site().answer("/", "target=6.18.1"));
     assert!(
-        asked.contains("No workload was measured on both kernels")
-            && !asked.contains("No regression"),
-        "{asked}"
+        page.contains("No workload was measured on both kernels")
+            && !page.contains("No regression"),
+        "{page}"
     );
 }
 

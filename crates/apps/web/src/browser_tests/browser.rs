@@ -29,20 +29,19 @@ pub(crate) struct Browser {
     _profile: TempDir,
 }
 
+fn is_installed(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
 impl Browser {
     /// Starts a browser; prints a note and returns `None` if none is installed.
     pub(crate) fn start() -> Option<Self> {
-        let has = |name: &&str| {
-            Command::new(name)
-                .arg("--version")
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .status()
-        };
-        let Some(program) = NAMES
-            .into_iter()
-            .find(|name| has(name).is_ok_and(|status| status.success()))
-        else {
+        let Some(program) = NAMES.into_iter().find(|name| is_installed(name)) else {
             // Not println!, which cargo shows for failed tests only.
             let note = "no Chromium here, so no page was looked at in a browser: scripts/needs.sh test installs it";
             writeln!(std::io::stderr(), "{note}").unwrap();
@@ -178,8 +177,8 @@ impl Browser {
 
     /// Returns the value of an expression of JavaScript.
     pub(crate) fn value(&mut self, expression: &str) -> Value {
-        let asked = json!({"expression": expression, "returnByValue": true});
-        let answer = self.ask("Runtime.evaluate", asked);
+        let request = json!({"expression": expression, "returnByValue": true});
+        let answer = self.ask("Runtime.evaluate", request);
         assert!(
             answer["exceptionDetails"].is_null(),
             "{expression}: {}",

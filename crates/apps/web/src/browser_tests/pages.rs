@@ -85,9 +85,9 @@ fn cell_links_to_its_series() {
         "6.12.117 345.00 0.00%",
     ];
     assert_eq!(rows, expected);
-    let told = browser
+    let text = browser
         .value("[...document.querySelectorAll('svg.plot circle title')].map(t => t.textContent)");
-    assert_eq!(told[2], "6.12.100: 345.00");
+    assert_eq!(text[2], "6.12.100: 345.00");
 }
 
 #[test]

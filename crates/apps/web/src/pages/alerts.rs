@@ -3,14 +3,14 @@
 use askama::Template;
 use document::mail::CLONE;
 use history::{
-    Alert, BisectHint, History, KernelIx, Triaged, bisect_hint, bisection_anywhere, change_size,
-    mixed_words, records_of_alert,
+    Alert, BisectHint, History, Triaged, bisect_hint, bisection_anywhere, change_size, mixed_words,
+    records_of_alert,
 };
 use model::Verdict;
 
 use super::{
     Frame, Rendered, compare_path, count, machine_digits, profile_command, render, series_path,
-    verdict_class, verdict_glyph,
+    title, verdict_class, verdict_glyph,
 };
 use crate::address::slug;
 use results::HistorySnapshot;
@@ -82,12 +82,8 @@ pub(crate) fn alerts(frame: Frame, snapshot: &HistorySnapshot) -> Rendered {
     render(&page)
 }
 
-fn shown(snapshot: &HistorySnapshot, triaged: &Triaged) -> Shown {
-    let history = &snapshot.history;
-    let alert = &triaged.alert;
-    let (worse, better, gone) = alert.counts();
-    let title = |kernel: KernelIx| history.kernel(kernel).title.as_str();
-    let member = |member: &history::Member| Member {
+fn member(history: &History, alert: &Alert, member: &history::Member) -> Member {
+    Member {
         class: if member.gone.is_some() {
             "faint"
         } else {
@@ -101,7 +97,7 @@ fn shown(snapshot: &HistorySnapshot, triaged: &Triaged) -> Shown {
         note: {
             let gone = member
                 .gone
-                .map(|at| format!("gone again since {}", title(at)));
+                .map(|at| format!("gone again since {}", title(history, at)));
             let doubt = if let Verdict::Unclear(why) = &member.verdict {
                 Some(why.to_string())
             } else {
@@ -115,7 +111,13 @@ fn shown(snapshot: &HistorySnapshot, triaged: &Triaged) -> Shown {
                 .collect::<Vec<_>>()
                 .join(", ")
         },
-    };
+    }
+}
+
+fn shown(snapshot: &HistorySnapshot, triaged: &Triaged) -> Shown {
+    let history = &snapshot.history;
+    let alert = &triaged.alert;
+    let (worse, better, gone) = alert.counts();
     let first = &alert.members[0].key;
     let more = alert.members.len().saturating_sub(MEMBERS_MAX);
     Shown {
@@ -124,8 +126,8 @@ fn shown(snapshot: &HistorySnapshot, triaged: &Triaged) -> Shown {
         title: alert.name.clone(),
         words: format!(
             "Between {} and {}{}: {worse} worse, {better} better, {gone} gone again.",
-            title(alert.after),
-            title(alert.at),
+            title(history, alert.after),
+            title(history, alert.at),
             if alert.is_boot() {
                 ", which does not boot"
             } else {
@@ -142,7 +144,12 @@ fn shown(snapshot: &HistorySnapshot, triaged: &Triaged) -> Shown {
                 format!("{}{since}", decided.note),
             )
         }),
-        members: alert.members.iter().take(MEMBERS_MAX).map(member).collect(),
+        members: alert
+            .members
+            .iter()
+            .take(MEMBERS_MAX)
+            .map(|one| member(history, alert, one))
+            .collect(),
         more: (more > 0).then(|| format!("and {more} more")),
         links: vec![(
             "Compare both kernels",

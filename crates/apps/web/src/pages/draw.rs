@@ -5,7 +5,7 @@ use compare::difference_percent;
 use history::{History, Series, change_size, range};
 use model::{Direction, Verdict};
 
-use super::{percent, verdict_glyph};
+use super::{percent, title, verdict_glyph};
 
 /// Limit on kernels in a sparkline: the newest ones.
 const SPARK_POINTS: usize = 20;
@@ -63,12 +63,13 @@ pub(crate) fn spark(series: &Series) -> Option<Spark> {
         });
         pen = Some(y);
     }
-    let tick = |change: &history::Change| {
-        Some((place(change.at.checked_sub(from)?), class(&change.verdict)))
-    };
+    let ticks = series
+        .changes
+        .iter()
+        .filter_map(|change| Some((place(change.at.checked_sub(from)?), class(&change.verdict))));
     Some(Spark {
         line: pieces.concat(),
-        ticks: series.changes.iter().filter_map(tick).collect(),
+        ticks: ticks.collect(),
     })
 }
 
@@ -108,6 +109,30 @@ impl Scale {
             Direction::LowerIsBetter => part,
             Direction::HigherIsBetter => 1.0 - part,
         }
+    }
+}
+
+/// Where a plot has its kernels and values.
+#[derive(Debug, Clone, Copy)]
+struct Axes {
+    scale: Scale,
+    /// The number of kernels.
+    count: usize,
+}
+
+impl Axes {
+    /// Returns the x coordinate of the `n`th kernel.
+    fn x(self, n: usize) -> f64 {
+        if self.count == 1 {
+            return f64::midpoint(LEFT, PLOT.0 - RIGHT);
+        }
+        let step = (PLOT.0 - LEFT - RIGHT) / self.count.saturating_sub(1).max(1) as f64;
+        LEFT + n as f64 * step
+    }
+
+    /// Returns the y coordinate of a value.
+    fn y(self, value: f64) -> f64 {
+        TOP + self.scale.down(value) * (PLOT.1 - TOP - BOTTOM)
     }
 }
 
@@ -155,17 +180,7 @@ pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
         .filter_map(|seen| series.value(seen));
     let scale = Scale::of(series, seeds)?;
     let count = series.points.len();
-    let step = (PLOT.0 - LEFT - RIGHT) / count.saturating_sub(1).max(1) as f64;
-    let x = |n: usize| {
-        if count == 1 {
-            f64::midpoint(LEFT, PLOT.0 - RIGHT)
-        } else {
-            LEFT + n as f64 * step
-        }
-    };
-    let y = |value: f64| TOP + scale.down(value) * (PLOT.1 - TOP - BOTTOM);
-    let text = |number: f64| format!("{number:.1}");
-    let title = |n: usize| history.kernel(series.points[n].kernel).title.clone();
+    let axes = Axes { scale, count };
     let mut plot = Plot {
         edges: (LEFT, PLOT.0 - RIGHT),
         heights: (TOP, PLOT.1 - BOTTOM),
@@ -177,31 +192,45 @@ pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
             .iter()
             .filter_map(|seen| series.value(seen))
             .take(DOTS_MAX);
-        let heights: Vec<f64> = seeds.map(y).collect();
-        plot.dots
-            .extend(heights.iter().map(|height| (text(x(n)), text(*height))));
+        let heights: Vec<f64> = seeds.map(|value| axes.y(value)).collect();
+        plot.dots.extend(
+            heights
+                .iter()
+                .map(|height| (coordinate(axes.x(n)), coordinate(*height))),
+        );
         let (high, low) = heights
             .iter()
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(high, low), y| {
                 (high.min(*y), low.max(*y))
             });
         if low - high > 2.0 {
-            plot.spans.push((text(x(n)), text(high), text(low)));
+            plot.spans
+                .push((coordinate(axes.x(n)), coordinate(high), coordinate(low)));
         }
         if let Some(value) = point.value {
             let pen = if plot.line.is_empty() { "M" } else { "L" };
-            plot.line.extend([pen, &text(x(n)), " ", &text(y(value))]);
+            plot.line
+                .extend([pen, &coordinate(axes.x(n)), " ", &coordinate(axes.y(value))]);
             plot.points.push((
-                text(x(n)),
-                text(y(value)),
-                format!("{}: {}", title(n), number(value)),
+                coordinate(axes.x(n)),
+                coordinate(axes.y(value)),
+                format!(
+                    "{}: {}",
+                    title(history, series.points[n].kernel),
+                    number(value)
+                ),
             ));
         }
     }
     let nth = count.div_ceil(NAMES_MAX).max(1);
     plot.names = (0..count)
         .step_by(nth)
-        .map(|n| (text(x(n)), short(&title(n))))
+        .map(|n| {
+            (
+                coordinate(axes.x(n)),
+                short(title(history, series.points[n].kernel)),
+            )
+        })
         .collect();
     let steps = (0..=4).map(|n| scale.low + (scale.high - scale.low) * f64::from(n) / 4.0);
     let first = series
@@ -210,44 +239,53 @@ pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
         .find_map(|point| point.value)
         .filter(|first| *first > 0.0);
     // Differences, not values: where less is better, values would grow downwards.
-    let beside = |value: f64| {
-        let difference =
-            first.and_then(|first| difference_percent(series.direction(), first, value));
-        difference.map_or_else(|| number(value), percent)
-    };
-    plot.values = steps.map(|value| (text(y(value)), beside(value))).collect();
+    plot.values = steps
+        .map(|value| {
+            let difference =
+                first.and_then(|first| difference_percent(series.direction(), first, value));
+            let label = difference.map_or_else(|| number(value), percent);
+            (coordinate(axes.y(value)), label)
+        })
+        .collect();
     plot.changes = series
         .changes
         .iter()
-        .map(|change| {
-            let before = series
-                .points
-                .iter()
-                .position(|point| point.kernel == series.before(change).kernel);
-            let from = x(before.unwrap_or_default());
-            Band {
-                from: text(from),
-                width: text(x(change.at) - from),
-                middle: text(
-                    f64::midpoint(from, x(change.at)).clamp(LEFT + LABEL, PLOT.0 - RIGHT - LABEL),
-                ),
-                class: class(&change.verdict),
-                title: format!(
-                    "{} {} between {} and {}",
-                    change.verdict.word(),
-                    change_size(change.difference_percent, change.basis),
-                    history.kernel(series.before(change).kernel).title,
-                    title(change.at)
-                ),
-                label: format!(
-                    "{} {}",
-                    verdict_glyph(&change.verdict),
-                    change_size(change.difference_percent, change.basis)
-                ),
-            }
-        })
+        .map(|change| band(history, series, axes, change))
         .collect();
     Some(plot)
+}
+
+/// Draws a change: from the kernel before it to its own.
+fn band(history: &History, series: &Series, axes: Axes, change: &history::Change) -> Band {
+    let before = series
+        .points
+        .iter()
+        .position(|point| point.kernel == series.before(change).kernel);
+    let from = axes.x(before.unwrap_or_default());
+    Band {
+        from: coordinate(from),
+        width: coordinate(axes.x(change.at) - from),
+        middle: coordinate(
+            f64::midpoint(from, axes.x(change.at)).clamp(LEFT + LABEL, PLOT.0 - RIGHT - LABEL),
+        ),
+        class: class(&change.verdict),
+        title: format!(
+            "{} {} between {} and {}",
+            change.verdict.word(),
+            change_size(change.difference_percent, change.basis),
+            history.kernel(series.before(change).kernel).title,
+            title(history, series.points[change.at].kernel)
+        ),
+        label: format!(
+            "{} {}",
+            verdict_glyph(&change.verdict),
+            change_size(change.difference_percent, change.basis)
+        ),
+    }
+}
+
+fn coordinate(number: f64) -> String {
+    format!("{number:.1}")
 }
 
 fn short(title: &str) -> String {

@@ -129,6 +129,11 @@ pub(crate) fn series_path(history: &History, key: &Key) -> String {
     )
 }
 
+/// Returns the title of a kernel of a history.
+pub(crate) fn title(history: &History, kernel: KernelIx) -> &str {
+    &history.kernel(kernel).title
+}
+
 /// Returns the path of a comparison's page.
 pub(crate) fn compare_path(
     history: &History,
@@ -136,12 +141,11 @@ pub(crate) fn compare_path(
     new: KernelIx,
     machine: MachineIx,
 ) -> String {
-    let name = |kernel: KernelIx| slug(&history.kernel(kernel).title);
     format!(
         "c/{}/{}/{}.html",
         machine_digits(history, machine),
-        name(base),
-        name(new)
+        slug(title(history, base)),
+        slug(title(history, new))
     )
 }
 
@@ -152,14 +156,10 @@ pub(crate) fn profile_command(
     new: KernelIx,
     workload: &str,
 ) -> String {
-    let of = |kernel: KernelIx| history.kernel(kernel).build.exact_name();
+    let [base, new] = [base, new].map(|kernel| history.kernel(kernel).build.exact_name());
     let suite = model::suite_of(workload).filter(|suite| suite.name != model::MICRO.name);
     let suite = suite.map_or_else(String::new, |suite| format!(" --suite {}", suite.name));
-    format!(
-        "marvin profile {} {}{suite} --workload {workload}",
-        of(base),
-        of(new)
-    )
+    format!("marvin profile {base} {new}{suite} --workload {workload}")
 }
 
 /// Returns the sign of a verdict: colour alone must not carry information.

@@ -12,7 +12,9 @@ use model::Verdict;
 use super::draw::{Spark, spark};
 use super::rows::{Chosen, RowRequest, Show, address};
 use super::trust::{self, Trusted, describe_machines};
-use super::{Frame, Rendered, compare_path, count, machine_digits, percent, render, series_path};
+use super::{
+    Frame, Rendered, compare_path, count, machine_digits, percent, render, series_path, title,
+};
 use crate::address::slug;
 use results::HistorySnapshot;
 
@@ -131,11 +133,11 @@ struct Cell {
 pub(crate) fn overview(
     snapshot: &HistorySnapshot,
     seen: &Overview,
-    asked: &RowRequest,
+    request: &RowRequest,
 ) -> Rendered {
     let history = &snapshot.history;
-    let title = |kernel: KernelIx| history.kernel(kernel).title.clone();
-    let chosen = Chosen::of(seen, asked);
+    let [target, base] = [seen.target, seen.base].map(|kernel| title(history, kernel).to_owned());
+    let chosen = Chosen::choose(seen, request);
     let earlier = &seen.earlier[..seen.earlier.len().min(EARLIER_MAX)];
     let more = seen.earlier.len() - earlier.len();
     let groups: Vec<Rows> = chosen
@@ -144,15 +146,12 @@ pub(crate) fn overview(
         .map(|group| rows(history, seen, group))
         .collect();
     let page = Page {
-        frame: Frame::at(
-            0,
-            format!("{} against {}", title(seen.target), title(seen.base)),
-        ),
-        target: title(seen.target),
-        base: title(seen.base),
-        counts: counts(history, seen, asked),
+        frame: Frame::at(0, format!("{target} against {base}")),
+        target,
+        base,
+        counts: counts(history, seen, request),
         mean: mean(seen),
-        pick: (!asked.is_static).then(|| pick(history, seen, &chosen, asked)),
+        pick: (!request.is_static).then(|| pick(history, seen, &chosen, request)),
         cards: seen
             .cards
             .iter()
@@ -175,16 +174,16 @@ pub(crate) fn overview(
         } else {
             seen.columns.len() + 1
         },
-        listed: chosen.words(seen, asked),
+        listed: chosen.words(seen, request),
         has_about: groups
             .iter()
             .flat_map(|group| &group.rows)
             .any(|row| row.about.is_some()),
         groups,
-        steps: if asked.is_static {
+        steps: if request.is_static {
             Vec::new()
         } else {
-            chosen.steps(history, seen, asked)
+            chosen.steps(history, seen, request)
         },
         trust: describe_machines(history, seen),
         lab: trust::lab(history),
@@ -224,6 +223,16 @@ fn glyph(state: State) -> &'static str {
     }
 }
 
+impl Calm {
+    fn without_alerts(class: &'static str, text: String) -> Self {
+        Self {
+            class,
+            text,
+            has_alerts: false,
+        }
+    }
+}
+
 /// Returns what a page without cards may claim: that there is no regression only where everything
 /// was compared, and clear.
 fn calm(counts: Counts) -> Calm {
@@ -236,11 +245,6 @@ fn calm(counts: Counts) -> Calm {
         failed,
         missing: _,
     } = counts;
-    let said = |class, text| Calm {
-        class,
-        text,
-        has_alerts: false,
-    };
     let unknown = unclear + unrated;
     if worse + failed > 0 {
         let worse = Some(format!("{worse} worse")).filter(|_| worse > 0);
@@ -256,12 +260,12 @@ fn calm(counts: Counts) -> Calm {
             has_alerts: true,
         }
     } else if better + same + unknown == 0 {
-        said(
+        Calm::without_alerts(
             "warning",
             "No workload was measured on both kernels: there is nothing to compare.".to_owned(),
         )
     } else if unknown > 0 {
-        said(
+        Calm::without_alerts(
             "",
             format!(
                 "No workload is shown to be worse, but {unknown} of {} have no verdict.",
@@ -269,14 +273,14 @@ fn calm(counts: Counts) -> Calm {
             ),
         )
     } else {
-        said(
+        Calm::without_alerts(
             "calm",
             "No regression between these kernels in the measured workloads.".to_owned(),
         )
     }
 }
 
-fn counts(history: &History, seen: &Overview, asked: &RowRequest) -> Vec<Counted> {
+fn counts(history: &History, seen: &Overview, request: &RowRequest) -> Vec<Counted> {
     let Counts {
         worse,
         better,
@@ -305,7 +309,7 @@ fn counts(history: &History, seen: &Overview, asked: &RowRequest) -> Vec<Counted
         let from = before * 1000 / all;
         before += number;
         let show = Some(Show::Only(state))
-            .filter(|show| Show::CHOICES.contains(show) && number > 0 && !asked.is_static);
+            .filter(|show| Show::CHOICES.contains(show) && number > 0 && !request.is_static);
         Counted {
             class: if number > 0 { state.name() } else { "none" },
             glyph: glyph(state),
@@ -332,20 +336,22 @@ fn mean(seen: &Overview) -> Option<String> {
     ))
 }
 
-fn pick(history: &History, seen: &Overview, chosen: &Chosen, asked: &RowRequest) -> Pick {
-    let kernels = |of: KernelIx| {
-        let newest = history.order().iter().rev().take(KERNELS_MAX);
-        newest
-            .map(|kernel| (history.kernel(*kernel).title.clone(), *kernel == of))
-            .collect()
-    };
+/// Returns the newest kernels, and which of them is chosen.
+fn newest_kernels(history: &History, chosen: KernelIx) -> Vec<(String, bool)> {
+    let newest = history.order().iter().rev().take(KERNELS_MAX);
+    newest
+        .map(|kernel| (title(history, *kernel).to_owned(), *kernel == chosen))
+        .collect()
+}
+
+fn pick(history: &History, seen: &Overview, chosen: &Chosen, request: &RowRequest) -> Pick {
     Pick {
-        targets: kernels(seen.target),
-        bases: kernels(seen.base),
+        targets: newest_kernels(history, seen.target),
+        bases: newest_kernels(history, seen.base),
         shows: Show::CHOICES
             .map(|show| (show.word(), show.title(), show == chosen.show))
             .to_vec(),
-        filter: asked.filter.clone(),
+        filter: request.filter.clone(),
     }
 }
 
@@ -357,14 +363,12 @@ fn shown(history: &History, alerts: &[Triaged], seen: &Overview, card: &Card) ->
 }
 
 fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
-    let title = |kernel: KernelIx| history.kernel(kernel).title.as_str();
     let alert = &triaged.alert;
     let lines = lines(history, seen, alert);
-    let is_better = |member: &&Member| member.verdict == Verdict::Better && member.gone.is_none();
     let better: BTreeSet<&str> = alert
         .members
         .iter()
-        .filter(is_better)
+        .filter(|member| member.verdict == Verdict::Better && member.gone.is_none())
         .map(|member| &*member.key.workload)
         .collect();
     let how = match lines.iter().filter(|line| line.fails).count() {
@@ -380,7 +384,7 @@ fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
     let mut words = format!(
         "{} {how}{also}; not in {}.",
         count(lines.len(), "workload"),
-        title(alert.after)
+        title(history, alert.after)
     );
     if let Some(decided) = &triaged.decided {
         words.extend([" Triage: ", decided.triage.word(), "."]);
@@ -399,7 +403,7 @@ fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
         links.push(("Compare both kernels", path));
     }
     Shown {
-        title: format!("{boots} {}", title(alert.at)),
+        title: format!("{boots} {}", title(history, alert.at)),
         words,
         more: lines
             .len()
@@ -424,7 +428,7 @@ fn lines(history: &History, seen: &Overview, alert: &Alert) -> Vec<Line> {
         }
     }
     let columns = seen.columns.len();
-    let line = |(worst, machines): (&Member, usize)| Line {
+    let lines = found.into_iter().map(|(worst, machines)| Line {
         name: worst.key.workload.to_string(),
         href: series_path(history, &worst.key),
         size: change_size(worst.difference_percent, worst.basis),
@@ -434,8 +438,8 @@ fn lines(history: &History, seen: &Overview, alert: &Alert) -> Vec<Line> {
         } else {
             String::new()
         },
-    };
-    found.into_iter().map(line).collect()
+    });
+    lines.collect()
 }
 
 fn rest_card(
@@ -443,7 +447,6 @@ fn rest_card(
     seen: &Overview,
     rest: &[(MachineIx, std::sync::Arc<str>, Pair)],
 ) -> Shown {
-    let title = |kernel: KernelIx| history.kernel(kernel).title.as_str();
     let track = &history.kernel(seen.target).track;
     let lines = rest
         .iter()
@@ -472,8 +475,8 @@ fn rest_card(
         words: format!(
             "{} in {} against {}.",
             rest.len(),
-            title(seen.target),
-            title(seen.base)
+            title(history, seen.target),
+            title(history, seen.base)
         ),
         lines: lines.collect(),
         more: (rest.len() > LINES_MAX).then(|| format!("and {} more", rest.len() - LINES_MAX)),
@@ -507,14 +510,11 @@ fn rows(history: &History, seen: &Overview, group: &Group) -> Rows {
     } else {
         Vec::new()
     };
-    let about = |name: &str| {
-        declared
+    let rows = group.rows.iter().map(|row| Row {
+        about: declared
             .iter()
-            .find(|known| known.name == name)
-            .map(|known| &*known.stresses)
-    };
-    let row = |row: &history::OverviewRow| Row {
-        about: about(&row.workload),
+            .find(|known| *known.name == *row.workload)
+            .map(|known| &*known.stresses),
         name: row.workload.to_string(),
         words: format!("{} {}", row.workload.to_lowercase(), group.name),
         cells: row
@@ -529,10 +529,10 @@ fn rows(history: &History, seen: &Overview, group: &Group) -> Rows {
                 cell(history, seen, &key, &found.pair)
             })
             .collect(),
-    };
+    });
     Rows {
         name: group.name.clone(),
-        rows: group.rows.iter().map(row).collect(),
+        rows: rows.collect(),
     }
 }
 

@@ -1,8 +1,8 @@
 //! Selects the rows of the overview by filter and page.
 
-use history::{Group, History, KernelIx, Overview, OverviewCell, State};
+use history::{Group, History, Overview, OverviewCell, State};
 
-use super::count;
+use super::{count, title};
 use crate::address::encode;
 
 /// Limit on cells of a page: keeps it below 100 kB.
@@ -54,11 +54,11 @@ impl Show {
     }
 
     fn has(self, cells: &[OverviewCell]) -> bool {
-        let any = |is: &dyn Fn(State) -> bool| cells.iter().any(|cell| is(cell.pair.state));
+        let mut states = cells.iter().map(|cell| cell.pair.state);
         match self {
             Self::All => true,
-            Self::Changed => any(&|state| !matches!(state, State::Same | State::Missing)),
-            Self::Only(wanted) => any(&|state| state == wanted),
+            Self::Changed => states.any(|state| !matches!(state, State::Same | State::Missing)),
+            Self::Only(wanted) => states.any(|state| state == wanted),
         }
     }
 }
@@ -86,30 +86,30 @@ pub(crate) struct Chosen {
     pages: usize,
 }
 
+/// Returns whether a workload or its group has a text in its name; `filter` is in lower case.
+fn matches(group: &Group, workload: &str, filter: &str) -> bool {
+    filter.is_empty() || workload.to_lowercase().contains(filter) || group.name.contains(filter)
+}
+
 impl Chosen {
-    pub(crate) fn of(seen: &Overview, asked: &RowRequest) -> Self {
+    pub(crate) fn choose(seen: &Overview, request: &RowRequest) -> Self {
         let all: usize = seen.groups.iter().map(|group| group.rows.len()).sum();
         let per_page = (CELLS_MAX / seen.columns.len().max(1)).clamp(1, ROWS_MAX);
-        let show = asked.show.unwrap_or(if all > per_page {
+        let show = request.show.unwrap_or(if all > per_page {
             Show::Changed
         } else {
             Show::All
         });
-        let filter = asked.filter.to_lowercase();
-        let is_named = |group: &Group, name: &str| {
-            filter.is_empty()
-                || name.to_lowercase().contains(&filter)
-                || group.name.contains(&filter)
-        };
+        let filter = request.filter.to_lowercase();
         let mut found = 0;
         let mut groups: Vec<Group> = Vec::new();
-        let first = asked.page.saturating_mul(per_page);
+        let first = request.page.saturating_mul(per_page);
         for group in &seen.groups {
             let mut rows = Vec::new();
             for row in group
                 .rows
                 .iter()
-                .filter(|row| show.has(&row.cells) && is_named(group, &row.workload))
+                .filter(|row| show.has(&row.cells) && matches(group, &row.workload, &filter))
             {
                 if (first..first.saturating_add(per_page)).contains(&found) {
                     rows.push(row.clone());
@@ -135,14 +135,18 @@ impl Chosen {
     }
 
     /// Says how many rows are shown.
-    pub(crate) fn words(&self, seen: &Overview, asked: &RowRequest) -> String {
+    pub(crate) fn words(&self, seen: &Overview, request: &RowRequest) -> String {
         let rest = if self.shown == self.found {
             String::new()
         } else {
-            format!(", page {} of {}", asked.page.saturating_add(1), self.pages)
+            format!(
+                ", page {} of {}",
+                request.page.saturating_add(1),
+                self.pages
+            )
         };
         let all = count(self.all, "workload");
-        match (self.show, asked.filter.is_empty()) {
+        match (self.show, request.filter.is_empty()) {
             (Show::All, true) => format!("{all} in all{rest}."),
             (Show::Changed, true) => format!("{} of {all} changed{rest}.", self.found),
             (Show::Only(state), true) => format!(
@@ -151,7 +155,7 @@ impl Chosen {
                 state.name()
             ),
             (_, false) if self.found == 0 => {
-                format!("0 of {all} match{}", nearest(seen, &asked.filter))
+                format!("0 of {all} match{}", nearest(seen, &request.filter))
             }
             _ => format!("{} of {all} match{rest}.", self.found),
         }
@@ -162,50 +166,56 @@ impl Chosen {
         &self,
         history: &History,
         seen: &Overview,
-        asked: &RowRequest,
+        request: &RowRequest,
     ) -> Vec<(String, String)> {
-        let to = |page: usize| {
-            format!(
-                "{}&filter={}&page={}",
-                address(history, seen, self.show),
-                encode(&asked.filter),
-                page + 1
-            )
-        };
-        let before = asked
+        let same_rows = format!(
+            "{}&filter={}",
+            address(history, seen, self.show),
+            encode(&request.filter)
+        );
+        let before = request
             .page
             .checked_sub(1)
             .map(|page| page.min(self.pages.saturating_sub(1)));
-        let before = before.map(|page| ("previous rows".to_owned(), to(page)));
-        let after = (asked.page < self.pages.saturating_sub(1))
-            .then(|| ("next rows".to_owned(), to(asked.page + 1)));
+        let before = before.map(|page| {
+            (
+                "previous rows".to_owned(),
+                format!("{same_rows}&page={}", page + 1),
+            )
+        });
+        let after = (request.page < self.pages.saturating_sub(1)).then(|| {
+            (
+                "next rows".to_owned(),
+                format!("{same_rows}&page={}", request.page + 2),
+            )
+        });
         before.into_iter().chain(after).collect()
     }
 }
 
 /// The address of the same two kernels with other rows.
 pub(crate) fn address(history: &History, seen: &Overview, show: Show) -> String {
-    let name = |kernel: KernelIx| encode(&history.kernel(kernel).title);
     format!(
         "index.html?base={}&target={}&show={}",
-        name(seen.base),
-        name(seen.target),
+        encode(title(history, seen.base)),
+        encode(title(history, seen.target)),
         show.word()
     )
 }
 
 /// Returns a question that suggests a similar name: of a workload, a group, or a subsystem.
 fn nearest(seen: &Overview, filter: &str) -> String {
-    let rows = || {
-        seen.groups
-            .iter()
-            .flat_map(|group| &group.rows)
-            .map(|row| &*row.workload)
-    };
-    let groups = rows().filter_map(|name| Some(name.split_once('-')?.0));
+    let rows = seen
+        .groups
+        .iter()
+        .flat_map(|group| &group.rows)
+        .map(|row| &*row.workload);
+    let groups = rows
+        .clone()
+        .filter_map(|name| Some(name.split_once('-')?.0));
     let subsystems = seen.groups.iter().map(|group| group.name.as_str());
     let filter = filter.to_lowercase();
-    let nearest = rows()
+    let nearest = rows
         .chain(groups)
         .chain(subsystems)
         .map(|name| (strsim::damerau_levenshtein(name, &filter), name))

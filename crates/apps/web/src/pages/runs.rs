@@ -29,7 +29,7 @@ struct Listed {
 
 /// Renders the newest runs.
 pub(crate) fn runs(frame: Frame, all: usize, newest: &[RunSummary]) -> Rendered {
-    let listed = |run: &RunSummary| Listed {
+    let listed = newest.iter().map(|run| Listed {
         id: run.id.short(),
         href: format!("r/{}/index.html", run.id.hex()),
         kernel: run.version.clone(),
@@ -41,7 +41,7 @@ pub(crate) fn runs(frame: Frame, all: usize, newest: &[RunSummary]) -> Rendered 
             run.completed + run.unsupported + run.failed
         ),
         machine: run.machine.hex().chars().take(12).collect(),
-    };
+    });
     let shown = if newest.len() < all {
         format!("The newest {} of {}", newest.len(), count(all, "run"))
     } else {
@@ -50,7 +50,7 @@ pub(crate) fn runs(frame: Frame, all: usize, newest: &[RunSummary]) -> Rendered 
     render(&List {
         frame,
         headline: shown,
-        runs: newest.iter().map(listed).collect(),
+        runs: listed.collect(),
     })
 }
 
@@ -93,16 +93,18 @@ pub(crate) fn run(frame: Frame, shown: &Shown) -> Rendered {
         },
         &document::Styles::plain(),
     );
-    let link = |name: &String| (name.clone(), format!("r/{}/{name}", shown.run.id.hex()));
-    let get = |name: &str| get_artifact(&shown.run.id, name);
+    let artifacts = shown
+        .artifacts
+        .iter()
+        .map(|name| (name.clone(), format!("r/{}/{name}", shown.run.id.hex())));
     let omitted = shown
         .omitted
         .iter()
-        .map(|(name, size)| (name.clone(), size >> 20, get(name)))
+        .map(|(name, size)| (name.clone(), size >> 20, get_artifact(&shown.run.id, name)))
         .collect();
     render(&One {
         frame,
-        artifacts: shown.artifacts.iter().map(link).collect(),
+        artifacts: artifacts.collect(),
         omitted,
         text,
     })

@@ -9,8 +9,8 @@ use model::{Line, Verdict};
 
 use super::draw::{Plot, number, plot};
 use super::{
-    Frame, Rendered, compare_path, machine_digits, percent, profile_command, render, verdict_class,
-    verdict_glyph,
+    Frame, Rendered, compare_path, machine_digits, percent, profile_command, render, title,
+    verdict_class, verdict_glyph,
 };
 use crate::address::slug;
 
@@ -77,7 +77,6 @@ pub(crate) fn series(
     keys: &[Key],
     explain: &Explain<'_>,
 ) -> Rendered {
-    let of_line = |series: &Series| series.of_line(line, |kernel| &history.kernel(kernel).release);
     let found = keys
         .iter()
         .filter_map(|key| Some((key, history.series().find(|(known, _)| *known == key)?.1)));
@@ -87,7 +86,7 @@ pub(crate) fn series(
                 history,
                 alerts,
                 key,
-                &of_line(series),
+                &series.of_line(line, |kernel| &history.kernel(kernel).release),
                 frame.is_alone,
                 explain,
             )
@@ -115,24 +114,6 @@ fn one(
             workload.stresses, workload.operation
         )
     });
-    let changed = |change: &Change| {
-        let before = series.before(change).kernel;
-        let at = series.points[change.at].kernel;
-        // What fails has no counts.
-        let sentences = change
-            .levels
-            .map(|_| explain(before, at, &key.workload))
-            .unwrap_or_default();
-        let name = format!("{}: ", key.workload);
-        let explained = sentences
-            .iter()
-            .map(|text| text.strip_prefix(&name).unwrap_or(text).to_owned())
-            .collect();
-        Changed {
-            explained,
-            ..changed(history, alerts, key, series, change, is_alone)
-        }
-    };
     One {
         name: key.workload.to_string(),
         track: key.track.to_string(),
@@ -153,10 +134,36 @@ fn one(
         unit: unit.to_string(),
         aside: aside_words(history, series),
         plot: plot(history, series),
-        changes: series.changes.iter().map(changed).collect(),
+        changes: series
+            .changes
+            .iter()
+            .map(|change| Changed {
+                explained: explain_change(key, series, change, explain),
+                ..changed(history, alerts, key, series, change, is_alone)
+            })
+            .collect(),
         no_change: no_change(series),
         rows: rows(history, key, series, is_alone),
     }
+}
+
+/// Explains a change in sentences; none for a failure, which has no counts.
+fn explain_change(
+    key: &Key,
+    series: &Series,
+    change: &Change,
+    explain: &Explain<'_>,
+) -> Vec<String> {
+    if change.levels.is_none() {
+        return Vec::new();
+    }
+    let before = series.before(change).kernel;
+    let after = series.points[change.at].kernel;
+    let name = format!("{}: ", key.workload);
+    explain(before, after, &key.workload)
+        .iter()
+        .map(|text| text.strip_prefix(&name).unwrap_or(text).to_owned())
+        .collect()
 }
 
 fn changed(
@@ -169,19 +176,17 @@ fn changed(
 ) -> Changed {
     let before = series.before(change).kernel;
     let at = series.points[change.at].kernel;
-    let title = |kernel: KernelIx| history.kernel(kernel).title.as_str();
     let gone = change.went_away.map_or_else(String::new, |point| {
-        format!("; gone again since {}", title(series.points[point].kernel))
+        format!(
+            "; gone again since {}",
+            title(history, series.points[point].kernel)
+        )
     });
-    let has = |triaged: &&Triaged| {
-        triaged
-            .alert
-            .members
-            .iter()
-            .any(|member| member.key == *key)
-            && history.rank(triaged.alert.at) <= history.rank(at)
-            && history.rank(triaged.alert.after) >= history.rank(before)
-    };
+    let alert = alerts.iter().map(|triaged| &triaged.alert).find(|alert| {
+        alert.members.iter().any(|member| member.key == *key)
+            && history.rank(alert.at) <= history.rank(at)
+            && history.rank(alert.after) >= history.rank(before)
+    });
     let verdict = history.qualified(key, series, change);
     let why = if let Verdict::Unclear(why) = &verdict {
         format!("; {why}")
@@ -194,18 +199,15 @@ fn changed(
         words: format!(
             "{} since {}",
             change_size(change.difference_percent, change.basis),
-            title(at)
+            title(history, at)
         ),
         rest: format!(
             "; not in {} ({}){gone}{why}.",
-            title(before),
+            title(history, before),
             basis_words(series, change)
         ),
         compare: (!is_alone).then(|| compare_path(history, before, at, key.machine)),
-        alert: alerts
-            .iter()
-            .find(has)
-            .map(|triaged| format!("alerts.html#{}", slug(&triaged.alert.name))),
+        alert: alert.map(|alert| format!("alerts.html#{}", slug(&alert.name))),
         explained: Vec::new(),
         command: change
             .levels
@@ -219,10 +221,9 @@ fn rows(history: &History, key: &Key, series: &Series, is_alone: bool) -> Vec<Ro
     for (place, point) in series.points.iter().enumerate() {
         let change = series.changes.iter().find(|change| change.at == place);
         let verdict = change.map(|change| history.qualified(key, series, change));
-        let difference = |now: f64| {
-            let change = compare::difference_percent(series.direction(), last?, now)?;
-            Some(percent(change))
-        };
+        let difference = last
+            .zip(point.value)
+            .and_then(|(last, now)| compare::difference_percent(series.direction(), last, now));
         let runs = point.seeds.iter().take(RUNS_MAX).map(|seen| {
             let id = &history.run(seen.run).id;
             (
@@ -235,7 +236,7 @@ fn rows(history: &History, key: &Key, series: &Series, is_alone: bool) -> Vec<Ro
             mark: verdict.as_ref().map_or("", verdict_glyph),
             kernel: history.kernel(point.kernel).title.clone(),
             value: point.value.map_or_else(|| "-".to_owned(), number),
-            difference: point.value.and_then(difference).unwrap_or_default(),
+            difference: difference.map(percent).unwrap_or_default(),
             seeds: point
                 .seeds
                 .iter()

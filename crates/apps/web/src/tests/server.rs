@@ -197,11 +197,11 @@ fn client_with_many_connections_leaves_room_for_others() {
         stream
             .set_read_timeout(Some(Duration::from_secs(1)))
             .unwrap();
-        let mut said = [0; 100];
+        let mut head = [0; 100];
         refused += usize::from(
             stream
-                .read(&mut said)
-                .is_ok_and(|count| said[..count].starts_with(b"HTTP/1.1 503")),
+                .read(&mut head)
+                .is_ok_and(|count| head[..count].starts_with(b"HTTP/1.1 503")),
         );
         if refused == 17 {
             break;
