@@ -71,7 +71,7 @@ pub(crate) enum Command {
     Bisect(Box<bisect::BisectArguments>),
     /// Compare each commit of a series with its parent
     Series(Box<series::SeriesArguments>),
-    /// Find what made a kernel slower, and the patches that repay it
+    /// Find the changes that made a kernel slower, and patches that repay them
     Stabilise(Box<stabilise::StabiliseArguments>),
     /// List stored runs, newest first
     Runs(runs::RunsArguments),
@@ -121,7 +121,7 @@ pub(crate) enum Command {
     },
     /// List the kernels that match a name, newest first
     Kernels(kernels::KernelsArguments),
-    /// List workloads: what each stresses, and what one operation is
+    /// List workloads with their purpose and their operation
     Workloads(workloads::WorkloadsArguments),
     /// List external tools that run as workloads: purpose, version, reported values
     Tools(tools::ToolsArguments),
@@ -131,7 +131,7 @@ pub(crate) enum Command {
     Power(power::PowerArguments),
     /// Put a distribution on a server
     Deploy(deploy::DeployArguments),
-    /// Record the consoles of servers, or print what was recorded
+    /// Record the consoles of servers, or print a record
     Console(console::ConsoleArguments),
     /// Reserve servers: other users neither measure on them nor switch them
     Reserve(reserve::ReserveArguments),

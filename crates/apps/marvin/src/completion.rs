@@ -15,7 +15,6 @@ use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
 use clap_complete::env::{CompleteEnv, EnvCompleter, Shells};
-use history::Triaged;
 use model::SUITES;
 use store::{Listed, Store};
 
@@ -131,11 +130,13 @@ pub(crate) fn alert() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let found = within(|session| {
             let snapshot = session.read_history()?;
-            let about = |one: &Triaged| format!("{} worse", one.alert.worse().count());
             Ok(snapshot
                 .alerts
                 .iter()
-                .map(|one| candidate(&one.alert.name, &about(one)))
+                .map(|one| {
+                    let about = format!("{} worse", one.alert.worse().count());
+                    candidate(&one.alert.name, &about)
+                })
                 .collect::<Vec<_>>())
         });
         distinct(found.unwrap_or_default())
@@ -156,36 +157,43 @@ pub(crate) fn suite() -> ArgValueCandidates {
 pub(crate) fn workload() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
         let typed = typed("--suite");
-        let is_meant = |name: &str| typed.as_ref().is_none_or(|typed| typed == name);
         let mut found = Vec::new();
         for workload in SUITES
             .iter()
-            .filter(|suite| is_meant(suite.name))
+            .filter(|suite| typed.as_ref().is_none_or(|typed| typed == suite.name))
             .flat_map(|suite| &suite.workloads)
         {
             found.push(candidate(workload.series(), &workload.stresses));
             found.push(candidate(model::group_of(workload), "group"));
         }
         let tools = within(|session| session.tools(&[])).unwrap_or_default();
-        let tool = |word: &str| candidate(&format!("{}{word}", model::TOOL), "external tool");
-        found.extend(tools.words().into_iter().map(tool));
+        for word in tools.words() {
+            found.push(candidate(
+                &format!("{}{word}", model::TOOL),
+                "external tool",
+            ));
+        }
         distinct(found)
     })
 }
 
 /// Lists kernel names by which builds were measured.
 fn kernels(store: &Store) -> anyhow::Result<Vec<CompletionCandidate>> {
-    let name = |seen: store::SeenKernel| candidate(&seen.name, &seen.build.short());
-    Ok(store.kernels()?.into_iter().map(name).collect())
+    Ok(store
+        .kernels()?
+        .into_iter()
+        .map(|seen| candidate(&seen.name, &seen.build.short()))
+        .collect())
 }
 
 fn run_ids(store: &Store) -> anyhow::Result<Vec<CompletionCandidate>> {
-    let about =
-        |run: &store::RunSummary| format!("{} {} seed {}", run.version, run.suite, run.seed);
     Ok(store
         .runs(RUNS_MAX)?
         .iter()
-        .map(|run| candidate(&run.id.short(), &about(run)))
+        .map(|run| {
+            let about = format!("{} {} seed {}", run.version, run.suite, run.seed);
+            candidate(&run.id.short(), &about)
+        })
         .collect())
 }
 
@@ -254,11 +262,10 @@ fn typed(option: &str) -> Option<OsString> {
     let apart = place
         .and_then(|place| words.get(place + 1))
         .filter(|value| !value.is_empty());
-    let joined = || {
+    apart.cloned().or_else(|| {
         let value = words
             .iter()
             .find_map(|word| word.to_str()?.strip_prefix(option)?.strip_prefix('='))?;
         Some(value.into())
-    };
-    apart.cloned().or_else(joined)
+    })
 }

@@ -190,11 +190,8 @@ fn open(session: &Session) -> anyhow::Result<Lab> {
     })
 }
 
-/// A kernel's index and a cell.
-type Item = (usize, RmapCell);
-
-/// The outcomes of cells.
-type Outcomes = BTreeMap<Item, RmapOutcome>;
+/// The outcomes of cells, by the kernel's index.
+type Outcomes = BTreeMap<(usize, RmapCell), RmapOutcome>;
 
 /// A grid to measure.
 struct Grid<'a> {
@@ -210,52 +207,18 @@ impl Grid<'_> {
     fn execute(&self, rmap: &Rmap) -> anyhow::Result<Outcomes> {
         let cells = rmap.cases.iter().flat_map(|case| rmap.cells(*case));
         let items = cells.flat_map(|cell| (0..self.builds.len()).map(move |kernel| (kernel, cell)));
-        let queue: Mutex<VecDeque<Item>> = Mutex::new(items.collect());
+        let queue: Mutex<VecDeque<(usize, RmapCell)>> = Mutex::new(items.collect());
         self.progress.again(
             "measuring",
             queue.lock().unwrap_or_else(PoisonError::into_inner).len(),
         );
         let done: Mutex<Outcomes> = Mutex::default();
-        let work = || -> anyhow::Result<()> {
-            loop {
-                let next = queue
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .pop_front();
-                let Some((kernel, cell)) = next else {
-                    return Ok(());
-                };
-                match self.lab.rmap(
-                    &self.builds[kernel],
-                    self.command.seed,
-                    self.command.memory,
-                    cell,
-                ) {
-                    Ok(outcome) => {
-                        done.lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .insert((kernel, cell), outcome);
-                    }
-                    Err(error) => {
-                        // The other threads finish their cells.
-                        queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                        return Err(error.into());
-                    }
-                }
-                let RmapCell {
-                    case,
-                    processes,
-                    mappings,
-                } = cell;
-                let version = &self.builds[kernel].version;
-                self.progress
-                    .one_more(&format!("{version} {case} {processes} x {mappings}"));
-            }
-        };
         std::thread::scope(|scope| {
             let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             let machines = self.command.jobs.map_or(processors.min(2), usize::from);
-            let workers: Vec<_> = (0..machines.max(1)).map(|_| scope.spawn(work)).collect();
+            let workers: Vec<_> = (0..machines.max(1))
+                .map(|_| scope.spawn(|| self.measure_cells(&queue, &done)))
+                .collect();
             workers.into_iter().try_for_each(|worker| {
                 worker
                     .join()
@@ -264,27 +227,62 @@ impl Grid<'_> {
         })?;
         Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
+
+    /// Measures cells until the queue is empty; after an error the others finish theirs.
+    fn measure_cells(
+        &self,
+        queue: &Mutex<VecDeque<(usize, RmapCell)>>,
+        done: &Mutex<Outcomes>,
+    ) -> anyhow::Result<()> {
+        loop {
+            let next = queue
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .pop_front();
+            let Some((kernel, cell)) = next else {
+                return Ok(());
+            };
+            match self.lab.rmap(
+                &self.builds[kernel],
+                self.command.seed,
+                self.command.memory,
+                cell,
+            ) {
+                Ok(outcome) => {
+                    done.lock()
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .insert((kernel, cell), outcome);
+                }
+                Err(error) => {
+                    // The other threads finish their cells.
+                    queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                    return Err(error.into());
+                }
+            }
+            let RmapCell {
+                case,
+                processes,
+                mappings,
+            } = cell;
+            let version = &self.builds[kernel].version;
+            self.progress
+                .one_more(&format!("{version} {case} {processes} x {mappings}"));
+        }
+    }
 }
 
 /// Returns the command that gives the same numbers, with full package names, as `deb:6.12` moves
 /// on.
 fn reproducer(command: &RmapArguments, builds: &[Build]) -> String {
-    let numbers = |numbers: &[u32]| {
-        numbers
-            .iter()
-            .map(u32::to_string)
-            .collect::<Vec<_>>()
-            .join(",")
-    };
     let mut words = vec!["marvin experiment rmap".to_owned()];
     words.extend(builds.iter().map(Build::exact_name));
-    words.push(format!("--grid {}", numbers(&command.grid)));
+    words.push(format!("--grid {}", join(&command.grid)));
     for (option, own) in [
         ("--processes", &command.processes),
         ("--mappings", &command.mappings),
     ] {
         if !own.is_empty() {
-            words.push(format!("{option} {}", numbers(own)));
+            words.push(format!("{option} {}", join(own)));
         }
     }
     if !command.case.is_empty() {
@@ -296,4 +294,9 @@ fn reproducer(command: &RmapArguments, builds: &[Build]) -> String {
         command.memory, command.seed
     ));
     words.join(" ")
+}
+
+fn join(numbers: &[u32]) -> String {
+    let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+    numbers.join(",")
 }

@@ -71,20 +71,32 @@ pub(crate) enum ExportFormat {
     Parquet,
 }
 
+impl ExportArguments {
+    /// Returns whether `--kernel` selects a version: by all of it, or its beginning up to a dot.
+    fn has_kernel(&self, version: &str) -> bool {
+        let mut words = self.kernel.iter();
+        self.kernel.is_empty()
+            || words.any(|word| {
+                version
+                    .strip_prefix(word.as_str())
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            })
+    }
+
+    /// Returns whether `--workload` selects a workload, by its name or its group.
+    fn has_workload(&self, name: &str) -> bool {
+        let group = name.split('-').next();
+        let mut words = self.workload.iter();
+        self.workload.is_empty() || words.any(|word| word == name || group == Some(word.as_str()))
+    }
+}
+
 pub(crate) fn export(session: &Session, command: &ExportArguments) -> anyhow::Result<Exit> {
     let answer = session.answer(command.output.as_deref())?;
     let store = session.open_store_read_only()?;
-    let of_version = |version: &str| {
-        let begins = |word: &String| {
-            version
-                .strip_prefix(word.as_str())
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        };
-        command.kernel.is_empty() || command.kernel.iter().any(begins)
-    };
     let mut summaries = store.runs(usize::MAX)?;
     summaries.retain(|run| {
-        of_version(&run.version)
+        command.has_kernel(&run.version)
             && command
                 .suite
                 .as_ref()
@@ -102,16 +114,12 @@ pub(crate) fn export(session: &Session, command: &ExportArguments) -> anyhow::Re
             machine_kind: store.machine(&summary.machine)?.kind,
         });
     }
-    let fits = |name: &str| {
-        let meant = |word: &String| word == name || name.split('-').next() == Some(word.as_str());
-        command.workload.is_empty() || command.workload.iter().any(meant)
-    };
     let rows = match command.rows {
         ExportRows::Runs => Rows::Runs,
         ExportRows::Results => Rows::Results,
         ExportRows::Samples => Rows::Samples,
     };
-    let table = table(&runs, rows, fits);
+    let table = table(&runs, rows, |name| command.has_workload(name));
     if table.rows.is_empty() {
         return Err(WrongInput(
             "no stored run matches: `marvin runs` lists stored runs".to_owned(),

@@ -24,8 +24,10 @@ pub(crate) fn extend(session: &Session, command: &ExtendArguments) -> anyhow::Re
     let server = find_server(session, &command.name)?;
     check_ours(session, &server.name)?;
     let reserved = reserved(session)?;
-    let free = || LabError::from(ReservationRefusal::Free(server.name.clone()));
-    let number = reserved.on_server(&server.name).ok_or_else(free)?.number;
+    let reservation = reserved
+        .on_server(&server.name)
+        .ok_or_else(|| LabError::from(ReservationRefusal::Free(server.name.clone())))?;
+    let number = reservation.number;
     let answer = session.answer(None)?;
     let store = session.open_store()?;
     let extended = store

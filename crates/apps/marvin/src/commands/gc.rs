@@ -22,7 +22,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = GC_HELP)]
 pub(crate) struct GcArguments {
-    /// List what gc would delete, and delete nothing
+    /// List runs, artifacts and images that gc would delete, and delete nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -46,31 +46,24 @@ const DAY_S: i64 = 86_400;
 
 pub(crate) fn gc(session: &Session, command: &GcArguments) -> anyhow::Result<Exit> {
     let answer = session.answer(None)?;
-    let before = |days: u32| now() - i64::from(days) * DAY_S;
     let retention = Retention {
-        runs_before_unix: before(command.older_than),
-        artifacts_before_unix: command.artifacts_older_than.map(before),
+        runs_before_unix: days_ago(command.older_than),
+        artifacts_before_unix: command.artifacts_older_than.map(days_ago),
         artifacts_bytes_max: command.artifacts_mib.map(|mib| u64::from(mib) << 20),
     };
     let location = session.store_location()?;
     let home = session.home()?;
     let recipes = &session.config()?.settings.images;
-    let unused = || {
-        anyhow::Ok(ImageGarbage::find(
-            home,
-            recipes,
-            &server::images_in_use(home)?,
-        )?)
-    };
     if command.dry_run {
         let garbage = Store::open_read_only(location)?.find_garbage(&retention)?;
-        answer.list(&document(&garbage, &unused()?), command.output)?;
+        let images = ImageGarbage::find(home, recipes, &server::images_in_use(home)?)?;
+        answer.list(&document(&garbage, &images), command.output)?;
         return Ok(Exit::Fine);
     }
     // The lock excludes a measurement that relies on a run it has looked up.
     let _lock = HomeLock::acquire(home)?;
     let store = Store::open(location)?;
-    let images = unused()?;
+    let images = ImageGarbage::find(home, recipes, &server::images_in_use(home)?)?;
     images.remove()?;
     let waste = store.find_garbage(&retention)?;
     let bytes_before = store.size()?;
@@ -82,6 +75,10 @@ pub(crate) fn gc(session: &Session, command: &GcArguments) -> anyhow::Result<Exi
     };
     answer.list(&document(&waste, &images).deleted(sizes), command.output)?;
     Ok(Exit::Fine)
+}
+
+fn days_ago(days: u32) -> i64 {
+    now() - i64::from(days) * DAY_S
 }
 
 fn document(garbage: &Garbage, images: &ImageGarbage) -> GarbageDocument {

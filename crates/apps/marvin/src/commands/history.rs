@@ -59,12 +59,13 @@ pub(crate) fn history(session: &Session, command: &HistoryArguments) -> anyhow::
         Some((workload, metric)) => (workload, Some(metric)),
         None => (what, None),
     };
-    let is_named = |key: &Key| is_or_contains(workload, &key.workload);
-    let has_it = |series: &Series| metric.is_none_or(|metric| series.metric.name == metric);
-    let named: Vec<(&Key, &Series)> = history.series().filter(|(key, _)| is_named(key)).collect();
+    let named: Vec<(&Key, &Series)> = history
+        .series()
+        .filter(|(key, _)| is_or_contains(workload, &key.workload))
+        .collect();
     let meant: Vec<Key> = named
         .iter()
-        .filter(|(_, series)| has_it(series))
+        .filter(|(_, series)| metric.is_none_or(|metric| series.metric.name == metric))
         .map(|(key, _)| (*key).clone())
         .collect();
     if meant.is_empty() {

@@ -302,15 +302,12 @@ fn listed(server: &ServerSettings, home: &Path, reserved: &Reserved) -> ListedMa
     };
     // A killed lab's own reservation says less than that the server still runs the kernel under
     // test, or is off.
-    let hides = |by_lab: bool| match state {
+    let shown = reserved.on_server(&server.name).filter(|one| match state {
         MachineState::Ready => true,
-        MachineState::Away | MachineState::Off => !by_lab,
+        MachineState::Away | MachineState::Off => !one.by_lab,
         _ => false,
-    };
-    if let Some(one) = reserved
-        .on_server(&server.name)
-        .filter(|one| hides(one.by_lab))
-    {
+    });
+    if let Some(one) = shown {
         let taken = one.taken(reserved.now_unix);
         let off = if state == MachineState::Off {
             "; it is off"
@@ -429,15 +426,13 @@ fn checks(server: &ServerSettings, home: &Path) -> Vec<Check> {
         "kernel",
         Ok(format!("{}, {kernel}", look.kernel)),
     ));
-    let fix = || {
-        format!(
+    let found = look.changes.map_or(Ok(()), |wrong| {
+        let fix = format!(
             "undo the change, or: marvin machines check {} --accept",
             server.name
-        )
-    };
-    let found = look
-        .changes
-        .map_or(Ok(()), |wrong| Err(Problem { wrong, fix: fix() }));
+        );
+        Err(Problem { wrong, fix })
+    });
     checks.extend(
         look.hardware
             .map(|hardware| Check::new("hardware", found.map(|()| hardware))),

@@ -1,6 +1,6 @@
 //! `marvin queue`: lists and changes queued jobs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
@@ -260,17 +260,6 @@ fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
     {
         return Err(error).with_context(|| format!("cannot queue {name}"));
     }
-    let absolute_path = |path: &Path| {
-        if let Err(error) = std::fs::metadata(path) {
-            let text = format!(
-                "cannot queue {}: {error}; name an existing file or directory",
-                path.display()
-            );
-            return Err(WrongInput(text).into());
-        }
-        std::path::absolute(path)
-            .with_context(|| format!("{} has no absolute path", path.display()))
-    };
     Ok(match name {
         KernelName::Path(path) => KernelName::Path(absolute_path(&path)?),
         KernelName::Tree(path) => KernelName::Tree(absolute_path(&path)?),
@@ -278,18 +267,27 @@ fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
     })
 }
 
+fn absolute_path(path: &Path) -> anyhow::Result<PathBuf> {
+    if let Err(error) = std::fs::metadata(path) {
+        let text = format!(
+            "cannot queue {}: {error}; name an existing file or directory",
+            path.display()
+        );
+        return Err(WrongInput(text).into());
+    }
+    std::path::absolute(path).with_context(|| format!("{} has no absolute path", path.display()))
+}
+
 fn move_job(store: &Store, to: &QueueMove) -> anyhow::Result<String> {
     let waiting = store.queued_jobs(Listed::Open)?;
     let now = store.time(now())?;
-    let others = || {
-        waiting
-            .iter()
-            .filter(|job| job.number != to.job)
-            .map(|job| job.new.priority)
-    };
+    let others = waiting
+        .iter()
+        .filter(|job| job.number != to.job)
+        .map(|job| job.new.priority);
     let priority = match to.place.as_str() {
-        "first" => others().max().map_or(0, |most| most.saturating_add(1)),
-        "last" => others().min().map_or(0, |least| least.saturating_sub(1)),
+        "first" => others.max().map_or(0, |most| most.saturating_add(1)),
+        "last" => others.min().map_or(0, |least| least.saturating_sub(1)),
         number => number.parse().map_err(|_| {
             WrongInput(format!("`{number}` is not a position in the queue: use first, last, or a priority such as 200"))
         })?,

@@ -24,10 +24,11 @@ pub(crate) fn release(session: &Session, command: &ReleaseArguments) -> anyhow::
     let server = find_server(session, &command.name)?;
     let store = session.open_store()?;
     let holder = person();
-    let may = |one: &Reservation| command.force || one.holder == holder;
     let answer = session.answer(None)?;
     let ended = store
-        .release_machine(&server.name, now(), may)
+        .release_machine(&server.name, now(), |one: &Reservation| {
+            command.force || one.holder == holder
+        })
         .map_err(LabError::from)?;
     let whose = if ended.holder == holder {
         String::new()

@@ -90,32 +90,28 @@ pub(crate) fn report(session: &Session, command: &ReportArguments) -> anyhow::Re
         })
         .collect();
     let suite = groups[0].runs[0].suite.clone();
-    let results = || {
-        groups
-            .iter()
-            .flat_map(|group| &group.runs)
-            .flat_map(|run| &run.results)
-    };
+    let results = groups
+        .iter()
+        .flat_map(|group| &group.runs)
+        .flat_map(|run| &run.results);
     let is_imported = [MMTESTS, LKP].contains(&suite.as_str());
     let Chosen {
         workloads,
         without_direction,
     } = if is_imported {
-        let names = results().map(|result| result.workload.as_str()).collect();
+        let names = results.map(|result| result.workload.as_str()).collect();
         choose_imported(&suite, &names, command)?
     } else {
-        let measured_tasks =
-            || results().filter_map(|result| find_workload(&result.workload)?.tasks);
-        let counts: Vec<u32> = measured_tasks()
-            .collect::<BTreeSet<_>>()
-            .into_iter()
+        let tasks: BTreeSet<u32> = results
+            .clone()
+            .filter_map(|result| find_workload(&result.workload)?.tasks)
             .collect();
-        let choose_workloads =
-            in_tasks(&own(&suite, session, command)?, &command.workload, &counts);
-        let measured =
-            |workload: &Arc<Workload>| results().any(|result| result.workload == workload.name);
+        let counts: Vec<u32> = tasks.into_iter().collect();
+        let mut workloads = in_tasks(&own(&suite, session, command)?, &command.workload, &counts);
+        let measured: BTreeSet<&str> = results.map(|result| result.workload.as_str()).collect();
+        workloads.retain(|workload| measured.contains(&*workload.name));
         Chosen {
-            workloads: choose_workloads.into_iter().filter(measured).collect(),
+            workloads,
             without_direction: Vec::new(),
         }
     };
@@ -201,17 +197,10 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
         .keys()
         .filter(|name| artifacts.iter().all(|of_side| of_side.contains_key(*name)))
     {
-        let read = |of_side: &BTreeMap<String, (i64, &RunId)>| -> anyhow::Result<Observation> {
-            let (_, run) = of_side[name];
-            let bytes = store.artifact(run, name)?;
-            lab::stored_observation(&bytes).ok_or_else(|| {
-                WrongInput(format!(
-                    "cannot read {name} of {run}: not monitor copies of this version"
-                ))
-                .into()
-            })
-        };
-        let seen = artifacts.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let seen = artifacts
+            .iter()
+            .map(|of_side| read_observation(store, of_side[name].1, name))
+            .collect::<Result<Vec<_>, _>>()?;
         let subject = format!(
             "{}: kernel counters",
             lab::monitored_subject(name).unwrap_or(name)
@@ -219,6 +208,16 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
         all.push(compare_observations(subject, &heads, &seen, None));
     }
     Ok(all)
+}
+
+fn read_observation(store: &Store, run: &RunId, name: &str) -> anyhow::Result<Observation> {
+    let bytes = store.artifact(run, name)?;
+    lab::stored_observation(&bytes).ok_or_else(|| {
+        WrongInput(format!(
+            "cannot read {name} of {run}: not monitor copies of this version"
+        ))
+        .into()
+    })
 }
 
 /// Returns workloads of one of Marvin's suites and, unless some are selected, those of external
@@ -230,7 +229,7 @@ fn own(
 ) -> anyhow::Result<Vec<Arc<Workload>>> {
     let tools = session.tools(&command.manifest)?;
     let of_tools = suite == tools.suite().name;
-    let mut choose_workloads = select_workloads(
+    let mut workloads = select_workloads(
         if of_tools {
             tools.suite()
         } else {
@@ -239,9 +238,9 @@ fn own(
         &command.workload,
     )?;
     if command.workload.is_empty() && !of_tools {
-        choose_workloads.extend(tools.suite().workloads.iter().cloned());
+        workloads.extend(tools.suite().workloads.iter().cloned());
     }
-    Ok(choose_workloads)
+    Ok(workloads)
 }
 
 /// The rows of a report.
@@ -251,48 +250,51 @@ struct Chosen {
     without_direction: Vec<String>,
 }
 
+/// Returns whether a word means a workload of another suite: by its name, or its beginning up to a
+/// slash.
+fn is_meant(name: &str, word: &str) -> bool {
+    name.strip_prefix(word)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn any_means(words: &[String], name: &str) -> bool {
+    words.iter().any(|word| is_meant(name, word))
+}
+
 /// Selects workloads of another suite: a word is a name or its beginning up to a slash.
 fn choose_imported(
     suite: &str,
     names: &BTreeSet<&str>,
     command: &ReportArguments,
 ) -> anyhow::Result<Chosen> {
-    let meant = |name: &str, word: &String| {
-        name.strip_prefix(word.as_str())
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let words = || {
-        [&command.workload, &command.lower, &command.higher]
-            .into_iter()
-            .flatten()
-    };
-    if words().any(String::is_empty) {
+    let mut words = [&command.workload, &command.lower, &command.higher]
+        .into_iter()
+        .flatten();
+    if words.clone().any(String::is_empty) {
         return Err(WrongInput(EMPTY_NAME.to_owned()).into());
     }
-    if let Some(word) = words().find(|word| !names.iter().any(|name| meant(name, word))) {
+    if let Some(word) = words.find(|word| !names.iter().any(|name| is_meant(name, word))) {
         let text = format!(
             "no workload `{word}` in these runs; `marvin show RUN` lists a run's workloads"
         );
         return Err(WrongInput(text).into());
     }
-    let mut choose_workloads = Chosen {
+    let mut chosen = Chosen {
         workloads: Vec::new(),
         without_direction: Vec::new(),
     };
-    let wanted = |name: &&&str| {
-        command.workload.is_empty() || command.workload.iter().any(|word| meant(name, word))
-    };
-    for name in names.iter().filter(wanted) {
+    for name in names {
+        if !command.workload.is_empty() && !any_means(&command.workload, name) {
+            continue;
+        }
         let declared = imported_metric(suite, name);
-        let named = |words: &[String], direction| {
-            words
-                .iter()
-                .any(|word| meant(name, word))
-                .then_some(direction)
+        let direction = if any_means(&command.lower, name) {
+            Some(Direction::LowerIsBetter)
+        } else if any_means(&command.higher, name) {
+            Some(Direction::HigherIsBetter)
+        } else {
+            declared.direction
         };
-        let direction = named(&command.lower, Direction::LowerIsBetter)
-            .or_else(|| named(&command.higher, Direction::HigherIsBetter))
-            .or(declared.direction);
         match imported_workload(
             name,
             &Declared {
@@ -300,12 +302,12 @@ fn choose_imported(
                 ..declared
             },
         ) {
-            Some(workload) => choose_workloads.workloads.push(workload),
-            None => choose_workloads.without_direction.push((*name).to_owned()),
+            Some(workload) => chosen.workloads.push(workload),
+            None => chosen.without_direction.push((*name).to_owned()),
         }
     }
-    if choose_workloads.workloads.is_empty() {
-        let few: Vec<&str> = choose_workloads
+    if chosen.workloads.is_empty() {
+        let few: Vec<&str> = chosen
             .without_direction
             .iter()
             .take(4)
@@ -317,7 +319,7 @@ fn choose_imported(
         );
         return Err(WrongInput(text).into());
     }
-    Ok(choose_workloads)
+    Ok(chosen)
 }
 
 /// The runs of one kernel on one machine, with any guest config.

@@ -33,8 +33,8 @@ pub(crate) struct SeriesArguments {
     #[command(flatten)]
     pub(crate) measure: MeasureOptions,
 
-    /// Number of boots with different seeds; a seed perturbs layout and timing, to show what
-    /// depends on them
+    /// Number of boots with different seeds; a seed perturbs layout and timing, so that
+    /// differences that depend on them show
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: u64,
 
@@ -235,17 +235,18 @@ fn cell(row: &compare::ComparisonRow) -> CommitCell {
 }
 
 fn conclusion(rows: &[CommitRow]) -> Exit {
-    let cells = || {
-        rows.iter().flat_map(|row| match &row.state {
-            State::Compared(cells) => cells.as_slice(),
-            State::Base | State::Equal | State::Failed(_) => &[],
-        })
-    };
+    let mut cells = rows.iter().flat_map(|row| match &row.state {
+        State::Compared(cells) => cells.as_slice(),
+        State::Base | State::Equal | State::Failed(_) => &[],
+    });
     if rows.iter().any(|row| matches!(row.state, State::Failed(_))) {
         Exit::Subject
-    } else if cells().any(|cell| matches!(cell, CommitCell::Worse(_))) {
+    } else if cells
+        .clone()
+        .any(|cell| matches!(cell, CommitCell::Worse(_)))
+    {
         Exit::Worse
-    } else if cells().any(|cell| *cell == CommitCell::Unclear)
+    } else if cells.any(|cell| *cell == CommitCell::Unclear)
         || rows.iter().any(|row| !row.not_compiled.is_empty())
     {
         Exit::Unclear

@@ -29,8 +29,11 @@ pub(crate) fn tools(session: &Session, command: &ToolsArguments) -> anyhow::Resu
         .collect();
     // A host without apt can list tools, without their versions.
     let versions = kernel::package_versions(&packages).unwrap_or_default();
-    let version = |tool: &model::Tool| versions.get(tool.packages.first()?).map(String::as_str);
-    let document = ToolsDocument::new(known.all().map(|tool| (tool, version(tool))));
+    let document = ToolsDocument::new(known.all().map(|tool| {
+        let package = tool.packages.first();
+        let version = package.and_then(|package| versions.get(package));
+        (tool, version.map(String::as_str))
+    }));
     answer.list(&document, command.output)?;
     Ok(Exit::Fine)
 }

@@ -55,12 +55,12 @@ fn pass(session: &Session, site: &ConfigFile) -> anyhow::Result<Exit> {
         return Err(WrongInput(text.into()).into());
     }
     let store = session.open_store()?;
-    let notify = |event: WatchEvent| {
+    let now_unix = store.time(now())?;
+    let watched = service::watch(&site.settings, &store, &Apt, now_unix, &|event| {
         if !session.is_quiet() {
             say(&format_event(&event));
         }
-    };
-    let watched = service::watch(&site.settings, &store, &Apt, store.time(now())?, &notify)?;
+    })?;
     deliver(&store, site, session)?;
     let service::Watched {
         kernels,

@@ -99,11 +99,6 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
     let _lock = WorkerLock::acquire(home)?;
     let store = Store::open(&location)?;
     let executor = job_process(session)?;
-    let notify = |event: WorkEvent| {
-        if !session.is_quiet() {
-            say(&service::format_work_event(&event));
-        }
-    };
     let name = session.worker_name()?;
     // On a server, its clock decides about leases; without its answer the next question fails too.
     let clock = || store.time(now()).unwrap_or_else(|_| now());
@@ -114,7 +109,11 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
         settings: &site.settings,
         executor: &executor,
         clock: &clock,
-        notify: &notify,
+        notify: &|event: WorkEvent| {
+            if !session.is_quiet() {
+                say(&service::format_work_event(&event));
+            }
+        },
     };
     let run = |until: Until| match &via {
         None => worker.work(until),
@@ -177,7 +176,6 @@ fn take(
     location: &Location,
 ) -> anyhow::Result<Exit> {
     let store = Store::open(location)?;
-    let clock = || store.time(now()).unwrap_or_else(|_| now());
     let executor = job_process(session)?;
     let worker = Worker {
         name: &service::batch_worker_name(),
@@ -185,7 +183,7 @@ fn take(
         store: &store,
         settings: &site.settings,
         executor: &executor,
-        clock: &clock,
+        clock: &|| store.time(now()).unwrap_or_else(|_| now()),
         notify: &|event| say(&service::format_work_event(&event)),
     };
     let (job, was_ours) = worker.work_one(number)?;

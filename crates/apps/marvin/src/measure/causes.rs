@@ -34,12 +34,11 @@ pub(crate) fn explain_stored_or_none(
     builds: &[Build; 2],
     workload: &str,
 ) -> Vec<String> {
-    let lost = |_| {
+    explain_stored(store, builds, workload).unwrap_or_else(|_| {
         vec![format!(
             "{workload}: the stored profile cannot be read; marvin alerts --mail prints the reason"
         )]
-    };
-    explain_stored(store, builds, workload).unwrap_or_else(lost)
+    })
 }
 
 /// Returns the settings in which both kernels differ, and how many other options of the config do.
@@ -47,15 +46,15 @@ pub(crate) fn find_differing_settings(
     builds: &[Build],
     runs: &[Vec<Run>],
 ) -> (Vec<Setting>, usize) {
-    let environment = |side: usize| {
+    let environments = [0, 1].map(|side| {
         runs.get(side)
             .and_then(|runs| runs.first())
             .map_or(&[][..], |run| &run.environment)
-    };
-    let options = |side: usize| {
+    });
+    let options = [0, 1].map(|side| {
         let file = builds.get(side).and_then(|build| build.config.as_ref());
         file.map(|file| config_options(&std::fs::read_to_string(&file.path).unwrap_or_default()))
             .unwrap_or_default()
-    };
-    differing_settings([environment(0), environment(1)], [options(0), options(1)])
+    });
+    differing_settings(environments, options)
 }

@@ -45,7 +45,12 @@ pub(crate) struct Simulated {
 }
 
 /// A workload in a run of one side.
-type Item<'a> = (usize, usize, &'a Run);
+#[derive(Clone, Copy)]
+struct Item<'a> {
+    workload: usize,
+    side: usize,
+    run: &'a Run,
+}
 
 /// The result of each run by workload, side and seed, or why there is none.
 type Done<T> = BTreeMap<(usize, usize), BTreeMap<u64, Result<T, String>>>;
@@ -57,26 +62,18 @@ type Action<'a, T> =
 /// Follows the calls of all workloads in all runs of both sides.
 pub(crate) fn follow_calls(jobs: RepeatedJobs<'_>) -> anyhow::Result<FollowedCalls> {
     let lab = jobs.lab;
-    let action =
-        |measurement: Measurement<'_>, profile: &Profile| lab.follow_calls(measurement, profile);
-    let mut done = jobs.run("following the calls of", &action)?;
+    let mut done = jobs.run("following the calls of", &|measurement, profile| {
+        lab.follow_calls(measurement, profile)
+    })?;
     let mut followed = FollowedCalls::default();
     for (index, workload) in jobs.workloads.iter().enumerate() {
         match sides(&mut done, index, jobs.runs.len() == 1) {
             Ok([base, new]) => {
-                let profiles = |side: &[lab::Followed]| {
-                    side.iter()
-                        .map(|f| f.expanded.clone())
-                        .collect::<Option<Vec<_>>>()
-                };
-                if let (Some(base), Some(new)) = (profiles(&base), profiles(&new)) {
+                if let (Some(base), Some(new)) = (expanded(&base), expanded(&new)) {
                     followed
                         .expanded
                         .extend(Ledger::new(&workload.name, &base, &new));
                 }
-                let trees = |side: Vec<lab::Followed>| {
-                    side.into_iter().map(|f| f.tree).collect::<Vec<CallTree>>()
-                };
                 followed.calls.extend(CallDifference::new(
                     &workload.name,
                     &trees(base),
@@ -89,15 +86,27 @@ pub(crate) fn follow_calls(jobs: RepeatedJobs<'_>) -> anyhow::Result<FollowedCal
     Ok(followed)
 }
 
+/// Returns the profiles with inlined functions apart; `None` without debug information.
+fn expanded(side: &[lab::Followed]) -> Option<Vec<Profile>> {
+    side.iter()
+        .map(|followed| followed.expanded.clone())
+        .collect()
+}
+
+fn trees(side: Vec<lab::Followed>) -> Vec<CallTree> {
+    side.into_iter().map(|followed| followed.tree).collect()
+}
+
 /// Simulates a processor for all workloads in all runs of both sides.
 pub(crate) fn simulate_processor(
     jobs: RepeatedJobs<'_>,
     model: &CostModel,
 ) -> anyhow::Result<Simulated> {
     let lab = jobs.lab;
-    let action =
-        |measurement: Measurement<'_>, profile: &Profile| lab.simulate(measurement, profile, model);
-    let mut done: Done<Modelled> = jobs.run("simulating a processor for", &action)?;
+    let mut done: Done<Modelled> = jobs
+        .run("simulating a processor for", &|measurement, profile| {
+            lab.simulate(measurement, profile, model)
+        })?;
     let mut simulated = Simulated::default();
     for (index, workload) in jobs.workloads.iter().enumerate() {
         match sides(&mut done, index, jobs.runs.len() == 1) {
@@ -120,71 +129,97 @@ fn sides<T: Clone>(
     workload: usize,
     is_one: bool,
 ) -> Result<[Vec<T>; 2], String> {
-    let mut side = |side| {
-        done.remove(&(workload, side))
-            .unwrap_or_default()
-            .into_values()
-            .collect::<Result<Vec<T>, _>>()
+    let base = take_side(done, workload, 0)?;
+    let new = if is_one {
+        base.clone()
+    } else {
+        take_side(done, workload, 1)?
     };
-    let base = side(0)?;
-    let new = if is_one { base.clone() } else { side(1)? };
     Ok([base, new])
 }
 
+fn take_side<T>(done: &mut Done<T>, workload: usize, side: usize) -> Result<Vec<T>, String> {
+    done.remove(&(workload, side))
+        .unwrap_or_default()
+        .into_values()
+        .collect()
+}
+
 impl RepeatedJobs<'_> {
+    /// Repeats items until the queue is empty; after an error the other threads finish theirs.
+    fn repeat_all<T>(
+        &self,
+        queue: &Mutex<VecDeque<Item<'_>>>,
+        done: &Mutex<Done<T>>,
+        action: &Action<'_, T>,
+    ) -> anyhow::Result<()> {
+        loop {
+            let next = queue
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .pop_front();
+            let Some(item) = next else { return Ok(()) };
+            if let Err(error) = self.repeat(item, done, action) {
+                queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                return Err(error);
+            }
+        }
+    }
+
+    fn repeat<T>(
+        &self,
+        item: Item<'_>,
+        done: &Mutex<Done<T>>,
+        action: &Action<'_, T>,
+    ) -> anyhow::Result<()> {
+        let Item {
+            workload: index,
+            side,
+            run,
+        } = item;
+        let workload = &self.workloads[index];
+        let Some(profile) = self.lab.profile(&run.id, &workload.name)? else {
+            return Ok(());
+        };
+        let measurement = Measurement {
+            build: &self.builds[side],
+            workload,
+            replicate: run.seed,
+        };
+        let result = action(measurement, &profile)?;
+        done.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .entry((index, side))
+            .or_default()
+            .insert(run.seed, result);
+        self.progress.one_more(&format!(
+            "{} seed {} {}",
+            self.builds[side].version, run.seed, workload.name
+        ));
+        Ok(())
+    }
+
     /// Repeats every workload of every run; `what` names the purpose.
     fn run<T: Send>(&self, what: &str, action: &Action<'_, T>) -> anyhow::Result<Done<T>> {
-        let items = self.workloads.iter().enumerate().flat_map(|(index, _)| {
-            self.runs
-                .iter()
-                .enumerate()
-                .flat_map(move |(side, runs)| runs.iter().map(move |run| (index, side, run)))
-        });
-        let queue: Mutex<VecDeque<Item<'_>>> = Mutex::new(items.collect());
+        let mut items = VecDeque::new();
+        for workload in 0..self.workloads.len() {
+            for (side, runs) in self.runs.iter().enumerate() {
+                items.extend(runs.iter().map(|run| Item {
+                    workload,
+                    side,
+                    run,
+                }));
+            }
+        }
+        let queue = Mutex::new(items);
         self.progress.again(
             what,
             queue.lock().unwrap_or_else(PoisonError::into_inner).len(),
         );
         let done: Mutex<Done<T>> = Mutex::default();
-        let one = |(index, side, run): Item<'_>| -> anyhow::Result<()> {
-            let workload = &self.workloads[index];
-            let Some(profile) = self.lab.profile(&run.id, &workload.name)? else {
-                return Ok(());
-            };
-            let measurement = Measurement {
-                build: &self.builds[side],
-                workload,
-                replicate: run.seed,
-            };
-            let result = action(measurement, &profile)?;
-            done.lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .entry((index, side))
-                .or_default()
-                .insert(run.seed, result);
-            self.progress.one_more(&format!(
-                "{} seed {} {}",
-                self.builds[side].version, run.seed, workload.name
-            ));
-            Ok(())
-        };
-        let work = || -> anyhow::Result<()> {
-            loop {
-                let next = queue
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .pop_front();
-                let Some(item) = next else { return Ok(()) };
-                if let Err(error) = one(item) {
-                    // The other threads finish their items.
-                    queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                    return Err(error);
-                }
-            }
-        };
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..self.machines.max(1))
-                .map(|_| scope.spawn(work))
+                .map(|_| scope.spawn(|| self.repeat_all(&queue, &done, action)))
                 .collect();
             workers.into_iter().try_for_each(|worker| {
                 worker

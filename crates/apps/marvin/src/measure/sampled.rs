@@ -67,8 +67,9 @@ pub(crate) fn sample_kernels(
     let builds = as_sides(builds);
     progress.end();
     let refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let read = |run: &RunId, workload: &Workload| Ok(lab.sampled(run, workload)?);
-    let found = profiles(&workloads, &runs, &refused, &read)?;
+    let found = profiles(&workloads, &runs, &refused, &|run, workload| {
+        Ok(lab.sampled(run, workload)?)
+    })?;
     Ok(SampledKernels {
         builds,
         machine: lab.machine().summary.clone(),
@@ -112,13 +113,13 @@ pub(crate) fn profiles(
         }
         if is_measured {
             let are_there = sides.iter().all(|side| !side.is_empty());
-            let missing = || {
-                why.unwrap_or_else(|| "one of the kernels was measured without samples".to_owned())
+            let found = if are_there {
+                Ok(sides)
+            } else {
+                let unsampled = "one of the kernels was measured without samples";
+                Err(why.unwrap_or_else(|| unsampled.to_owned()))
             };
-            all.push((
-                workload.name.to_string(),
-                if are_there { Ok(sides) } else { Err(missing()) },
-            ));
+            all.push((workload.name.to_string(), found));
         }
     }
     Ok(all)

@@ -27,13 +27,6 @@ pub(crate) fn check_threads(
         let text = "--threads needs workloads that scale: those of --suite scale";
         return Err(WrongInput(text.to_owned()).into());
     }
-    let count_processors = |processors: u32| {
-        if processors == 1 {
-            "one processor".to_owned()
-        } else {
-            format!("{processors} processors")
-        }
-    };
     for (name, wanted) in machines {
         let processors = wanted.processors();
         let too_many = tasks.threads.iter().find_map(|threads| match threads {
@@ -60,8 +53,11 @@ pub(crate) fn check_threads(
         .map(|(_, wanted)| wanted.processors())
         .max()
         .unwrap_or(1);
-    let beyond = |threads: &&Threads| matches!(threads, Threads::Number(number) if *number > most);
-    match tasks.threads.iter().find(beyond) {
+    let beyond = tasks
+        .threads
+        .iter()
+        .find(|threads| matches!(threads, Threads::Number(number) if *number > most));
+    match beyond {
         Some(number) => {
             let text = format!(
                 "cannot run {number} threads: none of the machines has more than {}",
@@ -94,16 +90,23 @@ pub(crate) fn choose_for_machine(
     }
 }
 
+fn count_processors(processors: u32) -> String {
+    if processors == 1 {
+        "one processor".to_owned()
+    } else {
+        format!("{processors} processors")
+    }
+}
+
 /// Returns the numbers that fit so many processors, in the order of their size.
 fn counts(tasks: &ThreadOptions, processors: u32) -> Vec<u32> {
-    let number = |threads: &Threads| match threads {
-        Threads::Number(number) => *number,
-        Threads::Max => processors,
-    };
     let mut counts: Vec<u32> = tasks
         .threads
         .iter()
-        .map(number)
+        .map(|threads| match threads {
+            Threads::Number(number) => *number,
+            Threads::Max => processors,
+        })
         .filter(|number| *number <= processors)
         .collect();
     counts.sort_unstable();

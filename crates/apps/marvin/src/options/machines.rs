@@ -133,7 +133,6 @@ impl MachineOptions {
         if self.names() == [OWN_MACHINES[0].0] {
             return Vec::new();
         }
-        let has = |name| self.names().contains(&name);
         let mut words = vec!["--on".to_owned(), self.names().join(",")];
         if !self
             .names()
@@ -147,7 +146,7 @@ impl MachineOptions {
             };
             words.extend(["--boots".to_owned(), boots.to_string()]);
         }
-        if has("vm") {
+        if self.names().contains(&"vm") {
             words.extend(["--cpus".to_owned(), self.noisy.cpus().to_string()]);
             words.extend(
                 self.noisy
@@ -155,7 +154,7 @@ impl MachineOptions {
                     .iter()
                     .flat_map(|mib| ["--memory".to_owned(), mib.to_string()]),
             );
-        } else if has("exact-smp") {
+        } else if self.names().contains(&"exact-smp") {
             words.extend(
                 self.noisy
                     .cpus

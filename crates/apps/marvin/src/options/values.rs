@@ -19,15 +19,14 @@ pub(crate) fn whole<T: TryFrom<u64>>(
             .parse::<u64>()
             .ok()
             .filter(|number| (least..=most).contains(number));
-        let expected = || match most {
-            most if most >= u64::from(u32::MAX) => {
-                format!("expected a whole number of at least {least}")
-            }
-            _ => format!("expected a whole number from {least} to {most}"),
-        };
         number
             .and_then(|number| T::try_from(number).ok())
-            .ok_or_else(expected)
+            .ok_or_else(|| match most {
+                most if most >= u64::from(u32::MAX) => {
+                    format!("expected a whole number of at least {least}")
+                }
+                _ => format!("expected a whole number from {least} to {most}"),
+            })
     }
 }
 

@@ -139,11 +139,6 @@ impl<'a> BatchTarget<'a> {
             .cloned()
             .chain(["work".into(), "--take".into()])
             .collect();
-        let notify = |event: DispatchEvent| {
-            if !is_quiet {
-                say(&format_dispatch_event(&event, self.system.name()));
-            }
-        };
         let dispatcher = Dispatcher {
             store,
             system: &*self.system,
@@ -152,7 +147,11 @@ impl<'a> BatchTarget<'a> {
             jobs_max: self.batch.jobs_max,
             settings: self.settings,
             clock,
-            notify: &notify,
+            notify: &|event: DispatchEvent| {
+                if !is_quiet {
+                    say(&format_dispatch_event(&event, self.system.name()));
+                }
+            },
         };
         dispatcher.dispatch(until)
     }

@@ -17,8 +17,10 @@ pub(crate) fn deliver(
     if let Err(error) = remind(store, site, session) {
         say(&format!("cannot see now which reservations end: {error}"));
     }
-    let clock = || store.time(now()).unwrap_or_else(|_| now());
-    for (channel, why) in service::deliver(store, &site.settings, &clock)?.failed {
+    let delivered = service::deliver(store, &site.settings, &|| {
+        store.time(now()).unwrap_or_else(|_| now())
+    })?;
+    for (channel, why) in delivered.failed {
         say(&format!("notify {channel}: {why}; Marvin will retry"));
     }
     Ok(())

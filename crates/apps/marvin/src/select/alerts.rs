@@ -6,14 +6,14 @@ use crate::exit::WrongInput;
 
 /// Finds an alert by its name or the end of its name.
 pub(crate) fn find_alert<'a>(found: &'a [Triaged], text: &str) -> anyhow::Result<&'a Triaged> {
-    let is_meant = |one: &&Triaged| {
-        let name = &one.alert.name;
-        *name == text
-            || name
-                .rsplit_once('@')
-                .is_some_and(|(_, kernel)| kernel == text)
-    };
-    let meant: Vec<&Triaged> = found.iter().filter(is_meant).collect();
+    let meant: Vec<&Triaged> = found
+        .iter()
+        .filter(|one| {
+            let name = &one.alert.name;
+            let kernel = name.rsplit_once('@').map(|(_, kernel)| kernel);
+            *name == text || kernel == Some(text)
+        })
+        .collect();
     let [one] = meant.as_slice() else {
         let names: Vec<&str> = meant.iter().map(|one| one.alert.name.as_str()).collect();
         return Err(WrongInput(if names.is_empty() {

@@ -120,34 +120,37 @@ pub(crate) fn shortest_words(store: &Store, builds: &[BuildId]) -> anyhow::Resul
         runs: store.runs(usize::MAX)?,
         names: store.kernels()?,
     };
-    let word = |build: &BuildId| {
-        let run = stored.runs.iter().find(|run| run.build == *build);
-        let names = run.map_or_else(Vec::new, |run| {
-            vec![run.version.clone(), run.kernel.to_string()]
-        });
-        let is_found =
-            |word: &String| matches!(stored.kernel(store, word), Ok(Some(found)) if found == build);
-        names
-            .into_iter()
-            .find(is_found)
-            .unwrap_or_else(|| build.to_string())
-    };
-    Ok(builds.iter().map(word).collect())
+    Ok(builds
+        .iter()
+        .map(|build| stored.shortest_word(store, build))
+        .collect())
 }
 
 impl Stored {
+    fn shortest_word(&self, store: &Store, build: &BuildId) -> String {
+        let run = self.runs.iter().find(|run| run.build == *build);
+        let names = run.map_or_else(Vec::new, |run| {
+            vec![run.version.clone(), run.kernel.to_string()]
+        });
+        names
+            .into_iter()
+            .find(|word| matches!(self.kernel(store, word), Ok(Some(found)) if found == build))
+            .unwrap_or_else(|| build.to_string())
+    }
+
+    /// Returns a build if one of the runs measured it.
+    fn measured(&self, build: &BuildId) -> Option<&BuildId> {
+        let mut known = self.runs.iter().map(|run| &run.build);
+        known.find(|known| *known == build)
+    }
+
     /// Finds the build of a word: its kernel name, version, beginning of a version, or build id.
     /// Returns None if no build matches.
     fn kernel(&self, store: &Store, word: &str) -> anyhow::Result<Option<&BuildId>> {
-        let measured = |build: &BuildId| {
-            self.runs
-                .iter()
-                .map(|run| &run.build)
-                .find(|known| *known == build)
-        };
         if word.starts_with("build_") {
             let build = store.find_build(word)?;
-            return measured(&build)
+            return self
+                .measured(&build)
                 .map(Some)
                 .ok_or_else(|| self.unknown_kernel_error(word));
         }
@@ -156,7 +159,7 @@ impl Stored {
             .names
             .iter()
             .filter(|seen| seen.name == word)
-            .find_map(|seen| measured(&seen.build));
+            .find_map(|seen| self.measured(&seen.build));
         if seen.is_some() {
             return Ok(seen);
         }
@@ -186,13 +189,16 @@ impl Stored {
     }
 
     fn ambiguous(&self, word: &str, meant: &BTreeSet<&BuildId>) -> anyhow::Error {
-        let name = |build: &&BuildId| {
-            let run = self.runs.iter().find(|run| run.build == **build);
-            run.map_or_else(String::new, |run| {
-                format!("{} ({}, {})", build.short(), run.version, run.kernel)
+        let names: Vec<String> = meant
+            .iter()
+            .take(SHOWN)
+            .map(|build| {
+                let run = self.runs.iter().find(|run| run.build == **build);
+                run.map_or_else(String::new, |run| {
+                    format!("{} ({}, {})", build.short(), run.version, run.kernel)
+                })
             })
-        };
-        let names: Vec<String> = meant.iter().map(name).take(SHOWN).collect();
+            .collect();
         WrongInput(format!(
             "`{word}` may be several kernels: {}; name one by its id",
             names.join(", ")
@@ -228,10 +234,10 @@ fn suite(
     named: &[Vec<&RunSummary>],
     wanted: Option<&str>,
 ) -> anyhow::Result<String> {
-    let suites = |runs: &Vec<&RunSummary>| -> BTreeSet<String> {
-        runs.iter().map(|run| run.suite.clone()).collect()
-    };
-    let each: Vec<BTreeSet<String>> = named.iter().map(suites).collect();
+    let each: Vec<BTreeSet<String>> = named
+        .iter()
+        .map(|runs| runs.iter().map(|run| run.suite.clone()).collect())
+        .collect();
     let mut common = each
         .iter()
         .skip(1)
@@ -253,13 +259,14 @@ fn suite(
             Err(WrongInput(text).into())
         }
         (None, _) => {
-            let has = |(word, suites): (&String, &BTreeSet<String>)| {
-                format!(
-                    "{word} has {}",
-                    suites.iter().cloned().collect::<Vec<_>>().join(", ")
-                )
-            };
-            let has: Vec<String> = words.iter().zip(&each).map(has).collect();
+            let has: Vec<String> = words
+                .iter()
+                .zip(&each)
+                .map(|(word, suites)| {
+                    let suites: Vec<&str> = suites.iter().map(String::as_str).collect();
+                    format!("{word} has {}", suites.join(", "))
+                })
+                .collect();
             let what = wanted.map_or_else(
                 || "no suite in common".to_owned(),
                 |suite| format!("no runs of {suite}"),
@@ -300,11 +307,11 @@ fn keep_machine(store: &Store, named: &mut [Vec<&RunSummary>], mixed: bool) -> a
     };
     let all: Vec<&RunSummary> = named.iter().flatten().copied().collect();
     let common = newest(&all, &everywhere).filter(|_| !mixed);
-    let choose_workloads: Vec<Option<&Machine>> = named
+    let chosen: Vec<Option<&Machine>> = named
         .iter()
         .map(|runs| common.or_else(|| newest(runs, &|_| true)))
         .collect();
-    for (runs, machine) in named.iter_mut().zip(choose_workloads) {
+    for (runs, machine) in named.iter_mut().zip(chosen) {
         runs.retain(|run| machine.is_some_and(|machine| is_on(run, machine)));
     }
     Ok(())

@@ -25,8 +25,8 @@ pub(crate) fn source_settings(
         Some(name) => {
             let name = name.display().to_string();
             let trees = &session.config()?.settings.trees;
-            let none = |why| WrongInput(format!("{name} is not a directory, and {why}"));
-            let tree = find_tree(trees, &name).map_err(none)?;
+            let tree = find_tree(trees, &name)
+                .map_err(|why| WrongInput(format!("{name} is not a directory, and {why}")))?;
             (Some(tree_directory(tree)?), Some(tree.config.clone()))
         }
         None => (enclosing_tree().or_else(|| only_tree(session)), None),
@@ -54,12 +54,11 @@ pub(crate) fn enclosing_tree() -> Option<PathBuf> {
 /// Returns the kernel clone that contains a directory. The kernel's top directory has had both
 /// files since the first commit of its git history (1da177e4c3f4, `Kbuild` since 2.6.15).
 fn kernel_tree(directory: &Path) -> Option<&Path> {
-    let is_top = |top: &&Path| {
+    directory.ancestors().find(|top| {
         ["Kbuild", "Makefile", ".git"]
             .iter()
             .all(|name| top.join(name).exists())
-    };
-    directory.ancestors().find(is_top)
+    })
 }
 
 /// Finds a tree of marvin.toml.

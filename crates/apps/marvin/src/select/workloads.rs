@@ -11,9 +11,10 @@ use crate::options::MeasureOptions;
 use crate::session::Session;
 
 pub(crate) fn find_suite(name: &str) -> anyhow::Result<&'static Arc<Suite>> {
-    let unknown = || SelectionError::UnknownSuite(name.to_owned());
-    model::suite(name)
-        .ok_or_else(|| explain_selection_error(&unknown(), Vec::new(), Vec::new()).into())
+    model::suite(name).ok_or_else(|| {
+        let unknown = SelectionError::UnknownSuite(name.to_owned());
+        explain_selection_error(&unknown, Vec::new(), Vec::new()).into()
+    })
 }
 
 /// The workloads to measure.

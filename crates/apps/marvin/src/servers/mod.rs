@@ -15,15 +15,14 @@ use crate::session::Session;
 pub(crate) fn find_server(session: &Session, name: &str) -> anyhow::Result<ServerSettings> {
     let servers = &session.config()?.settings.servers;
     let guess = did_you_mean(servers.iter().map(|server| &*server.name), name);
-    let unknown = || {
-        WrongInput(format!(
-            "no server `{}`{guess}: it needs a [[machine]] in marvin.toml",
-            name.escape_debug()
-        ))
-    };
     Ok(servers
         .iter()
         .find(|server| server.name == name)
         .cloned()
-        .ok_or_else(unknown)?)
+        .ok_or_else(|| {
+            WrongInput(format!(
+                "no server `{}`{guess}: it needs a [[machine]] in marvin.toml",
+                name.escape_debug()
+            ))
+        })?)
 }

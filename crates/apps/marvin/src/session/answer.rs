@@ -96,10 +96,11 @@ impl Answer {
 
     /// Checks the file of an option.
     pub(crate) fn file(option: &str, path: &Path) -> anyhow::Result<Self> {
-        let wrong = |what: String| WrongInput(format!("{option} {}: {what}", path.display()));
         if path.is_dir() || path.file_name().is_none() {
-            return Err(wrong("not the name of a file".into()).into());
+            let path = path.display();
+            return Err(WrongInput(format!("{option} {path}: not the name of a file")).into());
         }
+        let named = path;
         // Replace the target of a symbolic link, not the link.
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if path.exists() && !path.is_file() {
@@ -108,8 +109,16 @@ impl Answer {
         let part = beside(&path);
         File::create(&part)
             .and_then(|_| std::fs::remove_file(&part))
-            .map_err(|error| wrong(format!("cannot write it: {error}")))?;
+            .map_err(|error| {
+                let named = named.display();
+                WrongInput(format!("{option} {named}: cannot write it: {error}"))
+            })?;
         Ok(Self::to(Target::File(path), Colour::Never))
+    }
+
+    /// Prepares the file of an option, if it is given.
+    pub(crate) fn optional_file(option: &str, path: Option<&Path>) -> anyhow::Result<Option<Self>> {
+        path.map(|path| Self::file(option, path)).transpose()
     }
 
     /// Returns the colours for text with this destination.

@@ -28,20 +28,22 @@ pub(super) fn share_file(file: &Path) -> std::io::Result<()> {
     }
 }
 
+/// Returns the directory that a variable names; an empty variable names none.
+fn directory_variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+}
+
 /// Returns the data directory: the given one, or `marvin` below `$XDG_DATA_HOME`, or below
 /// `~/.local/share`. Always absolute.
 pub(super) fn find_home(given: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let variable = |name: &str| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
     let home = match given {
         Some(home) => home.to_owned(),
-        None => variable("XDG_DATA_HOME")
+        None => directory_variable("XDG_DATA_HOME")
             // The XDG base directory specification says to ignore relative paths.
             .filter(|data| data.is_absolute())
-            .or_else(|| Some(variable("HOME")?.join(".local/share")))
+            .or_else(|| Some(directory_variable("HOME")?.join(".local/share")))
             .ok_or_else(|| {
                 WrongInput(
                     "no data directory: neither XDG_DATA_HOME nor HOME is set; give --home FOLDER"

@@ -39,12 +39,12 @@ pub(crate) fn write_comparison(
     how: &ComparisonOptions,
     answer: Answer,
 ) -> anyhow::Result<()> {
-    let document = || compare::render::comparison(comparison, &how.view());
+    let document = compare::render::comparison(comparison, &how.view());
     let text = match how.format {
         _ if how.mail => compare::render::mail::mail(comparison),
-        Format::Text => document().text(&answer.styles()),
-        Format::Markdown => document().markdown(),
-        Format::Html => document().html()?,
+        Format::Text => document.text(&answer.styles()),
+        Format::Markdown => document.markdown(),
+        Format::Html => document.html()?,
         Format::Json => compare::render::json(comparison)?,
     };
     answer.write(&text)

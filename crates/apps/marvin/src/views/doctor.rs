@@ -132,7 +132,7 @@ impl DoctorDocument {
 
 impl Listing for DoctorDocument {
     fn text(&self, _: &Styles) -> String {
-        let line = |check: &Check| match &check.problem {
+        let lines = self.checks.iter().map(|check| match &check.problem {
             None => format!(
                 "ok    {:<11} {}\n",
                 check.what,
@@ -144,37 +144,36 @@ impl Listing for DoctorDocument {
                     check.what, ""
                 )
             }
-        };
+        });
         let end = if self.fit { "is fit" } else { "is not fit yet" };
         let noise = self.noise.as_deref().map_or_else(String::new, noise);
-        self.checks
-            .iter()
-            .map(line)
+        lines
             .chain([format!("{} {end}\n", self.subject), noise])
             .collect()
     }
 }
 
+fn noise_line(width: usize, [name, boots, variation, shows]: [&str; 4]) -> String {
+    format!("{name:width$}  {boots:>5}  {variation:>9}{shows}\n")
+}
+
 /// Returns the table of workloads, then what is suspicious.
-fn noise(of: &[Noise]) -> String {
-    let Some(first) = of.first() else {
+fn noise(rows: &[Noise]) -> String {
+    let Some(first) = rows.first() else {
         return String::new();
     };
-    let width = of
+    let width = rows
         .iter()
         .map(|row| row.workload.chars().count())
         .max()
         .unwrap_or(0)
         .clamp(8, NAME);
-    let line = |name: &str, boots: &str, variation: &str, shows: &str| {
-        format!("{name:width$}  {boots:>5}  {variation:>9}{shows}\n")
-    };
     let heads: String = first
         .shows
         .iter()
         .map(|shows| format!("{:>10}", format!("{} BOOTS", shows.boots)))
         .collect();
-    let row = |row: &Noise| {
+    let lines = rows.iter().map(|row| {
         let shows = row.shows.iter().map(|shows| {
             shows
                 .percent
@@ -182,23 +181,27 @@ fn noise(of: &[Noise]) -> String {
         });
         let shows: String = shows.map(|text| format!("{text:>10}")).collect();
         let variation = format!("{:.1}%", row.variation_percent);
-        line(
-            &cut_middle(&row.workload, width),
-            &row.boots.to_string(),
-            &variation,
-            &shows,
+        noise_line(
+            width,
+            [
+                &cut_middle(&row.workload, width),
+                &row.boots.to_string(),
+                &variation,
+                &shows,
+            ],
         )
-    };
-    let suspicion = |row: &Noise| Some(format!("{}: {}\n", row.workload, row.suspicion.as_ref()?));
-    let above = format!(
-        "\n{}",
-        line("", "", "", &format!("{:>20}", "change shown by"))
-    );
-    let heads = line("WORKLOAD", "BOOTS", "VARIATION", &heads);
+    });
+    let suspicions = rows.iter().filter_map(|row| {
+        let suspicion = row.suspicion.as_ref()?;
+        Some(format!("{}: {suspicion}\n", row.workload))
+    });
+    let shown_by = format!("{:>20}", "change shown by");
+    let above = format!("\n{}", noise_line(width, ["", "", "", &shown_by]));
+    let heads = noise_line(width, ["WORKLOAD", "BOOTS", "VARIATION", &heads]);
     [above, heads]
         .into_iter()
-        .chain(of.iter().map(row))
-        .chain(of.iter().filter_map(suspicion))
+        .chain(lines)
+        .chain(suspicions)
         .collect()
 }
 

@@ -47,12 +47,11 @@ impl GarbageDocument {
         artifact_bytes: u64,
         referenced_runs: usize,
     ) -> Self {
-        let ids = |runs: &[RunId]| runs.iter().map(ToString::to_string).collect();
         Self {
             schema_version: SCHEMA_VERSION,
             kind: "gc",
-            superseded_runs: ids(superseded),
-            artifacts_of_runs: ids(artifacts_of),
+            superseded_runs: superseded.iter().map(ToString::to_string).collect(),
+            artifacts_of_runs: artifacts_of.iter().map(ToString::to_string).collect(),
             artifact_bytes,
             referenced_runs,
             images: BTreeMap::new(),

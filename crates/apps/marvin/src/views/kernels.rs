@@ -43,7 +43,7 @@ impl KernelsDocument {
 
 impl Listing for KernelsDocument {
     fn text(&self, _: &Styles) -> String {
-        let line = |kernel: &ListedKernel| {
+        let lines = self.kernels.iter().map(|kernel| {
             let ListedKernel {
                 name,
                 version,
@@ -54,8 +54,8 @@ impl Listing for KernelsDocument {
                 "{version:<12} {flavour:<12} {:>6.1} MB  {name}\n",
                 *bytes as f64 / 1e6
             )
-        };
-        self.kernels.iter().map(line).collect()
+        });
+        lines.collect()
     }
 }
 

@@ -225,9 +225,8 @@ impl Listing for QueueDocument {
             return "the queue is empty\n".into();
         }
         let head = ["job", "state", "prio", "kernel", "what", "begins", "ends"].map(str::to_owned);
-        let row = |job| row(job, self.now_unix);
         let rows: Vec<[String; 7]> = std::iter::once(head)
-            .chain(self.jobs.iter().map(row))
+            .chain(self.jobs.iter().map(|job| row(job, self.now_unix)))
             .collect();
         let widths: [usize; 7] = std::array::from_fn(|column| {
             rows.iter()
@@ -280,16 +279,13 @@ fn row(job: &ListedJob, now_unix: i64) -> [String; 7] {
         format!(" on {}", job.machine)
     };
     let [begins, ends] = if ["waiting", "running"].contains(&job.state) {
-        let left = |time: Option<i64>| {
-            time.map_or_else(|| "unknown".to_owned(), |time| until(time, now_unix))
-        };
         [
             if job.state == "running" {
                 "-".to_owned()
             } else {
-                left(job.begins_unix)
+                until_known(job.begins_unix, now_unix)
             },
-            left(job.ends_unix),
+            until_known(job.ends_unix, now_unix),
         ]
     } else {
         ["-".to_owned(), "-".to_owned()]
@@ -422,17 +418,28 @@ impl Listing for JobDocument {
     }
 }
 
-fn when(job: &ListedJob, now_unix: i64) -> String {
-    let describe = |time: i64| match until(time, now_unix).as_str() {
+fn until_known(time_unix: Option<i64>, now_unix: i64) -> String {
+    time_unix.map_or_else(|| "unknown".to_owned(), |time| until(time, now_unix))
+}
+
+fn describe_time(time_unix: i64, now_unix: i64) -> String {
+    match until(time_unix, now_unix).as_str() {
         "now" => "now".to_owned(),
-        left => format!("in about {left}, at {}", date(time)),
-    };
+        left => format!("in about {left}, at {}", date(time_unix)),
+    }
+}
+
+fn when(job: &ListedJob, now_unix: i64) -> String {
     match (job.begins_unix, job.ends_unix) {
-        (None, Some(ends)) => describe(ends),
-        (Some(begins), Some(ends)) => format!("{}; begins {}", describe(ends), describe(begins)),
+        (None, Some(ends)) => describe_time(ends, now_unix),
+        (Some(begins), Some(ends)) => format!(
+            "{}; begins {}",
+            describe_time(ends, now_unix),
+            describe_time(begins, now_unix)
+        ),
         (Some(begins), None) => format!(
             "unknown until an equal job has run; begins {}",
-            describe(begins)
+            describe_time(begins, now_unix)
         ),
         (None, None) if job.state == "running" => "unknown until an equal job has run".to_owned(),
         (None, None) => "unknown until jobs equal to those before it have run".to_owned(),

@@ -96,10 +96,10 @@ impl RunDocument {
             dumps,
             ..
         } = shown;
-        let pair = |(name, value): &(String, String)| Pair {
+        let environment = run.environment.iter().map(|(name, value)| Pair {
             name: name.clone(),
             value: value.clone(),
-        };
+        });
         Self {
             schema_version: SCHEMA_VERSION,
             kind: "run",
@@ -116,7 +116,7 @@ impl RunDocument {
             suite: run.suite.clone(),
             seed: run.seed,
             started_unix: Run::known_start(run.started_unix),
-            environment: run.environment.iter().map(pair).collect(),
+            environment: environment.collect(),
             results: run
                 .results
                 .iter()

@@ -1,6 +1,6 @@
 //! The list of external tools: `marvin tools`.
 
-use model::{Steadiness, Tool, ToolMetric, ToolWorkload};
+use model::{Steadiness, Tool, ToolWorkload};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -90,12 +90,12 @@ impl ToolsDocument {
 }
 
 fn workload(workload: &ToolWorkload) -> ListedToolWorkload {
-    let metric = |metric: &ToolMetric| ListedMetric {
+    let metrics = workload.metrics.iter().map(|metric| ListedMetric {
         name: metric.name.clone(),
         unit: metric.unit.clone(),
         direction: metric.direction.to_string(),
         margin_percent: metric.margin_percent,
-    };
+    });
     ListedToolWorkload {
         name: workload.name.clone(),
         stresses: workload.stresses.clone(),
@@ -103,7 +103,7 @@ fn workload(workload: &ToolWorkload) -> ListedToolWorkload {
         runs: workload.runs,
         chaotic: workload.steadiness == Steadiness::Chaotic,
         command: workload.command.clone(),
-        metrics: workload.metrics.iter().map(metric).collect(),
+        metrics: metrics.collect(),
     }
 }
 

@@ -74,7 +74,7 @@ struct ListedWorkload {
 impl WorkloadsDocument {
     /// Returns the document of suites.
     pub(crate) fn new(suites: &[Arc<Suite>]) -> Self {
-        let suite = |suite: &Arc<Suite>| ListedSuite {
+        let suites = suites.iter().map(|suite| ListedSuite {
             name: suite.name,
             purpose: suite.purpose,
             workloads: suite
@@ -82,11 +82,11 @@ impl WorkloadsDocument {
                 .iter()
                 .map(|workload| listed(workload))
                 .collect(),
-        };
+        });
         Self {
             schema_version: SCHEMA_VERSION,
             kind: "workloads",
-            suites: suites.iter().map(suite).collect(),
+            suites: suites.collect(),
         }
     }
 }

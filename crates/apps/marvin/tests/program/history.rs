@@ -51,9 +51,9 @@ fn triaged_regression_stays_quiet() {
         &["alerts", "--open"],
     ] {
         // Where a command is broken depends on the length of the data directory's path.
-        let told = output_of(&home, arguments).replace(" \\\n        ", " ");
+        let output = output_of(&home, arguments).replace(" \\\n        ", " ");
         // The time of the decision varies.
-        let told = told
+        let output = output
             .split_inclusive('\n')
             .map(|line| match line.split_once("apparent (") {
                 Some((before, rest)) => format!("{before}apparent (DATE{}", &rest[20..]),
@@ -63,7 +63,7 @@ fn triaged_regression_stays_quiet() {
             "$ marvin ",
             &arguments.join(" "),
             "\n",
-            &told.collect::<String>(),
+            &output.collect::<String>(),
             "\n",
         ]);
     }
@@ -219,10 +219,10 @@ fn token_in_an_address_is_never_logged() {
             "{answer}"
         );
     }
-    let said = server.end();
+    let output = server.end();
     assert!(
-        said.contains("http://") && !said.contains("s3cr3t"),
-        "{said}"
+        output.contains("http://") && !output.contains("s3cr3t"),
+        "{output}"
     );
     for entry in walk(&home) {
         let bytes = std::fs::read(&entry).unwrap();

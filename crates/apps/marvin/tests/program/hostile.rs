@@ -55,13 +55,13 @@ fn lab(name: &str) -> Fresh {
 /// Runs the program and returns all that it says, after a check that no character of it is hostile.
 fn safe_output(home: &Path, arguments: &[&str]) -> String {
     let output = marvin(home).args(arguments).output().unwrap();
-    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-    let found = said
+    let answer = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    let found = answer
         .chars()
         .find(|c| is_hostile(*c) && !matches!(c, '\n' | '\t'));
-    assert_eq!(found, None, "{arguments:?}: {}", said.escape_debug());
-    assert!(!said.is_empty(), "{arguments:?} says nothing");
-    said
+    assert_eq!(found, None, "{arguments:?}: {}", answer.escape_debug());
+    assert!(!answer.is_empty(), "{arguments:?} says nothing");
+    answer
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn hostile_names_in_store_reach_no_output() {
         safe_output(&home, arguments);
     }
     for format in ["text", "markdown", "html", "json"] {
-        let said = safe_output(&home, &["report", pair[0], pair[1], "--format", format]);
-        assert!(said.contains("getppid"), "{format}: {said}");
+        let output = safe_output(&home, &["report", pair[0], pair[1], "--format", format]);
+        assert!(output.contains("getppid"), "{format}: {output}");
     }
     let mail = safe_output(&home, &["report", pair[0], pair[1], "--mail"]);
     let head = mail.split("\n\n").next().unwrap();
@@ -105,15 +105,15 @@ fn hostile_names_in_store_reach_no_output() {
 #[test]
 fn hostile_name_is_no_formula_in_csv() {
     let home = lab("hostile-csv");
-    let said = safe_output(&home, &["export", "--rows", "results"]);
+    let output = safe_output(&home, &["export", "--rows", "results"]);
     assert!(
-        said.contains(",'=cmd|'x'\u{fffd}[2J") && !said.contains(",=cmd"),
-        "{said}"
+        output.contains(",'=cmd|'x'\u{fffd}[2J") && !output.contains(",=cmd"),
+        "{output}"
     );
-    let said = safe_output(&home, &["export", "--rows", "results", "--format", "jsonl"]);
+    let output = safe_output(&home, &["export", "--rows", "results", "--format", "jsonl"]);
     assert!(
-        said.contains("\"=cmd|'x'\\u001b[2J") && said.contains("\\u202e"),
-        "{said}"
+        output.contains("\"=cmd|'x'\\u001b[2J") && output.contains("\\u202e"),
+        "{output}"
     );
 }
 
@@ -143,8 +143,8 @@ fn hostile_commits_and_compilers_reach_no_output() {
             &[words, &["--tree", &name, "--workload", "getppid"]].concat(),
         )
     };
-    let said = of(&["series", "good..main"]);
-    assert!(said.contains("mm: 1 \u{fffd}[2J"), "{said}");
+    let output = of(&["series", "good..main"]);
+    assert!(output.contains("mm: 1 \u{fffd}[2J"), "{output}");
     of(&["bisect", "good", "main"]);
     of(&["bisect", "good", "main", "--dry-run"]);
     of(&["bisect", "good", "no\u{1b}[2J\u{202e}where"]);
@@ -189,11 +189,11 @@ fn hostile_culprit_gives_a_harmless_mail() {
         "--seeds",
         "2",
     ];
-    let said = safe_output(
+    let output = safe_output(
         &home,
         &[&bisect[..], &["--mail", &mail.display().to_string()]].concat(),
     );
-    assert!(said.contains("worse "), "{said}");
+    assert!(output.contains("worse "), "{output}");
     let mail = fs::read_to_string(&mail).unwrap();
     let found = mail
         .chars()
@@ -244,10 +244,10 @@ fn hostile_release_in_image_reaches_no_output() {
     )
     .unwrap();
     let name = format!("path:{}", file.display());
-    let said = safe_output(&home, &["build", &name]);
+    let output = safe_output(&home, &["build", &name]);
     assert!(
-        said.contains("6.9.1\u{fffd}[2J\u{fffd}\u{fffd}evil"),
-        "{said}"
+        output.contains("6.9.1\u{fffd}[2J\u{fffd}\u{fffd}evil"),
+        "{output}"
     );
     safe_output(&home, &["build", &name, "--format", "json"]);
     fs::write(&file, "no kernel").unwrap();

@@ -86,8 +86,9 @@ pub(crate) fn log() -> Fresh {
 }
 
 /// Returns the ids of runs in the output of an import.
-fn ids(said: &str) -> Vec<String> {
-    said.lines()
+fn ids(output: &str) -> Vec<String> {
+    output
+        .lines()
         .filter_map(|line| {
             line.split(' ')
                 .next()
@@ -107,13 +108,13 @@ fn mmtests_log_is_listed_shown_and_compared() {
     let home = fresh("mmtests-home");
     let log = log();
     let folder = log.display().to_string();
-    let said = output_of(&home, &["import", "mmtests", &folder]);
-    insta::assert_snapshot!("mmtests-import", said);
+    let output = output_of(&home, &["import", "mmtests", &folder]);
+    insta::assert_snapshot!("mmtests-import", output);
     assert!(
-        said.lines().all(|line| line.chars().count() <= 80),
-        "{said}"
+        output.lines().all(|line| line.chars().count() <= 80),
+        "{output}"
     );
-    let ids = ids(&said);
+    let ids = ids(&output);
     assert_eq!(ids.len(), 6);
     insta::assert_snapshot!("mmtests-runs", output_of(&home, &["runs"]));
     insta::assert_snapshot!("mmtests-run", output_of(&home, &["show", &ids[0]]));
@@ -207,18 +208,18 @@ fn kernels_that_cannot_be_reported_are_named() {
     let home = fresh("mmtests-names-home");
     let log = log();
     output_of(&home, &["import", "mmtests", &log.display().to_string()]);
-    let said = |words: &[&str]| output_of(&home, &[&["report"], words].concat());
-    insta::assert_snapshot!("misspelled-kernel", said(&["6.1-vanilla", "6.12-vanila"]));
-    insta::assert_snapshot!("kernel-alone", said(&["6.1-vanilla"]));
+    let output = |words: &[&str]| output_of(&home, &[&["report"], words].concat());
+    insta::assert_snapshot!("misspelled-kernel", output(&["6.1-vanilla", "6.12-vanila"]));
+    insta::assert_snapshot!("kernel-alone", output(&["6.1-vanilla"]));
     insta::assert_snapshot!(
         "incomplete-kernel-name",
-        said(&["6.1", "imported:mmtests/6.1-vanilla"])
+        output(&["6.1", "imported:mmtests/6.1-vanilla"])
     );
     insta::assert_snapshot!(
         "suite-never-imported",
-        said(&["6.1-vanilla", "6.12-vanilla", "--suite", "micro"])
+        output(&["6.1-vanilla", "6.12-vanilla", "--suite", "micro"])
     );
-    insta::assert_snapshot!("build-that-is-none", said(&["6.1-vanilla", "build_00"]));
+    insta::assert_snapshot!("build-that-is-none", output(&["6.1-vanilla", "build_00"]));
 }
 
 #[test]
@@ -269,11 +270,11 @@ fn lkp_result_is_imported_and_compared() {
         file.set_modified(UNIX_EPOCH + Duration::from_secs(seconds))
             .unwrap();
     }
-    let said = output_of(&home, &["import", "lkp", &results.display().to_string()]);
-    insta::assert_snapshot!("lkp-import", said);
+    let output = output_of(&home, &["import", "lkp", &results.display().to_string()]);
+    insta::assert_snapshot!("lkp-import", output);
     assert!(
-        said.lines().all(|line| line.chars().count() <= 80),
-        "{said}"
+        output.lines().all(|line| line.chars().count() <= 80),
+        "{output}"
     );
     insta::assert_snapshot!("lkp-runs", output_of(&home, &["runs"]));
     let json = output_of(&home, &["runs", "--format", "json"]);
@@ -281,7 +282,7 @@ fn lkp_result_is_imported_and_compared() {
         json.contains("\"started_unix\": null") && json.contains("\"started_unix\": 1700000600"),
         "{json}"
     );
-    let undated = ids(&said).pop().unwrap();
+    let undated = ids(&output).pop().unwrap();
     assert!(output_of(&home, &["show", &undated]).contains("Started: not known\n"));
     let log = output_of(&home, &["show", &undated, "--artifact", "import.log"]);
     assert!(
@@ -289,7 +290,7 @@ fn lkp_result_is_imported_and_compared() {
         "{log}"
     );
     let mut report = vec!["report"];
-    let ids = ids(&said);
+    let ids = ids(&output);
     report.extend(ids.iter().take(6).map(String::as_str));
     insta::assert_snapshot!("lkp-report", without_dates(&output_of(&home, &report)));
 }
@@ -340,9 +341,9 @@ fn invalid_directories_and_damaged_files_fail_clearly() {
     );
     put(&log, "6.2/iter-0/tests-timestamp", "start :: 5\n");
     std::os::unix::fs::symlink("/etc", log.join("6.1-vanilla/iter-0/etc")).unwrap();
-    let said = output_of(&home, &["import", "mmtests", &log.display().to_string()]);
-    assert!(!said.contains('\u{1b}'), "{said}");
-    insta::assert_snapshot!("import-of-damaged-files", said);
+    let output = output_of(&home, &["import", "mmtests", &log.display().to_string()]);
+    assert!(!output.contains('\u{1b}'), "{output}");
+    insta::assert_snapshot!("import-of-damaged-files", output);
 }
 
 #[test]
@@ -357,11 +358,11 @@ fn imported_runs_have_history_pages_and_verdicts() {
     }
     // One boot only: uses the noise learned from other kernels on this machine.
     run(&log, "6.13-vanilla", 0, 50.1);
-    let said = output_of(&home, &["import", "mmtests", &log.display().to_string()]);
-    let all = ids(&said);
+    let output = output_of(&home, &["import", "mmtests", &log.display().to_string()]);
+    let all = ids(&output);
     assert_eq!(all.len(), 19);
     let of = |kernel: &str| -> Vec<&str> {
-        let lines = said
+        let lines = output
             .lines()
             .filter(|line| line.starts_with("run_") && line.contains(kernel));
         lines.map(|line| line.split(' ').next().unwrap()).collect()

@@ -57,12 +57,12 @@ fn killed_comparison_continues() {
     first.wait().unwrap();
     until("its machines are gone", || machines_of(&home) == 0);
     let output = marvin(&home).args(arguments).output().unwrap();
-    let said = format_output(&output, &home);
-    assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{said}");
-    let reused = said
+    let answer = format_output(&output, &home);
+    assert!(matches!(output.status.code(), Some(0 | 1 | 3)), "{answer}");
+    let reused = answer
         .lines()
         .find(|line| line.ends_with("results exist already"))
-        .unwrap_or_else(|| panic!("{said}"));
+        .unwrap_or_else(|| panic!("{answer}"));
     let numbers: Vec<usize> = reused
         .split_whitespace()
         .filter_map(|word| word.parse().ok())
@@ -121,11 +121,11 @@ fn interrupted_comparison_keeps_printed_results() {
     assert_eq!(first.wait().unwrap().code(), Some(130));
     let rows = printed(&std::fs::read_to_string(&log).unwrap());
     until("its machines are gone", || machines_of(&home) == 0);
-    let said = format_output(&marvin(&home).args(arguments).output().unwrap(), &home);
-    let reused = said
+    let answer = format_output(&marvin(&home).args(arguments).output().unwrap(), &home);
+    let reused = answer
         .lines()
         .find(|line| line.ends_with("results exist already"))
-        .unwrap_or_else(|| panic!("{said}"));
+        .unwrap_or_else(|| panic!("{answer}"));
     let numbers: Vec<usize> = reused
         .split_whitespace()
         .filter_map(|word| word.parse().ok())

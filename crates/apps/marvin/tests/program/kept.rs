@@ -20,8 +20,8 @@ const RUNS: [&str; 2] = ["run_0000000000000001", "run_0000000000000002"];
 fn story(home: &Path, commands: &[&[&str]]) -> String {
     let mut story = String::new();
     for arguments in commands {
-        let told = output_of(home, arguments);
-        story.extend(["$ marvin ", &arguments.join(" "), "\n", &told, "\n"]);
+        let output = output_of(home, arguments);
+        story.extend(["$ marvin ", &arguments.join(" "), "\n", &output, "\n"]);
     }
     story
 }
@@ -137,14 +137,14 @@ fn server_results_are_listed_without_its_password() {
         &["--store", "postgres://me:secret@/x?y=secret", "runs"][..],
         &["--store", "mysql://me:secret@host/x", "runs"],
     ];
-    let told = story(&home, &wrong).replace("me:secret@", "");
+    let answer = story(&home, &wrong).replace("me:secret@", "");
     assert!(
-        !told.split("-- out").skip(1).any(|part| part
+        !answer.split("-- out").skip(1).any(|part| part
             .split("$ marvin")
             .next()
             .unwrap()
             .contains("secret")),
-        "{told}"
+        "{answer}"
     );
     let Some(cluster) = Cluster::start(Durability::Hasty).unwrap() else {
         println!("not tested with PostgreSQL, which is not installed: scripts/needs.sh test");
@@ -177,10 +177,12 @@ fn server_results_are_listed_without_its_password() {
         .arg("runs")
         .output()
         .unwrap();
-    let told = format_output(&output, home);
+    let answer = format_output(&output, home);
     assert!(
-        told.starts_with("exit 5") && told.contains("cannot reach") && !told.contains(PASSWORD),
-        "{told}"
+        answer.starts_with("exit 5")
+            && answer.contains("cannot reach")
+            && !answer.contains(PASSWORD),
+        "{answer}"
     );
 }
 
@@ -232,7 +234,7 @@ fn server_certificates_are_checked() {
             .env("SSL_CERT_FILE", trusted)
             .arg("runs")
             .output();
-        let told = format_output(&output.unwrap(), &home);
+        let answer = format_output(&output.unwrap(), &home);
         let port = address
             .split(':')
             .nth(3)
@@ -240,7 +242,7 @@ fn server_certificates_are_checked() {
             .split('/')
             .next()
             .unwrap();
-        told.replace(port, "PORT")
+        answer.replace(port, "PORT")
     };
     assert!(
         runs(&issuer, &address).starts_with("exit 0"),
@@ -307,6 +309,6 @@ fn dashboard_survives_a_lost_store_server() {
         poll_page(&server, "/runs.html", "HTTP/1.1 200").is_some(),
         "nothing is lost"
     );
-    let said = server.end();
-    assert!(!said.contains(PASSWORD), "{said}");
+    let output = server.end();
+    assert!(!output.contains(PASSWORD), "{output}");
 }

@@ -167,17 +167,17 @@ fn this_host_measures_its_own_kernel() {
         "getppid,fork-exit",
         "-q",
     ];
-    let said = output_of(&home, &run);
+    let output = output_of(&home, &run);
     assert!(
-        said.starts_with("exit 0") && said.contains("2 of 2 workloads completed"),
-        "{said}"
+        output.starts_with("exit 0") && output.contains("2 of 2 workloads completed"),
+        "{output}"
     );
     assert!(
-        said.contains("Machine: local; this host") && said.contains("iterations: x operations"),
-        "{said}"
+        output.contains("Machine: local; this host") && output.contains("iterations: x operations"),
+        "{output}"
     );
     // The same boot is the same replicate.
-    assert_eq!(output_of(&home, &run).lines().nth(1), said.lines().nth(1));
+    assert_eq!(output_of(&home, &run).lines().nth(1), output.lines().nth(1));
     assert_eq!(output_of(&home, &["runs"]).matches("run_").count(), 1);
 }
 
@@ -225,11 +225,11 @@ fn unusable_directories_and_files_fail_clearly() {
         output_of(&home.join("below"), &["run", "deb:6.1", "--quiet"])
     );
     let output = home.join("report.html").display().to_string();
-    let said = output_of(
+    let answer = output_of(
         &fresh("output-home"),
         &["compare", "deb:6.1", "deb:6.12", "-o", &output],
     );
-    insta::assert_snapshot!("output-is-below-a-file", said.replace(&output, "OUTPUT"));
+    insta::assert_snapshot!("output-is-below-a-file", answer.replace(&output, "OUTPUT"));
     let equal = names()[0].clone();
     let special = marvin(&fresh("special-home"))
         .args(["compare", &equal, &equal, "-q", "-o", "/dev/null"])
@@ -373,14 +373,14 @@ fn full_disk_leaves_no_partial_file() {
         .args(["sh", "-c", &script])
         .output()
         .unwrap();
-    let said = format_output(&output, &home);
-    if said.contains("unshare failed") || said.contains("permission denied") {
-        println!("skipped: this machine allows no mount namespace: {said}");
+    let answer = format_output(&output, &home);
+    if answer.contains("unshare failed") || answer.contains("permission denied") {
+        println!("skipped: this machine allows no mount namespace: {answer}");
         return;
     }
     assert!(
-        said.starts_with("exit 5") && said.contains("no space"),
-        "{said}"
+        answer.starts_with("exit 5") && answer.contains("no space"),
+        "{answer}"
     );
 }
 

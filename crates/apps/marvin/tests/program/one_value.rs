@@ -65,8 +65,9 @@ fn lab(name: &str) -> (Fresh, Vec<Run>) {
 
 /// Returns what a command writes to standard output.
 fn answer(home: &Path, arguments: &[&str]) -> String {
-    let told = output_of(home, arguments);
-    told.split_once("-- out\n")
+    let output = output_of(home, arguments);
+    output
+        .split_once("-- out\n")
         .unwrap()
         .1
         .split("-- err\n")

@@ -171,7 +171,7 @@ fn planted_sharing_is_named_and_bisected() {
             format!("git:planted-{number}"),
         ];
         let workloads = format!("{},share-no-syscall", planted.workload);
-        let said = run(&[
+        let output = run(&[
             "profile",
             &sides[0],
             &sides[1],
@@ -181,7 +181,7 @@ fn planted_sharing_is_named_and_bisected() {
             "json",
             "-q",
         ]);
-        let json = said
+        let json = output
             .split_once("-- out\n")
             .and_then(|(_, rest)| rest.rsplit_once("-- err"))
             .unwrap()

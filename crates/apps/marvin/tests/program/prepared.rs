@@ -53,8 +53,8 @@ fn killed_marvin_is_undone_by_the_next() {
         .args(["sh", "-c", SCRIPT, "sh", env!("CARGO_BIN_EXE_marvin")]);
     script.arg(&home).env("MARVIN_HOME", &killed);
     let output = script.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    insta::assert_snapshot!(said, @r"
+    let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+    insta::assert_snapshot!(answer, @r"
     killed: performance 0, undo file: undo
     after the next: powersave 1, undo file: 
     ");
@@ -106,7 +106,7 @@ fn user_without_privileges_measures_this_host() {
             .env("MARVIN_HOME", &home);
         format_output(&user.output().unwrap(), &home)
     };
-    let said = run(&[
+    let output = run(&[
         "run",
         "running:",
         "--on",
@@ -115,9 +115,9 @@ fn user_without_privileges_measures_this_host() {
         "getppid,fork-exit",
     ]);
     assert!(
-        said.starts_with("exit 0")
-            && said.contains("stays as it is for want of privileges: caches"),
-        "{said}"
+        output.starts_with("exit 0")
+            && output.contains("stays as it is for want of privileges: caches"),
+        "{output}"
     );
     assert!(
         !std::path::Path::new("/run/marvin/undo").exists(),

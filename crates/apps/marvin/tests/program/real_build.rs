@@ -109,30 +109,30 @@ fn planted_regression_is_bisected_with_real_builds() {
         "--seeds",
         "1",
     ];
-    let said = format_output(
+    let output = format_output(
         &marvin(&home).args(bisect).args(of_tree).output().unwrap(),
         &home,
     );
-    assert!(said.starts_with("exit 0"), "{said}");
+    assert!(output.starts_with("exit 0"), "{output}");
     assert!(
-        said.contains(&format!(
+        output.contains(&format!(
             "worse   {} (\"{file}: change it\")",
             &guilty[..12]
         )),
-        "{said}"
+        "{output}"
     );
-    assert!(said.contains("confirmed: BAD without it"), "{said}");
+    assert!(output.contains("confirmed: BAD without it"), "{output}");
     // The step equals the planted regression: the same number of instructions in each fault.
     assert!(
-        (number_before(&said, " % of the whole difference") - 100.0).abs() < 1.0,
-        "{said}"
+        (number_before(&output, " % of the whole difference") - 100.0).abs() < 1.0,
+        "{output}"
     );
     assert!(
-        said.contains(", function by function:") && said.contains("handle_mm_fault"),
-        "{said}"
+        output.contains(", function by function:") && output.contains("handle_mm_fault"),
+        "{output}"
     );
     assert!(
-        said.contains("5 commits, 3 of which can change the image"),
-        "{said}"
+        output.contains("5 commits, 3 of which can change the image"),
+        "{output}"
     );
 }

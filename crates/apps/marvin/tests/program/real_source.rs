@@ -168,13 +168,14 @@ fn home() -> PathBuf {
 fn image(home: &Path, name: &str, tree: Option<&str>) -> String {
     let clock = Clock::start();
     let of_tree = tree.map_or(vec![], |tree| vec!["--tree", tree]);
-    let said = output_of(home, &[&["build", name], &of_tree[..]].concat());
+    let output = output_of(home, &[&["build", name], &of_tree[..]].concat());
     assert!(
-        said.starts_with("exit 0") && said.contains(": building "),
-        "{said}"
+        output.starts_with("exit 0") && output.contains(": building "),
+        "{output}"
     );
     clock.say(name);
-    said.lines()
+    output
+        .lines()
         .find(|line| line.starts_with("build "))
         .unwrap()
         .to_owned()
@@ -192,10 +193,10 @@ fn bisect(home: &Path, tree: &str, workload: &str, guilty: &str) {
         "--workload",
         workload,
     ];
-    let said = output_of(home, &[&range[..], &["--no-revert"]].concat());
-    assert!(said.starts_with("exit 0"), "{said}");
-    let builds = said.matches(": building commit ").count();
-    let left = number_before(&said, " of which can change");
+    let output = output_of(home, &[&range[..], &["--no-revert"]].concat());
+    assert!(output.starts_with("exit 0"), "{output}");
+    let builds = output.matches(": building commit ").count();
+    let left = number_before(&output, " of which can change");
     let builds_max = left.log2().ceil() + 2.0;
     clock.say(&format!(
         "{workload} found among {COMMITS} commits (goal 60 s)"
@@ -205,12 +206,12 @@ fn bisect(home: &Path, tree: &str, workload: &str, guilty: &str) {
         format!("  of which {left} can change what is built")
     );
     assert!(
-        said.contains(&format!("worse   {} (", &guilty[..12])),
-        "{said}"
+        output.contains(&format!("worse   {} (", &guilty[..12])),
+        "{output}"
     );
-    let explained = number_before(&said, " % of the whole difference");
-    assert!((explained - 100.0).abs() < 1.0, "{said}");
-    assert!(builds as f64 <= builds_max, "{said}");
+    let explained = number_before(&output, " % of the whole difference");
+    assert!((explained - 100.0).abs() < 1.0, "{output}");
+    assert!(builds as f64 <= builds_max, "{output}");
     let clock = Clock::start();
     let again = output_of(home, &[&range[..], &["-q"]].concat());
     clock.say(&format!("{workload} taken back on top of BAD"));

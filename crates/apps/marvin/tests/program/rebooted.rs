@@ -92,12 +92,12 @@ fn kernels_before_and_after_reboots_are_compared() {
         .into_iter()
         .chain(ids.iter().map(String::as_str))
         .collect();
-    let said = output_of(&home, &words);
-    let lines: Vec<&str> = said
+    let output = output_of(&home, &words);
+    let lines: Vec<&str> = output
         .lines()
         .filter(|line| !line.starts_with("Compared:"))
         .collect();
     insta::assert_snapshot!(lines.join("\n"));
     // What the lab took is of each run, and no difference between the kernels.
-    assert!(!said.contains("lab cost"), "{said}");
+    assert!(!output.contains("lab cost"), "{output}");
 }

@@ -68,21 +68,21 @@ fn reserved_servers_are_refused_to_others() {
         ("ben", &["release", "server", "--force"]),
         ("anna", &["release", "server"]),
     ] {
-        let told = format_output(
+        let output = format_output(
             &marvin_of(user, &home).args(arguments).output().unwrap(),
             &home,
         );
         // The end depends on the time of day.
-        let told = told
+        let output = output
             .split_inclusive('\n')
             .map(|line| match line.split_once(", until ") {
                 Some((before, _)) => format!("{before}, until DATE UTC\n"),
                 None => line.to_owned(),
             });
-        let told = told
+        let output = output
             .collect::<String>()
             .replace(&format!("@{}", host.trim()), "@HOST");
-        story.extend([user, "$ marvin ", &arguments.join(" "), "\n", &told, "\n"]);
+        story.extend([user, "$ marvin ", &arguments.join(" "), "\n", &output, "\n"]);
     }
     insta::assert_snapshot!(story);
 }

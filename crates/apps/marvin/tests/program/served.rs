@@ -6,7 +6,7 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 
 pub(crate) struct Server {
     process: Child,
-    said: BufReader<ChildStderr>,
+    stderr: BufReader<ChildStderr>,
     first: String,
     /// Its address and port.
     pub(crate) address: String,
@@ -20,9 +20,9 @@ impl Server {
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();
-        let mut said = BufReader::new(process.stderr.take().unwrap());
+        let mut stderr = BufReader::new(process.stderr.take().unwrap());
         let mut first = String::new();
-        said.read_line(&mut first).unwrap();
+        stderr.read_line(&mut first).unwrap();
         let address = first
             .split("http://")
             .nth(1)
@@ -32,7 +32,7 @@ impl Server {
             .to_owned();
         Self {
             process,
-            said,
+            stderr,
             first,
             address,
         }
@@ -68,12 +68,12 @@ impl Server {
         self.process.id()
     }
 
-    /// Ends it, and returns all that it said.
+    /// Ends it, and returns all that it printed.
     pub(crate) fn end(mut self) -> String {
         self.kill();
-        let mut said = std::mem::take(&mut self.first);
-        self.said.read_to_string(&mut said).unwrap();
-        said
+        let mut stderr = std::mem::take(&mut self.first);
+        self.stderr.read_to_string(&mut stderr).unwrap();
+        stderr
     }
 
     fn kill(&mut self) {

@@ -525,7 +525,7 @@ fn unusable_servers_fail_clearly() {
         format!("[[machine]]\nname = \"{name}\"\nhost = \"{host}\"\nssh_config = \"ssh_config\"\n")
     };
     fs::write(home.join("marvin.toml"), machine("silent", "silent")).unwrap();
-    let said = ["silent", "slient"].map(|name| {
+    let answer = ["silent", "slient"].map(|name| {
         output_of(
             &home,
             &[
@@ -540,7 +540,7 @@ fn unusable_servers_fail_clearly() {
             ],
         )
     });
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(answer.join("\n"));
     for (wrong, what) in [
         ("name = \"vm\"\nhost = \"x\"", "`vm` is a machine of Marvin"),
         (

@@ -161,10 +161,10 @@ fn stalled_worker_loses_its_job() {
     // A job that cannot save a run because the server is gone is a failure of the lab: it is tried
     // again after a minute.
     drop(read_output(taken));
-    let mut told = String::new();
+    let mut output = String::new();
     for _ in 0..TRIES {
         std::thread::sleep(Duration::from_secs(10));
-        told = hosts.output(&ben, &["work", "--once"]);
+        output = hosts.output(&ben, &["work", "--once"]);
         if hosts
             .output(&ben, &["queue", "list", "--all"])
             .contains(" done ")
@@ -173,7 +173,7 @@ fn stalled_worker_loses_its_job() {
         }
     }
     panic!(
-        "{told}\n{}",
+        "{output}\n{}",
         hosts.output(&ben, &["queue", "list", "--all"])
     );
 }

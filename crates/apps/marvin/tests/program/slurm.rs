@@ -133,10 +133,10 @@ fn slurm_runs_queued_jobs_on_several_nodes() {
     });
     let why = grid.output(&["queue", "why", "1"]);
     assert!(why.contains("batch      Slurm job "), "{why}");
-    let told = read_output(grid.dispatcher(), &grid.home);
+    let output = read_output(grid.dispatcher(), &grid.home);
     assert!(
-        told.starts_with("exit 0") && told.contains("done 2, failed 0"),
-        "{told}"
+        output.starts_with("exit 0") && output.contains("done 2, failed 0"),
+        "{output}"
     );
     let jobs = grid.squeue();
     assert_eq!(jobs.matches(" COMPLETED ").count(), 2, "{jobs}");
@@ -191,15 +191,15 @@ fn spread_comparison_equals_that_of_one_host() {
         .args(["--via", "slurm"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&spread.stderr).into_owned();
+    let answer = String::from_utf8_lossy(&spread.stderr).into_owned();
     let all = if is_full {
         "4 of 4 jobs ended, 0 run"
     } else {
         "2 of 2 jobs ended, 0 run"
     };
     assert!(
-        said.contains(all) && !said.contains("brought no result"),
-        "{said}"
+        answer.contains(all) && !answer.contains("brought no result"),
+        "{answer}"
     );
     let jobs = grid.squeue();
     assert_eq!(
@@ -250,10 +250,11 @@ fn bisection_on_nodes_equals_that_of_one_host() {
     first.kill().unwrap();
     first.wait().unwrap();
     let output = spread().wait_with_output().unwrap();
-    let said = format_output(&output, &grid.home);
+    let answer = format_output(&output, &grid.home);
     assert!(
-        said.contains(&guilty[..12]) && said.contains("with 3 nodes: about 2 rounds instead of 4"),
-        "{said}"
+        answer.contains(&guilty[..12])
+            && answer.contains("with 3 nodes: about 2 rounds instead of 4"),
+        "{answer}"
     );
     let jobs = grid.squeue();
     let names: BTreeSet<&str> = jobs
@@ -274,7 +275,7 @@ fn bisection_on_nodes_equals_that_of_one_host() {
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
         String::from_utf8(of_one_host.stdout).unwrap(),
-        "{said}"
+        "{answer}"
     );
 }
 
@@ -308,10 +309,10 @@ fn jobs_survive_dead_nodes_and_controllers() {
     // The lease ends, and Slurm requeues the job elsewhere, or to the node when it is back.
     std::thread::sleep(std::time::Duration::from_secs(model::LEASE_S));
     grid.slurm.start_node(node).unwrap();
-    let told = read_output(dispatcher, &grid.home);
+    let output = read_output(dispatcher, &grid.home);
     assert!(
-        told.starts_with("exit 0") && told.contains("done 1, failed 0"),
-        "{told}"
+        output.starts_with("exit 0") && output.contains("done 1, failed 0"),
+        "{output}"
     );
     // Claimed, taken back from the dead worker by whichever Marvin noticed it first, and claimed
     // again.

@@ -70,11 +70,11 @@ impl Soak {
         fs::write(home.join("marvin.toml"), text).unwrap();
         // There is a server when there are results.
         let first = format!("path:{}", tree.folder.join(&choices[0]).display());
-        let said = output_of(
+        let output = output_of(
             &home,
             &["run", &first, "--workload", "signal", "--seeds", "1", "-q"],
         );
-        assert!(said.starts_with("exit 0"), "{said}");
+        assert!(output.starts_with("exit 0"), "{output}");
         let server = Server::start(marvin(&home));
         let log = fresh("soak-log");
         let counts = BTreeMap::new();
@@ -155,8 +155,8 @@ impl Soak {
         self.pause(400);
         drop(watch.kill());
         watch.wait().unwrap();
-        let said = output_of(&self.home, &["watch", "-q"]);
-        assert!(said.starts_with("exit 0"), "{said}");
+        let output = output_of(&self.home, &["watch", "-q"]);
+        assert!(output.starts_with("exit 0"), "{output}");
     }
 
     fn happen(&mut self) {
@@ -316,8 +316,8 @@ fn soak_ends_with_closed_accounts() {
         late <= early + GROWTH_KB_MAX && most <= MEMORY_KB_MAX,
         "{memory:?}"
     );
-    let said = steady.end();
-    assert!(!said.contains("panicked"), "{said}");
+    let output = steady.end();
+    assert!(!output.contains("panicked"), "{output}");
     close(soak);
 }
 

@@ -60,8 +60,8 @@ fn impossible_ranges_fail_clearly() {
         "ld: final link failed: No space left on device, again\n",
     );
     // The directory's name contains the host's compiler.
-    let said = bisect("full", "main");
-    let (before, folder) = said.split_once("/objects-").unwrap();
+    let output = bisect("full", "main");
+    let (before, folder) = output.split_once("/objects-").unwrap();
     insta::assert_snapshot!(
         "disk-full",
         format!("{before}/objects-KEY{}", &folder[12..])
@@ -80,7 +80,7 @@ fn impossible_ranges_fail_clearly() {
             &["bisect", "good", "main", "--workload", "getppid", "-q"]
         )
     );
-    let said = output_of(
+    let output = output_of(
         &home,
         &[
             "bisect",
@@ -93,7 +93,7 @@ fn impossible_ranges_fail_clearly() {
             "-q",
         ],
     );
-    insta::assert_snapshot!("no-repository", said);
+    insta::assert_snapshot!("no-repository", output);
 }
 
 #[test]
@@ -108,16 +108,17 @@ fn inside_a_kernel_tree_names_need_no_source() {
             .current_dir(tree.folder.join("mm"))
             .output()
             .unwrap();
-        let said = format_output(&output, &home);
+        let answer = format_output(&output, &home);
         let commits =
             ["HEAD", "HEAD~1"].map(|name| tree.git(&["rev-parse", name])[..12].to_owned());
-        said.replace(&tree.name(), "TREE")
+        answer
+            .replace(&tree.name(), "TREE")
             .replace(&commits[0], "NEW")
             .replace(&commits[1], "OLD")
     };
     // The directory's name contains the host's compiler.
-    let said = inside(&["compare", "HEAD~1", "HEAD", "-q"]);
-    let (before, folder) = said.split_once("/objects-").unwrap();
+    let answer = inside(&["compare", "HEAD~1", "HEAD", "-q"]);
+    let (before, folder) = answer.split_once("/objects-").unwrap();
     insta::assert_snapshot!(
         "inside-compare",
         format!("{before}/objects-KEY{}", &folder[12..])
@@ -228,7 +229,7 @@ fn compiler_change_never_mixes_a_bisection() {
         "getppid",
         "-q",
     ];
-    let said = format_output(
+    let output = format_output(
         &marvin(&home)
             .args(words)
             .env("PATH", path)
@@ -240,7 +241,7 @@ fn compiler_change_never_mixes_a_bisection() {
     let linker = String::from_utf8(linker.stdout).unwrap();
     insta::assert_snapshot!(
         "compiler-changed",
-        said.replace(linker.lines().next().unwrap(), "LINKER")
+        output.replace(linker.lines().next().unwrap(), "LINKER")
     );
 }
 
@@ -269,7 +270,7 @@ fn changed_config_file_starts_another_bisection() {
             ],
         )
     };
-    let remembers = |said: &str| said.contains("1 commit was measured before");
+    let remembers = |output: &str| output.contains("1 commit was measured before");
     assert!(!remembers(&asked_with("CONFIG_A=y\n")));
     assert!(remembers(&asked_with("# the same\nCONFIG_A=y\n")));
     assert!(!remembers(&asked_with("CONFIG_A=n\n")));
@@ -357,8 +358,9 @@ fn data_directory_survives_a_full_disk() {
         .env("MARVIN_HOME", &*home)
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).replace(&home.display().to_string(), "HOME");
-    if !output.status.success() || said.starts_with("no disk") {
+    let answer =
+        String::from_utf8_lossy(&output.stdout).replace(&home.display().to_string(), "HOME");
+    if !output.status.success() || answer.starts_with("no disk") {
         println!(
             "skipped: this host does not allow user mounts: {}",
             String::from_utf8_lossy(&output.stderr)
@@ -369,13 +371,13 @@ fn data_directory_survives_a_full_disk() {
                    and try again\n";
     for free in [64, 1024, 8192] {
         assert!(
-            said.contains(&format!("{refused}exit 5 with {free} KiB\n")),
-            "{said}"
+            answer.contains(&format!("{refused}exit 5 with {free} KiB\n")),
+            "{answer}"
         );
     }
     assert!(
-        said.ends_with("exit 0 in the end\n") && said.contains("\nbuild    build_"),
-        "{said}"
+        answer.ends_with("exit 0 in the end\n") && answer.contains("\nbuild    build_"),
+        "{answer}"
     );
 }
 

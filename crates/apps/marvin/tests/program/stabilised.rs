@@ -62,18 +62,18 @@ fn regression_is_repaired_by_one_candidate() {
     first.kill().unwrap();
     first.wait().unwrap();
     until("its machines are gone", || machines_of(&home) == 0);
-    let said = output_of(
+    let output = output_of(
         &home,
         &[&command[..], &["--patches", &patches.display().to_string()]].concat(),
     );
-    assert!(said.starts_with("exit 0"), "{said}");
+    assert!(output.starts_with("exit 0"), "{output}");
     assert!(
-        said.contains("1 of 1 row is worse") || said.contains("1 row is worse"),
-        "{said}"
+        output.contains("1 of 1 row is worse") || output.contains("1 row is worse"),
+        "{output}"
     );
     assert!(
-        said.contains(&repair[..12]) && said.contains("choice: change it"),
-        "{said}"
+        output.contains(&repair[..12]) && output.contains("choice: change it"),
+        "{output}"
     );
     let letter = fs::read_to_string(patches.join("0000-cover-letter.patch")).unwrap();
     assert!(
@@ -88,7 +88,8 @@ fn regression_is_repaired_by_one_candidate() {
     // The branch has the picked commit with its measured effect, and its tree is that of the
     // repaired kernel.
     let word_after = |name: &str| {
-        said.split(name)
+        output
+            .split(name)
             .nth(1)
             .unwrap()
             .split_whitespace()
@@ -125,7 +126,7 @@ fn regression_is_repaired_by_one_candidate() {
             .filter(|line| !line.starts_with("Cost:"));
         lines.collect::<Vec<_>>().join("\n")
     };
-    assert_eq!(answer(&again), answer(&said));
+    assert_eq!(answer(&again), answer(&output));
 }
 
 #[test]
@@ -168,12 +169,12 @@ fn queue_of_patches_is_checked_once() {
         .copied()
         .chain(check.iter().map(String::as_str))
         .collect();
-    let said = output_of(&home, &words);
+    let output = output_of(&home, &words);
     assert!(
-        said.starts_with("exit 0")
-            && said.contains("choice: change it")
-            && said.contains("fault-anon"),
-        "{said}"
+        output.starts_with("exit 0")
+            && output.contains("choice: change it")
+            && output.contains("fault-anon"),
+        "{output}"
     );
     let text = fs::read_to_string(&*mail).unwrap();
     assert!(
@@ -228,12 +229,12 @@ fn stabilise(home: &Path, words: &[&str]) -> Value {
         .args(["--format", "json"])
         .output()
         .unwrap();
-    let said = format_output(&output, home);
+    let text = format_output(&output, home);
     assert!(
         ["exit 0", "exit 1"]
             .iter()
-            .any(|exit| said.starts_with(exit)),
-        "{said}"
+            .any(|exit| text.starts_with(exit)),
+        "{text}"
     );
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     println!(

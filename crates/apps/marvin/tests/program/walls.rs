@@ -197,12 +197,12 @@ fn hostile_makefile_sees_no_secret_and_escapes_nowhere() {
     let build = build
         .args(["build", "git:main", "--tree", &tree.name()])
         .env("PGPASSWORD", "sesame");
-    let said = crate::format_output(&build.output().unwrap(), &home);
+    let output = crate::format_output(&build.output().unwrap(), &home);
     assert!(
-        said.contains("vmlinux is no file")
-            && !said.contains("error: read")
-            && !said.contains("error: wrote"),
-        "{said}"
+        output.contains("vmlinux is no file")
+            && !output.contains("error: read")
+            && !output.contains("error: wrote"),
+        "{output}"
     );
     let objects = fs::read_dir(home.join("workshop"))
         .unwrap()

@@ -17,13 +17,13 @@ const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
     \t@cp \"$$(cat choice)\" $(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c >$(O)/.memory.o.cmd\n";
 
 /// Writes marvin.toml for a tree, with a command that appends notices to a file.
-fn site(home: &Path, tree: &Tree, told: &Path) {
+fn site(home: &Path, tree: &Tree, notices: &Path) {
     fs::create_dir_all(home).unwrap();
     let text = format!(
         "[[tree]]\nname = \"linux\"\ngit = \"{}\"\n\n[[plan]]\nname = \"quick\"\nworkloads = [\"getppid\"]\nseeds = 1\n\n\
          [[notify]]\nname = \"us\"\ncommand = [\"sh\", \"-c\", \"cat >>'{}'\"]\n",
         tree.name(),
-        told.display()
+        notices.display()
     );
     fs::write(home.join("marvin.toml"), text).unwrap();
 }
@@ -389,10 +389,10 @@ fn worker_measures_manually_queued_jobs() {
         assert!(added.starts_with("exit 0"), "{added}");
     }
     let output = marvin(&home).args(["work", "--once"]).output().unwrap();
-    let said = format_output(&output, &home);
+    let answer = format_output(&output, &home);
     assert!(
-        said.starts_with("exit 0") && said.contains("done 2, failed 0"),
-        "{said}"
+        answer.starts_with("exit 0") && answer.contains("done 2, failed 0"),
+        "{answer}"
     );
     assert_eq!(output_of(&home, &["runs"]).matches("2/2").count(), 4);
 }

@@ -63,12 +63,12 @@ pub(crate) struct CompareArguments {
     #[command(flatten)]
     pub(crate) spread: BatchOptions,
 
-    /// Number of boots with different seeds; a seed perturbs layout and timing, to show what
-    /// depends on them
+    /// Number of boots with different seeds; a seed perturbs layout and timing, so that
+    /// differences that depend on them show
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u64>(1, 1000))]
     pub(crate) seeds: u64,
 
-    /// Use one seed: fast, but does not show what depends on layout or timing
+    /// Use one seed: fast, but hides differences that depend on layout or timing
     #[arg(long, conflicts_with = "seeds")]
     pub(crate) quick: bool,
 
@@ -149,11 +149,11 @@ pub(crate) fn compare(session: &Session, command: &CompareArguments) -> anyhow::
         return Ok(comparison.conclusion().into());
     }
     let both = compare::side_by_side(columns)?;
-    let document = || compare::side_by_side::document(&both, &command.write.view());
+    let document = compare::side_by_side::document(&both, &command.write.view());
     let text = match command.write.format {
-        Format::Text => document().text(&answer.styles()),
-        Format::Markdown => document().markdown(),
-        Format::Html => document().html()?,
+        Format::Text => document.text(&answer.styles()),
+        Format::Markdown => document.markdown(),
+        Format::Html => document.html()?,
         Format::Json => compare::side_by_side::json(&both)?,
     };
     answer.write(&text)?;
@@ -216,14 +216,16 @@ fn compare_on(
 /// Returns, for each build after the first, the code that it changes without being compiled: the
 /// image is the first one's.
 fn not_compiled(lab: &Lab, builds: &[Build]) -> anyhow::Result<Vec<Vec<String>>> {
-    let of_build = |build: &Build| {
-        if build.id != builds[0].id {
-            return Ok(Vec::new());
-        }
-        let files = lab.not_compiled(&builds[0].name, &build.name)?;
-        Ok(files.iter().map(ToString::to_string).collect())
-    };
-    builds[1..].iter().map(of_build).collect()
+    let mut all = Vec::new();
+    for build in &builds[1..] {
+        let files = if build.id == builds[0].id {
+            lab.not_compiled(&builds[0].name, &build.name)?
+        } else {
+            Vec::new()
+        };
+        all.push(files.iter().map(ToString::to_string).collect());
+    }
+    Ok(all)
 }
 
 /// A lab on one machine, with what to compare there.
@@ -309,17 +311,16 @@ impl OnMachine<'_> {
     fn compare_until_clear(&self) -> anyhow::Result<Comparison> {
         let limits = Limits::begin(self.command.on.boots_at_most(), self.command.budget);
         let looks_max = usize::try_from(limits.boots).ok();
-        let mut all = vec![Vec::new(); self.builds.len()];
+        let mut all: Vec<Vec<Run>> = vec![Vec::new(); self.builds.len()];
         let measure = |open: &[Arc<Workload>], boots: u64| {
             let seeds: Vec<u64> = (1..=boots).collect();
             for (known, runs) in all.iter_mut().zip(self.measure(open, &seeds)?) {
                 // What was decided earlier is in the run as it was read first.
-                let is_new = |known: &[Run], run: &Run| known.iter().all(|one| one.id != run.id);
-                runs.into_iter().for_each(|run| {
-                    if is_new(known, &run) {
+                for run in runs {
+                    if known.iter().all(|one| one.id != run.id) {
                         known.push(run);
                     }
-                });
+                }
             }
             self.compare(&all, &self.question(seeds, looks_max))
         };
@@ -403,10 +404,10 @@ fn observe_sides(
             } else {
                 of_side
             };
-            let measured = |run: &&Run| {
+            let measured = of_side.iter().find(|run| {
                 run.seed == seed && run.results.iter().any(|r| r.workload == workload.name)
-            };
-            let end = match of_side.iter().find(measured) {
+            });
+            let end = match measured {
                 Some(run) => lab.observe_stored(
                     &run.id,
                     Measurement {
@@ -439,8 +440,9 @@ fn execute_plan(
     notify: &(dyn Fn(Event) + Sync),
 ) -> anyhow::Result<Vec<Vec<Run>>> {
     let sides = std::mem::take(&mut plan.sides);
-    let needed = |n: usize| plan.reuse == Reuse::Nothing || n == 0 || sides[n].id != sides[0].id;
-    let places: Vec<usize> = (0..sides.len()).filter(|&n| needed(n)).collect();
+    let places: Vec<usize> = (0..sides.len())
+        .filter(|&n| plan.reuse == Reuse::Nothing || n == 0 || sides[n].id != sides[0].id)
+        .collect();
     let mut runs = vec![Vec::new(); sides.len()];
     if places.len() > 1 {
         plan.sides = places.iter().map(|&n| sides[n]).collect();

@@ -9,7 +9,7 @@ use lab::{Measurement, Wanted};
 use model::{Build, KernelName, Movement, Run, Share};
 use monitors::{Monitored, Watched, heads};
 use profile::ledger::share_words;
-use profile::sampled::{Lines, SampledDifference, SampledLine};
+use profile::sampled::{Lines, SampledDifference};
 
 use super::ExplainArguments;
 use crate::exit::{Exit, WrongInput};
@@ -138,6 +138,17 @@ fn explain_instructions(
     })
 }
 
+fn named_sides(named: &[(String, [f64; 2])]) -> Vec<Sides> {
+    named
+        .iter()
+        .map(|(name, [base, new])| Sides {
+            name: name.clone(),
+            base: *base,
+            new: *new,
+        })
+        .collect()
+}
+
 /// Follows the lines of memory that processors share.
 fn explain_lines(
     session: &Session,
@@ -147,16 +158,6 @@ fn explain_lines(
 ) -> anyhow::Result<Observations> {
     let is_one = command.kernels.len() == 1;
     let followed = follow_lines(session, &command.measure, names, &[1], wanted)?;
-    let rows = |named: &[(String, [f64; 2])]| -> Vec<Sides> {
-        named
-            .iter()
-            .map(|(name, [base, new])| Sides {
-                name: name.clone(),
-                base: *base,
-                new: *new,
-            })
-            .collect()
-    };
     let explain = |difference: &profile::transfers::SharingDifference| {
         let how: Vec<(String, [f64; 2])> = Movement::ALL
             .iter()
@@ -164,9 +165,9 @@ fn explain_lines(
             .map(|(movement, sides)| (movement.word().to_owned(), sides))
             .collect();
         let parts = [
-            ("how", rows(&how)),
-            ("word", rows(&difference.words)),
-            ("function", rows(&difference.functions)),
+            ("how", named_sides(&how)),
+            ("word", named_sides(&difference.words)),
+            ("function", named_sides(&difference.functions)),
         ];
         let explained = WorkloadExplained {
             workload: difference.workload.clone(),
@@ -247,39 +248,44 @@ fn explain_samples(
     })
 }
 
-fn explain_sampled_difference(difference: &SampledDifference, is_one: bool) -> WorkloadExplained {
-    let of_share = |share: Share| {
-        let of_share = |side: usize| -> f64 {
-            difference
-                .functions
-                .all
-                .iter()
-                .filter(|line| line.share == share)
-                .map(|line| line.cost.rates[side])
-                .sum()
-        };
-        Sides {
-            name: share_words(share).to_owned(),
-            base: of_share(0),
-            new: of_share(1),
-        }
+fn rate_of_share(difference: &SampledDifference, share: Share, side: usize) -> f64 {
+    let lines = difference.functions.all.iter();
+    lines
+        .filter(|line| line.share == share)
+        .map(|line| line.cost.rates[side])
+        .sum()
+}
+
+/// Returns the lines of one kernel, or those that differ significantly between two.
+fn line_sides(lines: &Lines, is_one: bool) -> Vec<Sides> {
+    let shown = if is_one {
+        &lines.all
+    } else {
+        lines.significant()
     };
-    let rows = |lines: &[SampledLine]| -> Vec<Sides> {
-        let side = |line: &SampledLine| {
+    shown
+        .iter()
+        .map(|line| {
             let [base, new] = line.cost.rates;
             Sides {
                 name: line.function.clone(),
                 base,
                 new,
             }
-        };
-        lines.iter().map(side).collect()
-    };
-    let shown = |all: &Lines| rows(if is_one { &all.all } else { all.significant() });
+        })
+        .collect()
+}
+
+fn explain_sampled_difference(difference: &SampledDifference, is_one: bool) -> WorkloadExplained {
+    let shares = Share::ALL.into_iter().map(|share| {
+        let [base, new] = [0, 1].map(|side| rate_of_share(difference, share, side));
+        let name = share_words(share).to_owned();
+        Sides { name, base, new }
+    });
     let parts = [
-        ("who", Share::ALL.into_iter().map(of_share).collect()),
-        ("entry point", shown(&difference.entries)),
-        ("function", shown(&difference.functions)),
+        ("who", shares.collect()),
+        ("entry point", line_sides(&difference.entries, is_one)),
+        ("function", line_sides(&difference.functions, is_one)),
     ];
     let explained = WorkloadExplained {
         workload: difference.workload.clone(),

@@ -100,13 +100,8 @@ fn counted(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit
     let measure = &command.measure;
     let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
     let answer = session.answer(command.output.as_deref())?;
-    let file = |option, path: &Option<_>| {
-        path.as_deref()
-            .map(|path| Answer::file(option, path))
-            .transpose()
-    };
-    let folded = file("--folded", &command.folded)?;
-    let pprof = file("--pprof", &command.pprof)?;
+    let folded = Answer::optional_file("--folded", command.folded.as_deref())?;
+    let pprof = Answer::optional_file("--pprof", command.pprof.as_deref())?;
     let progress = session.progress();
     let wanted = CountOptions {
         seeds: command.seed_count(),

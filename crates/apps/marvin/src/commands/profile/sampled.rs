@@ -30,22 +30,22 @@ pub(crate) fn profile(
         return Err(WrongInput(text).into());
     }
     let answer = session.answer(command.output.as_deref())?;
-    let file = |option, path: &Option<_>| {
-        path.as_deref()
-            .map(|path| Answer::file(option, path))
-            .transpose()
-    };
-    let folded = file("--folded", &command.folded)?;
-    let pprof = file("--pprof", &command.pprof)?;
+    let folded = Answer::optional_file("--folded", command.folded.as_deref())?;
+    let pprof = Answer::optional_file("--pprof", command.pprof.as_deref())?;
     let words = [&command.base, &command.new];
-    let is_running = |word: &&String| word.parse() == Ok(KernelName::Running);
     let SampledKernels {
         builds,
         machine,
         found,
         ..
     } = match wanted {
-        Wanted::Local if !words.iter().all(is_running) => stored_samples(session, command)?,
+        Wanted::Local
+            if !words
+                .iter()
+                .all(|word| word.parse() == Ok(KernelName::Running)) =>
+        {
+            stored_samples(session, command)?
+        }
         wanted => {
             let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
             sample_kernels(

@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-use kernel::BuildEvent;
 use lab::{CheckedBefore, StabiliseEvent, TreeWorld};
 use stabilise::Checked;
 use stabilise::render::{Check, CheckMail, CheckedPatch, NamedCommit, check_mail};
@@ -28,10 +27,15 @@ pub(super) fn check(
         }
     }
     let notify = |event: StabiliseEvent<'_>| progress.say(&describe(&event));
-    let step = |step: BuildEvent| progress.step("kernel", &step);
-    let event = |event: lab::Event| progress.event(&event);
     let measuring = trial.measuring(Instant::now());
-    let mut world = TreeWorld::open(measuring, subject, trial.home, step, event, &notify)?;
+    let mut world = TreeWorld::open(
+        measuring,
+        subject,
+        trial.home,
+        |step| progress.step("kernel", &step),
+        |event| progress.event(&event),
+        &notify,
+    )?;
     let checked = stabilise::check(&trial.question(), &new, &mut world)?;
     progress.end();
     let checked = match checked {

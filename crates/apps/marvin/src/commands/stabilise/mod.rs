@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use compare::{Rule, Scale, Seeds};
-use kernel::{BuildCache, BuildEvent, Sources};
+use kernel::{BuildCache, Sources};
 use lab::bisection::{add, short};
 use lab::{CandidateSource, FoundSubject, Lab, Measuring, StabiliseEvent, TreeWorld, find_subject};
 use model::{Steadiness, Suite, Workload};
@@ -84,8 +84,8 @@ pub(crate) struct StabiliseArguments {
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) budget: Option<u64>,
 
-    /// Try each new candidate alone on NEW, and report what it brings; candidates of earlier
-    /// checks are left out
+    /// Try each new candidate alone on NEW, and report its effect; candidates of earlier checks
+    /// are left out
     #[arg(long, conflicts_with = "format")]
     pub(crate) check: bool,
 
@@ -250,12 +250,11 @@ impl NamedSources {
         let mut ends = [command.baseline.clone(), command.new.clone()];
         let mut candidates = command.candidates.clone();
         if ends.iter().any(|end| end.starts_with(DEB_SRC)) {
-            let names = || {
-                ends.iter()
-                    .chain(&candidates)
-                    .flat_map(|name| name.split(".."))
-            };
-            if let Some(other) = names().find(|part| !part.starts_with(DEB_SRC)) {
+            let mut parts = ends
+                .iter()
+                .chain(&candidates)
+                .flat_map(|name| name.split(".."));
+            if let Some(other) = parts.find(|part| !part.starts_with(DEB_SRC)) {
                 return Err(not_debian(other).into());
             }
             let mut folder = None;
@@ -263,9 +262,8 @@ impl NamedSources {
                 let mut tags = Vec::new();
                 for part in name.split("..") {
                     let version = part.trim_start_matches(DEB_SRC);
-                    let step = |step| progress.step(part, &step);
                     let (repository, tag) = cache
-                        .import_release(version, &step)
+                        .import_release(version, &|step| progress.step(part, &step))
                         .with_context(|| format!("cannot import {part}"))?;
                     folder = Some(repository);
                     tags.push(format!("refs/tags/{tag}"));
@@ -423,14 +421,12 @@ impl Trial<'_> {
         begun: Instant,
     ) -> anyhow::Result<(Outcome, Cost, BTreeSet<usize>)> {
         let notify = |event: StabiliseEvent<'_>| progress.say(&describe(&event));
-        let step = |step: BuildEvent| progress.step("kernel", &step);
-        let event = |event: lab::Event| progress.event(&event);
         let mut world = TreeWorld::open(
             self.measuring(begun),
             &self.found.subject,
             self.home,
-            step,
-            event,
+            |step| progress.step("kernel", &step),
+            |event| progress.event(&event),
             &notify,
         )?;
         let mut outcome = stabilise::search(&self.question(), &mut world)?;
@@ -522,15 +518,15 @@ impl Trial<'_> {
     /// Returns the rows for a report.
     pub(super) fn row_names(&self) -> Vec<RowName> {
         let clock = self.lab.machine().capabilities().clock;
-        let name = |workload: &Arc<Workload>| RowName {
+        let names = self.rows.iter().map(|workload| RowName {
             name: workload.name.to_string(),
             unit: Scale::Counted
                 .unit(&workload.metric, clock)
                 .name()
                 .into_owned(),
             margin_percent: self.margin(workload),
-        };
-        self.rows.iter().map(name).collect()
+        });
+        names.collect()
     }
 
     /// Returns what measured, for a report.
@@ -654,13 +650,13 @@ fn conclusion(report: &Report<'_>) -> Exit {
     if outcome.ends.is_some() {
         return Exit::Subject;
     }
-    let is_unpaid = |debt: &stabilise::Debt| {
+    let is_any_unpaid = outcome.debts.iter().any(|debt| {
         debt.left_percent
             .is_none_or(|left| left < -report.rows[debt.row].margin_percent)
-    };
+    });
     if outcome.is_cut {
         Exit::Unclear
-    } else if outcome.debts.iter().any(is_unpaid) || !outcome.worse.is_empty() {
+    } else if is_any_unpaid || !outcome.worse.is_empty() {
         Exit::Worse
     } else {
         Exit::Fine

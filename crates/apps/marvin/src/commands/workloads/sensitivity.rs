@@ -1,8 +1,6 @@
 //! `marvin workloads --sensitivity`: how the transfers of the suite contention depend on what
 //! scheduling costs on exact-smp, which is a choice of the model.
 
-use std::sync::Arc;
-
 use compare::run_value;
 use lab::{Dumps, Lab, LabOptions, Plan, Reuse, Sampled, Wanted};
 use machine::{Costs, Smp};
@@ -62,12 +60,15 @@ pub(crate) fn sensitivity(
     let kernel = kernel_name(kernel)?;
     let answer = session.answer(None)?;
     let progress = session.progress();
-    let sensitive = |workload: &Arc<Workload>| Sensitive {
-        workload: workload.name.to_string(),
-        margin_percent: workload.metric.margin_percent,
-        values: Vec::new(),
-    };
-    let mut all: Vec<Sensitive> = CONTENTION.workloads.iter().map(sensitive).collect();
+    let mut all: Vec<Sensitive> = CONTENTION
+        .workloads
+        .iter()
+        .map(|workload| Sensitive {
+            workload: workload.name.to_string(),
+            margin_percent: workload.metric.margin_percent,
+            values: Vec::new(),
+        })
+        .collect();
     for (name, costs) in variations() {
         progress.say(&format!("{name}: {costs}"));
         let options = LabOptions {

@@ -37,10 +37,10 @@ fn server_without_disk_measures_on_an_image() {
     let lab = Lab::of("deployed", server);
     let deploy = format!("deploy = {{ pxe = \"127.0.0.1:{PORT}\", mac = \"{MAC}\" }}\n");
     lab.settings(&format!("{deploy}{IMAGE}"));
-    let said = lab.marvin(&["deploy", "testbox", "debian-12"]);
-    assert!(said.contains("testbox runs debian-12 ("), "{said}");
+    let output = lab.marvin(&["deploy", "testbox", "debian-12"]);
+    assert!(output.contains("testbox runs debian-12 ("), "{output}");
     assert!(listed(&lab).contains("image debian-12"));
-    let said = lab.marvin(&[
+    let output = lab.marvin(&[
         "run",
         "deb:6.12",
         "--on",
@@ -50,7 +50,7 @@ fn server_without_disk_measures_on_an_image() {
         "--workload",
         "getppid",
     ]);
-    assert!(said.contains("getppid"), "{said}");
+    assert!(output.contains("getppid"), "{output}");
     // It was measured from memory, and runs its image again.
     let record = fs::read_to_string(lab.home.join("machines/testbox")).unwrap();
     assert!(record.contains("host.image="), "{record}");
@@ -59,10 +59,10 @@ fn server_without_disk_measures_on_an_image() {
         listed.contains("image debian-12") && !listed.contains("next measurement"),
         "{listed}"
     );
-    let said = lab.marvin(&["deploy", "testbox", "own"]);
+    let output = lab.marvin(&["deploy", "testbox", "own"]);
     assert!(
-        said.contains("testbox runs its own system, kernel 6.1"),
-        "{said}"
+        output.contains("testbox runs its own system, kernel 6.1"),
+        "{output}"
     );
     assert!(
         lab.server
@@ -84,17 +84,17 @@ fn image_on_a_disk_is_measured_on() {
         .args(["deploy", "testbox", "debian-12", "--disk"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&refused.stderr);
+    let output = String::from_utf8_lossy(&refused.stderr);
     assert!(
         refused.status.code() == Some(5)
-            && said.contains("testbox cannot install its image: there is no disk /dev/vdz"),
-        "{said}"
+            && output.contains("testbox cannot install its image: there is no disk /dev/vdz"),
+        "{output}"
     );
     lab.settings(&format!(
         "deploy = {{ disk = \"/dev/vda\" }}\nboot = \"grub-once\"\n{IMAGE}"
     ));
-    let said = lab.marvin(&["deploy", "testbox", "debian-12", "--disk"]);
-    assert!(said.contains("testbox runs debian-12-disk ("), "{said}");
+    let output = lab.marvin(&["deploy", "testbox", "debian-12", "--disk"]);
+    assert!(output.contains("testbox runs debian-12-disk ("), "{output}");
     assert!(
         !listed(&lab).contains("image debian-12"),
         "no image is in memory"

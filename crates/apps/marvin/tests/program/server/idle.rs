@@ -28,11 +28,11 @@ fn idle_server_is_off_until_a_job_comes() {
         .args(["work", "--on", "testbox"])
         .stderr(File::create(&log).unwrap());
     let _worker = Worker(worker.spawn().unwrap());
-    let said = || std::fs::read_to_string(&log).unwrap();
+    let output = || std::fs::read_to_string(&log).unwrap();
     let is_off = |times: usize| {
         let line = "testbox was idle: it is off until a measurement needs it\n";
-        lab.wait(&|| said().matches(line).count() == times);
-        assert!(!lab.server.is_on().unwrap(), "{}", said());
+        lab.wait(&|| output().matches(line).count() == times);
+        assert!(!lab.server.is_on().unwrap(), "{}", output());
         // It shut itself down.
         assert_eq!(
             lab.server.console().matches("reboot: Power down").count(),
@@ -55,8 +55,8 @@ fn idle_server_is_off_until_a_job_comes() {
         "--workload",
         "getppid",
     ]);
-    lab.wait(&|| said().contains("job 1 is done\n"));
+    lab.wait(&|| output().contains("job 1 is done\n"));
     lab.assert_own_kernel();
     is_off(2);
-    println!("{}", said());
+    println!("{}", output());
 }

@@ -64,8 +64,8 @@ fn unfit_servers_are_refused_before_any_change() {
     }
     let lab = Lab::new("server-unfit-home", None);
     let boot = lab.server.boot_id().unwrap();
-    let mut said = String::new();
-    let mut tell = |what: &str, text: String| writeln!(said, "## {what}\n{text}").unwrap();
+    let mut output = String::new();
+    let mut tell = |what: &str, text: String| writeln!(output, "## {what}\n{text}").unwrap();
 
     let known_hosts = lab.home.join("other_hosts");
     fs::write(&known_hosts, format!("testbox {OTHER_KEY}\n")).unwrap();
@@ -137,5 +137,5 @@ fn unfit_servers_are_refused_before_any_change() {
         "",
         "no kernel was installed"
     );
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(output);
 }

@@ -224,8 +224,8 @@ pub(crate) fn imported() -> (PathBuf, PathBuf) {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let home = folder("upstream-home");
-    let said = output_of(&home, &["build", "deb-src:6.12"]);
-    assert!(said.starts_with("exit 0"), "{said}");
+    let output = output_of(&home, &["build", "deb-src:6.12"]);
+    assert!(output.starts_with("exit 0"), "{output}");
     let debian = home.join("workshop/debian");
     (home, debian)
 }
