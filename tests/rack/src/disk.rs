@@ -45,10 +45,10 @@ fn boot_loader(grub: &Path, disk: &Path) -> Result<(), RackError> {
     let core = read("core.img")?;
     let sectors = u32::try_from(DISK_MIB * 1024 * 1024 / SECTOR).unwrap_or(u32::MAX);
     if core.len() as u64 > u64::from(START - 1) * SECTOR {
-        let said = format!("{} bytes do not fit before the partition", core.len());
+        let reason = format!("{} bytes do not fit before the partition", core.len());
         return Err(RackError::Failed {
             command: "grub-mkimage".to_owned(),
-            said,
+            reason,
         });
     }
     let file = File::options()

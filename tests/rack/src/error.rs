@@ -15,8 +15,8 @@ pub enum RackError {
         /// Debian's package that has it.
         package: &'static str,
     },
-    #[error("`{command}` failed: {said}")]
-    Failed { command: String, said: String },
+    #[error("`{command}` failed: {reason}")]
+    Failed { command: String, reason: String },
     /// A program could not run.
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -27,8 +27,8 @@ pub enum RackError {
         source: io::Error,
     },
     /// QEMU did not do as it should.
-    #[error("QEMU of {server}: {said}")]
-    Qemu { server: String, said: String },
+    #[error("QEMU of {server}: {reason}")]
+    Qemu { server: String, reason: String },
     /// A server did not answer in time.
     #[error("{server} has no ssh after {seconds} s; its console ends:\n{console}")]
     NoSsh {

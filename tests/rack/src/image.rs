@@ -162,7 +162,7 @@ pub(crate) fn done(program: &Program) -> Result<String, RackError> {
     let ended = program.run().map_err(|error| match error {
         ProgramError::Missing(name) => RackError::Failed {
             command: name,
-            said: "it is not installed".to_owned(),
+            reason: "it is not installed".to_owned(),
         },
         other => RackError::Program(other),
     })?;
@@ -173,6 +173,6 @@ pub(crate) fn done(program: &Program) -> Result<String, RackError> {
     let tail = ended.stderr.lines().rev().take(12).collect::<Vec<_>>();
     Err(RackError::Failed {
         command,
-        said: tail.into_iter().rev().collect::<Vec<_>>().join("\n"),
+        reason: tail.into_iter().rev().collect::<Vec<_>>().join("\n"),
     })
 }

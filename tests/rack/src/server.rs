@@ -212,10 +212,10 @@ impl Server {
         if ended.code == Some(0) {
             return Ok(ended.text());
         }
-        let said = format!("{}{}", ended.stderr, ended.reason());
+        let reason = format!("{}{}", ended.stderr, ended.reason());
         Err(RackError::Failed {
             command: format!("{}: {command}", self.name),
-            said,
+            reason,
         })
     }
 
@@ -290,10 +290,12 @@ impl Server {
     /// # Errors
     /// If QEMU refuses, or another client holds the console.
     pub fn press_sysrq(&self, key: char) -> Result<(), RackError> {
-        let said = |error: std::io::Error| self.failed(format!("console: {error}"));
-        let mut stream = std::net::TcpStream::connect(self.console_address()).map_err(said)?;
+        let mut stream = std::net::TcpStream::connect(self.console_address())
+            .map_err(|error| self.console_failed(&error))?;
         self.command("chardev-send-break", json!({ "id": "console" }))?;
-        stream.write_all(key.to_string().as_bytes()).map_err(said)?;
+        stream
+            .write_all(key.to_string().as_bytes())
+            .map_err(|error| self.console_failed(&error))?;
         // QEMU hands bytes on while the client is connected.
         sleep(Duration::from_secs(1));
         Ok(())
@@ -437,8 +439,12 @@ impl Server {
         self.qmp.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn failed(&self, said: String) -> RackError {
-        qemu_error(&self.name, self.folder.path(), said)
+    fn failed(&self, reason: String) -> RackError {
+        qemu_error(&self.name, self.folder.path(), reason)
+    }
+
+    fn console_failed(&self, error: &std::io::Error) -> RackError {
+        self.failed(format!("console: {error}"))
     }
 }
 
@@ -500,23 +506,21 @@ impl Drop for Keeper {
 
 fn write_power(folder: &Path) -> Result<(), RackError> {
     let path = folder.join("power");
-    let write = || {
-        fs::write(&path, POWER)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
-    };
-    write().map_err(RackError::io("write", &path))
+    fs::write(&path, POWER)
+        .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))
+        .map_err(RackError::io("write", &path))
 }
 
-fn qemu_error(server: &str, folder: &Path, said: String) -> RackError {
+fn qemu_error(server: &str, folder: &Path, reason: String) -> RackError {
     let log = fs::read_to_string(folder.join("qemu.log")).unwrap_or_default();
     RackError::Qemu {
         server: server.to_owned(),
-        said: format!("{said}\n{}", log.trim_end()).trim_end().to_owned(),
+        reason: format!("{reason}\n{}", log.trim_end())
+            .trim_end()
+            .to_owned(),
     }
 }
 
-/// Finds the port of this host that leads to sshd: `TCP[HOST_FORWARD] FD ADDRESS PORT ADDRESS 22
-/// …`.
 /// Has a copy go on where it was saved, and returns its ports of ssh and of the console.
 fn find_ports(qmp: &mut Qmp, start: Start) -> Result<(Option<u16>, Option<u16>), QmpError> {
     if start == Start::Copy {
@@ -528,6 +532,8 @@ fn find_ports(qmp: &mut Qmp, start: Start) -> Result<(Option<u16>, Option<u16>),
     Ok((ssh_port(&usernet), console_port(&chardevs)))
 }
 
+/// Finds the port of this host that leads to sshd: `TCP[HOST_FORWARD] FD ADDRESS PORT ADDRESS 22
+/// …`.
 fn ssh_port(usernet: &str) -> Option<u16> {
     let line = usernet.lines().find(|line| line.contains("HOST_FORWARD"))?;
     line.split_whitespace().nth(3)?.parse().ok()

@@ -194,21 +194,21 @@ impl Slurm {
             if let Ok(Some(status)) = self.munged.try_wait() {
                 return Err(RackError::Failed {
                     command: "munged".to_owned(),
-                    said: status.to_string(),
+                    reason: status.to_string(),
                 });
             }
             sleep(LOOK);
         }
         let log = fs::read_to_string(self.folder.path().join("controller.log")).unwrap_or_default();
         let tail: Vec<&str> = log.lines().rev().take(10).collect();
-        let said = format!(
+        let reason = format!(
             "no {what} within {} s\n{}",
             READY.as_secs(),
             tail.join("\n")
         );
         Err(RackError::Failed {
             command: "slurmctld".to_owned(),
-            said,
+            reason,
         })
     }
 }

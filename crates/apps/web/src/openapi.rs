@@ -16,34 +16,35 @@ use crate::api::{
 };
 use crate::jobs::{LabDocument, LabJob, STATES, WorkingMachine};
 
-/// A document: its name, its description, and its query parameters with their meaning.
-type DocumentEntry = (
-    &'static str,
-    &'static str,
-    &'static [(&'static str, &'static str)],
-);
+/// A document that the dashboard serves.
+pub(crate) struct DocumentEntry {
+    pub(crate) name: &'static str,
+    summary: &'static str,
+    /// Query parameters with their meaning.
+    parameters: &'static [(&'static str, &'static str)],
+}
 
 pub(crate) const DOCUMENTS: [DocumentEntry; 7] = [
-    (
-        "overview.json",
-        "Two kernels compared in all workloads",
-        &[
+    DocumentEntry {
+        name: "overview.json",
+        summary: "Two kernels compared in all workloads",
+        parameters: &[
             (
                 "base",
                 "Baseline kernel: title, version or beginning of the build's id",
             ),
             ("target", "Kernel to compare with it, in the same forms"),
         ],
-    ),
-    (
-        "alerts.json",
-        "Performance changes, grouped by the kernel that introduced them",
-        &[],
-    ),
-    (
-        "series.json",
-        "Series of a workload on a machine over kernels, with their changes",
-        &[
+    },
+    DocumentEntry {
+        name: "alerts.json",
+        summary: "Performance changes, grouped by the kernel that introduced them",
+        parameters: &[],
+    },
+    DocumentEntry {
+        name: "series.json",
+        summary: "Series of a workload on a machine over kernels, with their changes",
+        parameters: &[
             ("workload", "Only this workload"),
             ("machine", "Only the machine with this id"),
             ("track", "Only kernels of this track"),
@@ -52,25 +53,38 @@ pub(crate) const DOCUMENTS: [DocumentEntry; 7] = [
                 "Only kernels of this line: all, mainline, or a stable series such as 6.12",
             ),
         ],
-    ),
-    (
-        "kernels.json",
-        "Kernels in the order of their releases",
-        &[],
-    ),
-    (
-        "machines.json",
-        "Machines, with the number of repeated and of equal results",
-        &[],
-    ),
-    ("runs.json", "The newest runs", &[]),
-    ("lab.json", "The lab at work: machines and jobs", &[]),
+    },
+    DocumentEntry {
+        name: "kernels.json",
+        summary: "Kernels in the order of their releases",
+        parameters: &[],
+    },
+    DocumentEntry {
+        name: "machines.json",
+        summary: "Machines, with the number of repeated and of equal results",
+        parameters: &[],
+    },
+    DocumentEntry {
+        name: "runs.json",
+        summary: "The newest runs",
+        parameters: &[],
+    },
+    DocumentEntry {
+        name: "lab.json",
+        summary: "The lab at work: machines and jobs",
+        parameters: &[],
+    },
 ];
 
 pub(crate) fn document() -> Value {
     let mut paths = Map::new();
-    for (name, summary, questions) in DOCUMENTS {
-        let parameters: Vec<Value> = questions.iter().map(|(name, text)| {
+    for DocumentEntry {
+        name,
+        summary,
+        parameters,
+    } in DOCUMENTS
+    {
+        let parameters: Vec<Value> = parameters.iter().map(|(name, text)| {
             json!({"name": name, "in": "query", "required": false, "description": text, "schema": {"type": "string"}})
         }).collect();
         let answer = json!({"description": summary, "content": {"application/json": {"schema": schema_of(name)}}});

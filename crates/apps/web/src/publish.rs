@@ -79,7 +79,7 @@ fn write_all(site: &Site, folder: &Path) -> Result<Published, PublishError> {
     let mut left: Vec<String> = ["index.html", "api/v1/openapi.json"]
         .map(str::to_owned)
         .to_vec();
-    left.extend(crate::openapi::DOCUMENTS.map(|(name, _, _)| format!("api/v1/{name}")));
+    left.extend(crate::openapi::DOCUMENTS.map(|document| format!("api/v1/{}", document.name)));
     while let Some(path) = left.pop() {
         if !known.insert(path.clone()) {
             continue;

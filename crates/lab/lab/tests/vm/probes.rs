@@ -40,8 +40,8 @@ pub(crate) fn probe_functions(workloads: Vec<Arc<Workload>>) {
                 let hits: u64 = probed
                     .hits
                     .iter()
-                    .filter(|(f, _)| names.contains(&f.as_str()))
-                    .map(|(_, n)| n)
+                    .filter(|hits| names.contains(&&*hits.function))
+                    .map(|hits| hits.count)
                     .sum();
                 if hits < probed.operations {
                     let name = &declared.name;
@@ -67,7 +67,7 @@ fn uncontended_mutex_stays_in_user_space() {
             },
         )
         .unwrap();
-    let probe_functions = probed.hits.iter().map(|(_, hits)| hits).sum::<u64>();
+    let probe_functions = probed.hits.iter().map(|hits| hits.count).sum::<u64>();
     assert_eq!(probed.hits.len(), 1, "do_futex cannot be probed");
     assert!(
         probe_functions < 100,

@@ -356,8 +356,8 @@ fn reclaim_workloads_enter_declared_functions() {
             let hits: u64 = probed
                 .hits
                 .iter()
-                .filter(|(f, _)| names.contains(&f.as_str()))
-                .map(|(_, n)| n)
+                .filter(|hits| names.contains(&&*hits.function))
+                .map(|hits| hits.count)
                 .sum();
             println!("{name} {names:?} {hits} of {}", probed.operations);
             assert!(hits > 0, "{name}: {names:?}");

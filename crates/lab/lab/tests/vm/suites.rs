@@ -215,7 +215,7 @@ fn suite_cost_follows_only_stressed_functions() {
             let probed = lab().probe(&build, &workload).unwrap();
             let ticks: Vec<f64> = probed.ticks.iter().map(|ticks| *ticks as f64).collect();
             let median = stats::median_without_first(&ticks).unwrap() / workload.operations as f64;
-            let hits: u64 = probed.hits.iter().map(|(_, hits)| hits).sum();
+            let hits: u64 = probed.hits.iter().map(|hits| hits.count).sum();
             (median, hits as f64 / probed.operations as f64)
         };
         let (plain, _) = cost("");
