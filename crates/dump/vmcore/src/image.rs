@@ -25,6 +25,7 @@ pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>>
     for area in map.architecture().image() {
         walker.range(reader, area.addresses, |address, physical, length| {
             let range = physical / page..((physical + length) / page).min(end);
+            // On Arm the image lies among other mappings; its distance tells it from these.
             if area
                 .above
                 .is_some_and(|above| address.wrapping_sub(above) != physical)
@@ -91,6 +92,7 @@ fn search_types(reader: &mut Reader<'_>, image: &[Range<u64>], enumerator: &str)
                 if types.is_some() {
                     return types;
                 }
+                // Only bytes that look like BTF, or the types of another kernel.
                 tries += 1;
                 if tries == TRIES {
                     return None;

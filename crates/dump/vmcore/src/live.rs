@@ -124,6 +124,7 @@ impl Guest {
 
     /// Stops it for the lifetime of the value.
     pub fn stop<'g>(&'g mut self, clock: Clock<'g>) -> Result<Stopped<'g>, DumpError> {
+        // Before `stop`, so that no signal ends this program and leaves the guest standing.
         let on_signal = OnSignal::arm(&self.stream);
         let stopped = Stopped {
             guest: self,
@@ -146,6 +147,7 @@ impl Guest {
             .write_all(line.as_bytes())
             .map_err(|error| self.to_error(name, &error.to_string()))?;
         let deadline = clock() + self.patience;
+        // A guest whose events never end must not hold up the dump.
         for _ in 0..LINES_MAX {
             let mut value = self.line(deadline, clock, name)?;
             // Events have no id, and late answers another one.
@@ -183,6 +185,7 @@ impl Guest {
             if self.received.len() > LINE_MAX {
                 return Err(self.to_error(name, "a line without end"));
             }
+            // For the whole line: a peer that sends it byte by byte gets no more time.
             let rest = deadline.saturating_sub(clock());
             let mut piece = [0; 4096];
             let got = match rest {

@@ -53,6 +53,7 @@ impl Encoder {
         if input.len() > INPUT_MAX || output.len() < room(input.len()) {
             return None;
         }
+        // Readers unpack each page alone, so no match may lie in another one.
         self.places.fill(0);
         let limit = input.len().saturating_sub(TAIL);
         let mut stream = Stream {
@@ -60,6 +61,7 @@ impl Encoder {
             at: 0,
             begun: false,
         };
+        // From 1 on: an empty place is 0, which is then a position before.
         let mut from = 0;
         let mut at = 1;
         while at < limit {
@@ -83,6 +85,7 @@ impl Encoder {
         if from < input.len() {
             stream.literals(input, from..input.len());
         }
+        // The end mark, without which readers take the page for a cut one.
         stream.put(&[0x11, 0, 0]);
         Some(stream.at)
     }

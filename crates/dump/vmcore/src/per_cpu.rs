@@ -115,6 +115,7 @@ impl Lists {
         )?;
         let mut sets = Vec::new();
         for node in symbols.nodes(reader, walker) {
+            // Bounded: a number from a damaged dump does not decide how long this takes.
             let count = number(reader, walker, node.wrapping_add(shape.zone_count as u64))
                 .unwrap_or_default()
                 .min(ZONES_MAX);
@@ -189,6 +190,7 @@ impl Lists {
         each: &mut dyn FnMut(u64, &[u8]),
     ) {
         let List { head, first, order } = list;
+        // This ends: a list whose links all lead back meets no element twice.
         let mut last = head;
         let mut at = first;
         while at != head {
@@ -209,6 +211,8 @@ impl Lists {
                 // A block with references was taken, or is just being added.
                 let unused = u32_at(record, self.references) == Some(0);
                 if n == 0 {
+                    // The link back shows that the block is in this list now, and not only the
+                    // rest of an older one.
                     if !unused || u64_at(record, self.lru + 8) != Some(last) {
                         return;
                     }

@@ -170,6 +170,7 @@ impl<'d> Reader<'d> {
                 return Ok(BytesSource::Window { offset });
             }
         }
+        // It never shrinks: growing again would fill it with zeros each time.
         self.buffer.resize(length.max(self.buffer.len()), 0);
         let page = self.dump.page_size();
         let mut at = address;
@@ -205,6 +206,7 @@ impl<'d> Reader<'d> {
         let size = block as usize;
         let first = address / block;
         let skip = (address % block) as usize;
+        // QEMU's blocks of Arm are several pages of the kernel: each is unpacked once for all.
         if self.held != Some(first) || skip + length > size {
             self.held = None;
             let count = (skip + length).div_ceil(size);

@@ -15,7 +15,7 @@ use crate::reader::Reader;
 pub struct Differences {
     /// Pages that differ or are missing.
     pub pages: u64,
-    /// One of them.
+    /// The number of one of these pages; `None` if there is none.
     pub first: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ pub struct Damage {
     pub read: u64,
     /// Pages that are in the file and cannot be read.
     pub pages: u64,
-    /// One of them, and why.
+    /// The number of one of these pages, and why it cannot be read.
     pub first: Option<(u64, MemoryError)>,
 }
 
