@@ -227,7 +227,9 @@ fn elf_with(banner: &str) -> Vec<u8> {
         notes.extend([0; 4]);
     }
     let mut elf = vec![0_u8; 120];
-    elf[..6].copy_from_slice(b"\x7fELF\x02\x01");
+    elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    // Version 1, and the size of a program header.
+    (elf[20], elf[54]) = (1, 56);
     (elf[18], elf[32], elf[56], elf[64], elf[72], elf[96]) =
         (62, 64, 1, 4, 120, u8::try_from(notes.len()).unwrap());
     [elf, notes, banner.as_bytes().to_vec()].concat()
