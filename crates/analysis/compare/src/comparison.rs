@@ -62,9 +62,9 @@ pub enum Warning {
     NotRepeated {
         /// Its title in this comparison.
         kernel: String,
-        /// The workload that did not complete.
+        /// The workload whose results differ.
         workload: String,
-        /// The seed of the boot.
+        /// The seed of both runs.
         seed: u64,
     },
     /// Seeds that a kernel or the base lacks: rows use the others.
@@ -100,7 +100,7 @@ pub enum Warning {
     ClockDisagrees {
         /// Its title in this comparison.
         kernel: String,
-        /// The workload whose results repeat.
+        /// The workload whose verdicts differ.
         workload: String,
         /// The difference in counted instructions; positive is better.
         counted_percent: f64,
@@ -313,7 +313,7 @@ pub struct Rated {
 /// The difference for one seed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeedDifference {
-    /// The seed of the boot that failed.
+    /// The seed that both runs have.
     pub seed: u64,
     /// In percent; positive is better.
     pub percent: f64,

@@ -87,12 +87,11 @@ pub fn labelled_command(label: &str, command: &str) -> String {
 
 fn behind(label: &str, lines: &[String]) -> String {
     let width = label.chars().count();
-    let mut text = String::new();
-    for (number, line) in lines.iter().enumerate() {
+    let lines = lines.iter().enumerate().map(|(number, line)| {
         let label = if number == 0 { label } else { "" };
-        text += &format!("{label:width$}{line}\n");
-    }
-    text
+        format!("{label:width$}{line}\n")
+    });
+    lines.collect()
 }
 
 /// Names what increased if a metric became worse, such as `more instructions per operation`.

@@ -7,16 +7,15 @@ use crate::{Build, BuildFile, BuildId, Machine, MachineId, Origin};
 /// Returns 48 hexadecimal digits that stand for the hash of a text.
 pub fn hex(text: &str) -> String {
     // FNV-1a, three times: a stand-in for a hash, without a dependency.
-    let mut digits = String::new();
-    for round in 0..3_u64 {
+    let rounds = (0..3_u64).map(|round| {
         let hash = text
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64 ^ round, |hash, byte| {
                 (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
             });
-        digits += &format!("{hash:016x}");
-    }
-    digits
+        format!("{hash:016x}")
+    });
+    rounds.collect()
 }
 
 /// Returns a build of a name and a version.

@@ -4,15 +4,14 @@
 /// Returns the configuration with these options (curl(1), `--config`).
 #[must_use]
 pub fn curl_config(options: &[(&str, &str)]) -> String {
-    let mut config = String::new();
-    for (name, value) in options {
+    let lines = options.iter().map(|(name, value)| {
         let value = value
             .replace('\\', "\\\\")
             .replace('"', "\\\"")
             .replace('\n', "\\n");
-        config += &format!("{name} = \"{value}\"\n");
-    }
-    config
+        format!("{name} = \"{value}\"\n")
+    });
+    lines.collect()
 }
 
 #[cfg(test)]

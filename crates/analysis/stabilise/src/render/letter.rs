@@ -292,10 +292,9 @@ pub fn effect_note(report: &Report<'_>, change: Change) -> String {
         ),
         MESSAGE - 2,
     ));
-    let mut text = String::new();
-    for (number, line) in lines.into_iter().enumerate() {
+    let lines = lines.into_iter().enumerate().map(|(number, line)| {
         let indent = if number == 0 { "[ " } else { "  " };
-        text += &format!("{indent}{line}\n");
-    }
-    text
+        format!("{indent}{line}\n")
+    });
+    lines.collect()
 }
