@@ -36,7 +36,7 @@ const OPTIONS: [&str; 21] = [
 pub struct Setting {
     /// Its name: an option of the kernel config, or a part of the environment.
     pub name: String,
-    /// Its value on the base; `(none)` if it has none.
+    /// On the base.
     pub base: String,
     /// On the new kernel.
     pub new: String,
@@ -45,7 +45,7 @@ pub struct Setting {
 /// Commits that touch functions whose counts differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Touching {
-    /// The functions that the commits touched.
+    /// The functions.
     pub functions: Vec<String>,
     /// The commits, newest first: abbreviated hash and subject.
     pub commits: Vec<String>,
