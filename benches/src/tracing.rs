@@ -44,10 +44,12 @@ pub(crate) fn tracing(bench: &mut Ready, figures: &mut Figures) -> anyhow::Resul
         };
         let before = cpu::children_s()?;
         lab.follow_calls(of, &profile)?
+            .into_result()
             .map_err(anyhow::Error::msg)?;
         seconds[2][place] = cpu::children_s()? - before;
         let before = cpu::children_s()?;
         lab.simulate(of, &profile, &CostModel::default())?
+            .into_result()
             .map_err(anyhow::Error::msg)?;
         seconds[3][place] = cpu::children_s()? - before;
     }

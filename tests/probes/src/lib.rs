@@ -41,7 +41,7 @@ impl Probe for Lab {
         )?;
         let mut table = Vec::new();
         let mut ticks = Vec::new();
-        for frame in frames.unwrap_or_default() {
+        for frame in frames.into_result().unwrap_or_default() {
             match frame {
                 Frame::File { bytes, .. } => table.extend(bytes),
                 Frame::Samples(of_iterations) => ticks = of_iterations,

@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+mod availability;
 mod batch;
 mod build;
 mod calls;
@@ -51,6 +52,7 @@ mod triage;
 mod verdict;
 mod workload;
 
+pub use availability::Availability;
 pub use batch::{BatchKind, BatchSettings, SlurmSettings};
 pub use build::{Build, BuildFile};
 pub use calls::{CallPath, CallTree};

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use machine::{Backend, Booted, Disturbance, MachineError, Observe};
 use model::{
-    Build, CallTree, Clock, CostModel, Declared, Environment, FailureReason, Modelled, MonitorCopy,
-    Outcome, Processors, Profile, Quantity, Stage, SubjectFailure, Workload, WorkloadResult,
+    Availability, Build, CallTree, Clock, CostModel, Declared, Environment, FailureReason,
+    Modelled, MonitorCopy, Outcome, Processors, Profile, Quantity, Stage, SubjectFailure, Workload,
+    WorkloadResult,
 };
 use wire::{Job, Perturbation, Task};
 
@@ -340,7 +341,7 @@ pub(crate) fn observe(
     on: BootedBuild<'_>,
     workload: &Workload,
     interval_ms: u64,
-) -> Result<Result<Vec<MonitorCopy>, String>, MachineError> {
+) -> Result<Availability<Vec<MonitorCopy>>, MachineError> {
     let mut job = on.job_of(workload);
     if let Task::Workload { monitors, .. } = &mut job.task {
         *monitors = Some(interval_ms);
@@ -348,15 +349,16 @@ pub(crate) fn observe(
     let end = on.booted.run(&job, Observe::Nothing)?;
     let stream = match end.stream {
         Ok(stream) => stream,
-        Err(failure) => return Ok(Err(failure.reason.to_string())),
+        Err(failure) => return Ok(Availability::Unavailable(failure.reason.to_string())),
     };
     // Copies of a workload that failed are not meaningful.
-    match ingest::outcome(&stream, workload.operations, workload.iterations) {
-        Ok((Outcome::Completed, _)) => Ok(Ok(ingest::copies(&stream))),
-        Ok((Outcome::Unsupported(why), _)) => Ok(Err(format!("not supported: {why}"))),
-        Ok((Outcome::Failed(failure), _)) => Ok(Err(failure.reason.to_string())),
-        Err(error) => Ok(Err(error.to_string())),
-    }
+    let why = match ingest::outcome(&stream, workload.operations, workload.iterations) {
+        Ok((Outcome::Completed, _)) => return Ok(Availability::Available(ingest::copies(&stream))),
+        Ok((Outcome::Unsupported(why), _)) => format!("not supported: {why}"),
+        Ok((Outcome::Failed(failure), _)) => failure.reason.to_string(),
+        Err(error) => error.to_string(),
+    };
+    Ok(Availability::Unavailable(why))
 }
 
 /// The result of following calls.
@@ -373,13 +375,13 @@ pub(crate) fn calls(
     on: BootedBuild<'_>,
     workload: &Workload,
     named: &Named,
-) -> Result<Result<Calls, String>, MachineError> {
+) -> Result<Availability<Calls>, MachineError> {
     let end = on.booted.run(
         &on.job_of(workload),
         Observe::Calls(&named.symbols.call_marks()),
     )?;
     if let Err(failure) = end.stream {
-        return Ok(Err(failure.reason.to_string()));
+        return Ok(Availability::Unavailable(failure.reason.to_string()));
     }
     let counts = end.counts.unwrap_or_default();
     let profile = ingest::profile(&counts, &named.symbols, workload.operations);
@@ -394,7 +396,8 @@ pub(crate) fn calls(
                 expanded,
             })
             .map_err(|error| error.to_string())
-        }))
+        })
+        .into())
 }
 
 /// The result of a simulated processor.
@@ -411,12 +414,12 @@ pub(crate) fn simulate(
     workload: &Workload,
     named: &Named,
     model: &CostModel,
-) -> Result<Result<Simulated, String>, MachineError> {
+) -> Result<Availability<Simulated>, MachineError> {
     let end = on
         .booted
         .run(&on.job_of(workload), Observe::Model(&named.marks, model))?;
     if let Err(failure) = end.stream {
-        return Ok(Err(failure.reason.to_string()));
+        return Ok(Availability::Unavailable(failure.reason.to_string()));
     }
     let counts = end.counts.unwrap_or_default();
     let profile = ingest::profile(&counts, &named.symbols, workload.operations);
@@ -427,7 +430,8 @@ pub(crate) fn simulate(
             modelled
                 .map(|modelled| Simulated { profile, modelled })
                 .ok_or_else(|| "the model's output is invalid".into())
-        }))
+        })
+        .into())
 }
 
 /// Separates inlined functions, if the booted file has debug information.

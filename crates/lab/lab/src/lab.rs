@@ -11,8 +11,9 @@ use machine::{
     Backend, BootOutcome, Limits, MachineError, Observe, Programs, Settings, SnapshotUse,
 };
 use model::{
-    Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled, MonitorCopy,
-    Observation, Profile, Run, RunId, Sharing, SourceLocation, Workload, WorkloadResult,
+    Availability, Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled,
+    MonitorCopy, Observation, Profile, Run, RunId, Sharing, SourceLocation, Workload,
+    WorkloadResult,
 };
 use store::{Artifact, HomeLock, Location, Store};
 use wire::{Frame, Task};
@@ -451,12 +452,12 @@ impl Lab {
     /// from the stored one: the guest must repeat what it did during the measurement.
     ///
     /// # Errors
-    /// If the lab fails. The inner error says why there is no call tree.
+    /// If the lab fails.
     pub fn follow_calls(
         &self,
         of: Measurement<'_>,
         stored: &Profile,
-    ) -> Result<Result<Followed, String>, LabError> {
+    ) -> Result<Availability<Followed>, LabError> {
         let followed = self.again(
             of,
             |can| can.calls,
@@ -478,13 +479,13 @@ impl Lab {
     /// differs from the stored one.
     ///
     /// # Errors
-    /// If the lab fails. The inner error says why there is no model.
+    /// If the lab fails.
     pub fn simulate(
         &self,
         of: Measurement<'_>,
         stored: &Profile,
         model: &CostModel,
-    ) -> Result<Result<Modelled, String>, LabError> {
+    ) -> Result<Availability<Modelled>, LabError> {
         let simulated = self.again(
             of,
             |can| can.cost_model,
@@ -501,12 +502,12 @@ impl Lab {
     /// that measurements have no monitors; it stores nothing.
     ///
     /// # Errors
-    /// If the lab fails. The inner error says why there are no copies.
+    /// If the lab fails.
     pub fn observe(
         &self,
         of: Measurement<'_>,
         interval_ms: u64,
-    ) -> Result<Result<Observation, String>, LabError> {
+    ) -> Result<Availability<Observation>, LabError> {
         Ok(self
             .copies(of, interval_ms)?
             .map(|copies| ingest::observation(&copies)))
@@ -522,19 +523,21 @@ impl Lab {
         run: &RunId,
         of: Measurement<'_>,
         interval_ms: u64,
-    ) -> Result<Result<Observation, String>, LabError> {
+    ) -> Result<Availability<Observation>, LabError> {
         let name = monitors_artifact(&of.workload.name, interval_ms);
         let store = || self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if store().artifact_names(run)?.contains(&name) {
             let stored = stored_observation(&self.artifact(run, &name)?);
-            return stored.map(Ok).ok_or_else(|| LabError::BadMonitors {
-                run: run.clone(),
-                name,
-            });
+            return stored
+                .map(Availability::Available)
+                .ok_or_else(|| LabError::BadMonitors {
+                    run: run.clone(),
+                    name,
+                });
         }
         let copies = match self.copies(of, interval_ms)? {
-            Ok(copies) => copies,
-            Err(why) => return Ok(Err(why)),
+            Availability::Available(copies) => copies,
+            Availability::Unavailable(why) => return Ok(Availability::Unavailable(why)),
         };
         store().add_artifact(
             run,
@@ -543,34 +546,38 @@ impl Lab {
                 bytes: &ingest::monitors_to_bytes(&copies),
             },
         )?;
-        Ok(Ok(ingest::observation(&copies)))
+        Ok(Availability::Available(ingest::observation(&copies)))
     }
 
     fn copies(
         &self,
         of: Measurement<'_>,
         interval_ms: u64,
-    ) -> Result<Result<Vec<MonitorCopy>, String>, LabError> {
+    ) -> Result<Availability<Vec<MonitorCopy>>, LabError> {
         let workload = of.workload.job();
         self.booted(of, |on| {
             with_retries(&|_| {}, || observe(on, &workload, interval_ms))
         })
     }
 
-    /// Boots a build on the machine of a workload, calls `action` there, and releases the machine;
-    /// the inner error says why it cannot run.
+    /// Boots a build on the machine of a workload, calls `action` there, and releases the
+    /// machine.
     fn booted<T>(
         &self,
         of: Measurement<'_>,
-        action: impl FnOnce(BootedBuild<'_>) -> Result<Result<T, String>, LabError>,
-    ) -> Result<Result<T, String>, LabError> {
+        action: impl FnOnce(BootedBuild<'_>) -> Result<Availability<T>, LabError>,
+    ) -> Result<Availability<T>, LabError> {
         let placement = self
             .machine_pool
             .placement(of.build, &of.workload.guest_config)?;
         let booted = match placement.boot(of.build, of.replicate)? {
             BootOutcome::Ready(booted) => booted,
-            BootOutcome::KernelFailed { .. } => return Ok(Err("it does not boot".to_owned())),
-            BootOutcome::Unsupported(why) => return Ok(Err(format!("not supported: {why}"))),
+            BootOutcome::KernelFailed { .. } => {
+                return Ok(Availability::Unavailable("it does not boot".to_owned()));
+            }
+            BootOutcome::Unsupported(why) => {
+                return Ok(Availability::Unavailable(format!("not supported: {why}")));
+            }
         };
         let done = action(placement.booted_build(of.build, of.replicate, &*booted));
         booted.release()?;
@@ -582,17 +589,21 @@ impl Lab {
         &self,
         of: Measurement<'_>,
         can: impl Fn(Capabilities) -> bool,
-        job: impl Fn(BootedBuild<'_>, &Named) -> Result<Result<T, String>, MachineError>,
-    ) -> Result<Result<T, String>, LabError> {
+        job: impl Fn(BootedBuild<'_>, &Named) -> Result<Availability<T>, MachineError>,
+    ) -> Result<Availability<T>, LabError> {
         self.booted(of, |on| {
             let (known, _) = self.symbols.get(on)?;
             let named = match known.as_ref() {
-                Ok(named) => named,
-                Err(why) => return Ok(Err(why.clone())),
+                Availability::Available(named) => named,
+                Availability::Unavailable(why) => {
+                    return Ok(Availability::Unavailable(why.clone()));
+                }
             };
             let capabilities = on.machine.capabilities();
             if !capabilities.deterministic || !can(capabilities) {
-                return Ok(Err("this machine cannot repeat a run exactly".to_owned()));
+                return Ok(Availability::Unavailable(
+                    "this machine cannot repeat a run exactly".to_owned(),
+                ));
             }
             with_retries(&|_| {}, || job(on, named))
         })
@@ -648,22 +659,21 @@ impl Lab {
             .collect()
     }
 
-    /// Measures a workload once as a run does, and stores nothing; the inner error says why there
-    /// is no result.
+    /// Measures a workload once as a run does, and stores nothing.
     ///
     /// # Errors
     /// If the lab fails.
-    pub fn try_out(&self, of: Measurement<'_>) -> Result<Result<WorkloadResult, String>, LabError> {
+    pub fn try_out(&self, of: Measurement<'_>) -> Result<Availability<WorkloadResult>, LabError> {
         self.booted(of, |on| {
             let (known, _) = self.symbols.get(on)?;
-            let named = known.as_ref().as_ref().ok();
+            let named = known.value();
             let measured = with_retries(&|_| {}, || workload(on, of.workload, 1, named))?;
-            Ok(Ok(measured.result_of(of.workload)))
+            Ok(Availability::Available(measured.result_of(of.workload)))
         })
     }
 
     /// Boots a build on the machine of a workload, has the agent execute a task, and returns what
-    /// it sent; the inner error says why it could not. Stores nothing.
+    /// it sent. Stores nothing.
     ///
     /// # Errors
     /// If the lab fails.
@@ -671,12 +681,13 @@ impl Lab {
         &self,
         of: Measurement<'_>,
         task: Task,
-    ) -> Result<Result<Vec<Frame>, String>, LabError> {
+    ) -> Result<Availability<Vec<Frame>>, LabError> {
         self.booted(of, |on| {
             let stream = on.booted.run(&on.plain_job(task), Observe::Nothing)?.stream;
-            Ok(stream
-                .map(|stream| stream.frames)
-                .map_err(|failure| failure.reason.to_string()))
+            Ok(match stream {
+                Ok(stream) => Availability::Available(stream.frames),
+                Err(failure) => Availability::Unavailable(failure.reason.to_string()),
+            })
         })
     }
 }

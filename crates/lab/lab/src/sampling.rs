@@ -4,7 +4,7 @@
 use std::sync::PoisonError;
 
 use machine::{MachineError, Observe};
-use model::{Outcome, RunId, SampledProfile, Workload, WorkloadResult};
+use model::{Availability, Outcome, RunId, SampledProfile, Workload, WorkloadResult};
 use store::Store;
 use wire::{Stream, Task};
 
@@ -24,12 +24,12 @@ pub(crate) fn sampled_artifact(job: &str) -> String {
     format!("{job}.samples")
 }
 
-/// Runs a measured workload again and samples it; the inner error says why there is no profile.
+/// Runs a measured workload again and samples it.
 pub(crate) fn sample(
     on: BootedBuild<'_>,
     workload: &Workload,
     measured: &WorkloadResult,
-) -> Result<Result<SampledProfile, String>, MachineError> {
+) -> Result<Availability<SampledProfile>, MachineError> {
     let mut job = on.job_of(workload);
     let repeats = iterations(workload, measured);
     if let Task::Workload {
@@ -42,18 +42,18 @@ pub(crate) fn sample(
     }
     let stream = match on.booted.run(&job, Observe::Nothing)?.stream {
         Ok(stream) => stream,
-        Err(failure) => return Ok(Err(failure.reason.to_string())),
+        Err(failure) => return Ok(Availability::Unavailable(failure.reason.to_string())),
     };
-    Ok(
-        match ingest::outcome(&stream, workload.operations, repeats) {
-            Ok((Outcome::Completed, _)) => {
-                profile(&stream, on, workload.operations * u64::from(repeats))
-            }
-            Ok((Outcome::Unsupported(why), _)) => Err(why),
-            Ok((Outcome::Failed(failure), _)) => Err(failure.reason.to_string()),
-            Err(error) => Err(error.to_string()),
-        },
-    )
+    let why = match ingest::outcome(&stream, workload.operations, repeats) {
+        Ok((Outcome::Completed, _)) => {
+            let operations = workload.operations * u64::from(repeats);
+            return Ok(profile(&stream, on, operations).into());
+        }
+        Ok((Outcome::Unsupported(why), _)) => why,
+        Ok((Outcome::Failed(failure), _)) => failure.reason.to_string(),
+        Err(error) => error.to_string(),
+    };
+    Ok(Availability::Unavailable(why))
 }
 
 /// Returns how many iterations to sample: as many as declared, or more where they are short.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ingest::{Symbols, symbols_text};
 use machine::{MachineError, Observe};
-use model::{Build, BuildId};
+use model::{Availability, Build, BuildId};
 use wire::Task;
 
 use crate::job::BootedBuild;
@@ -32,7 +32,7 @@ pub(crate) struct Named {
 }
 
 /// Symbols, or why there are none.
-pub(crate) type Known = Arc<Result<Named, String>>;
+pub(crate) type Known = Arc<Availability<Named>>;
 
 /// Why there are no counts: QEMU.
 const NO_PLUGINS: &str = "this QEMU was built without plugins (--enable-plugins), so nothing is counted by function, and \
@@ -79,7 +79,7 @@ impl SymbolCache {
         Named::parse(&fs::read_to_string(self.file(build)).ok()?, build).ok()
     }
 
-    fn find(&self, on: BootedBuild<'_>) -> Result<Result<Named, String>, MachineError> {
+    fn find(&self, on: BootedBuild<'_>) -> Result<Availability<Named>, MachineError> {
         let build = on.build;
         let can = on.machine.capabilities();
         if !can.counts && !can.sharing {
@@ -88,10 +88,10 @@ impl SymbolCache {
             } else {
                 NO_COUNTS
             };
-            return Ok(Err(why.to_owned()));
+            return Ok(Availability::Unavailable(why.to_owned()));
         }
         if let Some(named) = self.stored(build) {
-            return Ok(Ok(named));
+            return Ok(Availability::Available(named));
         }
         let path = self.file(build);
         let stream = match on
@@ -100,7 +100,7 @@ impl SymbolCache {
             .stream
         {
             Ok(stream) => stream,
-            Err(failure) => return Ok(Err(failure.reason.to_string())),
+            Err(failure) => return Ok(Availability::Unavailable(failure.reason.to_string())),
         };
         let text = symbols_text(&stream);
         let named = Named::parse(&text, build);
@@ -108,7 +108,7 @@ impl SymbolCache {
             // If they cannot be stored, the next process asks the guest again.
             drop(self.keep(&path, &text));
         }
-        Ok(named)
+        Ok(named.into())
     }
 
     /// Files without the ending and with `.data`, of earlier versions, have fewer symbols.

@@ -155,7 +155,10 @@ fn try_out(lab: &Lab, session: &Session) -> anyhow::Result<String> {
         workload: &workload,
         replicate: 1,
     };
-    let result = lab.try_out(measurement)?.map_err(anyhow::Error::msg)?;
+    let result = lab
+        .try_out(measurement)?
+        .into_result()
+        .map_err(anyhow::Error::msg)?;
     let value = compare::run_value(&result, lab.machine().capabilities());
     let value = value.map_err(|why| anyhow::anyhow!("{TRIED} on {}: {why}", build.version))?;
     let unit =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use document::{Style, Styles, View};
 use lab::{Lab, Measurement};
-use model::{Build, Machine, Observation, Workload};
+use model::{Availability, Build, Machine, Observation, Workload};
 use monitors::{Monitored, Watched, heads};
 
 use crate::completion;
@@ -84,10 +84,10 @@ pub(crate) fn monitors(session: &Session, command: &MonitorsArguments) -> anyhow
             workload.name, workload.stresses, command.seed
         );
         texts.push(match seen {
-            Ok(seen) => {
+            Availability::Available(seen) => {
                 render_observations(&title, machine, &builds, &seen, command, &answer.styles())?
             }
-            Err(why) => {
+            Availability::Unavailable(why) => {
                 failed = true;
                 format!("{title}\n\n{why}\n")
             }
@@ -98,14 +98,14 @@ pub(crate) fn monitors(session: &Session, command: &MonitorsArguments) -> anyhow
     Ok(if failed { Exit::Subject } else { Exit::Fine })
 }
 
-/// Runs a workload on each kernel; the inner error says why a kernel has no counters.
+/// Runs a workload on each kernel.
 fn observe_kernels(
     lab: &Lab,
     builds: &[Build],
     workload: &Workload,
     command: &MonitorsArguments,
     progress: &Progress,
-) -> anyhow::Result<Result<Vec<Observation>, String>> {
+) -> anyhow::Result<Availability<Vec<Observation>>> {
     let mut seen = Vec::new();
     for build in builds {
         match lab.observe(
@@ -116,12 +116,17 @@ fn observe_kernels(
             },
             command.interval,
         )? {
-            Ok(observation) => seen.push(observation),
-            Err(why) => return Ok(Err(format!("{}: {why}", build.version))),
+            Availability::Available(observation) => seen.push(observation),
+            Availability::Unavailable(why) => {
+                return Ok(Availability::Unavailable(format!(
+                    "{}: {why}",
+                    build.version
+                )));
+            }
         }
         progress.one_more(&format!("{} {}", build.version, workload.name));
     }
-    Ok(Ok(seen))
+    Ok(Availability::Available(seen))
 }
 
 fn render_observations(

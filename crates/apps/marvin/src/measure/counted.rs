@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lab::Lab;
-use model::{Build, CostModel, KernelName, Outcome, Run, RunId, Workload};
+use model::{Availability, Build, CostModel, KernelName, Outcome, Run, RunId, Workload};
 use profile::ledger::Ledger;
 
 use super::{
@@ -69,11 +69,11 @@ pub(crate) fn count_kernels(
     let both = as_sides(runs.clone());
     for workload in selected {
         match read_ledger(&lab, &both, &workload.name)? {
-            Ok(ledger) => {
+            Availability::Available(ledger) => {
                 ledgers.push(ledger);
                 workloads.push(workload);
             }
-            Err(why) => missing.push((workload.name.to_string(), why)),
+            Availability::Unavailable(why) => missing.push((workload.name.to_string(), why)),
         }
     }
     let measured = RepeatedJobs {
@@ -129,7 +129,7 @@ pub(crate) fn read_ledger(
     lab: &Lab,
     runs: &[Vec<Run>],
     workload: &str,
-) -> anyhow::Result<Result<Ledger, String>> {
+) -> anyhow::Result<Availability<Ledger>> {
     read_ledger_with(&|run| Ok(lab.profile(run, workload)?), runs, workload)
 }
 
@@ -138,7 +138,7 @@ pub(crate) fn read_ledger_with(
     read: &dyn Fn(&RunId) -> anyhow::Result<Option<model::Profile>>,
     runs: &[Vec<Run>],
     workload: &str,
-) -> anyhow::Result<Result<Ledger, String>> {
+) -> anyhow::Result<Availability<Ledger>> {
     let lost = "its profile was not recorded; --force measures again";
     let sides = read_of_both(read, runs, workload, lost)?;
     Ok(sides.and_then(|[base, new]| {
@@ -154,7 +154,7 @@ pub(crate) fn read_of_both<T>(
     runs: &[Vec<Run>],
     workload: &str,
     lost: &str,
-) -> anyhow::Result<Result<[Vec<T>; 2], String>> {
+) -> anyhow::Result<Availability<[Vec<T>; 2]>> {
     let mut sides = [Vec::new(), Vec::new()];
     for (side, runs) in sides.iter_mut().zip(runs) {
         for run in runs {
@@ -167,14 +167,18 @@ pub(crate) fn read_of_both<T>(
             };
             match &result.outcome {
                 Outcome::Completed => {}
-                Outcome::Unsupported(why) => return Ok(Err(format!("unsupported: {why}"))),
-                Outcome::Failed(failure) => return Ok(Err(failure.reason.to_string())),
+                Outcome::Unsupported(why) => {
+                    return Ok(Availability::Unavailable(format!("unsupported: {why}")));
+                }
+                Outcome::Failed(failure) => {
+                    return Ok(Availability::Unavailable(failure.reason.to_string()));
+                }
             }
             match read(&run.id)? {
                 Some(found) => side.push(found),
-                None => return Ok(Err(lost.to_owned())),
+                None => return Ok(Availability::Unavailable(lost.to_owned())),
             }
         }
     }
-    Ok(Ok(sides))
+    Ok(Availability::Available(sides))
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lab::{Lab, Measurement};
-use model::{Build, CallTree, CostModel, Modelled, Profile, Run, Workload};
+use model::{Availability, Build, CallTree, CostModel, Modelled, Profile, Run, Workload};
 use profile::calls::CallDifference;
 use profile::ledger::Ledger;
 use profile::modelled::ModelDifference;
@@ -57,7 +57,7 @@ type Done<T> = BTreeMap<(usize, usize), BTreeMap<u64, Result<T, String>>>;
 
 /// The action on one run of a workload.
 type Action<'a, T> =
-    dyn Fn(Measurement<'_>, &Profile) -> Result<Result<T, String>, lab::LabError> + Sync + 'a;
+    dyn Fn(Measurement<'_>, &Profile) -> Result<Availability<T>, lab::LabError> + Sync + 'a;
 
 /// Follows the calls of all workloads in all runs of both sides.
 pub(crate) fn follow_calls(jobs: RepeatedJobs<'_>) -> anyhow::Result<FollowedCalls> {

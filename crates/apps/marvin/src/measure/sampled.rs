@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lab::{Event, Reuse, Sampled, Wanted};
-use model::{Build, KernelName, MachineId, Outcome, Run, RunId, SampledProfile, Workload};
+use model::{
+    Availability, Build, KernelName, MachineId, Outcome, Run, RunId, SampledProfile, Workload,
+};
 use profile::ledger::Ledger;
 use store::{RunSummary, Store};
 
@@ -163,7 +165,7 @@ pub(crate) fn stored_ledger(
             .map(of_side)
             .collect::<anyhow::Result<Vec<_>>>()?;
         let read = |run: &RunId| Ok(lab::counted_profile(store, run, workload)?);
-        if let Ok(ledger) = read_ledger_with(&read, &runs, workload)? {
+        if let Availability::Available(ledger) = read_ledger_with(&read, &runs, workload)? {
             return Ok(Some((ledger, runs)));
         }
     }

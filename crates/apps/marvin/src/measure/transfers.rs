@@ -1,7 +1,7 @@
 //! Follows the lines of memory that processors share, on the exact machine with several processors.
 
 use lab::{Lab, Reuse, Wanted};
-use model::{Build, KernelName, Run};
+use model::{Availability, Build, KernelName, Run};
 use profile::transfers::SharingDifference;
 
 use super::{as_sides, find_builds, open_lab_on, plan_runs, read_of_both};
@@ -45,8 +45,8 @@ pub(crate) fn follow_lines(
     for workload in workloads {
         let name = &*workload.name;
         match line_difference(&lab, &runs, name)? {
-            Ok(difference) => differences.push(difference),
-            Err(why) => missing.push((name.to_owned(), why)),
+            Availability::Available(difference) => differences.push(difference),
+            Availability::Unavailable(why) => missing.push((name.to_owned(), why)),
         }
     }
     Ok(FollowedLines {
@@ -63,7 +63,7 @@ pub(crate) fn line_difference(
     lab: &Lab,
     runs: &[Vec<Run>],
     workload: &str,
-) -> anyhow::Result<Result<SharingDifference, String>> {
+) -> anyhow::Result<Availability<SharingDifference>> {
     let lost = "its lines were not recorded; --force measures again";
     let sides = read_of_both(&|run| Ok(lab.sharing(run, workload)?), runs, workload, lost)?;
     Ok(sides.and_then(|[base, new]| {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use compare::{Given, Replicate, Rule, Scale, Seeds, SideComparison, compare_sides};
 use kernel::CommitGraph;
-use model::{Uncertainty, Verdict};
+use model::{Availability, Uncertainty, Verdict};
 use stats::{ExactSearch, Pair, SearchCost, Step, Wanted};
 
 use super::line::{Line, Spot};
@@ -48,8 +48,8 @@ pub fn bisect(
         requested: BTreeSet::new(),
     };
     let ends = match search.ends()? {
-        Ok(ends) => ends,
-        Err(refused) => {
+        Availability::Available(ends) => ends,
+        Availability::Unavailable(refused) => {
             search.prober.foresee(&[]);
             return Ok(Bisected::Refused(refused));
         }
@@ -83,7 +83,7 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn ends(&mut self) -> Result<Result<[Vec<f64>; 2], Refused>, LabError> {
+    fn ends(&mut self) -> Result<Availability<[Vec<f64>; 2], Refused>, LabError> {
         let mut ends = [Vec::new(), Vec::new()];
         let commits = [
             self.history.good().to_owned(),
@@ -96,10 +96,12 @@ impl Search<'_> {
         for (end, commit) in ends.iter_mut().zip(commits) {
             match self.probe(&commit, &commit, Stands::Itself, self.seeds())? {
                 Probe::Measured { values, .. } => *end = values,
-                Probe::Failed(why) => return Ok(Err(Refused::End { commit, why })),
+                Probe::Failed(why) => {
+                    return Ok(Availability::Unavailable(Refused::End { commit, why }));
+                }
             }
         }
-        Ok(Ok(ends))
+        Ok(Availability::Available(ends))
     }
 
     /// Returns the number of seeds for the first measurement of a commit.

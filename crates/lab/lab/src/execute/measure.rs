@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use machine::{Booted, DeadMemory, MachineError};
-use model::{Outcome, Tool, ToolWorkload, Workload, WorkloadResult, disturbed_pair};
+use model::{Availability, Outcome, Tool, ToolWorkload, Workload, WorkloadResult, disturbed_pair};
 
 use super::Execution;
 use super::stored::rounds;
@@ -99,7 +99,7 @@ impl Execution<'_> {
         declared: &Workload,
     ) -> Result<(), LabError> {
         let known = self.symbols(on)?;
-        let named = known.as_ref().as_ref().ok();
+        let named = known.value();
         let attempt = || self.calibrated(on, declared, named);
         let fetched = self.undisturbed(run, &declared.name, attempt)?;
         let dump = died(&fetched.value.outcome).then(|| {
@@ -226,11 +226,11 @@ impl Execution<'_> {
         match with_retries(&|error| self.notify_retry(error), || {
             sample(on, workload, measured)
         })? {
-            Ok(profile) => Ok(Some((
+            Availability::Available(profile) => Ok(Some((
                 sampled_artifact(&workload.name),
                 ingest::sampled_to_text(&profile).into_bytes(),
             ))),
-            Err(why) => {
+            Availability::Unavailable(why) => {
                 let version = on.build.version.clone();
                 let workload = Some(workload.name.to_string());
                 (self.context.notify)(Event::NoProfile {
@@ -280,7 +280,7 @@ impl Execution<'_> {
         let ask = || context.symbols.get(on);
         let (known, is_new) = with_retries(&|error| self.notify_retry(error), ask)?;
         // A kind of machine that never counts has nothing to report.
-        if let (Err(why), true, true) = (
+        if let (Availability::Unavailable(why), true, true) = (
             known.as_ref(),
             is_new,
             on.machine.identity().capabilities().counts,

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use kernel::{Authorship, Sources};
+use model::Availability;
 use stabilise::{Change, Kernel};
 
 use super::Subject;
@@ -35,7 +36,7 @@ impl Subject {
         let mut commits = Vec::new();
         for (end, effect) in (1..=series.len()).zip(effects) {
             let kernel = Kernel::With(series[..end].to_vec());
-            let Ok(source) = kernels.commit_of(sources, self, &kernel)? else {
+            let Availability::Available(source) = kernels.commit_of(sources, self, &kernel)? else {
                 return Ok(None);
             };
             let mut of = self.authorship(sources, series[end - 1])?;

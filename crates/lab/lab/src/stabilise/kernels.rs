@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use kernel::{Picked, Sources};
+use model::Availability;
 use stabilise::{Change, Failure, Kernel};
 
 use super::Subject;
@@ -15,39 +16,45 @@ const PREREQUISITES_MAX: usize = 8;
 /// Commits that were made: changes share those of the changes that come before.
 #[derive(Debug, Default)]
 pub(super) struct Kernels {
-    made: BTreeMap<Vec<Change>, Result<String, Failure>>,
+    made: BTreeMap<Vec<Change>, Availability<String, Failure>>,
 }
 
 impl Kernels {
-    /// Returns the commit of a kernel; the inner error is a conflict.
+    /// Returns the commit of a kernel, which conflicts make unavailable.
     pub(super) fn commit_of(
         &mut self,
         sources: &Sources,
         subject: &Subject,
         kernel: &Kernel,
-    ) -> Result<Result<String, Failure>, LabError> {
+    ) -> Result<Availability<String, Failure>, LabError> {
         let changes = match kernel {
-            Kernel::Baseline => return Ok(Ok(subject.baseline.clone())),
-            Kernel::Point(point) => return Ok(Ok(subject.point(*point).to_owned())),
+            Kernel::Baseline => return Ok(Availability::Available(subject.baseline.clone())),
+            Kernel::Point(point) => {
+                return Ok(Availability::Available(subject.point(*point).to_owned()));
+            }
             Kernel::With(changes) => changes,
         };
         let mut commit = subject.new_commit().to_owned();
         for end in 1..=changes.len() {
             if let Some(made) = self.made.get(&changes[..end]) {
                 match made {
-                    Ok(made) => commit.clone_from(made),
-                    Err(failure) => return Ok(Err(failure.clone())),
+                    Availability::Available(made) => commit.clone_from(made),
+                    Availability::Unavailable(failure) => {
+                        return Ok(Availability::Unavailable(failure.clone()));
+                    }
                 }
                 continue;
             }
             let made = make(sources, subject, &commit, changes[end - 1])?;
             self.made.insert(changes[..end].to_vec(), made.clone());
             match made {
-                Ok(made) => commit = made,
-                Err(failure) => return Ok(Err(failure)),
+                Availability::Available(made) => commit = made,
+                Availability::Unavailable(failure) => {
+                    return Ok(Availability::Unavailable(failure));
+                }
             }
         }
-        Ok(Ok(commit))
+        Ok(Availability::Available(commit))
     }
 }
 
@@ -57,7 +64,7 @@ fn make(
     subject: &Subject,
     onto: &str,
     change: Change,
-) -> Result<Result<String, Failure>, LabError> {
+) -> Result<Availability<String, Failure>, LabError> {
     let picked = match change {
         Change::Revert(point) => match sources.revert(onto, subject.point(point))? {
             Some(commit) => Picked::Commit(commit),
@@ -73,13 +80,13 @@ fn make(
         }
     };
     Ok(match picked {
-        Picked::Commit(commit) => Ok(commit),
+        Picked::Commit(commit) => Availability::Available(commit),
         // The kernel has it already: it is no part of a series.
-        Picked::Nothing => Err(Failure::Conflict {
+        Picked::Nothing => Availability::Unavailable(Failure::Conflict {
             change,
             files: Vec::new(),
         }),
-        Picked::Conflict(files) => Err(Failure::Conflict { change, files }),
+        Picked::Conflict(files) => Availability::Unavailable(Failure::Conflict { change, files }),
     })
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kernel::{BuildEvent, CommitGraph, Compiled, KernelError, LinePoint, SourceError, Sources};
-use model::{Build, Run, Suite, Workload};
+use model::{Availability, Build, Run, Suite, Workload};
 use stabilise::evidence::ChangeFacts;
 use stabilise::{Cause, Change, Evidence, Failure, Kernel, Phase, Trial, World};
 
@@ -263,18 +263,18 @@ impl<'a, S: Fn(BuildEvent), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
     }
 
     /// Builds a commit; a failed build is remembered.
-    fn build(&mut self, commit: &str) -> Result<Result<Build, Failure>, LabError> {
+    fn build(&mut self, commit: &str) -> Result<Availability<Build, Failure>, LabError> {
         let tree = self.sources.source_id(commit)?;
         self.trees.insert(tree.clone());
         if let Some(failure) = self.failures.of(&tree) {
-            return Ok(Err(failure.clone()));
+            return Ok(Availability::Unavailable(failure.clone()));
         }
         let is_new = self.sources.compiled(commit)?.is_none();
         self.builds += usize::from(is_new);
         let failure = match self.sources.build(commit, &self.step) {
             Ok(build) => {
                 self.images.insert(build.id.hex().to_owned());
-                return Ok(Ok(build));
+                return Ok(Availability::Available(build));
             }
             Err(KernelError::Source(SourceError::DoesNotBuild { first_error, .. })) => {
                 Failure::DoesNotBuild(first_error)
@@ -285,7 +285,7 @@ impl<'a, S: Fn(BuildEvent), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
             Err(error) => return Err(error.into()),
         };
         self.failures.note(&tree, &failure)?;
-        Ok(Err(failure))
+        Ok(Availability::Unavailable(failure))
     }
 
     /// Measures rows of a build.
@@ -341,19 +341,19 @@ impl<S: Fn(BuildEvent), E: Fn(Event) + Sync> World for TreeWorld<'_, S, E> {
         (self.notify)(StabiliseEvent::Trying(&what));
         self.tried.insert(kernel.clone());
         let commit = match self.kernels.commit_of(self.sources, self.subject, kernel)? {
-            Ok(commit) => commit,
-            Err(failure) => {
+            Availability::Available(commit) => commit,
+            Availability::Unavailable(failure) => {
                 (self.notify)(StabiliseEvent::Failed(&what, &failure));
                 return Ok(Trial::Failed(failure));
             }
         };
         let trial = match self.build(&commit)? {
-            Ok(build) if rows.is_empty() => Trial::Measured {
+            Availability::Available(build) if rows.is_empty() => Trial::Measured {
                 image: build.id.hex().to_owned(),
                 values: BTreeMap::new(),
             },
-            Ok(build) => self.measure(kernel, build, rows)?,
-            Err(failure) => Trial::Failed(failure),
+            Availability::Available(build) => self.measure(kernel, build, rows)?,
+            Availability::Unavailable(failure) => Trial::Failed(failure),
         };
         if let Kernel::Point(point) = kernel {
             self.built = *point;

@@ -28,7 +28,7 @@ fn follow(story: &Story) -> Result<lab::Followed, String> {
         workload: declared("getppid"),
         replicate: 1,
     };
-    story.lab.follow_calls(of, &profile).unwrap()
+    story.lab.follow_calls(of, &profile).unwrap().into_result()
 }
 
 #[test]
@@ -73,6 +73,7 @@ fn simulation_needs_a_capable_machine() {
             .lab
             .simulate(of, &profile, &CostModel::default())
             .unwrap()
+            .into_result()
             .unwrap_err(),
         REFUSED
     );
@@ -93,14 +94,29 @@ fn monitors_are_stored_with_the_run() {
         workload: declared("getppid"),
         replicate: 1,
     };
-    let first = story.lab.observe_stored(&run.id, of, 0).unwrap().unwrap();
+    let first = story
+        .lab
+        .observe_stored(&run.id, of, 0)
+        .unwrap()
+        .into_result()
+        .unwrap();
     let request = story.machine.log().len();
     assert_eq!(
-        story.lab.observe_stored(&run.id, of, 0).unwrap().unwrap(),
+        story
+            .lab
+            .observe_stored(&run.id, of, 0)
+            .unwrap()
+            .into_result()
+            .unwrap(),
         first
     );
     assert_eq!(story.machine.log().len(), request, "nothing was run again");
-    story.lab.observe_stored(&run.id, of, 50).unwrap().unwrap();
+    story
+        .lab
+        .observe_stored(&run.id, of, 50)
+        .unwrap()
+        .into_result()
+        .unwrap();
     assert!(
         story.machine.log().len() > request,
         "another interval is another job"
@@ -116,7 +132,7 @@ fn unbootable_kernel_has_no_observation() {
         replicate: 1,
     };
     assert_eq!(
-        story.lab.observe(of, 0).unwrap().unwrap_err(),
+        story.lab.observe(of, 0).unwrap().into_result().unwrap_err(),
         "it does not boot"
     );
 }
@@ -132,7 +148,10 @@ fn failing_workload_has_no_observation() {
         workload: declared("getppid"),
         replicate: 1,
     };
-    assert_eq!(story.lab.observe(of, 0).unwrap().unwrap_err(), "oopsed");
+    assert_eq!(
+        story.lab.observe(of, 0).unwrap().into_result().unwrap_err(),
+        "oopsed"
+    );
 }
 
 #[test]
@@ -143,7 +162,7 @@ fn observing_releases_the_machine() {
         workload: declared("getppid"),
         replicate: 1,
     };
-    story.lab.observe(of, 0).unwrap().unwrap();
+    story.lab.observe(of, 0).unwrap().into_result().unwrap();
     story.lab.probe(of.build, of.workload).unwrap();
     assert_eq!(
         (

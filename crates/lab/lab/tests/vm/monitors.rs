@@ -18,7 +18,11 @@ fn monitors_count_workloads_without_disturbing_measurements() {
         let build = build(kernel);
         let faults = declared("fault-anon");
         let before = measure(lab(), &build, std::slice::from_ref(faults));
-        let seen = lab().observe(first(&build, faults), 0).unwrap().unwrap();
+        let seen = lab()
+            .observe(first(&build, faults), 0)
+            .unwrap()
+            .into_result()
+            .unwrap();
         // Each operation is a fault.
         let operations = faults.operations * u64::from(faults.warm_up + faults.iterations);
         let counted = grown(&seen, "pgfault");
@@ -30,10 +34,15 @@ fn monitors_count_workloads_without_disturbing_measurements() {
         let calls = lab()
             .observe(first(&build, declared("getppid")), 0)
             .unwrap()
+            .into_result()
             .unwrap();
         assert!(grown(&calls, "pgfault") < operations / 10, "{kernel}");
         assert_eq!(
-            lab().observe(first(&build, faults), 0).unwrap().unwrap(),
+            lab()
+                .observe(first(&build, faults), 0)
+                .unwrap()
+                .into_result()
+                .unwrap(),
             seen,
             "{kernel}: the same again"
         );
@@ -48,6 +57,7 @@ fn interval_samples_monitors_during_the_workload() {
     let seen = lab()
         .observe(first(&build, declared("file-create")), 50)
         .unwrap()
+        .into_result()
         .unwrap();
     let between = |timed: &&model::TimedReading| {
         timed.file == MonitorFile::Vmstat && timed.phase == Phase::Interval

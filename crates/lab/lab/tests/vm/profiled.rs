@@ -122,6 +122,7 @@ fn call_tree_has_the_counted_instructions() {
         let tree = lab()
             .follow_calls(first(&build, workload), &profile)
             .unwrap()
+            .into_result()
             .unwrap()
             .tree;
         assert_eq!(tree.total(), profile.total());
@@ -160,6 +161,7 @@ fn simulated_processor_repeats_and_disturbs_nothing() {
         lab()
             .simulate(first(&build, workload), &profile, &model)
             .unwrap()
+            .into_result()
             .unwrap()
     };
     let first = simulate(CostModel::NAME);

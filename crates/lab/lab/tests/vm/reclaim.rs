@@ -319,6 +319,7 @@ fn monitors_show_the_reclaiming_task() {
         let seen = lab()
             .observe(first(&build, &little(name)), 0)
             .unwrap()
+            .into_result()
             .unwrap();
         let counters = seen.growth(MonitorFile::Vmstat, Reading::WHOLE).unwrap();
         let grown = |key| counters.get(key).unwrap();

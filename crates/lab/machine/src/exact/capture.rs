@@ -7,7 +7,7 @@
 use serde_json::json;
 use wire::Job;
 
-use super::{Exact, NO_JOB, Start};
+use super::{AtStart, Exact, NO_JOB, Start};
 use crate::MachineError;
 use crate::backend::{DeadMemory, Guest, Observe};
 use crate::qemu::{Ended, Process, Scratch, VmcoreFormat};
@@ -25,7 +25,8 @@ impl Exact {
     ) -> Result<Option<DeadMemory>, MachineError> {
         self.check_space(self.memory_mib())?;
         let mut scratch = self.prepare(&start.load, &job.encode()?)?;
-        let Ok(mut process) = self.at_start(start, &mut scratch, Observe::Nothing)? else {
+        let AtStart::Waits(mut process) = self.at_start(start, &mut scratch, Observe::Nothing)?
+        else {
             return Ok(None);
         };
         let budget = self.job_budget(&mut process, Observe::Nothing)?;
@@ -34,7 +35,7 @@ impl Exact {
         let survived = wire::decode(&scratch.console(), job.id).is_ok();
         let died = ended == Ended::PoweredOff && !survived;
         if died {
-            self.write_dump(process, scratch).map(Some)
+            self.write_dump(*process, scratch).map(Some)
         } else {
             Ok(None)
         }

@@ -100,6 +100,14 @@ fn tracer_arguments(observe: Observe<'_>, seed: u64) -> String {
     }
 }
 
+/// The end of a machine's way to where jobs start.
+enum AtStart {
+    /// It waits there.
+    Waits(Box<Process>),
+    /// It died or hung before.
+    Died(Ended),
+}
+
 impl Exact {
     /// Returns how many processors a job may use on the machine with these processors.
     #[must_use]
@@ -175,17 +183,17 @@ impl Exact {
         }
     }
 
-    /// Starts a machine and takes it to where jobs start; the error says how it ended before.
+    /// Starts a machine and takes it to where jobs start.
     fn at_start(
         &self,
         start: &Start,
         scratch: &mut Scratch,
         observe: Observe<'_>,
-    ) -> Result<Result<Process, Ended>, MachineError> {
+    ) -> Result<AtStart, MachineError> {
         if let Snapshot::Saved(folder) = &start.snapshot
             && let Some(process) = self.restore_snapshot(folder, start.load.seed, scratch, observe)
         {
-            return Ok(Ok(process));
+            return Ok(AtStart::Waits(Box::new(process)));
         }
         let mut process = self.start_booting(start.load.seed, scratch, observe)?;
         // The guest stops where a snapshot would be taken, and continues from there: without the
@@ -193,9 +201,9 @@ impl Exact {
         // would differ from those with a snapshot.
         let ended = process.wait_for_end(&self.boot_budget(observe))?;
         Ok(if ended == Ended::Stopped {
-            Ok(process)
+            AtStart::Waits(Box::new(process))
         } else {
-            Err(ended)
+            AtStart::Died(ended)
         })
     }
 
@@ -478,8 +486,8 @@ impl Booted for Start {
             scratch.write(MARKS, marks.as_bytes())?;
         }
         let mut process = match exact.at_start(self, &mut scratch, observe)? {
-            Ok(process) => process,
-            Err(ended) => {
+            AtStart::Waits(process) => process,
+            AtStart::Died(ended) => {
                 let console = scratch.console();
                 let stream = Err(failure(Stage::Boot, ended, &console));
                 return Ok(JobEnd::unobserved(stream, console));

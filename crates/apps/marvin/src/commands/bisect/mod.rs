@@ -15,7 +15,7 @@ use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Elsewhere,
     Event, Lab, LabProber, Noise, Plan, Refused, Reuse, Sampled, bisection,
 };
-use model::{Steadiness, Workload};
+use model::{Availability, Steadiness, Workload};
 use profile::render::brief;
 
 use self::batch::Ahead;
@@ -216,7 +216,7 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
         headlines.push(sources.headline(&culprit.commit)?);
     }
     for culprit in &findings.culprits {
-        ledgers.push(ledger(&prober, culprit, command.seeds)?);
+        ledgers.push(ledger(&prober, culprit, command.seeds)?.into_result());
     }
     progress.end();
     let configuration = configuration(command, &sources);
@@ -292,10 +292,10 @@ fn ledger<S: Fn(BuildEvent), E: Fn(Event) + Sync>(
     prober: &LabProber<'_, S, E>,
     culprit: &Culprit,
     seeds: u64,
-) -> anyhow::Result<Result<String, String>> {
+) -> anyhow::Result<Availability<String>> {
     let sharing = prober.lab.machine().capabilities().sharing;
     if prober.workload.steadiness == Steadiness::Chaotic && !sharing {
-        return Ok(Err(
+        return Ok(Availability::Unavailable(
             "two boots of this workload take different paths on any kernel".into(),
         ));
     }

@@ -11,7 +11,7 @@ use ::explain::WorkloadExplained;
 use clap::Args;
 use compare::{Comparison, Machines, Question, Side, Warning};
 use lab::{Event, Lab, Measurement, Plan, Reuse, Wanted};
-use model::{Build, KernelName, Machine, Run, Workload};
+use model::{Availability, Build, KernelName, Machine, Run, Workload};
 use monitors::{Monitored, heads};
 
 use self::batch::BatchMeasurement;
@@ -417,11 +417,13 @@ fn observe_sides(
                     },
                     interval_ms,
                 )?,
-                None => Err("no run of it".to_owned()),
+                None => Availability::Unavailable("no run of it".to_owned()),
             };
             match end {
-                Ok(observation) => seen.push(observation),
-                Err(why) => without = without.or(Some(format!("{}: {why}", build.version))),
+                Availability::Available(observation) => seen.push(observation),
+                Availability::Unavailable(why) => {
+                    without = without.or(Some(format!("{}: {why}", build.version)));
+                }
             }
             progress.one_more(&format!("{} {}", build.version, workload.name));
         }
@@ -467,12 +469,14 @@ fn origins(
             find_differing_settings(&[on.builds[0].clone(), on.builds[place].clone()], &pair);
         for workload in comparison.changed(place - 1) {
             let (sentence, hypotheses) = match read_ledger(&on.lab, &pair, &workload)? {
-                Ok(ledger) => {
+                Availability::Available(ledger) => {
                     let mut explained = WorkloadExplained::new(&ledger, None, false);
                     explained.suspect(&settings);
                     (explained.sentence, explained.hypotheses)
                 }
-                Err(why) => (format!("{workload}: no profile: {why}"), Vec::new()),
+                Availability::Unavailable(why) => {
+                    (format!("{workload}: no profile: {why}"), Vec::new())
+                }
             };
             let title = if runs.len() > 2 {
                 format!("{}, ", comparison.others[place - 1].kernel.title)

@@ -6,7 +6,7 @@ use ::explain::{
 };
 use kernel::{commits_touching, revision_of};
 use lab::{Measurement, Wanted};
-use model::{Build, KernelName, Movement, Run, Share};
+use model::{Availability, Build, KernelName, Movement, Run, Share};
 use monitors::{Monitored, Watched, heads};
 use profile::ledger::share_words;
 use profile::sampled::{Lines, SampledDifference};
@@ -325,9 +325,9 @@ fn counters(counted: &CountedKernels, name: &str) -> anyhow::Result<Vec<Sides>> 
             replicate: counted.seeds[0],
         };
         match counted.lab.observe(measurement, 0)? {
-            Ok(observation) => seen.push(observation),
+            Availability::Available(observation) => seen.push(observation),
             // The ledger stands without them.
-            Err(_) => return Ok(Vec::new()),
+            Availability::Unavailable(_) => return Ok(Vec::new()),
         }
     }
     let machine = counted.lab.machine();
