@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use compare::{CompareError, Side};
 use history::{History, KernelIx, MachineIx, Overview, overview};
 use model::{Build, Line, Machine, MachineId, RunId};
-use store::{Location, Store, StoreError};
+use store::{Location, LookupError, Store, StoreError};
 
 use crate::address::{LENGTH_MAX, Query, slug, unslug};
 use crate::jobs::LabDocument;
@@ -116,9 +116,13 @@ impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
         match error {
             // Clients must not see the path of the data directory.
-            StoreError::Unknown { noun, text } => Self::NotFound(format!("no {noun} {text}")),
-            StoreError::NoArtifact { name, .. } => Self::NotFound(format!("no artifact {name}")),
-            StoreError::BadId(error) => Self::NotFound(error.to_string()),
+            StoreError::Lookup(LookupError::Unknown { noun, text }) => {
+                Self::NotFound(format!("no {noun} {text}"))
+            }
+            StoreError::Lookup(LookupError::NoArtifact { name, .. }) => {
+                Self::NotFound(format!("no artifact {name}"))
+            }
+            StoreError::Lookup(LookupError::BadId(error)) => Self::NotFound(error.to_string()),
             StoreError::Gone { .. } => Self::Silent,
             _ => Self::Failed(UNREADABLE.to_owned()),
         }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use subprocess::{Program, ProgramError};
 
 use crate::catalogue::{DebFile, Offer, PREFIX};
-use crate::{KernelError, folder};
+use crate::{AptError, KernelError, folder};
 
 /// Returns the records of all packages whose names begin like a kernel's, or like that of a
 /// kernel's part.
@@ -38,20 +38,20 @@ pub(crate) fn download(offer: &Offer, file: &DebFile, into: &Path) -> Result<Pat
         into,
     )
     .map_err(|error| match error {
-        KernelError::Program { said, .. } => KernelError::Download {
+        KernelError::Program { said, .. } => KernelError::Apt(AptError::Download {
             package: package.clone(),
             said,
-        },
+        }),
         other => other,
     })?;
     let deb = only_deb(into).map_err(KernelError::at(into))?;
     let got = folder::sha256_of_file(&deb)?;
     if got != file.sha256 {
-        return Err(KernelError::Checksum {
+        return Err(KernelError::Apt(AptError::Checksum {
             package,
             expected: file.sha256.clone(),
             got,
-        });
+        }));
     }
     Ok(deb)
 }
@@ -115,10 +115,12 @@ pub(crate) fn closure(packages: &[String], scratch: &Path) -> Result<Vec<Needed>
     ]);
     args.extend(packages.iter().map(String::as_str));
     let said = run("apt-get", &args, scratch).map_err(|error| match error {
-        KernelError::Program { said, .. } if is_unknown(&said) => KernelError::NoPackage {
-            packages: packages.join(", "),
-            said,
-        },
+        KernelError::Program { said, .. } if is_unknown(&said) => {
+            KernelError::Apt(AptError::NoPackage {
+                packages: packages.join(", "),
+                said,
+            })
+        }
         other => other,
     })?;
     let mut needed: Vec<Needed> = said.lines().filter_map(needed).collect();
@@ -189,10 +191,10 @@ pub(crate) fn download_all(needed: &[Needed], into: &Path) -> Result<Vec<PathBuf
     let mut args = vec!["-qq", "-o", "APT::Sandbox::User=root", "download", "--"];
     args.extend(words.iter().map(String::as_str));
     run("apt-get", &args, into).map_err(|error| match error {
-        KernelError::Program { said, .. } => KernelError::Download {
+        KernelError::Program { said, .. } => KernelError::Apt(AptError::Download {
             package: words.join(" "),
             said,
-        },
+        }),
         other => other,
     })?;
     needed
@@ -205,11 +207,11 @@ pub(crate) fn download_all(needed: &[Needed], into: &Path) -> Result<Vec<PathBuf
             }
             let expected = format!("{} bytes", n.bytes);
             let got = format!("{found} bytes");
-            Err(KernelError::Checksum {
+            Err(KernelError::Apt(AptError::Checksum {
                 package: format!("{} {}", n.package, n.version),
                 expected,
                 got,
-            })
+            }))
         })
         .collect()
 }
@@ -222,7 +224,7 @@ fn run(program: &str, args: &[&str], folder: &Path) -> Result<String, KernelErro
         .inherit(&subprocess::NETWORK)
         .inherit(&["APT_CONFIG"]);
     let ended = run.run().map_err(|error| match error {
-        ProgramError::Missing(program) => KernelError::NoApt(program),
+        ProgramError::Missing(program) => KernelError::Apt(AptError::NoApt(program)),
         ProgramError::Deadline { command, seconds } => KernelError::Program {
             command,
             said: format!("no end within {seconds} s"),

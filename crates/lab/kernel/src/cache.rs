@@ -17,7 +17,7 @@ use crate::folder::{self, Folder, sha256};
 use crate::image::{self, Image, Vmlinux};
 use crate::running::running;
 use crate::scratch::{self, Scratch};
-use crate::{KernelError, SourceSettings, apt};
+use crate::{AptError, KernelError, SourceSettings, apt};
 
 /// A build cache in a data directory.
 #[derive(Debug, Clone)]
@@ -229,8 +229,8 @@ impl BuildCache {
             // The download is not needed any more, but its disk space may be.
             fs::remove_file(deb).map_err(KernelError::at(deb))?;
         }
-        let file =
-            vmlinuz(&root).ok_or_else(|| KernelError::NoImage(offer.origin().to_string()))?;
+        let file = vmlinuz(&root)
+            .ok_or_else(|| KernelError::Apt(AptError::NoImage(offer.origin().to_string())))?;
         let found = LocatedImage {
             name,
             file: &file,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use model::{DebQuery, KernelName, Origin};
 
 use crate::version::{Key, debian, key, numbers, upstream};
-use crate::{KernelError, apt, suggestions};
+use crate::{AptError, KernelError, apt, suggestions};
 
 /// The prefix of kernel packages.
 pub(crate) const PREFIX: &str = "linux-image-";
@@ -180,7 +180,7 @@ impl Catalogue {
             }
         };
         if self.images.is_empty() && self.without_image.is_empty() {
-            return Err(KernelError::NoKernels);
+            return Err(KernelError::Apt(AptError::NoKernels));
         }
         if found.is_empty() {
             if let Some(without) = self
@@ -188,10 +188,10 @@ impl Catalogue {
                 .iter()
                 .find(|without| without.is_asked_for(query))
             {
-                return Err(KernelError::NoImagePart {
+                return Err(KernelError::Apt(AptError::NoImagePart {
                     package: format!("{} {}", without.package, without.version),
                     missing: without.missing.clone(),
-                });
+                }));
             }
             return Err(KernelError::Unknown {
                 asked: KernelName::Deb(query.clone()).to_string(),

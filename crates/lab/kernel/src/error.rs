@@ -12,25 +12,9 @@ use crate::ImageFault;
 /// Why a name did not become a build.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// A program of apt or dpkg is missing.
-    #[error(
-        "no `{0}` on this host: deb: names need a Debian host; for an image file, use path:FILE"
-    )]
-    NoApt(String),
-    /// Apt has no lists.
-    #[error("apt knows no kernel package: run `sudo apt-get update`")]
-    NoKernels,
-    /// The package with a kernel's image is missing from apt's lists.
-    #[error(
-        "cannot get {package}: apt's lists lack {missing}, which has its image\nhint: run `sudo apt-get update`, or name an \
-         image file with path:FILE"
-    )]
-    NoImagePart {
-        /// The kernel's package and its version.
-        package: String,
-        /// The package with its image.
-        missing: String,
-    },
+    /// The distribution does not provide a package.
+    #[error(transparent)]
+    Apt(#[from] AptError),
     /// Apt offers kernels, but not this one.
     #[error("apt offers no kernel `{asked}`; {instead}")]
     Unknown { asked: String, instead: String },
@@ -51,38 +35,9 @@ pub enum KernelError {
         command: String,
         said: String,
     },
-    /// A package could not be fetched.
-    #[error(
-        "cannot download package {package}: {said}; check the network; if the archive no longer has it, run `sudo apt-get update`"
-    )]
-    Download {
-        /// The package and its version.
-        package: String,
-        said: String,
-    },
-    /// A package differs from apt's lists.
-    #[error(
-        "package {package} as downloaded has SHA-256 {got}, but apt's lists say {expected}: run `sudo apt-get update` and try again"
-    )]
-    Checksum {
-        /// The package and its version.
-        package: String,
-        /// The hash in apt's lists.
-        expected: String,
-        /// The hash of the file.
-        got: String,
-    },
-    /// apt does not have packages for a userland.
-    #[error(
-        "no userland of {packages}: apt says `{said}`; correct the manifest, or run `sudo apt-get update`"
-    )]
-    NoPackage { packages: String, said: String },
     /// A userland is too large for any guest.
     #[error("the files of a userland have more than {bytes_max} bytes: name fewer in `files`")]
     LargeUserland { bytes_max: u64 },
-    /// A package contains no kernel.
-    #[error("package {0} has no boot/vmlinuz-*: name another one")]
-    NoImage(String),
     /// A file cannot be booted.
     #[error("{what}: {fault}")]
     Image {
@@ -124,31 +79,91 @@ pub enum KernelError {
     Id(#[from] model::IdError),
 }
 
+/// A package that the distribution does not provide.
+#[derive(Debug, thiserror::Error)]
+pub enum AptError {
+    /// A program of apt or dpkg is missing.
+    #[error(
+        "no `{0}` on this host: deb: names need a Debian host; for an image file, use path:FILE"
+    )]
+    NoApt(String),
+    /// Apt has no lists.
+    #[error("apt knows no kernel package: run `sudo apt-get update`")]
+    NoKernels,
+    /// The package with a kernel's image is missing from apt's lists.
+    #[error(
+        "cannot get {package}: apt's lists lack {missing}, which has its image\nhint: run `sudo apt-get update`, or name an \
+         image file with path:FILE"
+    )]
+    NoImagePart {
+        /// The kernel's package and its version.
+        package: String,
+        /// The package with its image.
+        missing: String,
+    },
+    /// A package could not be fetched.
+    #[error(
+        "cannot download package {package}: {said}; check the network; if the archive no longer has it, run `sudo apt-get update`"
+    )]
+    Download {
+        /// The package and its version.
+        package: String,
+        said: String,
+    },
+    /// A package differs from apt's lists.
+    #[error(
+        "package {package} as downloaded has SHA-256 {got}, but apt's lists say {expected}: run `sudo apt-get update` and try again"
+    )]
+    Checksum {
+        /// The package and its version.
+        package: String,
+        /// The hash in apt's lists.
+        expected: String,
+        /// The hash of the file.
+        got: String,
+    },
+    /// apt does not have packages for a userland.
+    #[error(
+        "no userland of {packages}: apt says `{said}`; correct the manifest, or run `sudo apt-get update`"
+    )]
+    NoPackage { packages: String, said: String },
+    /// A package contains no kernel.
+    #[error("package {0} has no boot/vmlinuz-*: name another one")]
+    NoImage(String),
+}
+
+impl AptError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::NoApt(_)
+            | Self::NoImagePart { .. }
+            | Self::NoPackage { .. }
+            | Self::NoImage(_) => Fault::User,
+            // The lists are old, or the network or the archive fails: the kernel's name may be
+            // right.
+            Self::NoKernels | Self::Download { .. } | Self::Checksum { .. } => Fault::Lab,
+        }
+    }
+}
+
 impl KernelError {
     /// Returns who has to act on it.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            Self::NoApt(_)
-            | Self::Unknown { .. }
-            | Self::NoPackage { .. }
+            Self::Apt(error) => error.fault(),
+            Self::Unknown { .. }
             | Self::LargeUserland { .. }
             | Self::Imported(_)
             | Self::NotShared { .. }
-            | Self::NoImage(_)
             | Self::Image { .. }
             | Self::Module { .. }
             | Self::Modules { .. }
-            | Self::NoImagePart { .. }
             | Self::Home { .. } => Fault::User,
             Self::Source(error) => error.fault(),
-            Self::NoKernels
-            | Self::Program { .. }
-            | Self::Download { .. }
-            | Self::Checksum { .. }
-            | Self::NoSpace { .. }
-            | Self::Io { .. }
-            | Self::Id(_) => Fault::Lab,
+            Self::Program { .. } | Self::NoSpace { .. } | Self::Io { .. } | Self::Id(_) => {
+                Fault::Lab
+            }
         }
     }
 
@@ -171,7 +186,7 @@ mod tests {
     use std::io::{Error, ErrorKind};
     use std::path::Path;
 
-    use super::{Fault, KernelError};
+    use super::{AptError, Fault, KernelError};
 
     #[test]
     fn full_disk_is_its_own_error() {
@@ -188,22 +203,22 @@ mod tests {
         let said = "Could not resolve 'deb.debian.org'".to_owned();
         let package = "linux-image-6.1.0-56-amd64 6.1.192-2".to_owned();
         let messages = [
-            KernelError::NoApt("apt-cache".to_owned()),
-            KernelError::NoKernels,
+            KernelError::Apt(AptError::NoApt("apt-cache".to_owned())),
+            KernelError::Apt(AptError::NoKernels),
             KernelError::Program {
                 command: "apt-cache search".to_owned(),
                 said: "Malformed entry 1 in list file".to_owned(),
             },
-            KernelError::Download {
+            KernelError::Apt(AptError::Download {
                 package: package.clone(),
                 said,
-            },
-            KernelError::Checksum {
+            }),
+            KernelError::Apt(AptError::Checksum {
                 package: package.clone(),
                 expected: "aa".to_owned(),
                 got: "bb".to_owned(),
-            },
-            KernelError::NoImage(package),
+            }),
+            KernelError::Apt(AptError::NoImage(package)),
             KernelError::Home {
                 folder: "/home/me/marvin".into(),
                 source: Error::from(ErrorKind::PermissionDenied),

@@ -14,7 +14,7 @@ use crate::cache::{LocatedImage, build};
 use crate::folder::{self, Folder, sha256};
 use crate::source::{
     BuildSeconds, CommitGraph, Compiled, Headline, Objects, Repository, SourceError,
-    SourceSettings, WorkTree, compiler, import,
+    SourceSettings, TreeError, WorkTree, compiler, import,
 };
 use crate::{BuildCache, BuildEvent, KernelError};
 
@@ -49,7 +49,7 @@ impl BuildCache {
             .settings
             .tree
             .as_ref()
-            .ok_or_else(|| SourceError::NoTree(revision.to_owned()))?;
+            .ok_or_else(|| SourceError::Tree(TreeError::NoTree(revision.to_owned())))?;
         Repository::open(folder)?.commit(revision).map(drop)
     }
 
@@ -103,7 +103,7 @@ impl BuildCache {
                     .settings
                     .tree
                     .as_ref()
-                    .ok_or_else(|| SourceError::NoTree(revision.clone()))?;
+                    .ok_or_else(|| SourceError::Tree(TreeError::NoTree(revision.clone())))?;
                 committed(&Repository::open(folder)?, revision, None)
             }
             KernelName::Patch { file, revision } => {
@@ -111,7 +111,7 @@ impl BuildCache {
                     .settings
                     .tree
                     .as_ref()
-                    .ok_or_else(|| SourceError::NoTree(revision.clone()))?;
+                    .ok_or_else(|| SourceError::Tree(TreeError::NoTree(revision.clone())))?;
                 let base = committed(&Repository::open(folder)?, revision, None)?;
                 let tree = workshop.apply_patch(&base.tree, file, &base.origin.to_string())?;
                 let mark = format!("-p{}", &tree[..tree.len().min(12)]);
@@ -125,14 +125,16 @@ impl BuildCache {
                 })
             }
             KernelName::Tree(folder) => {
-                let refuse = |error: std::io::Error| SourceError::NotLinux {
-                    what: format!("{} ({error})", folder.display()),
+                let refuse = |error: std::io::Error| {
+                    SourceError::Tree(TreeError::NotLinux {
+                        what: format!("{} ({error})", folder.display()),
+                    })
                 };
                 let folder = fs::canonicalize(folder).map_err(refuse)?;
                 if !folder.join("Kbuild").is_file() {
-                    return Err(SourceError::NotLinux {
+                    return Err(SourceError::Tree(TreeError::NotLinux {
                         what: folder.display().to_string(),
-                    }
+                    })
                     .into());
                 }
                 let tree = workshop.snapshot(&folder)?;
@@ -164,9 +166,9 @@ impl BuildCache {
             KernelName::Deb(_)
             | KernelName::Path(_)
             | KernelName::Running
-            | KernelName::Imported(_) => Err(SourceError::NotLinux {
+            | KernelName::Imported(_) => Err(SourceError::Tree(TreeError::NotLinux {
                 what: name.to_string(),
-            }
+            })
             .into()),
         }
     }
@@ -339,7 +341,7 @@ impl Sources {
             .settings
             .tree
             .clone()
-            .ok_or_else(|| SourceError::NoTree("REVISION".into()))?;
+            .ok_or_else(|| SourceError::Tree(TreeError::NoTree("REVISION".into())))?;
         Ok(Self {
             cache: cache.clone(),
             repository: Repository::open(&folder)?,

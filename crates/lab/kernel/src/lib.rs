@@ -37,7 +37,7 @@ pub use apt::package_versions;
 pub use cache::{BuildCache, BuildEvent};
 pub use catalogue::{DebFile, Offer, all_offers, offers};
 pub use coverage::{NotCompiled, WhyNot};
-pub use error::KernelError;
+pub use error::{AptError, KernelError};
 pub use from_source::Sources;
 pub use image::ImageFault;
 pub use modules::{Module, is_built_in, modules, option};
@@ -47,7 +47,7 @@ pub use patches::{
 };
 pub use source::{
     Authorship, BuildSeconds, Commit, CommitGraph, Compiled, Configuration, Headline, LinePoint,
-    Picked, Repository, SourceError, SourceSettings,
+    Picked, RangeError, Repository, SourceError, SourceSettings, TreeError,
 };
 pub use source::{commits_touching, config_options, remote_tags, revision_of, tree_with_tag};
 pub use sources::{Inlines, source_places};

@@ -16,7 +16,7 @@ use crate::database::{Database, Failure};
 use crate::lookup::unknown;
 use crate::runs::PLACE;
 use crate::store::run_exists;
-use crate::{Store, StoreError};
+use crate::{LookupError, Store, StoreError};
 
 /// The largest artifact, for saving and unpacking.
 const SIZE_LIMIT: usize = 1 << 30;
@@ -113,11 +113,11 @@ impl Store {
         let size =
             self.with(|database| database.row(select, &[&run.hex(), &name], |row| row.get(0)))?;
         let Some(size) = size else {
-            return Err(StoreError::NoArtifact {
+            return Err(StoreError::Lookup(LookupError::NoArtifact {
                 run: run.clone(),
                 name: name.escape_debug().to_string(),
                 present: self.artifact_names(run)?.join(", "),
-            });
+            }));
         };
         match &self.database {
             Database::Sqlite(_) => self.unpack_file(

@@ -21,6 +21,67 @@ pub enum StoreError {
         path: PathBuf,
         detail: String,
     },
+    /// Another process uses the store.
+    #[error(transparent)]
+    InUse(#[from] InUse),
+    #[error("no space left in {home}: make room and repeat the command; stored results are intact", home = .home.display())]
+    Full { home: PathBuf },
+    /// A stored file or row is damaged.
+    #[error("{file} is damaged: {detail}; restore the data directory from a backup, or name a new one with --home", file = .file.display())]
+    Damaged { file: PathBuf, detail: String },
+    /// This program and the store are of different versions.
+    #[error(transparent)]
+    Version(#[from] VersionError),
+    /// The address or the login of a server is wrong.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// A server cannot be reached, or is no longer there.
+    #[error(
+        "cannot reach {store}: {detail}; stored results are intact, repeat the command when the server is back"
+    )]
+    Gone { store: String, detail: String },
+    /// Another error of a server.
+    #[error("{store}: {detail}")]
+    Server {
+        store: String,
+        detail: String,
+        /// The same, with its position.
+        source: Box<tokio_postgres::Error>,
+    },
+    /// No entry is meant, or several are.
+    #[error(transparent)]
+    Lookup(#[from] LookupError),
+    /// A run with this id is stored already.
+    #[error("{0} is stored already, and runs never change")]
+    RunExists(RunId),
+    /// The build or machine of a run was not saved before it.
+    #[error(
+        "{what} refers to a build or machine that was not saved before it (a bug in the caller)"
+    )]
+    Dangling {
+        /// The entry to save.
+        what: String,
+    },
+    #[error("cannot store artifact `{name}`: {reason}")]
+    BadArtifact { name: String, reason: String },
+    /// Another error of the system.
+    #[error("{path}: {source}", path = .path.display())]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// Another error of SQLite.
+    #[error("{file}: {source}", file = .file.display())]
+    Database {
+        file: PathBuf,
+        source: rusqlite::Error,
+    },
+}
+
+/// The use of a store by another process, which this one has to wait for.
+#[derive(Debug, thiserror::Error)]
+pub enum InUse {
     /// Another process measures in this data directory.
     #[error("another marvin{holder} is measuring in {home}: wait for it, or name another directory with --home", holder = holder(*.pid), home = .home.display())]
     Locked {
@@ -35,11 +96,19 @@ pub enum StoreError {
         /// The other process, if it has written its id.
         pid: Option<u32>,
     },
-    #[error("no space left in {home}: make room and repeat the command; stored results are intact", home = .home.display())]
-    Full { home: PathBuf },
-    /// A stored file or row is damaged.
-    #[error("{file} is damaged: {detail}; restore the data directory from a backup, or name a new one with --home", file = .file.display())]
-    Damaged { file: PathBuf, detail: String },
+    /// Another process kept the database locked for too long.
+    #[error("another process holds {file} open: find it with `fuser {file}`, then repeat the command", file = .file.display())]
+    Busy { file: PathBuf },
+    /// Another process holds a write transaction on the same database for too long.
+    #[error(
+        "another process keeps {store} locked: find it in pg_stat_activity, then repeat the command"
+    )]
+    Occupied { store: String },
+}
+
+/// A store of another version of Marvin.
+#[derive(Debug, thiserror::Error)]
+pub enum VersionError {
     /// The database has a newer schema.
     #[error("{file} was written by a newer Marvin (schema {found}, this one knows {known}): use the newer one, or name another data directory with --home", file = .file.display())]
     NewerSchema {
@@ -67,9 +136,11 @@ pub enum StoreError {
         noun: &'static str,
         code: String,
     },
-    /// Another process kept the database locked for too long.
-    #[error("another process holds {file} open: find it with `fuser {file}`, then repeat the command", file = .file.display())]
-    Busy { file: PathBuf },
+}
+
+/// A database server that cannot be used with this address and login.
+#[derive(Debug, thiserror::Error)]
+pub enum AccessError {
     /// An invalid database address.
     #[error(
         "cannot read the address of the store: {reason}; expected postgres://USER@HOST/DATABASE"
@@ -103,24 +174,11 @@ pub enum StoreError {
         /// What the server says.
         detail: String,
     },
-    /// A server cannot be reached, or is no longer there.
-    #[error(
-        "cannot reach {store}: {detail}; stored results are intact, repeat the command when the server is back"
-    )]
-    Gone { store: String, detail: String },
-    /// Another process holds a write transaction on the same database for too long.
-    #[error(
-        "another process keeps {store} locked: find it in pg_stat_activity, then repeat the command"
-    )]
-    Occupied { store: String },
-    /// Another error of a server.
-    #[error("{store}: {detail}")]
-    Server {
-        store: String,
-        detail: String,
-        /// The same, with its position.
-        source: Box<tokio_postgres::Error>,
-    },
+}
+
+/// A name in the store that means no entry, or several.
+#[derive(Debug, thiserror::Error)]
+pub enum LookupError {
     /// A text that is no id.
     #[error(transparent)]
     BadId(#[from] IdError),
@@ -138,19 +196,6 @@ pub enum StoreError {
         /// Some of the matching ids.
         candidates: String,
     },
-    /// A run with this id is stored already.
-    #[error("{0} is stored already, and runs never change")]
-    RunExists(RunId),
-    /// The build or machine of a run was not saved before it.
-    #[error(
-        "{what} refers to a build or machine that was not saved before it (a bug in the caller)"
-    )]
-    Dangling {
-        /// The entry to save.
-        what: String,
-    },
-    #[error("cannot store artifact `{name}`: {reason}")]
-    BadArtifact { name: String, reason: String },
     /// The run has no such artifact.
     #[error("{run} has no artifact `{name}`; it has: {present}")]
     NoArtifact {
@@ -158,19 +203,12 @@ pub enum StoreError {
         name: String,
         present: String,
     },
-    /// Another error of the system.
-    #[error("{path}: {source}", path = .path.display())]
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        source: io::Error,
-    },
-    /// Another error of SQLite.
-    #[error("{file}: {source}", file = .file.display())]
-    Database {
-        file: PathBuf,
-        source: rusqlite::Error,
-    },
+}
+
+impl From<IdError> for StoreError {
+    fn from(error: IdError) -> Self {
+        LookupError::from(error).into()
+    }
 }
 
 impl StoreError {
@@ -180,25 +218,14 @@ impl StoreError {
         match self {
             Self::Empty { .. }
             | Self::Unusable { .. }
-            | Self::NewerSchema { .. }
-            | Self::OlderSchema { .. }
-            | Self::UnknownCode { .. }
-            | Self::BadId(_)
-            | Self::BadAddress { .. }
-            | Self::Refused { .. }
-            | Self::Untrusted { .. }
-            | Self::Unprotected { .. }
-            | Self::Unknown { .. }
-            | Self::Ambiguous { .. }
-            | Self::NoArtifact { .. } => Fault::User,
-            // Retrying helps against `Locked`, so the lab has to act.
-            Self::Locked { .. }
-            | Self::Working { .. }
+            | Self::Version(_)
+            | Self::Access(_)
+            | Self::Lookup(_) => Fault::User,
+            // Retrying helps against `InUse`, so the lab has to act.
+            Self::InUse(_)
             | Self::Full { .. }
             | Self::Damaged { .. }
-            | Self::Busy { .. }
             | Self::Gone { .. }
-            | Self::Occupied { .. }
             | Self::Server { .. }
             | Self::RunExists(_)
             | Self::Dangling { .. }

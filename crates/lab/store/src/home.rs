@@ -10,9 +10,9 @@ use model::RunId;
 use rusqlite::ErrorCode;
 use tokio_postgres::error::SqlState;
 
-use crate::StoreError;
 use crate::columns::UnknownCode;
 use crate::database::{Failure, is_lost, is_unprotected, is_untrusted};
+use crate::{AccessError, InUse, StoreError, VersionError};
 
 /// Paths in a data directory.
 #[derive(Debug, Clone)]
@@ -168,27 +168,29 @@ impl Home {
             return StoreError::Gone { store, detail };
         }
         if is_unprotected(&error) {
-            return StoreError::Unprotected { store, detail };
+            return StoreError::Access(AccessError::Unprotected { store, detail });
         }
         if is_untrusted(&error) {
-            return StoreError::Untrusted { store, detail };
+            return StoreError::Access(AccessError::Untrusted { store, detail });
         }
         let Some(code) = error.code() else {
             // Errors from the client library that are not about the connection are about the login.
-            return StoreError::Refused { store, detail };
+            return StoreError::Access(AccessError::Refused { store, detail });
         };
         match code.code() {
-            "55P03" => StoreError::Occupied { store },
+            "55P03" => StoreError::InUse(InUse::Occupied { store }),
             "53100" => StoreError::Full {
                 home: self.root.clone(),
             },
             "53300" => StoreError::Gone { store, detail },
             "XX001" | "XX002" => self.damaged(&detail),
             // Read-only permission; tables or functions with our names but another owner.
-            "42501" | "25006" | "42P07" | "42723" => StoreError::Refused { store, detail },
+            "42501" | "25006" | "42P07" | "42723" => {
+                StoreError::Access(AccessError::Refused { store, detail })
+            }
             // User and database.
             code if code.starts_with("28") || code.starts_with("3D") => {
-                StoreError::Refused { store, detail }
+                StoreError::Access(AccessError::Refused { store, detail })
             }
             _ => StoreError::Server {
                 store,
@@ -214,9 +216,11 @@ impl Home {
                 ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt => {
                     self.damaged(&error.to_string())
                 }
-                ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy {
-                    file: self.database(),
-                },
+                ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+                    StoreError::InUse(InUse::Busy {
+                        file: self.database(),
+                    })
+                }
                 ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly => {
                     StoreError::Unusable {
                         path: self.database(),
@@ -238,11 +242,11 @@ impl Home {
 
     fn conversion(&self, cause: &(dyn Error + Send + Sync + 'static)) -> StoreError {
         match cause.downcast_ref::<UnknownCode>() {
-            Some(unknown) => StoreError::UnknownCode {
+            Some(unknown) => StoreError::Version(VersionError::UnknownCode {
                 file: self.database(),
                 noun: unknown.noun,
                 code: unknown.code.clone(),
-            },
+            }),
             None => self.damaged(&cause.to_string()),
         }
     }

@@ -40,7 +40,7 @@ mod store;
 mod testing;
 
 pub use artifacts::Artifact;
-pub use error::StoreError;
+pub use error::{AccessError, InUse, LookupError, StoreError, VersionError};
 pub use kernels::SeenKernel;
 pub use location::{Address, Location};
 pub use lock::{HomeLock, WorkerLock, has_worker};

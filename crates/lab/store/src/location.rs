@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
-use crate::StoreError;
+use crate::{AccessError, StoreError};
 
 /// The connect timeout, unless the address has one.
 pub(crate) const CONNECT_LIMIT: Duration = Duration::from_secs(10);
@@ -62,12 +62,14 @@ impl Location {
             .iter()
             .any(|scheme| address.starts_with(scheme))
         {
-            return Err(StoreError::BadAddress {
+            return Err(StoreError::Access(AccessError::BadAddress {
                 reason: "it does not begin with postgres://".to_owned(),
-            });
+            }));
         }
-        let bad = |error: tokio_postgres::Error| StoreError::BadAddress {
-            reason: plain(&error),
+        let bad = |error: tokio_postgres::Error| {
+            StoreError::Access(AccessError::BadAddress {
+                reason: plain(&error),
+            })
         };
         let mut config = Config::from_str(address).map_err(bad)?;
         if config.get_password().is_none()
@@ -76,14 +78,14 @@ impl Location {
             config.password(password);
         }
         if config.get_dbname().is_none_or(str::is_empty) {
-            return Err(StoreError::BadAddress {
+            return Err(StoreError::Access(AccessError::BadAddress {
                 reason: "it names no database".to_owned(),
-            });
+            }));
         }
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-            return Err(StoreError::BadAddress {
+            return Err(StoreError::Access(AccessError::BadAddress {
                 reason: "it names no host".to_owned(),
-            });
+            }));
         }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_LIMIT);
@@ -112,9 +114,9 @@ impl Location {
         if channel == Channel::ThisHost
             && config.get_target_session_attrs() != TargetSessionAttrs::Any
         {
-            return Err(StoreError::BadAddress {
+            return Err(StoreError::Access(AccessError::BadAddress {
                 reason: "target_session_attrs is for servers on other hosts".to_owned(),
-            });
+            }));
         }
         config.application_name("marvin");
         Ok(Self::Server(Address {

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use crate::StoreError;
 use crate::home::Home;
+use crate::{InUse, StoreError};
 
 /// Enough for any process id.
 const PID_LIMIT: u64 = 32;
@@ -32,9 +32,11 @@ impl HomeLock {
     /// If another process has it, or the data directory cannot be used.
     pub fn acquire(home: &Path) -> Result<Self, StoreError> {
         let home = Home::at(home);
-        take(&home, home.lock(), |pid| StoreError::Locked {
-            home: home.root().to_owned(),
-            pid,
+        take(&home, home.lock(), |pid| {
+            StoreError::InUse(InUse::Locked {
+                home: home.root().to_owned(),
+                pid,
+            })
         })
         .map(|file| Self { file })
     }
@@ -61,9 +63,11 @@ impl WorkerLock {
     /// If another process has it, or the data directory cannot be used.
     pub fn acquire(home: &Path) -> Result<Self, StoreError> {
         let home = Home::at(home);
-        take(&home, home.worker(), |pid| StoreError::Working {
-            home: home.root().to_owned(),
-            pid,
+        take(&home, home.worker(), |pid| {
+            StoreError::InUse(InUse::Working {
+                home: home.root().to_owned(),
+                pid,
+            })
         })
         .map(|file| Self { file })
     }

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use rusqlite::types::FromSql;
 
 use crate::columns::Id;
-use crate::{Store, StoreError};
+use crate::{LookupError, Store, StoreError};
 
 /// Most candidates in an error.
 const SHOWN: usize = 8;
@@ -54,10 +54,10 @@ impl Store {
             )
         })?;
         if found.len() > 1 && found[0].digits() != digits {
-            return Err(StoreError::Ambiguous {
+            return Err(StoreError::Lookup(LookupError::Ambiguous {
                 text: prefix.to_string(),
                 candidates: candidates(&found),
-            });
+            }));
         }
         if found.is_empty() {
             return Err(unknown(place, prefix));
@@ -68,10 +68,10 @@ impl Store {
 
 /// Makes the error for a missing entry.
 pub(crate) fn unknown(place: &IdTable, id: &impl Display) -> StoreError {
-    StoreError::Unknown {
+    StoreError::Lookup(LookupError::Unknown {
         noun: place.noun,
         text: id.to_string(),
-    }
+    })
 }
 
 /// Lists ids, abbreviated if that keeps them distinct.

@@ -4,7 +4,7 @@ use model::{Machine, MachineId, MachineKind};
 
 use crate::codes::Code;
 use crate::columns::PairTable;
-use crate::{Store, StoreError};
+use crate::{LookupError, Store, StoreError};
 
 const FINGERPRINTS: PairTable = PairTable {
     table: "fingerprints",
@@ -51,9 +51,11 @@ impl Store {
             };
             found.map(machine).transpose()
         })?
-        .ok_or_else(|| StoreError::Unknown {
-            noun: "machine",
-            text: id.to_string(),
+        .ok_or_else(|| {
+            StoreError::Lookup(LookupError::Unknown {
+                noun: "machine",
+                text: id.to_string(),
+            })
         })
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use model::RunId;
 
 use crate::testing::{parents, run};
-use crate::{Artifact, HomeLock, Store, StoreError};
+use crate::{Artifact, HomeLock, InUse, Store, StoreError};
 
 /// Tells a test process that it is the second one, and where to save.
 const HOME: &str = "MARVIN_STORE_TEST_HOME";
@@ -96,7 +96,7 @@ fn killed_writer_leaves_whole_runs_and_free_lock() {
         let mut child = start(home.path(), round * MOST_RUNS);
         wait(|| (saved(home.path()).len() > before).then_some(()));
         match HomeLock::acquire(home.path()).unwrap_err() {
-            StoreError::Locked { pid, .. } => assert_eq!(pid, Some(child.id())),
+            StoreError::InUse(InUse::Locked { pid, .. }) => assert_eq!(pid, Some(child.id())),
             other => panic!("{other}"),
         }
         sleep(Duration::from_millis(round * 7));

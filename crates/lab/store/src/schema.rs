@@ -7,7 +7,7 @@ use rusqlite::{Connection, Transaction};
 use crate::database::{Database, Server};
 use crate::home::Home;
 use crate::store::write;
-use crate::{Store, StoreError};
+use crate::{AccessError, Store, StoreError, VersionError};
 
 const STEPS: &[&str] = &[
     include_str!("../schema/001.sql"),
@@ -49,11 +49,11 @@ pub(crate) fn version(connection: &Connection, home: &Home) -> Result<usize, Sto
         .map_err(|error| home.sql(error))?;
     match usize::try_from(found) {
         Ok(steps) if steps <= STEPS.len() => Ok(steps),
-        _ => Err(StoreError::NewerSchema {
+        _ => Err(StoreError::Version(VersionError::NewerSchema {
             file: home.database(),
             found,
             known: u32::try_from(STEPS.len()).unwrap_or(u32::MAX),
-        }),
+        })),
     }
 }
 
@@ -95,10 +95,10 @@ pub(crate) fn steps_of_server(store: &Store) -> Result<Option<usize>, StoreError
         .filter(|encoding| encoding != "UTF8")
     {
         let detail = format!("the database is in {other}, and texts are in UTF8");
-        return Err(StoreError::Refused {
+        return Err(StoreError::Access(AccessError::Refused {
             store: store.home.root().display().to_string(),
             detail,
-        });
+        }));
     }
     if ask(there)?.flatten().is_none() {
         return Ok(None);
@@ -111,11 +111,13 @@ pub(crate) fn steps_of_server(store: &Store) -> Result<Option<usize>, StoreError
         })?
         .flatten();
     match steps.map(|steps| usize::try_from(steps).unwrap_or(usize::MAX)) {
-        Some(steps) if steps > SERVER_STEPS.len() => Err(StoreError::NewerSchema {
-            file: store.home.database(),
-            found: u32::try_from(steps).unwrap_or(u32::MAX),
-            known: u32::try_from(SERVER_STEPS.len()).unwrap_or(u32::MAX),
-        }),
+        Some(steps) if steps > SERVER_STEPS.len() => {
+            Err(StoreError::Version(VersionError::NewerSchema {
+                file: store.home.database(),
+                found: u32::try_from(steps).unwrap_or(u32::MAX),
+                known: u32::try_from(SERVER_STEPS.len()).unwrap_or(u32::MAX),
+            }))
+        }
         steps => Ok(steps),
     }
 }
@@ -127,11 +129,11 @@ pub(crate) fn is_current_on_server(steps: usize) -> bool {
 
 /// Returns the refusal of a server's database with too few steps.
 pub(crate) fn older(store: &Store, steps: usize) -> StoreError {
-    StoreError::OlderSchema {
+    StoreError::Version(VersionError::OlderSchema {
         store: store.home.root().display().to_string(),
         found: steps,
         known: SERVER_STEPS.len(),
-    }
+    })
 }
 
 /// Returns how many steps there are on a server.

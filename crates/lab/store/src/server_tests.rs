@@ -3,7 +3,7 @@
 use crate::cluster::{Cluster, Durability, PASSWORD};
 use crate::database::{Access, Server};
 use crate::testing::{build, cluster, decision, parents, run, saved, store_in};
-use crate::{Artifact, Location, Store, StoreError};
+use crate::{Artifact, Location, Store, StoreError, VersionError};
 use model::Fault;
 
 const CONSOLE: Artifact<'_> = Artifact {
@@ -95,7 +95,10 @@ fn newer_schema_is_refused_and_left_unchanged() {
         Store::open_read_only(store.location()).unwrap_err(),
     ] {
         assert!(
-            matches!(error, StoreError::NewerSchema { found: 99, .. }),
+            matches!(
+                error,
+                StoreError::Version(VersionError::NewerSchema { found: 99, .. })
+            ),
             "{error}"
         );
         assert_eq!(error.fault(), Fault::User);
@@ -147,7 +150,10 @@ fn older_schema_is_refused_and_left_unchanged() {
         Store::open_read_only(&location).unwrap_err(),
         Store::open(&location).unwrap_err(),
     ] {
-        assert!(matches!(error, StoreError::OlderSchema { .. }), "{error}");
+        assert!(
+            matches!(error, StoreError::Version(VersionError::OlderSchema { .. })),
+            "{error}"
+        );
         insta::allow_duplicates! { insta::assert_snapshot!(describe(&error, cluster)) }
     }
     assert_eq!(

@@ -6,7 +6,7 @@ use clap::Args;
 use lab::{Lab, LabError, LabOptions, Measurement};
 use machine::qemu::Qemu;
 use model::{Build, KernelName, KnownQemu};
-use store::StoreError;
+use store::{InUse, StoreError};
 
 use crate::exit::Exit;
 use crate::select::{find_suite, select_workload};
@@ -143,7 +143,7 @@ fn one_line(error: &anyhow::Error) -> String {
 fn is_measuring(error: &anyhow::Error) -> bool {
     matches!(
         error.downcast_ref(),
-        Some(LabError::Store(StoreError::Locked { .. }))
+        Some(LabError::Store(StoreError::InUse(InUse::Locked { .. })))
     )
 }
 

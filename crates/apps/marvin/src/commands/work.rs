@@ -14,7 +14,7 @@ use service::{
     JobProcess, JobResult, ServerPower, ServiceError, Until, WorkEvent, Worked, Worker,
     switch_idle_off,
 };
-use store::{Location, Store, StoreError, WorkerLock};
+use store::{InUse, Location, Store, StoreError, WorkerLock};
 
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{find_build, parallel_machines, prepare_tools, replicates};
@@ -253,7 +253,7 @@ fn execute(session: &Session, number: u64) -> anyhow::Result<Exit> {
 /// Returns who uses data directory or machine, if that is why the job cannot run now.
 fn in_use(error: &anyhow::Error) -> Option<String> {
     match error.downcast_ref()? {
-        LabError::Store(StoreError::Locked { .. }) => {
+        LabError::Store(StoreError::InUse(InUse::Locked { .. })) => {
             Some("another marvin was measuring in this home".to_owned())
         }
         LabError::Reserved(why @ ReservationRefusal::Taken { .. }) => Some(why.to_string()),

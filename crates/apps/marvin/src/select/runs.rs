@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use model::{BuildId, Machine, RunId};
-use store::{RunSummary, SeenKernel, Store, StoreError};
+use store::{LookupError, RunSummary, SeenKernel, Store, StoreError};
 
 use super::did_you_mean;
 use crate::exit::WrongInput;
@@ -320,7 +320,9 @@ fn keep_machine(store: &Store, named: &mut [Vec<&RunSummary>], mixed: bool) -> a
 /// Finds a run by the beginning of its id.
 pub(crate) fn find_run(store: &Store, text: &str) -> anyhow::Result<RunId> {
     store.find_run(text).map_err(|error| match error {
-        StoreError::BadId(why) => WrongInput(format!("{why}; `marvin runs` lists the runs")).into(),
+        StoreError::Lookup(LookupError::BadId(why)) => {
+            WrongInput(format!("{why}; `marvin runs` lists the runs")).into()
+        }
         other => other.into(),
     })
 }

@@ -16,58 +16,15 @@ pub enum SourceError {
         /// The package that contains it.
         package: String,
     },
-    /// A `git:` name without a configured tree.
-    #[error("git:{0} needs a tree: name its directory with --tree FOLDER")]
-    NoTree(String),
-    /// The directory is no git repository, or one that git refuses.
-    #[error("{} is not a git repository: {said}", folder.display())]
-    NotARepository { folder: PathBuf, said: String },
-    /// A directory in a tree is a repository with a configuration of its own, which may name
-    /// programs.
-    #[error("{} is a repository inside the tree: move it elsewhere, or name a commit with git:REVISION", folder.display())]
-    NestedRepository { folder: PathBuf },
+    /// The tree or the revision in it is not usable.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
     /// A remote tree does not answer, or not properly.
     #[error("the tree {place} does not answer: {said}")]
     NoAnswer { place: String, said: String },
-    /// The source is no kernel.
-    #[error("{what} is not a Linux source tree: no Kbuild at its top; name a kernel tree")]
-    NotLinux {
-        /// The directory or the revision.
-        what: String,
-    },
-    /// There is no such revision.
-    #[error("`{revision}` is no commit of {}: see `git -C {} log --oneline`", folder.display(), folder.display())]
-    UnknownRevision { revision: String, folder: PathBuf },
-    /// GOOD and BAD are the same commit.
-    #[error("{good} and {bad} are the same commit: no commits to search")]
-    SameCommit { good: String, bad: String },
-    /// GOOD is newer than BAD.
-    #[error(
-        "{good} comes after {bad}: the ends are swapped; name the older one first (it does not matter which is faster)"
-    )]
-    Swapped { good: String, bad: String },
-    /// GOOD is not an ancestor of BAD.
-    #[error(
-        "{good} is not an ancestor of {bad}; they parted at {base}: bisect {base} {bad}, and {base} {good} if {good} is the odd one"
-    )]
-    NotAncestor {
-        good: String,
-        bad: String,
-        base: String,
-    },
-    /// GOOD and BAD have no common history.
-    #[error("{good} and {bad} have no history in common")]
-    Unrelated { good: String, bad: String },
-    /// The history ends within the range: a shallow clone.
-    #[error("{} is a shallow clone and its history ends within this range: run `git -C {} fetch --unshallow`", folder.display(), folder.display())]
-    Shallow { folder: PathBuf },
-    /// A commit that existed is gone.
-    #[error("{commit} is no longer in {}: the tree was changed meanwhile; run the same command again", folder.display())]
-    Gone {
-        commit: String,
-        /// The tree, or the workshop that uses its objects.
-        folder: PathBuf,
-    },
+    /// The range of commits is not searchable.
+    #[error(transparent)]
+    Range(#[from] RangeError),
     #[error(
         "the compiler changed from {before} to {after}: run the same command again to build everything with the new one"
     )]
@@ -80,9 +37,6 @@ pub enum SourceError {
         what: String,
         said: String,
     },
-    /// The range is invalid.
-    #[error("`{0}` is not a range of commits: expected OLDER..NEWER, for example v6.12..HEAD")]
-    NoRange(String),
     /// There is no such kernel config.
     #[error("unknown kernel config `{name}`: use micro, smp, small, or a file")]
     UnknownConfiguration { name: String },
@@ -108,6 +62,68 @@ pub enum SourceError {
     /// An archive is unreadable.
     #[error("{what} is damaged: {said}; remove it and try again")]
     Archive { what: String, said: String },
+}
+
+/// A range of commits that cannot be searched.
+#[derive(Debug, thiserror::Error)]
+pub enum RangeError {
+    /// GOOD and BAD are the same commit.
+    #[error("{good} and {bad} are the same commit: no commits to search")]
+    SameCommit { good: String, bad: String },
+    /// GOOD is newer than BAD.
+    #[error(
+        "{good} comes after {bad}: the ends are swapped; name the older one first (it does not matter which is faster)"
+    )]
+    Swapped { good: String, bad: String },
+    /// GOOD is not an ancestor of BAD.
+    #[error(
+        "{good} is not an ancestor of {bad}; they parted at {base}: bisect {base} {bad}, and {base} {good} if {good} is the odd one"
+    )]
+    NotAncestor {
+        good: String,
+        bad: String,
+        base: String,
+    },
+    /// GOOD and BAD have no common history.
+    #[error("{good} and {bad} have no history in common")]
+    Unrelated { good: String, bad: String },
+    /// The history ends within the range: a shallow clone.
+    #[error("{} is a shallow clone and its history ends within this range: run `git -C {} fetch --unshallow`", folder.display(), folder.display())]
+    Shallow { folder: PathBuf },
+    /// The range is invalid.
+    #[error("`{0}` is not a range of commits: expected OLDER..NEWER, for example v6.12..HEAD")]
+    NoRange(String),
+}
+
+/// A tree, or a revision in it, that cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// A `git:` name without a configured tree.
+    #[error("git:{0} needs a tree: name its directory with --tree FOLDER")]
+    NoTree(String),
+    /// The directory is no git repository, or one that git refuses.
+    #[error("{} is not a git repository: {said}", folder.display())]
+    NotARepository { folder: PathBuf, said: String },
+    /// A directory in a tree is a repository with a configuration of its own, which may name
+    /// programs.
+    #[error("{} is a repository inside the tree: move it elsewhere, or name a commit with git:REVISION", folder.display())]
+    NestedRepository { folder: PathBuf },
+    /// The source is no kernel.
+    #[error("{what} is not a Linux source tree: no Kbuild at its top; name a kernel tree")]
+    NotLinux {
+        /// The directory or the revision.
+        what: String,
+    },
+    /// There is no such revision.
+    #[error("`{revision}` is no commit of {}: see `git -C {} log --oneline`", folder.display(), folder.display())]
+    UnknownRevision { revision: String, folder: PathBuf },
+    /// A commit that existed is gone.
+    #[error("{commit} is no longer in {}: the tree was changed meanwhile; run the same command again", folder.display())]
+    Gone {
+        commit: String,
+        /// The tree, or the workshop that uses its objects.
+        folder: PathBuf,
+    },
 }
 
 impl SourceError {

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::SourceError;
 use super::cherry_pick::Authorship;
 use super::commit_graph::{Commit, CommitGraph};
 use super::program::{Ended, Program};
+use super::{RangeError, SourceError, TreeError};
 use crate::KernelError;
 
 /// A user's git repository. Marvin reads it and never writes to it.
@@ -59,9 +59,11 @@ impl Repository {
     /// # Errors
     /// If it is in none, or git is missing.
     pub fn open(folder: &Path) -> Result<Self, KernelError> {
-        let refuse = |said: String| SourceError::NotARepository {
-            folder: folder.to_owned(),
-            said,
+        let refuse = |said: String| {
+            SourceError::Tree(TreeError::NotARepository {
+                folder: folder.to_owned(),
+                said,
+            })
         };
         let folder = fs::canonicalize(folder).map_err(|error| refuse(error.to_string()))?;
         if !folder.is_dir() {
@@ -114,10 +116,10 @@ impl Repository {
 
     fn object(&self, revision: &str, kind: &str) -> Result<String, KernelError> {
         let unknown = || {
-            SourceError::UnknownRevision {
+            SourceError::Tree(TreeError::UnknownRevision {
                 revision: revision.to_owned(),
                 folder: self.folder.clone(),
-            }
+            })
             .into()
         };
         if revision.is_empty() || revision.starts_with('-') || revision.contains(['\n', '\0']) {
@@ -157,7 +159,7 @@ impl Repository {
             return Ok(());
         }
         let what = format!("{revision} of {}", self.folder.display());
-        Err(SourceError::NotLinux { what }.into())
+        Err(SourceError::Tree(TreeError::NotLinux { what }).into())
     }
 
     /// Reads the commits after GOOD up to BAD, once.
@@ -170,7 +172,7 @@ impl Repository {
         let good = good.to_owned();
         let bad = bad.to_owned();
         if from == to {
-            return Err(SourceError::SameCommit { good, bad }.into());
+            return Err(SourceError::Range(RangeError::SameCommit { good, bad }).into());
         }
         if !self.is_ancestor(&from, &to)? {
             return Err(self.no_way(good, &from, bad, &to)?);
@@ -189,9 +191,9 @@ impl Repository {
         let commits: Vec<Commit> = text.lines().filter_map(commit).collect();
         let shallow = self.shallow()?;
         if commits.iter().any(|commit| shallow.contains(&commit.id)) {
-            return Err(SourceError::Shallow {
+            return Err(SourceError::Range(RangeError::Shallow {
                 folder: self.folder.clone(),
-            }
+            })
             .into());
         }
         CommitGraph::new(&from, commits).ok_or_else(|| {
@@ -212,7 +214,8 @@ impl Repository {
         let parts = text
             .split_once("..")
             .filter(|(older, newer)| !older.is_empty() && !newer.starts_with('.'));
-        let (older, newer) = parts.ok_or_else(|| SourceError::NoRange(text.to_owned()))?;
+        let (older, newer) =
+            parts.ok_or_else(|| SourceError::Range(RangeError::NoRange(text.to_owned())))?;
         let newer = if newer.is_empty() { "HEAD" } else { newer };
         Ok((self.commit(older)?, self.commit(newer)?))
     }
@@ -268,24 +271,24 @@ impl Repository {
         to: &str,
     ) -> Result<KernelError, KernelError> {
         if self.is_ancestor(to, from)? {
-            return Ok(SourceError::Swapped { good, bad }.into());
+            return Ok(SourceError::Range(RangeError::Swapped { good, bad }).into());
         }
         if !self.shallow()?.is_empty() {
-            return Ok(SourceError::Shallow {
+            return Ok(SourceError::Range(RangeError::Shallow {
                 folder: self.folder.clone(),
-            }
+            })
             .into());
         }
         let ended = git(&self.folder).args(["merge-base", from, to]).end()?;
         let base = ended.text().trim().to_owned();
         if base.is_empty() {
-            return Ok(SourceError::Unrelated { good, bad }.into());
+            return Ok(SourceError::Range(RangeError::Unrelated { good, bad }).into());
         }
-        Ok(SourceError::NotAncestor {
+        Ok(SourceError::Range(RangeError::NotAncestor {
             good,
             bad,
             base: base.chars().take(12).collect(),
-        }
+        })
         .into())
     }
 

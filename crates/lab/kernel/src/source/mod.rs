@@ -20,7 +20,7 @@ pub use commit_graph::{Commit, CommitGraph, LinePoint};
 pub use compiled::Compiled;
 pub use config::{Configuration, options as config_options};
 pub(crate) use deb_src::{SourceFolders, import};
-pub use error::SourceError;
+pub use error::{RangeError, SourceError, TreeError};
 pub(crate) use git::git as program;
 pub use git::{Headline, Repository};
 pub(crate) use kbuild::options_of;

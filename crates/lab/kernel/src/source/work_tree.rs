@@ -7,9 +7,9 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::SourceError;
 use super::git::{Repository, git, parse_merge};
 use super::program::Program;
+use super::{SourceError, TreeError};
 use crate::{KernelError, scratch};
 
 /// Author and date of commits that exist only in the workshop: constant, so that their hashes are
@@ -181,9 +181,9 @@ impl WorkTree {
             .variable("GIT_DIR", self.repository())
             .args(["cat-file", "-e", &format!("{tree}:Kbuild")]);
         if has.end()?.code != Some(0) {
-            return Err(SourceError::NotLinux {
+            return Err(SourceError::Tree(TreeError::NotLinux {
                 what: what.to_owned(),
-            }
+            })
             .into());
         }
         let mark = self.folder.join("checking-out");
@@ -296,10 +296,10 @@ impl WorkTree {
             return Ok(ended.text().trim().to_owned());
         }
         let commit = commit.chars().take(12).collect();
-        Err(SourceError::Gone {
+        Err(SourceError::Tree(TreeError::Gone {
             commit,
             folder: self.folder.clone(),
-        }
+        })
         .into())
     }
 
@@ -363,7 +363,7 @@ fn refuse_repositories_in(folder: &Path, depth: usize) -> Result<(), KernelError
         }
         // Links count too: git follows them to the configuration.
         if fs::symlink_metadata(path.join(".git")).is_ok() || depth == 0 {
-            return Err(SourceError::NestedRepository { folder: path }.into());
+            return Err(SourceError::Tree(TreeError::NestedRepository { folder: path }).into());
         }
         refuse_repositories_in(&path, depth - 1)?;
     }

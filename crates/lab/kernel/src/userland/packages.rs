@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::apt::{self, Needed};
 use crate::folder::sha256_of_file;
 use crate::scratch::Scratch;
-use crate::{BuildCache, BuildEvent, KernelError};
+use crate::{AptError, BuildCache, BuildEvent, KernelError};
 
 const FOLDER: &str = "packages";
 
@@ -70,11 +70,11 @@ fn check(needed: &Needed, file: &Path) -> Result<(), KernelError> {
     if got == expected {
         Ok(())
     } else {
-        Err(KernelError::Checksum {
+        Err(KernelError::Apt(AptError::Checksum {
             package: spoken(needed),
             expected,
             got,
-        })
+        }))
     }
 }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use kernel::{
-    Authorship, CommitGraph, KernelError, LinePoint, Patch, PatchesError, SourceError, Sources,
-    read_patches,
+    Authorship, CommitGraph, KernelError, LinePoint, Patch, PatchesError, RangeError, SourceError,
+    Sources, read_patches,
 };
 use stabilise::evidence::ChangeFacts;
 
@@ -51,10 +51,10 @@ pub fn find_subject(
     let new = repository.commit(new)?;
     let fork = repository.fork_point(&baseline, &new)?;
     if fork == new && baseline != new {
-        return Err(KernelError::from(SourceError::Swapped {
+        return Err(KernelError::from(SourceError::Range(RangeError::Swapped {
             good: baseline,
             bad: new,
-        })
+        }))
         .into());
     }
     let history = repository.history(&fork, &new)?;

@@ -187,7 +187,7 @@ mod tests {
     use std::time::Duration;
 
     use super::Watch;
-    use crate::{Location, Store, StoreError};
+    use crate::{AccessError, Location, Store, StoreError};
 
     const SECRET: &str = "only-of-this-test";
 
@@ -241,7 +241,7 @@ mod tests {
         ] {
             let (error, arrived) = ask(address);
             assert!(
-                matches!(error, StoreError::Unprotected { .. }),
+                matches!(error, StoreError::Access(AccessError::Unprotected { .. })),
                 "{address}: {error}"
             );
             assert!(
@@ -261,7 +261,8 @@ mod tests {
     fn password_is_sent_where_the_address_allows() {
         let (error, arrived) = ask("postgres://me@127.0.0.1:PORT/marvin?sslmode=disable");
         assert!(
-            arrived.contains(SECRET) && !matches!(error, StoreError::Unprotected { .. }),
+            arrived.contains(SECRET)
+                && !matches!(error, StoreError::Access(AccessError::Unprotected { .. })),
             "{error}"
         );
     }

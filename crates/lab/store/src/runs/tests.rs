@@ -13,7 +13,7 @@ use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::testing::{New, again, build, contract, parents, run, saved, sqlite, store};
-use crate::{Artifact, Store, StoreError};
+use crate::{Artifact, Store, StoreError, VersionError};
 
 const CONSOLE: Artifact<'_> = Artifact {
     name: "console",
@@ -332,7 +332,10 @@ fn unknown_stored_word_is_an_error() {
             .execute_batch("ROLLBACK TO future; RELEASE future")
             .unwrap();
         let error = changed.unwrap();
-        assert!(matches!(error, StoreError::UnknownCode { .. }), "{error:?}");
+        assert!(
+            matches!(error, StoreError::Version(VersionError::UnknownCode { .. })),
+            "{error:?}"
+        );
         error
             .to_string()
             .replace(home.path().to_str().unwrap(), "HOME")
