@@ -1,7 +1,8 @@
 //! A cache of pages, valid while they show the newest state of the store: a repeated request gets
 //! the same bytes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use model::Shared;
+use std::sync::{Arc, MutexGuard};
 
 use crate::site::Reply;
 
@@ -13,7 +14,7 @@ const BYTES_MAX: usize = 256 << 10;
 /// The pages, most recently requested first.
 #[derive(Debug, Default)]
 pub(crate) struct PageCache {
-    pages: Mutex<Vec<Page>>,
+    pages: Shared<Vec<Page>>,
 }
 
 #[derive(Debug)]
@@ -32,7 +33,7 @@ impl Page {
 
 impl PageCache {
     fn pages(&self) -> MutexGuard<'_, Vec<Page>> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pages.lock()
     }
 
     /// Returns the cached page of an address in a state of the store.

@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use document::SITE_POLICY;
@@ -13,7 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use model::{ClientCounts, ClientLimits};
+use model::{ClientCounts, ClientLimits, Shared};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::address::{LENGTH_MAX, has_secret};
@@ -110,7 +110,7 @@ pub fn serve(
     std::thread::Builder::new()
         .name("metrics".to_owned())
         .spawn(move || read_lab(&read, &questions))?;
-    let clients = Mutex::new(ClientCounts::new(limits.clients));
+    let clients = Shared::new(ClientCounts::new(limits.clients));
     let server = Arc::new(Server {
         site,
         limits,
@@ -157,7 +157,7 @@ struct Server {
     names: Vec<String>,
     /// Memory for answers, in units.
     budget: Arc<Semaphore>,
-    clients: Mutex<ClientCounts>,
+    clients: Shared<ClientCounts>,
     /// Takes questions for the metrics of the lab.
     lab: SyncSender<oneshot::Sender<Option<String>>>,
 }
@@ -171,10 +171,7 @@ struct Admitted {
 impl Admitted {
     /// Counts a connection; `None` if it is one too many.
     fn new(server: &Arc<Server>, address: IpAddr) -> Option<Self> {
-        let mut clients = server
-            .clients
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut clients = server.clients.lock();
         clients.admit(address).then(|| Self {
             server: Arc::clone(server),
             address,
@@ -184,11 +181,7 @@ impl Admitted {
 
 impl Drop for Admitted {
     fn drop(&mut self) {
-        self.server
-            .clients
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .release(self.address);
+        self.server.clients.lock().release(self.address);
     }
 }
 

@@ -1,6 +1,7 @@
 //! From an address to an answer: one function for servers and files.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -133,23 +134,23 @@ impl From<StoreError> for Refusal {
 #[derive(Debug)]
 pub struct Site {
     location: Location,
-    snapshot: RwLock<Arc<HistorySnapshot>>,
+    snapshot: Shared<Arc<HistorySnapshot>>,
     /// The snapshot's generation, readable without holding the snapshot: the last holder has to
     /// deallocate it.
     generation: AtomicU64,
-    stores: Mutex<Vec<Store>>,
+    stores: Shared<Vec<Store>>,
     /// When the store's server last did not answer.
     silent: Mutex<Option<Instant>>,
     overviews: Mutex<Vec<Arc<(u64, Overview)>>>,
     cached: PageCache,
     /// Held while making a cached page, so that concurrent requests make it once.
-    making: Mutex<()>,
-    trouble: RwLock<bool>,
+    making: Shared<()>,
+    trouble: Shared<bool>,
     is_static: bool,
     /// The servers of marvin.toml.
     servers: Vec<String>,
     /// Those whose power is off, as far as is known.
-    off: RwLock<BTreeSet<String>>,
+    off: Shared<BTreeSet<String>>,
     explain: Explain,
     clock: fn() -> i64,
 }
@@ -176,7 +177,7 @@ impl Site {
             trouble: RwLock::new(false),
             is_static: false,
             servers: Vec::new(),
-            off: RwLock::default(),
+            off: Shared::default(),
             explain: |_, _, _| Vec::new(),
             clock,
         }
@@ -196,7 +197,7 @@ impl Site {
 
     /// Notes which servers are off.
     pub fn note_off(&self, names: BTreeSet<String>) {
-        *self.off.write().unwrap_or_else(PoisonError::into_inner) = names;
+        *self.off.lock() = names;
     }
 
     /// Takes the time from another clock, in seconds since 1970-01-01 UTC.
@@ -223,20 +224,14 @@ impl Site {
                 .put(snapshot.generation, &path, &question, &Arc::new(reply));
         }
         let new = Arc::new(snapshot);
-        let old = std::mem::replace(
-            &mut *self
-                .snapshot
-                .write()
-                .unwrap_or_else(PoisonError::into_inner),
-            Arc::clone(&new),
-        );
+        let old = std::mem::replace(&mut *self.snapshot.lock(), Arc::clone(&new));
         self.generation.store(new.generation, Ordering::Release);
         self.cached.forget(new.generation);
         drop(old);
     }
 
     fn snapshot(&self) -> Arc<HistorySnapshot> {
-        Arc::clone(&self.snapshot.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.snapshot.lock())
     }
 
     /// Returns the answer if it is cached, without work or waiting.
@@ -248,7 +243,7 @@ impl Site {
 
     /// Records whether the last read of the store failed.
     pub fn note_trouble(&self, is_there: bool) {
-        *self.trouble.write().unwrap_or_else(PoisonError::into_inner) = is_there;
+        *self.trouble.lock() = is_there;
     }
 
     /// Answers a path and a query. Never fails: errors are pages too.
@@ -263,7 +258,7 @@ impl Site {
         if !is_cacheable(path) {
             return Arc::new(self.made(&self.snapshot(), path, question));
         }
-        let turn = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = self.making.lock();
         if let Some(reply) = self.cached(path, question) {
             return reply;
         }
@@ -396,11 +391,7 @@ impl Site {
     }
 
     fn lab(&self) -> Result<LabDocument, Refusal> {
-        let off = self
-            .off
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone();
+        let off = self.off.lock().clone();
         self.with_store(|store| {
             Ok(LabDocument::read(
                 store,
@@ -419,7 +410,7 @@ impl Site {
     /// Returns all metrics. Without those of the lab the others still say that the store is
     /// unreadable.
     pub(crate) fn metrics(&self, lab: Option<String>) -> Reply {
-        let trouble = *self.trouble.read().unwrap_or_else(PoisonError::into_inner);
+        let trouble = *self.trouble.lock();
         let text = metrics::text(&self.snapshot(), trouble || lab.is_none());
         Reply::ok(Kind::Text, text + &lab.unwrap_or_default())
     }

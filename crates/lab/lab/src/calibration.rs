@@ -10,9 +10,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
-use model::{MachineId, Workload};
+use model::{MachineId, Shared, Workload};
 
 /// How long an iteration should take (ns): some ten ticks of a timer, and many slices of the
 /// scheduler.
@@ -47,21 +46,21 @@ impl Trial {
 #[derive(Debug)]
 pub(crate) struct Calibration {
     folder: PathBuf,
-    known: Mutex<BTreeMap<MachineId, BTreeMap<String, u64>>>,
+    known: Shared<BTreeMap<MachineId, BTreeMap<String, u64>>>,
 }
 
 impl Calibration {
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self {
             folder,
-            known: Mutex::default(),
+            known: Shared::default(),
         }
     }
 
     /// Returns the rounds of a workload on a machine; `None` if it was not calibrated there, or
     /// with other operations.
     pub(crate) fn rounds(&self, machine: &MachineId, workload: &Workload) -> Option<u32> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let of_machine = known
             .entry(machine.clone())
             .or_insert_with(|| self.read(machine));
@@ -73,7 +72,7 @@ impl Calibration {
 
     /// Keeps the rounds of a workload on a machine.
     pub(crate) fn keep(&self, machine: &MachineId, workload: &Workload, rounds: u32) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let of_machine = known
             .entry(machine.clone())
             .or_insert_with(|| self.read(machine));

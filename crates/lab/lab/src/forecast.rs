@@ -1,7 +1,7 @@
 //! Forecasts the end of an execution from the parts that are done. A busy host delays the end, but
 //! it does not falsify the durations that Marvin stores.
 
-use std::sync::{Mutex, PoisonError};
+use model::Shared;
 use std::time::Instant;
 
 use stats::Remaining;
@@ -12,7 +12,7 @@ use crate::host;
 /// The unfinished part of a plan.
 pub(crate) struct Forecast {
     times: Times,
-    state: Mutex<State>,
+    state: Shared<State>,
 }
 
 struct State {
@@ -48,7 +48,7 @@ impl Forecast {
         let used_s = host::used_s().unwrap_or_default();
         Self {
             times,
-            state: Mutex::new(State {
+            state: Shared::new(State {
                 remaining,
                 at: Instant::now(),
                 used_s,
@@ -59,7 +59,7 @@ impl Forecast {
     }
 
     pub(crate) fn begin(&self) -> Part {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.advance();
         state.busy += 1;
         Part {
@@ -71,7 +71,7 @@ impl Forecast {
 
     /// Ends a part. Parts that ran at the same time share the processor time evenly.
     pub(crate) fn end(&self, name: &str, part: &Part) -> Took {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         state.advance();
         state.busy = state.busy.saturating_sub(1);
         let wall_s = state.at.duration_since(part.begun).as_secs_f64();
@@ -93,7 +93,6 @@ impl Forecast {
     pub(crate) fn skip(&self, name: &str) {
         self.state
             .lock()
-            .unwrap_or_else(PoisonError::into_inner)
             .remaining
             .skip(self.times.expected_s(name));
     }
@@ -101,11 +100,7 @@ impl Forecast {
     /// Returns the remaining wall seconds; `None` while no estimate would be within a factor of
     /// two.
     pub(crate) fn left_s(&self) -> Option<f64> {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remaining
-            .seconds()
+        self.state.lock().remaining.seconds()
     }
 }
 

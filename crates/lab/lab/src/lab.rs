@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::open_machine::{Wanted, open_machine};
@@ -12,7 +12,7 @@ use machine::{
 };
 use model::{
     Availability, Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled,
-    MonitorCopy, Observation, Profile, Run, RunId, Sharing, SourceLocation, Workload,
+    MonitorCopy, Observation, Profile, Run, RunId, Shared, Sharing, SourceLocation, Workload,
     WorkloadResult,
 };
 use store::{Artifact, HomeLock, Location, Store};
@@ -79,7 +79,7 @@ impl Default for LabOptions {
 /// A lab with its data directory locked: only one process measures there at a time.
 #[derive(Debug)]
 pub struct Lab {
-    pub(crate) store: Mutex<Store>,
+    pub(crate) store: Shared<Store>,
     cache: BuildCache,
     machine_pool: MachinePool,
     symbols: SymbolCache,
@@ -206,7 +206,7 @@ impl Lab {
         } = options;
         let lock = HomeLock::acquire(home)?;
         let location = store.unwrap_or_else(|| home.into());
-        let store = Mutex::new(Store::open(location.clone())?);
+        let store = Shared::new(Store::open(location.clone())?);
         let machine = match machine {
             Some(machine) => machine,
             None => {
@@ -310,7 +310,7 @@ impl Lab {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default()
             .as_secs();
-        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = self.store.lock();
         store.save_build(&build)?;
         store.remember_kernel(
             &name.to_string(),
@@ -397,11 +397,7 @@ impl Lab {
     /// # Errors
     /// If the profile is damaged, of another version, or contradicts the run's result.
     pub fn profile(&self, run: &RunId, workload: &str) -> Result<Option<Profile>, LabError> {
-        counted_profile(
-            &self.store.lock().unwrap_or_else(PoisonError::into_inner),
-            run,
-            workload,
-        )
+        counted_profile(&self.store.lock(), run, workload)
     }
 
     /// Returns the lines that moved between processors for a workload in a run, if they were
@@ -411,7 +407,7 @@ impl Lab {
     /// If the artifact is damaged or of another version, or the store fails.
     pub fn sharing(&self, run: &RunId, workload: &str) -> Result<Option<Sharing>, LabError> {
         let name = format!("{workload}.{SHARING}");
-        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = self.store.lock();
         if !store.artifact_names(run)?.contains(&name) {
             return Ok(None);
         }
@@ -428,7 +424,7 @@ impl Lab {
     /// # Errors
     /// If the store fails.
     pub fn dumps(&self, run: &RunId) -> Result<Vec<String>, LabError> {
-        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = self.store.lock();
         Ok(store
             .artifact_names(run)?
             .into_iter()
@@ -441,11 +437,7 @@ impl Lab {
     /// # Errors
     /// If there is none, or the store fails.
     pub fn artifact(&self, run: &RunId, name: &str) -> Result<Vec<u8>, LabError> {
-        Ok(self
-            .store
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .artifact(run, name)?)
+        Ok(self.store.lock().artifact(run, name)?)
     }
 
     /// Runs a workload again and follows its calls; stores nothing. Refuses a profile that differs
@@ -525,7 +517,7 @@ impl Lab {
         interval_ms: u64,
     ) -> Result<Availability<Observation>, LabError> {
         let name = monitors_artifact(&of.workload.name, interval_ms);
-        let store = || self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let store = || self.store.lock();
         if store().artifact_names(run)?.contains(&name) {
             let stored = stored_observation(&self.artifact(run, &name)?);
             return stored

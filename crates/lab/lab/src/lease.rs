@@ -3,11 +3,11 @@
 //! its user's measurements respect.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use machine::{MachineError, person};
-use model::{Reservation, ServerSettings, reservation_of};
+use model::{Reservation, ServerSettings, Shared, reservation_of};
 use server::Permit;
 use store::{Location, ReservationError, Store};
 
@@ -24,7 +24,7 @@ const OFF: (&str, &str) = ("it is idle and switched off now", "idle_off of ");
 
 #[derive(Debug)]
 pub(crate) struct Lease {
-    store: Mutex<Store>,
+    store: Shared<Store>,
     number: u64,
     /// Whether it ends with the lab.
     is_own: bool,
@@ -58,7 +58,7 @@ impl Lease {
             }
         };
         Ok(Self {
-            store: Mutex::new(store),
+            store: Shared::new(store),
             number,
             is_own,
         })
@@ -81,14 +81,14 @@ impl Lease {
         };
         let number = store.reserve(&new, FIRST_S, now())?.number;
         Ok(Self {
-            store: Mutex::new(store),
+            store: Shared::new(store),
             number,
             is_own: true,
         })
     }
 
     fn store<T>(&self, ask: impl FnOnce(&Store) -> T) -> T {
-        ask(&self.store.lock().unwrap_or_else(PoisonError::into_inner))
+        ask(&self.store.lock())
     }
 }
 

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use kernel::{KernelError, is_built_in, modules, option};
 use machine::{
     Backend, BootOutcome, Booted, DeadMemory, Driver, Guest, InitrdFile, MachineError, modules_hash,
 };
-use model::{Build, BuildId, ExtraFiles, GuestConfig, GuestModule, Need, Workload};
+use model::{Build, BuildId, ExtraFiles, GuestConfig, GuestModule, Need, Shared, Workload};
 
 use crate::LabError;
 use crate::job::BootedBuild;
@@ -24,9 +24,9 @@ type Carried = Arc<Result<Vec<InitrdFile>, String>>;
 pub(crate) struct MachinePool {
     plain: Arc<dyn Backend>,
     /// Guest images: archives with the files of workloads.
-    images: Mutex<Images>,
-    others: Mutex<BTreeMap<GuestConfig, Arc<dyn Backend>>>,
-    carried: Mutex<BTreeMap<(BuildId, GuestConfig), Carried>>,
+    images: Shared<Images>,
+    others: Shared<BTreeMap<GuestConfig, Arc<dyn Backend>>>,
+    carried: Shared<BTreeMap<(BuildId, GuestConfig), Carried>>,
 }
 
 /// A machine, and the modules that guests of one build get on it.
@@ -41,18 +41,15 @@ impl MachinePool {
     pub(crate) fn new(plain: Arc<dyn Backend>) -> Self {
         Self {
             plain,
-            images: Mutex::default(),
-            others: Mutex::default(),
-            carried: Mutex::default(),
+            images: Shared::default(),
+            others: Shared::default(),
+            carried: Shared::default(),
         }
     }
 
     /// Adds images; must come before the first use of machines that carry them.
     pub(crate) fn add_images(&self, images: Images) {
-        self.images
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(images);
+        self.images.lock().extend(images);
     }
 
     /// Returns the archive of a guest config, if it has one; the error says why it is missing.
@@ -63,7 +60,7 @@ impl MachinePool {
         if self.plain.capabilities().installed_tools {
             return Ok(None);
         }
-        let images = self.images.lock().unwrap_or_else(PoisonError::into_inner);
+        let images = self.images.lock();
         let path = images
             .get(&**name)
             .cloned()
@@ -82,7 +79,7 @@ impl MachinePool {
         if *guest_config == GuestConfig::PLAIN {
             return Ok(Arc::clone(&self.plain));
         }
-        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut others = self.others.lock();
         if let Some(machine) = others.get(guest_config) {
             return Ok(Arc::clone(machine));
         }
@@ -103,7 +100,7 @@ impl MachinePool {
         guest_config: &GuestConfig,
     ) -> Result<Placement, LabError> {
         let machine = self.machine(guest_config)?;
-        let mut known = self.carried.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.carried.lock();
         let key = (build.id.clone(), guest_config.clone());
         let carry = || Arc::new(self.carry(build, guest_config, &*machine));
         let carried = known.entry(key).or_insert_with(carry);

@@ -3,10 +3,10 @@
 //! from the types in its image (BTF), and its symbols. A kernel without types has no names for
 //! dynamic memory.
 
+use model::Shared;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 use ingest::{Object, Symbols};
 use vmcore::{TypeId, Types, Vmlinux};
@@ -50,7 +50,7 @@ const WITHIN: [&str; 5] = [
 pub(crate) struct Records {
     types: Option<Types>,
     /// What was asked for.
-    known: Mutex<BTreeMap<String, Option<TypeId>>>,
+    known: Shared<BTreeMap<String, Option<TypeId>>>,
 }
 
 impl Records {
@@ -60,7 +60,7 @@ impl Records {
             types: Vmlinux::open(image)
                 .and_then(|vmlinux| vmlinux.types())
                 .ok(),
-            known: Mutex::default(),
+            known: Shared::default(),
         }
     }
 
@@ -98,7 +98,7 @@ impl Records {
     /// Returns the field that is so many bytes into something.
     pub(crate) fn field(&self, of: Object<'_>, offset: u64) -> Option<String> {
         let types = self.types.as_ref()?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         let find = || match of {
             Object::Structure(name) => types.named(name),
             Object::PerCpu(name) => types.variable(name),

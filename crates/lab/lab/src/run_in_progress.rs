@@ -1,12 +1,12 @@
 //! A run in progress: the part of one run that is still to be measured, from its boot to the stored
 //! record.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use machine::{BootOutcome, MachineError};
 use model::{
-    Build, BuildId, Declared, Environment, LAB_COST, MachineId, Outcome, Run, RunId,
+    Build, BuildId, Declared, Environment, LAB_COST, MachineId, Outcome, Run, RunId, Shared,
     SubjectFailure, Workload, WorkloadResult,
 };
 use sha2::{Digest, Sha256};
@@ -30,8 +30,8 @@ pub(crate) struct RunInProgress<'a> {
     /// Indices of the workloads that each job measures: a workload, and its requested rows. Job 0
     /// is the environment, job n + 1 is the n-th group.
     groups: Vec<Vec<usize>>,
-    boot: Mutex<Option<Arc<BootOutcome>>>,
-    progress: Mutex<Progress>,
+    boot: Shared<Option<Arc<BootOutcome>>>,
+    progress: Shared<Progress>,
 }
 
 /// The state of a run in progress; the variants say what holds and what ends them. One lock guards
@@ -98,8 +98,8 @@ impl<'a> RunInProgress<'a> {
             placement,
             workloads,
             groups,
-            boot: Mutex::default(),
-            progress: Mutex::default(),
+            boot: Shared::default(),
+            progress: Shared::default(),
         }
     }
 
@@ -157,7 +157,7 @@ impl<'a> RunInProgress<'a> {
         &self,
         boot: impl FnOnce() -> Result<BootOutcome, E>,
     ) -> Result<Arc<BootOutcome>, E> {
-        let mut slot = self.boot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.boot.lock();
         if let Some(boot) = &*slot {
             return Ok(Arc::clone(boot));
         }
@@ -196,7 +196,7 @@ impl<'a> RunInProgress<'a> {
     }
 
     pub(crate) fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+        self.progress.lock()
     }
 
     /// Counts a job as done and returns whether it was the last.
@@ -216,11 +216,7 @@ impl<'a> RunInProgress<'a> {
 
     /// Releases the machine after the last job, or when no job will run.
     pub(crate) fn release(&self) -> Result<(), MachineError> {
-        let boot = self
-            .boot
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let boot = self.boot.lock().take();
         match boot.and_then(Arc::into_inner) {
             Some(BootOutcome::Ready(booted)) => booted.release(),
             _ => Ok(()),

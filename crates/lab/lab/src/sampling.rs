@@ -1,8 +1,6 @@
 //! Sampled profiles: the job that repeats a workload after its measurement and samples it, and what
 //! is stored of it.
 
-use std::sync::PoisonError;
-
 use machine::{MachineError, Observe};
 use model::{Availability, Outcome, RunId, SampledProfile, Workload, WorkloadResult};
 use store::Store;
@@ -83,11 +81,7 @@ impl Lab {
         run: &RunId,
         workload: &Workload,
     ) -> Result<Option<SampledProfile>, LabError> {
-        sampled_profile(
-            &self.store.lock().unwrap_or_else(PoisonError::into_inner),
-            run,
-            workload,
-        )
+        sampled_profile(&self.store.lock(), run, workload)
     }
 }
 

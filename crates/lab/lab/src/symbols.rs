@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use ingest::{Symbols, symbols_text};
 use machine::{MachineError, Observe};
-use model::{Availability, Build, BuildId};
+use model::{Availability, Build, BuildId, Shared};
 use wire::Task;
 
 use crate::job::BootedBuild;
@@ -42,13 +42,13 @@ on a busy host a number may rarely be off; Debian's has them";
 const NO_COUNTS: &str = "this machine counts no instructions";
 
 /// One slot per build, so that threads can load two builds in parallel.
-type Slot = Arc<Mutex<Option<Known>>>;
+type Slot = Arc<Shared<Option<Known>>>;
 
 /// The symbols of all builds of a data directory.
 #[derive(Debug)]
 pub(crate) struct SymbolCache {
     folder: PathBuf,
-    slots: Mutex<BTreeMap<BuildId, Slot>>,
+    slots: Shared<BTreeMap<BuildId, Slot>>,
 }
 
 impl SymbolCache {
@@ -56,17 +56,17 @@ impl SymbolCache {
     pub(crate) fn new(folder: PathBuf) -> Self {
         Self {
             folder,
-            slots: Mutex::default(),
+            slots: Shared::default(),
         }
     }
 
     /// Returns a build's symbols, and whether this is their first use in this process.
     pub(crate) fn get(&self, on: BootedBuild<'_>) -> Result<(Known, bool), MachineError> {
         let slot = {
-            let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut slots = self.slots.lock();
             Arc::clone(slots.entry(on.build.id.clone()).or_default())
         };
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = slot.lock();
         if let Some(known) = &*slot {
             return Ok((Arc::clone(known), false));
         }

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use model::{
-    Capabilities, FailureReason, GuestConfig, Machine, MachineId, MachineKind, Stage,
+    Capabilities, FailureReason, GuestConfig, Machine, MachineId, MachineKind, Shared, Stage,
     SubjectFailure,
 };
 use wire::{Frame, Job, Stream, Task};
@@ -55,10 +55,10 @@ type Script = dyn Fn(&FakeRequest<'_>) -> Does + Send + Sync;
 /// What all guest configs of a fake machine share.
 struct State {
     script: Box<Script>,
-    request: Mutex<BTreeMap<String, usize>>,
-    log: Mutex<Vec<String>>,
+    request: Shared<BTreeMap<String, usize>>,
+    log: Shared<Vec<String>>,
     /// Number of builds booted now, and its maximum.
-    booted: Mutex<(usize, usize)>,
+    booted: Shared<(usize, usize)>,
 }
 
 #[derive(Clone)]
@@ -87,9 +87,9 @@ struct FakeBooted {
 impl Fake {
     /// Returns a machine with all capabilities of the exact one.
     pub fn new(script: impl Fn(&FakeRequest<'_>) -> Does + Send + Sync + 'static) -> Self {
-        let request = Mutex::default();
-        let log = Mutex::default();
-        let booted = Mutex::default();
+        let request = Shared::default();
+        let log = Shared::default();
+        let booted = Shared::default();
         let state = Arc::new(State {
             script: Box::new(script),
             request,
@@ -145,8 +145,8 @@ impl Fake {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Shared<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
 }
 
 fn identity(guest_config: &GuestConfig) -> Machine {

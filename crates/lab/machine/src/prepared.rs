@@ -6,12 +6,13 @@
 //! Marvin that measures: a lock, which ends with its process, lets only one of them measure at a
 //! time. What the agent reports becomes part of a run's environment.
 
+use model::Shared;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use subprocess::Program;
 use wire::Frame;
@@ -46,7 +47,7 @@ pub(crate) struct Preparation {
     agent: PathBuf,
     undo: PathBuf,
     lock: PathBuf,
-    held: Mutex<Held>,
+    held: Shared<Held>,
 }
 
 #[derive(Debug, Default)]
@@ -104,7 +105,7 @@ impl Preparation {
             agent,
             undo,
             lock: lock.to_owned(),
-            held: Mutex::default(),
+            held: Shared::default(),
         };
         if preparation.undo.exists()
             && let Lock::Ours(_alone) = preparation.try_lock()?
@@ -183,7 +184,7 @@ impl Preparation {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 
     fn turn(&self, command: &str) -> Result<String, MachineError> {

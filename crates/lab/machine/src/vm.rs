@@ -11,10 +11,10 @@ mod pinned;
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Capabilities, GuestConfig, Machine, MachineKind, Stage};
+use model::{Capabilities, GuestConfig, Machine, MachineKind, Shared, Stage};
 use wire::{JOB_END, Job, Task};
 
 use self::accelerator::Accelerator;
@@ -70,7 +70,7 @@ struct Start {
     /// What the first guest printed until it waited for jobs.
     console: Vec<u8>,
     /// The running guest; none after one that died.
-    running: Mutex<Option<Running>>,
+    running: Shared<Option<Running>>,
 }
 
 /// How the boot of a guest ended.
@@ -230,7 +230,7 @@ impl Backend for Vm {
         match self.start(&kernel, &initrd)? {
             GuestStart::Waits(running) => {
                 let console = running.scratch.console();
-                let running = Mutex::new(Some(*running));
+                let running = Shared::new(Some(*running));
                 Ok(BootOutcome::Ready(Box::new(Start {
                     vm: self,
                     kernel,
@@ -254,7 +254,7 @@ impl Booted for Start {
 
     fn run(&self, job: &Job, _: Observe<'_>) -> Result<JobEnd, MachineError> {
         let bytes = job.encode()?;
-        let mut guest = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guest = self.running.lock();
         if guest.is_none() {
             // The last job killed the guest: this one gets another boot.
             match self.vm.start(&self.kernel, &self.initrd)? {

@@ -2,13 +2,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use clap::{Args, Subcommand};
 use compare::rmap::Rmap;
 use lab::{Lab, LabOptions};
 use machine::Limits;
-use model::{Build, KernelName, RmapCase, RmapCell, RmapOutcome};
+use model::{Build, KernelName, RmapCase, RmapCell, RmapOutcome, Shared};
 
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
@@ -225,7 +224,7 @@ impl Grid<'_> {
                     .unwrap_or_else(|bug| std::panic::resume_unwind(bug))
             })
         })?;
-        Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(done.into_inner())
     }
 
     /// Measures cells until the queue is empty; after an error the others finish theirs.

@@ -2,10 +2,10 @@
 //! as the measurement used. Stores nothing.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use lab::{Lab, Measurement};
-use model::{Availability, Build, CallTree, CostModel, Modelled, Profile, Run, Workload};
+use model::{Availability, Build, CallTree, CostModel, Modelled, Profile, Run, Shared, Workload};
 use profile::calls::CallDifference;
 use profile::ledger::Ledger;
 use profile::modelled::ModelDifference;
@@ -227,6 +227,6 @@ impl RepeatedJobs<'_> {
                     .unwrap_or_else(|bug| std::panic::resume_unwind(bug))
             })
         })?;
-        Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(done.into_inner())
     }
 }

@@ -1,11 +1,12 @@
 //! Samples kernels on machines that measure time, and finds stored counts of the same kernels.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use lab::{Event, Reuse, Sampled, Wanted};
 use model::{
-    Availability, Build, KernelName, MachineId, Outcome, Run, RunId, SampledProfile, Workload,
+    Availability, Build, KernelName, MachineId, Outcome, Run, RunId, SampledProfile, Shared,
+    Workload,
 };
 use profile::ledger::Ledger;
 use store::{RunSummary, Store};
@@ -51,7 +52,7 @@ pub(crate) fn sample_kernels(
         // Stored runs would be those of both sides.
         plan.reuse = Reuse::Nothing;
     }
-    let refused: Mutex<BTreeMap<String, String>> = Mutex::default();
+    let refused: Shared<BTreeMap<String, String>> = Shared::default();
     let runs = as_sides(lab.execute(&plan, &|event| {
         if let Event::NoProfile {
             workload: Some(workload),
@@ -59,10 +60,7 @@ pub(crate) fn sample_kernels(
             ..
         } = &event
         {
-            refused
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .insert(workload.clone(), why.clone());
+            refused.lock().insert(workload.clone(), why.clone());
         }
         progress.event(&event);
     })?);

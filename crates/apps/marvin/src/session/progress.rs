@@ -1,13 +1,13 @@
 //! Progress on standard error: a bar on a terminal, lines elsewhere, neither with `--quiet`.
 
 use std::io::IsTerminal;
-use std::sync::{Mutex, Once, PoisonError};
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kernel::BuildEvent;
 use lab::Event;
-use model::{sanitize_line, sanitize_text};
+use model::{Shared, sanitize_line, sanitize_text};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
@@ -18,7 +18,7 @@ use crate::say;
 pub(crate) enum Progress {
     Bar(ProgressBar),
     /// In a pipe or a log.
-    Lines(Mutex<Share>),
+    Lines(Shared<Share>),
     Quiet,
 }
 
@@ -84,7 +84,7 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_millis(200));
             Self::Bar(bar)
         } else {
-            Self::Lines(Mutex::default())
+            Self::Lines(Shared::default())
         }
     }
 
@@ -217,7 +217,7 @@ impl Progress {
     /// Counts other jobs from now on.
     fn count_from_zero(&self, jobs: usize) {
         if let Self::Lines(share) = self {
-            *share.lock().unwrap_or_else(PoisonError::into_inner) = Share {
+            *share.lock() = Share {
                 jobs,
                 ..Share::default()
             };
@@ -260,7 +260,7 @@ impl Progress {
                 );
             }
             Self::Lines(share) => {
-                share.lock().unwrap_or_else(PoisonError::into_inner).left_s = seconds;
+                share.lock().left_s = seconds;
             }
             Self::Quiet => {}
         }
@@ -268,10 +268,7 @@ impl Progress {
 
     fn done(&self, what: &str) {
         if let Self::Lines(share) = self
-            && let Some(line) = share
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .count(Instant::now())
+            && let Some(line) = share.lock().count(Instant::now())
         {
             say(&line);
         }

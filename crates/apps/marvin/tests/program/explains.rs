@@ -1,10 +1,10 @@
 //! `marvin explain` on programs that are slow for one known reason each (`tests/zoo/zoo.c`), and on
 //! some with nothing wrong.
 
+use model::Shared;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -100,7 +100,7 @@ const NOTHING_WRONG: [Animal; 5] = [
 ];
 
 /// One at a time: they are neighbours of each other.
-static ONE: Mutex<()> = Mutex::new(());
+static ONE: Shared<()> = Shared::new(());
 
 /// Returns the programs, compiled.
 fn zoo() -> PathBuf {
@@ -274,7 +274,7 @@ fn missing_samples(document: &Value) -> Option<String> {
 
 /// Explains animals and returns those with another cause.
 fn visit(animals: &[&Animal], home: &Path) -> BTreeMap<&'static str, String> {
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one = ONE.lock();
     std::fs::create_dir_all(home).unwrap();
     let program = zoo();
     let mut wrong = BTreeMap::new();
@@ -371,7 +371,7 @@ fn neighbours_do_not_hide_causes() {
 fn verified(animal: &'static str, environment: &[(&str, &str)]) -> String {
     let home = fresh(&format!("verified-{animal}-home"));
     std::fs::create_dir_all(&home).unwrap();
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _one = ONE.lock();
     let program = zoo();
     let _place = Place::of(animal, &home);
     let mut command = marvin(&home);

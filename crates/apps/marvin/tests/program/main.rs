@@ -40,6 +40,7 @@ mod upstream;
 mod walls;
 mod watched;
 
+use model::Shared;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -83,12 +84,9 @@ fn images() -> (PathBuf, Vec<PathBuf>) {
 }
 
 fn lab_home_with_kernels(home: &Path) -> Vec<PathBuf> {
-    use std::sync::Mutex;
     // One at a time: only one process may measure in a data directory.
-    static ONE: Mutex<()> = Mutex::new(());
-    let _one = ONE
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    static ONE: Shared<()> = Shared::new(());
+    let _one = ONE.lock();
     let cache = kernel::BuildCache::open(home).unwrap();
     ["deb:6.1", "deb:6.12"]
         .map(|name| {

@@ -1,7 +1,6 @@
 //! How long a plan takes, from the durations that earlier runs recorded.
 
 use std::collections::BTreeSet;
-use std::sync::PoisonError;
 
 use model::{MachineId, Workload};
 use store::{RunSummary, Store};
@@ -21,7 +20,7 @@ pub(super) fn forecast(
     context: &ExecutionContext<'_>,
     machines: usize,
 ) -> Result<Forecast, LabError> {
-    let store = context.store.lock().unwrap_or_else(PoisonError::into_inner);
+    let store = context.store.lock();
     let here: BTreeSet<&MachineId> = runs_in_progress
         .iter()
         .map(|run| &run.placement.machine.identity().id)

@@ -11,10 +11,9 @@ mod worker;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use machine::Backend;
-use model::{BuildId, KernelName, MachineId, Run};
+use model::{BuildId, KernelName, MachineId, Run, Shared};
 use store::Store;
 
 pub use self::durations::estimate_measurement;
@@ -35,7 +34,7 @@ const MODULES: &str = "modules sha256";
 /// The lab's parts that an execution uses.
 pub(crate) struct ExecutionContext<'a> {
     pub(crate) machine_pool: &'a MachinePool,
-    pub(crate) store: &'a Mutex<Store>,
+    pub(crate) store: &'a Shared<Store>,
     pub(crate) symbols: &'a SymbolCache,
     pub(crate) calibration: &'a Calibration,
     pub(crate) tools: &'a Tools,
@@ -50,11 +49,11 @@ struct Execution<'a> {
     sampled: Sampled,
     forecast: Forecast,
     runs_in_progress: Vec<RunInProgress<'a>>,
-    queue: Mutex<VecDeque<Item>>,
-    unbootable: Mutex<BTreeSet<(BuildId, MachineId)>>,
-    finished: Mutex<Vec<(usize, Run)>>,
+    queue: Shared<VecDeque<Item>>,
+    unbootable: Shared<BTreeSet<(BuildId, MachineId)>>,
+    finished: Shared<Vec<(usize, Run)>>,
     /// Whether the user ends Marvin and all is stored.
-    is_closed: Mutex<bool>,
+    is_closed: Shared<bool>,
 }
 
 /// Executes a plan and returns the runs of each side: reused and new ones.
@@ -93,11 +92,11 @@ pub(crate) fn execute(
         dumps: plan.dumps,
         sampled: plan.sampled,
         forecast,
-        queue: Mutex::new(interleave(&jobs, plan.sides.len(), turns).into()),
+        queue: Shared::new(interleave(&jobs, plan.sides.len(), turns).into()),
         runs_in_progress,
-        unbootable: Mutex::new(known_unbootable(&runs)),
-        finished: Mutex::default(),
-        is_closed: Mutex::new(false),
+        unbootable: Shared::new(known_unbootable(&runs)),
+        finished: Shared::default(),
+        is_closed: Shared::new(false),
     };
     // Tells the thread that waits for an interrupt that no worker runs any more.
     let is_over = AtomicBool::new(false);
@@ -130,11 +129,7 @@ pub(crate) fn execute(
         .try_for_each(RunInProgress::release);
     worked?;
     released?;
-    for (side, run) in execution
-        .finished
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner)
-    {
+    for (side, run) in execution.finished.into_inner() {
         runs[side].push(run);
     }
     Ok(runs)

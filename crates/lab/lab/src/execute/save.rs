@@ -1,7 +1,6 @@
 //! Storing what an execution measured: each run after its last job, and all of them when the user
 //! ends Marvin or the lab fails.
 
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use store::Artifact;
@@ -20,10 +19,7 @@ impl Execution<'_> {
         let unstored = Unstored::begin();
         while !is_over.load(Ordering::SeqCst) {
             if is_interrupted() {
-                let mut is_closed = self
-                    .is_closed
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut is_closed = self.is_closed.lock();
                 for run in self
                     .runs_in_progress
                     .iter()
@@ -43,10 +39,7 @@ impl Execution<'_> {
 
     /// Stores a run, unless the user ends Marvin.
     pub(super) fn store_run(&self, measured: &RunInProgress<'_>) -> Result<(), LabError> {
-        let is_closed = self
-            .is_closed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let is_closed = self.is_closed.lock();
         if *is_closed {
             Ok(())
         } else {
@@ -70,16 +63,9 @@ impl Execution<'_> {
             .iter()
             .map(|(name, bytes)| Artifact { name, bytes })
             .collect();
-        self.context
-            .store
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .save_run(&run, &artifacts)?;
+        self.context.store.lock().save_run(&run, &artifacts)?;
         (self.context.notify)(Event::Stored(run.id.clone()));
-        self.finished
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((measured.side, run));
+        self.finished.lock().push((measured.side, run));
         Ok(())
     }
 }

@@ -1,7 +1,6 @@
 //! Results of earlier runs that answer a plan, so that Marvin need not measure them again.
 
 use std::collections::BTreeSet;
-use std::sync::PoisonError;
 
 use machine::Backend;
 use model::{
@@ -23,7 +22,7 @@ pub(super) fn load_runs(
     placements: &[Vec<Placement>],
     context: &ExecutionContext<'_>,
 ) -> Result<Vec<Vec<Run>>, LabError> {
-    let store = context.store.lock().unwrap_or_else(PoisonError::into_inner);
+    let store = context.store.lock();
     let mut sides = Vec::new();
     for (build, placements) in plan.sides.iter().zip(placements) {
         store.save_build(build)?;

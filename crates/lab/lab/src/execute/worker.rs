@@ -1,7 +1,6 @@
 //! One thread of an execution: it takes jobs, boots builds, and stores each run after its last job.
 
 use machine::{BootOutcome, MachineError};
-use std::sync::PoisonError;
 
 use super::{Execution, MODULES};
 use crate::dump::is_death;
@@ -18,18 +17,11 @@ const BOOT_CONSOLE: &str = "boot.console";
 impl Execution<'_> {
     pub(super) fn work(&self) -> Result<(), LabError> {
         loop {
-            let item = self
-                .queue
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .pop_front();
+            let item = self.queue.lock().pop_front();
             let Some(item) = item else { return Ok(()) };
             if let Err(error) = self.run_job(item) {
                 // The other threads finish their jobs and store complete runs.
-                self.queue
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .clear();
+                self.queue.lock().clear();
                 return Err(error);
             }
         }
@@ -40,11 +32,7 @@ impl Execution<'_> {
     fn run_job(&self, item: Item) -> Result<(), LabError> {
         let run = &self.runs_in_progress[item.run];
         let notify = self.context.notify;
-        let unbootable = || {
-            self.unbootable
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-        };
+        let unbootable = || self.unbootable.lock();
         let bootable = || !unbootable().contains(&run.booted_as());
         if !run.begin(bootable) {
             self.skip(run, item.job);

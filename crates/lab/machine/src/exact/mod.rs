@@ -12,7 +12,7 @@ mod snapshot;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use model::{Capabilities, GuestConfig, Machine, MachineKind, Stage};
 use serde_json::json;
@@ -429,7 +429,7 @@ impl Backend for Exact {
         }
         let ingredients = self.ingredients(guest, seed);
         let turn = self.snapshots.turn(&ingredients);
-        let _mine = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _mine = turn.lock();
         if let Some(folder) = self.snapshots.find(&ingredients) {
             return Ok(ready(Snapshot::Saved(folder)));
         }

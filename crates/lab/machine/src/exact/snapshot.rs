@@ -1,11 +1,12 @@
 //! Snapshots: a guest stopped at an exact instruction, stored under the hash of everything that it
 //! depends on.
 
+use model::Shared;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use sha2::{Digest, Sha256};
 
@@ -31,10 +32,10 @@ pub(crate) enum Snapshot {
 pub(crate) struct Snapshots {
     folder: PathBuf,
     bytes_max: u64,
-    turns: Mutex<BTreeMap<String, Arc<Mutex<()>>>>,
+    turns: Shared<BTreeMap<String, Arc<Shared<()>>>>,
     /// Directories whose memory this process has verified by hash, and when it was last changed:
     /// an old QEMU has the memory open for writing, and a guest may take QEMU over.
-    verified: Mutex<BTreeMap<PathBuf, Stamp>>,
+    verified: Shared<BTreeMap<PathBuf, Stamp>>,
 }
 
 impl Snapshots {
@@ -53,15 +54,15 @@ impl Snapshots {
         Ok(Self {
             folder,
             bytes_max,
-            turns: Mutex::default(),
-            verified: Mutex::default(),
+            turns: Shared::default(),
+            verified: Shared::default(),
         })
     }
 
     /// Returns the lock for finding and making the snapshot of these ingredients: two threads that
     /// need the same one boot once.
-    pub(crate) fn turn(&self, ingredients: &str) -> Arc<Mutex<()>> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn turn(&self, ingredients: &str) -> Arc<Shared<()>> {
+        let mut turns = self.turns.lock();
         Arc::clone(turns.entry(ingredients.to_owned()).or_default())
     }
 
@@ -79,7 +80,7 @@ impl Snapshots {
     }
 
     fn verified(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Stamp>> {
-        self.verified.lock().unwrap_or_else(PoisonError::into_inner)
+        self.verified.lock()
     }
 
     /// Returns the directory of the snapshot of these ingredients, if it exists and every byte is

@@ -7,13 +7,13 @@
 //! where they wait, and hardly ever interleave. This is a second safeguard: with the tracer alone,
 //! about one job in a thousand still differed on a heavily overloaded host.
 
+use model::Shared;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use crate::host::allowed_processors;
 
 /// Number of our machines on each processor.
-static TAKEN: Mutex<BTreeMap<usize, usize>> = Mutex::new(BTreeMap::new());
+static TAKEN: Shared<BTreeMap<usize, usize>> = Shared::new(BTreeMap::new());
 
 /// A reserved processor, released on drop; `None` for all.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub(crate) struct Seat(Option<usize>);
 impl Seat {
     /// Reserves the allowed processor with the fewest machines.
     pub(crate) fn take() -> Self {
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = TAKEN.lock();
         let freest = allowed_processors()
             .into_iter()
             .min_by_key(|cpu| taken.get(cpu).copied().unwrap_or(0))
@@ -47,7 +47,7 @@ impl Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = TAKEN.lock();
         if let Some(count) = self.0.and_then(|processor| taken.get_mut(&processor)) {
             *count = count.saturating_sub(1);
         }

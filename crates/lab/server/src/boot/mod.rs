@@ -8,14 +8,14 @@ pub(crate) mod build_id;
 mod running_build;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use machine::{
     Backend, BootOutcome, Driver, Guest, MachineError, check_emulator, count_processors, hash,
     identify, machine_for, modules_hash, readable_tail, reason_in, until_next_kernel,
 };
 use model::{
-    Capabilities, FailureReason, GuestConfig, Machine, MachineKind, ServerSettings, Stage,
+    Capabilities, FailureReason, GuestConfig, Machine, MachineKind, ServerSettings, Shared, Stage,
     SubjectFailure,
 };
 
@@ -264,8 +264,8 @@ impl Backend for ServerMachine {
                     build_id,
                     archive,
                     console,
-                    session: Mutex::new(Some(session)),
-                    dead: Mutex::default(),
+                    session: Shared::new(Some(session)),
+                    dead: Shared::default(),
                 })))
             }
             Start::KernelFailed { failure, console } => {

@@ -1,12 +1,12 @@
 //! A build that a server runs, and its jobs.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use machine::{
     Booted, DeadMemory, JobEnd, MachineError, Observe, read_end, refuse_guest_config, report_frame,
     take_disturbance,
 };
-use model::{FailureReason, Stage};
+use model::{FailureReason, Shared, Stage};
 use wire::{Job, Task};
 
 use super::{ServerMachine, Session, Start, died};
@@ -24,9 +24,9 @@ pub(super) struct RunningBuild {
     /// What the first boot printed.
     pub(super) console: Vec<u8>,
     /// The present boot; none after one that died.
-    pub(super) session: Mutex<Option<Session>>,
+    pub(super) session: Shared<Option<Session>>,
     /// The memory of the kernel that died last, or why it was not saved.
-    pub(super) dead: Mutex<Option<Result<DeadMemory, MachineError>>>,
+    pub(super) dead: Shared<Option<Result<DeadMemory, MachineError>>>,
 }
 
 impl Booted for RunningBuild {
@@ -80,18 +80,14 @@ impl Booted for RunningBuild {
 
     /// Returns the memory of the kernel that died: on a server it may not die again.
     fn run_to_death(&self, _: &Job) -> Result<Option<DeadMemory>, MachineError> {
-        self.dead
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-            .transpose()
+        self.dead.lock().take().transpose()
     }
 }
 
 impl RunningBuild {
     /// Returns the boot for the next job; boots again if the last one died.
     fn session(&self) -> Result<Start, MachineError> {
-        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut session = self.session.lock();
         if let Some(session) = &*session {
             return Ok(Start::Ready(session.clone()));
         }
@@ -113,13 +109,13 @@ impl RunningBuild {
     /// Finds out why the connection ended during a job: cut, or the kernel died.
     fn after_silence(&self, session: &Session) -> Result<JobEnd, MachineError> {
         let (mut reason, console) = self.on.handle.find_death(&session.boot_id, "a job")?;
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.session.lock() = None;
         self.on.check_emulator(&console)?;
         let dead = self.on.handle.read_dead_memory();
         if matches!(dead, Some(Ok(_))) {
             reason = FailureReason::Panicked;
         }
-        *self.dead.lock().unwrap_or_else(PoisonError::into_inner) = dead;
+        *self.dead.lock() = dead;
         Ok(JobEnd::unobserved(
             Err(died(Stage::Workload, reason, &console)),
             console,

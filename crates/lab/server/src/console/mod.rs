@@ -17,11 +17,11 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-use model::{ConsoleSettings, ServerSettings};
+use model::{ConsoleSettings, ServerSettings, Shared};
 
 pub use self::log::ConsoleLine;
 use self::log::Log;
@@ -113,22 +113,20 @@ pub struct Recorder {
 
 /// What the two threads of a recorder share: one reads the console, the other sends what is asked
 /// for.
-struct Shared {
-    log: Mutex<Log>,
+struct Recording {
+    log: Shared<Log>,
     /// The connection, while there is one.
-    connection: Mutex<Option<Connection>>,
+    connection: Shared<Option<Connection>>,
     has_ended: AtomicBool,
 }
 
-impl Shared {
+impl Recording {
     fn log<T>(&self, act: impl FnOnce(&mut Log) -> T) -> T {
-        act(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
+        act(&mut self.log.lock())
     }
 
     fn connection(&self) -> MutexGuard<'_, Option<Connection>> {
-        self.connection
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.connection.lock()
     }
 
     /// Sends something to the console, with a note in the record before it.
@@ -192,9 +190,9 @@ impl Recorder {
             log,
             _lock,
         } = self;
-        let shared = Shared {
-            log: Mutex::new(log),
-            connection: Mutex::default(),
+        let shared = Recording {
+            log: Shared::new(log),
+            connection: Shared::default(),
             has_ended: AtomicBool::new(false),
         };
         std::thread::scope(|scope| {
@@ -227,9 +225,9 @@ impl Recorder {
             log,
             _lock,
         } = self;
-        let shared = Shared {
-            log: Mutex::new(log),
-            connection: Mutex::default(),
+        let shared = Recording {
+            log: Shared::new(log),
+            connection: Shared::default(),
             has_ended: AtomicBool::new(false),
         };
         std::thread::scope(|scope| {
@@ -268,7 +266,7 @@ impl Recorder {
 /// once.
 fn read_once(
     server: &ServerSettings,
-    shared: &Shared,
+    shared: &Recording,
     clock: Clock<'_>,
     last: &mut String,
 ) -> io::Result<()> {
@@ -419,15 +417,15 @@ pub struct Console(Kind);
 enum Kind {
     None,
     /// A recorder keeps it.
-    Recorded(Mutex<Tail>),
+    Recorded(Shared<Tail>),
     /// This process reads it, in a thread that ends with the connection.
     Own(Own),
 }
 
 /// A console that this process reads.
 struct Own {
-    printed: Arc<Mutex<Vec<u8>>>,
-    connection: Mutex<Connection>,
+    printed: Arc<Shared<Vec<u8>>>,
+    connection: Shared<Connection>,
     _lock: Option<File>,
 }
 
@@ -457,7 +455,7 @@ impl Console {
             return Self(Kind::None);
         }
         if is_recorded(&folder) {
-            return Self(Kind::Recorded(Mutex::new(Tail::at_end(&folder))));
+            return Self(Kind::Recorded(Shared::new(Tail::at_end(&folder))));
         }
         // A console that cannot be opened is none: what the kernel did is known without it, too.
         let Ok(source::Open {
@@ -467,21 +465,18 @@ impl Console {
         else {
             return Self(Kind::None);
         };
-        let printed: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let printed: Arc<Shared<Vec<u8>>> = Arc::default();
         let buffer = Arc::clone(&printed);
         spawn(move || {
             let mut part = [0; 1 << 14];
             while let Ok(count @ 1..) = bytes.read(&mut part) {
-                keep(
-                    &mut buffer.lock().unwrap_or_else(PoisonError::into_inner),
-                    &part[..count],
-                );
+                keep(&mut buffer.lock(), &part[..count]);
             }
         });
         let lock = lock(&folder, READS).unwrap_or_default();
         Self(Kind::Own(Own {
             printed,
-            connection: Mutex::new(connection),
+            connection: Shared::new(connection),
             _lock: lock,
         }))
     }
@@ -490,11 +485,9 @@ impl Console {
     pub fn take(&self) -> Vec<u8> {
         match &self.0 {
             Kind::None => Vec::new(),
-            Kind::Own(own) => {
-                std::mem::take(&mut *own.printed.lock().unwrap_or_else(PoisonError::into_inner))
-            }
+            Kind::Own(own) => std::mem::take(&mut *own.printed.lock()),
             Kind::Recorded(tail) => {
-                let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut tail = tail.lock();
                 let mut buffer = Vec::new();
                 loop {
                     let lines = tail.new_lines();
@@ -533,10 +526,7 @@ impl Console {
             Kind::None => false,
             Kind::Recorded(_) => request_signal(server, home, signal, who).is_ok(),
             Kind::Own(own) => {
-                let mut connection = own
-                    .connection
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut connection = own.connection.lock();
                 check_break(server, signal).is_ok()
                     && signal
                         .keys()

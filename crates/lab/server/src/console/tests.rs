@@ -269,7 +269,7 @@ fn more_than_is_kept_is_told_once() {
 fn measurement_is_told_of_missing_lines() {
     let home = tempfile::tempdir().unwrap();
     let mut log = Log::open(home.path()).unwrap();
-    let console = Console(Kind::Recorded(std::sync::Mutex::new(Tail::at_end(
+    let console = Console(Kind::Recorded(model::Shared::new(Tail::at_end(
         home.path(),
     ))));
     let line = format!("{}\n", "x".repeat(1000));

@@ -12,11 +12,11 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use model::{ClientCounts, ClientLimits};
+use model::{ClientCounts, ClientLimits, Shared};
 
 use super::DeployError;
 use super::image::hex;
@@ -74,10 +74,10 @@ enum Body {
 }
 
 /// What all connections share.
-struct Shared {
+struct Offering {
     offer: Offer,
     token: String,
-    state: Mutex<State>,
+    state: Shared<State>,
     ended: AtomicBool,
 }
 
@@ -88,9 +88,9 @@ struct State {
     seal_of: Option<IpAddr>,
 }
 
-impl Shared {
+impl Offering {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Returns what a client gets at a path; `None` if there is nothing.
@@ -136,7 +136,7 @@ impl Offer {
 /// A server of HTTP that lives as long as the value.
 pub struct Answers {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<Offering>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -166,10 +166,10 @@ impl Answers {
             requests: Vec::new(),
             seal_of: None,
         };
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(Offering {
             offer,
             token,
-            state: Mutex::new(state),
+            state: Shared::new(state),
             ended: AtomicBool::new(false),
         });
         let accepting = Arc::clone(&shared);
@@ -295,7 +295,7 @@ fn read_request(stream: &TcpStream, time: Duration) -> io::Result<String> {
     }
 }
 
-fn answer(stream: &TcpStream, client: IpAddr, shared: &Shared) -> io::Result<()> {
+fn answer(stream: &TcpStream, client: IpAddr, shared: &Offering) -> io::Result<()> {
     let request = read_request(stream, REQUEST_TIME)?;
     let mut to = Timed {
         stream,

@@ -6,10 +6,9 @@ use std::fmt::Debug;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use machine::MachineError;
-use model::{BootDevice, DeployWay, ServerSettings};
+use model::{BootDevice, DeployWay, ServerSettings, Shared};
 use subprocess::Program;
 
 use super::seal;
@@ -149,7 +148,7 @@ pub(crate) struct DeployedImage {
     ssh: ssh::Ssh,
     permit: Option<std::sync::Arc<dyn Permit>>,
     /// While it is there, the server's iPXE gets answers.
-    answers: Mutex<Option<Answers>>,
+    answers: Shared<Option<Answers>>,
 }
 
 impl DeployedImage {
@@ -162,7 +161,7 @@ impl DeployedImage {
         let ssh = ssh::Ssh::new(server.clone(), home, None, &[]);
         let server = server.clone();
         let home = home.to_owned();
-        let answers = Mutex::default();
+        let answers = Shared::default();
         Self {
             image,
             server,
@@ -249,7 +248,7 @@ impl DeployedImage {
             seal: seal::seal_for_one_boot(&self.server, &self.home)?,
             command_line: self.command_line(),
         };
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.answers.lock();
         // Two cannot listen there.
         *answers = None;
         *answers = Some(Answers::open(listen, offer).map_err(|error| self.failed(error))?);

@@ -6,11 +6,11 @@ mod own_kernel;
 mod reboot;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use machine::{DeadMemory, MachineError, empty_scratch, qemu::Scratch};
-use model::ServerSettings;
+use model::{ServerSettings, Shared};
 
 pub(crate) use self::life::Life;
 pub(crate) use self::reboot::Reboot;
@@ -43,7 +43,7 @@ pub(crate) struct ServerHandle {
     pub(crate) poll_interval: Duration,
     pub(crate) job_s: u64,
     pub(crate) disturbed_share: f64,
-    pub(crate) life: Mutex<Life>,
+    pub(crate) life: Shared<Life>,
 }
 
 impl Drop for ServerHandle {
@@ -81,7 +81,7 @@ impl ServerHandle {
             poll_interval: POLL_INTERVAL,
             job_s: access.limits.job_s,
             disturbed_share: access.limits.disturbed_share,
-            life: Mutex::default(),
+            life: Shared::default(),
         })
     }
 
@@ -143,12 +143,12 @@ impl ServerHandle {
     }
 
     pub(crate) fn change(&self, transition: impl FnOnce(Life) -> Life) {
-        let mut life = self.life.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut life = self.life.lock();
         *life = transition(std::mem::take(&mut *life));
     }
 
     pub(crate) fn life(&self) -> MutexGuard<'_, Life> {
-        self.life.lock().unwrap_or_else(PoisonError::into_inner)
+        self.life.lock()
     }
 
     /// Has the server run its own kernel and lets others use it, unless that is done.

@@ -6,10 +6,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Mutex, PoisonError};
 
 use machine::{hash, person};
-use model::{BootOnce, ServerSettings};
+use model::{BootOnce, ServerSettings, Shared};
 use subprocess::{Ended, Program, ProgramError, Running, quote_words};
 
 use super::{AgentBoot, Capture, Facts, Kernel, RemoteHost};
@@ -62,7 +61,7 @@ pub(crate) struct Ssh {
     holder: [String; 2],
     /// Whether the steps share a connection.
     shares: bool,
-    master: Mutex<Option<Running>>,
+    master: Shared<Option<Running>>,
 }
 
 impl Ssh {
@@ -85,7 +84,7 @@ impl Ssh {
         let token = hash(&[&machine, home.as_os_str().as_encoded_bytes()])[..16].to_owned();
         let holder = [token, person()];
         let agent = agent.to_owned();
-        let master = Mutex::default();
+        let master = Shared::default();
         Self {
             server,
             words,
@@ -104,7 +103,7 @@ impl Ssh {
         if !self.shares {
             return;
         }
-        let mut master = self.master.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut master = self.master.lock();
         if master
             .as_mut()
             .is_some_and(|running| !running.try_wait().is_ok_and(|ended| ended.is_some()))

@@ -1,10 +1,10 @@
 //! A make-believe server, whose kernels boot, die, hang and lose the network as a test says.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use machine::{Limits, MachineError};
-use model::ServerSettings;
+use model::{ServerSettings, Shared};
 use subprocess::Ended;
 use tempfile::TempDir;
 
@@ -104,11 +104,11 @@ impl State {
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct Fake(Arc<Mutex<State>>);
+pub(super) struct Fake(Arc<Shared<State>>);
 
 impl Fake {
     pub(super) fn new(does: Does) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        Self(Arc::new(Shared::new(State {
             does,
             has_power: true,
             boots: 1,
@@ -137,7 +137,7 @@ impl Fake {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     pub(super) fn log(&self) -> String {
@@ -173,7 +173,7 @@ impl Fake {
             poll_interval: Duration::ZERO,
             job_s: 60,
             disturbed_share: 0.1,
-            life: Mutex::default(),
+            life: Shared::default(),
         };
         ServerMachine::with_handle(handle, &access).map(Arc::new)
     }

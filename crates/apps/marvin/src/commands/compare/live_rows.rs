@@ -2,12 +2,12 @@
 //! has all.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use compare::difference_percent;
 use document::number::{signed_percent, value};
 use lab::Event;
-use model::{Build, BuildId, Direction, Workload};
+use model::{Build, BuildId, Direction, Shared, Workload};
 
 const NAME: usize = 18;
 
@@ -19,7 +19,7 @@ pub(crate) struct LiveRows {
     builds: Vec<(BuildId, String)>,
     directions: HashMap<String, Direction>,
     seed: u64,
-    values: Mutex<HashMap<(String, BuildId), f64>>,
+    values: Shared<HashMap<(String, BuildId), f64>>,
 }
 
 impl LiveRows {
@@ -33,7 +33,7 @@ impl LiveRows {
                 .collect(),
             directions: workloads.iter().map(direction).collect(),
             seed,
-            values: Mutex::default(),
+            values: Shared::default(),
         }
     }
 
@@ -58,7 +58,7 @@ impl LiveRows {
         if replicate.number != self.seed {
             return Vec::new();
         }
-        let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut values = self.values.lock();
         values.insert((workload.clone(), build.clone()), *value);
         let value_of = |build: &BuildId| values.get(&(workload.clone(), build.clone())).copied();
         let Some(old) = value_of(&base.0) else {
@@ -121,7 +121,7 @@ mod tests {
                 .collect(),
             directions: [("getppid".to_owned(), model::Direction::LowerIsBetter)].into(),
             seed: 1,
-            values: std::sync::Mutex::default(),
+            values: model::Shared::default(),
         };
         assert!(
             rows.completed_by(&done(&ids[1], 1, "getppid", Some(110.0)))

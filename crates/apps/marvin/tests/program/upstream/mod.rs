@@ -7,10 +7,10 @@ mod pad;
 mod places;
 mod plan;
 
+use model::Shared;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
 
 use crate::bisected::Tree;
 use crate::{folder, output_of};
@@ -221,8 +221,8 @@ fn truth(plan: &Plan, commits: &[(Key, String)]) -> Truth {
 /// sources in it.
 pub(crate) fn imported() -> (PathBuf, PathBuf) {
     // One at a time: only one process may build in a data directory.
-    static ONE: Mutex<()> = Mutex::new(());
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    static ONE: Shared<()> = Shared::new(());
+    let _one = ONE.lock();
     let home = folder("upstream-home");
     let output = output_of(&home, &["build", "deb-src:6.12"]);
     assert!(output.starts_with("exit 0"), "{output}");
