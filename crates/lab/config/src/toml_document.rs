@@ -136,9 +136,10 @@ impl<'a> Section<'a> {
     pub(crate) fn name(&self, key: &str, most: usize) -> Result<String, Mistake> {
         let value = self.need(key)?;
         let name = text(value)?;
-        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if name.len() <= most
-            && name.chars().all(fits)
+            && name
+                .chars()
+                .all(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
             && !name.starts_with('-')
             && !name.ends_with('-')
         {

@@ -112,13 +112,16 @@ pub fn call_tree(
             .filter(|path| path.share == share)
             .map(|path| path.instructions)
             .sum();
-        let of_region = |region: &Region| match share {
-            Share::Kernel => region.kernel,
-            Share::User => region.user,
-            Share::Interrupt => region.interrupt,
-            Share::Other => region.other,
-        };
-        let of_profile = profile.regions.iter().map(of_region).sum();
+        let of_profile = profile
+            .regions
+            .iter()
+            .map(|region: &Region| match share {
+                Share::Kernel => region.kernel,
+                Share::User => region.user,
+                Share::Interrupt => region.interrupt,
+                Share::Other => region.other,
+            })
+            .sum();
         if of_tree != of_profile {
             return Err(CallsError::Sum {
                 share: share.word(),

@@ -137,12 +137,14 @@ mod tests {
         "vm_area_struct 500 1530 184 22 1\nanon_vma 650 700 104 39 1\ndentry 120 120 192 21 1\n";
 
     fn stream(files: &[(&str, &str)]) -> Stream {
-        let file = |(name, text): &(&str, &str)| Frame::File {
-            name: (*name).into(),
-            bytes: text.as_bytes().to_vec(),
-        };
         Stream {
-            frames: files.iter().map(file).collect(),
+            frames: files
+                .iter()
+                .map(|(name, text): &(&str, &str)| Frame::File {
+                    name: (*name).into(),
+                    bytes: text.as_bytes().to_vec(),
+                })
+                .collect(),
         }
     }
 

@@ -106,17 +106,21 @@ pub fn sharing(
     if !is_complete {
         return Err(SharingError::Incomplete);
     }
-    let of_key = |((movement, is_false, function, Place { line, word }), transfers)| Move {
-        movement,
-        is_false,
-        function,
-        line,
-        word,
-        transfers,
-    };
     let sharing = Sharing {
         operations: operations * iterations.saturating_sub(1),
-        moves: moves.into_iter().map(of_key).collect(),
+        moves: moves
+            .into_iter()
+            .map(
+                |((movement, is_false, function, Place { line, word }), transfers)| Move {
+                    movement,
+                    is_false,
+                    function,
+                    line,
+                    word,
+                    transfers,
+                },
+            )
+            .collect(),
         entered,
     };
     match sharing.total() {

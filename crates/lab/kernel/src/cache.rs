@@ -377,16 +377,17 @@ fn vmlinuz(root: &Path) -> Option<PathBuf> {
             .flatten()
             .map(|entry| entry.path())
     };
-    let is_image = |path: &PathBuf| {
-        path.file_name()
-            .is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"))
-    };
     let beside_modules = || {
         entries("usr/lib/modules")
             .map(|folder| folder.join("vmlinuz"))
             .find(|path| path.is_file())
     };
-    entries("boot").find(is_image).or_else(beside_modules)
+    entries("boot")
+        .find(|path: &PathBuf| {
+            path.file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"))
+        })
+        .or_else(beside_modules)
 }
 
 pub(crate) fn build(

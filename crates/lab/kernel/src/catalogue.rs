@@ -320,10 +320,9 @@ fn offer(
 /// Returns the flavour in a package's name, which follows the version and the ABI number.
 pub(crate) fn flavour_of(package: &str) -> Option<&str> {
     let rest = package.strip_prefix(PREFIX)?;
-    let numbered = |part: &&str| part.starts_with(|c: char| c.is_ascii_digit());
     let skipped: usize = rest
         .split('-')
-        .take_while(numbered)
+        .take_while(|part: &&str| part.starts_with(|c: char| c.is_ascii_digit()))
         .map(|part| part.len() + 1)
         .sum();
     let flavour = rest.get(skipped..)?;

@@ -90,8 +90,8 @@ fn is_public(link: &Path, folder: &Path, mode: u32) -> bool {
         .ancestors()
         .skip(1)
         .take_while(|above| !folder.starts_with(above));
-    let others_may = |path: &Path| fs::metadata(path).is_ok_and(|found| found.mode() & 0o001 != 0);
-    mode & 0o004 != 0 && above.all(others_may)
+    mode & 0o004 != 0
+        && above.all(|path: &Path| fs::metadata(path).is_ok_and(|found| found.mode() & 0o001 != 0))
 }
 
 /// Returns the release in the image's file name.
@@ -104,8 +104,11 @@ fn tag_of(name: &str) -> Option<&str> {
 
 /// Returns whether a release, which comes from the image, is safe as part of a path.
 fn is_plain(tag: &str) -> bool {
-    let fine = |c: char| c.is_ascii_alphanumeric() || "+-._~".contains(c);
-    !tag.is_empty() && !tag.starts_with('.') && tag.chars().all(fine)
+    !tag.is_empty()
+        && !tag.starts_with('.')
+        && tag
+            .chars()
+            .all(|c: char| c.is_ascii_alphanumeric() || "+-._~".contains(c))
 }
 
 fn modules(folder: &Path, tag: &str) -> Option<PathBuf> {

@@ -98,11 +98,13 @@ impl BuildCache {
             }
         }
         if !is_recorded {
-            let no_record = |file| NotCompiled {
-                file,
-                why: WhyNot::NoRecord,
-            };
-            return Ok(changed.into_iter().map(no_record).collect());
+            return Ok(changed
+                .into_iter()
+                .map(|file| NotCompiled {
+                    file,
+                    why: WhyNot::NoRecord,
+                })
+                .collect());
         }
         let config = self.config_of(new, compiler)?;
         let options = config_options(&config);

@@ -98,11 +98,12 @@ impl Calibration {
 
     fn read(&self, machine: &MachineId) -> BTreeMap<String, u64> {
         let text = fs::read_to_string(self.file(machine)).unwrap_or_default();
-        let pair = |line: &str| {
-            line.split_once(' ')
-                .and_then(|(name, n)| Some((name.to_owned(), n.parse().ok()?)))
-        };
-        text.lines().filter_map(pair).collect()
+        text.lines()
+            .filter_map(|line: &str| {
+                line.split_once(' ')
+                    .and_then(|(name, n)| Some((name.to_owned(), n.parse().ok()?)))
+            })
+            .collect()
     }
 
     fn file(&self, machine: &MachineId) -> PathBuf {
@@ -112,10 +113,9 @@ impl Calibration {
 
 /// Returns the means of groups of so many values.
 pub(crate) fn fold(values: &[f64], rounds: u32) -> Vec<f64> {
-    let mean = |group: &[f64]| group.iter().sum::<f64>() / group.len() as f64;
     values
         .chunks_exact(rounds.max(1) as usize)
-        .map(mean)
+        .map(|group: &[f64]| group.iter().sum::<f64>() / group.len() as f64)
         .collect()
 }
 

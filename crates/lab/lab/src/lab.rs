@@ -412,11 +412,12 @@ impl Lab {
             return Ok(None);
         }
         let text = String::from_utf8_lossy(&store.artifact(run, &name)?).into_owned();
-        let bad = || LabError::BadProfile {
-            run: run.clone(),
-            name,
-        };
-        ingest::sharing_from_text(&text).map(Some).ok_or_else(bad)
+        ingest::sharing_from_text(&text)
+            .map(Some)
+            .ok_or_else(|| LabError::BadProfile {
+                run: run.clone(),
+                name,
+            })
     }
 
     /// Returns the names of a run's artifacts with memory of kernels that died.
@@ -643,10 +644,9 @@ impl Lab {
         let Some(named) = self.symbols.stored(build) else {
             return BTreeSet::new();
         };
-        let has_code = |name: &&&str| named.symbols.address(name).is_some();
         functions
             .iter()
-            .filter(has_code)
+            .filter(|name: &&&str| named.symbols.address(name).is_some())
             .map(|name| (*name).to_owned())
             .collect()
     }

@@ -102,8 +102,9 @@ impl MachinePool {
         let machine = self.machine(guest_config)?;
         let mut known = self.carried.lock();
         let key = (build.id.clone(), guest_config.clone());
-        let carry = || Arc::new(self.carry(build, guest_config, &*machine));
-        let carried = known.entry(key).or_insert_with(carry);
+        let carried = known
+            .entry(key)
+            .or_insert_with(|| Arc::new(self.carry(build, guest_config, &*machine)));
         Ok(Placement {
             guest_config: guest_config.clone(),
             machine,
@@ -272,11 +273,13 @@ fn collect_drivers(build: &Build, drivers: &[Driver]) -> Result<Vec<InitrdFile>,
             }
         }
     }
-    let file = |module: kernel::Module| InitrdFile {
-        path: format!("{}.ko", module.name),
-        bytes: module.bytes,
-    };
-    Ok(found.into_iter().map(file).collect())
+    Ok(found
+        .into_iter()
+        .map(|module: kernel::Module| InitrdFile {
+            path: format!("{}.ko", module.name),
+            bytes: module.bytes,
+        })
+        .collect())
 }
 
 #[cfg(test)]

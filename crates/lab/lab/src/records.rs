@@ -99,11 +99,10 @@ impl Records {
     pub(crate) fn field(&self, of: Object<'_>, offset: u64) -> Option<String> {
         let types = self.types.as_ref()?;
         let mut known = self.known.lock();
-        let find = || match of {
+        let id = *known.entry(format!("{of:?}")).or_insert_with(|| match of {
             Object::Structure(name) => types.named(name),
             Object::PerCpu(name) => types.variable(name),
-        };
-        let id = *known.entry(format!("{of:?}")).or_insert_with(find);
+        });
         let field = types.member_at(id?, offset)?;
         // What is within a lock or an atomic number says nothing more.
         let mut short = field.as_str();

@@ -176,13 +176,12 @@ fn cause(frames: &[Frame]) -> Option<String> {
         .flat_map(|(_, bytes)| bytes.iter().copied())
         .collect();
     let text = String::from_utf8_lossy(&bytes);
-    let says_why = |line: &&str| {
-        ["error", "fatal"]
-            .iter()
-            .any(|word| line.to_ascii_lowercase().contains(word))
-    };
     text.lines()
-        .find(says_why)
+        .find(|line: &&str| {
+            ["error", "fatal"]
+                .iter()
+                .any(|word| line.to_ascii_lowercase().contains(word))
+        })
         .map(|line| line.trim().chars().take(CAUSE_MAX).collect())
 }
 

@@ -187,8 +187,10 @@ impl Tools {
             ExtraFiles::Image(known) => known == image,
             _ => false,
         };
-        let has = |declared: &&Declared| declared.rows.iter().any(|(_, row)| carries(row));
-        self.all.iter().find(has).map(|declared| &declared.tool)
+        self.all
+            .iter()
+            .find(|declared: &&Declared| declared.rows.iter().any(|(_, row)| carries(row)))
+            .map(|declared| &declared.tool)
     }
 }
 

@@ -29,11 +29,16 @@ fn name(commit: usize) -> String {
 }
 
 fn history() -> CommitGraph {
-    let commit = |number: usize| Commit {
-        id: name(number),
-        parents: vec![name(number - 1)],
-    };
-    CommitGraph::new(&name(0), (1..=COMMITS).map(commit).collect()).unwrap()
+    CommitGraph::new(
+        &name(0),
+        (1..=COMMITS)
+            .map(|number: usize| Commit {
+                id: name(number),
+                parents: vec![name(number - 1)],
+            })
+            .collect(),
+    )
+    .unwrap()
 }
 
 /// This host and others.

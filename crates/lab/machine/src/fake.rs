@@ -277,15 +277,16 @@ impl Booted for FakeBooted {
             }
             Does::Around(ticks, percent) => {
                 let request = lock(&self.machine.state.log).len();
-                let scattered = |n| {
-                    let share = draw(&format!(
-                        "{} {} {name} {request} {n}",
-                        self.version, self.replicate
-                    ));
-                    let ticks = ticks as f64 * (1.0 + percent / 100.0 * (2.0 * share - 1.0));
-                    (ticks * operations as f64) as u64
-                };
-                samples = (0..iterations).map(scattered).collect();
+                samples = (0..iterations)
+                    .map(|n| {
+                        let share = draw(&format!(
+                            "{} {} {name} {request} {n}",
+                            self.version, self.replicate
+                        ));
+                        let ticks = ticks as f64 * (1.0 + percent / 100.0 * (2.0 * share - 1.0));
+                        (ticks * operations as f64) as u64
+                    })
+                    .collect();
                 Ok(frames_of(&samples, job))
             }
         };

@@ -360,11 +360,10 @@ mod tests {
     #[test]
     fn two_marvins_measure_one_after_the_other() {
         let folder = tempfile::tempdir().unwrap();
-        let open = |home: &str| {
+        let [one, other] = ["one", "other"].map(|home: &str| {
             let home = folder.path().join(home);
             Arc::new(Preparation::open(agent(folder.path()), &home, folder.path()).unwrap())
-        };
-        let [one, other] = ["one", "other"].map(open);
+        });
         let first = one.prepare().unwrap();
         assert_eq!(first.remark(), None);
         let second = std::thread::spawn(move || other.prepare().unwrap());

@@ -310,15 +310,17 @@ fn kind(path: &Path) -> Option<Kind> {
     let device = text
         .strip_prefix("/sys/class/bdi/")
         .and_then(|rest| rest.strip_suffix("/strict_limit"));
-    let is_device = |text: &str| {
-        text.bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b':')
-    };
     match text {
         _ if !is_line => None,
         HUGE_PAGES => Some(Kind::HugePages),
         DIRTY => Some(Kind::Dirty),
-        _ if device.is_some_and(is_device) => Some(Kind::Strict),
+        _ if device.is_some_and(|text: &str| {
+            text.bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b':')
+        }) =>
+        {
+            Some(Kind::Strict)
+        }
         _ if OF_CGROUP
             .iter()
             .any(|name| path.file_name().is_some_and(|last| last == *name)) =>

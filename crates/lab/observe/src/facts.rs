@@ -389,16 +389,20 @@ impl Collector {
         for ((process, at), count) in &sampling.touched {
             *faults.entry(name(*process, *at)).or_default() += count;
         }
-        let stack = |((program, kernel, user), samples)| Stack {
-            program,
-            kernel,
-            user,
-            samples,
-        };
-        let fault = |(function, samples)| FaultingCode { function, samples };
         Some(Samples {
-            stacks: stacks.into_iter().map(stack).collect(),
-            faults: faults.into_iter().map(fault).collect(),
+            stacks: stacks
+                .into_iter()
+                .map(|((program, kernel, user), samples)| Stack {
+                    program,
+                    kernel,
+                    user,
+                    samples,
+                })
+                .collect(),
+            faults: faults
+                .into_iter()
+                .map(|(function, samples)| FaultingCode { function, samples })
+                .collect(),
             lost: sampling.lost,
         })
     }

@@ -82,12 +82,15 @@ pub(crate) fn value(text: &str, key: &str) -> Option<u64> {
 
 /// Counts the processors in a list such as `0-3,8`.
 pub(crate) fn processors(list: &str) -> usize {
-    let count = |part: &str| -> Option<usize> {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        Some((last + 1).saturating_sub(first))
-    };
-    list.trim().split(',').filter_map(count).sum()
+    list.trim()
+        .split(',')
+        .filter_map(|part: &str| -> Option<usize> {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last): (usize, usize) =
+                (first.trim().parse().ok()?, last.trim().parse().ok()?);
+            Some((last + 1).saturating_sub(first))
+        })
+        .sum()
 }
 
 /// The time of the host's processors, in ticks: the first line of `/proc/stat`.

@@ -135,10 +135,15 @@ fn step(
     let (_, offset) = frames.find(address)?;
     let table = EhFrame::new(&frames.bytes, LittleEndian);
     let bases = BaseAddresses::default().set_eh_frame(frames.section);
-    let cie = |section: &EhFrame<_>, bases: &BaseAddresses, offset| {
-        section.cie_from_offset(bases, offset)
-    };
-    let entry = table.fde_from_offset(&bases, offset.into(), cie).ok()?;
+    let entry = table
+        .fde_from_offset(
+            &bases,
+            offset.into(),
+            |section: &EhFrame<_>, bases: &BaseAddresses, offset| {
+                section.cie_from_offset(bases, offset)
+            },
+        )
+        .ok()?;
     let mut context = UnwindContext::new();
     let row = entry
         .unwind_info_for_address(&table, &bases, &mut context, address)

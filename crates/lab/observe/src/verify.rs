@@ -128,12 +128,14 @@ fn judge(finding: &Finding, rate: Option<&str>, with: &Side, without: &[Side]) -
             )
         })
         .collect();
-    let is_better = |one: &&Finding, other: &&Finding| {
-        one.gain
-            .unwrap_or(0.0)
-            .total_cmp(&other.gain.unwrap_or(0.0))
-    };
-    let best = judged.iter().max_by(is_better).unwrap_or(finding);
+    let best = judged
+        .iter()
+        .max_by(|one: &&Finding, other: &&Finding| {
+            one.gain
+                .unwrap_or(0.0)
+                .total_cmp(&other.gain.unwrap_or(0.0))
+        })
+        .unwrap_or(finding);
     // If none of several is shown, all of them stay what was suspected.
     let cause = if best.certainty == Certainty::Shown {
         best.cause.clone()
@@ -288,18 +290,20 @@ mod tests {
     use super::*;
 
     fn suspects(names: [&'static str; 2]) -> Finding {
-        let switch = |name| {
-            let cause = format!("because {name} is set");
-            Switch::Variable(Variable {
-                name,
-                part: Suspect::Whole,
-                cause,
+        names
+            .into_iter()
+            .map(|name| {
+                let cause = format!("because {name} is set");
+                Switch::Variable(Variable {
+                    name,
+                    part: Suspect::Whole,
+                    cause,
+                })
             })
-        };
-        names.into_iter().map(switch).fold(
-            Finding::new("because of both".into(), 0.5),
-            Finding::switched,
-        )
+            .fold(
+                Finding::new("because of both".into(), 0.5),
+                Finding::switched,
+            )
     }
 
     fn side(value: f64) -> Side {

@@ -222,13 +222,16 @@ fn children_that_refuse_to_end_are_killed() {
     })
     .unwrap();
     assert!(observed.status.is_none());
-    let is_left = |process: std::fs::DirEntry| {
-        std::fs::read_to_string(process.path().join("cmdline"))
-            .is_ok_and(|words| words == format!("sleep\0{own}\0"))
-    };
     // A killed process takes a moment to end.
     for _ in 0..100 {
-        if !std::fs::read_dir("/proc").unwrap().flatten().any(is_left) {
+        if !std::fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .any(|process: std::fs::DirEntry| {
+                std::fs::read_to_string(process.path().join("cmdline"))
+                    .is_ok_and(|words| words == format!("sleep\0{own}\0"))
+            })
+        {
             return;
         }
         std::thread::sleep(Duration::from_millis(10));

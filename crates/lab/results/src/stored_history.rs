@@ -136,16 +136,18 @@ fn bisections(home: &Path) -> Vec<BisectionRecord> {
         .take(FOUND_MAX)
         .collect();
     files.sort();
-    let read = |file: &PathBuf| {
-        let mut text = String::new();
-        std::fs::File::open(file)
-            .ok()?
-            .take(FOUND_BYTES_MAX)
-            .read_to_string(&mut text)
-            .ok()?;
-        BisectionRecord::read(&text)
-    };
-    files.iter().filter_map(read).collect()
+    files
+        .iter()
+        .filter_map(|file: &PathBuf| {
+            let mut text = String::new();
+            std::fs::File::open(file)
+                .ok()?
+                .take(FOUND_BYTES_MAX)
+                .read_to_string(&mut text)
+                .ok()?;
+            BisectionRecord::read(&text)
+        })
+        .collect()
 }
 
 impl HistorySnapshot {

@@ -76,14 +76,6 @@ fn build(number: u32) -> Result<Build, Box<dyn Error>> {
 }
 
 fn run(build: &Build, machine: &Machine) -> Result<Run, Box<dyn Error>> {
-    let result = |number: u32| WorkloadResult {
-        workload: format!("workload-{number}"),
-        operations: 20_000,
-        declared: None,
-        outcome: Outcome::Completed,
-        samples: (0..SAMPLES).map(|i| f64::from(number * i)).collect(),
-        counted: vec![],
-    };
     Ok(Run {
         id: RunId::from_hex(build.id.hex())?,
         build: build.id.clone(),
@@ -92,6 +84,15 @@ fn run(build: &Build, machine: &Machine) -> Result<Run, Box<dyn Error>> {
         seed: 1,
         started_unix: 1_760_000_000,
         environment: vec![("release".into(), "6.12".into()); 20],
-        results: (0..WORKLOADS).map(result).collect(),
+        results: (0..WORKLOADS)
+            .map(|number: u32| WorkloadResult {
+                workload: format!("workload-{number}"),
+                operations: 20_000,
+                declared: None,
+                outcome: Outcome::Completed,
+                samples: (0..SAMPLES).map(|i| f64::from(number * i)).collect(),
+                counted: vec![],
+            })
+            .collect(),
     })
 }

@@ -80,8 +80,11 @@ fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
 }
 
 fn is_name(name: &str) -> bool {
-    let fit = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
-    (1..=NAME_LIMIT).contains(&name.len()) && !name.starts_with('.') && name.bytes().all(fit)
+    (1..=NAME_LIMIT).contains(&name.len())
+        && !name.starts_with('.')
+        && name
+            .bytes()
+            .all(|b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b))
 }
 
 impl Store {

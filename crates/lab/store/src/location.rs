@@ -66,12 +66,11 @@ impl Location {
                 reason: "it does not begin with postgres://".to_owned(),
             }));
         }
-        let bad = |error: tokio_postgres::Error| {
+        let mut config = Config::from_str(address).map_err(|error: tokio_postgres::Error| {
             StoreError::Access(AccessError::BadAddress {
                 reason: plain(&error),
             })
-        };
-        let mut config = Config::from_str(address).map_err(bad)?;
+        })?;
         if config.get_password().is_none()
             && let Some(password) = password
         {

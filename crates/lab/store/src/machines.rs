@@ -41,15 +41,16 @@ impl Store {
                 &[&id.hex()],
                 |row| Ok((row.get::<Code<MachineKind>>(0)?.0, row.get(1)?)),
             )?;
-            let machine = |(kind, summary)| {
-                Ok(Machine {
-                    id: id.clone(),
-                    kind,
-                    summary,
-                    fingerprint: FINGERPRINTS.load(database, &id.hex())?,
+            found
+                .map(|(kind, summary)| {
+                    Ok(Machine {
+                        id: id.clone(),
+                        kind,
+                        summary,
+                        fingerprint: FINGERPRINTS.load(database, &id.hex())?,
+                    })
                 })
-            };
-            found.map(machine).transpose()
+                .transpose()
         })?
         .ok_or_else(|| {
             StoreError::Lookup(LookupError::Unknown {

@@ -96,8 +96,9 @@ impl Store {
                     &values(&work),
                 )?
                 .pop();
-                let lost = || Failure::Silent("equal work was queued, and is gone".to_owned());
-                return Ok(Queued::Known(Box::new(known.ok_or_else(lost)?)));
+                return Ok(Queued::Known(Box::new(known.ok_or_else(|| {
+                    Failure::Silent("equal work was queued, and is gone".to_owned())
+                })?)));
             };
             transaction.commit()?;
             Ok(Queued::New(number))

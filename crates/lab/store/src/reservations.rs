@@ -360,14 +360,16 @@ mod tests {
                 .map(|n| {
                     let store = again(&store);
                     scope.spawn(move || {
-                        let taken = |_| {
-                            store.reserve(
-                                &new(&format!("user{n}"), &["testbox"]),
-                                600,
-                                1_790_000_000,
-                            )
-                        };
-                        (0..20).map(taken).filter(Result::is_ok).count()
+                        (0..20)
+                            .map(|_| {
+                                store.reserve(
+                                    &new(&format!("user{n}"), &["testbox"]),
+                                    600,
+                                    1_790_000_000,
+                                )
+                            })
+                            .filter(Result::is_ok)
+                            .count()
                     })
                 })
                 .collect();

@@ -328,11 +328,10 @@ impl Store {
             let _whole = database.read()?;
             let mut done: BTreeMap<i64, BTreeMap<(String, i64), Option<Declared>>> =
                 BTreeMap::new();
-            let read = |row: &Row<'_>| {
+            for (run, what, declared) in database.rows(results, &[], |row: &Row<'_>| {
                 let declared = row.get::<Option<Code<Declared>>>(3)?.map(|code| code.0);
                 Ok((row.get(0)?, (row.get(1)?, row.get(2)?), declared))
-            };
-            for (run, what, declared) in database.rows(results, &[], read)? {
+            })? {
                 done.entry(run).or_default().insert(what, declared);
             }
             database.rows(heads, &[&PINNED], |row| {

@@ -36,25 +36,29 @@ impl FromSql for Samples {
 /// Returns counts as numbers, four for each iteration. They are far below 2^53, up to which floats
 /// are exact.
 pub(crate) fn of_regions(regions: &[Region]) -> Vec<f64> {
-    let four = |region: &Region| {
-        [region.user, region.kernel, region.interrupt, region.other].map(|count| count as f64)
-    };
-    regions.iter().flat_map(four).collect()
+    regions
+        .iter()
+        .flat_map(|region: &Region| {
+            [region.user, region.kernel, region.interrupt, region.other].map(|count| count as f64)
+        })
+        .collect()
 }
 
 /// Returns the counts of such numbers.
 pub(crate) fn to_regions(numbers: &[f64]) -> Vec<Region> {
     let (fours, _) = numbers.as_chunks::<4>();
-    let region = |four: &[f64; 4]| {
-        let [user, kernel, interrupt, other] = four.map(|number| number as u64);
-        Region {
-            user,
-            kernel,
-            interrupt,
-            other,
-        }
-    };
-    fours.iter().map(region).collect()
+    fours
+        .iter()
+        .map(|four: &[f64; 4]| {
+            let [user, kernel, interrupt, other] = four.map(|number| number as u64);
+            Region {
+                user,
+                kernel,
+                interrupt,
+                other,
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]

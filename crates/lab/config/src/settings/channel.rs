@@ -98,10 +98,10 @@ fn mail(record: &Record) -> Result<ChannelKind, Mistake> {
                 );
                 return Err(Mistake::new(record.span_of("from"), what));
             }
-            let fault = |what: String| Mistake::new(record.span_of("smtp"), what);
             MailTaker::Server(MailServer {
                 login: login(record)?,
-                ..server(address).map_err(fault)?
+                ..server(address)
+                    .map_err(|what: String| Mistake::new(record.span_of("smtp"), what))?
             })
         }
         (Some(_), Some(_)) => {

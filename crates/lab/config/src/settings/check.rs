@@ -215,8 +215,12 @@ fn record(value: &Value<'_>, table: &'static Table) -> Result<Record, Mistake> {
 
 fn name(value: &Value<'_>) -> Result<String, Mistake> {
     let name = text(value)?;
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if name.len() <= 32 && name.chars().all(fits) && !name.starts_with('-') {
+    if name.len() <= 32
+        && name
+            .chars()
+            .all(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+        && !name.starts_with('-')
+    {
         Ok(name.to_owned())
     } else {
         Err(expected(

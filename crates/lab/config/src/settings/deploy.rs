@@ -120,13 +120,12 @@ pub(super) fn settings(record: &Record, has_power: bool) -> Result<DeploySetting
 
 fn pxe(record: &Record, text: &str, has_power: bool) -> Result<DeployWay, Mistake> {
     let listen = text.parse();
-    let wrong = |_| {
+    let listen = listen.map_err(|_| {
         Mistake::new(
             record.span_of("pxe"),
             "expected an address with a port such as 0.0.0.0:8069",
         )
-    };
-    let listen = listen.map_err(wrong)?;
+    })?;
     let mac = owned(record, "mac").to_lowercase().replace(':', "-");
     let parts: Vec<&str> = mac.split('-').collect();
     if parts.len() != 6

@@ -333,15 +333,14 @@ fn work(file: &Record) -> WorkSettings {
 
 fn listen(file: &Record) -> Result<Option<std::net::SocketAddr>, Mistake> {
     let record = file.one("serve");
-    let fault = |_| {
-        Mistake::new(
-            record.span_of("listen"),
-            "expected an address with a port such as 127.0.0.1:8080",
-        )
-    };
     record
         .text("listen")
         .map(str::parse)
         .transpose()
-        .map_err(fault)
+        .map_err(|_| {
+            Mistake::new(
+                record.span_of("listen"),
+                "expected an address with a port such as 127.0.0.1:8080",
+            )
+        })
 }

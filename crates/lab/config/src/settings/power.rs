@@ -68,8 +68,12 @@ fn ipmi(record: &Record) -> Result<PowerSettings, Mistake> {
         _ => (&*written, IPMI_PORT),
     };
     // ipmitool would read it as an option.
-    let is_host = |c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c);
-    if host.is_empty() || host.starts_with('-') || !host.chars().all(is_host) {
+    if host.is_empty()
+        || host.starts_with('-')
+        || !host
+            .chars()
+            .all(|c: char| c.is_ascii_alphanumeric() || ".-_:".contains(c))
+    {
         return Err(wrong());
     }
     let cipher = record.has("cipher").then(|| record.whole("cipher"));

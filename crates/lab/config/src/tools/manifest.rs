@@ -169,12 +169,13 @@ fn whole(document: &DeTable<'_>) -> Result<Tool, Mistake> {
 /// Names of Debian packages: Debian Policy 5.6.1. They become arguments of apt, so all others are
 /// refused.
 fn packages(section: &Section<'_>) -> Result<Vec<String>, Mistake> {
-    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c);
     let mut packages = Vec::new();
     for value in section.list("packages")? {
         let name = text(value)?;
         if name.len() < 2
-            || !name.chars().all(fits)
+            || !name
+                .chars()
+                .all(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c))
             || !name.starts_with(|c: char| c.is_ascii_alphanumeric())
         {
             return Err(expected(value, "the name of a Debian package"));

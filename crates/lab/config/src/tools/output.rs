@@ -323,9 +323,11 @@ fn in_table(
     metric: &ToolMetric,
 ) -> Result<LineValues, OutputError> {
     let cells = |text: &str| -> Vec<String> {
-        let unquoted = |cell: &str| cell.trim().trim_matches('"').to_owned();
         match table.separator {
-            Some(separator) => text.split(separator).map(unquoted).collect(),
+            Some(separator) => text
+                .split(separator)
+                .map(|cell: &str| cell.trim().trim_matches('"').to_owned())
+                .collect(),
             None => text.split_whitespace().map(str::to_owned).collect(),
         }
     };

@@ -115,8 +115,7 @@ fn commits_with_equal_images_are_one_build() {
     let (first, steps) = tree.resolve("git:v1");
     let first = first.unwrap();
     assert!(is_building(&steps));
-    let has_not = |step: &BuildEvent| matches!(step, BuildEvent::NotKept { options, .. } if options == &["CONFIG_PVH=y"]);
-    assert!(steps.iter().any(has_not), "{steps:?}");
+    assert!(steps.iter().any(|step: &BuildEvent| matches!(step, BuildEvent::NotKept { options, .. } if options == &["CONFIG_PVH=y"])), "{steps:?}");
     assert!(first.version.starts_with("6.9.1-g"), "{}", first.version);
     assert!(
         first.origin.to_string().starts_with("commit ")
@@ -342,9 +341,10 @@ fn builds_that_were_used_longest_ago_go() {
                 .id,
         );
     }
-    let there = |id: &model::BuildId| Path::new(&cache.builds).join(id.hex()).exists();
     assert_eq!(
-        ids.iter().map(there).collect::<Vec<_>>(),
+        ids.iter()
+            .map(|id: &model::BuildId| Path::new(&cache.builds).join(id.hex()).exists())
+            .collect::<Vec<_>>(),
         [false, false, true]
     );
     assert!(cache.resolve(&"git:v0".parse().unwrap(), &|_| {}).is_ok());

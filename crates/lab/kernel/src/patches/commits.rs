@@ -126,12 +126,11 @@ fn next_mark(text: &[u8]) -> Option<usize> {
     {
         return Some(1);
     }
-    let is_mark = |at: &usize| text[..*at].ends_with(b"\n") && text[*at..].starts_with(MARK);
     text.iter()
         .enumerate()
         .filter(|(_, byte)| **byte == 0)
         .map(|(at, _)| at)
-        .find(is_mark)
+        .find(|at: &usize| text[..*at].ends_with(b"\n") && text[*at..].starts_with(MARK))
 }
 
 #[cfg(test)]

@@ -85,8 +85,12 @@ impl Collector {
             .filter(|word| !known.contains(word))
             .cloned()
             .collect();
-        let is_gone = |word: &&String| !self.after.contains(*word) && !self.context.contains(*word);
-        let removed = self.before.iter().filter(is_gone).cloned().collect();
+        let removed = self
+            .before
+            .iter()
+            .filter(|word: &&String| !self.after.contains(*word) && !self.context.contains(*word))
+            .cloned()
+            .collect();
         let defined = self
             .defined
             .into_iter()

@@ -479,10 +479,15 @@ fn preface_words(lines: &[&str]) -> Words {
         let behind = text.split_once("\n\n").map_or("", |(_, behind)| behind);
         words.body = format!("{rest}\n{behind}").trim().to_owned();
     } else {
-        let is_text = |line: &&&str| {
-            !line.trim().is_empty() && !line.starts_with(['#', '=']) && !line.starts_with("Index:")
-        };
-        let subject = lines.iter().find(is_text).copied().unwrap_or_default();
+        let subject = lines
+            .iter()
+            .find(|line: &&&str| {
+                !line.trim().is_empty()
+                    && !line.starts_with(['#', '='])
+                    && !line.starts_with("Index:")
+            })
+            .copied()
+            .unwrap_or_default();
         subject.trim().clone_into(&mut words.subject);
         words.body = text.replacen(subject, "", 1).trim().to_owned();
     }

@@ -147,15 +147,14 @@ fn root(mails: &[Mail], known: &HashMap<&str, usize>, number: usize) -> usize {
         else {
             break;
         };
-        let is_parent = |parent: &usize| {
-            let same = mails[*parent].posting() == Some((version, total));
-            same && *parent != at && (mails[*parent].number() < mail.number())
-        };
         let parents = mail
             .parents
             .iter()
             .filter_map(|parent| known.get(parent.as_str()).copied());
-        match parents.into_iter().find(is_parent) {
+        match parents.into_iter().find(|parent: &usize| {
+            let same = mails[*parent].posting() == Some((version, total));
+            same && *parent != at && (mails[*parent].number() < mail.number())
+        }) {
             Some(parent) => at = parent,
             None => break,
         }
@@ -169,7 +168,7 @@ fn joined(mails: &[Mail], mut postings: Vec<Posting>) -> Vec<Posting> {
     let mut kept: Vec<Posting> = Vec::new();
     for posting in postings {
         let author = |posting: &Posting| mails[posting.first].patch.author.clone();
-        let fits = |other: &&mut Posting| {
+        match kept.iter_mut().find(|other: &&mut Posting| {
             let is_same = (other.version, other.total) == (posting.version, posting.total)
                 && posting.total > 1;
             let is_apart = posting
@@ -177,8 +176,7 @@ fn joined(mails: &[Mail], mut postings: Vec<Posting>) -> Vec<Posting> {
                 .keys()
                 .all(|number| !other.members.contains_key(number));
             is_same && is_apart && author(other) == author(&posting)
-        };
-        match kept.iter_mut().find(fits) {
+        }) {
             Some(other) => other.members.extend(posting.members),
             None => kept.push(posting),
         }
@@ -277,14 +275,17 @@ fn completed(mails: &[Mail], posting: &Posting, series: &[Posting]) -> Posting {
     let Some(older) = older.max_by_key(|older| older.version) else {
         return whole;
     };
-    let replaces = |(number, mail): (&u32, &usize)| {
-        let replaced = older
-            .members
-            .get(number)
-            .and_then(|mail| mails[*mail].patch.message_id.as_ref());
-        replaced.is_some_and(|replaced| mails[*mail].parents.first() == Some(replaced))
-    };
-    if posting.members.iter().all(replaces) {
+    if posting
+        .members
+        .iter()
+        .all(|(number, mail): (&u32, &usize)| {
+            let replaced = older
+                .members
+                .get(number)
+                .and_then(|mail| mails[*mail].patch.message_id.as_ref());
+            replaced.is_some_and(|replaced| mails[*mail].parents.first() == Some(replaced))
+        })
+    {
         for (number, mail) in &older.members {
             whole.members.entry(*number).or_insert(*mail);
         }

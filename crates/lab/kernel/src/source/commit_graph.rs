@@ -53,12 +53,15 @@ impl CommitGraph {
         let mut parents = Vec::new();
         let mut holds_good = Vec::new();
         for (number, commit) in commits.into_iter().enumerate() {
-            let kind = |id: &String| match numbers.get(id) {
-                _ if id == good => Parent::Good,
-                Some(parent) => Parent::Within(*parent),
-                None => Parent::Older,
-            };
-            let of: Vec<Parent> = commit.parents.iter().map(kind).collect();
+            let of: Vec<Parent> = commit
+                .parents
+                .iter()
+                .map(|id: &String| match numbers.get(id) {
+                    _ if id == good => Parent::Good,
+                    Some(parent) => Parent::Within(*parent),
+                    None => Parent::Older,
+                })
+                .collect();
             let holds = of.iter().any(|parent| match parent {
                 Parent::Good => true,
                 Parent::Within(parent) => holds_good[*parent],
@@ -200,24 +203,30 @@ mod tests {
     use super::{Commit, CommitGraph, LinePoint};
 
     fn history(good: &str, commits: &[(&str, &[&str])]) -> Option<CommitGraph> {
-        let commit = |(id, parents): &(&str, &[&str])| Commit {
-            id: (*id).to_owned(),
-            parents: parents.iter().map(|parent| (*parent).to_owned()).collect(),
-        };
-        CommitGraph::new(good, commits.iter().map(commit).collect())
+        CommitGraph::new(
+            good,
+            commits
+                .iter()
+                .map(|(id, parents): &(&str, &[&str])| Commit {
+                    id: (*id).to_owned(),
+                    parents: parents.iter().map(|parent| (*parent).to_owned()).collect(),
+                })
+                .collect(),
+        )
     }
 
     fn line_names(history: &CommitGraph, line: &[LinePoint]) -> Vec<String> {
-        let name = |place: &LinePoint| {
-            let mut brings: Vec<&str> = place
-                .brings
-                .iter()
-                .map(|commit| history.id(*commit))
-                .collect();
-            brings.sort_unstable();
-            format!("{}: {}", history.id(place.commit), brings.join(" "))
-        };
-        line.iter().map(name).collect()
+        line.iter()
+            .map(|place: &LinePoint| {
+                let mut brings: Vec<&str> = place
+                    .brings
+                    .iter()
+                    .map(|commit| history.id(*commit))
+                    .collect();
+                brings.sort_unstable();
+                format!("{}: {}", history.id(place.commit), brings.join(" "))
+            })
+            .collect()
     }
 
     #[test]

@@ -83,12 +83,14 @@ impl Compiled {
 
     /// Parses the output of [`to_text`](Self::to_text); a line without a number means one object.
     pub(crate) fn from_text(text: &str) -> Self {
-        let of_line = |line: &str| match line.split_once('\t') {
-            Some((file, objects)) => (file.to_owned(), objects.parse().unwrap_or(1)),
-            None => (line.to_owned(), 1),
-        };
         Self {
-            files: text.lines().map(of_line).collect(),
+            files: text
+                .lines()
+                .map(|line: &str| match line.split_once('\t') {
+                    Some((file, objects)) => (file.to_owned(), objects.parse().unwrap_or(1)),
+                    None => (line.to_owned(), 1),
+                })
+                .collect(),
         }
     }
 

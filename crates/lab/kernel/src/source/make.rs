@@ -401,11 +401,10 @@ fn first_error(said: &str) -> String {
         ];
         of_tool.iter().any(|word| line.contains(word)) && !line.starts_with("make")
     };
-    let of_make = |line: &&str| line.contains("***");
     let found = said
         .lines()
         .find(is_error)
-        .or_else(|| said.lines().find(of_make));
+        .or_else(|| said.lines().find(|line: &&str| line.contains("***")));
     let line = found
         .or_else(|| said.lines().rfind(|line| !line.trim().is_empty()))
         .unwrap_or("it said nothing");

@@ -154,22 +154,23 @@ fn name(header: &[u8; BLOCK]) -> String {
 /// Returns a value of pax's records, each `LENGTH KEY=VALUE\n`.
 fn pax(records: &[u8], key: &str) -> Option<String> {
     let text = String::from_utf8_lossy(records);
-    let value = |line: &str| {
+    text.lines().find_map(|line: &str| {
         let (_, record) = line.split_once(' ')?;
         let (name, value) = record.split_once('=')?;
         (name == key).then(|| value.to_owned())
-    };
-    text.lines().find_map(value)
+    })
 }
 
 /// Strips the top directory off a path, and refuses paths that lead elsewhere.
 fn below_top(path: &str) -> io::Result<String> {
     let path = path.strip_prefix("./").unwrap_or(path);
     let below = path.split_once('/').map_or("", |(_, below)| below);
-    let odd = |part: &str| {
-        part.is_empty() || part == "." || part == ".." || part.eq_ignore_ascii_case(".git")
-    };
-    if path.starts_with('/') || below.split('/').any(odd) || below.contains(['\n', '\0', '"']) {
+    if path.starts_with('/')
+        || below.split('/').any(|part: &str| {
+            part.is_empty() || part == "." || part == ".." || part.eq_ignore_ascii_case(".git")
+        })
+        || below.contains(['\n', '\0', '"'])
+    {
         return Err(damage_error("a path in it leads elsewhere"));
     }
     Ok(below.to_owned())

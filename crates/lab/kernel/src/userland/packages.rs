@@ -28,9 +28,11 @@ impl BuildCache {
             .iter()
             .map(|one| hash(one).map(|hash| folder.join(format!("{hash}.deb"))))
             .collect::<Result<_, _>>()?;
-        let is_absent = |(one, file): &(&Needed, &PathBuf)| check(one, file).is_err();
-        let absent: Vec<(&Needed, &PathBuf)> =
-            needed.iter().zip(&files).filter(is_absent).collect();
+        let absent: Vec<(&Needed, &PathBuf)> = needed
+            .iter()
+            .zip(&files)
+            .filter(|(one, file): &(&Needed, &PathBuf)| check(one, file).is_err())
+            .collect();
         if absent.is_empty() {
             return Ok(files);
         }

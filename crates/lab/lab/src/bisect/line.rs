@@ -46,14 +46,13 @@ impl Line {
             commit: Some(history.good().to_owned()),
             weight: 0.0,
         };
-        let spot = |place: LinePoint| Spot {
-            commit: Some(history.id(place.commit).to_owned()),
-            weight: weight(&place, rebuild_cost),
-            place: Some(place),
-        };
         Self {
             spots: std::iter::once(good)
-                .chain(history.trunk().into_iter().map(spot))
+                .chain(history.trunk().into_iter().map(|place: LinePoint| Spot {
+                    commit: Some(history.id(place.commit).to_owned()),
+                    weight: weight(&place, rebuild_cost),
+                    place: Some(place),
+                }))
                 .collect(),
             merge: None,
         }
@@ -132,12 +131,14 @@ impl Line {
 
     /// Returns a part of the line with every spot kept.
     pub(super) fn part(&self, first: usize, last: usize) -> Self {
-        let whole = |spot: &Spot| Spot {
-            weight: spot.weight.max(1.0),
-            ..spot.clone()
-        };
         Self {
-            spots: self.spots[first..=last].iter().map(whole).collect(),
+            spots: self.spots[first..=last]
+                .iter()
+                .map(|spot: &Spot| Spot {
+                    weight: spot.weight.max(1.0),
+                    ..spot.clone()
+                })
+                .collect(),
             merge: self.merge.clone(),
         }
     }

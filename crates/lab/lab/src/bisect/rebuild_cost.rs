@@ -152,11 +152,16 @@ mod tests {
     fn rebuild_cost() -> RebuildCost {
         let files = ["a.c", "x.h", "unused.c", "a.c"];
         let name = |number: usize| format!("{number:040x}");
-        let commit = |number: usize| Commit {
-            id: name(number),
-            parents: vec![name(number - 1)],
-        };
-        let history = CommitGraph::new(&name(0), (1..=5).map(commit).collect()).unwrap();
+        let history = CommitGraph::new(
+            &name(0),
+            (1..=5)
+                .map(|number: usize| Commit {
+                    id: name(number),
+                    parents: vec![name(number - 1)],
+                })
+                .collect(),
+        )
+        .unwrap();
         // The last commit is not listed.
         let changed: BTreeMap<_, _> = files
             .iter()

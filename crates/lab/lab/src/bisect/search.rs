@@ -89,8 +89,11 @@ impl Search<'_> {
             self.history.good().to_owned(),
             self.history.bad().to_owned(),
         ];
-        let is_new = |commit: &String| !self.has_values(commit, self.seeds());
-        if commits.iter().all(is_new) && self.prober.hosts(self.history.count()) > 0 {
+        if commits
+            .iter()
+            .all(|commit: &String| !self.has_values(commit, self.seeds()))
+            && self.prober.hosts(self.history.count()) > 0
+        {
             self.prober.foresee(&commits);
         }
         for (end, commit) in ends.iter_mut().zip(commits) {
@@ -362,11 +365,10 @@ impl Search<'_> {
         judge: &dyn Fn(usize, usize) -> Pair,
         count: usize,
     ) -> Vec<String> {
-        let commit_of = |place: usize| line.spots[remaining[place]].commit.as_deref();
         let cost = |last: Option<usize>| {
             // As `probe` does: a commit that was asked for before is not built again.
             let last = last
-                .and_then(commit_of)
+                .and_then(|place: usize| line.spots[remaining[place]].commit.as_deref())
                 .filter(|commit| !self.requested.contains(*commit));
             SearchCost {
                 place: self.costs_after(line, remaining, last.or(self.built.as_deref())),

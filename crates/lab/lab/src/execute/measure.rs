@@ -66,12 +66,11 @@ impl Execution<'_> {
         name: &str,
         (tool, workload): (&Tool, &ToolWorkload),
     ) -> Result<(), LabError> {
-        let attempt = || {
+        let printed = self.undisturbed(run, name, || {
             with_retries(&|error| self.notify_retry(error), || {
                 tool_job::run(on, tool, workload)
             })
-        };
-        let printed = self.undisturbed(run, name, attempt)?;
+        })?;
         let results: Vec<_> = run
             .brought(job)
             .map(|(n, row)| (n, printed.result_of(row)))
@@ -79,8 +78,11 @@ impl Execution<'_> {
         let mut progress = run.progress();
         progress.results.extend(results);
         // Several workloads of one tool bring the same programs.
-        let is_new = |pair: &(String, String)| !progress.environment.contains(pair);
-        let programs: Vec<_> = printed.programs.into_iter().filter(is_new).collect();
+        let programs: Vec<_> = printed
+            .programs
+            .into_iter()
+            .filter(|pair: &(String, String)| !progress.environment.contains(pair))
+            .collect();
         progress.environment.extend(programs);
         progress
             .consoles
@@ -100,8 +102,8 @@ impl Execution<'_> {
     ) -> Result<(), LabError> {
         let known = self.symbols(on)?;
         let named = known.value();
-        let attempt = || self.calibrated(on, declared, named);
-        let fetched = self.undisturbed(run, &declared.name, attempt)?;
+        let fetched =
+            self.undisturbed(run, &declared.name, || self.calibrated(on, declared, named))?;
         let dump = died(&fetched.value.outcome).then(|| {
             self.dump(run, &declared.name, || {
                 on.booted.run_to_death(&on.job_of(declared))
@@ -277,8 +279,9 @@ impl Execution<'_> {
     /// Returns the functions of the kernel; without them there are results but no profile.
     fn symbols(&self, on: BootedBuild<'_>) -> Result<Known, LabError> {
         let context = self.context;
-        let ask = || context.symbols.get(on);
-        let (known, is_new) = with_retries(&|error| self.notify_retry(error), ask)?;
+        let (known, is_new) = with_retries(&|error| self.notify_retry(error), || {
+            context.symbols.get(on)
+        })?;
         // A kind of machine that never counts has nothing to report.
         if let (Availability::Unavailable(why), true, true) = (
             known.as_ref(),

@@ -155,15 +155,14 @@ fn answers(
 /// Returns builds that failed to boot in earlier runs: the plan skips their other replicates, as
 /// the earlier plan did.
 pub(super) fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<(BuildId, MachineId)> {
-    let never_ran = |run: &&Run| {
-        let early = |stage| matches!(stage, Stage::Boot | Stage::Settle);
-        run.results
-            .iter()
-            .any(|r| matches!(&r.outcome, Outcome::Failed(failure) if early(failure.stage)))
-    };
     runs.iter()
         .flatten()
-        .filter(never_ran)
+        .filter(|run: &&Run| {
+            let early = |stage| matches!(stage, Stage::Boot | Stage::Settle);
+            run.results
+                .iter()
+                .any(|r| matches!(&r.outcome, Outcome::Failed(failure) if early(failure.stage)))
+        })
         .map(|run| (run.build.clone(), run.machine.clone()))
         .collect()
 }

@@ -33,8 +33,7 @@ impl Execution<'_> {
         let run = &self.runs_in_progress[item.run];
         let notify = self.context.notify;
         let unbootable = || self.unbootable.lock();
-        let bootable = || !unbootable().contains(&run.booted_as());
-        if !run.begin(bootable) {
+        if !run.begin(|| !unbootable().contains(&run.booted_as())) {
             self.skip(run, item.job);
             notify(Event::JobSkipped);
             return Ok(());

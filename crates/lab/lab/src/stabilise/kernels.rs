@@ -104,13 +104,14 @@ pub(super) fn prerequisites(
         Failure::Conflict { files, .. } => match (&this.commit, &this.diff) {
             (Some(commit), None) => {
                 let below = sources.commits_below(subject.new_commit(), commit)?;
-                let is_below = |number: &usize| {
-                    subject.candidates[*number]
-                        .commit
-                        .as_ref()
-                        .is_some_and(|id| below.contains(id))
-                };
-                earlier().filter(is_below).collect()
+                earlier()
+                    .filter(|number: &usize| {
+                        subject.candidates[*number]
+                            .commit
+                            .as_ref()
+                            .is_some_and(|id| below.contains(id))
+                    })
+                    .collect()
             }
             _ => earlier()
                 .filter(|number| shares_place(subject, *number, candidate, files))
@@ -119,14 +120,15 @@ pub(super) fn prerequisites(
         Failure::DoesNotBuild(error) => {
             let names = quoted(error);
             let header = missing_file(error);
-            let adds = |number: &usize| {
-                let earlier = &subject.candidates[*number];
-                let has_header =
-                    |header: &str| earlier.files.iter().any(|file| file.ends_with(header));
-                header.is_some_and(has_header)
-                    || names.iter().any(|name| earlier.adds.contains(*name))
-            };
-            earlier().filter(adds).collect()
+            earlier()
+                .filter(|number: &usize| {
+                    let earlier = &subject.candidates[*number];
+                    let has_header =
+                        |header: &str| earlier.files.iter().any(|file| file.ends_with(header));
+                    header.is_some_and(has_header)
+                        || names.iter().any(|name| earlier.adds.contains(*name))
+                })
+                .collect()
         }
         Failure::DoesNotRun(_) => Vec::new(),
     };
@@ -150,8 +152,10 @@ fn shares_place(subject: &Subject, earlier: usize, later: usize, files: &[String
 
 /// Returns the names that gcc quotes in an error: `implicit declaration of function ‘foo’`.
 fn quoted(error: &str) -> Vec<&str> {
-    let is_quote = |c: char| matches!(c, '‘' | '’' | '\'' | '"' | '`');
-    let words = error.split(is_quote).skip(1).step_by(2);
+    let words = error
+        .split(|c: char| matches!(c, '‘' | '’' | '\'' | '"' | '`'))
+        .skip(1)
+        .step_by(2);
     words
         .map(|word| word.split(['(', ' ', '.']).next().unwrap_or(word))
         .filter(|word| !word.is_empty())
@@ -173,11 +177,14 @@ pub(super) fn at_fault(subject: &Subject, kernel: &Kernel, failure: &Failure) ->
         return None;
     };
     let file = error.split(':').next()?.trim_start_matches("../");
-    let touches = |change: &&Change| match change {
-        Change::Apply(number) => subject.candidates[*number].files.contains(file),
-        Change::Revert(_) => false,
-    };
-    changes.iter().rev().find(touches).copied()
+    changes
+        .iter()
+        .rev()
+        .find(|change: &&Change| match change {
+            Change::Apply(number) => subject.candidates[*number].files.contains(file),
+            Change::Revert(_) => false,
+        })
+        .copied()
 }
 
 #[cfg(test)]

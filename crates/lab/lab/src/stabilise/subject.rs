@@ -93,12 +93,19 @@ pub fn find_subject(
             }
         };
         for mut candidate in all {
-            let is_known = |commit: &String| backported.iter().any(|known| is_same(known, commit));
             let is_in_new = match &candidate.facts.commit {
                 Some(commit) if candidate.diff.is_some() => repository.is_ancestor(commit, &new)?,
                 _ => false,
             };
-            if is_in_new || candidate.facts.commit.as_ref().is_some_and(is_known) {
+            if is_in_new
+                || candidate
+                    .facts
+                    .commit
+                    .as_ref()
+                    .is_some_and(|commit: &String| {
+                        backported.iter().any(|known| is_same(known, commit))
+                    })
+            {
                 in_new += 1;
                 continue;
             }

@@ -204,12 +204,6 @@ impl Prober for FakeProber<'_> {
             }
         }
         self.runs += seeds.clone().count() as u64;
-        let value = |seed: u64| match self.deviation {
-            // Seeds differ by layout, equally in each commit.
-            None if seed == 1 => cost + of_first_seed,
-            None => cost + 3.0 * (seed - 1) as f64,
-            Some(deviation) => cost + deviation * normal(commit, seed),
-        };
         let scale = if self.timed.contains(commit) {
             Scale::Reported
         } else {
@@ -217,7 +211,14 @@ impl Prober for FakeProber<'_> {
         };
         Ok(Probe::Measured {
             build: format!("build_{cost}"),
-            values: seeds.map(value).collect(),
+            values: seeds
+                .map(|seed: u64| match self.deviation {
+                    // Seeds differ by layout, equally in each commit.
+                    None if seed == 1 => cost + of_first_seed,
+                    None => cost + 3.0 * (seed - 1) as f64,
+                    Some(deviation) => cost + deviation * normal(commit, seed),
+                })
+                .collect(),
             scale,
         })
     }

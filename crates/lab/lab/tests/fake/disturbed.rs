@@ -8,12 +8,18 @@ use crate::{Does, PlanResult, Story, build, measures_time, plan, samples, story_
 /// A machine that measures time, on a host that disturbs `getppid` the first `times` times after
 /// its calibration.
 fn busy(times: usize) -> Story {
-    let script = move |request: &FakeRequest<'_>| match (request.job, request.times) {
-        (Some("getppid"), tried) if (1..=times).contains(&tried) => Does::Disturbed(900, 0.4),
-        (Some("getppid"), _) => Does::Disturbed(100, 0.04),
-        _ => Does::Takes(100),
-    };
-    story_on(Fake::new(script).that_can(measures_time))
+    story_on(
+        Fake::new(
+            move |request: &FakeRequest<'_>| match (request.job, request.times) {
+                (Some("getppid"), tried) if (1..=times).contains(&tried) => {
+                    Does::Disturbed(900, 0.4)
+                }
+                (Some("getppid"), _) => Does::Disturbed(100, 0.04),
+                _ => Does::Takes(100),
+            },
+        )
+        .that_can(measures_time),
+    )
 }
 
 fn measured(story: &Story) -> PlanResult {

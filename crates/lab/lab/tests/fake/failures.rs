@@ -93,35 +93,38 @@ fn panicking_workload_leaves_others_alone() {
 
 #[test]
 fn hanging_workload_is_the_kernels_failure() {
-    let hangs = |request: &machine::FakeRequest<'_>| match request.job {
-        Some("signal") => Does::Hangs(Stage::Workload),
-        _ => Does::Takes(1),
-    };
     assert_eq!(
-        story(hangs).outcomes("6.1", &["signal", "getppid"]),
+        story(|request: &machine::FakeRequest<'_>| match request.job {
+            Some("signal") => Does::Hangs(Stage::Workload),
+            _ => Does::Takes(1),
+        })
+        .outcomes("6.1", &["signal", "getppid"]),
         ["hung (workload)", "completed"]
     );
 }
 
 #[test]
 fn failed_restore_fails_only_its_job() {
-    let fails = |request: &machine::FakeRequest<'_>| match request.job {
-        Some("signal") => Does::Fails(Stage::Restore, FailureReason::Hung),
-        _ => Does::Takes(1),
-    };
     assert_eq!(
-        story(fails).outcomes("6.1", &["signal", "getppid"]),
+        story(|request: &machine::FakeRequest<'_>| match request.job {
+            Some("signal") => Does::Fails(Stage::Restore, FailureReason::Hung),
+            _ => Does::Takes(1),
+        })
+        .outcomes("6.1", &["signal", "getppid"]),
         ["hung (restore)", "completed"]
     );
 }
 
 /// Returns the outcome of `getppid` if the agent sends these frames.
 fn outcome_of_frames(frames: Vec<Frame>) -> String {
-    let says = move |request: &machine::FakeRequest<'_>| match request.job {
-        Some("getppid") => Does::Says(frames.clone()),
-        _ => Does::Takes(1),
-    };
-    story(says).outcomes("6.1", &["getppid"]).remove(0)
+    story(
+        move |request: &machine::FakeRequest<'_>| match request.job {
+            Some("getppid") => Does::Says(frames.clone()),
+            _ => Does::Takes(1),
+        },
+    )
+    .outcomes("6.1", &["getppid"])
+    .remove(0)
 }
 
 #[test]

@@ -125,11 +125,10 @@ fn permanent_failure_is_not_retried() {
 
 #[test]
 fn kernel_failure_is_not_retried() {
-    let fails = |request: &FakeRequest<'_>| match request.job {
+    let story = story(|request: &FakeRequest<'_>| match request.job {
         Some("getppid") => Does::Fails(model::Stage::Workload, model::FailureReason::Panicked),
         _ => Does::Takes(1),
-    };
-    let story = story(fails);
+    });
     let message = story.execute(&plan(&[&build("6.1")], &["getppid"], &[1]));
     assert_eq!(
         (message.retries(), story.count_requests("6.1 #1 getppid")),

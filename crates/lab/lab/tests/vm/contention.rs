@@ -53,11 +53,10 @@ fn chosen() -> Vec<Arc<Workload>> {
         "share-fault-vma",
         "share-mmap",
     ];
-    let is_chosen = |workload: &&Arc<Workload>| full() || wanted.contains(&&*workload.name);
     CONTENTION
         .workloads
         .iter()
-        .filter(is_chosen)
+        .filter(|workload: &&Arc<Workload>| full() || wanted.contains(&&*workload.name))
         .cloned()
         .collect()
 }
@@ -188,15 +187,17 @@ fn margins_cover_the_spread_over_seeds() {
     );
     let mut wrong = Vec::new();
     for workload in &CONTENTION.workloads {
-        let of_run = |run: &Run| {
-            transfers(
-                run.results
-                    .iter()
-                    .find(|result| result.workload == workload.name)
-                    .unwrap(),
-            )
-        };
-        let values: Vec<f64> = runs.iter().map(of_run).collect();
+        let values: Vec<f64> = runs
+            .iter()
+            .map(|run: &Run| {
+                transfers(
+                    run.results
+                        .iter()
+                        .find(|result| result.workload == workload.name)
+                        .unwrap(),
+                )
+            })
+            .collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let variance = values
             .iter()

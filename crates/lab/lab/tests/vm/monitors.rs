@@ -59,13 +59,12 @@ fn interval_samples_monitors_during_the_workload() {
         .unwrap()
         .into_result()
         .unwrap();
-    let between = |timed: &&model::TimedReading| {
-        timed.file == MonitorFile::Vmstat && timed.phase == Phase::Interval
-    };
     let times: Vec<u64> = seen
         .readings
         .iter()
-        .filter(between)
+        .filter(|timed: &&model::TimedReading| {
+            timed.file == MonitorFile::Vmstat && timed.phase == Phase::Interval
+        })
         .map(|timed| timed.at_ns)
         .collect();
     assert!(times.len() > 3, "{times:?}");

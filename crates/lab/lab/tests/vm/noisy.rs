@@ -111,16 +111,19 @@ fn of_name(environment: &Environment, name: &str) -> String {
 
 /// A short version of each workload that scales, with so many tasks.
 fn in_tasks(tasks: u32) -> Vec<Arc<Workload>> {
-    let short = |workload: &Arc<Workload>| {
-        let all = workload.with_tasks(tasks).unwrap();
-        Arc::new(Workload {
-            operations: all.operations / 4,
-            iterations: 3,
-            warm_up: 1,
-            ..all
+    SCALE
+        .workloads
+        .iter()
+        .map(|workload: &Arc<Workload>| {
+            let all = workload.with_tasks(tasks).unwrap();
+            Arc::new(Workload {
+                operations: all.operations / 4,
+                iterations: 3,
+                warm_up: 1,
+                ..all
+            })
         })
-    };
-    SCALE.workloads.iter().map(short).collect()
+        .collect()
 }
 
 #[test]
@@ -150,15 +153,19 @@ fn guests_have_a_scratch_disk() {
     let build = build("deb:6.12");
     // Every Debian has mke2fs; the full tests need xfsprogs and btrfs-progs as well.
     let of_host = |workload: &&Arc<Workload>| full() || model::group_of(workload) == "ext4";
-    let short = |workload: &Arc<Workload>| {
-        Arc::new(Workload {
-            operations: workload.operations / 4,
-            iterations: 3,
-            warm_up: 1,
-            ..(**workload).clone()
+    let workloads: Vec<Arc<Workload>> = DISKS
+        .workloads
+        .iter()
+        .filter(of_host)
+        .map(|workload: &Arc<Workload>| {
+            Arc::new(Workload {
+                operations: workload.operations / 4,
+                iterations: 3,
+                warm_up: 1,
+                ..(**workload).clone()
+            })
         })
-    };
-    let workloads: Vec<Arc<Workload>> = DISKS.workloads.iter().filter(of_host).map(short).collect();
+        .collect();
     let plan = Plan {
         sides: vec![&build],
         suite: &DISKS,
@@ -335,12 +342,14 @@ fn sample(lab: &Lab, builds: &[&Build], name: &str, boots: u64) -> Vec<Vec<Sampl
         }
     };
     let runs = lab.execute(&plan, &notify).unwrap();
-    let of_side = |runs: &Vec<model::Run>| {
-        runs.iter()
-            .filter_map(|run| lab.sampled(&run.id, workload).unwrap())
-            .collect()
-    };
-    let profiles: Vec<Vec<SampledProfile>> = runs.iter().map(of_side).collect();
+    let profiles: Vec<Vec<SampledProfile>> = runs
+        .iter()
+        .map(|runs: &Vec<model::Run>| {
+            runs.iter()
+                .filter_map(|run| lab.sampled(&run.id, workload).unwrap())
+                .collect()
+        })
+        .collect();
     println!(
         "{name}: sampled {:?}; refused: {:?}",
         profiles.iter().map(Vec::len).collect::<Vec<_>>(),

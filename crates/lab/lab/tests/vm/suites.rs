@@ -81,12 +81,11 @@ fn seeds_of_one_build_lie_within_the_floor() {
     }
     let build = build("deb:6.12");
     // The exact machine has no disks.
-    let is_here = |workload: &&Arc<Workload>| {
-        workload.steadiness == Steadiness::Steady && workload.guest_config.disk.is_none()
-    };
     let workloads: Vec<Arc<Workload>> = model::workloads()
         .into_iter()
-        .filter(is_here)
+        .filter(|workload: &&Arc<Workload>| {
+            workload.steadiness == Steadiness::Steady && workload.guest_config.disk.is_none()
+        })
         .cloned()
         .collect();
     let plan = Plan {

@@ -92,18 +92,19 @@ impl Processors {
     /// Returns so many processors, on a QEMU that is known.
     pub(super) fn new(smp: Smp, qemu: &Qemu) -> Result<Self, MachineError> {
         let known = KnownQemu::find(&qemu.hashes).filter(|_| qemu.plugins);
-        let unknown = || QemuProblem::NotExactSmp {
-            found: qemu.version.clone(),
-            known: KnownQemu::ALL
-                .iter()
-                .map(|known| known.version)
-                .collect::<Vec<_>>()
-                .join(", "),
-        };
         Ok(Self {
             count: smp.cpus,
             costs: smp.costs,
-            build: known.ok_or_else(unknown)?.name,
+            build: known
+                .ok_or_else(|| QemuProblem::NotExactSmp {
+                    found: qemu.version.clone(),
+                    known: KnownQemu::ALL
+                        .iter()
+                        .map(|known| known.version)
+                        .collect::<Vec<_>>()
+                        .join(", "),
+                })?
+                .name,
         })
     }
 

@@ -362,11 +362,12 @@ impl Process {
     /// guest: `icount_get_raw` in softmmu/icount.c.
     pub(crate) fn instructions(&mut self) -> Result<u64, MachineError> {
         let answer = self.command("query-replay", json!({}))?;
-        let unknown = || MachineError::Refused {
-            command: "query-replay".into(),
-            answer: answer.to_string(),
-        };
-        answer["icount"].as_u64().ok_or_else(unknown)
+        answer["icount"]
+            .as_u64()
+            .ok_or_else(|| MachineError::Refused {
+                command: "query-replay".into(),
+                answer: answer.to_string(),
+            })
     }
 
     /// Makes QEMU exit after its guest's end, so that all its files are complete.

@@ -178,10 +178,9 @@ impl Qemu {
                 files.push((name.to_owned(), path));
             }
         }
-        let hash = |(name, path): (String, PathBuf)| Ok((name, hash_file(&path)?));
         let hashes = files
             .into_iter()
-            .map(hash)
+            .map(|(name, path): (String, PathBuf)| Ok((name, hash_file(&path)?)))
             .collect::<Result<_, MachineError>>()?;
         Ok(Self {
             program,

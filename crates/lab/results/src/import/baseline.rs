@@ -82,8 +82,9 @@ fn version(name: &str) -> Option<Release> {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
-    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
-    let candidate = text[end..].strip_prefix("-rc").map_or(0, digits);
+    let candidate = text[end..].strip_prefix("-rc").map_or(0, |text: &str| {
+        text.bytes().take_while(u8::is_ascii_digit).count()
+    });
     let end = if candidate > 0 {
         end + "-rc".len() + candidate
     } else {
@@ -120,14 +121,20 @@ mod tests {
             })
             .collect();
         let ordered = order_kernels(&runs);
-        let name = |build: &BuildId| {
-            runs.iter()
-                .find(|run| run.build == *build)
-                .unwrap()
-                .kernel
-                .clone()
-        };
-        (ordered.builds.iter().map(name).collect(), ordered.by)
+        (
+            ordered
+                .builds
+                .iter()
+                .map(|build: &BuildId| {
+                    runs.iter()
+                        .find(|run| run.build == *build)
+                        .unwrap()
+                        .kernel
+                        .clone()
+                })
+                .collect(),
+            ordered.by,
+        )
     }
 
     #[test]

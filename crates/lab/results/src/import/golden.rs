@@ -98,9 +98,10 @@ fn current_layout_equals_extraction_by_mmtests() {
             "netperf-ipv4-udp/udpstream-recv-64"
         ]
     );
-    let is_undirected = |row: &&String| imported_metric(MMTESTS, row).direction.is_none();
     assert_eq!(
-        expected.keys().find(is_undirected),
+        expected
+            .keys()
+            .find(|row: &&String| imported_metric(MMTESTS, row).direction.is_none()),
         None,
         "every row has a direction"
     );

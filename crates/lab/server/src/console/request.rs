@@ -158,13 +158,12 @@ pub(super) fn ask(folder: &Path, who: &str, signal: &Signal) -> Result<(), Unans
     let answer = folder.join(format!("answer.{id}"));
     // Of a process of the same number that was killed.
     drop(fs::remove_file(&answer));
-    let failed = |error: io::Error| Unanswered::Failed(format!("{}: {error}", folder.display()));
     write_whole(
         folder,
         &format!("ask.{id}"),
         &format!("{}\n{signal}\n", model::sanitize_line(who)),
     )
-    .map_err(failed)?;
+    .map_err(|error: io::Error| Unanswered::Failed(format!("{}: {error}", folder.display())))?;
     let begun = Instant::now();
     while begun.elapsed() < TAKEN + ANSWERED {
         if let Ok(text) = fs::read_to_string(&answer) {

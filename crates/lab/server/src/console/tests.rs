@@ -47,22 +47,25 @@ fn recorded(home: &Path) -> String {
             .flatten()
             .collect();
     lines.extend(tail.unfinished());
-    let line = |line: super::ConsoleLine| {
-        format!(
-            "{}{}",
-            if line.is_note { "-- " } else { "" },
-            String::from_utf8_lossy(&line.bytes)
-        )
-    };
-    lines.into_iter().map(line).collect()
+    lines
+        .into_iter()
+        .map(|line: super::ConsoleLine| {
+            format!(
+                "{}{}",
+                if line.is_note { "-- " } else { "" },
+                String::from_utf8_lossy(&line.bytes)
+            )
+        })
+        .collect()
 }
 
 /// Records until so many connections were tried.
 fn record(recorder: Recorder, connections: u32) {
     let left = Cell::new(connections);
-    let goes_on = || left.replace(left.get().saturating_sub(1)) > 0;
     recorder
-        .record_with(&|| 1000, Duration::from_millis(10), goes_on)
+        .record_with(&|| 1000, Duration::from_millis(10), || {
+            left.replace(left.get().saturating_sub(1)) > 0
+        })
         .unwrap();
 }
 

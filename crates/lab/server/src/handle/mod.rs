@@ -187,11 +187,14 @@ impl ServerHandle {
     /// --keep-dump.
     pub(crate) fn read_dead_memory(&self) -> Option<Result<DeadMemory, MachineError>> {
         let bytes = self.capture.as_ref()?.take();
-        let file = |bytes: Vec<u8>| {
-            let scratch = Scratch::new(&self.scratch)?;
-            scratch.write(MEMORY, &bytes)?;
-            Ok(DeadMemory::new(scratch.path(MEMORY), scratch))
-        };
-        Some(bytes.map_err(MachineError::from).and_then(file))
+        Some(
+            bytes
+                .map_err(MachineError::from)
+                .and_then(|bytes: Vec<u8>| {
+                    let scratch = Scratch::new(&self.scratch)?;
+                    scratch.write(MEMORY, &bytes)?;
+                    Ok(DeadMemory::new(scratch.path(MEMORY), scratch))
+                }),
+        )
     }
 }

@@ -379,13 +379,15 @@ fn login(name: &str, login: Option<&Login>) -> Result<(String, String), Refusal>
     let Some(login) = login else {
         return Ok(Default::default());
     };
-    let failed = |why| {
-        Refusal::Lasting(PowerError::Login {
-            name: name.to_owned(),
-            why,
-        })
-    };
-    Ok((login.user.clone(), password(login).map_err(failed)?))
+    Ok((
+        login.user.clone(),
+        password(login).map_err(|why| {
+            Refusal::Lasting(PowerError::Login {
+                name: name.to_owned(),
+                why,
+            })
+        })?,
+    ))
 }
 
 /// Runs a program that asks a BMC, with a deadline.

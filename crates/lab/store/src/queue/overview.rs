@@ -71,18 +71,17 @@ impl Store {
         waiting_max: u32,
         over_max: u32,
     ) -> Result<QueueOverview, StoreError> {
-        let count = |row: &Row<'_>| {
-            let jobs = usize::try_from(row.get::<Unsigned>(2)?.0).unwrap_or(usize::MAX);
-            Ok(JobCount {
-                state: row.get::<Word>(0)?.word(),
-                machine: row.get(1)?,
-                jobs,
-            })
-        };
         self.with(|database| {
             let _whole = database.read()?;
             Ok(QueueOverview {
-                counts: database.rows(COUNT, &[], count)?,
+                counts: database.rows(COUNT, &[], |row: &Row<'_>| {
+                    let jobs = usize::try_from(row.get::<Unsigned>(2)?.0).unwrap_or(usize::MAX);
+                    Ok(JobCount {
+                        state: row.get::<Word>(0)?.word(),
+                        machine: row.get(1)?,
+                        jobs,
+                    })
+                })?,
                 took_s: database
                     .row(TOOK, &[], |row| Ok(row.get::<Unsigned>(0)?.0))?
                     .unwrap_or(0),

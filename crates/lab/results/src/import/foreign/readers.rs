@@ -37,10 +37,10 @@ const READERS: &[(&str, Reader)] = &[
 
 /// Returns the reader of a test, including `tbench4` and `hackbench-process-pipes`.
 pub(super) fn reader(test: &str) -> Option<Reader> {
-    let variant = |c: char| c == '-' || c.is_ascii_digit();
     let is = |of: &str| {
-        test.strip_prefix(of)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(variant))
+        test.strip_prefix(of).is_some_and(|rest| {
+            rest.is_empty() || rest.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+        })
     };
     READERS
         .iter()
@@ -246,10 +246,11 @@ fn netperf(log: Log<'_>, rows: &mut Rows) {
 /// a2cf95722bac, 2026-01-01) are parts of it, as are `tbench-PART-CLIENTS.log` (from 9a88cbebb21c,
 /// 2025-05-25, until then). Parts count only if there is no whole log.
 fn dbench(log: Log<'_>, rows: &mut Rows) {
-    let is_ours = |start: &&str| ["dbench", "tbench", "benchlog"].contains(start);
     let mut words = log.name.strip_suffix(".log").unwrap_or(log.name).split('-');
     let (clients, part) = match (
-        words.next().filter(is_ours),
+        words
+            .next()
+            .filter(|start: &&str| ["dbench", "tbench", "benchlog"].contains(start)),
         words.next(),
         words.next(),
         words.next(),
@@ -263,12 +264,13 @@ fn dbench(log: Log<'_>, rows: &mut Rows) {
     if !is_count(clients) {
         return;
     }
-    let is_whole = |name: &&str| {
-        ["dbench", "tbench"]
-            .iter()
-            .any(|of| **name == format!("{of}-{clients}.log"))
-    };
-    if part.is_some() && log.beside.iter().any(is_whole) {
+    if part.is_some()
+        && log.beside.iter().any(|name: &&str| {
+            ["dbench", "tbench"]
+                .iter()
+                .any(|of| **name == format!("{of}-{clients}.log"))
+        })
+    {
         rows.pass_over();
         return;
     }
