@@ -65,6 +65,7 @@ impl Calibration {
             .entry(machine.clone())
             .or_insert_with(|| self.read(machine));
         let operations = of_machine.get(workload.job_name())?;
+        // A workload that was declared with other operations since then is calibrated anew.
         let is_whole = operations.is_multiple_of(workload.operations.max(1));
         let rounds = u32::try_from(operations / workload.operations.max(1)).ok()?;
         (is_whole && (1..=ROUNDS_MAX).contains(&rounds)).then_some(rounds)

@@ -60,6 +60,7 @@ impl BootedBuild<'_> {
 
     /// Returns a job whose result does not depend on the replicate.
     pub(crate) fn plain_job(&self, task: Task) -> Job {
+        // The guest reads the id: one that differed would let equal jobs take different paths.
         Job {
             id: 1,
             clock: self.wire_clock(),
@@ -171,6 +172,8 @@ pub(crate) fn workload(
         warm_up: workload.warm_up.saturating_mul(rounds),
         ..workload.clone()
     };
+    // The profile and the lines come from the measured job itself, so they cannot be those of
+    // another path through the kernel.
     let (end, own_cost) = own_cost::run(on, &on.job_of(&repeated), observe)?;
     let rows = end.stream.as_ref().map(ingest::rows).unwrap_or_default();
     let rows = rows
@@ -211,6 +214,8 @@ pub(crate) fn workload(
         .unwrap_or_default();
     let value = WorkloadResult {
         workload: workload.name.to_string(),
+        // As measured, and not as declared: a later plan reuses the result only if it would take as
+        // many rounds.
         operations: workload.operations * u64::from(rounds),
         declared: Some(Declared::from_metric(&workload.metric, on.clock())),
         outcome,
@@ -279,6 +284,8 @@ impl Measured {
                 ..whole
             };
         }
+        // A row is one number per iteration from the agent; instructions are counted for the whole
+        // job.
         let counted = Vec::new();
         match self
             .rows

@@ -100,6 +100,7 @@ impl MachinePool {
         guest_config: &GuestConfig,
     ) -> Result<Placement, LabError> {
         let machine = self.machine(guest_config)?;
+        // Modules are read and unpacked once: every replicate of a side gets the same.
         let mut known = self.carried.lock();
         let key = (build.id.clone(), guest_config.clone());
         let carried = known

@@ -157,6 +157,8 @@ impl<'a> RunInProgress<'a> {
         &self,
         boot: impl FnOnce() -> Result<BootOutcome, E>,
     ) -> Result<Arc<BootOutcome>, E> {
+        // Locked while the build boots: a second thread has to wait for the same boot and must not
+        // begin another.
         let mut slot = self.boot.lock();
         if let Some(boot) = &*slot {
             return Ok(Arc::clone(boot));
@@ -173,6 +175,7 @@ impl<'a> RunInProgress<'a> {
                 since: SystemTime::now(),
                 done: 0,
             };
+            // Under the lock, so that two threads with the first jobs of one run decide alike.
             progress.state = if is_worth_it() {
                 measuring()
             } else {
@@ -217,6 +220,8 @@ impl<'a> RunInProgress<'a> {
     /// Releases the machine after the last job, or when no job will run.
     pub(crate) fn release(&self) -> Result<(), MachineError> {
         let boot = self.boot.lock().take();
+        // A boot that a thread still uses is not released here; none does after the last job, and
+        // all have ended after a failure.
         match boot.and_then(Arc::into_inner) {
             Some(BootOutcome::Ready(booted)) => booted.release(),
             _ => Ok(()),
@@ -237,6 +242,7 @@ impl<'a> RunInProgress<'a> {
         format!(
             "{build}\n{machine}\n{replicate}\n{side}\n{}\n{}",
             names.join(","),
+            // The time makes two runs of one build, seed and machine different runs.
             since.as_nanos()
         )
     }

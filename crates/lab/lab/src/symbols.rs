@@ -66,6 +66,8 @@ impl SymbolCache {
             let mut slots = self.slots.lock();
             Arc::clone(slots.entry(on.build.id.clone()).or_default())
         };
+        // The list of builds is unlocked by now: another build can be read while a guest sends the
+        // symbols of this one.
         let mut slot = slot.lock();
         if let Some(known) = &*slot {
             return Ok((Arc::clone(known), false));

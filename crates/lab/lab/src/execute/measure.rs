@@ -104,6 +104,8 @@ impl Execution<'_> {
         let named = known.value();
         let fetched =
             self.undisturbed(run, &declared.name, || self.calibrated(on, declared, named))?;
+        // A measured job is not prepared for a dump: a machine that repeats exactly lets the kernel
+        // die again.
         let dump = died(&fetched.value.outcome).then(|| {
             self.dump(run, &declared.name, || {
                 on.booted.run_to_death(&on.job_of(declared))
@@ -127,6 +129,7 @@ impl Execution<'_> {
                 Some(Ok(text)) => progress
                     .consoles
                     .push((format!("{}.{kind}", declared.name), text.into_bytes())),
+                // A profile that cannot be read costs the profile and not the result.
                 Some(Err(why)) => (self.context.notify)(Event::NoProfile {
                     version: run.build.version.clone(),
                     workload: Some(declared.name.to_string()),
@@ -157,6 +160,8 @@ impl Execution<'_> {
             None => {
                 let begun = Instant::now();
                 let once = measure(1)?;
+                // A kernel that fails says nothing about the speed of the machine: the next one
+                // calibrates.
                 let Some(iteration_ns) = once.iteration_ns() else {
                     return Ok(once);
                 };
@@ -185,6 +190,7 @@ impl Execution<'_> {
     ) -> Result<T, LabError> {
         for repeated in 0.. {
             let end = attempt()?;
+            // Of repeated jobs too: the lab took it from the machine all the same.
             run.progress().own_cost += end.own_cost().unwrap_or_default();
             let Some(disturbance) = end.disturbance() else {
                 return Ok(end);
@@ -199,6 +205,7 @@ impl Execution<'_> {
                 progress.environment.push(disturbed_pair(job, text));
                 return Ok(end);
             }
+            // The next attempt locks it again.
             drop(progress);
             let version = run.build.version.clone();
             let replicate = self.replicate_of(run);
@@ -225,6 +232,7 @@ impl Execution<'_> {
         if !is_wanted || measured.outcome != Outcome::Completed {
             return Ok(None);
         }
+        // In a job of its own: samples cost time, and the result has to be free of that.
         match with_retries(&|error| self.notify_retry(error), || {
             sample(on, workload, measured)
         })? {

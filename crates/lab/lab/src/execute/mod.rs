@@ -62,6 +62,7 @@ pub(crate) fn execute(
     context: &ExecutionContext<'_>,
 ) -> Result<Vec<Vec<Run>>, LabError> {
     check(plan, context.machine_pool.plain())?;
+    // Before stored runs are looked for: they answer only for the machine that would measure now.
     let placements = placements(plan, context.machine_pool)?;
     let mut runs = load_runs(plan, &placements, context)?;
     let reused = runs.iter().flatten().map(|run| run.results.len()).sum();
@@ -78,6 +79,7 @@ pub(crate) fn execute(
         .capabilities()
         .boots_at_once
         .max(1);
+    // A further thread would only wait for another one to release its boot.
     let workers = plan.machines.clamp(1, at_once);
     // A worker that moves to the next replicate may find the previous one's sides still booted by
     // others.
@@ -101,6 +103,7 @@ pub(crate) fn execute(
     // Tells the thread that waits for an interrupt that no worker runs any more.
     let is_over = AtomicBool::new(false);
     let worked = std::thread::scope(|scope| {
+        // A thread of its own, as a worker may be in a job for minutes when the user ends Marvin.
         scope.spawn(|| execution.store_when_interrupted(&is_over));
         let workers: Vec<_> = (0..workers)
             .map(|_| scope.spawn(|| execution.work()))
@@ -109,6 +112,7 @@ pub(crate) fn execute(
             .into_iter()
             .map(std::thread::ScopedJoinHandle::join)
             .collect();
+        // Only now: until the last worker has ended, an interruption has results to store.
         is_over.store(true, Ordering::SeqCst);
         // A panic in a thread is a bug in Marvin: pass it on.
         ends.into_iter()
@@ -157,6 +161,8 @@ pub(crate) fn missing_of(
 /// runs.
 pub(crate) fn check_kernel(name: &KernelName, machine: &dyn Backend) -> Result<(), LabError> {
     let boots = machine.capabilities().boots;
+    // A machine that boots needs an image, and one that does not can only measure the kernel that
+    // it runs.
     if boots == (*name == KernelName::Running) {
         let machine = machine.identity().kind;
         let kernel = name.to_string();
@@ -239,6 +245,8 @@ fn missing<'a>(
                     .workloads
                     .iter()
                     .filter(|w| w.guest_config == placement.guest_config);
+                // A side with nothing to measure has a run without jobs all the same: `interleave`
+                // takes every so many runs for one replicate on all sides.
                 let workloads = here.filter(|w| !there(&w.name)).cloned().collect();
                 runs_in_progress.push(RunInProgress::new(
                     side,

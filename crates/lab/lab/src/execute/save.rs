@@ -19,6 +19,8 @@ impl Execution<'_> {
         let unstored = Unstored::begin();
         while !is_over.load(Ordering::SeqCst) {
             if is_interrupted() {
+                // Held until all is stored: a worker that ends its last job meanwhile would store
+                // the same run under another id.
                 let mut is_closed = self.is_closed.lock();
                 for run in self
                     .runs_in_progress
@@ -48,6 +50,7 @@ impl Execution<'_> {
     }
 
     fn save(&self, measured: &RunInProgress<'_>) -> Result<(), LabError> {
+        // A block, as `run` below locks the progress again.
         let (times, load) = {
             let progress = measured.progress();
             (to_text(&progress.times), progress.load.clone())

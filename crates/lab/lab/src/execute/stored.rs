@@ -25,6 +25,8 @@ pub(super) fn load_runs(
     let store = context.store.lock();
     let mut sides = Vec::new();
     for (build, placements) in plan.sides.iter().zip(placements) {
+        // The store refuses runs whose build or machine it does not know, and the new runs come
+        // later.
         store.save_build(build)?;
         let mut found = Vec::new();
         for placement in placements {
@@ -48,6 +50,8 @@ fn load_runs_on(
 ) -> Result<Vec<Run>, LabError> {
     let machine = &placement.machine.identity().id;
     let clock = placement.machine.capabilities().clock;
+    // The newest first: of two results for one replicate the later one counts, as `seen` keeps the
+    // first it meets.
     let mut runs: Vec<Run> = store
         .runs_of(&build.id, machine, plan.suite.name)?
         .into_iter()
@@ -72,6 +76,7 @@ fn load_runs_on(
     let mut seen = BTreeSet::new();
     for run in &mut runs {
         let replicate = run.seed;
+        // One query per run, which plans without dumps and samples are spared.
         let stored = if plan.dumps == Dumps::Keep || samples {
             store.artifact_names(&run.id)?
         } else {

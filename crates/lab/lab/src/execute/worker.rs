@@ -43,11 +43,13 @@ impl Execution<'_> {
         let boot = run.boot(|| self.boot(run))?;
         match &*boot {
             BootOutcome::Ready(start) => {
+                // All jobs of the run share the boot, so its console is stored with the first one.
                 if item.job == 0 && !start.boot_console().is_empty() {
                     run.progress()
                         .consoles
                         .push((BOOT_CONSOLE.into(), start.boot_console().to_vec()));
                 }
+                // The boot, which other threads waited for, is a part of its own.
                 let part = self.forecast.begin();
                 self.measure(run, item.job, &**start)?;
                 run.progress()
@@ -84,6 +86,8 @@ impl Execution<'_> {
                 progress.results.extend(results);
             }
         }
+        // Before the job counts as done: the last one releases the machine, which works only while
+        // no other thread holds the boot.
         drop(boot);
         if is_interrupted() {
             // What is printed from here on might not be stored.
@@ -128,9 +132,12 @@ impl Execution<'_> {
 
     /// Boots the build of a run.
     fn boot(&self, run: &RunInProgress<'_>) -> Result<BootOutcome, LabError> {
+        // Before the boot, as a run that failed to boot has to say its modules too: with others the
+        // build may boot.
         if let Some(hash) = run.placement.modules_hash() {
             run.progress().environment.push((MODULES.into(), hash));
         }
+        // Without the events of a boot: nothing is booted.
         if let Err(why) = run.placement.guest(run.build) {
             return Ok(BootOutcome::Unsupported(why));
         }

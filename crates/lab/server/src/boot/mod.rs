@@ -81,6 +81,7 @@ impl ServerMachine {
         let facts = handle
             .acquire()
             .map_err(|problem| record_problem(problem, &record_file))?;
+        // By its own kernel: the identity of the machine may not depend on a kernel under test.
         let report = look::describe(&*handle.remote, &server.name, facts.boot_id())?;
         let record =
             Record::from_facts(&facts, &report).confirm_or_create(&record_file, &server.name)?;
@@ -170,6 +171,8 @@ impl ServerMachine {
         let end = self
             .start(kernel)
             .map_err(|problem| record_problem(problem, &self.record_file))?;
+        // A server may be a guest itself, and its emulator may fail in ways that look like a dying
+        // kernel.
         if let Start::KernelFailed { console, .. } = &end {
             self.check_emulator(console)?;
         }
@@ -188,6 +191,7 @@ impl ServerMachine {
         if facts.has_installed(kernel.tag) {
             return Ok(());
         }
+        // Checked before anything is sent, so that the message can say how much is missing.
         let needed_mib = ((kernel.archive.len() as u64 * ROOM) >> 20).max(1);
         let free_mib = facts.get("free_kib").parse::<u64>().unwrap_or(0) >> 10;
         if free_mib < needed_mib {

@@ -52,6 +52,8 @@ impl Booted for RunningBuild {
         };
         match handle.remote.run_agent(&on, &["job"], &bytes) {
             Ok(ended) if ended.code == Some(OTHER_BOOT) => self.after_silence(&session),
+            // The agent answered, so the kernel lives and only the job hung: the next job runs in
+            // the same boot.
             Ok(ended) if ended.code == Some(TIMED_OUT) => {
                 let console = handle.control.new_console();
                 Ok(JobEnd::unobserved(
@@ -109,9 +111,11 @@ impl RunningBuild {
     /// Finds out why the connection ended during a job: cut, or the kernel died.
     fn after_silence(&self, session: &Session) -> Result<JobEnd, MachineError> {
         let (mut reason, console) = self.on.handle.find_death(&session.boot_id, "a job")?;
+        // First of all: whatever is found out below, the next job has to boot again.
         *self.session.lock() = None;
         self.on.check_emulator(&console)?;
         let dead = self.on.handle.read_dead_memory();
+        // The memory is saved by a kernel that only a panic starts.
         if matches!(dead, Some(Ok(_))) {
             reason = FailureReason::Panicked;
         }

@@ -182,6 +182,8 @@ impl Answers {
                 let Ok(client) = stream.peer_addr().map(|peer| peer.ip()) else {
                     continue;
                 };
+                // Any host of the network may connect: one that opens many connections gets no
+                // threads for them.
                 if !accepting.state().clients.admit(client) {
                     continue;
                 }

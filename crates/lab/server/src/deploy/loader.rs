@@ -248,6 +248,8 @@ impl DeployedImage {
             seal: seal::seal_for_one_boot(&self.server, &self.home)?,
             command_line: self.command_line(),
         };
+        // Kept in the handle: the server asks some time after this step, when its firmware has
+        // started iPXE.
         let mut answers = self.answers.lock();
         // Two cannot listen there.
         *answers = None;
@@ -274,6 +276,7 @@ impl DeployedImage {
             .variable("MARVIN_COMMAND_LINE", self.command_line())
             .deadline_s(COMMAND_S)
             .run();
+        // It has the key with which the server proves itself.
         drop(fs::remove_file(&initrd));
         match ended? {
             ended if ended.code == Some(0) => Ok(()),
@@ -296,6 +299,8 @@ impl ImageLoader for DeployedImage {
     }
 
     fn start(&self) -> Result<(), ServerProblem> {
+        // It is checked each time: a file that was damaged since would make a server that does not
+        // come back.
         self.image.verify().map_err(|error| self.failed(error))?;
         self.permitted()?;
         match &self.server.deploy.by {

@@ -60,6 +60,7 @@ impl ServerHandle {
     }
 
     fn try_image(&self, loader: &dyn ImageLoader, before: &str) -> Result<Facts, ServerProblem> {
+        // What was printed before belongs to the system before.
         drop(self.control.new_console());
         match loader.start() {
             // The connection was cut before or after it was started.
@@ -73,6 +74,8 @@ impl ServerHandle {
             Reboot::Rebooted(facts)
                 if facts.image() == Some(&loader.image().id) && facts.running().is_none() =>
             {
+                // Only an image that proved itself by its id may make the key of the boot before
+                // invalid.
                 loader.confirm_started()?;
                 Ok(facts)
             }

@@ -93,6 +93,8 @@ impl ServerHandle {
                 .next()
                 .map_or(Ok(facts), |problem| Err(ServerProblem::from(problem)))
         };
+        // A server that does not answer may have lost its image, which needs nothing of it to
+        // start, or be switched off for being idle. All other silence is an error.
         let mut facts = match self.remote.facts() {
             Err(problem)
                 if problem.is_silence()
@@ -109,6 +111,8 @@ impl ServerHandle {
             facts => facts?,
         };
         if facts.running().is_none() {
+            // Held before the image starts: if that fails, dropping this handle has to let others
+            // in again.
             self.change(Life::hold);
             facts = self.run_image(facts)?;
         }
@@ -116,6 +120,8 @@ impl ServerHandle {
         // After an error too: other labs may use it then.
         self.change(Life::hold);
         let facts = facts?;
+        // Learned on the first contact, before any test: later it is what the server has to run
+        // again.
         self.change(|life| life.learn_own_kernel(facts.own_release()));
         if facts.running().is_none() {
             return Ok(facts);
@@ -123,6 +129,7 @@ impl ServerHandle {
         // Another Marvin was killed: what the server is, its own kernel says.
         self.change(Life::begin_test);
         self.return_to_own_kernel()?;
+        // The facts above are those of the kernel that was found running.
         fit(self.remote.facts()?)
     }
 
@@ -159,6 +166,8 @@ impl ServerHandle {
         let returned = self.return_to_own_kernel();
         // After an error too: dropping the handle must not try the same for minutes again.
         self.change(Life::release);
+        // A server that did not return stays marked as held: others would measure on a kernel under
+        // test.
         returned?;
         self.remote.leave()
     }

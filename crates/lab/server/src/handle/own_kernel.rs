@@ -28,6 +28,7 @@ impl ServerHandle {
                 // The connection was cut before or after the server took the command.
                 Err(problem) if problem.is_silence() && tried < RESTARTS => {
                     let now = self.recover_if_silent()?;
+                    // The command did not arrive.
                     if now.boot_id() == facts.boot_id() {
                         continue;
                     }
@@ -43,6 +44,8 @@ impl ServerHandle {
                     facts = reboot.facts().map_or_else(|| self.remote.facts(), Ok)?;
                 }
             }
+            // Its boot loader has the kernel under test as its default: further restarts would lead
+            // there again.
             if let Some(tag) = facts.running() {
                 let name = self.server.name.clone();
                 let step = "return to its own kernel";

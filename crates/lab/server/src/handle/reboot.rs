@@ -81,6 +81,8 @@ impl ServerHandle {
         } else {
             ", and its [[machine]] has no power control"
         };
+        // It can still be reached, so it is not lost: it stays held, and closing the handle tries
+        // to return it.
         if let Reboot::NeverLeft = first {
             return Err(self.never_left());
         }
@@ -175,6 +177,8 @@ impl ServerHandle {
         for _ in 0..polls(self.server.boot_s) {
             std::thread::sleep(self.poll_interval);
             let facts = self.remote.facts();
+            // Read at each poll, also while the server is silent: that is when a dying kernel
+            // prints.
             let new = self.control.new_console();
             quiet_polls = if new.is_empty() { quiet_polls + 1 } else { 0 };
             console.extend(new);
@@ -182,6 +186,8 @@ impl ServerHandle {
                 Ok(facts) if facts.boot_id() != before => return Ok(Reboot::Rebooted(facts)),
                 // It still runs the kernel before, shuts down, or does not answer yet.
                 Ok(_) => {
+                    // An answer comes at once and costs less than the failed poll by which the
+                    // deadline is counted: wait once more for it.
                     reboot = Reboot::NeverLeft;
                     std::thread::sleep(self.poll_interval);
                 }
