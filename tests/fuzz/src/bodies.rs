@@ -277,7 +277,7 @@ pub(crate) fn workloads() -> Vec<ToolWorkload> {
 /// A job file of LKP, and results of one and of several runs.
 pub(crate) fn lkp(bytes: &[u8]) {
     black_box(results::import::foreign::lkp_started(bytes));
-    if let Some(place) = results::import::foreign::LkpResultPath::of(PLACE) {
+    if let Some(place) = results::import::foreign::LkpResultPath::parse(PLACE) {
         drop(results::import::foreign::lkp_run(&place, bytes));
         drop(results::import::foreign::lkp_columns(&place, bytes));
     }

@@ -70,7 +70,7 @@ pub(crate) type Value<'a> = Spanned<DeValue<'a>>;
 
 impl<'a> Section<'a> {
     /// Takes a table with these allowed keys.
-    pub(crate) fn of(
+    pub(crate) fn new(
         table: &'a DeTable<'a>,
         span: Range<usize>,
         shape: Shape<'_>,
@@ -94,7 +94,7 @@ impl<'a> Section<'a> {
     /// Takes a value that is a table with these keys.
     pub(crate) fn from_value(value: &'a Value<'a>, shape: Shape<'_>) -> Result<Self, Mistake> {
         match value.get_ref().as_table() {
-            Some(table) => Section::of(table, value.span(), shape),
+            Some(table) => Section::new(table, value.span(), shape),
             None => Err(other_type(value, "a table")),
         }
     }

@@ -68,7 +68,7 @@ pub fn call_tree(
 ) -> Result<CallTree, CallsError> {
     let nodes = parse(&String::from_utf8_lossy(nodes), symbols)?;
     let mut paths: BTreeMap<(Share, Vec<String>), (u64, u64)> = BTreeMap::new();
-    let mut kept = 0;
+    let mut path_functions = 0;
     for (index, node) in nodes.iter().enumerate() {
         if node.executed == [0; 3] && node.calls == [0; 3] {
             continue;
@@ -86,8 +86,8 @@ pub fn call_tree(
             let executed = node.executed[place];
             let calls = node.calls[place];
             if executed + calls > 0 {
-                kept += node.depth;
-                if kept > FUNCTIONS_MAX {
+                path_functions += node.depth;
+                if path_functions > FUNCTIONS_MAX {
                     return Err(CallsError::Large);
                 }
                 let sums = paths.entry((share, functions.clone())).or_default();
@@ -163,7 +163,9 @@ fn parse<'a>(text: &str, symbols: &'a Symbols) -> Result<Vec<Node<'a>>, CallsErr
         let symbol = match nodes.len() {
             0 => UNKNOWN,
             1 => USER,
-            _ => symbols.at(address).map_or(NAMELESS, |(symbol, _)| symbol),
+            _ => symbols
+                .symbol_at(address)
+                .map_or(NAMELESS, |(symbol, _)| symbol),
         };
         let depth = if parent > 1 {
             nodes.get(parent).map_or(0, |node: &Node<'_>| node.depth) + 1
@@ -226,13 +228,13 @@ mod tests {
     #[test]
     fn nodes_become_chains_that_add_up() {
         let tree = call_tree(NODES.as_bytes(), &symbols(), &profile()).unwrap();
-        let told: Vec<_> = tree
+        let paths: Vec<_> = tree
             .paths
             .iter()
             .map(|p| (p.share, p.functions.join(";"), p.instructions, p.calls))
             .collect();
         assert_eq!(
-            told,
+            paths,
             [
                 (Share::User, "[user]".to_owned(), 10, 0),
                 (Share::Kernel, "[unknown caller]".to_owned(), 1, 0),

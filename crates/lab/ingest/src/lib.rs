@@ -5,7 +5,6 @@
 
 mod calls;
 mod environment;
-mod kept;
 mod modelled;
 mod monitors;
 mod places;
@@ -14,11 +13,11 @@ mod rmap;
 mod sampled;
 mod samples;
 mod sharing;
+mod stored_text;
 mod symbols;
 
 pub use calls::{CallsError, call_tree};
 pub use environment::environment;
-pub use kept::{monitors_from_bytes, monitors_to_bytes, profile_from_text, profile_to_text};
 pub use modelled::modelled;
 pub use monitors::{copies, observation, reading};
 pub use places::{FieldAt, Object};
@@ -27,4 +26,5 @@ pub use rmap::rmap;
 pub use sampled::{SampledError, sampled, sampled_from_text, sampled_to_text, sent_file};
 pub use samples::{IngestError, outcome, rows};
 pub use sharing::{SharingError, sharing, sharing_from_text, sharing_to_text};
+pub use stored_text::{monitors_from_bytes, monitors_to_bytes, profile_from_text, profile_to_text};
 pub use symbols::{Symbols, SymbolsError, symbols_text};

@@ -27,7 +27,9 @@ pub fn modelled(counts: &[u8], symbols: &Symbols, profile: &Profile) -> Option<M
         let address = u64::from_str_radix(numbers.next()?, 16).ok()?;
         let symbol = match address {
             0 => USER,
-            address => symbols.at(address).map_or(NAMELESS, |(symbol, _)| symbol),
+            address => symbols
+                .symbol_at(address)
+                .map_or(NAMELESS, |(symbol, _)| symbol),
         };
         let own = if address == 0 {
             Share::User
@@ -89,7 +91,7 @@ mod tests {
                        walk 1100 0 0 7\nend 0 0\n";
         let profile = profile(counts, &symbols(), 4).unwrap();
         assert_eq!(profile.total(), 30);
-        let told: Vec<_> = modelled(counts, &symbols(), &profile)
+        let lines: Vec<_> = modelled(counts, &symbols(), &profile)
             .unwrap()
             .lines
             .into_iter()
@@ -104,7 +106,7 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            told,
+            lines,
             [
                 "user [user] 10 [0, 0, 0, 0, 0, 0, 0, 5]",
                 "kernel clear_page 20 [4, 0, 0, 0, 0, 0, 0, 0]",

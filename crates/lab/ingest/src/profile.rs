@@ -96,7 +96,7 @@ pub fn profile_by(
             ("at" | "repeated", &[process, interrupt, other]) => {
                 let (symbol, is_first) = match first {
                     0 => (USER, false),
-                    address => symbols.at(address).unwrap_or((NAMELESS, false)),
+                    address => symbols.symbol_at(address).unwrap_or((NAMELESS, false)),
                 };
                 let inlined = if first == 0 { None } else { function(first) };
                 // A function that begins with inlined code would lose its calls to it, so inlined
@@ -209,12 +209,12 @@ mod tests {
         let counts = b"region 0 0 10 0 0\nat 1100 4 0 0\nat 1104 6 0 0\nend 0 0\n";
         let inlined = |address| (address == 0x1104).then(|| "pte_offset".to_owned());
         let profile = profile_by(counts, &symbols(), 1, &inlined).unwrap();
-        let told: Vec<_> = profile
+        let lines: Vec<_> = profile
             .lines
             .iter()
             .map(|l| (l.symbol.as_str(), l.instructions, l.calls))
             .collect();
-        assert_eq!(told, [("handle_mm_fault", 4, 4), ("pte_offset", 6, 0)]);
+        assert_eq!(lines, [("handle_mm_fault", 4, 4), ("pte_offset", 6, 0)]);
     }
 
     #[test]

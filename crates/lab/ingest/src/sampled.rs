@@ -88,7 +88,7 @@ pub fn sampled(
                 let address = u64::from_str_radix(rest, 16).map_err(|_| malformed)?;
                 names.push(
                     symbols
-                        .at(address)
+                        .symbol_at(address)
                         .map_or(NAMELESS, |(name, _)| name)
                         .replace(';', ","),
                 );

@@ -130,7 +130,7 @@ pub fn sharing(
 }
 
 fn name_function(symbols: &Symbols, address: u64) -> String {
-    let found = (address != 0).then(|| symbols.at(address).map(|(name, _)| name.to_owned()));
+    let found = (address != 0).then(|| symbols.symbol_at(address).map(|(name, _)| name.to_owned()));
     found.map_or_else(
         || USER.to_owned(),
         |name| name.unwrap_or_else(|| format!("{address:#x}")),

@@ -135,7 +135,7 @@ impl Symbols {
     /// Returns the symbol of an address, and whether it is the symbol's first. Padding belongs to
     /// the function behind it.
     #[must_use]
-    pub fn at(&self, address: u64) -> Option<(&str, bool)> {
+    pub fn symbol_at(&self, address: u64) -> Option<(&str, bool)> {
         let after = self.entries.partition_point(|(start, _)| *start <= address);
         let (start, name) = self.entries[after.checked_sub(1)?..]
             .iter()
@@ -292,19 +292,22 @@ mod tests {
     fn addresses_have_names() {
         let symbols = Symbols::parse(TEXT).unwrap();
         assert_eq!(
-            symbols.at(0xffff_ffff_8100_0020),
+            symbols.symbol_at(0xffff_ffff_8100_0020),
             Some(("global_one", true))
         );
         assert_eq!(
-            symbols.at(0xffff_ffff_8100_0031),
+            symbols.symbol_at(0xffff_ffff_8100_0031),
             Some(("global_one", false))
         );
-        assert_eq!(symbols.at(0xffff_ffff_8100_000f), Some(("_stext", false)));
         assert_eq!(
-            symbols.at(0xffff_ffff_8100_0141),
+            symbols.symbol_at(0xffff_ffff_8100_000f),
+            Some(("_stext", false))
+        );
+        assert_eq!(
+            symbols.symbol_at(0xffff_ffff_8100_0141),
             Some(("crypt some_module", false))
         );
-        assert_eq!(symbols.at(5), None);
+        assert_eq!(symbols.symbol_at(5), None);
         assert_eq!(symbols.address("global_one"), Some(0xffff_ffff_8100_0020));
         assert_eq!(symbols.address("nothing"), None);
         assert_eq!(
@@ -324,7 +327,7 @@ mod tests {
                     t40 __pfx_nothing\n";
         let symbols = Symbols::parse(text).unwrap();
         let names = [0x103f, 0x1040, 0x104f, 0x1050, 0x1090, 0x10a0, 0x10e0]
-            .map(|at| symbols.at(at).unwrap());
+            .map(|at| symbols.symbol_at(at).unwrap());
         let write = "pipe_write";
         let poll = "pipe_poll";
         let expected = [
@@ -350,7 +353,7 @@ mod tests {
         let symbols = Symbols::parse(&text).unwrap();
         assert_eq!(symbols.entries.len(), 3);
         assert_eq!(
-            [0x1000, 0x1001, 0x8000].map(|at| symbols.at(at).unwrap().0),
+            [0x1000, 0x1001, 0x8000].map(|at| symbols.symbol_at(at).unwrap().0),
             ["first", "last", "last"]
         );
     }
@@ -369,7 +372,7 @@ mod tests {
             ]
         });
         let names = [0x1000, 0x1100, 0x1200, 0x1300]
-            .map(|address| symbols.at(address).unwrap().0.to_owned());
+            .map(|address| symbols.symbol_at(address).unwrap().0.to_owned());
         assert_eq!(
             names,
             [
@@ -388,7 +391,7 @@ mod tests {
         let entry = "T1000 asm_common_interrupt\nT100 common_interrupt\nT100 __irqentry_text_end\nT0 common_interrupt_return\n";
         assert_eq!(marks(entry), "interrupt 1000\n");
         assert_eq!(
-            Symbols::parse(entry).unwrap().at(0x1200),
+            Symbols::parse(entry).unwrap().symbol_at(0x1200),
             Some(("common_interrupt_return", true))
         );
         assert_eq!(
@@ -400,7 +403,10 @@ mod tests {
     #[test]
     fn system_call_takes_its_64_bit_name() {
         let symbols = Symbols::parse("T1000 __ia32_sys_getppid\nT0 __x64_sys_getppid\n").unwrap();
-        assert_eq!(symbols.at(0x1004), Some(("__x64_sys_getppid", false)));
+        assert_eq!(
+            symbols.symbol_at(0x1004),
+            Some(("__x64_sys_getppid", false))
+        );
     }
 
     #[test]

@@ -38,13 +38,13 @@ pub(crate) fn download(offer: &Offer, file: &DebFile, into: &Path) -> Result<Pat
         into,
     )
     .map_err(|error| match error {
-        KernelError::Program { said, .. } => KernelError::Apt(AptError::Download {
+        KernelError::Program { detail, .. } => KernelError::Apt(AptError::Download {
             package: package.clone(),
-            said,
+            detail,
         }),
         other => other,
     })?;
-    let deb = only_deb(into).map_err(KernelError::at(into))?;
+    let deb = only_deb(into).map_err(KernelError::io(into))?;
     let got = folder::sha256_of_file(&deb)?;
     if got != file.sha256 {
         return Err(KernelError::Apt(AptError::Checksum {
@@ -96,7 +96,7 @@ pub(crate) struct Needed {
 /// files.
 pub(crate) fn closure(packages: &[String], scratch: &Path) -> Result<Vec<Needed>, KernelError> {
     let status = scratch.join("status");
-    fs::write(&status, "").map_err(KernelError::at(&status))?;
+    fs::write(&status, "").map_err(KernelError::io(&status))?;
     let nothing_installed = format!("Dir::State::status={}", status.display());
     let mut args = vec![
         "-qq",
@@ -114,16 +114,16 @@ pub(crate) fn closure(packages: &[String], scratch: &Path) -> Result<Vec<Needed>
         "--",
     ]);
     args.extend(packages.iter().map(String::as_str));
-    let said = run("apt-get", &args, scratch).map_err(|error| match error {
-        KernelError::Program { said, .. } if is_unknown(&said) => {
+    let output = run("apt-get", &args, scratch).map_err(|error| match error {
+        KernelError::Program { detail, .. } if is_unknown(&detail) => {
             KernelError::Apt(AptError::NoPackage {
                 packages: packages.join(", "),
-                said,
+                detail,
             })
         }
         other => other,
     })?;
-    let mut needed: Vec<Needed> = said.lines().filter_map(needed).collect();
+    let mut needed: Vec<Needed> = output.lines().filter_map(needed).collect();
     needed.sort_by(|a, b| a.file.cmp(&b.file));
     Ok(needed)
 }
@@ -154,14 +154,14 @@ fn candidates(policy: &str) -> BTreeMap<String, String> {
 }
 
 /// Returns whether apt reports an unknown package.
-fn is_unknown(said: &str) -> bool {
+fn is_unknown(detail: &str) -> bool {
     [
         "Unable to locate package",
         "has no installation candidate",
         "Couldn't find any package",
     ]
     .iter()
-    .any(|words| said.contains(words))
+    .any(|words| detail.contains(words))
 }
 
 /// Parses `'URI' NAME_VERSION_ARCHITECTURE.deb BYTES HASH`.
@@ -191,9 +191,9 @@ pub(crate) fn download_all(needed: &[Needed], into: &Path) -> Result<Vec<PathBuf
     let mut args = vec!["-qq", "-o", "APT::Sandbox::User=root", "download", "--"];
     args.extend(words.iter().map(String::as_str));
     run("apt-get", &args, into).map_err(|error| match error {
-        KernelError::Program { said, .. } => KernelError::Apt(AptError::Download {
+        KernelError::Program { detail, .. } => KernelError::Apt(AptError::Download {
             package: words.join(" "),
-            said,
+            detail,
         }),
         other => other,
     })?;
@@ -201,7 +201,7 @@ pub(crate) fn download_all(needed: &[Needed], into: &Path) -> Result<Vec<PathBuf
         .iter()
         .map(|n| {
             let deb = into.join(&n.file);
-            let found = fs::metadata(&deb).map_err(KernelError::at(&deb))?.len();
+            let found = fs::metadata(&deb).map_err(KernelError::io(&deb))?.len();
             if found == n.bytes {
                 return Ok(deb);
             }
@@ -227,7 +227,7 @@ fn run(program: &str, args: &[&str], folder: &Path) -> Result<String, KernelErro
         ProgramError::Missing(program) => KernelError::Apt(AptError::NoApt(program)),
         ProgramError::Deadline { command, seconds } => KernelError::Program {
             command,
-            said: format!("no end within {seconds} s"),
+            detail: format!("no end within {seconds} s"),
         },
         ProgramError::Io { source, .. } => KernelError::Io {
             path: program.into(),
@@ -242,18 +242,19 @@ fn run(program: &str, args: &[&str], folder: &Path) -> Result<String, KernelErro
             folder: folder.to_owned(),
         });
     }
-    let said = reason(&ended.stderr).map_or_else(|| ended.reason(), str::to_owned);
+    let detail = reason(&ended.stderr).map_or_else(|| ended.reason(), str::to_owned);
     Err(KernelError::Program {
         command: run.command(),
-        said,
+        detail,
     })
 }
 
 /// Picks the important line: apt marks errors with `E: `, other programs end with them.
-fn reason(said: &str) -> Option<&str> {
-    said.lines()
+fn reason(stderr: &str) -> Option<&str> {
+    stderr
+        .lines()
         .find_map(|line| line.strip_prefix("E: "))
-        .or_else(|| said.lines().rfind(|line| !line.trim().is_empty()))
+        .or_else(|| stderr.lines().rfind(|line| !line.trim().is_empty()))
 }
 
 #[cfg(test)]
@@ -316,9 +317,9 @@ mod tests {
 
     #[test]
     fn warnings_are_not_the_reason() {
-        let said =
+        let detail =
             "W: Download is performed unsandboxed as root\nE: Version '9' for 'x' was not found\n";
-        assert_eq!(reason(said), Some("Version '9' for 'x' was not found"));
+        assert_eq!(reason(detail), Some("Version '9' for 'x' was not found"));
         assert_eq!(reason("\n"), None);
     }
 }

@@ -103,7 +103,7 @@ impl BuildCache {
             .and_then(|()| fs::create_dir_all(cache.builds.join("by-recipe")))
             .and_then(|()| fs::create_dir_all(&cache.downloads))
             .and_then(|()| fs::read_dir(&cache.builds).map(drop))
-            .map_err(|source| match KernelError::at(home)(source) {
+            .map_err(|source| match KernelError::io(home)(source) {
                 KernelError::Io { source, .. } => KernelError::Home {
                     folder: home.to_owned(),
                     source,
@@ -217,7 +217,7 @@ impl BuildCache {
         let mut debs = Vec::new();
         for file in &offer.files {
             let folder = scratch.path().join(&file.package);
-            fs::create_dir(&folder).map_err(KernelError::at(&folder))?;
+            fs::create_dir(&folder).map_err(KernelError::io(&folder))?;
             debs.push(apt::download(&offer, file, &folder)?);
         }
         notify(BuildEvent::Unpacking {
@@ -227,7 +227,7 @@ impl BuildCache {
         for deb in &debs {
             apt::unpack(deb, &root)?;
             // The download is not needed any more, but its disk space may be.
-            fs::remove_file(deb).map_err(KernelError::at(deb))?;
+            fs::remove_file(deb).map_err(KernelError::io(deb))?;
         }
         let file = vmlinuz(&root)
             .ok_or_else(|| KernelError::Apt(AptError::NoImage(offer.origin().to_string())))?;

@@ -194,7 +194,7 @@ impl Catalogue {
                 }));
             }
             return Err(KernelError::Unknown {
-                asked: KernelName::Deb(query.clone()).to_string(),
+                requested: KernelName::Deb(query.clone()).to_string(),
                 instead: suggestions::instead(query, &self.images),
             });
         }

@@ -94,7 +94,7 @@ impl BuildCache {
             match fs::read(&file) {
                 Ok(text) => compiled.join(Compiled::from_text(&String::from_utf8_lossy(&text))),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => is_recorded = false,
-                Err(error) => return Err(KernelError::at(&file)(error)),
+                Err(error) => return Err(KernelError::io(&file)(error)),
             }
         }
         if !is_recorded {

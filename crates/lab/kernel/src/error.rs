@@ -16,8 +16,8 @@ pub enum KernelError {
     #[error(transparent)]
     Apt(#[from] AptError),
     /// Apt offers kernels, but not this one.
-    #[error("apt offers no kernel `{asked}`; {instead}")]
-    Unknown { asked: String, instead: String },
+    #[error("apt offers no kernel `{requested}`; {instead}")]
+    Unknown { requested: String, instead: String },
     /// A kernel that only another suite measured.
     #[error(
         "cannot boot {0}: it was imported and has results but no image; `marvin report` compares stored results"
@@ -29,11 +29,11 @@ pub enum KernelError {
     )]
     NotShared { id: String },
     /// A program of apt or dpkg failed.
-    #[error("`{command}` failed: {said}")]
+    #[error("`{command}` failed: {detail}")]
     Program {
         /// The program and its arguments.
         command: String,
-        said: String,
+        detail: String,
     },
     /// A userland is too large for any guest.
     #[error("the files of a userland have more than {bytes_max} bytes: name fewer in `files`")]
@@ -46,8 +46,8 @@ pub enum KernelError {
         fault: ImageFault,
     },
     /// A module cannot be unpacked.
-    #[error("{}: this module is damaged: {said}; install or build it again", file.display())]
-    Module { file: PathBuf, said: String },
+    #[error("{}: this module is damaged: {detail}; install or build it again", file.display())]
+    Module { file: PathBuf, detail: String },
     /// Modules exceed a limit.
     #[error("{}: {limit}; Marvin loads no such modules: install or build them again", file.display())]
     Modules {
@@ -103,12 +103,12 @@ pub enum AptError {
     },
     /// A package could not be fetched.
     #[error(
-        "cannot download package {package}: {said}; check the network; if the archive no longer has it, run `sudo apt-get update`"
+        "cannot download package {package}: {detail}; check the network; if the archive no longer has it, run `sudo apt-get update`"
     )]
     Download {
         /// The package and its version.
         package: String,
-        said: String,
+        detail: String,
     },
     /// A package differs from apt's lists.
     #[error(
@@ -124,9 +124,9 @@ pub enum AptError {
     },
     /// apt does not have packages for a userland.
     #[error(
-        "no userland of {packages}: apt says `{said}`; correct the manifest, or run `sudo apt-get update`"
+        "no userland of {packages}: apt says `{detail}`; correct the manifest, or run `sudo apt-get update`"
     )]
-    NoPackage { packages: String, said: String },
+    NoPackage { packages: String, detail: String },
     /// A package contains no kernel.
     #[error("package {0} has no boot/vmlinuz-*: name another one")]
     NoImage(String),
@@ -168,7 +168,7 @@ impl KernelError {
     }
 
     /// Makes I/O errors on `path`; a full disk is an error with another remedy.
-    pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::NoSpace {
                 folder: path.parent().unwrap_or(path).to_owned(),
@@ -192,7 +192,7 @@ mod tests {
     fn full_disk_is_its_own_error() {
         let full = Path::new("/dev/full");
         let error = std::fs::write(full, "x")
-            .map_err(KernelError::at(full))
+            .map_err(KernelError::io(full))
             .unwrap_err();
         insta::assert_snapshot!(error, @"no space left on the device of /dev: free disk space there and try again");
         assert_eq!(error.fault(), Fault::Lab);
@@ -200,18 +200,18 @@ mod tests {
 
     #[test]
     fn every_message_says_what_to_do() {
-        let said = "Could not resolve 'deb.debian.org'".to_owned();
+        let detail = "Could not resolve 'deb.debian.org'".to_owned();
         let package = "linux-image-6.1.0-56-amd64 6.1.192-2".to_owned();
         let messages = [
             KernelError::Apt(AptError::NoApt("apt-cache".to_owned())),
             KernelError::Apt(AptError::NoKernels),
             KernelError::Program {
                 command: "apt-cache search".to_owned(),
-                said: "Malformed entry 1 in list file".to_owned(),
+                detail: "Malformed entry 1 in list file".to_owned(),
             },
             KernelError::Apt(AptError::Download {
                 package: package.clone(),
-                said,
+                detail,
             }),
             KernelError::Apt(AptError::Checksum {
                 package: package.clone(),
@@ -223,7 +223,7 @@ mod tests {
                 folder: "/home/me/marvin".into(),
                 source: Error::from(ErrorKind::PermissionDenied),
             },
-            KernelError::at(Path::new("/home/builds/x"))(Error::from(ErrorKind::PermissionDenied)),
+            KernelError::io(Path::new("/home/builds/x"))(Error::from(ErrorKind::PermissionDenied)),
         ]
         .map(|error| format!("{:?}: {error}", error.fault()))
         .join("\n");

@@ -33,10 +33,10 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 /// Returns the SHA-256 of a file, hexadecimal.
 pub(crate) fn sha256_of_file(file: &Path) -> Result<String, KernelError> {
     let mut content =
-        BufReader::with_capacity(1 << 20, File::open(file).map_err(KernelError::at(file))?);
+        BufReader::with_capacity(1 << 20, File::open(file).map_err(KernelError::io(file))?);
     let mut hash = Sha256::new();
     loop {
-        let piece = content.fill_buf().map_err(KernelError::at(file))?;
+        let piece = content.fill_buf().map_err(KernelError::io(file))?;
         let length = piece.len();
         if length == 0 {
             return Ok(hexadecimal(&hash.finalize()));
@@ -53,8 +53,8 @@ fn hexadecimal(bytes: &[u8]) -> String {
 /// Writes a file completely or not at all; one process writes to its directory at a time.
 pub(crate) fn write(file: &Path, content: &[u8]) -> Result<(), KernelError> {
     let new = file.with_file_name(".new");
-    fs::write(&new, content).map_err(KernelError::at(&new))?;
-    fs::rename(&new, file).map_err(KernelError::at(file))
+    fs::write(&new, content).map_err(KernelError::io(&new))?;
+    fs::rename(&new, file).map_err(KernelError::io(file))
 }
 
 /// Parses lines of `key=value`; `None` if there is no such file.
@@ -62,7 +62,7 @@ pub(crate) fn read_facts(file: &Path) -> Result<Option<BTreeMap<String, String>>
     match fs::read(file) {
         Ok(content) => Ok(Some(facts(&String::from_utf8_lossy(&content)))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(KernelError::at(file)(error)),
+        Err(error) => Err(KernelError::io(file)(error)),
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn write_facts(
 impl Folder {
     /// Makes an empty directory.
     pub(crate) fn create(path: PathBuf) -> Result<Self, KernelError> {
-        fs::create_dir(&path).map_err(KernelError::at(&path))?;
+        fs::create_dir(&path).map_err(KernelError::io(&path))?;
         Ok(Self {
             path,
             facts: BTreeMap::new(),
@@ -131,7 +131,7 @@ impl Folder {
     pub(crate) fn image(&self) -> Result<BuildFile, KernelError> {
         let missing = || io::Error::from(io::ErrorKind::NotFound);
         self.file("image")
-            .ok_or_else(|| KernelError::at(&self.path)(missing()))
+            .ok_or_else(|| KernelError::io(&self.path)(missing()))
     }
 
     /// Returns the file in that role.
@@ -180,10 +180,10 @@ impl Folder {
         let all = self.path.join("modules");
         if all.exists() {
             // Left by an attempt that did not finish, as `origin` does not list it.
-            fs::remove_dir_all(&all).map_err(KernelError::at(&all))?;
+            fs::remove_dir_all(&all).map_err(KernelError::io(&all))?;
         }
-        fs::create_dir(&all).map_err(KernelError::at(&all))?;
-        fs::rename(modules, all.join(release)).map_err(KernelError::at(&all))?;
+        fs::create_dir(&all).map_err(KernelError::io(&all))?;
+        fs::rename(modules, all.join(release)).map_err(KernelError::io(&all))?;
         self.note("modules", &format!("modules/{release}"));
         Ok(())
     }
@@ -197,9 +197,9 @@ impl Folder {
     pub(crate) fn move_to(mut self, place: PathBuf) -> Result<Self, KernelError> {
         if place.exists() {
             // The existing one is incomplete, or it would have been used.
-            fs::remove_dir_all(&place).map_err(KernelError::at(&place))?;
+            fs::remove_dir_all(&place).map_err(KernelError::io(&place))?;
         }
-        fs::rename(&self.path, &place).map_err(KernelError::at(&place))?;
+        fs::rename(&self.path, &place).map_err(KernelError::io(&place))?;
         self.path = place;
         Ok(self)
     }

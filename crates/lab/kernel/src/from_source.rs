@@ -281,12 +281,12 @@ impl BuildCache {
     fn sweep_recipes(&self, but: &Path) -> Result<(), KernelError> {
         let recipes = self.builds.join("by-recipe");
         let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
-        for entry in fs::read_dir(&recipes).map_err(KernelError::at(&recipes))? {
-            let path = entry.map_err(KernelError::at(&recipes))?.path();
+        for entry in fs::read_dir(&recipes).map_err(KernelError::io(&recipes))? {
+            let path = entry.map_err(KernelError::io(&recipes))?.path();
             if path.extension().is_none() {
                 let used = fs::metadata(&path)
                     .and_then(|found| found.modified())
-                    .map_err(KernelError::at(&path))?;
+                    .map_err(KernelError::io(&path))?;
                 found.push((used, path));
             }
         }
@@ -306,7 +306,7 @@ impl BuildCache {
                 drop(fs::remove_file(file));
             }
             if folder.exists() {
-                fs::remove_dir_all(&folder).map_err(KernelError::at(&folder))?;
+                fs::remove_dir_all(&folder).map_err(KernelError::io(&folder))?;
             }
         }
         Ok(())
@@ -413,7 +413,7 @@ impl Sources {
         match fs::read(&file) {
             Ok(text) => Ok(Some(Compiled::from_text(&String::from_utf8_lossy(&text)))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(KernelError::at(&file)(error)),
+            Err(error) => Err(KernelError::io(&file)(error)),
         }
     }
 

@@ -202,7 +202,7 @@ mod tests {
         let mut huge = packed.clone();
         *huge.last_mut().unwrap() = 0x7f;
         let bzimage = |payload: &[u8]| bzimage::tests::write(payload);
-        let said = [
+        let messages = [
             b"#!/bin/sh".to_vec(),
             elf::tests::write(1, ""),
             elf::tests::write(1, "Linux version 6.9 "),
@@ -217,7 +217,7 @@ mod tests {
         ]
         .map(|bytes| fault_of(&bytes))
         .join("\n");
-        insta::assert_snapshot!(said, @"
+        insta::assert_snapshot!(messages, @"
         it is not a Linux kernel: expected a bzImage or a vmlinux
         it is not a Linux kernel: expected a bzImage or a vmlinux
         QEMU cannot boot this vmlinux, for it has no PVH entry: name the bzImage, or build with CONFIG_PVH=y

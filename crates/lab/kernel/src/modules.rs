@@ -241,10 +241,10 @@ fn list(
             format!("is more than {FOLDERS_MAX} directories down"),
         ));
     };
-    for entry in fs::read_dir(folder).map_err(KernelError::at(folder))? {
-        let entry = entry.map_err(KernelError::at(folder))?;
+    for entry in fs::read_dir(folder).map_err(KernelError::io(folder))? {
+        let entry = entry.map_err(KernelError::io(folder))?;
         let path = entry.path();
-        if entry.file_type().map_err(KernelError::at(&path))?.is_dir() {
+        if entry.file_type().map_err(KernelError::io(&path))?.is_dir() {
             list(&path, files, left)?;
         } else if let Some((name, "" | ".xz" | ".gz" | ".zst")) =
             entry.file_name().to_string_lossy().split_once(".ko")
@@ -265,15 +265,15 @@ fn bytes(file: &Path, most: u64) -> Result<Vec<u8>, KernelError> {
     bounded::open(file, most)
         .and_then(|opened| opened.read())
         .map_err(|fault| match fault {
-            ReadFault::Io(error) => KernelError::at(file)(error),
+            ReadFault::Io(error) => KernelError::io(file)(error),
             fault => refused(file, fault.to_string()),
         })
 }
 
-fn refused(file: &Path, said: String) -> KernelError {
+fn refused(file: &Path, detail: String) -> KernelError {
     KernelError::Module {
         file: file.to_owned(),
-        said,
+        detail,
     }
 }
 

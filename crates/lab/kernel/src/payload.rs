@@ -177,7 +177,7 @@ pub(crate) mod tests {
     #[test]
     fn sizes_that_are_not_true_are_found_out() {
         for format in FORMATS {
-            for (size, said) in [
+            for (size, case) in [
                 (9, "it is damaged"),
                 (11, "it is damaged"),
                 (MOST + 1, "it is too large"),
@@ -185,7 +185,7 @@ pub(crate) mod tests {
                 let mut packed = pack(format, b"0123456789");
                 let at = packed.len() - 4;
                 packed[at..].copy_from_slice(&size.to_le_bytes());
-                assert!(unpack(&packed).is_err(), "{format} {size} {said}");
+                assert!(unpack(&packed).is_err(), "{format} {size} {case}");
             }
         }
     }

@@ -17,7 +17,7 @@ const NOTES: &str = "sys/kernel/notes";
 /// Returns the kernel that runs below a root directory.
 pub(crate) fn running(root: &Path) -> Result<Build, KernelError> {
     let path = root.join(VERSION);
-    let version = fs::read(&path).map_err(KernelError::at(&path))?;
+    let version = fs::read(&path).map_err(KernelError::io(&path))?;
     // Without the file or without sysfs, the version alone distinguishes kernels.
     let notes = fs::read(root.join(NOTES)).unwrap_or_default();
     let parts = [&b"running\n"[..], &version, &notes].concat();

@@ -23,7 +23,7 @@ pub(crate) fn lock(within: &Path) -> Result<File, KernelError> {
     let path = within.join(LOCK);
     subprocess::lock_file(&path)
         .and_then(|file| file.lock().map(|()| file))
-        .map_err(KernelError::at(&path))
+        .map_err(KernelError::io(&path))
 }
 
 impl Scratch {
@@ -46,7 +46,7 @@ impl Scratch {
                             path: path.clone(),
                             _lock: folder,
                         })
-                        .map_err(KernelError::at(&path));
+                        .map_err(KernelError::io(&path));
                 }
             }
         }
@@ -59,16 +59,16 @@ impl Scratch {
 
 /// Deletes the directories that no process has locked.
 fn sweep(within: &Path) -> Result<(), KernelError> {
-    for entry in fs::read_dir(within).map_err(KernelError::at(within))? {
-        let path = entry.map_err(KernelError::at(within))?.path();
+    for entry in fs::read_dir(within).map_err(KernelError::io(within))? {
+        let path = entry.map_err(KernelError::io(within))?.path();
         if !path.is_dir() {
             continue;
         }
-        let folder = File::open(&path).map_err(KernelError::at(&path))?;
+        let folder = File::open(&path).map_err(KernelError::io(&path))?;
         match folder.try_lock() {
-            Ok(()) => fs::remove_dir_all(&path).map_err(KernelError::at(&path))?,
+            Ok(()) => fs::remove_dir_all(&path).map_err(KernelError::io(&path))?,
             Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) => return Err(KernelError::at(&path)(error)),
+            Err(TryLockError::Error(error)) => return Err(KernelError::io(&path)(error)),
         }
     }
     Ok(())

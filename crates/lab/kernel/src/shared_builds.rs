@@ -109,11 +109,11 @@ impl BuildCache {
             return Ok(());
         };
         self.share(build)?;
-        fs::create_dir_all(shared.join(RECIPES)).map_err(KernelError::at(shared))?;
+        fs::create_dir_all(shared.join(RECIPES)).map_err(KernelError::io(shared))?;
         let _writing = scratch::lock(&shared.join(INCOMING))?;
         for file in [recipe.with_extension("compiled"), recipe.to_owned()] {
             let to = theirs.with_file_name(file.file_name().unwrap_or_default());
-            let bytes = fs::read(&file).map_err(KernelError::at(&file))?;
+            let bytes = fs::read(&file).map_err(KernelError::io(&file))?;
             folder::write(&to, &bytes)?;
         }
         Ok(())
@@ -132,7 +132,7 @@ impl BuildCache {
             return Ok(());
         }
         let incoming = shared.join(INCOMING);
-        fs::create_dir_all(&incoming).map_err(KernelError::at(&incoming))?;
+        fs::create_dir_all(&incoming).map_err(KernelError::io(&incoming))?;
         let scratch = Scratch::new(&incoming)?;
         let copy = scratch.path().join(id.hex());
         copy_tree(&self.builds.join(id.hex()), &copy)?;
@@ -185,9 +185,9 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), KernelError> {
         .args(["-r", "--preserve=mode,links", "--"])
         .args([from, to])
         .deadline_s(COPY_S);
-    let failed = |said: String| KernelError::Program {
+    let failed = |detail: String| KernelError::Program {
         command: program.command(),
-        said,
+        detail,
     };
     match program.run() {
         Ok(ended) if ended.code == Some(0) => Ok(()),

@@ -79,8 +79,8 @@ fn series<'a>(offers: &[&'a Offer]) -> Vec<&'a Offer> {
 }
 
 /// Returns the most similar packages: same flavour first, then by the length of the common prefix.
-fn packages(asked: &str, offers: &[Offer]) -> String {
-    let image = asked.trim_end_matches("-dbg").trim_end_matches("-unsigned");
+fn packages(name: &str, offers: &[Offer]) -> String {
+    let image = name.trim_end_matches("-dbg").trim_end_matches("-unsigned");
     let flavour = flavour_of(image);
     let alike = |offer: &Offer| {
         let common = offer

@@ -86,14 +86,14 @@ mod tests {
         ];
         for (i, a) in versions.iter().enumerate() {
             for b in &versions[i + 1..] {
-                let said = |operator| {
+                let holds = |operator| {
                     Command::new("dpkg")
                         .args(["--compare-versions", a, operator, b])
                         .status()
                         .unwrap()
                         .success()
                 };
-                let order = match (said("lt"), said("eq")) {
+                let order = match (holds("lt"), holds("eq")) {
                     (true, _) => Ordering::Less,
                     (_, true) => Ordering::Equal,
                     _ => Ordering::Greater,

@@ -26,7 +26,7 @@ impl<'a> OwnSystem<'a> {
     /// Returns what a server is to run: an image, on its disk or in its memory, or without one what
     /// it starts by itself.
     #[must_use]
-    pub const fn of(image: Option<&'a Image>, is_on_disk: bool) -> Self {
+    pub const fn new(image: Option<&'a Image>, is_on_disk: bool) -> Self {
         match image {
             None => Self::Former,
             Some(image) if is_on_disk => Self::OnDisk(image),

@@ -84,7 +84,7 @@ impl Times {
     }
 
     /// Returns the median duration of a boot or job.
-    fn of(&self, name: &str) -> Option<f64> {
+    fn median_s(&self, name: &str) -> Option<f64> {
         let Seconds { processor, wall } = self.0.get(name)?;
         let mut seconds = if processor.is_empty() {
             wall.clone()
@@ -97,7 +97,7 @@ impl Times {
 
     /// Returns the expected processor seconds of a boot or job.
     pub(crate) fn expected_s(&self, name: &str) -> f64 {
-        self.of(name).unwrap_or(if name == BOOT {
+        self.median_s(name).unwrap_or(if name == BOOT {
             BOOT_DEFAULT_S
         } else {
             JOB_DEFAULT_S
@@ -109,7 +109,7 @@ impl Times {
         let mut work = Work::default();
         for name in names {
             work.processor_s += self.expected_s(name);
-            *(if self.of(name).is_some() {
+            *(if self.median_s(name).is_some() {
                 &mut work.known
             } else {
                 &mut work.guessed
@@ -127,7 +127,7 @@ impl Work {
 
     /// Estimates the duration if the host delivers `rate` processor seconds per second, which it
     /// does only while its load stays as it is: progress does not print it.
-    pub(crate) fn at(&self, rate: f64) -> Estimate {
+    pub(crate) fn estimate_at(&self, rate: f64) -> Estimate {
         let seconds = self.processor_s / rate.max(RATE_MIN);
         Estimate {
             seconds,
@@ -174,7 +174,11 @@ mod tests {
         ]));
         times.add("getppid\t7\t1.5\ngetppid\t7\t0.75\nfork\t-1\nfork\tNaN\nfork\t1\t1e300\nfork\nnonsense\n\t\t\t");
         assert_eq!(
-            (times.of("getppid"), times.of(BOOT), times.of("fork")),
+            (
+                times.median_s("getppid"),
+                times.median_s(BOOT),
+                times.median_s("fork")
+            ),
             (Some(0.75), Some(4.0), None)
         );
     }
@@ -183,16 +187,16 @@ mod tests {
     fn older_times_count_until_there_are_newer() {
         let mut times = Times::default();
         times.add("getppid\t9\n");
-        assert_eq!(times.of("getppid"), Some(9.0));
+        assert_eq!(times.median_s("getppid"), Some(9.0));
         times.add("getppid\t9\t2\n");
-        assert_eq!(times.of("getppid"), Some(2.0));
+        assert_eq!(times.median_s("getppid"), Some(2.0));
     }
 
     #[test]
     fn work_tells_known_from_guessed() {
         let mut times = Times::default();
         let names = [BOOT, "getppid", "getppid"];
-        let estimate = |times: &Times, rate| times.work(names).at(rate);
+        let estimate = |times: &Times, rate| times.work(names).estimate_at(rate);
         assert_eq!(
             estimate(&times, 1.0),
             Estimate {
@@ -220,7 +224,7 @@ mod tests {
         );
         assert_eq!(times.work(names).machines(64), 3);
         assert_eq!(
-            times.work([]).at(2.0),
+            times.work([]).estimate_at(2.0),
             Estimate {
                 seconds: 0.0,
                 known: 0,

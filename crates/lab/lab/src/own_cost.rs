@@ -28,7 +28,7 @@ impl AddAssign for OwnCost {
 
 impl OwnCost {
     /// Reads what the agent says; `None` if it says nothing, as on the exact machine.
-    fn of(answer: &str) -> Option<Self> {
+    fn parse(answer: &str) -> Option<Self> {
         let (own, jobs) = answer.trim().split_once(' ')?;
         Some(Self {
             own_ns: own.parse().ok()?,
@@ -66,7 +66,7 @@ pub(crate) fn run(
         .as_ref()
         .ok()
         .and_then(|stream| ingest::sent_file(stream, OWN_COST));
-    let cost = answer.and_then(|answer| OwnCost::of(&answer));
+    let cost = answer.and_then(|answer| OwnCost::parse(&answer));
     let cost = cost.map(|mut cost| {
         cost += waiting;
         cost
@@ -92,11 +92,11 @@ mod tests {
     fn cost_is_a_share_of_the_jobs() {
         let mut cost = OwnCost::default();
         assert_eq!(cost.describe(), None);
-        cost += OwnCost::of("1000000 2000000000\n").unwrap();
-        cost += OwnCost::of("0 500000000").unwrap();
+        cost += OwnCost::parse("1000000 2000000000\n").unwrap();
+        cost += OwnCost::parse("0 500000000").unwrap();
         insta::assert_snapshot!(cost.describe().unwrap(), @"0.040% of a processor in 2.5 s of jobs");
         for wrong in ["", "1", "x 1", "1 x", "1 0", "-1 2"] {
-            assert_eq!(OwnCost::of(wrong), None, "{wrong}");
+            assert_eq!(OwnCost::parse(wrong), None, "{wrong}");
         }
     }
 }

@@ -174,7 +174,7 @@ fn more_hosts_need_fewer_rounds() {
     // Two ends in one round with other hosts, in two without.
     for (mean, hosts) in rounds.into_iter().zip([0, 1, 2, 6]) {
         let ends = if hosts == 0 { 2 } else { 1 };
-        let expected = (ends + Rounds::of(COMMITS, hosts).together) as f64;
+        let expected = (ends + Rounds::plan(COMMITS, hosts).together) as f64;
         assert!(
             (mean - expected).abs() <= 1.0,
             "{hosts} hosts: {mean} rounds, {expected} expected"

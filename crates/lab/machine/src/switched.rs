@@ -51,7 +51,7 @@ pub struct SwitchError {
 }
 
 impl SwitchError {
-    fn at<E: ToString>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
+    fn new<E: ToString>(what: &'static str, path: &Path) -> impl FnOnce(E) -> Self {
         move |why| Self {
             what,
             path: path.to_owned(),
@@ -100,7 +100,7 @@ impl Switching {
     /// # Errors
     /// If the host's lock cannot be opened.
     pub fn try_lock(&self) -> Result<Option<SwitchLock>, SwitchError> {
-        let failed = |error| SwitchError::at("lock", &self.lock)(error);
+        let failed = |error| SwitchError::new("lock", &self.lock)(error);
         let file = match File::open(&self.lock) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -144,7 +144,7 @@ impl SwitchLock {
         if fs::symlink_metadata(&record).is_err() {
             return Ok(None);
         }
-        let failed = |why: String| SwitchError::at("believe the record", &record)(why);
+        let failed = |why: String| SwitchError::new("believe the record", &record)(why);
         let text = read_own(&self.switching.folder, &record).map_err(failed)?;
         let [boot, path, before] = text.lines().collect::<Vec<_>>()[..] else {
             return Err(failed("it is damaged".into()));
@@ -154,13 +154,13 @@ impl SwitchLock {
         if boot == boot_id() && Path::new(path).exists() {
             let path = Path::new(path);
             check_value(path, before).map_err(failed)?;
-            write(path, before).map_err(SwitchError::at("set back", path))?;
+            write(path, before).map_err(SwitchError::new("set back", path))?;
             answer = Some(format!(
                 "{} is {before} again: a Marvin that was killed had changed it",
                 path.display()
             ));
         }
-        fs::remove_file(&record).map_err(SwitchError::at("remove", &record))?;
+        fs::remove_file(&record).map_err(SwitchError::new("remove", &record))?;
         Ok(answer)
     }
 
@@ -170,15 +170,16 @@ impl SwitchLock {
     /// If it is no setting that Marvin switches, or cannot be changed or recorded.
     pub fn switch(&self, path: &Path, value: &str) -> Result<Switched, SwitchError> {
         self.set_back_left()?;
-        check_value(path, value).map_err(SwitchError::at("change", path))?;
-        let failed = |error: io::Error| SwitchError::at("change", path)(error);
+        check_value(path, value).map_err(SwitchError::new("change", path))?;
+        let failed = |error: io::Error| SwitchError::new("change", path)(error);
         let text =
             read(open(path, OpenOptions::new().read(true)).map_err(failed)?).map_err(failed)?;
         let before = chosen(&text).to_owned();
-        check_value(path, &before).map_err(SwitchError::at("change", path))?;
+        check_value(path, &before).map_err(SwitchError::new("change", path))?;
         let folder = &self.switching.folder;
         let record = folder.join(RECORD);
-        let unrecorded = |error: io::Error| SwitchError::at("record the change in", &record)(error);
+        let unrecorded =
+            |error: io::Error| SwitchError::new("record the change in", &record)(error);
         make_own(folder).map_err(unrecorded)?;
         // The guard's own file: a second write to the same one would be ignored
         // (kernel.sysctl_writes_strict).
@@ -239,11 +240,11 @@ impl Switched {
         }
         // The guard was killed, or the command deleted the cgroup.
         if self.path.exists() {
-            write(&self.path, &self.before).map_err(SwitchError::at("set back", &self.path))?;
+            write(&self.path, &self.before).map_err(SwitchError::new("set back", &self.path))?;
         }
         match fs::remove_file(&self.record) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(SwitchError::at("remove", &self.record)(error))
+                Err(SwitchError::new("remove", &self.record)(error))
             }
             _ => Ok(()),
         }

@@ -116,7 +116,7 @@ fn has_secret(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn kept(pair: &str) -> Option<String> {
+    fn recorded(pair: &str) -> Option<String> {
         parse(format!("A=b\0{pair}\0").as_bytes())
             .into_values()
             .next()
@@ -135,7 +135,7 @@ mod tests {
             "MALLOC_CONF=stats_url:https://a:hunter2@b",
         ] {
             assert!(
-                kept(pair).is_none_or(|value| !value.contains(secret)),
+                recorded(pair).is_none_or(|value| !value.contains(secret)),
                 "{pair}"
             );
         }
@@ -144,15 +144,18 @@ mod tests {
     #[test]
     fn values_of_tuning_variables_are_kept() {
         for value in ["libc_malloc_debug.so.0", "/usr/lib/a.so:/opt/bypass/b.so"] {
-            assert_eq!(kept(&format!("LD_PRELOAD={value}")).as_deref(), Some(value));
+            assert_eq!(
+                recorded(&format!("LD_PRELOAD={value}")).as_deref(),
+                Some(value)
+            );
         }
-        assert_eq!(kept("MALLOC_TRIM_THRESHOLD_=0").as_deref(), Some("0"));
-        let java = kept("JAVA_TOOL_OPTIONS=-Xmx4g -XX:+UseSerialGC -Dname=value");
+        assert_eq!(recorded("MALLOC_TRIM_THRESHOLD_=0").as_deref(), Some("0"));
+        let java = recorded("JAVA_TOOL_OPTIONS=-Xmx4g -XX:+UseSerialGC -Dname=value");
         assert_eq!(
             java.as_deref(),
             Some("-Xmx4g -XX:+UseSerialGC -Dname=(hidden)")
         );
-        assert_eq!(kept("OMP_NEW=1").as_deref(), Some("(hidden)"));
-        assert_eq!(kept("HOME=/root"), None);
+        assert_eq!(recorded("OMP_NEW=1").as_deref(), Some("(hidden)"));
+        assert_eq!(recorded("HOME=/root"), None);
     }
 }

@@ -298,7 +298,7 @@ impl Collector {
             for mapping in process.maps.iter().filter(|mapping| mapping.is_executable) {
                 let name = file_name(&mapping.path).to_owned();
                 if glibc.is_none() && (name.starts_with("libc.so") || name.starts_with("libc-2")) {
-                    glibc = modules.of(mapping).and_then(|module| module.glibc);
+                    glibc = modules.module(mapping).and_then(|module| module.glibc);
                 }
                 if name.contains(".so") && !libraries.contains(&name) {
                     libraries.push(name);

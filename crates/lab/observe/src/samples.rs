@@ -139,7 +139,7 @@ impl Sampling {
                 match record.parse_record() {
                     Ok(Record::Fork(fork)) => forks.push((fork.ppid, fork.pid)),
                     Ok(Record::Sample(sample)) => {
-                        taken.push((is_clock, Taken::of(&sample, is_clock)));
+                        taken.push((is_clock, Taken::from_sample(&sample, is_clock)));
                     }
                     Ok(Record::Lost(record)) => self.lost += record.lost,
                     _ => {}
@@ -215,7 +215,7 @@ struct Taken {
 }
 
 impl Taken {
-    fn of(sample: &perf_event::data::Sample, is_clock: bool) -> Self {
+    fn from_sample(sample: &perf_event::data::Sample, is_clock: bool) -> Self {
         let registers = if is_clock {
             sample.regs_user().and_then(registers)
         } else {

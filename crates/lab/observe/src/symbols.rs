@@ -206,7 +206,7 @@ impl Modules {
     }
 
     /// Returns the module of a mapping; `None` if it has none or it cannot be read.
-    pub(crate) fn of(&mut self, mapping: &Mapping) -> Option<&Module> {
+    pub(crate) fn module(&mut self, mapping: &Mapping) -> Option<&Module> {
         if !mapping.path.starts_with('/') {
             return None;
         }
@@ -244,7 +244,7 @@ impl Modules {
             return "(anonymous memory)".into();
         }
         let is_program = mapping.path == program;
-        let Some(module) = self.of(mapping) else {
+        let Some(module) = self.module(mapping) else {
             return file;
         };
         let at = module.address(mapping, address);
@@ -351,12 +351,15 @@ mod tests {
 
     #[test]
     fn names_take_no_more_than_the_file() {
-        let kept = |bytes: &[u8]| Module::read(bytes, "program").unwrap().functions;
-        let honest = kept(&with_symbols(3, "main"));
+        let functions_of = |bytes: &[u8]| Module::read(bytes, "program").unwrap().functions;
+        let honest = functions_of(&with_symbols(3, "main"));
         assert_eq!(honest.len(), 3);
         assert_eq!(honest[&16], (32, "main".to_owned()));
         let bytes = with_symbols(300, &"n".repeat(100_000));
-        let names: usize = kept(&bytes).values().map(|(_, name)| name.len()).sum();
+        let names: usize = functions_of(&bytes)
+            .values()
+            .map(|(_, name)| name.len())
+            .sum();
         assert!(
             names > 0 && names <= bytes.len(),
             "{names} of {}",

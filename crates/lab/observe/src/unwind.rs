@@ -129,7 +129,7 @@ fn step(
     let mapping = maps
         .iter()
         .find(|mapping| (mapping.start..mapping.end).contains(&looked_up))?;
-    let module = modules.of(mapping)?;
+    let module = modules.module(mapping)?;
     let frames = module.frames.as_ref()?;
     let address = module.address(mapping, looked_up);
     let (_, offset) = frames.find(address)?;

@@ -323,16 +323,16 @@ mod tests {
             (judged.cause.as_str(), judged.certainty),
             ("because GUILTY is set", Certainty::Shown)
         );
-        let said: Vec<&str> = judged
+        let sentences: Vec<&str> = judged
             .evidence
             .iter()
             .map(|evidence| &*evidence.quantity)
             .collect();
         assert!(
-            said.len() == 2
-                && said[0].contains("without: no gain")
-                && said[1].contains("times as fast"),
-            "{said:?}"
+            sentences.len() == 2
+                && sentences[0].contains("without: no gain")
+                && sentences[1].contains("times as fast"),
+            "{sentences:?}"
         );
     }
 

@@ -330,14 +330,14 @@ fn unpack(
 ) -> Result<(), String> {
     // One byte more than was saved is enough to see that it differs.
     let limit = size.min(SIZE_LIMIT) as u64 + 1;
-    let said = |error: io::Error| error.to_string();
-    let mut decoder = zstd::Decoder::new(packed).map_err(said)?;
-    decoder.window_log_max(WINDOW_LOG_MAX).map_err(said)?;
+    let describe = |error: io::Error| error.to_string();
+    let mut decoder = zstd::Decoder::new(packed).map_err(describe)?;
+    decoder.window_log_max(WINDOW_LOG_MAX).map_err(describe)?;
     let mut decoder = decoder.take(limit);
     let mut piece = vec![0; PIECE];
     let mut all = 0;
     loop {
-        let count = decoder.read(&mut piece).map_err(said)?;
+        let count = decoder.read(&mut piece).map_err(describe)?;
         all += count;
         if all > size || (count == 0 && all < size) {
             return Err(format!("it does not hold {size} bytes"));
@@ -539,7 +539,7 @@ mod tests {
         parents(&store, &run);
         store.save_run(&run, &[STREAM]).unwrap();
         let file = home.path().join("artefacts/01/stream.txt.zst");
-        let told = || {
+        let error_of = || {
             let error = store.artifact(&run.id, STREAM.name).unwrap_err();
             assert_eq!(error.fault(), Fault::Lab);
             error
@@ -548,14 +548,14 @@ mod tests {
         };
         let bomb = zstd::bulk::compress(&vec![0; 100_000_000], 3).unwrap();
         fs::write(&file, bomb).unwrap();
-        insta::assert_snapshot!(told(), @"HOME/artefacts/01/stream.txt.zst is damaged: it does not hold 18 bytes; restore the data directory from a backup, or name a new one with --home");
+        insta::assert_snapshot!(error_of(), @"HOME/artefacts/01/stream.txt.zst is damaged: it does not hold 18 bytes; restore the data directory from a backup, or name a new one with --home");
         let mut flipped = super::compress(STREAM.bytes).unwrap();
         *flipped.last_mut().unwrap() ^= 1;
         fs::write(&file, flipped).unwrap();
-        assert!(told().contains("checksum"), "{}", told());
+        assert!(error_of().contains("checksum"), "{}", error_of());
         fs::write(&file, "plain").unwrap();
-        assert!(told().contains("damaged"));
+        assert!(error_of().contains("damaged"));
         fs::remove_file(&file).unwrap();
-        insta::assert_snapshot!(told(), @"HOME/artefacts/01/stream.txt.zst is damaged: the file is missing; restore the data directory from a backup, or name a new one with --home");
+        insta::assert_snapshot!(error_of(), @"HOME/artefacts/01/stream.txt.zst is damaged: the file is missing; restore the data directory from a backup, or name a new one with --home");
     }
 }

@@ -33,7 +33,7 @@ impl Store {
     /// # Errors
     /// If the database cannot be written.
     pub fn save_build(&self, build: &Build) -> Result<(), StoreError> {
-        let path = |file: &Option<BuildFile>| file.as_ref().map(|f| PathColumn::of(&f.path));
+        let path = |file: &Option<BuildFile>| file.as_ref().map(|f| PathColumn::new(&f.path));
         let sha256 = |file: &Option<BuildFile>| file.as_ref().map(|f| f.sha256.clone());
         let name = name_bytes(&build.name);
         self.with(|database| {
@@ -45,7 +45,7 @@ impl Store {
                     &text_or_blob(&name),
                     &build.version,
                     &build.origin.to_string(),
-                    &PathColumn::of(&build.image.path),
+                    &PathColumn::new(&build.image.path),
                     &build.image.sha256,
                     &path(&build.vmlinux),
                     &sha256(&build.vmlinux),
@@ -53,7 +53,7 @@ impl Store {
                     &sha256(&build.config),
                     &path(&build.symbols),
                     &sha256(&build.symbols),
-                    &build.modules.as_deref().map(PathColumn::of),
+                    &build.modules.as_deref().map(PathColumn::new),
                 ],
             )?;
             transaction.commit()
@@ -231,14 +231,14 @@ mod tests {
         }
         assert_eq!(store.find_build("build_F").unwrap().hex(), "ff");
         assert_eq!(store.find_build("a1c").unwrap().hex(), "a1c3");
-        let told = |text: &str| {
+        let error_of = |text: &str| {
             let error = store.find_build(text).unwrap_err();
             assert_eq!(error.fault(), Fault::User);
             error.to_string()
         };
-        insta::assert_snapshot!(told("a1"), @"`build_a1` matches several ids, add digits: build_a1b2, build_a1c3");
-        insta::assert_snapshot!(told("0"), @"no build `build_0`: `marvin runs` lists stored runs");
-        insta::assert_snapshot!(told("deb:6.12"), @"`deb:6.12` is not a build id: expected hexadecimal digits, with or without `build_`");
+        insta::assert_snapshot!(error_of("a1"), @"`build_a1` matches several ids, add digits: build_a1b2, build_a1c3");
+        insta::assert_snapshot!(error_of("0"), @"no build `build_0`: `marvin runs` lists stored runs");
+        insta::assert_snapshot!(error_of("deb:6.12"), @"`deb:6.12` is not a build id: expected hexadecimal digits, with or without `build_`");
         let missing = BuildId::from_hex("a1").unwrap();
         assert!(store.build(&missing).is_err());
     }

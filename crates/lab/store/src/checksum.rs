@@ -16,7 +16,7 @@ pub(crate) struct Mismatch(pub(crate) String);
 /// order and width.
 pub(crate) fn checksum(result: &WorkloadResult) -> u32 {
     let mut crc = crc32fast::Hasher::new();
-    let outcome = OutcomeColumns::of(&result.outcome);
+    let outcome = OutcomeColumns::from_outcome(&result.outcome);
     let declared = result.declared.as_ref().map(declared_text);
     let texts = [
         Some(&*result.workload),

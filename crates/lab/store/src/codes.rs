@@ -127,7 +127,7 @@ pub(crate) struct OutcomeColumns<'a> {
 }
 
 impl<'a> OutcomeColumns<'a> {
-    pub(crate) fn of(outcome: &'a Outcome) -> Self {
+    pub(crate) fn from_outcome(outcome: &'a Outcome) -> Self {
         match outcome {
             Outcome::Completed => Self {
                 outcome: "completed",

@@ -57,7 +57,7 @@ impl FromSql for Id<RunId> {
 pub(crate) struct PathColumn(pub(crate) PathBuf);
 
 impl PathColumn {
-    pub(crate) fn of(path: &Path) -> Self {
+    pub(crate) fn new(path: &Path) -> Self {
         Self(path.to_owned())
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Home {
 }
 
 impl Home {
-    pub(crate) fn at(root: &Path) -> Self {
+    pub(crate) fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
             database: root.join("marvin.db"),
@@ -267,8 +267,8 @@ impl Home {
 
 /// Returns the server's message, or the connection's error.
 fn reason(error: &tokio_postgres::Error) -> String {
-    if let Some(said) = error.as_db_error() {
-        return said.message().to_owned();
+    if let Some(server_error) = error.as_db_error() {
+        return server_error.message().to_owned();
     }
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -315,7 +315,7 @@ mod tests {
 
     #[test]
     fn errors_of_the_system_say_what_to_do() {
-        let home = Home::at(Path::new("/h"));
+        let home = Home::new(Path::new("/h"));
         let to_error = |kind: ErrorKind| {
             let error = home.io(Path::new("/h/artefacts"), Error::from(kind));
             format!("{:?}: {error}", error.fault())
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn sqlite_full_error_is_a_full_disk() {
-        let home = Home::at(Path::new("/h"));
+        let home = Home::new(Path::new("/h"));
         for code in [
             rusqlite::ffi::SQLITE_FULL,
             rusqlite::ffi::SQLITE_IOERR_SHMSIZE,

@@ -245,17 +245,17 @@ mod tests {
 
     #[test]
     fn invalid_address_is_refused_and_not_printed() {
-        let told = |address: &str| {
+        let error_of = |address: &str| {
             let error = Location::server(address, None).unwrap_err();
             assert_eq!(error.fault(), Fault::User);
             assert!(!error.to_string().contains("secret"), "{error}");
             error.to_string()
         };
-        insta::assert_snapshot!(told("mysql://me:secret@host/x"));
-        insta::assert_snapshot!(told("postgres://me:secret@host"));
-        insta::assert_snapshot!(told("postgres://me:secret@host:port/x"));
-        insta::assert_snapshot!(told("postgres://me@host/x?secret=1"));
-        insta::assert_snapshot!(told("postgres://me@host/x?connect_timeout=secret"));
-        insta::assert_snapshot!(told("postgres://me:secret@host/x?sslmode"));
+        insta::assert_snapshot!(error_of("mysql://me:secret@host/x"));
+        insta::assert_snapshot!(error_of("postgres://me:secret@host"));
+        insta::assert_snapshot!(error_of("postgres://me:secret@host:port/x"));
+        insta::assert_snapshot!(error_of("postgres://me@host/x?secret=1"));
+        insta::assert_snapshot!(error_of("postgres://me@host/x?connect_timeout=secret"));
+        insta::assert_snapshot!(error_of("postgres://me:secret@host/x?sslmode"));
     }
 }

@@ -31,7 +31,7 @@ impl HomeLock {
     /// # Errors
     /// If another process has it, or the data directory cannot be used.
     pub fn acquire(home: &Path) -> Result<Self, StoreError> {
-        let home = Home::at(home);
+        let home = Home::new(home);
         take(&home, home.lock(), |pid| {
             StoreError::InUse(InUse::Locked {
                 home: home.root().to_owned(),
@@ -62,7 +62,7 @@ impl WorkerLock {
     /// # Errors
     /// If another process has it, or the data directory cannot be used.
     pub fn acquire(home: &Path) -> Result<Self, StoreError> {
-        let home = Home::at(home);
+        let home = Home::new(home);
         take(&home, home.worker(), |pid| {
             StoreError::InUse(InUse::Working {
                 home: home.root().to_owned(),
@@ -79,7 +79,7 @@ impl WorkerLock {
 /// Trying the lock instead could turn away a worker that starts at the same moment.
 #[must_use]
 pub fn has_worker(home: &Path) -> bool {
-    let home = Home::at(home);
+    let home = Home::new(home);
     let file = open(&home, &home.worker(), OpenOptions::new().read(true));
     let pid = file.ok().and_then(|mut file| read_pid(&mut file));
     pid.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists())
@@ -216,10 +216,10 @@ mod tests {
         let lock = WorkerLock::acquire(home.path()).unwrap();
         assert!(has_worker(home.path()));
         let error = WorkerLock::acquire(home.path()).unwrap_err();
-        let told = error
+        let message = error
             .to_string()
             .replace(&home.path().display().to_string(), "HOME");
-        insta::assert_snapshot!(told.replace(&std::process::id().to_string(), "PID"), @"another worker (pid PID) already runs the jobs of HOME, and one per host is allowed: `marvin queue list` shows its job");
+        insta::assert_snapshot!(message.replace(&std::process::id().to_string(), "PID"), @"another worker (pid PID) already runs the jobs of HOME, and one per host is allowed: `marvin queue list` shows its job");
         assert_eq!(error.fault(), Fault::Lab);
         HomeLock::acquire(home.path()).unwrap();
         drop(lock);
@@ -235,13 +235,13 @@ mod tests {
         let lock = home.path().join("lock");
         let worker = home.path().join("worker");
         let target = home.path().join("target");
-        let is_kept = |said: &str| {
+        let is_kept = |reason: &str| {
             let errors = [
                 HomeLock::acquire(home.path()).unwrap_err(),
                 WorkerLock::acquire(home.path()).unwrap_err(),
             ];
             for error in errors {
-                assert!(error.to_string().contains(said), "{error}");
+                assert!(error.to_string().contains(reason), "{error}");
                 assert_eq!(error.fault(), Fault::User);
             }
             assert!(!has_worker(home.path()));

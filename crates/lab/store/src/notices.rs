@@ -28,7 +28,7 @@ pub struct Delivery {
     /// The number of failed attempts.
     pub tries: u32,
     /// The reason of the last failure.
-    pub said: String,
+    pub failure: String,
 }
 
 const DELIVERIES: &str = "SELECT subject, headline, body, raised_unix, number, channel, tries, said
@@ -50,7 +50,7 @@ fn delivery(row: &Row<'_>) -> Result<Delivery, Failure> {
         notice: notice(row)?,
         channel: row.get(5)?,
         tries: row.get(6)?,
-        said: row.get(7)?,
+        failure: row.get(7)?,
     })
 }
 
@@ -169,17 +169,17 @@ impl Store {
     pub fn record_failure(
         &self,
         delivery: &Delivery,
-        said: &str,
+        failure: &str,
         next_unix: i64,
     ) -> Result<(), StoreError> {
-        self.with(|database| fail(database, delivery, said, next_unix))
+        self.with(|database| fail(database, delivery, failure, next_unix))
     }
 }
 
 fn fail(
     database: &Database,
     delivery: &Delivery,
-    said: &str,
+    failure: &str,
     next_unix: i64,
 ) -> Result<(), Failure> {
     let update = "UPDATE deliveries SET tries = ?5, said = ?3, next_unix = ?4 WHERE notice = ?1 AND channel = ?2";
@@ -190,7 +190,7 @@ fn fail(
             &[
                 &Unsigned(delivery.number),
                 &delivery.channel,
-                &said,
+                &failure,
                 &next_unix,
                 &tries,
             ],
@@ -258,7 +258,7 @@ mod tests {
             .unwrap();
         assert_eq!(take(159), None);
         let due = take(160).unwrap();
-        assert_eq!((due.tries, due.said.as_str()), (1, "connection refused"));
+        assert_eq!((due.tries, due.failure.as_str()), (1, "connection refused"));
         store.record_delivery(&due, 161).unwrap();
         assert!(store.list_undelivered().unwrap().is_empty());
     }
@@ -269,7 +269,7 @@ mod tests {
         store.take_delivery(100, 160, &[]).unwrap().unwrap();
         let again = store.take_delivery(160, 220, &[]).unwrap().unwrap();
         assert_eq!(
-            (again.tries, again.said.as_str()),
+            (again.tries, again.failure.as_str()),
             (
                 1,
                 "its delivery is uncertain: the sending process was killed"

@@ -205,7 +205,7 @@ fn insert(database: &Database, run: &Run, packed: &[Packed<'_>]) -> Result<(), F
 
 /// Returns the columns of a result, in the table's order.
 fn columns_of(run: i64, position: usize, result: &WorkloadResult) -> [ToSqlOutput<'_>; 13] {
-    let columns = OutcomeColumns::of(&result.outcome);
+    let columns = OutcomeColumns::from_outcome(&result.outcome);
     [
         run.into(),
         whole(position),
@@ -256,7 +256,7 @@ fn result(row: &Row<'_>) -> Result<WorkloadResult, Failure> {
         counted: samples::to_regions(&row.get::<Samples>(8)?.0),
     };
     match row.get::<Option<i64>>(10)? {
-        Some(kept) if kept != i64::from(checksum(&result)) => {
+        Some(stored) if stored != i64::from(checksum(&result)) => {
             Err(FromSqlError::Other(Box::new(Mismatch(result.workload))).into())
         }
         _ => Ok(result),

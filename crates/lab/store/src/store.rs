@@ -59,7 +59,7 @@ impl Store {
     }
 
     fn open_home(folder: &Path) -> Result<Self, StoreError> {
-        let home = Home::at(folder);
+        let home = Home::new(folder);
         home.create()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let connection = connect(&home, flags)?;
@@ -87,7 +87,7 @@ impl Store {
     }
 
     fn read_home(folder: &Path) -> Result<Self, StoreError> {
-        let home = Home::at(folder);
+        let home = Home::new(folder);
         let mut connection = Self::connect_home(&home)?;
         if !schema::is_current(schema::version(&connection, &home)?) {
             // Statements are written for the newest schema only, so an older store is upgraded
@@ -142,7 +142,7 @@ impl Store {
     pub fn upgrade(location: impl Into<Location>) -> Result<(usize, usize), StoreError> {
         match location.into() {
             Location::Home(folder) => {
-                let home = Home::at(&folder);
+                let home = Home::new(&folder);
                 let before = schema::version(&Self::connect_home(&home)?, &home)?;
                 drop(Self::open_home(&folder)?);
                 Ok((before, schema::version(&Self::connect_home(&home)?, &home)?))
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn database_that_is_no_file_is_refused() {
-        let told = |name: &str, make: &dyn Fn(&Path)| {
+        let error_of = |name: &str, make: &dyn Fn(&Path)| {
             let home = tempfile::tempdir().unwrap();
             drop(Store::open(home.path()).unwrap());
             let place = home.path().join(name);
@@ -385,10 +385,10 @@ mod tests {
         let (_reader, writer) = std::io::pipe().unwrap();
         let pipe = |place: &Path| link(&format!("/proc/self/fd/{}", writer.as_raw_fd()), place);
         let device = |place: &Path| link("/dev/zero", place);
-        insta::assert_snapshot!(told("marvin.db", &pipe), @"User: cannot use HOME/marvin.db: it is a pipe, not a file; name a writable directory with --home");
-        insta::assert_snapshot!(told("marvin.db-wal", &pipe), @"User: cannot use HOME/marvin.db-wal: it is a pipe, not a file; name a writable directory with --home");
-        insta::assert_snapshot!(told("marvin.db", &device), @"User: cannot use HOME/marvin.db: it is a device, not a file; name a writable directory with --home");
-        insta::assert_snapshot!(told("marvin.db", &|place| fs::create_dir(place).unwrap()), @"User: cannot use HOME/marvin.db: it is a directory, not a file; name a writable directory with --home");
+        insta::assert_snapshot!(error_of("marvin.db", &pipe), @"User: cannot use HOME/marvin.db: it is a pipe, not a file; name a writable directory with --home");
+        insta::assert_snapshot!(error_of("marvin.db-wal", &pipe), @"User: cannot use HOME/marvin.db-wal: it is a pipe, not a file; name a writable directory with --home");
+        insta::assert_snapshot!(error_of("marvin.db", &device), @"User: cannot use HOME/marvin.db: it is a device, not a file; name a writable directory with --home");
+        insta::assert_snapshot!(error_of("marvin.db", &|place| fs::create_dir(place).unwrap()), @"User: cannot use HOME/marvin.db: it is a directory, not a file; name a writable directory with --home");
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(crate) fn deploy(session: &Session, command: &DeployArguments) -> anyhow::Re
     } else {
         Some(image(session, command, home)?)
     };
-    let system = OwnSystem::of(image.as_ref(), command.disk);
+    let system = OwnSystem::new(image.as_ref(), command.disk);
     say(&format!(
         "starting it on {}, which may take up to {} s",
         server.name, server.boot_s

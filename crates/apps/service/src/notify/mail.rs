@@ -239,7 +239,7 @@ pub(crate) mod tests {
             notice,
             channel: "x".into(),
             tries: 0,
-            said: String::new(),
+            failure: String::new(),
         }
     }
 

@@ -181,7 +181,7 @@ mod tests {
             notice: notice("tree:a"),
             channel: "x".into(),
             tries: 0,
-            said: String::new(),
+            failure: String::new(),
         };
         insta::assert_snapshot!(document(&delivery));
     }
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(document.lines().count(), 1, "{document}");
         assert!(document.contains("\"subject\":\"tree:a\""), "{document}");
         assert_eq!(
-            store.list_undelivered().unwrap()[0].said,
+            store.list_undelivered().unwrap()[0].failure,
             "marvin.toml has no [[notify]] with this name any more"
         );
     }
@@ -284,7 +284,7 @@ mod tests {
                 failed: vec![("us".into(), why.into())]
             }
         );
-        assert_eq!(store.list_undelivered().unwrap()[0].said, why);
+        assert_eq!(store.list_undelivered().unwrap()[0].failure, why);
         let (up, heard) = server(&[
             "220 here",
             "250 here",

@@ -25,13 +25,13 @@ enum Checked {
 
 impl Record {
     /// Checks a table against its definition.
-    pub(crate) fn of(
+    pub(crate) fn read(
         found: &DeTable<'_>,
         span: Range<usize>,
         table: &'static Table,
     ) -> Result<Self, Mistake> {
         let names: Vec<&str> = table.keys.iter().map(|key| key.name).collect();
-        let section = Section::of(
+        let section = Section::new(
             found,
             span.clone(),
             Shape {
@@ -58,7 +58,7 @@ impl Record {
                 Presence::Optional => {
                     if let Kind::One(table) = key.kind {
                         // A missing table has the defaults of its keys.
-                        let record = Self::of(&DeTable::new(), span.clone(), table)?;
+                        let record = Self::read(&DeTable::new(), span.clone(), table)?;
                         values.insert(key.name, (span.clone(), Checked::Records(vec![record])));
                     }
                 }
@@ -210,7 +210,7 @@ fn record(value: &Value<'_>, table: &'static Table) -> Result<Record, Mistake> {
         .get_ref()
         .as_table()
         .ok_or_else(|| expected(value, &format!("a table: {}", table.what)))?;
-    Record::of(found, value.span(), table)
+    Record::read(found, value.span(), table)
 }
 
 fn name(value: &Value<'_>) -> Result<String, Mistake> {

@@ -58,7 +58,7 @@ pub fn settings(text: &str, tools: &ToolRows) -> Result<MarvinConfig, ManifestEr
                 format!("not TOML: {message}"),
             )
         })?;
-        whole(&Record::of(document.get_ref(), 0..0, &keys::FILE)?, tools)
+        whole(&Record::read(document.get_ref(), 0..0, &keys::FILE)?, tools)
     };
     read().map_err(|fault| fault.in_text(text))
 }

@@ -66,9 +66,9 @@ fn schema_in_docs_equals_the_programs_schema() {
         env!("CARGO_MANIFEST_DIR"),
         "/../../../docs/marvin.schema.json"
     );
-    let kept = std::fs::read_to_string(file).unwrap();
+    let stored = std::fs::read_to_string(file).unwrap();
     assert!(
-        kept == settings_schema(),
+        stored == settings_schema(),
         "make it again: marvin config schema > docs/marvin.schema.json"
     );
 }
@@ -87,14 +87,17 @@ fn wrong_power_is_refused_where_it_stands() {
         "redfish = \"https://lab:sesame@bmc.lab\"",
         "redfish = \"https://bmc.lab\"\nsystem = \"1\"",
     ];
-    let said = wrong.map(|keys| {
+    let messages = wrong.map(|keys| {
         let text = format!(
             "[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\n[machine.power]\n{keys}\n"
         );
         settings(&text).unwrap_err().to_string()
     });
-    assert!(said.iter().all(|text| !text.contains("sesame")), "{said:?}");
-    insta::assert_snapshot!(said.join("\n"));
+    assert!(
+        messages.iter().all(|text| !text.contains("sesame")),
+        "{messages:?}"
+    );
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]
@@ -107,11 +110,11 @@ fn wrong_batch_system_is_refused_where_it_stands() {
         "[slurm]\njobs = 0",
         "[[machine]]\nname = \"a\"\nhost = \"a\"\nslurm_node = \"bm[1-3]\"",
     ];
-    let said: Vec<String> = wrong
+    let messages: Vec<String> = wrong
         .iter()
         .map(|text| settings(text).unwrap_err().to_string())
         .collect();
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(messages.join("\n"));
     let none = settings("").unwrap();
     assert_eq!(none.batch, None);
     let slurm = settings("[slurm]\n").unwrap().batch.unwrap();
@@ -142,11 +145,11 @@ fn wrong_images_are_refused_where_they_stand() {
         deploy("disk = \"sda\""),
         deploy("disk = \"/dev/../etc/passwd\""),
     ];
-    let said: Vec<String> = wrong
+    let messages: Vec<String> = wrong
         .iter()
         .map(|text| settings(text).unwrap_err().to_string())
         .collect();
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(messages.join("\n"));
     let by_kexec = settings("[[machine]]\nname = \"a\"\nhost = \"a\"\n")
         .unwrap()
         .servers
@@ -158,8 +161,8 @@ fn wrong_images_are_refused_where_they_stand() {
 #[test]
 fn idle_server_is_switched_off_only_with_power() {
     let text = "[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\nidle_off = \"30m\"\n";
-    let said = settings(text).unwrap_err().to_string();
-    insta::assert_snapshot!(said, @"line 4, column 12: `idle_off` needs a [machine.power] that switches the server on again");
+    let message = settings(text).unwrap_err().to_string();
+    insta::assert_snapshot!(message, @"line 4, column 12: `idle_off` needs a [machine.power] that switches the server on again");
     let read = settings(&format!("{text}[machine.power]\nqmp = \"socket\"\n")).unwrap();
     assert_eq!(read.servers[0].idle_off_s, Some(1800));
 }
@@ -170,12 +173,12 @@ fn checks_of_servers_have_their_own_plan() {
         settings("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\ncheck_every = \"1d\"\n")
             .unwrap();
     assert_eq!(read.servers[0].check_every_s, Some(86_400));
-    let said = settings("[[plan]]\nname = \"health\"\n")
+    let message = settings("[[plan]]\nname = \"health\"\n")
         .unwrap_err()
         .to_string();
     assert!(
-        said.contains("`health` is the plan of jobs that check servers"),
-        "{said}"
+        message.contains("`health` is the plan of jobs that check servers"),
+        "{message}"
     );
 }
 
@@ -191,13 +194,13 @@ fn wrong_console_is_refused_where_it_stands() {
         "tcp = \"t:1\"\nbreak = [\"send\"]",
         "telnet = true",
     ];
-    let said = wrong.map(|keys| {
+    let messages = wrong.map(|keys| {
         let text = format!(
             "[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\n[machine.console]\n{keys}\n"
         );
         settings(&text).unwrap_err().to_string()
     });
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]
@@ -316,7 +319,7 @@ fn settings_mistakes_name_place_and_remedy() {
         "[[notify]]\nname = \"x\"\ncommand = []",
         "work = [",
     ];
-    let mut told: Vec<String> = wrong
+    let mut messages: Vec<String> = wrong
         .iter()
         .map(|text| settings(text).unwrap_err().to_string())
         .collect();
@@ -330,9 +333,9 @@ fn settings_mistakes_name_place_and_remedy() {
         "[[plan]]\nname = \"p\"\nworkloads = [\"fault\", \"tool:bnch\"]",
         "[[plan]]\nname = \"p\"\nworkloads = [\"fault\", \"\"]",
     ] {
-        told.push(settings(&format!("{tree}{more}")).unwrap_err().to_string());
+        messages.push(settings(&format!("{tree}{more}")).unwrap_err().to_string());
     }
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]
@@ -428,7 +431,7 @@ fn mail_server_mistakes_are_reported_without_password() {
         "user = \"me\"\npassword = \"env:WORD\"",
         "smtp = 25",
     ];
-    let mut told: Vec<String> = wrong
+    let mut messages: Vec<String> = wrong
         .iter()
         .map(|more| settings(&mail(more)).unwrap_err().to_string())
         .collect();
@@ -438,11 +441,11 @@ fn mail_server_mistakes_are_reported_without_password() {
         "[[notify]]\nname = \"x\"\nwebhook = \"https://a.org\"\nsmtp = \"smtp://mail\"",
         "[[notify]]\nname = \"x\"\ncommand = [\"a\"]\npassword = \"sesame\"",
     ] {
-        told.push(settings(other).unwrap_err().to_string());
+        messages.push(settings(other).unwrap_err().to_string());
     }
-    let told = told.join("\n");
-    assert!(!told.contains("sesame"), "{told}");
-    insta::assert_snapshot!(told);
+    let messages = messages.join("\n");
+    assert!(!messages.contains("sesame"), "{messages}");
+    insta::assert_snapshot!(messages);
 }
 
 #[test]

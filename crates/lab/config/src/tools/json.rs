@@ -60,7 +60,7 @@ fn name(rest: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns all values that a path selects.
-pub(crate) fn at<'a>(document: &'a Value, steps: &[Step]) -> Vec<&'a Value> {
+pub(crate) fn select<'a>(document: &'a Value, steps: &[Step]) -> Vec<&'a Value> {
     let mut values = vec![document];
     for step in steps {
         values = match step {
@@ -84,14 +84,14 @@ pub(crate) fn at<'a>(document: &'a Value, steps: &[Step]) -> Vec<&'a Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Step, at, steps};
+    use super::{Step, select, steps};
 
     #[test]
     fn paths_lead_somewhere_or_nowhere() {
         let document: serde_json::Value =
             serde_json::from_str(r#"{"jobs":[{"p":{"99.5":1}},{"p":{"99.5":2}}],"x":[[7]]}"#)
                 .unwrap();
-        let found = |path: &str| format!("{:?}", at(&document, &steps(path).unwrap()));
+        let found = |path: &str| format!("{:?}", select(&document, &steps(path).unwrap()));
         assert_eq!(found("jobs[*].p.\"99.5\""), "[Number(1), Number(2)]");
         assert_eq!(found("jobs[1].p.\"99.5\""), "[Number(2)]");
         assert_eq!(found("x[0][0]"), "[Number(7)]");

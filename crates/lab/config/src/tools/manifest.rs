@@ -133,7 +133,7 @@ fn one_line(message: &str) -> String {
 }
 
 fn whole(document: &DeTable<'_>) -> Result<Tool, Mistake> {
-    let section = Section::of(document, 0..0, TOOL)?;
+    let section = Section::new(document, 0..0, TOOL)?;
     let tool = Tool {
         name: section.name("name", NAME_MAX)?,
         about: section.text("about")?.to_owned(),
@@ -228,7 +228,7 @@ fn environment(section: &Section<'_>) -> Result<Vec<(String, String)>, Mistake> 
 
 fn workload(value: &Value<'_>) -> Result<ToolWorkload, Mistake> {
     let section = Section::from_value(value, WORKLOAD)?;
-    let mut parameters = Parameters::of(&section)?;
+    let mut parameters = Parameters::read(&section)?;
     let integer = |key, range, default| Ok(section.integer(key, range)?.unwrap_or(default) as u32);
     let command = section
         .get("command")
@@ -444,7 +444,7 @@ struct Parameters<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    fn of(section: &Section<'a>) -> Result<Self, Mistake> {
+    fn read(section: &Section<'a>) -> Result<Self, Mistake> {
         let mut values = BTreeMap::new();
         if let Some(value) = section.get("parameters") {
             let table = value

@@ -390,7 +390,7 @@ fn in_json(
             .to_owned(),
     };
     let document: serde_json::Value = document.transpose().map_err(not_json)?.unwrap_or_default();
-    json::at(&document, &steps)
+    json::select(&document, &steps)
         .into_iter()
         .map(|value| match value.as_f64() {
             Some(number) if number.abs() <= NUMBER_MAX => Ok((first, number)),

@@ -157,7 +157,7 @@ fn errors_of_manifests_name_place_and_remedy() {
         ),
         ("[[workload.metric]]", "[[workload.metrics]]"),
     ];
-    let said: Vec<String> = changes
+    let messages: Vec<String> = changes
         .iter()
         .map(|(old, new)| {
             format!(
@@ -168,7 +168,7 @@ fn errors_of_manifests_name_place_and_remedy() {
             )
         })
         .collect();
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(messages.join("\n"));
 }
 
 #[test]
@@ -229,11 +229,11 @@ fn unknown_outputs_are_named_with_their_line() {
             "dbench version 4.00 - x\nThroughput 0 MB/sec  1 clients  1 procs\n",
         ),
     ];
-    let said: Vec<String> = cases
+    let messages: Vec<String> = cases
         .iter()
         .map(|(name, text)| format!("{name}: {}", output_error_of(name, text)))
         .collect();
-    insta::assert_snapshot!(said.join("\n"));
+    insta::assert_snapshot!(messages.join("\n"));
     let long = vec![b'x'; OUTPUT_MAX + 1];
     let output = ToolOutput {
         stdout: &long,

@@ -286,16 +286,16 @@ fn ranges_are_two_commits() {
 fn names_without_a_commit_are_errors() {
     let tree = Tree::new();
     tree.commit("v1");
-    let said = |name: &str| {
+    let error_of = |name: &str| {
         let text = tree.resolve(name).0.unwrap_err().to_string();
         let folder = fs::canonicalize(tree.folder.path()).unwrap();
         text.replace(&folder.display().to_string(), "TREE")
     };
-    insta::assert_snapshot!(said("git:v9"), @"`v9` is no commit of TREE: see `git -C TREE log --oneline`");
+    insta::assert_snapshot!(error_of("git:v9"), @"`v9` is no commit of TREE: see `git -C TREE log --oneline`");
     fs::remove_file(tree.folder.path().join("Kbuild")).unwrap();
     tree.commit("empty");
     assert!(
-        said("git:empty")
+        error_of("git:empty")
             .ends_with("is not a Linux source tree: no Kbuild at its top; name a kernel tree")
     );
     let bare = BuildCache::open(tree.home.path()).unwrap();

@@ -80,7 +80,7 @@ impl Repository {
         if ended.code != Some(0) {
             let error = SourceError::Program {
                 command,
-                said: ended.reason(),
+                detail: ended.reason(),
             };
             return Err(KernelError::from(error).into());
         }

@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
             outside: 0,
             identifiers: Identifiers::default(),
         };
-        let language = Language::of(file.name());
+        let language = Language::from_path(file.name());
         let mut identifiers = Collector::new(language);
         let mut known = HashMap::new();
         while is_hunk(self.line(0)) {

@@ -10,8 +10,8 @@ use crate::KernelError;
 #[derive(Debug, thiserror::Error)]
 pub enum PatchesError {
     /// A file is unreadable.
-    #[error("cannot read the patch {}: {said}; name a patch, a mailbox or a folder of patches", file.display())]
-    Unreadable { file: PathBuf, said: String },
+    #[error("cannot read the patch {}: {detail}; name a patch, a mailbox or a folder of patches", file.display())]
+    Unreadable { file: PathBuf, detail: String },
     /// More than Marvin reads.
     #[error("cannot read the patches in {}: {limit}; name fewer", place.display())]
     TooMuch {
@@ -20,28 +20,28 @@ pub enum PatchesError {
         limit: String,
     },
     /// No patch at all.
-    #[error("no patch in {}: {said}", place.display())]
+    #[error("no patch in {}: {detail}", place.display())]
     NoPatch {
         /// The file or folder.
         place: PathBuf,
         /// What is there instead, and what to do.
-        said: String,
+        detail: String,
     },
     /// git cannot read a mail.
-    #[error("cannot read mail {number} of {}: git says `{said}`; remove or repair it", file.display())]
+    #[error("cannot read mail {number} of {}: git says `{detail}`; remove or repair it", file.display())]
     Mail {
         file: PathBuf,
         /// Its number, from 1.
         number: usize,
-        said: String,
+        detail: String,
     },
     /// A line of a quilt series is one that Marvin does not follow.
-    #[error("line {line} of {}: {said}", file.display())]
+    #[error("line {line} of {}: {detail}", file.display())]
     Series {
         file: PathBuf,
         line: usize,
         /// The fault, and what to do.
-        said: String,
+        detail: String,
     },
     /// The file is a log of several commits, the newest first.
     #[error(

@@ -53,7 +53,7 @@ const NOT_FUNCTIONS: [&str; 10] = [
 
 impl Language {
     /// Returns the language of a file by its name.
-    pub(super) fn of(path: &str) -> Option<Self> {
+    pub(super) fn from_path(path: &str) -> Option<Self> {
         match path.rsplit_once('.')?.1 {
             "c" | "h" | "cc" | "cpp" | "hpp" => Some(Self::C),
             "rs" => Some(Self::Rust),
@@ -189,7 +189,7 @@ pub(super) fn without_comments(line: &str) -> Cow<'_, str> {
     if !line.contains(['/', '"', '\'']) {
         return Cow::Borrowed(line);
     }
-    let mut kept = String::with_capacity(line.len());
+    let mut code = String::with_capacity(line.len());
     let mut rest = line.chars().peekable();
     while let Some(c) = rest.next() {
         match (c, rest.peek()) {
@@ -203,7 +203,7 @@ pub(super) fn without_comments(line: &str) -> Cow<'_, str> {
                     }
                     last = c;
                 }
-                kept.push(' ');
+                code.push(' ');
             }
             ('"' | '\'', _) => {
                 while let Some(inner) = rest.next() {
@@ -213,13 +213,13 @@ pub(super) fn without_comments(line: &str) -> Cow<'_, str> {
                         _ => {}
                     }
                 }
-                kept.push(c);
-                kept.push(c);
+                code.push(c);
+                code.push(c);
             }
-            _ => kept.push(c),
+            _ => code.push(c),
         }
     }
-    Cow::Owned(kept)
+    Cow::Owned(code)
 }
 
 /// Returns the word at the end of a text.

@@ -61,11 +61,11 @@ impl<'a> Reader<'a> {
             .iter()
             .any(|patch| !patch.files.is_empty() || is_cover(patch))
         {
-            let said = "it has no diff; name a patch, a mailbox with patches, or remove the file"
+            let detail = "it has no diff; name a patch, a mailbox with patches, or remove the file"
                 .to_owned();
             return Err(PatchesError::NoPatch {
                 place: file.to_owned(),
-                said,
+                detail,
             });
         }
         Ok(patches
@@ -97,9 +97,9 @@ impl<'a> Reader<'a> {
                 limit,
             }
         };
-        let unreadable = |said: String| PatchesError::Unreadable {
+        let unreadable = |detail: String| PatchesError::Unreadable {
             file: file.to_owned(),
-            said,
+            detail,
         };
         let opened = bounded::open(file, FILE_BYTES_MAX).and_then(bounded::Opened::read);
         let mut bytes = opened.map_err(|fault| match fault {
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         }
         let folder = self.scratch.join("mails");
         drop(fs::remove_dir_all(&folder));
-        fs::create_dir(&folder).map_err(KernelError::at(&folder))?;
+        fs::create_dir(&folder).map_err(KernelError::io(&folder))?;
         // A mail that travelled with carriage returns has one in each line; a patch of a file that
         // has some keeps them.
         let crs = if has_crs(bytes) {
@@ -162,12 +162,12 @@ impl<'a> Reader<'a> {
             .git()
             .args(["mailsplit", "-d8", "-b", "--mboxrd", "-omails"])
             .args(crs);
-        let ended = program.fed(|input| input.write_all(bytes).map_err(KernelError::at(file)))?;
+        let ended = program.fed(|input| input.write_all(bytes).map_err(KernelError::io(file)))?;
         if ended.code != Some(0) {
             return Err(PatchesError::Mail {
                 file: file.to_owned(),
                 number: 1,
-                said: ended.reason(),
+                detail: ended.reason(),
             });
         }
         let mut raw = Vec::new();
@@ -176,7 +176,7 @@ impl<'a> Reader<'a> {
             match fs::read(&path) {
                 Ok(bytes) => raw.push(bytes),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => break,
-                Err(error) => return Err(KernelError::at(&path)(error).into()),
+                Err(error) => return Err(KernelError::io(&path)(error).into()),
             }
         }
         let is_reply = |bytes: &Vec<u8>| {
@@ -223,7 +223,7 @@ impl<'a> Reader<'a> {
             let program = self
                 .git()
                 .args(["mailinfo", "-k", scissors, charset, "message", "diff"]);
-            let run = program.fed(|input| input.write_all(bytes).map_err(KernelError::at(file)))?;
+            let run = program.fed(|input| input.write_all(bytes).map_err(KernelError::io(file)))?;
             let is_done = run.code == Some(0);
             ended = Some(run);
             if is_done {
@@ -231,16 +231,16 @@ impl<'a> Reader<'a> {
             }
         }
         let Some(ended) = ended.filter(|ended| ended.code == Some(0)) else {
-            let said = "it is no mail".to_owned();
+            let detail = "it is no mail".to_owned();
             return Err(PatchesError::Mail {
                 file: file.to_owned(),
                 number,
-                said,
+                detail,
             });
         };
         let read = |name: &str| {
             let path = self.scratch.join(name);
-            fs::read(&path).map_err(KernelError::at(&path))
+            fs::read(&path).map_err(KernelError::io(&path))
         };
         let body = read("message")?;
         let rest = read("diff")?;

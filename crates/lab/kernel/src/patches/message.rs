@@ -104,14 +104,16 @@ pub(super) fn parse_subject(raw: &str) -> Subject {
     let mut rest = joined.as_str();
     // What stands in brackets and says nothing about patches: a list's name in front of [PATCH], or
     // part of the text.
-    let mut kept = String::new();
+    let mut other_brackets = String::new();
     loop {
         rest = rest.trim_start();
         let reply = ["re:", "aw:", "sv:", "antw:"].iter().find(|reply| {
             rest.get(..reply.len())
                 .is_some_and(|start| start.eq_ignore_ascii_case(reply))
         });
-        if let Some(reply) = reply.filter(|_| kept.is_empty() || subject.position.is_none()) {
+        if let Some(reply) =
+            reply.filter(|_| other_brackets.is_empty() || subject.position.is_none())
+        {
             subject.is_reply = true;
             rest = &rest[reply.len()..];
             continue;
@@ -121,25 +123,25 @@ pub(super) fn parse_subject(raw: &str) -> Subject {
             break;
         };
         if let Some(position) = prefix(inner) {
-            kept.clear();
+            other_brackets.clear();
             subject.position = Some(
                 subject
                     .position
                     .map_or(position, |known| merged(known, position)),
             );
         } else {
-            kept.push_str(&rest[..inner.len() + 2]);
-            kept.push_str(if behind.starts_with(' ') { " " } else { "" });
+            other_brackets.push_str(&rest[..inner.len() + 2]);
+            other_brackets.push_str(if behind.starts_with(' ') { " " } else { "" });
         }
         rest = behind;
     }
     // `[Patch]: a`.
-    let rest = if kept.is_empty() {
+    let rest = if other_brackets.is_empty() {
         rest.trim_start_matches([' ', ':'])
     } else {
         rest
     };
-    subject.text = model::sanitize_line(format!("{kept}{rest}").trim());
+    subject.text = model::sanitize_line(format!("{other_brackets}{rest}").trim());
     subject
 }
 

@@ -161,8 +161,8 @@ fn identifier(value: &str) -> String {
 /// # Errors
 /// If there is no patch, one is unreadable, or there are too many.
 pub fn read_patches(path: &Path, scratch: &Path) -> Result<Vec<Patch>, PatchesError> {
-    fs::create_dir_all(scratch).map_err(KernelError::at(scratch))?;
-    let scratch = fs::canonicalize(scratch).map_err(KernelError::at(scratch))?;
+    fs::create_dir_all(scratch).map_err(KernelError::io(scratch))?;
+    let scratch = fs::canonicalize(scratch).map_err(KernelError::io(scratch))?;
     let scratch = Scratch::new(&scratch)?;
     let listing = quilt::list(path)?;
     if listing.files.len() > PATCHES_MAX {
@@ -186,7 +186,7 @@ pub fn read_patches(path: &Path, scratch: &Path) -> Result<Vec<Patch>, PatchesEr
     if patches.is_empty() {
         return Err(PatchesError::NoPatch {
             place: path.to_owned(),
-            said: listing.without_patches(),
+            detail: listing.without_patches(),
         });
     }
     Ok(patches)
@@ -195,7 +195,7 @@ pub fn read_patches(path: &Path, scratch: &Path) -> Result<Vec<Patch>, PatchesEr
 /// Gives cover letters, which are patches without a diff, to the patches behind them.
 fn with_covers(patches: Vec<Patch>) -> Vec<Patch> {
     let mut cover: Option<Patch> = None;
-    let mut kept = Vec::with_capacity(patches.len());
+    let mut with_diff = Vec::with_capacity(patches.len());
     for mut patch in patches {
         if patch.files.is_empty() {
             cover = Some(patch);
@@ -206,9 +206,9 @@ fn with_covers(patches: Vec<Patch>) -> Vec<Patch> {
         {
             patch.covered(&cover);
         }
-        kept.push(patch);
+        with_diff.push(patch);
     }
-    kept
+    with_diff
 }
 
 /// Reads bytes as each kind of text that comes with patches. Returns the number of files and where

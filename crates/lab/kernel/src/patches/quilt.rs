@@ -83,10 +83,10 @@ pub(super) fn list(path: &Path) -> Result<Listing, PatchesError> {
     })
 }
 
-fn unreadable(file: &Path, said: impl ToString) -> PatchesError {
+fn unreadable(file: &Path, detail: impl ToString) -> PatchesError {
     PatchesError::Unreadable {
         file: file.to_owned(),
-        said: said.to_string(),
+        detail: detail.to_string(),
     }
 }
 
@@ -148,10 +148,10 @@ fn series(folder: &Path, file: &Path) -> Result<Vec<PathBuf>, PatchesError> {
     let text = String::from_utf8_lossy(&bytes);
     let mut files = Vec::new();
     for (number, line) in text.lines().enumerate() {
-        let refuse = |said: String| PatchesError::Series {
+        let refuse = |detail: String| PatchesError::Series {
             file: file.to_owned(),
             line: number + 1,
-            said,
+            detail,
         };
         let Some(name) = entry(line).map_err(refuse)? else {
             continue;
@@ -256,8 +256,8 @@ mod tests {
             "/etc/passwd",
             "a/../../b",
         ];
-        let said = refused.map(|line| entry(line).unwrap_err()).join("\n");
-        insta::assert_snapshot!(said, @"
+        let messages = refused.map(|line| entry(line).unwrap_err()).join("\n");
+        insta::assert_snapshot!(messages, @"
         guards such as `+arm` are not followed; remove it, or the line
         guards such as `-arm` are not followed; remove it, or the line
         options `-p0` are not followed: patches apply with -p1; refresh it so

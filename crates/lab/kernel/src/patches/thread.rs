@@ -165,10 +165,10 @@ fn root(mails: &[Mail], known: &HashMap<&str, usize>, number: usize) -> usize {
 /// Joins what was sent without references: same author, version and size, and other numbers.
 fn joined(mails: &[Mail], mut postings: Vec<Posting>) -> Vec<Posting> {
     postings.sort_by_key(|posting| posting.first);
-    let mut kept: Vec<Posting> = Vec::new();
+    let mut distinct: Vec<Posting> = Vec::new();
     for posting in postings {
         let author = |posting: &Posting| mails[posting.first].patch.author.clone();
-        match kept.iter_mut().find(|other: &&mut Posting| {
+        match distinct.iter_mut().find(|other: &&mut Posting| {
             let is_same = (other.version, other.total) == (posting.version, posting.total)
                 && posting.total > 1;
             let is_apart = posting
@@ -178,10 +178,10 @@ fn joined(mails: &[Mail], mut postings: Vec<Posting>) -> Vec<Posting> {
             is_same && is_apart && author(other) == author(&posting)
         }) {
             Some(other) => other.members.extend(posting.members),
-            None => kept.push(posting),
+            None => distinct.push(posting),
         }
     }
-    kept
+    distinct
 }
 
 /// Groups postings that are versions of one series: with a subject in common, or one in answer to
@@ -246,7 +246,7 @@ fn newest(mails: &[Mail], series: &[Posting]) -> Vec<Posting> {
     let Some(version) = version else {
         return Vec::new();
     };
-    let mut kept: Vec<Posting> = Vec::new();
+    let mut newest: Vec<Posting> = Vec::new();
     for posting in series
         .iter()
         .filter(has_patches)
@@ -260,10 +260,10 @@ fn newest(mails: &[Mail], series: &[Posting]) -> Vec<Posting> {
             of_members.collect::<BTreeSet<String>>()
         };
         let own = subjects(posting);
-        kept.retain(|other| subjects(other).is_disjoint(&own));
-        kept.push(completed(mails, posting, series));
+        newest.retain(|other| subjects(other).is_disjoint(&own));
+        newest.push(completed(mails, posting, series));
     }
-    kept
+    newest
 }
 
 /// Completes a version that was sent in part, each patch in answer to the one that it replaces.

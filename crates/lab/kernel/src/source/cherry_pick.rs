@@ -72,7 +72,7 @@ impl WorkTree {
             }
             None => Err(SourceError::Program {
                 command: "git merge-tree".into(),
-                said: ended.reason(),
+                detail: ended.reason(),
             }
             .into()),
         }
@@ -144,7 +144,7 @@ impl WorkTree {
     ) -> Result<String, KernelError> {
         let tree = self.tree_of(tree_of)?;
         let message = self.repository().join("picked.message");
-        fs::write(&message, &of.message).map_err(KernelError::at(&message))?;
+        fs::write(&message, &of.message).map_err(KernelError::io(&message))?;
         let words = ["commit-tree", &tree, "-p", parent, "-F"];
         // Mails have dates and names of any form, and git refuses some.
         for (author, date) in [(&*of.name, &*of.date), ("unknown", DATE)] {
@@ -167,7 +167,7 @@ impl WorkTree {
             if date == DATE {
                 return Err(SourceError::Program {
                     command: "git commit-tree".into(),
-                    said: ended.reason(),
+                    detail: ended.reason(),
                 }
                 .into());
             }
@@ -206,8 +206,8 @@ impl WorkTree {
             .args([&range]);
         files.run()?;
         let mut written = Vec::new();
-        for entry in fs::read_dir(folder).map_err(KernelError::at(folder))? {
-            let path = entry.map_err(KernelError::at(folder))?.path();
+        for entry in fs::read_dir(folder).map_err(KernelError::io(folder))? {
+            let path = entry.map_err(KernelError::io(folder))?.path();
             if path
                 .extension()
                 .is_some_and(|extension| extension == "patch")
@@ -279,7 +279,7 @@ impl WorkTree {
 
     fn patch_file(&self, diff: &[u8]) -> Result<PathBuf, KernelError> {
         let file = self.repository().join("picked.patch");
-        fs::write(&file, diff).map_err(KernelError::at(&file))?;
+        fs::write(&file, diff).map_err(KernelError::io(&file))?;
         Ok(file)
     }
 }
@@ -308,9 +308,12 @@ fn old_lines(diff: &str) -> BTreeMap<String, Vec<(usize, usize)>> {
 }
 
 /// Returns the files that `git apply` refuses: `error: mm/memory.c: patch does not apply`.
-fn refused_files(said: &str) -> Vec<String> {
+fn refused_files(stderr: &str) -> Vec<String> {
     let mut files = BTreeSet::new();
-    for line in said.lines().filter_map(|line| line.strip_prefix("error: ")) {
+    for line in stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("error: "))
+    {
         let file = line
             .strip_prefix("patch failed: ")
             .unwrap_or(line)

@@ -48,14 +48,14 @@ impl Compiled {
     }
 
     fn folder(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), KernelError> {
-        for entry in fs::read_dir(folder).map_err(KernelError::at(folder))? {
-            let entry = entry.map_err(KernelError::at(folder))?;
+        for entry in fs::read_dir(folder).map_err(KernelError::io(folder))? {
+            let entry = entry.map_err(KernelError::io(folder))?;
             let path = entry.path();
-            let kind = entry.file_type().map_err(KernelError::at(folder))?;
+            let kind = entry.file_type().map_err(KernelError::io(folder))?;
             if kind.is_dir() && depth > 0 {
                 self.folder(&path, prefix, depth - 1)?;
             } else if kind.is_file() && path.extension().is_some_and(|end| end == "cmd") {
-                let text = fs::read(&path).map_err(KernelError::at(&path))?;
+                let text = fs::read(&path).map_err(KernelError::io(&path))?;
                 self.add(&String::from_utf8_lossy(&text), prefix);
             }
         }

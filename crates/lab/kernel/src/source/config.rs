@@ -70,7 +70,7 @@ impl Configuration {
             .filter(|found| found.is_file() && found.len() <= BYTES_MAX);
         found.ok_or_else(unknown)?;
         let text =
-            String::from_utf8_lossy(&fs::read(file).map_err(KernelError::at(file))?).into_owned();
+            String::from_utf8_lossy(&fs::read(file).map_err(KernelError::io(file))?).into_owned();
         if options(&text).is_empty() {
             return Err(unknown().into());
         }

@@ -49,7 +49,7 @@ pub(crate) fn import(
     // git makes this directory last: without it an earlier process was killed, and git continues
     // there.
     if !places.repository.join("objects/info").is_dir() {
-        fs::create_dir_all(&places.repository).map_err(KernelError::at(&places.repository))?;
+        fs::create_dir_all(&places.repository).map_err(KernelError::io(&places.repository))?;
         git(&places.repository)
             .args(["init", "--quiet", "--bare"])
             .run()?;
@@ -67,7 +67,7 @@ pub(crate) fn import(
         });
         let root = scratch.path().join("root");
         apt::unpack(&deb, &root)?;
-        fs::remove_file(&deb).map_err(KernelError::at(&deb))?;
+        fs::remove_file(&deb).map_err(KernelError::io(&deb))?;
         let archive = root
             .join("usr/src")
             .join(format!("{}.tar.xz", offer.package));
@@ -82,7 +82,7 @@ fn newest(version: &str) -> Result<Offer, KernelError> {
     let series: Vec<&str> = version.split('.').take(2).collect();
     let package = format!("{PREFIX}{}", series.join("."));
     let unknown = |instead: String| SourceError::NoSourcePackage {
-        asked: format!("deb-src:{version}"),
+        requested: format!("deb-src:{version}"),
         instead,
     };
     let all = match apt::show(&package) {
@@ -138,14 +138,14 @@ fn tag(version: &str) -> String {
 
 /// Imports a source archive into the repository, as a commit with a ref.
 fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), KernelError> {
-    let file = File::open(archive).map_err(KernelError::at(archive))?;
-    let unpacked = unpacked(BufReader::new(file)).map_err(KernelError::at(archive))?;
+    let file = File::open(archive).map_err(KernelError::io(archive))?;
+    let unpacked = unpacked(BufReader::new(file)).map_err(KernelError::io(archive))?;
     let mut files = Archive::new(unpacked);
-    let damaged = |said: String| SourceError::Archive {
+    let damaged = |detail: String| SourceError::Archive {
         what: offer.origin().to_string(),
-        said,
+        detail,
     };
-    let pipe = KernelError::at;
+    let pipe = KernelError::io;
     let import = git(repository.folder())
         .args(["fast-import", "--quiet", "--done", "--force"])
         .deadline_s(1800);

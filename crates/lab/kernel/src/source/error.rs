@@ -20,8 +20,8 @@ pub enum SourceError {
     #[error(transparent)]
     Tree(#[from] TreeError),
     /// A remote tree does not answer, or not properly.
-    #[error("the tree {place} does not answer: {said}")]
-    NoAnswer { place: String, said: String },
+    #[error("the tree {place} does not answer: {detail}")]
+    NoAnswer { place: String, detail: String },
     /// The range of commits is not searchable.
     #[error(transparent)]
     Range(#[from] RangeError),
@@ -30,12 +30,12 @@ pub enum SourceError {
     )]
     CompilerChanged { before: String, after: String },
     /// The patch is invalid or does not apply.
-    #[error("{} does not apply to {what}: {said}", file.display())]
+    #[error("{} does not apply to {what}: {detail}", file.display())]
     Patch {
         file: PathBuf,
         /// The revision to patch.
         what: String,
-        said: String,
+        detail: String,
     },
     /// There is no such kernel config.
     #[error("unknown kernel config `{name}`: use micro, smp, small, or a file")]
@@ -54,14 +54,14 @@ pub enum SourceError {
         "`{command}` did not end within {seconds} s: the host is too busy, or the limit too low"
     )]
     Deadline { command: String, seconds: u64 },
-    #[error("`{command}` failed: {said}")]
-    Program { command: String, said: String },
+    #[error("`{command}` failed: {detail}")]
+    Program { command: String, detail: String },
     /// apt has no such source package.
-    #[error("apt offers no source `{asked}`; {instead}")]
-    NoSourcePackage { asked: String, instead: String },
+    #[error("apt offers no source `{requested}`; {instead}")]
+    NoSourcePackage { requested: String, instead: String },
     /// An archive is unreadable.
-    #[error("{what} is damaged: {said}; remove it and try again")]
-    Archive { what: String, said: String },
+    #[error("{what} is damaged: {detail}; remove it and try again")]
+    Archive { what: String, detail: String },
 }
 
 /// A range of commits that cannot be searched.
@@ -102,8 +102,8 @@ pub enum TreeError {
     #[error("git:{0} needs a tree: name its directory with --tree FOLDER")]
     NoTree(String),
     /// The directory is no git repository, or one that git refuses.
-    #[error("{} is not a git repository: {said}", folder.display())]
-    NotARepository { folder: PathBuf, said: String },
+    #[error("{} is not a git repository: {detail}", folder.display())]
+    NotARepository { folder: PathBuf, detail: String },
     /// A directory in a tree is a repository with a configuration of its own, which may name
     /// programs.
     #[error("{} is a repository inside the tree: move it elsewhere, or name a commit with git:REVISION", folder.display())]

@@ -59,10 +59,10 @@ impl Repository {
     /// # Errors
     /// If it is in none, or git is missing.
     pub fn open(folder: &Path) -> Result<Self, KernelError> {
-        let refuse = |said: String| {
+        let refuse = |detail: String| {
             SourceError::Tree(TreeError::NotARepository {
                 folder: folder.to_owned(),
-                said,
+                detail,
             })
         };
         let folder = fs::canonicalize(folder).map_err(|error| refuse(error.to_string()))?;
@@ -73,8 +73,8 @@ impl Repository {
             .args(["rev-parse", "--absolute-git-dir"])
             .end()?;
         if ended.code != Some(0) {
-            let said = ended.reason();
-            return Err(refuse(said.trim_start_matches("fatal: ").to_owned()).into());
+            let detail = ended.reason();
+            return Err(refuse(detail.trim_start_matches("fatal: ").to_owned()).into());
         }
         let git = PathBuf::from(ended.text().trim_end_matches('\n'));
         Ok(Self { folder, git })
@@ -199,7 +199,7 @@ impl Repository {
         CommitGraph::new(&from, commits).ok_or_else(|| {
             SourceError::Program {
                 command: "git rev-list".into(),
-                said: "what it printed is no history".into(),
+                detail: "what it printed is no history".into(),
             }
             .into()
         })

@@ -140,7 +140,7 @@ impl BuildSeconds {
     fn write(self, out: &Path) -> Result<(), KernelError> {
         let file = out.join(Self::FILE);
         fs::write(&file, format!("{} {}\n", self.last, self.longest))
-            .map_err(KernelError::at(&file))
+            .map_err(KernelError::io(&file))
     }
 }
 
@@ -172,13 +172,13 @@ impl<'a> Objects<'a> {
         let out = folder.join("out");
         if folder.join("Makefile").exists() {
             // make's output was here, without a directory of its own.
-            fs::remove_dir_all(&folder).map_err(KernelError::at(&folder))?;
+            fs::remove_dir_all(&folder).map_err(KernelError::io(&folder))?;
         }
         for folder in [&out, &workshop.compiler_cache()] {
-            fs::create_dir_all(folder).map_err(KernelError::at(folder))?;
+            fs::create_dir_all(folder).map_err(KernelError::io(folder))?;
         }
         let used = folder.join("marvin.used");
-        fs::write(&used, "").map_err(KernelError::at(&used))?;
+        fs::write(&used, "").map_err(KernelError::io(&used))?;
         sweep(workshop.folder())?;
         Ok(Self {
             workshop,
@@ -202,11 +202,11 @@ impl<'a> Objects<'a> {
     pub(crate) fn make(&self, tree: &str, what: &str) -> Result<Made, KernelError> {
         let configuration = &self.settings.configuration;
         let begun = self.folder.join("marvin.begun");
-        fs::write(&begun, "").map_err(KernelError::at(&begun))?;
+        fs::write(&begun, "").map_err(KernelError::io(&begun))?;
         self.configure(tree, what)?;
         let config = self.out.join(".config");
         check_file(&config, what, &self.log())?;
-        let resolved = fs::read(&config).map_err(KernelError::at(&config))?;
+        let resolved = fs::read(&config).map_err(KernelError::io(&config))?;
         let not_kept = configuration.not_kept(&String::from_utf8_lossy(&resolved));
         let vmlinux = self.out.join("vmlinux");
         self.run("vmlinux", what)?;
@@ -249,7 +249,7 @@ impl<'a> Objects<'a> {
         if *base == Base::Tiny {
             self.run("tinyconfig", what)?;
             check_file(&config, what, &self.log())?;
-            lines = fs::read_to_string(&config).map_err(KernelError::at(&config))?;
+            lines = fs::read_to_string(&config).map_err(KernelError::io(&config))?;
         }
         // The last of several lines about an option counts.
         lines.push_str(text);
@@ -257,9 +257,9 @@ impl<'a> Objects<'a> {
         drop(fs::remove_file(&config));
         File::create_new(&config)
             .and_then(|mut file| file.write_all(lines.as_bytes()))
-            .map_err(KernelError::at(&config))?;
+            .map_err(KernelError::io(&config))?;
         self.run("olddefconfig", what)?;
-        fs::write(&mark, key).map_err(KernelError::at(&mark))
+        fs::write(&mark, key).map_err(KernelError::io(&mark))
     }
 
     /// Returns whether the disk still accepts writes: if not, make's messages are not in the log
@@ -311,20 +311,20 @@ impl<'a> Objects<'a> {
         if ended.code == Some(0) {
             return Ok(());
         }
-        let said =
-            String::from_utf8_lossy(&fs::read(&log).map_err(KernelError::at(&log))?).into_owned();
-        if said.contains("No space left on device") || !self.has_room() {
+        let output =
+            String::from_utf8_lossy(&fs::read(&log).map_err(KernelError::io(&log))?).into_owned();
+        if output.contains("No space left on device") || !self.has_room() {
             return Err(KernelError::NoSpace {
                 folder: self.folder.clone(),
             });
         }
-        let first_error = first_error(&said);
+        let first_error = first_error(&output);
         if ended.code.is_none() || KILLED.iter().any(|signal| first_error.contains(signal)) {
             // Another process killed it, such as a kernel without memory: the source is not at
             // fault.
             return Err(SourceError::Program {
                 command: format!("make {target}"),
-                said: first_error,
+                detail: first_error,
             }
             .into());
         }
@@ -340,7 +340,7 @@ impl<'a> Objects<'a> {
 /// Checks that make left a file and no link, which may lead to a file of the host.
 fn check_file(file: &Path, what: &str, log: &Path) -> Result<(), KernelError> {
     if fs::symlink_metadata(file)
-        .map_err(KernelError::at(file))?
+        .map_err(KernelError::io(file))?
         .is_file()
     {
         return Ok(());
@@ -389,7 +389,7 @@ fn of_kconfig(list: &str) -> String {
 }
 
 /// Picks the first line that reports an error, not a consequence.
-fn first_error(said: &str) -> String {
+fn first_error(output: &str) -> String {
     let is_error = |line: &&str| {
         let of_tool = [
             "error:",
@@ -401,12 +401,12 @@ fn first_error(said: &str) -> String {
         ];
         of_tool.iter().any(|word| line.contains(word)) && !line.starts_with("make")
     };
-    let found = said
+    let found = output
         .lines()
         .find(is_error)
-        .or_else(|| said.lines().find(|line: &&str| line.contains("***")));
+        .or_else(|| output.lines().find(|line: &&str| line.contains("***")));
     let line = found
-        .or_else(|| said.lines().rfind(|line| !line.trim().is_empty()))
+        .or_else(|| output.lines().rfind(|line| !line.trim().is_empty()))
         .unwrap_or("it said nothing");
     line.trim()
         .chars()
@@ -418,8 +418,8 @@ fn first_error(said: &str) -> String {
 /// Deletes the least recently used object directories.
 fn sweep(workshop: &Path) -> Result<(), KernelError> {
     let mut folders = Vec::new();
-    for entry in fs::read_dir(workshop).map_err(KernelError::at(workshop))? {
-        let path = entry.map_err(KernelError::at(workshop))?.path();
+    for entry in fs::read_dir(workshop).map_err(KernelError::io(workshop))? {
+        let path = entry.map_err(KernelError::io(workshop))?.path();
         if path
             .file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with("objects-"))
@@ -433,7 +433,7 @@ fn sweep(workshop: &Path) -> Result<(), KernelError> {
     folders.sort();
     let surplus = folders.len().saturating_sub(FOLDERS_MAX);
     for (_, path) in &folders[..surplus] {
-        fs::remove_dir_all(path).map_err(KernelError::at(path))?;
+        fs::remove_dir_all(path).map_err(KernelError::io(path))?;
     }
     Ok(())
 }
@@ -444,10 +444,10 @@ mod tests {
 
     #[test]
     fn the_first_error_is_the_cause() {
-        let said = "  CC      mm/memory.o\n../mm/memory.c:12:1: error: unknown type name 'x'\nmm/slab.c:1: error: other\n\
+        let output = "  CC      mm/memory.o\n../mm/memory.c:12:1: error: unknown type name 'x'\nmm/slab.c:1: error: other\n\
                     make[3]: *** [scripts/Makefile.build:229: mm/memory.o] Error 1\n";
         assert_eq!(
-            first_error(said),
+            first_error(output),
             "../mm/memory.c:12:1: error: unknown type name 'x'"
         );
         assert_eq!(

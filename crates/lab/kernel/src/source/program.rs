@@ -114,7 +114,7 @@ impl Program {
             Some(0) => Ok(ended.text()),
             _ => Err(SourceError::Program {
                 command,
-                said: ended.reason(),
+                detail: ended.reason(),
             }
             .into()),
         }
@@ -157,7 +157,7 @@ mod tests {
             "/\n"
         );
         let fed = Program::new("cat", root)
-            .fed(|input| input.write_all(b"x").map_err(KernelError::at(root)))
+            .fed(|input| input.write_all(b"x").map_err(KernelError::io(root)))
             .unwrap();
         assert_eq!(fed.text(), "x");
         let error = Program::new("sh", root)

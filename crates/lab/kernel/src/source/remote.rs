@@ -56,7 +56,7 @@ pub fn tree_with_tag(
     }
     let folder = home.join("trees").join(name);
     if !folder.join("HEAD").is_file() {
-        fs::create_dir_all(&folder).map_err(KernelError::at(&folder))?;
+        fs::create_dir_all(&folder).map_err(KernelError::io(&folder))?;
         git(&folder)
             .args(["init", "--quiet", "--bare", "."])
             .run()?;
@@ -92,10 +92,10 @@ fn run_remote(git: Program, place: &str) -> Result<Ended, KernelError> {
         .inherit(&subprocess::NETWORK)
         .inherit(&SSH)
         .variable("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh");
-    let no_answer = |said| {
+    let no_answer = |detail| {
         KernelError::from(SourceError::NoAnswer {
             place: place.to_owned(),
-            said,
+            detail,
         })
     };
     match git.end() {
@@ -132,10 +132,10 @@ fn check_address(place: &str) -> Result<String, KernelError> {
         || place.contains("::")
         || place.contains(char::is_control);
     if wrong {
-        let said = "expected a folder or an address that git can fetch from".to_owned();
+        let detail = "expected a folder or an address that git can fetch from".to_owned();
         return Err(SourceError::NoAnswer {
             place: place.escape_debug().to_string(),
-            said,
+            detail,
         }
         .into());
     }
@@ -207,9 +207,9 @@ mod tests {
 
     #[test]
     fn unreachable_remote_fails_and_runs_no_program() {
-        let told = |place: &str| remote_tags(place).unwrap_err().to_string();
-        insta::assert_snapshot!(told("/nonexistent/linux"), @"the tree /nonexistent/linux does not answer: '/nonexistent/linux' does not appear to be a git repository");
-        let down = told("git://127.0.0.1:1/linux");
+        let error_of = |place: &str| remote_tags(place).unwrap_err().to_string();
+        insta::assert_snapshot!(error_of("/nonexistent/linux"), @"the tree /nonexistent/linux does not answer: '/nonexistent/linux' does not appear to be a git repository");
+        let down = error_of("git://127.0.0.1:1/linux");
         assert!(
             down.contains("unable to connect") && down.contains("errno=Connection refused"),
             "{down}"
@@ -224,7 +224,7 @@ mod tests {
         insta::assert_snapshot!(silent, @"the tree PLACE does not answer: it was silent for 1 s");
         for place in ["", "-x", "ext::sh -c true", "a\nb"] {
             assert!(
-                told(place).contains("expected a folder or an address"),
+                error_of(place).contains("expected a folder or an address"),
                 "{place}"
             );
         }

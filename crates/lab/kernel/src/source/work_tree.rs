@@ -50,9 +50,9 @@ impl WorkTree {
     /// Opens the workshop of a data directory; waits while another process uses it.
     pub(crate) fn open(home: &Path) -> Result<Self, KernelError> {
         let folder = home.join("workshop");
-        fs::create_dir_all(folder.join("linux")).map_err(KernelError::at(&folder))?;
+        fs::create_dir_all(folder.join("linux")).map_err(KernelError::io(&folder))?;
         // make records these paths.
-        let folder = fs::canonicalize(&folder).map_err(KernelError::at(&folder))?;
+        let folder = fs::canonicalize(&folder).map_err(KernelError::io(&folder))?;
         let workshop = Self {
             _lock: scratch::lock(&folder)?,
             folder,
@@ -85,7 +85,7 @@ impl WorkTree {
             .variable("GIT_DIR", &unfinished)
             .args(["init", "--quiet"])
             .run()?;
-        fs::rename(&unfinished, &repository).map_err(KernelError::at(&repository))
+        fs::rename(&unfinished, &repository).map_err(KernelError::io(&repository))
     }
 
     /// Returns the work tree.
@@ -128,7 +128,7 @@ impl WorkTree {
         let mut text = fs::read_to_string(&file).unwrap_or_default();
         if !text.contains(&line) {
             text.push_str(&line);
-            fs::write(&file, text).map_err(KernelError::at(&file))?;
+            fs::write(&file, text).map_err(KernelError::io(&file))?;
         }
         Ok(())
     }
@@ -192,14 +192,14 @@ impl WorkTree {
             // Interrupted: the files may belong to any tree.
             fs::remove_dir_all(&source)
                 .and_then(|()| fs::create_dir(&source))
-                .map_err(KernelError::at(&source))?;
+                .map_err(KernelError::io(&source))?;
             drop(fs::remove_file(self.repository().join("index")));
         }
-        fs::write(&mark, tree).map_err(KernelError::at(&mark))?;
+        fs::write(&mark, tree).map_err(KernelError::io(&mark))?;
         self.git(&source)
             .args(["read-tree", "--reset", "-u", tree])
             .run()?;
-        fs::remove_file(&mark).map_err(KernelError::at(&mark))
+        fs::remove_file(&mark).map_err(KernelError::io(&mark))
     }
 
     /// Returns the files of a tree object, with the hashes of their contents.
@@ -311,10 +311,10 @@ impl WorkTree {
         file: &Path,
         what: &str,
     ) -> Result<String, KernelError> {
-        let refuse = |said: String| SourceError::Patch {
+        let refuse = |detail: String| SourceError::Patch {
             file: file.to_owned(),
             what: what.to_owned(),
-            said,
+            detail,
         };
         let patch = fs::canonicalize(file).map_err(|error| refuse(error.to_string()))?;
         let found = fs::metadata(&patch).map_err(|error| refuse(error.to_string()))?;
@@ -354,8 +354,8 @@ impl WorkTree {
 
 /// Refuses a directory that has a repository below its top.
 fn refuse_repositories_in(folder: &Path, depth: usize) -> Result<(), KernelError> {
-    for entry in fs::read_dir(folder).map_err(KernelError::at(folder))? {
-        let entry = entry.map_err(KernelError::at(folder))?;
+    for entry in fs::read_dir(folder).map_err(KernelError::io(folder))? {
+        let entry = entry.map_err(KernelError::io(folder))?;
         let path = entry.path();
         // The top's own repository is none of them.
         if !entry.file_type().is_ok_and(|kind| kind.is_dir()) || entry.file_name() == ".git" {

@@ -128,16 +128,16 @@ impl BuildCache {
         notify: &dyn Fn(BuildEvent),
     ) -> Result<Userland, KernelError> {
         let what = resolved.wanted.packages.join(", ");
-        let kept = self.packages(&resolved.packages, &what, notify)?;
+        let packages = self.packages(&resolved.packages, &what, notify)?;
         notify(BuildEvent::Unpacking { what });
         let scratch = Scratch::new(self.downloads())?;
         let deb = scratch.path().join("next.deb");
         let root = scratch.path().join("root");
-        for package in kept {
+        for package in packages {
             // Outside the root: dpkg-deb gets both names.
-            fs::hard_link(&package, &deb).map_err(KernelError::at(&package))?;
+            fs::hard_link(&package, &deb).map_err(KernelError::io(&package))?;
             apt::unpack(&deb, &root)?;
-            fs::remove_file(&deb).map_err(KernelError::at(&deb))?;
+            fs::remove_file(&deb).map_err(KernelError::io(&deb))?;
         }
         collect(&root, &resolved.wanted.paths)
     }
@@ -168,11 +168,11 @@ fn collect(root: &Path, wanted: &[String]) -> Result<Userland, KernelError> {
             missing.push(path);
             continue;
         };
-        let size = fs::metadata(&place).map_err(KernelError::at(&place))?.len();
+        let size = fs::metadata(&place).map_err(KernelError::io(&place))?.len();
         room = room.checked_sub(size).ok_or(KernelError::LargeUserland {
             bytes_max: USERLAND_MAX,
         })?;
-        let bytes = fs::read(&place).map_err(KernelError::at(&place))?;
+        let bytes = fs::read(&place).map_err(KernelError::io(&place))?;
         if let Some(linked) = parse_linking(&bytes) {
             open.extend(linked.interpreter);
             let origin = path.rsplit_once('/').map_or("", |(folder, _)| folder);

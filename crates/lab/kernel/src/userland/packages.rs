@@ -23,7 +23,7 @@ impl BuildCache {
         notify: &dyn Fn(BuildEvent),
     ) -> Result<Vec<PathBuf>, KernelError> {
         let folder = self.home.join(FOLDER);
-        fs::create_dir_all(&folder).map_err(KernelError::at(&folder))?;
+        fs::create_dir_all(&folder).map_err(KernelError::io(&folder))?;
         let files: Vec<PathBuf> = needed
             .iter()
             .map(|one| hash(one).map(|hash| folder.join(format!("{hash}.deb"))))
@@ -45,7 +45,7 @@ impl BuildCache {
         let list: Vec<Needed> = absent.iter().map(|(one, _)| (*one).clone()).collect();
         for (deb, (one, file)) in apt::download_all(&list, scratch.path())?.iter().zip(absent) {
             check(one, deb)?;
-            fs::rename(deb, file).map_err(KernelError::at(file))?;
+            fs::rename(deb, file).map_err(KernelError::io(file))?;
         }
         Ok(files)
     }
@@ -61,7 +61,7 @@ fn hash(needed: &Needed) -> Result<&str, KernelError> {
         .filter(is_hash)
         .ok_or_else(|| KernelError::Program {
             command: "apt-get --print-uris install".to_owned(),
-            said: format!("{} has `{}` and no SHA-256", spoken(needed), needed.hash),
+            detail: format!("{} has `{}` and no SHA-256", spoken(needed), needed.hash),
         })
 }
 
@@ -120,8 +120,8 @@ mod tests {
                 .map_err(|error| error.to_string())
         };
         // There is no such package, so that a download would fail.
-        let said = ask().unwrap_err();
-        assert!(said.contains("marvin-nonesuch=1"), "{said}");
+        let error = ask().unwrap_err();
+        assert!(error.contains("marvin-nonesuch=1"), "{error}");
         assert_eq!(
             steps.take(),
             [BuildEvent::Downloading {
@@ -141,13 +141,13 @@ mod tests {
     fn a_hash_is_no_path() {
         let home = tempfile::tempdir().unwrap();
         let cache = BuildCache::open(home.path()).unwrap();
-        let said = |hash: &str| {
+        let refusal = |hash: &str| {
             cache
                 .packages(std::slice::from_ref(&needed(hash)), "tools", &|_| {})
                 .unwrap_err()
                 .to_string()
         };
-        insta::assert_snapshot!(said("SHA256:../../etc/passwd"), @"`apt-get --print-uris install` failed: marvin-nonesuch 1 has `SHA256:../../etc/passwd` and no SHA-256");
-        insta::assert_snapshot!(said("MD5Sum:00"), @"`apt-get --print-uris install` failed: marvin-nonesuch 1 has `MD5Sum:00` and no SHA-256");
+        insta::assert_snapshot!(refusal("SHA256:../../etc/passwd"), @"`apt-get --print-uris install` failed: marvin-nonesuch 1 has `SHA256:../../etc/passwd` and no SHA-256");
+        insta::assert_snapshot!(refusal("MD5Sum:00"), @"`apt-get --print-uris install` failed: marvin-nonesuch 1 has `MD5Sum:00` and no SHA-256");
     }
 }

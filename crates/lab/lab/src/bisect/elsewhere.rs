@@ -39,7 +39,7 @@ impl Rounds {
     /// Returns the rounds of a search for one step among so many commits: each round divides them
     /// by one more than it measures.
     #[must_use]
-    pub fn of(commits: usize, hosts: usize) -> Self {
+    pub fn plan(commits: usize, hosts: usize) -> Self {
         let rounds = |parts: usize| {
             let mut left = std::iter::successors(Some(commits), |left| Some(left.div_ceil(parts)));
             left.position(|left| left <= 1).unwrap_or(0)
@@ -104,7 +104,7 @@ impl Nodes {
         commits: usize,
         span: &dyn Fn(f64) -> String,
     ) -> (bool, String) {
-        let rounds = Rounds::of(commits, self.count);
+        let rounds = Rounds::plan(commits, self.count);
         let is_worth_it = self.is_asked_for || pace.pays(rounds);
         let Rounds { alone, together } = rounds;
         let nodes = count(self.count, "node");
@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn rounds_fall_with_each_host() {
-        let together = |commits, hosts| Rounds::of(commits, hosts).together;
+        let together = |commits, hosts| Rounds::plan(commits, hosts).together;
         assert_eq!(
-            Rounds::of(64, 0),
+            Rounds::plan(64, 0),
             Rounds {
                 alone: 6,
                 together: 6
@@ -157,7 +157,7 @@ mod tests {
             builds: Some(BuildSeconds { last, longest }),
             measuring_s: 3.0,
         };
-        let rounds = Rounds::of(16_000, 6);
+        let rounds = Rounds::plan(16_000, 6);
         assert!(
             pace(120, 600).pays(rounds),
             "{:?}",
@@ -171,7 +171,7 @@ mod tests {
             builds: None,
             measuring_s: 3.0,
         };
-        assert!(unknown.pays(rounds) && !unknown.pays(Rounds::of(2, 6)));
+        assert!(unknown.pays(rounds) && !unknown.pays(Rounds::plan(2, 6)));
     }
 
     #[test]

@@ -91,7 +91,7 @@ impl<S: Fn(BuildEvent), E: Fn(Event) + Sync> Prober for LabProber<'_, S, E> {
             };
             compiled.join(of_end);
         }
-        Ok(RebuildCost::of(
+        Ok(RebuildCost::estimate(
             history,
             &self.sources.changed_files(history)?,
             &compiled,

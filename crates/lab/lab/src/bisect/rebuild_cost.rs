@@ -35,7 +35,7 @@ impl RebuildCost {
 
     /// Uses the files that each commit changed and the files that the builds read.
     #[must_use]
-    pub fn of(
+    pub fn estimate(
         history: &CommitGraph,
         changed: &BTreeMap<String, Vec<String>>,
         compiled: &Compiled,
@@ -168,7 +168,7 @@ mod tests {
             .enumerate()
             .map(|(at, file)| (name(at + 1), vec![(*file).to_owned()]))
             .collect();
-        RebuildCost::of(&history, &changed, &compiled())
+        RebuildCost::estimate(&history, &changed, &compiled())
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) fn forecast(
     }
     let work = times.work(measured.iter().flat_map(|run| parts(run)));
     (context.notify)(Event::Estimated(
-        work.at(host::rate(work.machines(machines))),
+        work.estimate_at(host::rate(work.machines(machines))),
     ));
     Ok(Forecast::new(times, work.processor_s))
 }
@@ -77,5 +77,5 @@ pub fn estimate_measurement(
         .transpose()?
         .unwrap_or_default();
     let work = times.work((0..replicates).flat_map(|_| [BOOT, &*workload.name]));
-    Ok(work.at(host::rate(work.machines(machines))))
+    Ok(work.estimate_at(host::rate(work.machines(machines))))
 }

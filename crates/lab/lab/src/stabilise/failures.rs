@@ -46,7 +46,7 @@ impl Failures {
         Ok(Self { file, known })
     }
 
-    pub(super) fn of(&self, tree: &str) -> Option<&Failure> {
+    pub(super) fn get(&self, tree: &str) -> Option<&Failure> {
         self.known.get(tree)
     }
 
@@ -104,19 +104,19 @@ mod tests {
         failures.note("aa", &failure).unwrap();
         let again = Failures::open(home.path(), "micro gcc", Reuse::Stored).unwrap();
         assert_eq!(
-            again.of("aa"),
+            again.get("aa"),
             Some(&Failure::DoesNotBuild("mm/memory.c:1: error: x".to_owned()))
         );
         assert_eq!(
             Failures::open(home.path(), "micro clang", Reuse::Stored)
                 .unwrap()
-                .of("aa"),
+                .get("aa"),
             None
         );
         assert_eq!(
             Failures::open(home.path(), "micro gcc", Reuse::Nothing)
                 .unwrap()
-                .of("aa"),
+                .get("aa"),
             None
         );
     }

@@ -266,7 +266,7 @@ impl<'a, S: Fn(BuildEvent), E: Fn(Event) + Sync> TreeWorld<'a, S, E> {
     fn build(&mut self, commit: &str) -> Result<Availability<Build, Failure>, LabError> {
         let tree = self.sources.source_id(commit)?;
         self.trees.insert(tree.clone());
-        if let Some(failure) = self.failures.of(&tree) {
+        if let Some(failure) = self.failures.get(&tree) {
             return Ok(Availability::Unavailable(failure.clone()));
         }
         let is_new = self.sources.compiled(commit)?.is_none();
@@ -372,7 +372,7 @@ impl<S: Fn(BuildEvent), E: Fn(Event) + Sync> World for TreeWorld<'_, S, E> {
             }
         }
         let changed = self.sources.changed_files(&self.subject.history)?;
-        self.rebuild_cost = RebuildCost::of(&self.subject.history, &changed, &compiled);
+        self.rebuild_cost = RebuildCost::estimate(&self.subject.history, &changed, &compiled);
         let evidence = self.gather(debts, causes, &compiled)?;
         let candidates = evidence.candidates.iter().enumerate();
         self.not_compiled = candidates

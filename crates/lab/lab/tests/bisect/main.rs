@@ -259,7 +259,7 @@ impl Prober for FakeProber<'_> {
         if self.compiled.count() == 0 {
             return Ok(RebuildCost::everything(history.count()));
         }
-        Ok(RebuildCost::of(
+        Ok(RebuildCost::estimate(
             history,
             &self.tree.repository().changed_files(history)?,
             &self.compiled,

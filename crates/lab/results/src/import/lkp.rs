@@ -82,7 +82,7 @@ pub(crate) fn read(
 ) -> Result<(), ImportError> {
     for (path, commit) in commits {
         let shown = below(folder, path);
-        let Some(place) = path.to_str().and_then(LkpResultPath::of) else {
+        let Some(place) = path.to_str().and_then(LkpResultPath::parse) else {
             let why = "not below …/TEST/PARAMETERS/HOST/ROOTFS/CONFIG/COMPILER/COMMIT".to_owned();
             keep(Part::LeftOut(shown, "results", why))?;
             continue;

@@ -316,17 +316,17 @@ fn machine(suite: &str, foreign: &Foreign) -> Result<Machine, ImportError> {
         .map(|(name, value)| format!("{name}\t{value}\n"))
         .collect();
     let id = MachineId::from_hex(&hash(&format!("imported\n{text}")))?;
-    let said = |name: &str| {
+    let host_fact = |name: &str| {
         fingerprint
             .iter()
             .find(|(known, _)| known == name)
             .map(|(_, value)| value.clone())
     };
-    let host = said("host").unwrap_or_else(|| "a host without a name".to_owned());
+    let host = host_fact("host").unwrap_or_else(|| "a host without a name".to_owned());
     let summary = [
         Some(host),
-        said("cpu"),
-        said("processors").map(|count| format!("{count} processors")),
+        host_fact("cpu"),
+        host_fact("processors").map(|count| format!("{count} processors")),
     ];
     let summary = format!(
         "{} ({suite})",

@@ -129,9 +129,9 @@ mod tests {
             other in any::<String>(),
         ) {
             for text in [text.into_iter().collect(), other] {
-                let kept = escape(&text).into_owned();
-                assert!(!kept.contains('\0'));
-                assert_eq!(unescape(&kept), text);
+                let escaped = escape(&text).into_owned();
+                assert!(!escaped.contains('\0'));
+                assert_eq!(unescape(&escaped), text);
             }
         }
     }

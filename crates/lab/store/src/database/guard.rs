@@ -250,11 +250,19 @@ mod tests {
             );
         }
         let (error, _) = ask("postgres://me@db.lab:PORT/marvin?hostaddr=127.0.0.1");
-        let said = error.to_string();
-        insta::assert_snapshot!(said.replace(
-            said.split(':').nth(2).unwrap().split('/').next().unwrap(),
-            "PORT"
-        ));
+        let message = error.to_string();
+        insta::assert_snapshot!(
+            message.replace(
+                message
+                    .split(':')
+                    .nth(2)
+                    .unwrap()
+                    .split('/')
+                    .next()
+                    .unwrap(),
+                "PORT"
+            )
+        );
     }
 
     #[test]
@@ -269,12 +277,12 @@ mod tests {
 
     #[test]
     fn question_is_found_in_any_pieces() {
-        let mut said = b"v\0\0\0\x0c\0\0\0\0\0\0\0\0".to_vec();
-        said.extend_from_slice(ASKS_IN_CLEAR);
-        for size in 1..=said.len() {
+        let mut packet = b"v\0\0\0\x0c\0\0\0\0\0\0\0\0".to_vec();
+        packet.extend_from_slice(ASKS_IN_CLEAR);
+        for size in 1..=packet.len() {
             let mut watch = Watch::default();
             assert!(
-                said.chunks(size).any(|piece| watch.read(piece).is_err()),
+                packet.chunks(size).any(|piece| watch.read(piece).is_err()),
                 "{size}"
             );
         }

@@ -246,15 +246,15 @@ fn runs_are_found_by_a_beginning_of_their_id(new: New<'_>) {
     assert_eq!(found("run_0"), "01");
     assert_eq!(found("90"), "90", "a whole id wins over a beginning");
     assert_eq!(found("7f3a001122334"), long);
-    let told = |text: &str| {
+    let error_of = |text: &str| {
         let error = store.find_run(text).unwrap_err();
         assert_eq!(error.fault(), Fault::User);
         error.to_string()
     };
-    insta::assert_snapshot!(told("9"), @"`run_9` matches several ids, add digits: run_90, run_9000");
-    insta::assert_snapshot!(told("7f"), @"`run_7f` matches several ids, add digits: run_7f3a00112233445566778899aabbccdd, run_7f3a00112233ffff");
-    insta::assert_snapshot!(told("run_ee"), @"no run `run_ee`: `marvin runs` lists stored runs");
-    insta::assert_snapshot!(told("latest"), @"`latest` is not a run id: expected hexadecimal digits, with or without `run_`");
+    insta::assert_snapshot!(error_of("9"), @"`run_9` matches several ids, add digits: run_90, run_9000");
+    insta::assert_snapshot!(error_of("7f"), @"`run_7f` matches several ids, add digits: run_7f3a00112233445566778899aabbccdd, run_7f3a00112233ffff");
+    insta::assert_snapshot!(error_of("run_ee"), @"no run `run_ee`: `marvin runs` lists stored runs");
+    insta::assert_snapshot!(error_of("latest"), @"`latest` is not a run id: expected hexadecimal digits, with or without `run_`");
     let missing = RunId::from_hex("7f").unwrap();
     insta::assert_snapshot!(store.run(&missing).unwrap_err(), @"no run `run_7f`: `marvin runs` lists stored runs");
 }
@@ -320,7 +320,7 @@ fn reader_cannot_write(new: New<'_>) {
 fn unknown_stored_word_is_an_error() {
     let (home, store) = store();
     saved(&store, &run("aa", "01", 1));
-    let told = |column: &str, outcome: &str| {
+    let error_of = |column: &str, outcome: &str| {
         // As a newer program would have saved it.
         let changed = sqlite(&store)
             .execute_batch(&format!(
@@ -340,9 +340,9 @@ fn unknown_stored_word_is_an_error() {
             .to_string()
             .replace(home.path().to_str().unwrap(), "HOME")
     };
-    insta::assert_snapshot!(told("outcome", "completed"), @"HOME/marvin.db was written by a newer Marvin (it has the outcome `teleported`, which this one does not know): use the newer one");
-    insta::assert_snapshot!(told("stage", "failed"), @"HOME/marvin.db was written by a newer Marvin (it has the stage `teleported`, which this one does not know): use the newer one");
-    insta::assert_snapshot!(told("reason", "failed"), @"HOME/marvin.db was written by a newer Marvin (it has the reason of a failure `teleported`, which this one does not know): use the newer one");
+    insta::assert_snapshot!(error_of("outcome", "completed"), @"HOME/marvin.db was written by a newer Marvin (it has the outcome `teleported`, which this one does not know): use the newer one");
+    insta::assert_snapshot!(error_of("stage", "failed"), @"HOME/marvin.db was written by a newer Marvin (it has the stage `teleported`, which this one does not know): use the newer one");
+    insta::assert_snapshot!(error_of("reason", "failed"), @"HOME/marvin.db was written by a newer Marvin (it has the reason of a failure `teleported`, which this one does not know): use the newer one");
 }
 
 #[test]

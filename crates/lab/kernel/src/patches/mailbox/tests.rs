@@ -85,8 +85,8 @@ fn carriage_returns_of_transport_are_removed() {
         expected
     );
     // A file that has them keeps them.
-    let kept = read_file("a.mbox", text.replace("old();", "old();\r")).unwrap();
-    assert!(kept[0].diff.windows(2).any(|pair| pair == b";\r"));
+    let patches = read_file("a.mbox", text.replace("old();", "old();\r")).unwrap();
+    assert!(patches[0].diff.windows(2).any(|pair| pair == b";\r"));
     let diff = read_file("a.diff", DIFF.replace('\n', "\r\n")).unwrap();
     assert_eq!(
         (diff[0].diff.as_slice(), diff[0].subject.as_str()),
@@ -209,15 +209,15 @@ fn what_is_no_patch_is_refused() {
         read_file("a.patch", "words").unwrap_err(),
         read_file("a.mbox", mail("1", "[PATCH] a", "").replace(DIFF, "")).unwrap_err(),
     ];
-    let said: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert!(
-        said[0].contains("it has no series and no *.patch"),
-        "{said:?}"
+        messages[0].contains("it has no series and no *.patch"),
+        "{messages:?}"
     );
-    assert!(said[1].contains("No such file"), "{said:?}");
+    assert!(messages[1].contains("No such file"), "{messages:?}");
     assert!(
-        said[2].contains("it has no diff") && said[3].contains("it has no diff"),
-        "{said:?}"
+        messages[2].contains("it has no diff") && messages[3].contains("it has no diff"),
+        "{messages:?}"
     );
 }
 

@@ -42,7 +42,7 @@ impl LkpResultPath {
     /// Parses the last seven parts of a path, which ends with the commit; `None` if there are
     /// fewer, or one is no name.
     #[must_use]
-    pub fn of(path: &str) -> Option<Self> {
+    pub fn parse(path: &str) -> Option<Self> {
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let last = parts.get(parts.len().checked_sub(7)?..)?;
         let [test, parameters, host, rootfs, config, compiler, commit] =

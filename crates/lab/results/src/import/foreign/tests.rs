@@ -263,7 +263,7 @@ fn truncated_test_is_reported_and_has_no_copies() {
 }
 
 fn place() -> LkpResultPath {
-    LkpResultPath::of(
+    LkpResultPath::parse(
         "/lkp/result/will-it-scale/performance-process-100%-brk2/lkp-skl/debian-11/x86_64-rhel-8.3/gcc-12/\
          ec81deb6b769dc1b",
     )
@@ -288,7 +288,7 @@ fn lkp_result_paths_have_seven_named_parts() {
         "t/p/h/r/f/c/x\x1b",
         "t/p/h h/r/f/c/x",
     ] {
-        assert_eq!(LkpResultPath::of(path), None, "{path}");
+        assert_eq!(LkpResultPath::parse(path), None, "{path}");
     }
 }
 
@@ -353,12 +353,12 @@ fn zeros_of_a_document_are_counted_not_kept() {
         "{{\"will-it-scale.a\": [{few}], \"proc-vmstat.b\": [{many}], \"will-it-scale.c\": [[1], {{}}]}}"
     );
     let foreign = lkp_run(&place(), json.as_bytes()).unwrap();
-    let kept: Vec<usize> = foreign
+    let lengths: Vec<usize> = foreign
         .results
         .iter()
         .map(|result| result.samples.len())
         .collect();
-    assert_eq!(kept, [super::VALUES_MAX]);
+    assert_eq!(lengths, [super::VALUES_MAX]);
     insta::assert_snapshot!(
         describe(&foreign)
             .lines()
