@@ -67,13 +67,12 @@ pub(crate) fn name(
     symbols: &Symbols,
     field: FieldAt<'_>,
 ) -> Option<Place> {
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
     let within = number % (LINE / 8) * 8;
     let (kind, rest) = place.split_once(':').unwrap_or((place, ""));
     Some(match kind {
-        "symbol" => of_symbol(symbols, hex(rest)?, ""),
+        "symbol" => of_symbol(symbols, parse_hex(rest)?, ""),
         "cpu" => {
-            let address = hex(rest)?;
+            let address = parse_hex(rest)?;
             let place = of_symbol(symbols, address, "per-CPU ");
             let variable = symbols.data_in(address, 1);
             let field = variable.and_then(|(names, offset)| {
@@ -89,24 +88,24 @@ pub(crate) fn name(
             }
         }
         "node" => {
-            let offset = hex(rest)?;
+            let offset = parse_hex(rest)?;
             of_field(NODE, NODE, offset, offset % LINE, field)
         }
         "allocated" => {
-            let offset = hex(rest)?;
+            let offset = parse_hex(rest)?;
             let name = |offset: u64| format!("per-CPU allocations+{offset:#x}");
             Place {
                 line: name(offset / LINE * LINE),
                 word: name(offset),
             }
         }
-        "user" => plain(format!("user {:#x}", hex(rest)? / LINE * LINE)),
-        "page" => of_field(PAGE, "struct page", hex(rest)?, within, field),
+        "user" => plain(format!("user {:#x}", parse_hex(rest)? / LINE * LINE)),
+        "page" => of_field(PAGE, "struct page", parse_hex(rest)?, within, field),
         "cache" => {
             let (offset, cache) = rest.split_once(':')?;
             let known = STRUCTURES.iter().find(|(known, _)| *known == cache);
             let structure = known.map_or(cache, |(_, structure)| structure);
-            of_field(structure, cache, hex(offset)?, within, field)
+            of_field(structure, cache, parse_hex(offset)?, within, field)
         }
         "anon" => plain("anonymous memory".to_owned()),
         "file" => plain("page cache".to_owned()),
@@ -114,6 +113,10 @@ pub(crate) fn name(
         "other" => plain("other pages".to_owned()),
         _ => return None,
     })
+}
+
+fn parse_hex(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
 }
 
 fn plain(name: String) -> Place {

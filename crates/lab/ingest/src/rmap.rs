@@ -110,16 +110,18 @@ fn find_grown(with: &str, without: &str) -> Vec<RmapSlab> {
 /// Returns objects in use and object size, by cache: the lines of /proc/slabinfo begin `name active
 /// total size` (`mm/slab_common.c`, `cache_show`).
 fn caches(text: &str) -> BTreeMap<&str, (u64, u64)> {
-    let cache = |line| -> Option<(&str, (u64, u64))> {
-        let line: &str = line;
-        let mut words = line.split_whitespace();
-        let name = words.next()?;
-        let active = words.next()?;
-        let _ = words.next()?;
-        let size = words.next()?;
-        Some((name, (active.parse().ok()?, size.parse().ok()?)))
-    };
-    text.lines().filter_map(cache).take(CACHES_MAX).collect()
+    text.lines()
+        .filter_map(|line| -> Option<(&str, (u64, u64))> {
+            let line: &str = line;
+            let mut words = line.split_whitespace();
+            let name = words.next()?;
+            let active = words.next()?;
+            let _ = words.next()?;
+            let size = words.next()?;
+            Some((name, (active.parse().ok()?, size.parse().ok()?)))
+        })
+        .take(CACHES_MAX)
+        .collect()
 }
 
 #[cfg(test)]

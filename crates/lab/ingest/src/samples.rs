@@ -79,16 +79,17 @@ pub fn rows(stream: &Stream) -> BTreeMap<String, Vec<u64>> {
             texts.entry(name.to_owned()).or_default().extend(bytes);
         }
     }
-    let numbers = |bytes: &[u8]| {
-        let text = std::str::from_utf8(bytes).ok()?;
-        text.split(',')
-            .map(|number| number.parse().ok())
-            .collect::<Option<Vec<u64>>>()
-    };
     texts
         .into_iter()
-        .filter_map(|(name, bytes)| Some((name, numbers(&bytes)?)))
+        .filter_map(|(name, bytes)| Some((name, parse_numbers(&bytes)?)))
         .collect()
+}
+
+fn parse_numbers(bytes: &[u8]) -> Option<Vec<u64>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    text.split(',')
+        .map(|number| number.parse().ok())
+        .collect::<Option<Vec<u64>>>()
 }
 
 #[cfg(test)]

@@ -287,12 +287,18 @@ impl BuildCache {
         };
         let bytes = image::load(found.file).map_err(refuse)?;
         let image = Image::read(&bytes).map_err(refuse)?;
-        let file_name = || found.file.file_name().unwrap_or_default().to_string_lossy();
         let version = found
             .version
             .clone()
             .or_else(|| image.release.map(model::sanitize_line))
-            .unwrap_or_else(|| file_name().into_owned());
+            .unwrap_or_else(|| {
+                found
+                    .file
+                    .file_name()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned()
+            });
         let beside = companion_files::find(found.file, image.release);
         let id = BuildId::from_hex(&sha256(&bytes))?;
         let place = self.builds.join(id.hex());

@@ -129,9 +129,8 @@ impl Folder {
 
     /// Returns the image file.
     pub(crate) fn image(&self) -> Result<BuildFile, KernelError> {
-        let missing = || io::Error::from(io::ErrorKind::NotFound);
         self.file("image")
-            .ok_or_else(|| KernelError::io(&self.path)(missing()))
+            .ok_or_else(|| KernelError::io(&self.path)(io::Error::from(io::ErrorKind::NotFound)))
     }
 
     /// Returns the file in that role.

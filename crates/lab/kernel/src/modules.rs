@@ -81,17 +81,9 @@ pub fn is_built_in(build: &Build, name: &str) -> Result<Option<bool>, KernelErro
         .filter(|list| list.is_file());
     if let Some(list) = list {
         let text = String::from_utf8_lossy(&bytes(&list, LIST_MOST)?).into_owned();
-        let name_of = |line: &str| {
-            Some(
-                line.rsplit('/')
-                    .next()?
-                    .strip_suffix(".ko")?
-                    .replace('-', "_"),
-            )
-        };
         return Ok(Some(
             text.lines()
-                .any(|line| name_of(line).is_some_and(|name| name == wanted)),
+                .any(|line| module_name(line).is_some_and(|name| name == wanted)),
         ));
     }
     let Some(config) = &build.config else {
@@ -99,6 +91,15 @@ pub fn is_built_in(build: &Build, name: &str) -> Result<Option<bool>, KernelErro
     };
     let text = String::from_utf8_lossy(&bytes(&config.path, CONFIG_MOST)?).into_owned();
     Ok(is_set(&text, &option(&wanted)))
+}
+
+fn module_name(line: &str) -> Option<String> {
+    Some(
+        line.rsplit('/')
+            .next()?
+            .strip_suffix(".ko")?
+            .replace('-', "_"),
+    )
 }
 
 /// Returns the option of the kernel config that builds a module.

@@ -100,7 +100,6 @@ fn xz(body: &[u8], room: u64) -> io::Result<Vec<u8>> {
 
 /// The legacy frame: after the magic, blocks preceded by their compressed sizes.
 fn lz4(body: &[u8], room: u64) -> io::Result<Vec<u8>> {
-    let cut_short = || io::Error::new(io::ErrorKind::UnexpectedEof, "a block is cut short");
     let mut rest = body.get(4..).ok_or_else(cut_short)?;
     let mut block = vec![0; LZ4_BLOCK];
     let mut unpacked = Vec::new();
@@ -113,6 +112,10 @@ fn lz4(body: &[u8], room: u64) -> io::Result<Vec<u8>> {
         rest = after;
     }
     Ok(unpacked)
+}
+
+fn cut_short() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "a block is cut short")
 }
 
 #[cfg(test)]

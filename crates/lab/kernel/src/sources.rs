@@ -87,16 +87,19 @@ fn common_folder<'a>(files: &[&'a str]) -> &'a str {
     let Some((first, others)) = files.split_first() else {
         return "";
     };
-    let shared = |a: &str, b: &str| a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
     let length = others
         .iter()
-        .map(|other| shared(first, other))
+        .map(|other| common_prefix(first, other))
         .min()
         .unwrap_or(first.len());
     first
         .get(..length)
         .and_then(|start| start.rfind('/'))
         .map_or("", |slash| &first[..=slash])
+}
+
+fn common_prefix(a: &str, b: &str) -> usize {
+    a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count()
 }
 
 #[cfg(test)]

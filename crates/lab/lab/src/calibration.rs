@@ -123,9 +123,12 @@ pub(crate) fn fold(values: &[f64], rounds: u32) -> Vec<f64> {
 /// Returns the rounded means of groups of so many numbers.
 pub(crate) fn fold_numbers(values: &[u64], rounds: u32) -> Vec<u64> {
     let rounds = u128::from(rounds.max(1));
-    let sum = |group: &[u64]| group.iter().map(|&number| u128::from(number)).sum::<u128>();
-    let mean =
-        |group: &[u64]| u64::try_from((sum(group) + rounds / 2) / rounds).unwrap_or(u64::MAX);
+    let mean = |group: &[u64]| {
+        u64::try_from(
+            (group.iter().map(|&number| u128::from(number)).sum::<u128>() + rounds / 2) / rounds,
+        )
+        .unwrap_or(u64::MAX)
+    };
     values.chunks_exact(rounds as usize).map(mean).collect()
 }
 

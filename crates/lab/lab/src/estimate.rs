@@ -58,25 +58,20 @@ impl Times {
     pub(crate) fn add(&mut self, text: &str) {
         for line in text.lines() {
             let fields: Vec<&str> = line.split('\t').collect();
-            let seconds = |text: &str| {
-                text.parse::<f64>()
-                    .ok()
-                    .filter(|s| (0.0..LONGEST_S).contains(s))
-            };
             match fields[..] {
                 [name, wall] => {
                     self.0
                         .entry(name.to_owned())
                         .or_default()
                         .wall
-                        .extend(seconds(wall));
+                        .extend(parse_seconds(wall));
                 }
                 [name, _, processor] => {
                     self.0
                         .entry(name.to_owned())
                         .or_default()
                         .processor
-                        .extend(seconds(processor));
+                        .extend(parse_seconds(processor));
                 }
                 _ => {}
             }
@@ -117,6 +112,12 @@ impl Times {
         }
         work
     }
+}
+
+fn parse_seconds(text: &str) -> Option<f64> {
+    text.parse::<f64>()
+        .ok()
+        .filter(|s| (0.0..LONGEST_S).contains(s))
 }
 
 impl Work {

@@ -518,8 +518,7 @@ impl Lab {
         interval_ms: u64,
     ) -> Result<Availability<Observation>, LabError> {
         let name = monitors_artifact(&of.workload.name, interval_ms);
-        let store = || self.store.lock();
-        if store().artifact_names(run)?.contains(&name) {
+        if self.store.lock().artifact_names(run)?.contains(&name) {
             let stored = stored_observation(&self.artifact(run, &name)?);
             return stored
                 .map(Availability::Available)
@@ -532,7 +531,7 @@ impl Lab {
             Availability::Available(copies) => copies,
             Availability::Unavailable(why) => return Ok(Availability::Unavailable(why)),
         };
-        store().add_artifact(
+        self.store.lock().add_artifact(
             run,
             Artifact {
                 name: &name,

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kernel::{KernelError, is_built_in, modules, option};
+use kernel::{is_built_in, modules, option};
 use machine::{
     Backend, BootOutcome, Booted, DeadMemory, Driver, Guest, InitrdFile, MachineError, modules_hash,
 };
@@ -203,14 +203,12 @@ pub(crate) fn guest_configs(workloads: &[Arc<Workload>]) -> Vec<GuestConfig> {
 /// Returns a build's modules and the list from which `marvin-modload` loads them; the error names
 /// the missing module.
 fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFile>, String> {
-    let answer = |error: KernelError| error.to_string();
     let names: Vec<&str> = wanted.iter().map(|module| module.name).collect();
-    let found = modules(build, &names).map_err(answer)?;
-    let is_named = |name: &str, module: &GuestModule| module.name.replace('-', "_") == name;
+    let found = modules(build, &names).map_err(|error| error.to_string())?;
     for module in wanted.iter().filter(|module| module.need == Need::Must) {
         // If the list of built-in modules is unknown, the workload will report what is missing.
-        if !found.iter().any(|file| is_named(&file.name, module))
-            && is_built_in(build, module.name).map_err(answer)? == Some(false)
+        if !found.iter().any(|file| is_module_named(&file.name, module))
+            && is_built_in(build, module.name).map_err(|error| error.to_string())? == Some(false)
         {
             return Err(format!("module {} not in the build", module.name));
         }
@@ -218,7 +216,9 @@ fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFi
     let mut files = Vec::new();
     let mut list = String::new();
     for (at, module) in found.into_iter().enumerate() {
-        let requested = wanted.iter().find(|wanted| is_named(&module.name, wanted));
+        let requested = wanted
+            .iter()
+            .find(|wanted| is_module_named(&module.name, wanted));
         let need = if requested.is_some_and(|wanted| wanted.need == Need::Must) {
             "must"
         } else {
@@ -245,12 +245,15 @@ fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFi
     Ok(files)
 }
 
+fn is_module_named(name: &str, module: &GuestModule) -> bool {
+    module.name.replace('-', "_") == name
+}
+
 /// Returns a build's modules for a machine's drivers, with those they need; the error names a
 /// driver without which the machine would not come back, or of which that is not known.
 fn collect_drivers(build: &Build, drivers: &[Driver]) -> Result<Vec<InitrdFile>, String> {
-    let answer = |error: KernelError| error.to_string();
     let names: Vec<&str> = drivers.iter().map(|driver| driver.name.as_str()).collect();
-    let found = modules(build, &names).map_err(answer)?;
+    let found = modules(build, &names).map_err(|error| error.to_string())?;
     for driver in drivers.iter().filter(|driver| !driver.needed_by.is_empty()) {
         let Driver { name, needed_by } = driver;
         if found
@@ -260,7 +263,7 @@ fn collect_drivers(build: &Build, drivers: &[Driver]) -> Result<Vec<InitrdFile>,
             continue;
         }
         let option = option(name);
-        match is_built_in(build, name).map_err(answer)? {
+        match is_built_in(build, name).map_err(|error| error.to_string())? {
             Some(true) => {}
             Some(false) => {
                 return Err(format!(

@@ -72,7 +72,6 @@ impl Lab {
             .booted_build(build, seed, &*booted)
             .job(&name, task);
         let end = with_retries(&|_| {}, || booted.run(&job, Observe::Nothing))?;
-        let failed = |reason: FailureReason| RmapOutcome::Failed(reason.to_string());
         Ok(match end.stream {
             Err(failure) => failed(failure.reason),
             Ok(stream) => match (ingest::rmap(&stream), machine::reason_in(&end.console)) {
@@ -82,4 +81,8 @@ impl Lab {
             },
         })
     }
+}
+
+fn failed(reason: FailureReason) -> RmapOutcome {
+    RmapOutcome::Failed(reason.to_string())
 }

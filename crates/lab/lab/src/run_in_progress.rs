@@ -171,13 +171,12 @@ impl<'a> RunInProgress<'a> {
     pub(crate) fn begin(&self, is_worth_it: impl FnOnce() -> bool) -> bool {
         let mut progress = self.progress();
         if progress.state == State::Waiting {
-            let measuring = || State::Measuring {
-                since: SystemTime::now(),
-                done: 0,
-            };
             // Under the lock, so that two threads with the first jobs of one run decide alike.
             progress.state = if is_worth_it() {
-                measuring()
+                State::Measuring {
+                    since: SystemTime::now(),
+                    done: 0,
+                }
             } else {
                 State::Skipped
             };

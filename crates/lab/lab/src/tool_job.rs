@@ -279,17 +279,16 @@ mod tests {
     fn samples_of_runs_are_concatenated() {
         let tools = Tools::read(&[]).unwrap();
         let (tool, workload) = tools.workload("hackbench").unwrap();
-        let text = |time: &str| format!("Running in process mode with 1 groups\nTime: {time}\n");
-        let texts = ["0.4", "0.2", "0.1", "0.3"].map(text);
+        let texts = ["0.4", "0.2", "0.1", "0.3"].map(hackbench_output);
         let mut printed: Vec<(String, &str)> = texts
             .iter()
             .enumerate()
-            .map(|(run, text)| (format!("{run}/stdout"), text.as_str()))
+            .map(|(run, hackbench_output)| (format!("{run}/stdout"), hackbench_output.as_str()))
             .collect();
         printed.push(("0/stderr".to_owned(), ""));
         let all: Vec<(&str, &str)> = printed
             .iter()
-            .map(|(name, text)| (name.as_str(), *text))
+            .map(|(name, hackbench_output)| (name.as_str(), *hackbench_output))
             .collect();
         let rows = samples(workload, &files(&all)).unwrap();
         assert_eq!(rows["hackbench"], [0.4, 0.2, 0.1, 0.3]);
@@ -300,6 +299,10 @@ mod tests {
             task(tool, workload),
             wire::Task::Tool(task) if task.runs == 4 && task.files.is_empty()
         ));
+    }
+
+    fn hackbench_output(time: &str) -> String {
+        format!("Running in process mode with 1 groups\nTime: {time}\n")
     }
 
     #[test]

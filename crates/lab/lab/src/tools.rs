@@ -366,11 +366,14 @@ mod tests {
 
     #[test]
     fn files_too_large_for_memory_are_named() {
-        let mib = |count: u64| count << 20;
         assert_eq!(fits(0, 64), Ok(()));
         assert_eq!(fits(mib(224), 512), Ok(()));
         insta::assert_snapshot!(fits(mib(224) + 1, 512).unwrap_err(), @"its files have 225 MiB, which a guest of 512 MiB cannot hold: `memory_mib` of its manifest has to be 514 or more");
         assert!(fits(u64::MAX, u32::MAX).is_err());
+    }
+
+    fn mib(count: u64) -> u64 {
+        count << 20
     }
 
     const MINE: &str = "name = 'mine'\nabout = 'a tool'\npackages = ['mine']\n[[workload]]\nname = 'NAME'\nstresses = 'x'\n\

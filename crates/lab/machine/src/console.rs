@@ -79,12 +79,11 @@ pub fn until_next_kernel(console: &[u8]) -> &[u8] {
 /// # Errors
 /// If the console shows such a breakpoint.
 pub fn check_emulator(is_emulated: bool, console: &[u8]) -> Result<(), MachineError> {
-    let is_hit = || {
-        console
+    if is_emulated
+        && console
             .windows(BREAKPOINT.len())
             .any(|words| words == BREAKPOINT)
-    };
-    if is_emulated && is_hit() {
+    {
         Err(MachineError::Breakpoint)
     } else {
         Ok(())
@@ -109,9 +108,8 @@ pub fn readable_tail(console: &[u8]) -> String {
     let headline = headline.filter(|_| !is_there).map(|at| lines[at]);
     let rest = tail + usize::from(headline.is_some());
     let chosen = headline.into_iter().chain(lines[rest..].iter().copied());
-    let cut = |line: &str| line.chars().take(LINE_CHARACTERS).collect::<String>();
     chosen
-        .map(|line| sanitize_line(&cut(line)))
+        .map(|line| sanitize_line(&line.chars().take(LINE_CHARACTERS).collect::<String>()))
         .collect::<Vec<_>>()
         .join("\n")
 }

@@ -56,10 +56,9 @@ pub(crate) struct Accounts {
 impl Accounts {
     /// Reads the accounts of these processors, and of a process that runs there.
     pub(crate) fn of_process(id: u32, used: &[usize]) -> Self {
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         Self::read(
-            &read("/proc/stat"),
-            &read(&format!("/proc/{id}/stat")),
+            &read_or_empty("/proc/stat"),
+            &read_or_empty(&format!("/proc/{id}/stat")),
             used,
         )
     }
@@ -126,6 +125,10 @@ impl Accounts {
             limit,
         })
     }
+}
+
+fn read_or_empty(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
 }
 
 /// Takes the agent's copies out of a stream and returns what disturbed the job.

@@ -200,24 +200,21 @@ impl Booted for Here {
 }
 
 fn identity(agent: &[u8], processor: usize) -> Result<Machine, MachineError> {
-    let read = |path: &str| {
-        fs::read_to_string(path)
-            .unwrap_or_default()
-            .trim()
-            .to_owned()
-    };
-    let memory = format!("{} GiB", memory_gib(&read("/proc/meminfo")));
+    let memory = format!("{} GiB", memory_gib(&read_trimmed("/proc/meminfo")));
     let name = processor_name();
     let count = allowed_processors().len();
     let product = format!(
         "{} {}",
-        read("/sys/class/dmi/id/sys_vendor"),
-        read("/sys/class/dmi/id/product_name")
+        read_trimmed("/sys/class/dmi/id/sys_vendor"),
+        read_trimmed("/sys/class/dmi/id/product_name")
     );
     let fingerprint = [
         ("agent.processor", processor.to_string()),
         ("agent.sha256", hash(&[agent])),
-        ("host.id", hash(&[read("/etc/machine-id").as_bytes()])),
+        (
+            "host.id",
+            hash(&[read_trimmed("/etc/machine-id").as_bytes()]),
+        ),
         ("host.memory", memory),
         ("host.processor", name.clone()),
         ("host.processors", count.to_string()),
@@ -231,6 +228,13 @@ fn identity(agent: &[u8], processor: usize) -> Result<Machine, MachineError> {
         format!("this host, {name}, agent on processor {processor}"),
         fingerprint,
     )
+}
+
+fn read_trimmed(path: &str) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 /// Returns the memory in GiB, rounded up: what a kernel reserves of it differs between kernels, and

@@ -274,21 +274,25 @@ fn remark(report: &str) -> Option<String> {
 
 /// Returns lines `name=value` that people can read.
 fn readable(report: &str) -> String {
-    let line = |line: &str| match knob(line) {
-        Some((name, before, after)) if before == after => Some(format!("knob {name}={before}\n")),
-        Some((name, before, after)) if after.starts_with("refused") => {
-            Some(format!("knob {name}={before} ({after})\n"))
-        }
-        Some((name, before, after)) => Some(format!("knob {name}={before} -> {after}\n")),
-        None => {
-            let (name, _) = line.split_once('=')?;
-            let is_known = KNOWN
-                .iter()
-                .any(|known| name == *known || known.ends_with('.') && name.starts_with(known));
-            (!is_known).then(|| format!("{line}\n"))
-        }
-    };
-    report.lines().filter_map(line).collect()
+    report
+        .lines()
+        .filter_map(|line: &str| match knob(line) {
+            Some((name, before, after)) if before == after => {
+                Some(format!("knob {name}={before}\n"))
+            }
+            Some((name, before, after)) if after.starts_with("refused") => {
+                Some(format!("knob {name}={before} ({after})\n"))
+            }
+            Some((name, before, after)) => Some(format!("knob {name}={before} -> {after}\n")),
+            None => {
+                let (name, _) = line.split_once('=')?;
+                let is_known = KNOWN
+                    .iter()
+                    .any(|known| name == *known || known.ends_with('.') && name.starts_with(known));
+                (!is_known).then(|| format!("{line}\n"))
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]

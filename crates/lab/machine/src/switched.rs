@@ -270,9 +270,6 @@ fn chosen(text: &str) -> &str {
 
 /// Checks that a file is a setting that Marvin switches, and that a text can be its value.
 fn check_value(path: &Path, value: &str) -> Result<(), String> {
-    let is_number = |text: &str| {
-        !text.is_empty() && text.len() < 20 && text.bytes().all(|byte| byte.is_ascii_digit())
-    };
     let words: Vec<&str> = value.split(' ').collect();
     let is_fine = match (kind(path), &words[..]) {
         (None, _) => return Err("it is no setting that Marvin switches".into()),
@@ -289,6 +286,10 @@ fn check_value(path: &Path, value: &str) -> Result<(), String> {
     } else {
         Err(format!("`{value}` is no value of it"))
     }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.len() < 20 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -390,21 +391,20 @@ fn check_own(found: &fs::Metadata) -> Result<(), String> {
 
 /// Reads a file that only this user can have made.
 fn read_own(folder: &Path, path: &Path) -> Result<String, String> {
-    let failed = |error: io::Error| error.to_string();
-    check_own(&fs::symlink_metadata(folder).map_err(failed)?)?;
-    check_own(&fs::symlink_metadata(path).map_err(failed)?)?;
+    check_own(&fs::symlink_metadata(folder).map_err(|error| error.to_string())?)?;
+    check_own(&fs::symlink_metadata(path).map_err(|error| error.to_string())?)?;
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(flags.bits().cast_signed())
         .open(path)
-        .map_err(failed)?;
-    let found = file.metadata().map_err(failed)?;
+        .map_err(|error| error.to_string())?;
+    let found = file.metadata().map_err(|error| error.to_string())?;
     check_own(&found)?;
     if !found.is_file() || found.nlink() > 1 || found.len() > BYTES_MAX {
         return Err("it is no record".into());
     }
-    read(file).map_err(failed)
+    read(file).map_err(|error| error.to_string())
 }
 
 fn boot_id() -> String {

@@ -150,8 +150,7 @@ fn place(mount: &Mount, controller: &str, path: &str) -> Option<Place> {
         name => mount.controllers.iter().any(|known| known == name),
     };
     // `..` is outside of the namespace of this process: no path below the mount leads there.
-    let is_inside = |path: &str| path.starts_with('/') && !path.split('/').any(|part| part == "..");
-    if !is_hierarchy || !is_inside(path) || !is_inside(&mount.root) {
+    if !is_hierarchy || !is_below_the_root(path) || !is_below_the_root(&mount.root) {
         return None;
     }
     let below = path.strip_prefix(mount.root.trim_end_matches('/'))?;
@@ -166,6 +165,10 @@ fn place(mount: &Mount, controller: &str, path: &str) -> Option<Place> {
         folder,
         mount: mount.folder.clone(),
     })
+}
+
+fn is_below_the_root(path: &str) -> bool {
+    path.starts_with('/') && !path.split('/').any(|part| part == "..")
 }
 
 fn is_of(mount: &Mount, folder: &Path) -> bool {

@@ -218,11 +218,10 @@ impl Collector {
     fn host_facts(&self, after: &Snapshot, seconds: f64, ours_s: f64) -> Host {
         let first = &self.host.times;
         let last = &after.times;
-        let delta = |first: u64, last: u64| last.saturating_sub(first) as f64;
-        let busy = delta(first.busy, last.busy);
-        let idle = delta(first.idle, last.idle);
-        let interrupts = delta(first.interrupts, last.interrupts);
-        let steal = delta(first.steal, last.steal);
+        let busy = growth(first.busy, last.busy);
+        let idle = growth(first.idle, last.idle);
+        let interrupts = growth(first.interrupts, last.interrupts);
+        let steal = growth(first.steal, last.steal);
         let all = (busy + idle + interrupts + steal).max(1.0);
         let part = |first: Option<u64>, last: Option<u64>| {
             Some(last?.saturating_sub(first?) as f64 / 1e6 / seconds)
@@ -325,10 +324,9 @@ impl Collector {
             Object::File(path) if wait.function.contains("balance_dirty") => Some(path),
             _ => None,
         });
-        let device = |path: &String| self.rounds.devices.get(path).copied();
         settings.limits.extend(
             written
-                .map(|path| limits::dirty(device(path)))
+                .map(|path| limits::dirty(self.rounds.devices.get(path).copied()))
                 .unwrap_or_default(),
         );
         settings
@@ -454,6 +452,10 @@ impl Collector {
         }
         gaps
     }
+}
+
+fn growth(first: u64, last: u64) -> f64 {
+    last.saturating_sub(first) as f64
 }
 
 fn processors() -> usize {

@@ -57,18 +57,25 @@ pub(crate) struct Call {
 /// Parses it; `None` while the thread runs.
 pub(crate) fn syscall(text: &str) -> Option<Call> {
     let fields: Vec<&str> = text.split_whitespace().collect();
-    let hex = |field: &str| u64::from_str_radix(field.trim_start_matches("0x"), 16).ok();
     let number: i64 = fields.first()?.parse().ok()?;
     let [.., stack_pointer, program_counter] = fields.as_slice() else {
         return None;
     };
-    let first = if fields.len() > 3 { hex(fields[1])? } else { 0 };
+    let first = if fields.len() > 3 {
+        parse_address(fields[1])?
+    } else {
+        0
+    };
     Some(Call {
         number: u64::try_from(number).ok(),
         first,
-        stack_pointer: hex(stack_pointer)?,
-        program_counter: hex(program_counter)?,
+        stack_pointer: parse_address(stack_pointer)?,
+        program_counter: parse_address(program_counter)?,
     })
+}
+
+fn parse_address(field: &str) -> Option<u64> {
+    u64::from_str_radix(field.trim_start_matches("0x"), 16).ok()
 }
 
 /// Returns the number behind a key of a file with a pair in each line, as in status, io, vmstat,
@@ -185,19 +192,18 @@ pub(crate) fn maps(text: &str) -> Vec<Mapping> {
 }
 
 fn mapping(line: &str) -> Option<Mapping> {
-    let hex = |text: &str| u64::from_str_radix(text, 16).ok();
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;
     let rights = fields.next()?;
-    let offset = hex(fields.next()?)?;
+    let offset = parse_hex(fields.next()?)?;
     let (major, minor) = fields.next()?.split_once(':')?;
     let number = |text: &str| u32::from_str_radix(text, 16).ok();
     let device = (number(major)?, number(minor)?);
     let inode = fields.next()?.parse().ok()?;
     let path = fields.next().unwrap_or_default().trim();
     Some(Mapping {
-        start: hex(start)?,
-        end: hex(end)?,
+        start: parse_hex(start)?,
+        end: parse_hex(end)?,
         is_executable: rights.contains('x'),
         offset,
         device,
@@ -205,6 +211,10 @@ fn mapping(line: &str) -> Option<Mapping> {
         raw_path: path.to_owned(),
         path: path.trim_end_matches(" (deleted)").to_owned(),
     })
+}
+
+fn parse_hex(text: &str) -> Option<u64> {
+    u64::from_str_radix(text, 16).ok()
 }
 
 #[cfg(test)]

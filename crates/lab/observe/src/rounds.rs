@@ -582,21 +582,24 @@ impl Rounds {
         let first = part(&process.first);
         let last = part(&process.last);
         let [own, reaped] = [0, 1].map(|index| last[index].saturating_sub(first[index]));
-        let of_thread = |thread: &Followed| {
-            let ticks = |times: &Times| {
-                part(&Stat {
-                    user: times.user,
-                    system: times.system,
-                    ..Stat::default()
-                })[0]
-            };
-            ticks(&thread.last).saturating_sub(ticks(&thread.first))
-        };
         let threads = self
             .threads
             .values()
             .filter(|thread| thread.process == id && thread.is_followed());
-        let missed = own.saturating_sub(threads.map(of_thread).sum());
+        let missed = own.saturating_sub(
+            threads
+                .map(|thread: &Followed| {
+                    let ticks = |times: &Times| {
+                        part(&Stat {
+                            user: times.user,
+                            system: times.system,
+                            ..Stat::default()
+                        })[0]
+                    };
+                    ticks(&thread.last).saturating_sub(ticks(&thread.first))
+                })
+                .sum(),
+        );
         // Each thread's ticks are rounded down.
         let missed = if missed > 2 { missed } else { 0 };
         // What was seen of a child is in its parent's sum, too.

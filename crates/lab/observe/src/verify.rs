@@ -91,8 +91,11 @@ fn try_verify(
         }
     }
     for (side, name) in without.iter().zip(&names) {
-        let differs = |text| compare_outputs(&with.outputs, text).err();
-        if let Some(what) = side.outputs.iter().find_map(|text| differs(text)) {
+        if let Some(what) = side
+            .outputs
+            .iter()
+            .find_map(|text| compare_outputs(&with.outputs, text).err())
+        {
             return Err(format!(
                 "without {name}, the command does something else: {what}"
             ));

@@ -330,14 +330,17 @@ fn unpack(
 ) -> Result<(), String> {
     // One byte more than was saved is enough to see that it differs.
     let limit = size.min(SIZE_LIMIT) as u64 + 1;
-    let describe = |error: io::Error| error.to_string();
-    let mut decoder = zstd::Decoder::new(packed).map_err(describe)?;
-    decoder.window_log_max(WINDOW_LOG_MAX).map_err(describe)?;
+    let mut decoder = zstd::Decoder::new(packed).map_err(|error| error.to_string())?;
+    decoder
+        .window_log_max(WINDOW_LOG_MAX)
+        .map_err(|error| error.to_string())?;
     let mut decoder = decoder.take(limit);
     let mut piece = vec![0; PIECE];
     let mut all = 0;
     loop {
-        let count = decoder.read(&mut piece).map_err(describe)?;
+        let count = decoder
+            .read(&mut piece)
+            .map_err(|error| error.to_string())?;
         all += count;
         if all > size || (count == 0 && all < size) {
             return Err(format!("it does not hold {size} bytes"));

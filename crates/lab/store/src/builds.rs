@@ -33,8 +33,6 @@ impl Store {
     /// # Errors
     /// If the database cannot be written.
     pub fn save_build(&self, build: &Build) -> Result<(), StoreError> {
-        let path = |file: &Option<BuildFile>| file.as_ref().map(|f| PathColumn::new(&f.path));
-        let sha256 = |file: &Option<BuildFile>| file.as_ref().map(|f| f.sha256.clone());
         let name = name_bytes(&build.name);
         self.with(|database| {
             let transaction = database.write()?;
@@ -47,12 +45,12 @@ impl Store {
                     &build.origin.to_string(),
                     &PathColumn::new(&build.image.path),
                     &build.image.sha256,
-                    &path(&build.vmlinux),
-                    &sha256(&build.vmlinux),
-                    &path(&build.config),
-                    &sha256(&build.config),
-                    &path(&build.symbols),
-                    &sha256(&build.symbols),
+                    &path_of(&build.vmlinux),
+                    &sha256_of(&build.vmlinux),
+                    &path_of(&build.config),
+                    &sha256_of(&build.config),
+                    &path_of(&build.symbols),
+                    &sha256_of(&build.symbols),
                     &build.modules.as_deref().map(PathColumn::new),
                 ],
             )?;
@@ -79,6 +77,14 @@ impl Store {
     pub fn find_build(&self, prefix: &str) -> Result<BuildId, StoreError> {
         self.find(&PLACE, &prefix.parse::<BuildId>()?)
     }
+}
+
+fn sha256_of(file: &Option<BuildFile>) -> Option<String> {
+    file.as_ref().map(|f| f.sha256.clone())
+}
+
+fn path_of(file: &Option<BuildFile>) -> Option<PathColumn> {
+    file.as_ref().map(|f| PathColumn::new(&f.path))
 }
 
 fn build(row: &Row<'_>) -> Result<Build, Failure> {

@@ -269,11 +269,6 @@ fn is_root() -> io::Result<bool> {
 
 /// Returns the directory of the newest programs.
 fn programs() -> Option<PathBuf> {
-    let whole = |folder: &Path| {
-        ["postgres", "initdb"]
-            .iter()
-            .all(|program| folder.join(program).is_file())
-    };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let versions = fs::read_dir(VERSIONS).into_iter().flatten().flatten();
     let mut versions: Vec<(u32, PathBuf)> = versions
@@ -287,5 +282,11 @@ fn programs() -> Option<PathBuf> {
     versions.sort();
     std::env::split_paths(&path)
         .chain(versions.into_iter().rev().map(|(_, folder)| folder))
-        .find(|folder| whole(folder))
+        .find(|folder| has_programs(folder))
+}
+
+fn has_programs(folder: &Path) -> bool {
+    ["postgres", "initdb"]
+        .iter()
+        .all(|program| folder.join(program).is_file())
 }

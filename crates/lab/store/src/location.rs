@@ -232,30 +232,32 @@ mod tests {
 
     #[test]
     fn an_address_is_shown_without_its_password() {
-        let shown = |address: &str| {
-            let location = Location::server(address, Some("other-secret")).unwrap();
-            let both = format!("{location} {location:?}");
-            assert!(!both.contains("secret"), "{both}");
-            location.to_string()
-        };
         insta::assert_snapshot!(shown("postgres://me:secret@db.example:5433/marvin"), @"postgres://me@db.example:5433/marvin");
         insta::assert_snapshot!(shown("postgresql://me@%2Frun%2Fpostgresql/marvin?connect_timeout=3"), @"postgres://me@/run/postgresql/marvin");
         insta::assert_snapshot!(shown("postgres://me@one,two/marvin?password=secret"), @"postgres://me@one,two/marvin");
     }
 
+    fn shown(address: &str) -> String {
+        let location = Location::server(address, Some("other-secret")).unwrap();
+        let both = format!("{location} {location:?}");
+        assert!(!both.contains("secret"), "{both}");
+        location.to_string()
+    }
+
     #[test]
     fn invalid_address_is_refused_and_not_printed() {
-        let error_of = |address: &str| {
-            let error = Location::server(address, None).unwrap_err();
-            assert_eq!(error.fault(), Fault::User);
-            assert!(!error.to_string().contains("secret"), "{error}");
-            error.to_string()
-        };
         insta::assert_snapshot!(error_of("mysql://me:secret@host/x"));
         insta::assert_snapshot!(error_of("postgres://me:secret@host"));
         insta::assert_snapshot!(error_of("postgres://me:secret@host:port/x"));
         insta::assert_snapshot!(error_of("postgres://me@host/x?secret=1"));
         insta::assert_snapshot!(error_of("postgres://me@host/x?connect_timeout=secret"));
         insta::assert_snapshot!(error_of("postgres://me:secret@host/x?sslmode"));
+    }
+
+    fn error_of(address: &str) -> String {
+        let error = Location::server(address, None).unwrap_err();
+        assert_eq!(error.fault(), Fault::User);
+        assert!(!error.to_string().contains("secret"), "{error}");
+        error.to_string()
     }
 }

@@ -91,19 +91,22 @@ impl Store {
         let is_old =
             |run: &Known| !run.is_imported && run.started_unix < retention.runs_before_unix;
         for (place, run) in known.iter().enumerate().filter(|(_, run)| is_old(run)) {
-            let replaces = |(saved, later): (usize, &Known)| {
-                // As readers choose: by the start, then by the order of saving.
-                (later.started_unix, saved) > (run.started_unix, place)
-                    && (&later.build, &later.machine, &later.suite, later.seed)
-                        == (&run.build, &run.machine, &run.suite, run.seed)
-                    && run.done.iter().all(|(what, then)| {
-                        later
-                            .done
-                            .get(what)
-                            .is_some_and(|now| agree(then.as_ref(), now.as_ref()))
-                    })
-            };
-            if !known.iter().enumerate().any(replaces) {
+            if !known
+                .iter()
+                .enumerate()
+                .any(|(saved, later): (usize, &Known)| {
+                    // As readers choose: by the start, then by the order of saving.
+                    (later.started_unix, saved) > (run.started_unix, place)
+                        && (&later.build, &later.machine, &later.suite, later.seed)
+                            == (&run.build, &run.machine, &run.suite, run.seed)
+                        && run.done.iter().all(|(what, then)| {
+                            later
+                                .done
+                                .get(what)
+                                .is_some_and(|now| agree(then.as_ref(), now.as_ref()))
+                        })
+                })
+            {
                 continue;
             }
             if run.is_referred {

@@ -178,14 +178,13 @@ fn server(address: &str) -> Result<MailServer, String> {
             .ok_or_else(wrong)?,
     };
     let is_ip = host.parse::<IpAddr>();
-    let is_name = || {
-        !host.is_empty()
-            && host
+    if is_ip.is_err()
+        && (host.is_empty()
+            || host.starts_with('-')
+            || !host
                 .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
-            && !host.starts_with('-')
-    };
-    if is_ip.is_err() && !is_name() {
+                .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)))
+    {
         return Err(wrong());
     }
     let is_here = host == "localhost" || is_ip.is_ok_and(|ip| ip.is_loopback());

@@ -171,11 +171,14 @@ fn is_node(text: &str) -> bool {
 
 /// Returns whether a text is a list of processors: `2-7,9`.
 fn is_list(text: &str) -> bool {
-    let is_number = |text: &str| {
-        !text.is_empty() && text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit())
-    };
     text.split(',').all(|part| {
         part.split_once('-')
-            .map_or(is_number(part), |(a, b)| is_number(a) && is_number(b))
+            .map_or(is_short_number(part), |(a, b)| {
+                is_short_number(a) && is_short_number(b)
+            })
     })
+}
+
+fn is_short_number(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 4 && text.bytes().all(|byte| byte.is_ascii_digit())
 }

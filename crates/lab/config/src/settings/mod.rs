@@ -143,11 +143,11 @@ fn tree(record: &Record) -> Result<WatchedTree, Mistake> {
             tags: tags(record)?,
         },
         (None, Some(series)) => {
-            let is_number = |text: &str| {
-                text.split('.')
+            if let Some((span, wrong)) = series.iter().find(|(_, text)| {
+                !text
+                    .split('.')
                     .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
-            };
-            if let Some((span, wrong)) = series.iter().find(|(_, text)| !is_number(text)) {
+            }) {
                 return Err(Mistake::new(
                     span,
                     format!(

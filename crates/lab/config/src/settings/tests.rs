@@ -123,17 +123,16 @@ fn wrong_batch_system_is_refused_where_it_stands() {
 
 #[test]
 fn wrong_images_are_refused_where_they_stand() {
-    let image = |keys: &str| format!("[[image]]\nname = \"a\"\n{keys}");
     let deploy =
         |keys: &str| format!("[[machine]]\nname = \"a\"\nhost = \"a\"\n[machine.deploy]\n{keys}");
     let wrong = [
-        image(""),
-        image("debian = \"trixie\"\ncommand = [\"x\"]"),
-        image("debian = \"--simulate\""),
-        image("debian = \"trixie\"\npackages = [\"perf,vim\"]"),
-        image("debian = \"trixie\"\nmirror = \"--hook\""),
-        image("command = [\"x\"]\npackages = [\"vim\"]"),
-        image("debian = \"trixie\"\nkernels = \"3\""),
+        image_table(""),
+        image_table("debian = \"trixie\"\ncommand = [\"x\"]"),
+        image_table("debian = \"--simulate\""),
+        image_table("debian = \"trixie\"\npackages = [\"perf,vim\"]"),
+        image_table("debian = \"trixie\"\nmirror = \"--hook\""),
+        image_table("command = [\"x\"]\npackages = [\"vim\"]"),
+        image_table("debian = \"trixie\"\nkernels = \"3\""),
         "[[image]]\nname = \"own\"\ndebian = \"trixie\"".to_owned(),
         deploy("pxe = \"8069\"\nmac = \"52-54-00-12-34-56\""),
         deploy("pxe = \"0.0.0.0:8069\""),
@@ -156,6 +155,10 @@ fn wrong_images_are_refused_where_they_stand() {
         .remove(0)
         .deploy;
     assert_eq!(by_kexec, model::DeploySettings::default());
+}
+
+fn image_table(keys: &str) -> String {
+    format!("[[image]]\nname = \"a\"\n{keys}")
 }
 
 #[test]

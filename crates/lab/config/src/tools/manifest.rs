@@ -107,15 +107,12 @@ pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
 /// # Errors
 /// If it is no TOML, has an unknown key, lacks one, or a value is invalid; with line and column.
 pub fn tool(manifest: &str) -> Result<Tool, ManifestError> {
-    let too_long = || {
-        Mistake::new(
-            &(0..0),
-            format!("a manifest has at most {MANIFEST_MAX} bytes"),
-        )
-    };
     let read = || {
         if manifest.len() > MANIFEST_MAX {
-            return Err(too_long());
+            return Err(Mistake::new(
+                &(0..0),
+                format!("a manifest has at most {MANIFEST_MAX} bytes"),
+            ));
         }
         let document = DeTable::parse(manifest).map_err(|error| {
             Mistake::new(

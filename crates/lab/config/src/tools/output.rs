@@ -380,16 +380,18 @@ fn in_json(
     let document = serde_json::Deserializer::from_str(&text[begin..])
         .into_iter()
         .next();
-    let not_json = |error: serde_json::Error| OutputError::NotJson {
-        line: first - 1 + error.line(),
-        why: error
-            .to_string()
-            .split(" at line")
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
-    };
-    let document: serde_json::Value = document.transpose().map_err(not_json)?.unwrap_or_default();
+    let document: serde_json::Value = document
+        .transpose()
+        .map_err(|error: serde_json::Error| OutputError::NotJson {
+            line: first - 1 + error.line(),
+            why: error
+                .to_string()
+                .split(" at line")
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        })?
+        .unwrap_or_default();
     json::select(&document, &steps)
         .into_iter()
         .map(|value| match value.as_f64() {

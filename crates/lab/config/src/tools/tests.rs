@@ -36,8 +36,11 @@ fn read(workload: &ToolWorkload, folder: &Path) -> String {
         },
     ) {
         Err(error) => format!("{error}\n"),
-        Ok(samples) => {
-            let line = |(metric, samples): (&model::ToolMetric, &Vec<f64>)| {
+        Ok(samples) => workload
+            .metrics
+            .iter()
+            .zip(&samples)
+            .map(|(metric, samples): (&model::ToolMetric, &Vec<f64>)| {
                 let samples: Vec<String> = samples.iter().map(f64::to_string).collect();
                 format!(
                     "{} = {} {}, {}\n",
@@ -46,9 +49,8 @@ fn read(workload: &ToolWorkload, folder: &Path) -> String {
                     metric.unit,
                     metric.direction
                 )
-            };
-            workload.metrics.iter().zip(&samples).map(line).collect()
-        }
+            })
+            .collect(),
     }
 }
 

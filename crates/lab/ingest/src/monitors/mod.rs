@@ -121,10 +121,7 @@ struct Taken {
 impl Taken {
     /// Sets a counter; one beyond the limit, or with an impossible name, counts as an invalid line.
     fn put(&mut self, group: &str, key: &str, value: u64) {
-        let fits = |name: &str| {
-            !name.is_empty() && name.len() <= NAME_MAX && !name.chars().any(char::is_control)
-        };
-        if self.counters >= COUNTERS_MAX || !fits(group) || !fits(key) {
+        if self.counters >= COUNTERS_MAX || !is_valid_name(group) || !is_valid_name(key) {
             return self.unread();
         }
         self.counters += 1;
@@ -145,6 +142,10 @@ impl Taken {
     fn unread(&mut self) {
         self.reading.unread_lines += 1;
     }
+}
+
+fn is_valid_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= NAME_MAX && !name.chars().any(char::is_control)
 }
 
 /// Returns all words as numbers, if all are numbers.

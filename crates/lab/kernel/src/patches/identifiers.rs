@@ -129,13 +129,8 @@ fn is_name(word: &str) -> bool {
 /// Returns what a line of C defines or declares.
 fn definition(code: &str) -> Option<String> {
     let line = code.trim();
-    let first = |text: &str| {
-        text.split(|c: char| !c.is_ascii() || !is_word(c as u8))
-            .next()
-            .map(str::to_owned)
-    };
     let name = if let Some(rest) = line.strip_prefix("#define ") {
-        first(rest.trim_start())
+        first_word(rest.trim_start())
     } else if let Some(name) = defined_function(code.trim_end_matches([';', ' '])) {
         Some(name)
     } else if let Some(of_type) = line.strip_suffix('{') {
@@ -148,11 +143,17 @@ fn definition(code: &str) -> Option<String> {
             .iter()
             .find_map(|kind| of_type.strip_prefix(kind))
             .filter(|name| !name.contains(['=', ' ']))
-            .and_then(first)
+            .and_then(first_word)
     } else {
         declared(line)
     };
     name.filter(|name| is_name(name))
+}
+
+fn first_word(text: &str) -> Option<String> {
+    text.split(|c: char| !c.is_ascii() || !is_word(c as u8))
+        .next()
+        .map(str::to_owned)
 }
 
 /// Returns the variable or member of a declaration, such as `unsigned long flags;`.

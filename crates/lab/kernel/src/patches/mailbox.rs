@@ -56,7 +56,6 @@ impl<'a> Reader<'a> {
             Kind::Mails => thread::select(self.mails(file, &bytes)?),
             Kind::Diff => vec![plain_patch(file, &bytes)?],
         };
-        let is_cover = |patch: &Patch| patch.position.is_some_and(|position| position.number == 0);
         if !patches
             .iter()
             .any(|patch| !patch.files.is_empty() || is_cover(patch))
@@ -179,11 +178,6 @@ impl<'a> Reader<'a> {
                 Err(error) => return Err(KernelError::io(&path)(error).into()),
             }
         }
-        let is_reply = |bytes: &Vec<u8>| {
-            let headers = message::headers(bytes);
-            message::header(&headers, "subject")
-                .is_some_and(|subject| message::parse_subject(subject).is_reply)
-        };
         // Replies are many in a thread, and are not wanted if there are patches.
         let first = self.decoded(file, &raw, |bytes| !is_reply(bytes))?;
         if first.iter().any(|mail| !mail.patch.files.is_empty()) {
@@ -278,6 +272,16 @@ impl<'a> Reader<'a> {
     }
 }
 
+fn is_reply(bytes: &[u8]) -> bool {
+    let headers = message::headers(bytes);
+    message::header(&headers, "subject")
+        .is_some_and(|subject| message::parse_subject(subject).is_reply)
+}
+
+fn is_cover(patch: &Patch) -> bool {
+    patch.position.is_some_and(|position| position.number == 0)
+}
+
 /// Returns what a file is, as `git am` decides: a mail begins with `From ` or with headers.
 fn kind(bytes: &[u8]) -> Kind {
     if bytes.trim_ascii_start().starts_with(b"From ") {
@@ -357,22 +361,23 @@ fn format_patch_commit(bytes: &[u8]) -> Option<String> {
 
 /// Returns the text between message and diff, without the table of files.
 fn notes_without_statistics(notes: &str) -> String {
-    let is_table = |line: &str| {
-        let is_file = line.starts_with(' ') && line.contains(" | ");
-        let is_sum = line.starts_with(' ')
-            && (line.contains(" changed, ") || line.starts_with(" create mode "));
-        is_file
-            || is_sum
-            || line == "---"
-            || line.starts_with(" delete mode ")
-            || line.starts_with(" rename ")
-    };
     let lines: Vec<&str> = notes
         .lines()
         .map(str::trim_end)
-        .filter(|line| !is_table(line))
+        .filter(|line| !is_diffstat_line(line))
         .collect();
     lines.join("\n").trim().to_owned()
+}
+
+fn is_diffstat_line(line: &str) -> bool {
+    let is_file = line.starts_with(' ') && line.contains(" | ");
+    let is_sum =
+        line.starts_with(' ') && (line.contains(" changed, ") || line.starts_with(" create mode "));
+    is_file
+        || is_sum
+        || line == "---"
+        || line.starts_with(" delete mode ")
+        || line.starts_with(" rename ")
 }
 
 /// Removes the carriage returns of a mail program or of Windows: those at the end of the lines that

@@ -367,21 +367,23 @@ pub(super) fn performance_words(text: &str) -> Vec<String> {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    let is_in = |entry: &&&str| {
-        let (word, is_open) = entry
-            .strip_suffix('*')
-            .map_or((**entry, false), |word| (word, true));
-        text.match_indices(word).any(|(at, _)| {
-            let is_letter = |c: char| c.is_alphanumeric() || c == '_';
-            let begins = !text[..at].ends_with(is_letter);
-            begins && (is_open || !text[at + word.len()..].starts_with(is_letter))
-        })
-    };
     PERFORMANCE
         .iter()
-        .filter(is_in)
+        .filter(|entry: &&&str| {
+            let (word, is_open) = entry
+                .strip_suffix('*')
+                .map_or((**entry, false), |word| (word, true));
+            text.match_indices(word).any(|(at, _)| {
+                let begins = !text[..at].ends_with(is_word_char);
+                begins && (is_open || !text[at + word.len()..].starts_with(is_word_char))
+            })
+        })
         .map(|entry| entry.trim_end_matches('*').to_owned())
         .collect()
+}
+
+fn is_word_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 /// Reads the headers at the beginning of a text, with continued lines joined.

@@ -315,21 +315,14 @@ mod tests {
     /// Commits with any earlier ones as parents; the last one joins all heads.
     fn graphs() -> impl Strategy<Value = Vec<Commit>> {
         prop::collection::vec(prop::collection::vec(0..40_usize, 1..4), 1..40).prop_map(|all| {
-            let name = |number: usize| {
-                if number == 0 {
-                    "g".to_owned()
-                } else {
-                    format!("c{number}")
-                }
-            };
             let mut commits: Vec<Commit> = Vec::new();
             for (number, parents) in all.iter().enumerate() {
                 let parents = parents
                     .iter()
-                    .map(|parent| name(parent % (number + 1)))
+                    .map(|parent| commit_name(parent % (number + 1)))
                     .collect();
                 commits.push(Commit {
-                    id: name(number + 1),
+                    id: commit_name(number + 1),
                     parents,
                 });
             }
@@ -345,6 +338,14 @@ mod tests {
             });
             commits
         })
+    }
+
+    fn commit_name(number: usize) -> String {
+        if number == 0 {
+            "g".to_owned()
+        } else {
+            format!("c{number}")
+        }
     }
 
     proptest! {

@@ -124,19 +124,20 @@ impl Configuration {
 /// set is `n`.
 #[must_use]
 pub fn options(text: &str) -> BTreeMap<String, String> {
-    let option = |line: &str| {
-        let line = line.trim();
-        if let Some(rest) = line.strip_prefix("# ") {
-            let name = rest.strip_suffix(" is not set")?;
-            return name
-                .starts_with("CONFIG_")
-                .then(|| (name.to_owned(), "n".to_owned()));
-        }
-        let (name, value) = line.split_once('=')?;
-        name.starts_with("CONFIG_")
-            .then(|| (name.to_owned(), value.to_owned()))
-    };
-    text.lines().filter_map(option).collect()
+    text.lines()
+        .filter_map(|line: &str| {
+            let line = line.trim();
+            if let Some(rest) = line.strip_prefix("# ") {
+                let name = rest.strip_suffix(" is not set")?;
+                return name
+                    .starts_with("CONFIG_")
+                    .then(|| (name.to_owned(), "n".to_owned()));
+            }
+            let (name, value) = line.split_once('=')?;
+            name.starts_with("CONFIG_")
+                .then(|| (name.to_owned(), value.to_owned()))
+        })
+        .collect()
 }
 
 #[cfg(test)]

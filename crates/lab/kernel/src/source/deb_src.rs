@@ -94,40 +94,40 @@ fn newest(version: &str) -> Result<Offer, KernelError> {
         .iter()
         .filter(|offer| offer.is_version(version))
         .max_by_key(|offer| debian(&offer.version));
-    let has = || {
-        all.iter()
-            .map(|offer| format!("deb-src:{}", offer.upstream))
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
     fitting.cloned().ok_or_else(|| {
         let instead = if all.is_empty() {
             format!("it has no package {package}")
         } else {
-            format!("there are {}", has())
+            let names: Vec<String> = all
+                .iter()
+                .map(|offer| format!("deb-src:{}", offer.upstream))
+                .collect();
+            format!("there are {}", names.join(", "))
         };
         unknown(instead).into()
     })
 }
 
 fn offers(records: &str, package: &str) -> Vec<Offer> {
-    let offer = |record: &str| {
-        let version = field(record, "Version")?.to_owned();
-        (field(record, "Package")? == package).then_some(())?;
-        Some(Offer {
-            package: package.to_owned(),
-            upstream: upstream(&version).to_owned(),
-            flavour: String::new(),
-            files: vec![DebFile {
+    records
+        .split("\n\n")
+        .filter_map(|record: &str| {
+            let version = field(record, "Version")?.to_owned();
+            (field(record, "Package")? == package).then_some(())?;
+            Some(Offer {
                 package: package.to_owned(),
-                bytes: field(record, "Size")?.parse().ok()?,
-                sha256: field(record, "SHA256")?.to_owned(),
-            }],
-            missing: Vec::new(),
-            version,
+                upstream: upstream(&version).to_owned(),
+                flavour: String::new(),
+                files: vec![DebFile {
+                    package: package.to_owned(),
+                    bytes: field(record, "Size")?.parse().ok()?,
+                    sha256: field(record, "SHA256")?.to_owned(),
+                }],
+                missing: Vec::new(),
+                version,
+            })
         })
-    };
-    records.split("\n\n").filter_map(offer).collect()
+        .collect()
 }
 
 /// Returns the tag of a version: git allows no tilde and no colon, which are replaced like Debian
@@ -257,12 +257,10 @@ fn chain(repository: &Repository, offer: &Offer, new: &str) -> Result<(), Kernel
 /// Returns whether [`tag`] makes this tag: tags of users are left alone.
 fn is_release(tag: &str) -> bool {
     let version = tag.split(['-', '_', '+']).next().unwrap_or_default();
-    let numbers = || {
-        version
+    tag.contains('-')
+        && version
             .split('.')
             .all(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-    };
-    tag.contains('-') && numbers()
 }
 
 fn set_date(mut git: Program, day: u64) -> Program {

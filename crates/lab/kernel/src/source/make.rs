@@ -365,45 +365,46 @@ fn has_ccache() -> bool {
 /// Returns the time between the writes of two files; `None` if the host's clock was set back in
 /// between.
 fn time_between(first: &Path, last: &Path) -> Duration {
-    let written = |file: &Path| fs::metadata(file).and_then(|found| found.modified()).ok();
-    let between = written(first)
-        .zip(written(last))
+    let between = modified_at(first)
+        .zip(modified_at(last))
         .and_then(|(first, last)| last.duration_since(first).ok());
     between.unwrap_or_default()
 }
 
+fn modified_at(file: &Path) -> Option<std::time::SystemTime> {
+    fs::metadata(file).and_then(|found| found.modified()).ok()
+}
+
 /// Keeps the files in a list that a `.config` depends on.
 fn of_kconfig(list: &str) -> String {
-    let counts = |line: &&str| {
-        let file = line.split_once('\t').map_or("", |(_, file)| file);
-        let name = file.rsplit('/').next().unwrap_or_default();
-        let folders = ["scripts/", "arch/x86/configs/", "kernel/configs/"];
-        name.starts_with("Kconfig")
-            || ["Makefile", "arch/x86/Makefile"].contains(&file)
-            || folders.iter().any(|folder| file.starts_with(folder))
-    };
     list.lines()
-        .filter(counts)
+        .filter(|line: &&str| {
+            let file = line.split_once('\t').map_or("", |(_, file)| file);
+            let name = file.rsplit('/').next().unwrap_or_default();
+            let folders = ["scripts/", "arch/x86/configs/", "kernel/configs/"];
+            name.starts_with("Kconfig")
+                || ["Makefile", "arch/x86/Makefile"].contains(&file)
+                || folders.iter().any(|folder| file.starts_with(folder))
+        })
         .flat_map(|line| [line, "\n"])
         .collect()
 }
 
 /// Picks the first line that reports an error, not a consequence.
 fn first_error(output: &str) -> String {
-    let is_error = |line: &&str| {
-        let of_tool = [
-            "error:",
-            "undefined reference",
-            KILLED[0],
-            KILLED[1],
-            "not found",
-            "No such file",
-        ];
-        of_tool.iter().any(|word| line.contains(word)) && !line.starts_with("make")
-    };
     let found = output
         .lines()
-        .find(is_error)
+        .find(|line: &&str| {
+            let of_tool = [
+                "error:",
+                "undefined reference",
+                KILLED[0],
+                KILLED[1],
+                "not found",
+                "No such file",
+            ];
+            of_tool.iter().any(|word| line.contains(word)) && !line.starts_with("make")
+        })
         .or_else(|| output.lines().find(|line: &&str| line.contains("***")));
     let line = found
         .or_else(|| output.lines().rfind(|line| !line.trim().is_empty()))

@@ -207,7 +207,6 @@ mod tests {
 
     #[test]
     fn unreachable_remote_fails_and_runs_no_program() {
-        let error_of = |place: &str| remote_tags(place).unwrap_err().to_string();
         insta::assert_snapshot!(error_of("/nonexistent/linux"), @"the tree /nonexistent/linux does not answer: '/nonexistent/linux' does not appear to be a git repository");
         let down = error_of("git://127.0.0.1:1/linux");
         assert!(
@@ -228,5 +227,9 @@ mod tests {
                 "{place}"
             );
         }
+    }
+
+    fn error_of(place: &str) -> String {
+        remote_tags(place).unwrap_err().to_string()
     }
 }

@@ -74,14 +74,13 @@ impl<R: Read> Archive<R> {
                     let content = self.body(size, FILE_MAX)?;
                     let path = below_top(&path.unwrap_or_else(|| name(&header)))?;
                     let program = number(&header[100..108])? & 0o100 != 0;
-                    let target = || link.unwrap_or_else(|| text(&header[157..257]));
                     let kind = match (is_link, program) {
                         (true, _) => Kind::Link,
                         (false, true) => Kind::Program,
                         (false, false) => Kind::File,
                     };
                     let content = if is_link {
-                        target().into_bytes()
+                        link.unwrap_or_else(|| text(&header[157..257])).into_bytes()
                     } else {
                         content
                     };

@@ -19,7 +19,7 @@ pub fn revision_of(tree: &Path, build: &Build) -> Option<String> {
         KernelName::Git(revision) => vec![revision.clone()],
         _ => vec![format!("v{version}"), format!("v{}", release.join("."))],
     };
-    let exists = |name: &String| {
+    names.into_iter().find(|name: &String| {
         ask(
             tree,
             &[
@@ -30,8 +30,7 @@ pub fn revision_of(tree: &Path, build: &Build) -> Option<String> {
             ],
         )
         .is_some()
-    };
-    names.into_iter().find(exists)
+    })
 }
 
 /// Returns the commits after `base` up to `new` that touch a function, newest first, as abbreviated

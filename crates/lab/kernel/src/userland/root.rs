@@ -15,14 +15,7 @@ pub(crate) struct Root<'a>(pub(crate) &'a Path);
 impl Root<'_> {
     /// Returns the real location of a guest's path; `None` if there is no such file.
     pub(crate) fn find(&self, path: &str) -> Option<PathBuf> {
-        let parts = |path: &Path| -> Vec<String> {
-            path.iter()
-                .filter_map(|part| part.to_str())
-                .filter(|part| *part != "/")
-                .map(str::to_owned)
-                .collect()
-        };
-        let mut rest: VecDeque<String> = parts(Path::new(path)).into();
+        let mut rest: VecDeque<String> = path_parts(Path::new(path)).into();
         let mut at: Vec<String> = Vec::new();
         let mut links = 0;
         while let Some(part) = rest.pop_front() {
@@ -46,7 +39,7 @@ impl Root<'_> {
                 if target.is_absolute() {
                     at.clear();
                 }
-                for part in parts(&target).into_iter().rev() {
+                for part in path_parts(&target).into_iter().rev() {
                     rest.push_front(part);
                 }
             }
@@ -92,6 +85,14 @@ impl Root<'_> {
         files.sort();
         files
     }
+}
+
+fn path_parts(path: &Path) -> Vec<String> {
+    path.iter()
+        .filter_map(|part| part.to_str())
+        .filter(|part| *part != "/")
+        .map(str::to_owned)
+        .collect()
 }
 
 #[cfg(test)]

@@ -212,19 +212,22 @@ fn change(change: &Change, workload: &Workload) -> String {
 
 /// Describes BAD without a culprit.
 fn describe_revert(reverted: &Reverted) -> String {
-    let percent = |change: &Change| change.percent().unwrap_or(0.0);
     match reverted {
         Reverted::Undone(change) => format!(
             "confirmed: BAD without it differs from BAD by {:+.2} %",
-            percent(change)
+            percent_of(change)
         ),
         Reverted::NotUndone(change) => format!(
             "not confirmed: BAD without it differs from BAD by {:+.2} % only; its effect depends on other commits",
-            percent(change)
+            percent_of(change)
         ),
         Reverted::Conflicts => "not reverted: later commits conflict with the revert".to_owned(),
         Reverted::Failed(why) => format!("not reverted: BAD without it cannot be measured: {why}"),
     }
+}
+
+fn percent_of(change: &Change) -> f64 {
+    change.percent().unwrap_or(0.0)
 }
 
 /// The log: measured commits in order; marks images that equal earlier ones.

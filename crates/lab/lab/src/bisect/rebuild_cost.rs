@@ -151,13 +151,12 @@ mod tests {
 
     fn rebuild_cost() -> RebuildCost {
         let files = ["a.c", "x.h", "unused.c", "a.c"];
-        let name = |number: usize| format!("{number:040x}");
         let history = CommitGraph::new(
-            &name(0),
+            &commit_name(0),
             (1..=5)
                 .map(|number: usize| Commit {
-                    id: name(number),
-                    parents: vec![name(number - 1)],
+                    id: commit_name(number),
+                    parents: vec![commit_name(number - 1)],
                 })
                 .collect(),
         )
@@ -166,9 +165,13 @@ mod tests {
         let changed: BTreeMap<_, _> = files
             .iter()
             .enumerate()
-            .map(|(at, file)| (name(at + 1), vec![(*file).to_owned()]))
+            .map(|(at, file)| (commit_name(at + 1), vec![(*file).to_owned()]))
             .collect();
         RebuildCost::estimate(&history, &changed, &compiled())
+    }
+
+    fn commit_name(number: usize) -> String {
+        format!("{number:040x}")
     }
 
     #[test]

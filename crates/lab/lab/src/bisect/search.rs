@@ -234,16 +234,15 @@ impl Search<'_> {
     fn compare(&self, before: &[f64], after: &[f64], floor_percent: Option<f64>) -> SideComparison {
         let scale = self.scale.unwrap_or(Scale::Counted);
         let replicates = |values: &[f64]| -> Vec<Replicate> {
-            let given = |value: &f64| Given::Value {
-                value: *value,
-                scale,
-                operations: 0,
-            };
             (1..)
                 .zip(values)
                 .map(|(seed, value)| Replicate {
                     seed,
-                    given: given(value),
+                    given: Given::Value {
+                        value: *value,
+                        scale,
+                        operations: 0,
+                    },
                 })
                 .collect()
         };

@@ -211,13 +211,15 @@ fn placements(
     machine_pool: &MachinePool,
 ) -> Result<Vec<Vec<Placement>>, LabError> {
     let guest_configs = guest_configs(&plan.workloads);
-    let of_side = |build| {
-        guest_configs
-            .iter()
-            .map(|guest_config| machine_pool.placement(build, guest_config))
-            .collect()
-    };
-    plan.sides.iter().map(|build| of_side(build)).collect()
+    plan.sides
+        .iter()
+        .map(|build| {
+            guest_configs
+                .iter()
+                .map(|guest_config| machine_pool.placement(build, guest_config))
+                .collect()
+        })
+        .collect()
 }
 
 /// Lists what is still to measure: one run per replicate, guest config and side, in this order.
@@ -236,18 +238,21 @@ fn missing<'a>(
                 else {
                     continue;
                 };
-                let there = |name: &str| {
-                    runs[side].iter().any(|run| {
-                        run.seed == replicate && run.results.iter().any(|r| r.workload == name)
-                    })
-                };
                 let here = plan
                     .workloads
                     .iter()
                     .filter(|w| w.guest_config == placement.guest_config);
                 // A side with nothing to measure has a run without jobs all the same: `interleave`
                 // takes every so many runs for one replicate on all sides.
-                let workloads = here.filter(|w| !there(&w.name)).cloned().collect();
+                let workloads = here
+                    .filter(|w| {
+                        !runs[side].iter().any(|run| {
+                            run.seed == replicate
+                                && run.results.iter().any(|r| r.workload == w.name)
+                        })
+                    })
+                    .cloned()
+                    .collect();
                 runs_in_progress.push(RunInProgress::new(
                     side,
                     build,

@@ -163,10 +163,9 @@ pub(super) fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<(BuildId, MachineI
     runs.iter()
         .flatten()
         .filter(|run: &&Run| {
-            let early = |stage| matches!(stage, Stage::Boot | Stage::Settle);
             run.results
                 .iter()
-                .any(|r| matches!(&r.outcome, Outcome::Failed(failure) if early(failure.stage)))
+                .any(|r| matches!(&r.outcome, Outcome::Failed(failure) if matches!(failure.stage, Stage::Boot | Stage::Settle)))
         })
         .map(|run| (run.build.clone(), run.machine.clone()))
         .collect()

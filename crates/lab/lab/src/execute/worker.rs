@@ -32,8 +32,7 @@ impl Execution<'_> {
     fn run_job(&self, item: Item) -> Result<(), LabError> {
         let run = &self.runs_in_progress[item.run];
         let notify = self.context.notify;
-        let unbootable = || self.unbootable.lock();
-        if !run.begin(|| !unbootable().contains(&run.booted_as())) {
+        if !run.begin(|| !self.unbootable.lock().contains(&run.booted_as())) {
             self.skip(run, item.job);
             notify(Event::JobSkipped);
             return Ok(());
@@ -67,7 +66,7 @@ impl Execution<'_> {
                 // Each job of this run gets the failure as its result; other replicates are
                 // skipped, as `known_unbootable` does for those of earlier runs.
                 self.forecast.skip(run.job_name(item.job));
-                unbootable().insert(run.booted_as());
+                self.unbootable.lock().insert(run.booted_as());
                 let dump = (item.job == 0 && is_death(&failure.reason)).then(|| {
                     self.dump(run, "boot", || {
                         run.placement.boot_to_death(run.build, run.replicate)

@@ -152,10 +152,7 @@ fn shares_place(subject: &Subject, earlier: usize, later: usize, files: &[String
 
 /// Returns the names that gcc quotes in an error: `implicit declaration of function ‘foo’`.
 fn quoted(error: &str) -> Vec<&str> {
-    let words = error
-        .split(|c: char| matches!(c, '‘' | '’' | '\'' | '"' | '`'))
-        .skip(1)
-        .step_by(2);
+    let words = error.split(['‘', '’', '\'', '"', '`']).skip(1).step_by(2);
     words
         .map(|word| word.split(['(', ' ', '.']).next().unwrap_or(word))
         .filter(|word| !word.is_empty())

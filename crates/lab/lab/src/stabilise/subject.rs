@@ -230,13 +230,6 @@ fn authorship(patch: &Patch) -> Authorship {
         .author
         .split_once('<')
         .unwrap_or((&patch.author, "unknown@localhost"));
-    let or_unknown = |text: &str| {
-        if text.is_empty() {
-            "unknown".to_owned()
-        } else {
-            text.to_owned()
-        }
-    };
     Authorship {
         name: or_unknown(name.trim()),
         address: or_unknown(address.trim_end_matches('>').trim()),
@@ -246,6 +239,14 @@ fn authorship(patch: &Patch) -> Authorship {
             patch.date.clone()
         },
         message: format!("{}\n\n{}", patch.subject, patch.body.trim()),
+    }
+}
+
+fn or_unknown(text: &str) -> String {
+    if text.is_empty() {
+        "unknown".to_owned()
+    } else {
+        text.to_owned()
     }
 }
 

@@ -120,7 +120,6 @@ fn interrupted_bisection_continues() {
     let guilty = tree.commit("costs/slow", "100");
     tree.noise(20, "b");
     let home = tempfile::tempdir().unwrap();
-    let open = || BisectionLog::open(home.path(), "good..HEAD", Reuse::Stored).unwrap();
     let mut whole = FakeProber::new(&tree);
     tree.bisect(&QUESTION, &mut whole);
     let mut all = 0;
@@ -129,7 +128,7 @@ fn interrupted_bisection_continues() {
             fails_after: 2,
             ..FakeProber::new(&tree)
         };
-        let mut log = open();
+        let mut log = BisectionLog::open(home.path(), "good..HEAD", Reuse::Stored).unwrap();
         assert!(log.resumed_count() <= 2 * turn && (turn == 0 || log.resumed_count() > 0));
         let end = bisect(&tree.history(), &QUESTION, &mut prober, &mut log, &|_| {});
         all += prober.probed.len();

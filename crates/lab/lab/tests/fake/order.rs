@@ -6,12 +6,11 @@ use crate::{Does, build, lost, plan, steady, story, story_on};
 
 /// Returns the log without requests that are made once per build.
 fn log(story: &crate::Story) -> Vec<String> {
-    let is_asked_once = |line: &String| line.ends_with("symbols") || line.ends_with("environment");
     story
         .machine
         .log()
         .into_iter()
-        .filter(|line| !is_asked_once(line))
+        .filter(|line| !(line.ends_with("symbols") || line.ends_with("environment")))
         .collect()
 }
 

@@ -98,15 +98,12 @@ fn each_job_has_its_own_retries() {
 
 #[test]
 fn permanent_failure_is_not_retried() {
-    let refused = || {
-        Does::Breaks(MachineError::Refused {
-            command: "cont".into(),
-            answer: "no".into(),
-        })
-    };
     let story = story(move |request| {
         if request.job == Some("getppid") {
-            refused()
+            Does::Breaks(MachineError::Refused {
+                command: "cont".into(),
+                answer: "no".into(),
+            })
         } else {
             Does::Takes(1)
         }

@@ -90,7 +90,6 @@ fn each_guest_config_has_its_own_machine() {
             has_modules(2) && !has_modules(0) && !has_modules(1),
             "{kernel}"
         );
-        let unsupported = |text: &str| Outcome::Unsupported(text.to_owned());
         assert_eq!(
             outcome(3).0.outcome,
             unsupported("module no_such_module not in the build"),
@@ -105,4 +104,8 @@ fn each_guest_config_has_its_own_machine() {
             "{kernel}"
         );
     }
+}
+
+fn unsupported(text: &str) -> Outcome {
+    Outcome::Unsupported(text.to_owned())
 }

@@ -72,9 +72,10 @@ fn interval_samples_monitors_during_the_workload() {
         times.windows(2).all(|pair| pair[1] - pair[0] >= 50_000_000),
         "{times:?}"
     );
-    let threads = |timed: &&model::TimedReading| timed.file == MonitorFile::ThreadSchedstat;
     assert!(
-        seen.readings.iter().any(|timed| threads(&timed)),
+        seen.readings
+            .iter()
+            .any(|timed| timed.file == MonitorFile::ThreadSchedstat),
         "kswapd is watched"
     );
 }

@@ -152,11 +152,10 @@ fn guests_have_a_scratch_disk() {
     // With its modules, which the same image by its path does not have.
     let build = build("deb:6.12");
     // Every Debian has mke2fs; the full tests need xfsprogs and btrfs-progs as well.
-    let of_host = |workload: &&Arc<Workload>| full() || model::group_of(workload) == "ext4";
     let workloads: Vec<Arc<Workload>> = DISKS
         .workloads
         .iter()
-        .filter(of_host)
+        .filter(|workload: &&Arc<Workload>| full() || model::group_of(workload) == "ext4")
         .map(|workload: &Arc<Workload>| {
             Arc::new(Workload {
                 operations: workload.operations / 4,
@@ -218,10 +217,13 @@ fn this_host_measures_the_kernel_it_runs() {
     let results = measure(&lab, &running, &workloads(&["getppid", "fork-exit"]));
     assert_eq!(outcomes(&results), ["completed", "completed"]);
     let again = measure(&lab, &running, &workloads(&["getppid"]));
-    let operations = |results: &[WorkloadResult]| results[0].operations;
-    assert_eq!(operations(&again), operations(&results), "calibrated once");
+    assert_eq!(
+        operations_of(&again),
+        operations_of(&results),
+        "calibrated once"
+    );
     assert!(
-        operations(&results) > 20_000,
+        operations_of(&results) > 20_000,
         "an iteration takes longer than on the exact machine: {results:?}"
     );
     let needy = measure(&lab, &running, &workloads(&["reclaim-file"]));
@@ -229,6 +231,10 @@ fn this_host_measures_the_kernel_it_runs() {
         panic!("{:?}", needy[0].outcome)
     };
     assert!(why.contains("exact or vm"), "{why}");
+}
+
+fn operations_of(results: &[WorkloadResult]) -> u64 {
+    results[0].operations
 }
 
 const INSTALLED: &str = r#"

@@ -59,19 +59,21 @@ fn results_of(kernel: &str, workloads: &[Arc<Workload>], seed: u64) -> Vec<Workl
         sampled,
     };
     let runs = lab().execute(&plan, &|_| {}).unwrap().remove(0);
-    let found = |wanted: &Arc<Workload>| {
-        let machine = lab()
-            .machines(std::slice::from_ref(wanted))
-            .unwrap()
-            .remove(0);
-        let of_machine = runs.iter().filter(|run| run.machine == machine.id);
-        of_machine
-            .flat_map(|run| &run.results)
-            .find(|result| result.workload == wanted.name)
-            .unwrap()
-            .clone()
-    };
-    plan.workloads.iter().map(found).collect()
+    plan.workloads
+        .iter()
+        .map(|wanted: &Arc<Workload>| {
+            let machine = lab()
+                .machines(std::slice::from_ref(wanted))
+                .unwrap()
+                .remove(0);
+            let of_machine = runs.iter().filter(|run| run.machine == machine.id);
+            of_machine
+                .flat_map(|run| &run.results)
+                .find(|result| result.workload == wanted.name)
+                .unwrap()
+                .clone()
+        })
+        .collect()
 }
 
 fn value(result: &WorkloadResult) -> f64 {
@@ -376,7 +378,6 @@ fn missing_module_fails_only_its_workload() {
     let only_zram = with_modules("reclaim-file", &anon.guest_config.modules[..4]);
     let requested = [bare, only_zram];
     let found = results("deb:6.12", &requested);
-    let unsupported = |text: &str| Outcome::Unsupported(text.to_owned());
     assert_eq!(
         found[0].outcome,
         unsupported("no zram: /sys/block/zram0 is not there")
@@ -385,6 +386,10 @@ fn missing_module_fails_only_its_workload() {
         found[1].outcome,
         unsupported("no null_blk: /dev/nullb0 is not there")
     );
+}
+
+fn unsupported(text: &str) -> Outcome {
+    Outcome::Unsupported(text.to_owned())
 }
 
 #[test]

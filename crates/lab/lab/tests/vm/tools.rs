@@ -209,13 +209,16 @@ fn every_shipped_tool_repeats_within_its_spread() {
         let again = run(kernel, &words, &SEEDS[..1]);
         let runs = run(kernel, &words, &SEEDS);
         for row in words.iter().flat_map(|word| TOOLS.select(word)) {
-            let of_seed = |seed: u64| {
-                runs.iter()
-                    .filter(|run| run.seed == seed)
-                    .cloned()
-                    .collect::<Vec<_>>()
-            };
-            let found = SEEDS.map(|seed| outcome(&of_seed(seed), &row.name));
+            let found = SEEDS.map(|seed| {
+                outcome(
+                    &runs
+                        .iter()
+                        .filter(|run| run.seed == seed)
+                        .cloned()
+                        .collect::<Vec<_>>(),
+                    &row.name,
+                )
+            });
             for (message, _) in &found {
                 assert_eq!(message, "completed", "{kernel} {}", row.name);
             }

@@ -402,16 +402,12 @@ impl Process {
             .into_iter()
             .flatten()
             .flatten();
-        let number = |task: &Path| {
-            let name = fs::read_to_string(task.join("comm")).ok()?;
-            name.strip_prefix("CPU ")?
-                .split('/')
-                .next()?
-                .parse::<u32>()
-                .ok()
+        let thread = |task: PathBuf| {
+            Some((
+                processor_of_thread(&task)?,
+                task.file_name()?.to_str()?.parse().ok()?,
+            ))
         };
-        let thread =
-            |task: PathBuf| Some((number(&task)?, task.file_name()?.to_str()?.parse().ok()?));
         let mut found: Vec<(u32, u32)> = tasks.filter_map(|task| thread(task.path())).collect();
         found.sort_unstable();
         found.into_iter().map(|(_, thread)| thread).collect()
@@ -438,6 +434,15 @@ impl Process {
             .map(|task| stat(&task.path()))
             .all(|stat| stat.starts_with('S'))
     }
+}
+
+fn processor_of_thread(task: &Path) -> Option<u32> {
+    let name = fs::read_to_string(task.join("comm")).ok()?;
+    name.strip_prefix("CPU ")?
+        .split('/')
+        .next()?
+        .parse::<u32>()
+        .ok()
 }
 
 /// Returns the `stat` fields of a process or thread from the third on: the name in the second may

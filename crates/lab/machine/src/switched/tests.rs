@@ -280,18 +280,17 @@ fn only_settings_that_marvin_switches_are_allowed() {
         "/sys/fs/cgroup/cgroup.procs",
     ];
     assert!(refused.iter().all(|path| kind(Path::new(path)).is_none()));
-    let allowed = |path: &str, value: &str| check_value(Path::new(path), value).is_ok();
     assert!(
-        allowed("/sys/fs/cgroup/a/cpu.max", "30000 100000")
-            && allowed("/sys/fs/cgroup/a/cpu.max", "max")
+        is_allowed("/sys/fs/cgroup/a/cpu.max", "30000 100000")
+            && is_allowed("/sys/fs/cgroup/a/cpu.max", "max")
     );
     assert!(
-        allowed("/proc/sys/vm/dirty_bytes", "1099511627776")
-            && allowed("/sys/class/bdi/254:0/strict_limit", "0")
+        is_allowed("/proc/sys/vm/dirty_bytes", "1099511627776")
+            && is_allowed("/sys/class/bdi/254:0/strict_limit", "0")
     );
     assert!(
-        !allowed("/sys/fs/cgroup/a/cpu.max", "max; reboot")
-            && !allowed("/proc/sys/vm/dirty_bytes", "")
+        !is_allowed("/sys/fs/cgroup/a/cpu.max", "max; reboot")
+            && !is_allowed("/proc/sys/vm/dirty_bytes", "")
     );
     // The right name in another file system is no setting.
     let folder = tempfile::tempdir().unwrap();
@@ -309,6 +308,10 @@ fn only_settings_that_marvin_switches_are_allowed() {
         "{error}"
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), "1 2\n");
+}
+
+fn is_allowed(path: &str, value: &str) -> bool {
+    check_value(Path::new(path), value).is_ok()
 }
 
 #[test]

@@ -284,11 +284,14 @@ fn of_workload(result: &WorkloadResult, counts: bool) -> [Value; 3] {
 }
 
 fn of_result(result: &WorkloadResult, machine: MachineKind) -> [Value; 7] {
-    let text = |text: &dyn std::fmt::Display| Value::Text(text.to_string());
     let (outcome, stage, reason) = match &result.outcome {
         Outcome::Completed => ("completed", Value::None, Value::None),
-        Outcome::Unsupported(what) => ("unsupported", Value::None, text(what)),
-        Outcome::Failed(failure) => ("failed", text(&failure.stage), text(&failure.reason)),
+        Outcome::Unsupported(what) => ("unsupported", Value::None, text_value(what)),
+        Outcome::Failed(failure) => (
+            "failed",
+            text_value(&failure.stage),
+            text_value(&failure.reason),
+        ),
     };
     let iterations = i64::try_from(result.samples.len()).unwrap_or(i64::MAX);
     let capabilities = machine.capabilities();
@@ -310,6 +313,10 @@ fn of_result(result: &WorkloadResult, machine: MachineKind) -> [Value; 7] {
         unit.map_or(Value::None, |unit| Value::Text(unit.into_owned())),
         scale.map_or(Value::None, |scale| Value::Text(scale.to_owned())),
     ]
+}
+
+fn text_value(text: &dyn std::fmt::Display) -> Value {
+    Value::Text(text.to_string())
 }
 
 fn of_sample(result: &WorkloadResult, iteration: usize) -> [Value; 6] {

@@ -26,16 +26,17 @@ fn import(tree: &str) -> Foreign {
 }
 
 fn samples(foreign: &Foreign) -> BTreeMap<&str, Vec<f64>> {
-    let sorted = |samples: &[f64]| {
-        let mut samples = samples.to_vec();
-        samples.sort_by(f64::total_cmp);
-        samples
-    };
     foreign
         .results
         .iter()
         .map(|result| (result.workload.as_str(), sorted(&result.samples)))
         .collect()
+}
+
+fn sorted(samples: &[f64]) -> Vec<f64> {
+    let mut samples = samples.to_vec();
+    samples.sort_by(f64::total_cmp);
+    samples
 }
 
 /// Reads what `golden/mmtests/extract.sh` printed: test, row, sample number, value.

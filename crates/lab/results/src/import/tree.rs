@@ -170,8 +170,7 @@ pub(crate) fn modified_unix(file: &Path) -> Option<i64> {
 /// If it is no regular file, cannot be read, was cut, or holds more than `most` bytes, as stored or
 /// unpacked.
 pub(crate) fn unpack(file: &Path, most: u64) -> Result<Vec<u8>, String> {
-    let unreadable = |error: std::io::Error| format!("cannot be read: {error}");
-    let metadata = fs::symlink_metadata(file).map_err(unreadable)?;
+    let metadata = fs::symlink_metadata(file).map_err(cannot_read)?;
     if !metadata.is_file() {
         return Err("not a regular file: Marvin does not open it".to_owned());
     }
@@ -179,12 +178,16 @@ pub(crate) fn unpack(file: &Path, most: u64) -> Result<Vec<u8>, String> {
     if metadata.len() > most {
         return Err(format!("larger than {limit}"));
     }
-    let open = File::open(file).map_err(unreadable)?.take(most);
+    let open = File::open(file).map_err(cannot_read)?.take(most);
     unpack_from(
         open,
         file.extension().and_then(|extension| extension.to_str()),
         most,
     )
+}
+
+fn cannot_read(error: std::io::Error) -> String {
+    format!("cannot be read: {error}")
 }
 
 /// Unpacks what a reader has, according to the suffix of its file.
@@ -211,14 +214,8 @@ pub(crate) fn unpack_from(
         }
         _ => read_within(open, most, &mut bytes),
     };
-    let is_memory = |error: &std::io::Error| {
-        let cause = error
-            .get_ref()
-            .and_then(|cause| cause.downcast_ref::<liblzma::stream::Error>());
-        cause == Some(&liblzma::stream::Error::MemLimit)
-    };
     match read {
-        Err(error) if is_memory(&error) => Err(format!(
+        Err(error) if is_memory_limit(&error) => Err(format!(
             "needs more than {} MiB to unpack",
             XZ_MEMORY_MAX >> 20
         )),
@@ -226,6 +223,13 @@ pub(crate) fn unpack_from(
         Ok(false) => Err(format!("unpacks to more than {limit}")),
         Ok(true) => Ok(bytes),
     }
+}
+
+fn is_memory_limit(error: &std::io::Error) -> bool {
+    let cause = error
+        .get_ref()
+        .and_then(|cause| cause.downcast_ref::<liblzma::stream::Error>());
+    cause == Some(&liblzma::stream::Error::MemLimit)
 }
 
 /// Reads to the end; returns `false` if there is more.

@@ -16,10 +16,9 @@ const LISTS: [&str; 3] = [
 pub(super) fn pack(guest: &Guest<'_>) -> Result<Vec<u8>, MachineError> {
     // kexec and boot loaders start the image as it was built; the unpacked one has no setup code.
     let image = &guest.build.image.path;
-    let read = |path: &std::path::Path| fs::read(path).map_err(MachineError::io("read", path));
     let mut files = vec![InitrdFile {
         path: "vmlinuz".into(),
-        bytes: read(image)?,
+        bytes: read_file(image)?,
     }];
     if let Some(folder) = &guest.build.modules {
         for list in LISTS
@@ -34,7 +33,7 @@ pub(super) fn pack(guest: &Guest<'_>) -> Result<Vec<u8>, MachineError> {
                 .into_owned();
             files.push(InitrdFile {
                 path: format!("modules/{name}"),
-                bytes: read(&list)?,
+                bytes: read_file(&list)?,
             });
         }
         let modules = guest
@@ -50,6 +49,10 @@ pub(super) fn pack(guest: &Guest<'_>) -> Result<Vec<u8>, MachineError> {
         }));
     }
     Ok(archive_of(&files))
+}
+
+fn read_file(path: &std::path::Path) -> Result<Vec<u8>, MachineError> {
+    fs::read(path).map_err(MachineError::io("read", path))
 }
 
 /// Returns a build's release, which names its module directory; empty if it has none.

@@ -336,10 +336,9 @@ pub fn send_signal(
     who: &str,
     clock: Clock<'_>,
 ) -> Result<(), SignalError> {
-    let name = || server.name.clone();
     let signal_text = signal.to_string();
     let failed = |why| SignalError::Failed {
-        name: name(),
+        name: server.name.clone(),
         signal: signal_text.clone(),
         why,
     };

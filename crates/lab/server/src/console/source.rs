@@ -62,7 +62,6 @@ impl Drop for Connection {
 impl Connection {
     /// Sends a break and then a key, if there is one; why not, in a few words.
     pub(super) fn send_break(&mut self, key: Option<char>) -> Result<(), String> {
-        let answer = |error: io::Error| error.to_string();
         match self {
             Self::Program { sends_break, .. } => {
                 let (program, arguments) = sends_break
@@ -85,12 +84,14 @@ impl Connection {
                 is_telnet: false, ..
             } => Err("raw TCP has no break".to_owned()),
             Self::Tcp { stream, .. } => {
-                stream.write_all(&telnet::BREAK).map_err(answer)?;
+                stream
+                    .write_all(&telnet::BREAK)
+                    .map_err(|error| error.to_string())?;
                 sleep(PAUSE);
                 key.map_or(Ok(()), |key| {
                     stream
                         .write_all(&[u8::try_from(key).unwrap_or_default()])
-                        .map_err(answer)
+                        .map_err(|error| error.to_string())
                 })
             }
             Self::Sol {
@@ -101,7 +102,7 @@ impl Connection {
                     input
                         .write_all(text.as_bytes())
                         .and_then(|()| input.flush())
-                        .map_err(answer)?;
+                        .map_err(|error| error.to_string())?;
                     sleep(PAUSE);
                     Ok::<(), String>(())
                 };

@@ -204,7 +204,6 @@ impl Tail {
     /// Opens the last file, and returns the full ones that are newer than the newest known one,
     /// oldest first.
     fn turn(&mut self) -> Vec<i64> {
-        let inode = |meta: io::Result<fs::Metadata>| meta.ok().map(|meta| meta.ino());
         let path = current(&self.folder);
         let mut all = Vec::new();
         for _ in 0..LOOKS_MAX {
@@ -223,7 +222,6 @@ impl Tail {
 
     /// Returns whether no newer file was begun.
     fn is_last(&self) -> bool {
-        let inode = |meta: io::Result<fs::Metadata>| meta.ok().map(|meta| meta.ino());
         let now = inode(fs::metadata(current(&self.folder)));
         now.is_none() || now == self.file.as_ref().and_then(|file| inode(file.metadata()))
     }
@@ -286,6 +284,10 @@ impl Tail {
             bytes: GAP.to_vec(),
         });
     }
+}
+
+fn inode(meta: io::Result<fs::Metadata>) -> Option<u64> {
+    meta.ok().map(|meta| meta.ino())
 }
 
 /// Returns whether a line stands for lines that are gone.

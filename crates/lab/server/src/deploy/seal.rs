@@ -170,13 +170,14 @@ fn own_key(server: &ServerSettings, home: &Path) -> Result<Key, ServerProblem> {
 }
 
 fn read_key(path: &Path) -> Result<Key, String> {
-    let read = |path: &Path| {
-        fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
-    };
     Ok(Key {
-        secret: read(path)?,
-        public: read(&with_ending(path))?,
+        secret: read_file(path)?,
+        public: read_file(&with_ending(path))?,
     })
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 /// Writes the keys by which ssh knows a server that runs an image: its own, and those of its last
@@ -221,24 +222,27 @@ fn archive(
     let login = login_key(server).map_err(failed(server, "be opened by a key"))?;
     // The same at each boot: services make one of their own for each boot else.
     let machine_id = hash(&[b"marvin", server.name.as_bytes(), &own.public])[..32].to_owned();
-    let file = |path: &str, bytes: Vec<u8>| InitrdFile {
-        path: path.to_owned(),
-        bytes,
-    };
     let public = [
-        file("etc/ssh/ssh_host_ed25519_key.pub", key.public.clone()),
-        file("etc/hostname", format!("{}\n", server.name).into_bytes()),
+        initrd_file("etc/ssh/ssh_host_ed25519_key.pub", key.public.clone()),
+        initrd_file("etc/hostname", format!("{}\n", server.name).into_bytes()),
         // Services that are not root's make their identity in the network of it.
-        file("etc/machine-id", format!("{machine_id}\n").into_bytes()),
+        initrd_file("etc/machine-id", format!("{machine_id}\n").into_bytes()),
     ];
     let secret = [
-        file("etc/ssh/ssh_host_ed25519_key", key.secret.clone()),
-        file(
+        initrd_file("etc/ssh/ssh_host_ed25519_key", key.secret.clone()),
+        initrd_file(
             "root/.ssh/authorized_keys",
             format!("{login}\n").into_bytes(),
         ),
     ];
     Ok(archive_of_settings(&public, &secret))
+}
+
+fn initrd_file(path: &str, bytes: Vec<u8>) -> InitrdFile {
+    InitrdFile {
+        path: path.to_owned(),
+        bytes,
+    }
 }
 
 fn with_ending(path: &Path) -> PathBuf {

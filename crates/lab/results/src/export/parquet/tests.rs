@@ -134,7 +134,6 @@ fn column(file: &[u8], chunk: &Seen, column: &Column) -> Vec<Value> {
         }
         assert_eq!(there.len(), count);
     }
-    let eight = |page: &mut &[u8]| <[u8; 8]>::try_from(some(page, 8)).unwrap();
     let values = there.into_iter().map(|is_there| match column.kind {
         _ if !is_there => Value::None,
         Kind::Whole => Value::Whole(i64::from_le_bytes(eight(&mut page))),
@@ -148,6 +147,10 @@ fn column(file: &[u8], chunk: &Seen, column: &Column) -> Vec<Value> {
     let values = values.collect();
     assert!(page.is_empty());
     values
+}
+
+fn eight(page: &mut &[u8]) -> [u8; 8] {
+    <[u8; 8]>::try_from(some(page, 8)).unwrap()
 }
 
 /// Reads a file written from a table with these columns.
@@ -208,15 +211,17 @@ fn empty_and_grouped_tables_are_read_back() {
         is_required,
         unit: "",
     };
-    let value = |n: usize| {
-        if n.is_multiple_of(3) {
-            Value::None
-        } else {
-            Value::Whole(n as i64)
-        }
-    };
     let rows = (0..GROUP + 7)
-        .map(|n| vec![value(n), Value::Number(n as f64)])
+        .map(|n| {
+            vec![
+                (if n.is_multiple_of(3) {
+                    Value::None
+                } else {
+                    Value::Whole(n as i64)
+                }),
+                Value::Number(n as f64),
+            ]
+        })
         .collect();
     let many = Table {
         columns: vec![column(Kind::Whole, false), column(Kind::Number, true)],

@@ -37,14 +37,13 @@ const READERS: &[(&str, Reader)] = &[
 
 /// Returns the reader of a test, including `tbench4` and `hackbench-process-pipes`.
 pub(super) fn reader(test: &str) -> Option<Reader> {
-    let is = |of: &str| {
-        test.strip_prefix(of).is_some_and(|rest| {
-            rest.is_empty() || rest.starts_with(|c: char| c == '-' || c.is_ascii_digit())
-        })
-    };
     READERS
         .iter()
-        .find(|(of, _)| is(of))
+        .find(|(of, _)| {
+            test.strip_prefix(of).is_some_and(|rest| {
+                rest.is_empty() || rest.starts_with(|c: char| c == '-' || c.is_ascii_digit())
+            })
+        })
         .map(|(_, reader)| *reader)
 }
 
@@ -141,10 +140,13 @@ fn aim9(log: Log<'_>, rows: &mut Rows) {
     if !log.name.starts_with("aim9-") {
         return;
     }
-    let is_test = |word: &&str| word.ends_with("_test") || word.starts_with("disk_");
     for line in lines(log.text) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        if let Some(at) = words.iter().take(2).position(is_test) {
+        if let Some(at) = words
+            .iter()
+            .take(2)
+            .position(|word: &&str| word.ends_with("_test") || word.starts_with("disk_"))
+        {
             rows.put(
                 words[at],
                 words.get(at + 4).copied().unwrap_or_default(),

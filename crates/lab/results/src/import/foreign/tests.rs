@@ -346,7 +346,6 @@ fn lkp_start_comes_from_the_job() {
 /// As a tree of values a document takes 16 times its size.
 #[test]
 fn zeros_of_a_document_are_counted_not_kept() {
-    let zeros = |count: usize| vec!["0"; count].join(",");
     let few = zeros(super::VALUES_MAX + 9);
     let many = zeros(1_000_000);
     let json = format!(
@@ -373,6 +372,10 @@ fn zeros_of_a_document_are_counted_not_kept() {
         .collect();
     let json = format!("{{{}}}", names.join(","));
     insta::assert_snapshot!(lkp_columns(&place(), json.as_bytes()).unwrap_err(), @"it has more than 200000 values of will-it-scale");
+}
+
+fn zeros(count: usize) -> String {
+    vec!["0"; count].join(",")
 }
 
 #[test]
