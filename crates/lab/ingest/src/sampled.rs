@@ -153,17 +153,17 @@ fn key(task: &str, stack: Vec<&str>) -> Option<(Share, Vec<String>)> {
     if task == "user" || stack.is_empty() {
         return Some((Share::User, vec![USER.to_owned()]));
     }
-    let owned = |stack: &[&str]| stack.iter().map(|&name| name.to_owned()).collect();
     if let Some(entry) = stack
         .iter()
         .position(|name| INTERRUPTS.iter().any(|start| name.starts_with(start)))
     {
-        return Some((Share::Interrupt, owned(&stack[entry..])));
+        return Some((Share::Interrupt, owned_names(&stack[entry..])));
     }
     let is_idle = |name: &&str| IDLE.iter().any(|part| name.contains(part));
     match task {
         "idle" => {
-            return (!stack.last().is_some_and(is_idle)).then(|| (Share::Other, owned(&stack)));
+            return (!stack.last().is_some_and(is_idle))
+                .then(|| (Share::Other, owned_names(&stack)));
         }
         // A timer tick does not say whom it found (/proc/profile).
         "any" if stack.last().is_some_and(is_idle) => return None,
@@ -174,7 +174,11 @@ fn key(task: &str, stack: Vec<&str>) -> Option<(Share, Vec<String>)> {
     } else {
         Share::Kernel
     };
-    Some((share, owned(&stack)))
+    Some((share, owned_names(&stack)))
+}
+
+fn owned_names(stack: &[&str]) -> Vec<String> {
+    stack.iter().map(|&name| name.to_owned()).collect()
 }
 
 /// The head of either form.

@@ -219,11 +219,6 @@ impl Symbols {
     /// Returns the marks by which the tracer counts the functions of [`model::WATCHED`].
     #[must_use]
     pub fn watched(&self) -> String {
-        let is_watched = |name: &str| {
-            model::WATCHED
-                .iter()
-                .any(|(watched, ..)| *watched == model::without_suffix(name))
-        };
         let mut lines = String::new();
         for pair in self.entries.windows(2) {
             if let [(start, name), (end, _)] = pair
@@ -252,6 +247,12 @@ impl Symbols {
         }
         lines
     }
+}
+
+fn is_watched(name: &str) -> bool {
+    model::WATCHED
+        .iter()
+        .any(|(watched, ..)| *watched == model::without_suffix(name))
 }
 
 /// Returns who executes after a function's first instruction, if that changes.

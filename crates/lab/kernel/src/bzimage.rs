@@ -72,11 +72,11 @@ fn header(bytes: &[u8]) -> Option<Result<BzImage<'_>, ImageFault>> {
 
 /// Reads the version text, which lies within the setup sectors.
 fn release(bytes: &[u8], setup: u64) -> Option<&str> {
-    let at = match u16_at(bytes, KERNEL_VERSION)? {
+    let offset = match u16_at(bytes, KERNEL_VERSION)? {
         0 => return None,
         offset => u64::from(offset) + 0x200,
     };
-    let text = range(bytes, at, setup.checked_sub(at)?)?;
+    let text = range(bytes, offset, setup.checked_sub(offset)?)?;
     let text = text.split(|byte| *byte == 0).next()?;
     std::str::from_utf8(text).ok()?.split_whitespace().next()
 }

@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn kernel_without_modules_is_offered() {
         let catalogue = Catalogue::read(BACKPORTS);
-        let of = |version: &str| {
+        let files_of = |version: &str| {
             let query = DebQuery::Version {
                 version: version.to_owned(),
                 flavour: "cloud-amd64".to_owned(),
@@ -447,8 +447,8 @@ mod tests {
                 .join(" ");
             format!("{files}, without {}", offer.missing.join(" "))
         };
-        insta::assert_snapshot!(of("6.18.12"), @"linux-image-6.18.12+deb13-cloud-amd64, without linux-base-6.18.12+deb13-cloud-amd64");
-        insta::assert_snapshot!(of("6.19.10"), @"linux-binary-6.19.10+deb13-cloud-amd64, without linux-base-6.19.10+deb13-cloud-amd64 linux-modules-6.19.10+deb13-cloud-amd64");
+        insta::assert_snapshot!(files_of("6.18.12"), @"linux-image-6.18.12+deb13-cloud-amd64, without linux-base-6.18.12+deb13-cloud-amd64");
+        insta::assert_snapshot!(files_of("6.19.10"), @"linux-binary-6.19.10+deb13-cloud-amd64, without linux-base-6.19.10+deb13-cloud-amd64 linux-modules-6.19.10+deb13-cloud-amd64");
     }
 
     #[test]

@@ -86,8 +86,8 @@ fn notes_have_pvh(notes: &[u8]) -> bool {
 pub(crate) fn release(bytes: &[u8]) -> Option<&str> {
     let mut rest = bytes;
     loop {
-        let at = rest.windows(BANNER.len()).position(|w| w == BANNER)?;
-        rest = &rest[at + BANNER.len()..];
+        let position = rest.windows(BANNER.len()).position(|w| w == BANNER)?;
+        rest = &rest[position + BANNER.len()..];
         // Skip the format `Linux version %s`, which is there too.
         if rest.first().is_some_and(u8::is_ascii_digit) {
             let end = rest

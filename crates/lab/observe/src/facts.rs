@@ -63,19 +63,22 @@ struct Snapshot {
 
 impl Snapshot {
     fn read() -> std::io::Result<Self> {
-        let read = |name: &str| fs::read_to_string(format!("/proc/{name}"));
         let pressure = |name: &str| {
-            read(&format!("pressure/{name}"))
+            read_proc(&format!("pressure/{name}"))
                 .ok()
                 .and_then(|text| proc::pressure(&text))
         };
         Ok(Self {
-            times: proc::host_times(&read("stat")?).unwrap_or_default(),
-            vmstat: read("vmstat").unwrap_or_default(),
+            times: proc::host_times(&read_proc("stat")?).unwrap_or_default(),
+            vmstat: read_proc("vmstat").unwrap_or_default(),
             memory_us: pressure("memory"),
             io_us: pressure("io"),
         })
     }
+}
+
+fn read_proc(name: &str) -> std::io::Result<String> {
+    fs::read_to_string(format!("/proc/{name}"))
 }
 
 /// Returns the processor time of this thread (s).
@@ -348,8 +351,8 @@ impl Collector {
         let fallback = processes.get(&self.root);
         let mut stacks: BTreeMap<(String, Vec<String>, Vec<String>), u64> = BTreeMap::new();
         for stacked in &sampling.stacked {
-            let of = processes.get(&stacked.process).or(fallback);
-            let maps = of.map_or(&[][..], |of| &of.maps);
+            let process = processes.get(&stacked.process).or(fallback);
+            let maps = process.map_or(&[][..], |process| &process.maps);
             let addresses = unwind(&stacked.registers, &stacked.stack, maps, modules);
             let user = addresses.into_iter().take(DEPTH).collect();
             let chain = Chain {

@@ -116,12 +116,12 @@ pub(crate) fn dirty(device: Option<u64>) -> Vec<Limit> {
 /// Returns the frequency of the fastest processor now, and the highest there is (kHz).
 pub(crate) fn frequency(root: &Path) -> Option<[u64; 2]> {
     let entries = fs::read_dir(root).ok()?.flatten();
-    let of = |folder: &Path, name: &str| number(&folder.join("cpufreq").join(name));
+    let cpufreq = |folder: &Path, name: &str| number(&folder.join("cpufreq").join(name));
     let pairs = entries.filter_map(|entry| {
         let folder = entry.path();
         Some([
-            of(&folder, "scaling_cur_freq")?,
-            of(&folder, "cpuinfo_max_freq")?,
+            cpufreq(&folder, "scaling_cur_freq")?,
+            cpufreq(&folder, "cpuinfo_max_freq")?,
         ])
     });
     pairs.reduce(|one, other| [one[0].max(other[0]), one[1].max(other[1])])

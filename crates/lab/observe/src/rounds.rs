@@ -562,7 +562,7 @@ impl Rounds {
 
     /// Returns the processor time of processes and threads that no round saw (s).
     pub(crate) fn short_lived(&self) -> ShortLived {
-        let of = |part: fn(&Stat) -> [u64; 2]| {
+        let sum_of = |part: fn(&Stat) -> [u64; 2]| {
             self.processes
                 .iter()
                 .map(|(id, process)| self.unseen(*id, process, part))
@@ -570,8 +570,8 @@ impl Rounds {
                 .max(0.0)
         };
         ShortLived {
-            user_s: of(|stat| [stat.user, stat.reaped_user]),
-            system_s: of(|stat| [stat.system, stat.reaped_system]),
+            user_s: sum_of(|stat| [stat.user, stat.reaped_user]),
+            system_s: sum_of(|stat| [stat.system, stat.reaped_system]),
             created: None,
         }
     }

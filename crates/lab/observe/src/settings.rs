@@ -18,11 +18,11 @@ const DEBUGGING_WORDS: [&str; 3] = ["slub_debug", "slab_debug", "debug_pagealloc
 /// Returns the version of glibc that a file of it names.
 pub(crate) fn glibc(bytes: &[u8]) -> Option<(u32, u32)> {
     let marker = b"stable release version ";
-    let at = bytes
+    let position = bytes
         .windows(marker.len())
         .position(|window| window == marker)?
         + marker.len();
-    let text: String = bytes[at..]
+    let text: String = bytes[position..]
         .iter()
         .map(|byte| char::from(*byte))
         .take_while(|c| c.is_ascii_digit() || *c == '.')

@@ -160,21 +160,30 @@ enum Known {
     Missing(u32),
 }
 
-/// A file by device, inode and path: what its mappings say.
-type Key = ((u32, u32), u64, String);
+/// A file as its mappings name it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct FileId {
+    device: (u32, u32),
+    inode: u64,
+    path: String,
+}
 
 /// Files that processes have mapped.
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
-    known: BTreeMap<Key, Known>,
+    known: BTreeMap<FileId, Known>,
     /// What was read (bytes).
     bytes: u64,
     /// Files whose functions were asked for in vain.
     pub(crate) unnamed: BTreeSet<String>,
 }
 
-fn key(mapping: &Mapping) -> Key {
-    (mapping.device, mapping.inode, mapping.path.clone())
+fn file_id(mapping: &Mapping) -> FileId {
+    FileId {
+        device: mapping.device,
+        inode: mapping.inode,
+        path: mapping.path.clone(),
+    }
 }
 
 impl Modules {
@@ -184,7 +193,7 @@ impl Modules {
             .iter()
             .filter(|mapping| mapping.is_executable && mapping.path.starts_with('/'))
         {
-            let key = key(mapping);
+            let key = file_id(mapping);
             let tries = match self.known.get(&key) {
                 None => 0,
                 Some(Known::Missing(tries)) if *tries < TRIES => *tries,
@@ -210,7 +219,7 @@ impl Modules {
         if !mapping.path.starts_with('/') {
             return None;
         }
-        let key = key(mapping);
+        let key = file_id(mapping);
         if let Some(Known::Found(found)) = self.known.get(&key) {
             let bytes = if self.bytes < BYTES_MAX {
                 found.read()

@@ -91,9 +91,12 @@ struct Stack<'a> {
 
 impl Stack<'_> {
     fn word(&self, address: u64) -> Option<u64> {
-        let at = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
         Some(u64::from_le_bytes(
-            self.bytes.get(at..at.checked_add(8)?)?.try_into().ok()?,
+            self.bytes
+                .get(offset..offset.checked_add(8)?)?
+                .try_into()
+                .ok()?,
         ))
     }
 }

@@ -64,15 +64,15 @@ mod tests {
     #[test]
     fn unusable_password_is_reported_without_it() {
         let folder = tempfile::tempdir().unwrap();
-        let of = |name: &str, text: &str, mode: u32| {
+        let problem_of = |name: &str, text: &str, mode: u32| {
             let file = folder.path().join(name);
             std::fs::write(&file, text).unwrap();
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
             Secret::File(file)
         };
         let secrets = [
-            of("open", "sesame", 0o644),
-            of("empty", "\nsesame", 0o600),
+            problem_of("open", "sesame", 0o644),
+            problem_of("empty", "\nsesame", 0o600),
             Secret::File(folder.path().join("none")),
             Secret::File(folder.path().to_owned()),
             Secret::Variable("MARVIN_NO_SUCH_VARIABLE".into()),

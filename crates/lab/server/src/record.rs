@@ -222,7 +222,7 @@ mod tests {
 
     #[test]
     fn image_belongs_to_the_record_wherever_it_is() {
-        let of = |facts: &str| {
+        let images_of = |facts: &str| {
             let pairs = Record::from_facts(&Facts::read(facts), "")
                 .fingerprint
                 .into_iter();
@@ -231,9 +231,12 @@ mod tests {
                 .map(|(_, id)| id)
                 .collect::<Vec<_>>()
         };
-        assert!(of("disk_image=\ncmdline=root=/dev/sda1\n").is_empty());
-        assert_eq!(of("disk_image=\ncmdline=marvin.image=01 quiet\n"), ["01"]);
-        assert_eq!(of("disk_image=23\ncmdline=root=/dev/sda1\n"), ["23"]);
+        assert!(images_of("disk_image=\ncmdline=root=/dev/sda1\n").is_empty());
+        assert_eq!(
+            images_of("disk_image=\ncmdline=marvin.image=01 quiet\n"),
+            ["01"]
+        );
+        assert_eq!(images_of("disk_image=23\ncmdline=root=/dev/sda1\n"), ["23"]);
     }
 
     #[test]

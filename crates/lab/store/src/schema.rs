@@ -86,7 +86,7 @@ fn take(transaction: &Transaction<'_>, taken: usize) -> rusqlite::Result<()> {
 /// # Errors
 /// If it has taken more than this program knows, or cannot store all texts.
 pub(crate) fn steps_of_server(store: &Store) -> Result<Option<usize>, StoreError> {
-    let there = "SELECT to_regclass('marvin_schema')::text";
+    let has_table = "SELECT to_regclass('marvin_schema')::text";
     let encoding = "SELECT pg_encoding_to_char(encoding)::text FROM pg_database WHERE datname = current_database()";
     let ask =
         |sql| store.with(|database| database.row(sql, &[], |row| row.get::<Option<String>>(0)));
@@ -100,7 +100,7 @@ pub(crate) fn steps_of_server(store: &Store) -> Result<Option<usize>, StoreError
             detail,
         }));
     }
-    if ask(there)?.flatten().is_none() {
+    if ask(has_table)?.flatten().is_none() {
         return Ok(None);
     }
     let steps: Option<u32> = store

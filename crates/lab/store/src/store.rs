@@ -77,8 +77,8 @@ impl Store {
     }
 
     fn connect_home(home: &Home) -> Result<Connection, StoreError> {
-        let there = home.database().try_exists();
-        if !there.map_err(|error| home.io(home.root(), error))? {
+        let exists = home.database().try_exists();
+        if !exists.map_err(|error| home.io(home.root(), error))? {
             return Err(StoreError::Empty {
                 home: home.root().to_owned(),
             });

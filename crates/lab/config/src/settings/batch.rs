@@ -44,13 +44,13 @@ fn settings(record: &Record, system: BatchKind) -> Result<BatchSettings, Mistake
             return Err(Mistake::new(record.span_of(key), what));
         }
     }
-    let of = |key: &str| record.text(key).map(str::to_owned);
+    let text_of = |key: &str| record.text(key).map(str::to_owned);
     let jobs_max = usize::try_from(record.whole("jobs")).unwrap_or(usize::MAX);
     Ok(BatchSettings {
         system,
         jobs_max,
-        home: of("home"),
-        program: of("program"),
+        home: text_of("home"),
+        program: text_of("program"),
     })
 }
 

@@ -111,8 +111,13 @@ fn compile(written: &str) -> Result<Pattern, OutputError> {
     Pattern::new(written).map_err(OutputError::BadManifest)
 }
 
-/// A line with its number.
-type Line<'a> = (usize, &'a str);
+/// A line of a tool's output.
+#[derive(Debug, Clone, Copy)]
+struct Line<'a> {
+    /// From 1.
+    number: usize,
+    text: &'a str,
+}
 
 /// Splits text into lines; a carriage return begins a new line with the same number.
 fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
@@ -122,9 +127,10 @@ fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
             .rev()
             .find(|&end| whole.is_char_boundary(end))
             .unwrap_or(0);
-        whole[..end]
-            .split('\r')
-            .map(move |part| (index + 1, part.trim_end()))
+        whole[..end].split('\r').map(move |part| Line {
+            number: index + 1,
+            text: part.trim_end(),
+        })
     })
 }
 
@@ -171,11 +177,11 @@ fn refuse(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<(), Output
         let pattern = compile(written)?;
         for source in [Source::Stdout, Source::Stderr] {
             let text = content(output, &source)?;
-            if let Some((line, text)) = lines(&text).find(|(_, line)| pattern.is_in(line)) {
+            if let Some(line) = lines(&text).find(|line| pattern.is_in(line.text)) {
                 return Err(OutputError::Refused {
                     place: place(&source),
-                    line,
-                    quoted: quote(text),
+                    line: line.number,
+                    quoted: quote(line.text),
                 });
             }
         }
@@ -195,12 +201,12 @@ fn check_version(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<(),
     let mut first = None;
     for source in [Source::Stdout, Source::Stderr] {
         let text = content(output, &source)?;
-        if lines(&text).any(|(_, line)| patterns.iter().any(|pattern| pattern.is_in(line))) {
+        if lines(&text).any(|line| patterns.iter().any(|pattern| pattern.is_in(line.text))) {
             return Ok(());
         }
         first = first.or_else(|| {
-            let (line, text) = lines(&text).find(|(_, line)| !line.is_empty())?;
-            Some((line, quote(text)))
+            let line = lines(&text).find(|line| !line.text.is_empty())?;
+            Some((line.number, quote(line.text)))
         });
     }
     Err(first.map_or(OutputError::Nothing, |(line, quoted)| {
@@ -222,7 +228,7 @@ fn samples(metric: &ToolMetric, output: &ToolOutput<'_>) -> Result<Vec<f64>, Out
         let pattern = compile(after)?;
         let from = rest
             .iter()
-            .position(|(_, line)| pattern.is_in(line))
+            .position(|line| pattern.is_in(line.text))
             .map_or(rest.len(), |at| at + 1);
         rest.drain(..from);
     }
@@ -252,21 +258,24 @@ fn describe_search(metric: &ToolMetric) -> String {
         Find::Key(key) => format!("a line `{key}: …`"),
         Find::Json(path) => format!("a number at {path}"),
         Find::Table(table) => {
-            let column = |column: &Column| match column {
-                Column::Named(name) => format!("`{name}`"),
-                Column::Number(number) => number.to_string(),
-            };
             format!(
                 "column {} of row `{}` of column {}",
-                column(&table.column),
+                describe_column(&table.column),
                 table.row,
-                column(&table.row_column)
+                describe_column(&table.row_column)
             )
         }
     };
     match &metric.reader.after {
         Some(after) => format!("{what}, after one with `{after}`"),
         None => what,
+    }
+}
+
+fn describe_column(column: &Column) -> String {
+    match column {
+        Column::Named(name) => format!("`{name}`"),
+        Column::Number(number) => number.to_string(),
     }
 }
 
@@ -291,7 +300,7 @@ fn in_lines(
 ) -> Result<LineValues, OutputError> {
     lines
         .iter()
-        .filter_map(|&(line, text)| Some(number(pattern.value(text)?, line, metric)))
+        .filter_map(|line| Some(number(pattern.value(line.text)?, line.number, metric)))
         .collect()
 }
 
@@ -313,7 +322,7 @@ fn behind_key(
     };
     lines
         .iter()
-        .filter_map(|&(line, text)| Some(number(&value(text)?, line, metric)))
+        .filter_map(|line| Some(number(&value(line.text)?, line.number, metric)))
         .collect()
 }
 
@@ -336,8 +345,8 @@ fn in_table(
         _ => None,
     };
     let mut found = LineValues::new();
-    for &(line, text) in lines {
-        let cells = cells(text);
+    for line in lines {
+        let cells = cells(line.text);
         let Some((column, row)) = places else {
             places = headings(table, &cells);
             continue;
@@ -345,7 +354,7 @@ fn in_table(
         if cells.get(row).is_some_and(|cell| *cell == table.row)
             && let Some(cell) = cells.get(column)
         {
-            found.push(number(cell, line, metric)?);
+            found.push(number(cell, line.number, metric)?);
         }
     }
     Ok(found)
@@ -353,11 +362,11 @@ fn in_table(
 
 /// Returns the positions of the columns, if these are the headings.
 fn headings(table: &Table, cells: &[String]) -> Option<(usize, usize)> {
-    let at = |column: &Column| match column {
+    let position = |column: &Column| match column {
         Column::Named(name) => cells.iter().position(|cell| cell == name),
         Column::Number(number) => number.checked_sub(1),
     };
-    Some((at(&table.column)?, at(&table.row_column)?))
+    Some((position(&table.column)?, position(&table.row_column)?))
 }
 
 /// JSON begins at the first line that looks like it: some tools print warnings before.
@@ -368,9 +377,10 @@ fn in_json(
     metric: &ToolMetric,
 ) -> Result<LineValues, OutputError> {
     let steps = json::steps(path).map_err(OutputError::BadManifest)?;
-    let Some(&(first, _)) = lines.iter().find(|(_, line)| line.starts_with(['{', '['])) else {
+    let Some(line) = lines.iter().find(|line| line.text.starts_with(['{', '['])) else {
         return Ok(LineValues::new());
     };
+    let first = line.number;
     let end_of = |line: usize| {
         text.match_indices('\n')
             .nth(line - 1)

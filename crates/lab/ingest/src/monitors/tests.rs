@@ -170,9 +170,13 @@ fn schedstat_processors_are_equal_in_all_versions() {
     for (version, domain) in [15, 16, 17].into_iter().zip(domains) {
         let text = format!("version {version}\ntimestamp 4295\n{cpu}{domain}");
         let schedstat = reading("/proc/schedstat", text.as_bytes()).unwrap();
-        let of = |key: &str| schedstat.group("cpu0").unwrap().get(key);
+        let counter = |key: &str| schedstat.group("cpu0").unwrap().get(key);
         assert_eq!(
-            (of("ttwu_count"), of("ttwu_local"), of("wait_ns")),
+            (
+                counter("ttwu_count"),
+                counter("ttwu_local"),
+                counter("wait_ns")
+            ),
             (Some(50), Some(6), Some(80))
         );
         assert_eq!(
@@ -190,9 +194,14 @@ fn names_that_look_like_columns_are_names() {
         b"7 (a b) R 1) S 2 0 0 0 -1 64 5 0 6 0 7 8 0 0 20 0 1 0 37 0 0\n",
     )
     .unwrap();
-    let of = |key: &str| thread.group("a b) R 1/7").unwrap().get(key);
+    let counter = |key: &str| thread.group("a b) R 1/7").unwrap().get(key);
     assert_eq!(
-        (of("min_flt"), of("maj_flt"), of("utime"), of("stime")),
+        (
+            counter("min_flt"),
+            counter("maj_flt"),
+            counter("utime"),
+            counter("stime")
+        ),
         (Some(5), Some(6), Some(7), Some(8))
     );
     let slab = reading(
@@ -215,8 +224,9 @@ fn names_that_look_like_columns_are_names() {
 #[test]
 fn zones_and_their_node_are_apart() {
     let zoneinfo = corpus("6.12", "zoneinfo");
-    let of = |group: &str, key: &str| zoneinfo.group(group).and_then(|counters| counters.get(key));
-    assert!(of("node 0", "nr_file_pages").is_some() && of("node 0", "min").is_none());
+    let counter =
+        |group: &str, key: &str| zoneinfo.group(group).and_then(|counters| counters.get(key));
+    assert!(counter("node 0", "nr_file_pages").is_some() && counter("node 0", "min").is_none());
     for key in [
         "free",
         "min",
@@ -228,7 +238,7 @@ fn zones_and_their_node_are_apart() {
         "cpu0 count",
         "cpu1 batch",
     ] {
-        assert!(of("node 0 zone DMA32", key).is_some(), "{key}");
+        assert!(counter("node 0 zone DMA32", key).is_some(), "{key}");
     }
 }
 

@@ -263,19 +263,19 @@ fn ranges_are_two_commits() {
         tree.commit(tag);
     });
     let sources = Sources::open(&tree.cache()).unwrap();
-    let of = |text: &str| sources.repository().range(text);
+    let range_of = |text: &str| sources.repository().range(text);
     let commit = |tag: &str| sources.repository().commit(tag).unwrap();
-    assert_eq!(of("v1..v3").unwrap(), (commit("v1"), commit("v3")));
-    assert_eq!(of("v2^..").unwrap(), (commit("v1"), commit("v3")));
+    assert_eq!(range_of("v1..v3").unwrap(), (commit("v1"), commit("v3")));
+    assert_eq!(range_of("v2^..").unwrap(), (commit("v1"), commit("v3")));
     for none in ["v1", "..v3", "v1...v3", ""] {
-        let error = of(none).unwrap_err().to_string();
+        let error = range_of(none).unwrap_err().to_string();
         assert!(
             error.starts_with(&format!("`{none}` is not a range of commits")),
             "{error}"
         );
     }
     assert!(
-        of("v1..v9")
+        range_of("v1..v9")
             .unwrap_err()
             .to_string()
             .starts_with("`v9` is no commit")

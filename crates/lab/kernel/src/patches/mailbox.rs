@@ -331,7 +331,7 @@ fn fill(words: &mut Words, printed: &str, headers: Vec<(String, String)>) {
 
 /// Returns the Message-Ids that a mail answers, the nearest first.
 fn parents(headers: &[(String, String)]) -> Vec<String> {
-    let of = |name: &str| {
+    let identifiers_of = |name: &str| {
         message::header(headers, name)
             .unwrap_or_default()
             .split('<')
@@ -339,8 +339,8 @@ fn parents(headers: &[(String, String)]) -> Vec<String> {
             .map(identifier)
     };
     let mut parents: Vec<String> = Vec::new();
-    let references: Vec<String> = of("references").collect();
-    for id in of("in-reply-to").chain(references.into_iter().rev()) {
+    let references: Vec<String> = identifiers_of("references").collect();
+    for id in identifiers_of("in-reply-to").chain(references.into_iter().rev()) {
         let id = id.trim_end_matches('>').to_owned();
         if !parents.contains(&id) {
             parents.push(id);

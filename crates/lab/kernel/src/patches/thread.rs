@@ -137,10 +137,10 @@ fn postings(mails: &[Mail]) -> Vec<Posting> {
 
 /// Returns the first mail of the posting that a mail belongs to.
 fn root(mails: &[Mail], known: &HashMap<&str, usize>, number: usize) -> usize {
-    let mut at = number;
+    let mut index = number;
     // Loops among identifiers end here.
     for _ in 0..mails.len() {
-        let mail = &mails[at];
+        let mail = &mails[index];
         let Some((version, total)) = mail
             .posting()
             .filter(|(_, total)| *total > 1 && mail.number() > 0)
@@ -153,13 +153,13 @@ fn root(mails: &[Mail], known: &HashMap<&str, usize>, number: usize) -> usize {
             .filter_map(|parent| known.get(parent.as_str()).copied());
         match parents.into_iter().find(|parent: &usize| {
             let same = mails[*parent].posting() == Some((version, total));
-            same && *parent != at && (mails[*parent].number() < mail.number())
+            same && *parent != index && (mails[*parent].number() < mail.number())
         }) {
-            Some(parent) => at = parent,
+            Some(parent) => index = parent,
             None => break,
         }
     }
-    at
+    index
 }
 
 /// Joins what was sent without references: same author, version and size, and other numbers.
@@ -221,11 +221,11 @@ fn series(mails: &[Mail], postings: &[Posting]) -> Vec<Vec<Posting>> {
 }
 
 fn top(group: &[usize], number: usize) -> usize {
-    let mut at = number;
-    while group[at] != at {
-        at = group[at];
+    let mut index = number;
+    while group[index] != index {
+        index = group[index];
     }
-    at
+    index
 }
 
 fn unite(group: &mut [usize], one: usize, other: usize) {

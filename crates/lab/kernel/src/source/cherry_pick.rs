@@ -457,13 +457,13 @@ mod tests {
         let base = tree.commit(&["a"], "base");
         let next = tree.commit(&["b"], "next");
         let workshop = tree.workshop();
-        let of = Authorship {
+        let authorship = Authorship {
             name: "Ada".to_owned(),
             address: "ada@example.org".to_owned(),
             date: "1577836800 +0000".to_owned(),
             message: "mm: faster\n\nMeasured.\n".to_owned(),
         };
-        let commit = workshop.commit_as(&next, &base, &of).unwrap();
+        let commit = workshop.commit_as(&next, &base, &authorship).unwrap();
         let repository = workshop.set_branch("stabilise/x", &commit).unwrap();
         let log = program(&repository)
             .args(["log", "-1", "--format=%an %s%n%b", "stabilise/x"])

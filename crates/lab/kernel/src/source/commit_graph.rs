@@ -53,7 +53,7 @@ impl CommitGraph {
         let mut parents = Vec::new();
         let mut holds_good = Vec::new();
         for (number, commit) in commits.into_iter().enumerate() {
-            let of: Vec<Parent> = commit
+            let own_parents: Vec<Parent> = commit
                 .parents
                 .iter()
                 .map(|id: &String| match numbers.get(id) {
@@ -62,14 +62,14 @@ impl CommitGraph {
                     None => Parent::Older,
                 })
                 .collect();
-            let holds = of.iter().any(|parent| match parent {
+            let holds = own_parents.iter().any(|parent| match parent {
                 Parent::Good => true,
                 Parent::Within(parent) => holds_good[*parent],
                 Parent::Older => false,
             });
             numbers.insert(commit.id.clone(), number);
             ids.push(commit.id);
-            parents.push(of);
+            parents.push(own_parents);
             holds_good.push(holds);
         }
         holds_good.last().filter(|holds| **holds)?;
@@ -120,10 +120,10 @@ impl CommitGraph {
     #[must_use]
     pub fn trunk(&self) -> Vec<LinePoint> {
         let mut line = Vec::new();
-        let mut at = self.ids.len().checked_sub(1);
-        while let Some(commit) = at {
+        let mut index = self.ids.len().checked_sub(1);
+        while let Some(commit) = index {
             line.push(commit);
-            at = self.parents[commit]
+            index = self.parents[commit]
                 .iter()
                 .find_map(|parent| match parent {
                     Parent::Good => Some(None),
@@ -148,13 +148,13 @@ impl CommitGraph {
         let mut sides = Vec::new();
         for parent in &self.parents[place.commit] {
             let mut side = Vec::new();
-            let mut at = *parent;
-            while let Parent::Within(commit) = at {
+            let mut index = *parent;
+            while let Parent::Within(commit) = index {
                 if seen[commit] {
                     break;
                 }
                 side.push(commit);
-                at = self.parents[commit]
+                index = self.parents[commit]
                     .first()
                     .copied()
                     .unwrap_or(Parent::Older);

@@ -384,10 +384,10 @@ mod tests {
 
     #[test]
     fn negated_conditions_need_their_other_half() {
-        let of =
+        let options_of_path =
             |name: &str| options(&format!("neg/{name}.c")).unwrap_or_else(|| "none".to_owned());
         assert_eq!(
-            ["a", "b", "c", "d", "loop"].map(of),
+            ["a", "b", "c", "d", "loop"].map(options_of_path),
             ["CONFIG_Y", "CONFIG_X", "", "CONFIG_Z", "none"]
         );
     }

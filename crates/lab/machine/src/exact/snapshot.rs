@@ -158,15 +158,19 @@ impl Snapshots {
     }
 }
 
-/// When a memory file was last changed, in seconds and nanoseconds. No program can set this time
-/// back.
-type Stamp = (i64, i64);
+/// When a memory file was last changed. No program can set this time back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    seconds: i64,
+    nanoseconds: i64,
+}
 
 fn stamp(folder: &Path) -> Option<Stamp> {
     use std::os::unix::fs::MetadataExt;
-    fs::metadata(folder.join(RAM))
-        .ok()
-        .map(|file| (file.ctime(), file.ctime_nsec()))
+    fs::metadata(folder.join(RAM)).ok().map(|file| Stamp {
+        seconds: file.ctime(),
+        nanoseconds: file.ctime_nsec(),
+    })
 }
 
 /// Flushes to disk: after a power failure, no seal may exist without its files.

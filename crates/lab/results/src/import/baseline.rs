@@ -67,12 +67,6 @@ pub fn order_kernels(runs: &[ImportedRun]) -> Kernels {
 /// Returns the version in a name: 6.10 of `6.10-vanilla`, 5.3-rc1 of `linux-5.3-rc1+patched`. What
 /// follows it is a variant of that version, and says nothing of the order.
 fn version(name: &str) -> Option<Release> {
-    let is_version = |text: &str| {
-        let (head, rest) = text.split_once('.').unwrap_or_default();
-        !head.is_empty()
-            && head.bytes().all(|byte| byte.is_ascii_digit())
-            && rest.starts_with(|c: char| c.is_ascii_digit())
-    };
     let starts = name.char_indices().filter(|(at, c)| {
         c.is_ascii_digit() && !name[..*at].ends_with(|c: char| c.is_ascii_digit())
     });
@@ -91,6 +85,13 @@ fn version(name: &str) -> Option<Release> {
         end
     };
     Some(Release::parse(&text[..end]))
+}
+
+fn is_version(text: &str) -> bool {
+    let (head, rest) = text.split_once('.').unwrap_or_default();
+    !head.is_empty()
+        && head.bytes().all(|byte| byte.is_ascii_digit())
+        && rest.starts_with(|c: char| c.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -184,15 +184,18 @@ fn receiver_rate_is_not_the_rate_sent() {
     let old = extracted("2025-12");
     let ours = samples(&ours);
     for size in ["64", "1024"] {
-        let of = |way: &str| format!("netperf-ipv4-udp/udpstream-{way}-{size}");
+        let workload_name = |way: &str| format!("netperf-ipv4-udp/udpstream-{way}-{size}");
         let rates =
             |values: &[(f64, f64)]| values.iter().map(|(value, _)| *value).collect::<Vec<f64>>();
-        assert_eq!(new[&of("recv")], new[&of("send")]);
+        assert_eq!(new[&workload_name("recv")], new[&workload_name("send")]);
         assert_eq!(
-            ours[of("recv").as_str()],
+            ours[workload_name("recv").as_str()],
             rates(&old[&format!("netperf-ipv4-udp/recv-{size}")])
         );
-        assert_eq!(ours[of("send").as_str()], rates(&new[&of("send")]));
+        assert_eq!(
+            ours[workload_name("send").as_str()],
+            rates(&new[&workload_name("send")])
+        );
     }
 }
 

@@ -35,15 +35,18 @@ pub(crate) fn find(
 ) -> Result<Commits, ImportError> {
     let mut commits = Commits::new();
     for Found { path, name, fault } in walk.files(folder, is_document)? {
-        let of = path.parent().map(Path::to_owned).unwrap_or_default();
+        let result_folder = path.parent().map(Path::to_owned).unwrap_or_default();
         if let Some(fault) = fault {
-            imported.leave_out(&below(folder, &of), &name_of(&path), fault);
+            imported.leave_out(&below(folder, &result_folder), &name_of(&path), fault);
             continue;
         }
         let is_matrix = name.ends_with("matrix.json");
-        match (number_of(&of), is_matrix) {
+        match (number_of(&result_folder), is_matrix) {
             (Some(number), _) => {
-                let commit = of.parent().map(Path::to_owned).unwrap_or_default();
+                let commit = result_folder
+                    .parent()
+                    .map(Path::to_owned)
+                    .unwrap_or_default();
                 let known = commits
                     .entry(commit)
                     .or_default()
@@ -56,7 +59,13 @@ pub(crate) fn find(
                     *known = path;
                 }
             }
-            (None, true) => drop(commits.entry(of).or_default().matrix.get_or_insert(path)),
+            (None, true) => drop(
+                commits
+                    .entry(result_folder)
+                    .or_default()
+                    .matrix
+                    .get_or_insert(path),
+            ),
             (None, false) => {}
         }
     }

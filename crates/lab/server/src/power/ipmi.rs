@@ -126,27 +126,27 @@ mod tests {
 
     #[test]
     fn boot_flags_name_the_device_of_one_boot() {
-        let of = |data: &str| {
+        let flags_of = |data: &str| {
             boot_flags(&format!(
                 "Boot parameter version: 1\nBoot parameter data: {data}\n Boot Flags :\n"
             ))
         };
-        assert_eq!(of("8004000000"), NextBoot::From(BootDevice::Pxe));
-        assert_eq!(of("8008000000"), NextBoot::From(BootDevice::Disk));
+        assert_eq!(flags_of("8004000000"), NextBoot::From(BootDevice::Pxe));
+        assert_eq!(flags_of("8008000000"), NextBoot::From(BootDevice::Disk));
         assert_eq!(
-            of("a018000000"),
+            flags_of("a018000000"),
             NextBoot::From(BootDevice::Bios),
             "by UEFI"
         );
-        assert_eq!(of("c004000000"), NextBoot::Other, "for each boot");
-        assert_eq!(of("0000000000"), NextBoot::Other);
+        assert_eq!(flags_of("c004000000"), NextBoot::Other, "for each boot");
+        assert_eq!(flags_of("0000000000"), NextBoot::Other);
         assert_eq!(
-            of("0004000000"),
+            flags_of("0004000000"),
             NextBoot::Unknown,
             "not yet valid, or no longer"
         );
-        assert_eq!(of("8014000000"), NextBoot::Other, "CD");
-        assert_eq!(of("80"), NextBoot::Unknown);
+        assert_eq!(flags_of("8014000000"), NextBoot::Other, "CD");
+        assert_eq!(flags_of("80"), NextBoot::Unknown);
         assert_eq!(boot_flags(""), NextBoot::Unknown);
     }
 }

@@ -288,27 +288,28 @@ mod tests {
             boot_override(&system, BootDevice::Pxe).unwrap_err(),
             "the BMC offers only None, Hdd"
         );
-        let of = |enabled: &str| {
+        let boot_of = |enabled: &str| {
             next_boot(
                 &json!({ "Boot": { "BootSourceOverrideEnabled": enabled, "BootSourceOverrideTarget": "Pxe" } }),
             )
         };
         assert_eq!(
-            ["Once", "Continuous"].map(of),
+            ["Once", "Continuous"].map(boot_of),
             [NextBoot::From(BootDevice::Pxe); 2]
         );
         assert_eq!(
-            [of("Disabled"), next_boot(&json!({}))],
+            [boot_of("Disabled"), next_boot(&json!({}))],
             [NextBoot::Other; 2]
         );
     }
 
     #[test]
     fn reset_is_of_a_type_that_is_allowed() {
-        let of = |system: &serde_json::Value, types| reset(system, "/redfish/v1/Systems/1", types);
+        let reset_of =
+            |system: &serde_json::Value, types| reset(system, "/redfish/v1/Systems/1", types);
         let plain = json!({});
         assert_eq!(
-            of(&plain, OFF),
+            reset_of(&plain, OFF),
             (
                 "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset".to_owned(),
                 "ForceOff"
@@ -316,11 +317,14 @@ mod tests {
         );
         let few = json!({ "Actions": { "#ComputerSystem.Reset": {
             "target": "/x/Reset", "ResetType@Redfish.AllowableValues": ["ForceOn", "GracefulShutdown"] } } });
-        assert_eq!(of(&few, ON), ("/x/Reset".to_owned(), "ForceOn"));
-        assert_eq!(of(&few, OFF), ("/x/Reset".to_owned(), "GracefulShutdown"));
+        assert_eq!(reset_of(&few, ON), ("/x/Reset".to_owned(), "ForceOn"));
+        assert_eq!(
+            reset_of(&few, OFF),
+            ("/x/Reset".to_owned(), "GracefulShutdown")
+        );
         let foreign = json!({ "Actions": { "#ComputerSystem.Reset": { "target": "https://elsewhere/Reset" } } });
         assert!(
-            of(&foreign, ON).0.starts_with("/redfish/"),
+            reset_of(&foreign, ON).0.starts_with("/redfish/"),
             "a target on another host is not asked"
         );
     }

@@ -226,13 +226,13 @@ fn only_the_runs_asked_for_are_returned(new: New<'_>) {
     saved(&store, &wanted[0]);
     saved(&store, &run("bb", "02", 1));
     saved(&store, &wanted[1]);
-    let of = |suite: &str| {
+    let runs_of = |suite: &str| {
         store
             .runs_of(&wanted[0].build, &wanted[0].machine, suite)
             .unwrap()
     };
-    assert_eq!(of("micro"), wanted);
-    assert!(of("macro").is_empty());
+    assert_eq!(runs_of("micro"), wanted);
+    assert!(runs_of("macro").is_empty());
 }
 
 fn runs_are_found_by_a_beginning_of_their_id(new: New<'_>) {

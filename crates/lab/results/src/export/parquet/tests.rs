@@ -115,9 +115,9 @@ fn metadata(file: &[u8]) -> Seen {
 }
 
 fn column(file: &[u8], chunk: &Seen, column: &Column) -> Vec<Value> {
-    let of = chunk.at(3);
-    assert_eq!(of.at(3).list()[0].text(), column.name);
-    let mut rest = &file[of.at(9).number() as usize..];
+    let chunk_metadata = chunk.at(3);
+    assert_eq!(chunk_metadata.at(3).list()[0].text(), column.name);
+    let mut rest = &file[chunk_metadata.at(9).number() as usize..];
     let head = fields(&mut rest);
     let page = zstd::decode_all(some(&mut rest, head.at(3).number() as usize)).unwrap();
     assert_eq!(page.len() as i64, head.at(2).number());

@@ -66,8 +66,11 @@ fn exactly<'a, const N: usize>(name: &'a str, prefix: &str, suffix: &str) -> Opt
 /// `time-JOBS-ITERATION`, and `kernbench-JOBS-ITERATION.time` until 2fb3e128dbe7 (2025-12-22): GNU
 /// time, `1.2user 0.3system 0:01.50elapsed` or with spaces between.
 fn kernbench(log: Log<'_>, rows: &mut Rows) {
-    let of = exactly(log.name, "time-", "").or_else(|| exactly(log.name, "kernbench-", ".time"));
-    let Some([jobs, _]) = of.filter(|of: &[&str; 2]| of.iter().all(|part| is_count(part))) else {
+    let run_name =
+        exactly(log.name, "time-", "").or_else(|| exactly(log.name, "kernbench-", ".time"));
+    let Some([jobs, _]) =
+        run_name.filter(|run_name: &[&str; 2]| run_name.iter().all(|part| is_count(part)))
+    else {
         return;
     };
     for line in lines(log.text).filter(|line| line.contains("elapsed")) {

@@ -197,7 +197,7 @@ fn each_file_is_opened_at_most_once() {
 #[test]
 fn receiver_rate_differs_from_sender_rate() {
     let foreign = mmtests(&tree());
-    let of = |name: &str| {
+    let found = |name: &str| {
         foreign
             .results
             .iter()
@@ -206,8 +206,8 @@ fn receiver_rate_differs_from_sender_rate() {
             .samples
             .clone()
     };
-    assert_eq!(of("netperf-ipv4-udp/udpstream-send-64"), [141.59]);
-    assert_eq!(of("netperf-ipv4-udp/udpstream-recv-64"), [102.4]);
+    assert_eq!(found("netperf-ipv4-udp/udpstream-send-64"), [141.59]);
+    assert_eq!(found("netperf-ipv4-udp/udpstream-recv-64"), [102.4]);
 }
 
 #[test]
