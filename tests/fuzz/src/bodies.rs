@@ -87,7 +87,11 @@ thread_local! {
 /// The extract of /proc/kallsyms.
 pub(crate) fn symbols(bytes: &[u8]) {
     if let Ok(mut symbols) = Symbols::parse(&String::from_utf8_lossy(bytes)) {
-        black_box((0..64).filter(|n| symbols.at(n << 5).is_some()).count());
+        black_box(
+            (0..64)
+                .filter(|n| symbols.symbol_at(n << 5).is_some())
+                .count(),
+        );
         black_box(symbols.marks());
         black_box(symbols.call_marks());
         symbols.tell_apart(|addresses| vec![Some("fs/inode.c".to_owned()); addresses.len()]);

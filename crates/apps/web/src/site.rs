@@ -3,12 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use compare::{CompareError, Side};
 use history::{History, KernelIx, MachineIx, Overview, overview};
-use model::{Build, Line, Machine, MachineId, RunId};
+use model::{Build, Line, Machine, MachineId, RunId, Shared};
 use store::{Location, LookupError, Store, StoreError};
 
 use crate::address::{LENGTH_MAX, Query, slug, unslug};
@@ -140,8 +139,8 @@ pub struct Site {
     generation: AtomicU64,
     stores: Shared<Vec<Store>>,
     /// When the store's server last did not answer.
-    silent: Mutex<Option<Instant>>,
-    overviews: Mutex<Vec<Arc<(u64, Overview)>>>,
+    silent: Shared<Option<Instant>>,
+    overviews: Shared<Vec<Arc<(u64, Overview)>>>,
     cached: PageCache,
     /// Held while making a cached page, so that concurrent requests make it once.
     making: Shared<()>,
@@ -168,13 +167,13 @@ impl Site {
         Self {
             location: location.into(),
             generation: AtomicU64::new(snapshot.generation),
-            snapshot: RwLock::new(Arc::new(snapshot)),
-            stores: Mutex::default(),
-            silent: Mutex::default(),
-            overviews: Mutex::default(),
+            snapshot: Shared::new(Arc::new(snapshot)),
+            stores: Shared::default(),
+            silent: Shared::default(),
+            overviews: Shared::default(),
             cached: PageCache::default(),
-            making: Mutex::default(),
-            trouble: RwLock::new(false),
+            making: Shared::default(),
+            trouble: Shared::new(false),
             is_static: false,
             servers: Vec::new(),
             off: Shared::default(),
@@ -343,7 +342,7 @@ impl Site {
         let is_same = |seen: &Arc<(u64, Overview)>| {
             seen.0 == snapshot.generation && (seen.1.base, seen.1.target) == (base, target)
         };
-        if let Some(found) = lock(&self.overviews).iter().find(|seen| is_same(seen)) {
+        if let Some(found) = self.overviews.lock().iter().find(|seen| is_same(seen)) {
             return Arc::clone(found);
         }
         // Not under the lock: another kernel's overview need not wait for this one.
@@ -351,7 +350,7 @@ impl Site {
             snapshot.generation,
             overview(&snapshot.history, base, target, &snapshot.alerts),
         ));
-        let mut overviews = lock(&self.overviews);
+        let mut overviews = self.overviews.lock();
         overviews.retain(|seen| seen.0 >= snapshot.generation && !is_same(seen));
         overviews.truncate(OVERVIEWS - 1);
         overviews.insert(0, Arc::clone(&new));
@@ -612,18 +611,22 @@ impl Site {
     }
 
     fn with_store<T>(&self, work: impl FnOnce(&Store) -> Result<T, Refusal>) -> Result<T, Refusal> {
-        if lock(&self.silent).is_some_and(|since| since.elapsed() < SILENCE_TIME) {
+        if self
+            .silent
+            .lock()
+            .is_some_and(|since| since.elapsed() < SILENCE_TIME)
+        {
             return Err(Refusal::Silent);
         }
         // A statement of its own, so that the lock is not held while a store is opened.
-        let idle = lock(&self.stores).pop();
+        let idle = self.stores.lock().pop();
         let store = match idle {
             Some(store) => store,
             None => Store::open_read_only(&self.location)
                 .map_err(|error| self.note_silence(error.into()))?,
         };
         let result = work(&store).map_err(|refusal| self.note_silence(refusal));
-        let mut stores = lock(&self.stores);
+        let mut stores = self.stores.lock();
         if stores.len() < STORES {
             stores.push(store);
         }
@@ -633,15 +636,10 @@ impl Site {
     /// Notes that the store's server does not answer, if that is why there is no answer.
     fn note_silence(&self, refusal: Refusal) -> Refusal {
         if matches!(refusal, Refusal::Silent) {
-            *lock(&self.silent) = Some(Instant::now());
+            *self.silent.lock() = Some(Instant::now());
         }
         refusal
     }
-}
-
-/// Locks; a thread that panicked while it held the lock left nothing half-done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the time of this host, in seconds since 1970-01-01 UTC.

@@ -206,12 +206,9 @@ impl Grid<'_> {
     fn execute(&self, rmap: &Rmap) -> anyhow::Result<Outcomes> {
         let cells = rmap.cases.iter().flat_map(|case| rmap.cells(*case));
         let items = cells.flat_map(|cell| (0..self.builds.len()).map(move |kernel| (kernel, cell)));
-        let queue: Mutex<VecDeque<(usize, RmapCell)>> = Mutex::new(items.collect());
-        self.progress.again(
-            "measuring",
-            queue.lock().unwrap_or_else(PoisonError::into_inner).len(),
-        );
-        let done: Mutex<Outcomes> = Mutex::default();
+        let queue: Shared<VecDeque<(usize, RmapCell)>> = Shared::new(items.collect());
+        self.progress.again("measuring", queue.lock().len());
+        let done: Shared<Outcomes> = Shared::default();
         std::thread::scope(|scope| {
             let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
             let machines = self.command.jobs.map_or(processors.min(2), usize::from);
@@ -230,14 +227,11 @@ impl Grid<'_> {
     /// Measures cells until the queue is empty; after an error the others finish theirs.
     fn measure_cells(
         &self,
-        queue: &Mutex<VecDeque<(usize, RmapCell)>>,
-        done: &Mutex<Outcomes>,
+        queue: &Shared<VecDeque<(usize, RmapCell)>>,
+        done: &Shared<Outcomes>,
     ) -> anyhow::Result<()> {
         loop {
-            let next = queue
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .pop_front();
+            let next = queue.lock().pop_front();
             let Some((kernel, cell)) = next else {
                 return Ok(());
             };
@@ -248,13 +242,11 @@ impl Grid<'_> {
                 cell,
             ) {
                 Ok(outcome) => {
-                    done.lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .insert((kernel, cell), outcome);
+                    done.lock().insert((kernel, cell), outcome);
                 }
                 Err(error) => {
                     // The other threads finish their cells.
-                    queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                    queue.lock().clear();
                     return Err(error.into());
                 }
             }

@@ -149,18 +149,15 @@ impl RepeatedJobs<'_> {
     /// Repeats items until the queue is empty; after an error the other threads finish theirs.
     fn repeat_all<T>(
         &self,
-        queue: &Mutex<VecDeque<Item<'_>>>,
-        done: &Mutex<Done<T>>,
+        queue: &Shared<VecDeque<Item<'_>>>,
+        done: &Shared<Done<T>>,
         action: &Action<'_, T>,
     ) -> anyhow::Result<()> {
         loop {
-            let next = queue
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .pop_front();
+            let next = queue.lock().pop_front();
             let Some(item) = next else { return Ok(()) };
             if let Err(error) = self.repeat(item, done, action) {
-                queue.lock().unwrap_or_else(PoisonError::into_inner).clear();
+                queue.lock().clear();
                 return Err(error);
             }
         }
@@ -169,7 +166,7 @@ impl RepeatedJobs<'_> {
     fn repeat<T>(
         &self,
         item: Item<'_>,
-        done: &Mutex<Done<T>>,
+        done: &Shared<Done<T>>,
         action: &Action<'_, T>,
     ) -> anyhow::Result<()> {
         let Item {
@@ -188,10 +185,9 @@ impl RepeatedJobs<'_> {
         };
         let result = action(measurement, &profile)?;
         done.lock()
-            .unwrap_or_else(PoisonError::into_inner)
             .entry((index, side))
             .or_default()
-            .insert(run.seed, result);
+            .insert(run.seed, result.into_result());
         self.progress.one_more(&format!(
             "{} seed {} {}",
             self.builds[side].version, run.seed, workload.name
@@ -211,12 +207,9 @@ impl RepeatedJobs<'_> {
                 }));
             }
         }
-        let queue = Mutex::new(items);
-        self.progress.again(
-            what,
-            queue.lock().unwrap_or_else(PoisonError::into_inner).len(),
-        );
-        let done: Mutex<Done<T>> = Mutex::default();
+        let queue = Shared::new(items);
+        self.progress.again(what, queue.lock().len());
+        let done: Shared<Done<T>> = Shared::default();
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..self.machines.max(1))
                 .map(|_| scope.spawn(|| self.repeat_all(&queue, &done, action)))

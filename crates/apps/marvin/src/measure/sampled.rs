@@ -66,7 +66,7 @@ pub(crate) fn sample_kernels(
     })?);
     let builds = as_sides(builds);
     progress.end();
-    let refused = refused.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let refused = refused.into_inner();
     let found = profiles(&workloads, &runs, &refused, &|run, workload| {
         Ok(lab.sampled(run, workload)?)
     })?;
