@@ -1,8 +1,8 @@
 //! A cache of pages, valid while they show the newest state of the store: a repeated request gets
 //! the same bytes.
 
-use model::Shared;
 use std::sync::{Arc, MutexGuard};
+use subprocess::Shared;
 
 use crate::site::Reply;
 

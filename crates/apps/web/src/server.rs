@@ -13,7 +13,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use model::{ClientCounts, ClientLimits, Shared};
+use model::{ClientCounts, ClientLimits};
+use subprocess::Shared;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::address::{LENGTH_MAX, has_secret};

@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 
 use compare::{CompareError, Side};
 use history::{History, KernelIx, MachineIx, Overview, overview};
-use model::{Build, Line, Machine, MachineId, RunId, Shared};
+use model::{Build, Line, Machine, MachineId, RunId};
 use store::{Location, LookupError, Store, StoreError};
+use subprocess::Shared;
 
 use crate::address::{LENGTH_MAX, Query, slug, unslug};
 use crate::jobs::LabDocument;

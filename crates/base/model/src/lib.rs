@@ -43,7 +43,6 @@ mod sanitize;
 mod selection;
 mod server;
 mod settings;
-mod shared;
 mod sharing;
 mod source;
 mod subsystem;
@@ -110,7 +109,6 @@ pub use settings::{
     Channel, ChannelKind, Login, MailServer, MailTaker, MarvinConfig, Points, Secrecy, Secret,
     StandingPlan, TreeOrigin, WatchedTree, WorkSettings,
 };
-pub use shared::Shared;
 pub use sharing::{Counted, Entered, Move, Movement, Sharing, WATCHED, without_suffix};
 pub use source::SourceLocation;
 pub use subsystem::subsystem_of;

@@ -3,7 +3,8 @@
 //!
 //! `running` starts them and ends them, `walls` says what they see; `tethered` starts those that
 //! Marvin observes, and `at_end` does what is to be done when Marvin ends; `lock` opens files of
-//! locks; `qmp` speaks with a QEMU. The callers interpret the exit status and choose the program's name in messages.
+//! locks; `qmp` speaks with a QEMU; `shared` holds what threads share. The callers interpret the
+//! exit status and choose the program's name in messages.
 
 #![warn(missing_docs)]
 
@@ -12,6 +13,7 @@ mod curl;
 mod lock;
 mod qmp;
 mod running;
+mod shared;
 mod shell;
 mod tethered;
 mod walls;
@@ -28,6 +30,7 @@ pub use curl::curl_config;
 pub use lock::lock_file;
 pub use qmp::{Qmp, QmpError};
 pub use running::{Running, signal_of};
+pub use shared::Shared;
 pub use shell::quote_words;
 pub use tethered::Tethered;
 pub use walls::{Walls, no_walls, remove_walls, wants_walls};

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use model::{MachineId, Shared, Workload};
+use model::{MachineId, Workload};
+use subprocess::Shared;
 
 /// How long an iteration should take (ns): some ten ticks of a timer, and many slices of the
 /// scheduler.

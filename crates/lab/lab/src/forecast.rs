@@ -1,8 +1,8 @@
 //! Forecasts the end of an execution from the parts that are done. A busy host delays the end, but
 //! it does not falsify the durations that Marvin stores.
 
-use model::Shared;
 use std::time::Instant;
+use subprocess::Shared;
 
 use stats::Remaining;
 

@@ -12,10 +12,11 @@ use machine::{
 };
 use model::{
     Availability, Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled,
-    MonitorCopy, Observation, Profile, Run, RunId, Shared, Sharing, SourceLocation, Workload,
+    MonitorCopy, Observation, Profile, Run, RunId, Sharing, SourceLocation, Workload,
     WorkloadResult,
 };
 use store::{Artifact, HomeLock, Location, Store};
+use subprocess::Shared;
 use wire::{Frame, Task};
 
 use crate::calibration::Calibration;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use machine::{MachineError, person};
-use model::{Reservation, ServerSettings, Shared, reservation_of};
+use model::{Reservation, ServerSettings, reservation_of};
 use server::Permit;
 use store::{Location, ReservationError, Store};
+use subprocess::Shared;
 
 use crate::LabError;
 

@@ -10,7 +10,8 @@ use kernel::{is_built_in, modules, option};
 use machine::{
     Backend, BootOutcome, Booted, DeadMemory, Driver, Guest, InitrdFile, MachineError, modules_hash,
 };
-use model::{Build, BuildId, ExtraFiles, GuestConfig, GuestModule, Need, Shared, Workload};
+use model::{Build, BuildId, ExtraFiles, GuestConfig, GuestModule, Need, Workload};
+use subprocess::Shared;
 
 use crate::LabError;
 use crate::job::BootedBuild;

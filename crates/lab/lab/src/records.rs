@@ -3,10 +3,10 @@
 //! from the types in its image (BTF), and its symbols. A kernel without types has no names for
 //! dynamic memory.
 
-use model::Shared;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
+use subprocess::Shared;
 
 use ingest::{Object, Symbols};
 use vmcore::{TypeId, Types, Vmlinux};

@@ -6,10 +6,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use machine::{BootOutcome, MachineError};
 use model::{
-    Build, BuildId, Declared, Environment, LAB_COST, MachineId, Outcome, Run, RunId, Shared,
+    Build, BuildId, Declared, Environment, LAB_COST, MachineId, Outcome, Run, RunId,
     SubjectFailure, Workload, WorkloadResult,
 };
 use sha2::{Digest, Sha256};
+use subprocess::Shared;
 
 use crate::forecast::Took;
 use crate::machine_pool::Placement;

@@ -8,7 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use ingest::{Symbols, symbols_text};
 use machine::{MachineError, Observe};
-use model::{Availability, Build, BuildId, Shared};
+use model::{Availability, Build, BuildId};
+use subprocess::Shared;
 use wire::Task;
 
 use crate::job::BootedBuild;

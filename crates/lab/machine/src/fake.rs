@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::{Arc, MutexGuard};
 
 use model::{
-    Capabilities, FailureReason, GuestConfig, Machine, MachineId, MachineKind, Shared, Stage,
+    Capabilities, FailureReason, GuestConfig, Machine, MachineId, MachineKind, Stage,
     SubjectFailure,
 };
+use subprocess::Shared;
 use wire::{Frame, Job, Stream, Task};
 
 use crate::backend::{Backend, BootOutcome, Booted, Guest, JobEnd, Observe};

@@ -6,13 +6,13 @@
 //! Marvin that measures: a lock, which ends with its process, lets only one of them measure at a
 //! time. What the agent reports becomes part of a run's environment.
 
-use model::Shared;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
+use subprocess::Shared;
 
 use subprocess::Program;
 use wire::Frame;

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use model::{Capabilities, GuestConfig, Machine, MachineKind, Shared, Stage};
+use model::{Capabilities, GuestConfig, Machine, MachineKind, Stage};
+use subprocess::Shared;
 use wire::{JOB_END, Job, Task};
 
 use self::accelerator::Accelerator;

@@ -7,7 +7,8 @@ use clap::{Args, Subcommand};
 use compare::rmap::Rmap;
 use lab::{Lab, LabOptions};
 use machine::Limits;
-use model::{Build, KernelName, RmapCase, RmapCell, RmapOutcome, Shared};
+use model::{Build, KernelName, RmapCase, RmapCell, RmapOutcome};
+use subprocess::Shared;
 
 use crate::completion;
 use crate::exit::{Exit, WrongInput};

@@ -308,7 +308,7 @@ fn done(session: &Session, job: &QueuedJob) -> anyhow::Result<JobResult> {
         ..LabOptions::default()
     })?;
     // Lines, for the job's log.
-    let progress = Progress::Lines(model::Shared::default());
+    let progress = Progress::Lines(subprocess::Shared::default());
     let build = find_build(&lab, &work.kernel, &progress)?;
     prepare_tools(&lab, &workloads, &progress)?;
     let plan = Plan {

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use lab::{Lab, Measurement};
-use model::{Availability, Build, CallTree, CostModel, Modelled, Profile, Run, Shared, Workload};
+use model::{Availability, Build, CallTree, CostModel, Modelled, Profile, Run, Workload};
 use profile::calls::CallDifference;
 use profile::ledger::Ledger;
 use profile::modelled::ModelDifference;
+use subprocess::Shared;
 
 use crate::session::Progress;
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use lab::{Event, Reuse, Sampled, Wanted};
 use model::{
-    Availability, Build, KernelName, MachineId, Outcome, Run, RunId, SampledProfile, Shared,
-    Workload,
+    Availability, Build, KernelName, MachineId, Outcome, Run, RunId, SampledProfile, Workload,
 };
 use profile::ledger::Ledger;
 use store::{RunSummary, Store};
+use subprocess::Shared;
 
 use super::{as_sides, find_builds, open_lab_on, plan_runs, read_ledger_with, replicates};
 use crate::exit::WrongInput;

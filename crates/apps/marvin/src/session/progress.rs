@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use kernel::BuildEvent;
 use lab::Event;
-use model::{Shared, sanitize_line, sanitize_text};
+use model::{sanitize_line, sanitize_text};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
+use subprocess::Shared;
 
 use crate::say;
 

@@ -1,10 +1,10 @@
 //! `marvin explain` on programs that are slow for one known reason each (`tests/zoo/zoo.c`), and on
 //! some with nothing wrong.
 
-use model::Shared;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use subprocess::Shared;
 
 use serde_json::Value;
 

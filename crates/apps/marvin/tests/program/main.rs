@@ -40,9 +40,9 @@ mod upstream;
 mod walls;
 mod watched;
 
-use model::Shared;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use subprocess::Shared;
 
 /// A directory that stays from one time to the next.
 fn folder(name: &str) -> PathBuf {

@@ -13,8 +13,9 @@ use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use machine::Backend;
-use model::{BuildId, KernelName, MachineId, Run, Shared};
+use model::{BuildId, KernelName, MachineId, Run};
 use store::Store;
+use subprocess::Shared;
 
 pub use self::durations::estimate_measurement;
 use self::durations::forecast;

@@ -163,9 +163,12 @@ pub(super) fn known_unbootable(runs: &[Vec<Run>]) -> BTreeSet<(BuildId, MachineI
     runs.iter()
         .flatten()
         .filter(|run: &&Run| {
-            run.results
-                .iter()
-                .any(|r| matches!(&r.outcome, Outcome::Failed(failure) if matches!(failure.stage, Stage::Boot | Stage::Settle)))
+            run.results.iter().any(|result| match &result.outcome {
+                Outcome::Failed(failure) => {
+                    matches!(failure.stage, Stage::Boot | Stage::Settle)
+                }
+                Outcome::Completed | Outcome::Unsupported(_) => false,
+            })
         })
         .map(|run| (run.build.clone(), run.machine.clone()))
         .collect()

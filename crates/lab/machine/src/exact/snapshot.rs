@@ -1,12 +1,12 @@
 //! Snapshots: a guest stopped at an exact instruction, stored under the hash of everything that it
 //! depends on.
 
-use model::Shared;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, MutexGuard};
+use subprocess::Shared;
 
 use sha2::{Digest, Sha256};
 

@@ -7,8 +7,8 @@
 //! where they wait, and hardly ever interleave. This is a second safeguard: with the tracer alone,
 //! about one job in a thousand still differed on a heavily overloaded host.
 
-use model::Shared;
 use std::collections::BTreeMap;
+use subprocess::Shared;
 
 use crate::host::allowed_processors;
 

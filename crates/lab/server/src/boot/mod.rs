@@ -15,9 +15,10 @@ use machine::{
     identify, machine_for, modules_hash, readable_tail, reason_in, until_next_kernel,
 };
 use model::{
-    Capabilities, FailureReason, GuestConfig, Machine, MachineKind, ServerSettings, Shared, Stage,
+    Capabilities, FailureReason, GuestConfig, Machine, MachineKind, ServerSettings, Stage,
     SubjectFailure,
 };
+use subprocess::Shared;
 
 use self::running_build::RunningBuild;
 use crate::deploy::image_loader;

@@ -6,7 +6,8 @@ use machine::{
     Booted, DeadMemory, JobEnd, MachineError, Observe, read_end, refuse_guest_config, report_frame,
     take_disturbance,
 };
-use model::{FailureReason, Shared, Stage};
+use model::{FailureReason, Stage};
+use subprocess::Shared;
 use wire::{Job, Task};
 
 use super::{ServerMachine, Session, Start, died};

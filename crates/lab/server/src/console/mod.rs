@@ -21,7 +21,8 @@ use std::sync::{Arc, MutexGuard};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-use model::{ConsoleSettings, ServerSettings, Shared};
+use model::{ConsoleSettings, ServerSettings};
+use subprocess::Shared;
 
 pub use self::log::ConsoleLine;
 use self::log::Log;

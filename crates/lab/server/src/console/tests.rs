@@ -272,7 +272,7 @@ fn more_than_is_kept_is_told_once() {
 fn measurement_is_told_of_missing_lines() {
     let home = tempfile::tempdir().unwrap();
     let mut log = Log::open(home.path()).unwrap();
-    let console = Console(Kind::Recorded(model::Shared::new(Tail::at_end(
+    let console = Console(Kind::Recorded(subprocess::Shared::new(Tail::at_end(
         home.path(),
     ))));
     let line = format!("{}\n", "x".repeat(1000));

@@ -16,7 +16,8 @@ use std::sync::{Arc, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use model::{ClientCounts, ClientLimits, Shared};
+use model::{ClientCounts, ClientLimits};
+use subprocess::Shared;
 
 use super::DeployError;
 use super::image::hex;

@@ -8,8 +8,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use machine::MachineError;
-use model::{BootDevice, DeployWay, ServerSettings, Shared};
+use model::{BootDevice, DeployWay, ServerSettings};
 use subprocess::Program;
+use subprocess::Shared;
 
 use super::seal;
 use super::{Answers, Image, Offer};

@@ -10,7 +10,8 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use machine::{DeadMemory, MachineError, empty_scratch, qemu::Scratch};
-use model::{ServerSettings, Shared};
+use model::ServerSettings;
+use subprocess::Shared;
 
 pub(crate) use self::life::Life;
 pub(crate) use self::reboot::Reboot;

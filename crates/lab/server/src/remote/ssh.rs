@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use machine::{hash, person};
-use model::{BootOnce, ServerSettings, Shared};
+use model::{BootOnce, ServerSettings};
+use subprocess::Shared;
 use subprocess::{Ended, Program, ProgramError, Running, quote_words};
 
 use super::{AgentBoot, Capture, Facts, Kernel, RemoteHost};

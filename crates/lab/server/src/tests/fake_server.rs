@@ -4,8 +4,9 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use machine::{Limits, MachineError};
-use model::{ServerSettings, Shared};
+use model::ServerSettings;
 use subprocess::Ended;
+use subprocess::Shared;
 use tempfile::TempDir;
 
 use super::image::Starter;

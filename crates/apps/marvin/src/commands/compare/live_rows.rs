@@ -7,7 +7,8 @@ use std::sync::Arc;
 use compare::difference_percent;
 use document::number::{signed_percent, value};
 use lab::Event;
-use model::{Build, BuildId, Direction, Shared, Workload};
+use model::{Build, BuildId, Direction, Workload};
+use subprocess::Shared;
 
 const NAME: usize = 18;
 
@@ -121,7 +122,7 @@ mod tests {
                 .collect(),
             directions: [("getppid".to_owned(), model::Direction::LowerIsBetter)].into(),
             seed: 1,
-            values: model::Shared::default(),
+            values: subprocess::Shared::default(),
         };
         assert!(
             rows.completed_by(&done(&ids[1], 1, "getppid", Some(110.0)))

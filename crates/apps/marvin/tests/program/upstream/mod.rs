@@ -7,10 +7,10 @@ mod pad;
 mod places;
 mod plan;
 
-use model::Shared;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use subprocess::Shared;
 
 use crate::bisected::Tree;
 use crate::{folder, output_of};

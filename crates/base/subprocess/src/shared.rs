@@ -1,5 +1,4 @@
-//! A value that threads share. It holds no noun of the lab, and is here because the crates that
-//! share values have no other crate of ours in common.
+//! A value that threads share, where one of them may panic while programs run.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
