@@ -11,6 +11,12 @@ pub struct IdError {
     text: String,
 }
 
+/// Returns bytes, such as a digest, as lower-case hexadecimal digits, two a byte.
+#[must_use]
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 macro_rules! id {
     ($name:ident, $noun:literal, $doc:literal) => {
         #[doc = $doc]

@@ -69,7 +69,7 @@ pub use fingerprint::{Belongs, Drift, described, drift, drift_text};
 pub use guest_config::{ExtraFiles, FileSystem, GuestConfig, GuestModule, Need};
 pub use health::{Health, quarantine_of};
 pub use idle::{ServerUse, describe_off};
-pub use ids::{BuildId, IdError, MachineId, RunId};
+pub use ids::{BuildId, IdError, MachineId, RunId, hexadecimal};
 pub use imported::{IMPORTED_MARGIN_PERCENT, LKP, MMTESTS, imported_metric, imported_workload};
 pub use kernel::{DebQuery, KernelName, KernelNameError};
 pub use machine::{KnownQemu, Machine, MachineKind, UnknownMachineKind};

@@ -27,7 +27,7 @@ pub(crate) struct Folder {
 
 /// Returns the SHA-256 of bytes, hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    hexadecimal(&Sha256::digest(bytes))
+    model::hexadecimal(&Sha256::digest(bytes))
 }
 
 /// Returns the SHA-256 of a file, hexadecimal.
@@ -39,15 +39,11 @@ pub(crate) fn sha256_of_file(file: &Path) -> Result<String, KernelError> {
         let piece = content.fill_buf().map_err(KernelError::io(file))?;
         let length = piece.len();
         if length == 0 {
-            return Ok(hexadecimal(&hash.finalize()));
+            return Ok(model::hexadecimal(&hash.finalize()));
         }
         hash.update(piece);
         content.consume(length);
     }
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Writes a file completely or not at all; one process writes to its directory at a time.

@@ -21,10 +21,7 @@ pub(crate) fn running(root: &Path) -> Result<Build, KernelError> {
     // Without the file or without sysfs, the version alone distinguishes kernels.
     let notes = fs::read(root.join(NOTES)).unwrap_or_default();
     let parts = [&b"running\n"[..], &version, &notes].concat();
-    let digest: String = Sha256::digest(parts)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest = model::hexadecimal(&Sha256::digest(parts));
     let words = String::from_utf8_lossy(&version);
     let release = words
         .split_whitespace()

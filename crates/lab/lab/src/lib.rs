@@ -41,7 +41,7 @@ pub use self::stabilise::{
 pub use bisect::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Certainty, Change, Confirm, Culprit,
     Elsewhere, Entry, Findings, LabProber, Nodes, Noise, Pace, Probe, Prober, RebuildCost, Refused,
-    Reverted, Rounds, Stands, bisect, describe as bisection, values_of,
+    Reverted, Rounds, Stands, bisect, report as bisection, values_of,
 };
 pub use config::seconds;
 pub use deployment::{OwnSystem, deploy};

@@ -249,10 +249,7 @@ impl<'a> RunInProgress<'a> {
 
     /// Returns the run and its consoles.
     pub(crate) fn run(&self, suite: &str) -> Option<(Run, Consoles)> {
-        let digest: String = Sha256::digest(self.identity())
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let digest = model::hexadecimal(&Sha256::digest(self.identity()));
         let mut progress = self.progress();
         let started = progress.since_epoch()?;
         let own_cost = progress

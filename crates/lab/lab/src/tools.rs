@@ -210,11 +210,7 @@ pub(crate) fn row_name(workload: &ToolWorkload, metric: usize) -> String {
 fn declared(tool: Tool) -> Declared {
     // Any part of a tool's manifest may change what it measures or how Marvin parses it.
     let digest = Sha256::digest(format!("{tool:?}"));
-    let short: String = digest
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let short = model::hexadecimal(&digest[..6]);
     let image = format!("{} {short}", tool.name);
     let mut rows = Vec::new();
     for (place, workload) in tool.workloads.iter().enumerate() {

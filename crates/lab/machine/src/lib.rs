@@ -77,9 +77,5 @@ pub fn identify(
 pub fn hash(parts: &[&[u8]]) -> String {
     let mut hasher = Sha256::new();
     parts.iter().for_each(|part| hasher.update(part));
-    hasher
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    model::hexadecimal(&hasher.finalize())
 }

@@ -2,9 +2,9 @@
 //! addresses.
 
 mod alerts;
-mod draw;
 mod lab;
 mod overview;
+mod plots;
 mod rows;
 mod runs;
 mod series;

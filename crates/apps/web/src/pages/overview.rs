@@ -9,7 +9,7 @@ use history::{
 };
 use model::Verdict;
 
-use super::draw::{Spark, spark};
+use super::plots::{Spark, spark};
 use super::rows::{Chosen, RowRequest, Show, address};
 use super::trust::{self, Trusted, describe_machines};
 use super::{

@@ -7,7 +7,7 @@ use history::{
 };
 use model::{Line, Verdict};
 
-use super::draw::{Plot, number, plot};
+use super::plots::{Plot, number, plot};
 use super::{
     Frame, Rendered, compare_path, machine_digits, percent, profile_command, render, title,
     verdict_class, verdict_glyph,

@@ -77,11 +77,7 @@ impl BisectionLog {
             .collect();
         let folder = home.join("bisections");
         fs::create_dir_all(&folder).map_err(failed(&folder))?;
-        let name: String = Sha256::digest(&question)
-            .iter()
-            .take(8)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let name = model::hexadecimal(&Sha256::digest(&question)[..8]);
         let file = folder.join(name);
         let mut known = BTreeMap::new();
         if reuse == crate::Reuse::Stored && file.exists() {

@@ -2,7 +2,7 @@
 
 use document::number::count;
 
-use super::describe::{self, short};
+use super::report::{self, short};
 use super::{BisectionEvent, Probe, Refused, Stands};
 
 /// Returns how many commits have results already.
@@ -39,11 +39,7 @@ pub fn format_event(event: &BisectionEvent<'_>) -> String {
             };
             match &entry.probe {
                 Probe::Measured { values, .. } => {
-                    format!(
-                        "{without}{}: {}",
-                        short(&entry.of),
-                        describe::values(values)
-                    )
+                    format!("{without}{}: {}", short(&entry.of), report::values(values))
                 }
                 Probe::Failed(why) => format!("{without}{}: {why}", short(&entry.of)),
             }

@@ -8,7 +8,6 @@
 //! culprit on top of BAD. For noisy values (`noisy`), a posterior locates the steps
 //! ([`stats::MultiStepSearch`]). Other hosts may measure what it will ask for (`elsewhere`).
 
-pub mod describe;
 mod elsewhere;
 mod line;
 mod log;
@@ -16,6 +15,7 @@ mod messages;
 mod noisy;
 mod prober;
 mod rebuild_cost;
+pub mod report;
 mod revert;
 mod search;
 

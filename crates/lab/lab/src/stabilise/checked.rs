@@ -66,10 +66,7 @@ fn identity(candidate: &Candidate) -> String {
 }
 
 fn hash(content: &[u8]) -> String {
-    Sha256::digest(content)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    model::hexadecimal(&Sha256::digest(content))
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> LabError {

@@ -29,11 +29,7 @@ impl Failures {
     pub(super) fn open(home: &Path, identity: &str, reuse: Reuse) -> Result<Self, LabError> {
         let folder = home.join("stabilisations");
         fs::create_dir_all(&folder).map_err(failed(&folder))?;
-        let name: String = Sha256::digest(identity)
-            .iter()
-            .take(8)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let name = model::hexadecimal(&Sha256::digest(identity)[..8]);
         let file = folder.join(name);
         let mut known = BTreeMap::new();
         let is_readable = fs::metadata(&file).is_ok_and(|found| found.len() <= BYTES_MAX);

@@ -17,7 +17,7 @@ use model::{Availability, Build, Run, Suite, Workload};
 use stabilise::evidence::ChangeFacts;
 use stabilise::{Cause, Change, Evidence, Failure, Kernel, Phase, Trial, World};
 
-use crate::bisect::describe::short;
+use crate::bisect::report::short;
 use crate::{Dumps, Event, Lab, LabError, Plan, RebuildCost, Reuse, Sampled, values_of};
 pub use branch::Branch;
 pub use checked::CheckedBefore;

@@ -216,11 +216,7 @@ pub fn hash_memory(file: &Path) -> io::Result<String> {
         place += filled as u64;
         if filled < block.len() {
             hash.update(place.to_le_bytes());
-            return Ok(hash
-                .finalize()
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect());
+            return Ok(model::hexadecimal(&hash.finalize()));
         }
     }
 }

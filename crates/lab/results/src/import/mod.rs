@@ -261,10 +261,7 @@ fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(),
 }
 
 fn hash(text: &str) -> String {
-    Sha256::digest(text)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    model::hexadecimal(&Sha256::digest(text))
 }
 
 /// Returns a build without an image: the kernel as its suite names it.

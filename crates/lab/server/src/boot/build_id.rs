@@ -53,7 +53,7 @@ fn find_in_notes(mut notes: &[u8]) -> Option<String> {
         let start = 12_usize.checked_add(name.checked_next_multiple_of(4)?)?;
         let content = notes.get(start..start.checked_add(size)?)?;
         if u32_at(notes, 8)? == NT_GNU_BUILD_ID && notes.get(12..12 + name)? == b"GNU\0" {
-            return Some(content.iter().map(|byte| format!("{byte:02x}")).collect());
+            return Some(model::hexadecimal(content));
         }
         notes = notes.get(start.checked_add(size.checked_next_multiple_of(4)?)?..)?;
     }

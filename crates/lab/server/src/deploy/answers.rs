@@ -20,7 +20,6 @@ use model::{ClientCounts, ClientLimits};
 use subprocess::Shared;
 
 use super::DeployError;
-use super::image::hex;
 
 /// Limit on a request (bytes).
 const REQUEST_MAX: u64 = 8 << 10;
@@ -237,7 +236,7 @@ impl Drop for Answers {
 fn random_token() -> io::Result<String> {
     let mut bytes = [0; TOKEN_BYTES];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(hex(&bytes))
+    Ok(model::hexadecimal(&bytes))
 }
 
 /// A connection with a deadline for all that is read, or written, from now on.

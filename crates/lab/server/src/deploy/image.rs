@@ -212,7 +212,7 @@ fn recipe(recipe: &Recipe) -> Result<String, DeployError> {
             text += &fs::read_to_string(file).map_err(DeployError::io("read", file))?;
         }
     }
-    Ok(hex(&Sha256::digest(text)))
+    Ok(model::hexadecimal(&Sha256::digest(text)))
 }
 
 /// Returns the program that makes an image of packages in this directory.
@@ -291,11 +291,7 @@ fn id_of(folder: &Path) -> Result<String, DeployError> {
         };
         feed(&mut hash).map_err(read)?;
     }
-    Ok(hex(&hash.finalize())[..ID].to_owned())
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(model::hexadecimal(&hash.finalize())[..ID].to_owned())
 }
 
 #[cfg(test)]
