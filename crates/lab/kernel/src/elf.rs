@@ -12,6 +12,8 @@ use object::read::elf::{FileHeader, NoteIterator, ProgramHeader};
 use crate::ImageFault;
 
 const MAGIC: &[u8] = b"\x7fELF";
+/// `e_machine` of x86-64, as in the file.
+const MACHINE_X86_64: [u8; 2] = [62, 0];
 const XEN_ELFNOTE_PHYS32_ENTRY: NoteType = NoteType(18);
 /// Most bytes of notes: a kernel's have a few hundred. Segments may overlap, and each is read.
 const NOTES_MOST: u64 = 1 << 20;
@@ -33,6 +35,10 @@ pub(crate) fn header(bytes: &[u8]) -> Option<&FileHeader64<LittleEndian>> {
 
 /// Checks that an ELF file is for x86-64 and complete; returns whether it has the PVH note.
 pub(crate) fn has_pvh(bytes: &[u8]) -> Result<bool, ImageFault> {
+    // A file cut short may still name its machine, and another machine is the better reason.
+    if bytes.get(18..20) != Some(&MACHINE_X86_64) {
+        return Err(ImageFault::OtherMachine);
+    }
     if bytes.len() < size_of::<FileHeader64<LittleEndian>>() {
         return Err(ImageFault::Small(bytes.len()));
     }
