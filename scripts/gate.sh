@@ -7,52 +7,19 @@ step() {
 }
 cargo=${CARGO:-cargo}
 
-runner=$PWD/scripts/test_program.sh
 target=${CARGO_TARGET_DIR:-$PWD/target}
-
-# Lists the ten slowest tests of a log.
-slowest() {
-    echo "== the ten slowest tests"
-    sed -n 's/^test \(.*\) \.\.\. .* <\([0-9.]*\)s>$/\2 s  \1/p' "$1" | sort -rn | head -n 10
-}
 
 # Runs tests and then lists the ten slowest. Only the tests see the runner, so nothing is compiled anew for it.
 timed() {
     log=$target/tests.log
     echo "== $*"
     {
-        CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$runner "$@" && status=0 || status=$?
+        CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/scripts/timed.sh" "$@" && status=0 || status=$?
         echo "$status" >"$log.status"
     } 2>&1 | tee "$log"
-    slowest "$log"
+    echo "== the ten slowest tests"
+    sed -n 's/^test \(.*\) \.\.\. .* <\([0-9.]*\)s>$/\2 s  \1/p' "$log" | sort -rn | head -n 10
     return "$(cat "$log.status")"
-}
-
-# The same with test programs beside each other, as many as there are processors: those that boot kernels wait most of the time.
-# Each program's output is printed when all have ended, a failed one's last.
-beside() {
-    logs=$target/test-logs
-    rm -rf "$logs"
-    mkdir -p "$logs"
-    echo "== $* (programs beside each other; outputs in $logs)"
-    MARVIN_TEST_LOGS=$logs MARVIN_TEST_ALONE=$alone CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=$runner "$@"
-    while ls -d "$logs"/lane.* >/dev/null 2>&1; do sleep 1; done
-    failed=
-    for status in "$logs"/*.status; do
-        program=${status%.status}
-        if [ "$(cat "$status")" = 0 ]; then
-            cat "$program.log"
-        else
-            failed="$failed $program"
-        fi
-    done
-    for program in $failed; do
-        echo "== failed: $(basename "$program")"
-        cat "$program.log"
-    done
-    cat "$logs"/*.log >"$logs/all"
-    slowest "$logs/all"
-    [ -z "$failed" ]
 }
 
 # A test that samples this host's kernel: samples are lost where others take the processors.
@@ -131,7 +98,7 @@ else
     echo "== skipped: cargo deny check licenses bans sources (deny.toml): cargo-deny is not installed; cargo install --locked cargo-deny"
 fi
 step "$cargo" test --locked --workspace --no-run -q
-# Lints and documents take what tests leave of the processors.
+# One test program runs after the other, and those that boot kernels wait: lints and documents take what they leave.
 log=$target/lints.log
 echo "== lints and documents, beside the tests: $log"
 {
@@ -141,7 +108,7 @@ echo "== lints and documents, beside the tests: $log"
     echo "$status" >"$log.status"
 } >"$log" 2>&1 &
 renice -n 19 $! >/dev/null
-beside "$cargo" test --locked --workspace --tests --no-fail-fast && tests=0 || tests=$?
+timed "$cargo" test --locked --workspace --tests -- --skip "$alone" && tests=0 || tests=$?
 wait
 cat "$log"
 [ "$(cat "$log.status")" = 0 ] && [ "$tests" = 0 ]

@@ -157,7 +157,7 @@ fn counts(figures: &mut Figures) -> anyhow::Result<()> {
     let mut side =
         |mean: usize| -> Vec<u64> { (0..5).map(|_| (mean + chance.below(mean)) as u64).collect() };
     let things: Vec<[Vec<u64>; 2]> = (1..=1000).map(|n| [side(n), side(n)]).collect();
-    let exposures = Exposures::of([vec![1e4; 5], vec![1e4; 5]])
+    let exposures = Exposures::new([vec![1e4; 5], vec![1e4; 5]])
         .context("exposures of ten thousand are none")?;
     let seconds = least(10, || {
         let p: Vec<f64> = exposures
@@ -297,8 +297,8 @@ fn detection(otava: Option<&Otava>) -> anyhow::Result<()> {
     for noise in Noise::ALL {
         for (name, count, rule) in &rules {
             let measure = |step| {
-                let trials = Trials::of(noise, step, *count, SEED);
-                Ok::<_, anyhow::Error>(Quality::of(&trials, &rule(&trials.series)?))
+                let trials = Trials::generate(noise, step, *count, SEED);
+                Ok::<_, anyhow::Error>(Quality::judge(&trials, &rule(&trials.series)?))
             };
             write!(
                 out,

@@ -6,6 +6,8 @@ mod calls;
 mod cycles;
 mod map_size;
 mod plot;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::io::Write;
@@ -133,28 +135,32 @@ impl Subject {
 }
 
 fn main() -> anyhow::Result<()> {
-    let wish = Arguments::parse();
+    let text = answer(&Arguments::parse())?;
+    std::io::stdout().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// Measures, draws the table if a file is named for that, and returns it as text or JSON.
+fn answer(wish: &Arguments) -> anyhow::Result<String> {
     let dump = Dump::open(&wish.files)?;
     match wish.which {
-        Which::MapSize => answer(&map_size::run(&dump, &wish)?, &wish),
-        Which::Cycles => answer(&cycles::run(&dump, &wish)?, &wish),
-        Which::Calls => answer(&calls::run(&dump, &wish)?, &wish),
+        Which::MapSize => publish(&map_size::run(&dump, wish)?, wish),
+        Which::Cycles => publish(&cycles::run(&dump, wish)?, wish),
+        Which::Calls => publish(&calls::run(&dump, wish)?, wish),
     }
 }
 
-fn answer<T: Outcome>(outcome: &T, wish: &Arguments) -> anyhow::Result<()> {
+fn publish<T: Outcome>(outcome: &T, wish: &Arguments) -> anyhow::Result<String> {
     if let Some(path) = &wish.svg {
         // A name given by mistake may be that of the dump.
         let mut file = fs::File::create_new(path)?;
         file.write_all(outcome.plot().svg().as_bytes())?;
     }
-    let text = if wish.json {
+    Ok(if wish.json {
         serde_json::to_string_pretty(outcome)? + "\n"
     } else {
         outcome.table()
-    };
-    std::io::stdout().write_all(text.as_bytes())?;
-    Ok(())
+    })
 }
 
 fn level(text: &str) -> Result<Level, String> {

@@ -65,11 +65,15 @@ fn errors(out: &mut impl Write) -> anyhow::Result<()> {
         let equal = play(0.0, NONE);
         let edge = play(1.0, 1.0);
         let forecast = |margin| {
-            let Ends { expected, kept, .. } = play(0.0, margin);
+            let Ends {
+                expected,
+                fulfilled,
+                ..
+            } = play(0.0, margin);
             if expected * 100 < TRIALS {
                 "-".to_owned()
             } else {
-                format!("{:.3}", kept as f64 / expected as f64)
+                format!("{:.3}", fulfilled as f64 / expected as f64)
             }
         };
         writeln!(

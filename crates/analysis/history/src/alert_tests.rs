@@ -2,7 +2,7 @@
 
 use compare::fixtures::{Ending, Subject, build};
 use document::Styles;
-use model::{Decision, FailureReason, Line, Stage, Triage};
+use model::{Decision, FailureReason, ReleaseLine, Stage, Triage};
 
 use super::tests::{decided, kernel, lab, only, taken};
 use super::{Basis, Card, History, alert_mail, alerts, alerts_text, overview, triage_alerts};
@@ -10,8 +10,8 @@ use super::{Basis, Card, History, alert_mail, alerts, alerts_text, overview, tri
 #[test]
 fn changes_of_the_same_kernels_are_one_alert() {
     let history = taken(&lab());
-    let found = alerts(&history, Line::All);
-    let told: Vec<_> = found
+    let found = alerts(&history, ReleaseLine::All);
+    let described: Vec<_> = found
         .iter()
         .map(|alert| (alert.name.as_str(), alert.counts()))
         .collect();
@@ -22,9 +22,9 @@ fn changes_of_the_same_kernels_are_one_alert() {
         ("cloud-amd64@6.12.9", (1, 1, 0)),
         ("cloud-amd64@6.1.190", (0, 0, 1)),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(described, expected);
     assert_eq!(history.kernel(found[1].after).title, "6.1.190");
-    assert_eq!(alerts(&history, Line::Stable(6, 12)).len(), 1);
+    assert_eq!(alerts(&history, ReleaseLine::Stable(6, 12)).len(), 1);
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn kernel_that_stops_booting_is_one_alert() {
         kernel("6.1.1", &all(|| Ending::Cost(100.0, 0.0))),
         kernel("6.1.2", &all(dead)),
     ]);
-    let found = alerts(&history, Line::All);
+    let found = alerts(&history, ReleaseLine::All);
     assert_eq!(found.len(), 1);
     assert!(found[0].is_boot());
     assert_eq!(found[0].counts(), (3, 0, 0));
@@ -100,7 +100,7 @@ fn kernel_that_stops_booting_is_one_alert() {
 fn decision_holds_for_its_range_and_narrower_ones() {
     let history = taken(&lab());
     let of = |decisions: &[Decision]| {
-        triage_alerts(&history, alerts(&history, Line::All), decisions)[1].clone()
+        triage_alerts(&history, alerts(&history, ReleaseLine::All), decisions)[1].clone()
     };
     assert!(of(&[]).is_open());
     assert!(!of(&[decided("6.1.190", "6.12.9", Triage::Apparent)]).is_open());
@@ -131,7 +131,7 @@ fn decision_holds_for_its_range_and_narrower_ones() {
 fn alerts_as_text() {
     let history = taken(&lab());
     let decisions = [decided("6.1.190", "6.12.9", Triage::Apparent)];
-    let all = triage_alerts(&history, alerts(&history, Line::All), &decisions);
+    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &decisions);
     insta::assert_snapshot!(alerts_text(
         &history,
         &all,
@@ -145,7 +145,7 @@ fn alerts_as_text() {
 fn an_alert_as_a_mail() {
     let history = taken(&lab());
     let decisions = [decided("6.1.190", "6.12.9", Triage::Real)];
-    let all = triage_alerts(&history, alerts(&history, Line::All), &decisions);
+    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &decisions);
     let mails: Vec<String> = all
         .iter()
         .filter_map(|one| alert_mail(&history, one, &[], &[]))
@@ -176,7 +176,7 @@ fn creeping(seeds: &[u64]) -> History {
 #[test]
 fn alert_mail_has_the_figures_of_the_alert() {
     let history = creeping(&[1, 2, 3]);
-    let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
+    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
     let text = alerts_text(&history, &all, "", &[], &Styles::plain());
     let mail = alert_mail(&history, &all[0], &[], &[]).unwrap();
     let difference = text
@@ -202,7 +202,7 @@ fn alert_mail_has_the_figures_of_the_alert() {
 #[test]
 fn alert_mail_of_one_seed_addresses_no_list() {
     let history = creeping(&[1]);
-    let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
+    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
     let mail = alert_mail(&history, &all[0], &[], &[]).unwrap();
     for absent in ["To:", "lists.linux.dev", "[REGRESSION]", "#regzbot"] {
         assert!(!mail.contains(absent), "{absent}: {mail}");
@@ -240,7 +240,7 @@ fn list_mail_leaves_out_rows_of_one_seed() {
         worse: 2,
         decided_unix: 0,
     };
-    let all = triage_alerts(&history, alerts(&history, Line::All), &[decision]);
+    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[decision]);
     let left: Vec<&str> = all[0]
         .alert
         .of_one_seed()

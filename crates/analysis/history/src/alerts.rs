@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use model::{Line, Verdict};
+use model::{ReleaseLine, Verdict};
 use stats::Span;
 
 use super::changes::{Basis, Change};
@@ -176,7 +176,7 @@ const Q_MAX: f64 = 0.001;
 /// by chance are kept rare among all series of the lab together (Benjamini and Hochberg 1995), so
 /// that the false alarms do not grow with it.
 #[must_use]
-pub fn alerts(history: &History, line: Line) -> Vec<Alert> {
+pub fn alerts(history: &History, line: ReleaseLine) -> Vec<Alert> {
     let p_max = p_max(history);
     let mut found: Vec<Alert> = Vec::new();
     for track in history.tracks() {
@@ -204,7 +204,7 @@ fn p_max(history: &History) -> f64 {
         .fold(0.0, f64::max)
 }
 
-fn alerts_of_track(history: &History, track: &str, line: Line, p_max: f64) -> Vec<Alert> {
+fn alerts_of_track(history: &History, track: &str, line: ReleaseLine, p_max: f64) -> Vec<Alert> {
     let kernels = history.kernels_of_track(track, line);
     let positions: HashMap<KernelIx, usize> = (0..).zip(&kernels).map(|(n, k)| (*k, n)).collect();
     let mut spans = Vec::new();

@@ -304,7 +304,7 @@ mod tests {
     use super::{BisectHint, bisect_hint};
     use crate::{History, alerts};
     use compare::fixtures::{Ending, Subject, build};
-    use model::{Build, FailureReason, Line, Origin, Stage};
+    use model::{Build, FailureReason, Origin, ReleaseLine, Stage};
 
     const DEBIAN: &str = "HOME/workshop/debian";
 
@@ -335,7 +335,7 @@ mod tests {
 
     fn exact(builds: [Build; 2], workload: &'static str) -> Option<BisectHint> {
         let history = history_of(builds, workload, "exact");
-        bisect_hint(&history, &alerts(&history, Line::All)[0], DEBIAN)
+        bisect_hint(&history, &alerts(&history, ReleaseLine::All)[0], DEBIAN)
     }
 
     #[test]
@@ -433,7 +433,7 @@ mod tests {
     /// Returns the command of the only alert of two builds.
     fn command_anywhere(builds: [Build; 2]) -> Option<String> {
         let history = history_of(builds, "getppid", "exact");
-        super::bisection_anywhere(&history, &alerts(&history, Line::All)[0])
+        super::bisection_anywhere(&history, &alerts(&history, ReleaseLine::All)[0])
     }
 
     #[test]
@@ -450,7 +450,7 @@ mod tests {
                 .for_each(|run| history.add_run(run).unwrap());
         }
         history.recompute();
-        let found = bisect_hint(&history, &alerts(&history, Line::All)[0], DEBIAN);
+        let found = bisect_hint(&history, &alerts(&history, ReleaseLine::All)[0], DEBIAN);
         assert!(
             matches!(found, Some(BisectHint::Impossible(why)) if why.contains("no value to search by"))
         );

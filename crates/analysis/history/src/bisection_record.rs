@@ -155,7 +155,7 @@ fn is_end(end: &[String; 2], build: &Build) -> bool {
 #[cfg(test)]
 mod tests {
     use compare::fixtures::{Ending, Subject, build};
-    use model::{Build, Line, Origin};
+    use model::{Build, Origin, ReleaseLine};
     use proptest::prelude::{any, proptest};
 
     use super::{BisectionRecord, RecordedCulprit, records_of_alert};
@@ -213,18 +213,18 @@ mod tests {
                 .for_each(|run| history.add_run(run).unwrap());
         }
         history.recompute();
-        let alert = &alerts(&history, Line::All)[0];
+        let alert = &alerts(&history, ReleaseLine::All)[0];
         let other = BisectionRecord {
             bad: ["x".to_owned(), "4".repeat(40)],
             ..found("fault-anon")
         };
         let all = [found("getppid"), other, found("fault-anon")];
-        let told: Vec<String> = records_of_alert(&history, alert, &all)
+        let described: Vec<String> = records_of_alert(&history, alert, &all)
             .iter()
             .map(|found| found.describe())
             .collect();
         let expected = "a bisection of fault-anon found: 333333333333 (\"mm: make faults dearer\") made -4.25%";
-        assert_eq!(told, [expected]);
+        assert_eq!(described, [expected]);
     }
 
     proptest! {

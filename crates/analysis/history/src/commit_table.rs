@@ -313,14 +313,14 @@ mod tests {
 
         not measured: 1 commit changes code that this config does not compile
         ");
-        let told = table(
+        let described = table(
             "a..b, 1 commit",
             &[rows[0].clone(), rows[3].clone()],
             &names,
         );
         assert!(
-            told.ends_with("no comparison: no two commits build\n"),
-            "{told}"
+            described.ends_with("no comparison: no two commits build\n"),
+            "{described}"
         );
     }
 
@@ -338,12 +338,12 @@ mod tests {
             .collect();
         rows.insert(0, row('0', subject, State::Base));
         rows.push(row('9', subject, State::Failed(why)));
-        let told = table("000000000000..999999999999, 9 commits", &rows, &names);
+        let described = table("000000000000..999999999999, 9 commits", &rows, &names);
         assert!(
-            told.lines().all(|line| line.chars().count() <= 80),
-            "{told}"
+            described.lines().all(|line| line.chars().count() <= 80),
+            "{described}"
         );
-        assert_eq!(told.matches("also fork-e").count(), 2, "{told}");
+        assert_eq!(described.matches("also fork-e").count(), 2, "{described}");
     }
 
     #[test]
@@ -357,7 +357,7 @@ mod tests {
                 State::Compared(vec![CommitCell::Worse(-1.5); 10]),
             ),
         ];
-        let told = table("x", &rows, &names);
-        assert!(told.ends_with("also j:\n              111111111111 -1.50 %\n"));
+        let described = table("x", &rows, &names);
+        assert!(described.ends_with("also j:\n              111111111111 -1.50 %\n"));
     }
 }

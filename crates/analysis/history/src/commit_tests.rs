@@ -1,7 +1,7 @@
 //! Histories of commits: hashes are in no order, dates and measurements are.
 
 use compare::fixtures::{Ending, Subject, WHEN, build};
-use model::{Build, Decision, Line, Origin, Triage};
+use model::{Build, Decision, Origin, ReleaseLine, Triage};
 use proptest::prelude::{Strategy, prop, prop_assert_eq, proptest};
 
 use super::tests::taken;
@@ -72,7 +72,7 @@ fn newest_commit_that_is_slow_stays_an_alert() {
         subjects.rotate_left(2);
         let history = taken(&subjects);
         assert_eq!(order(&history), HASHES.map(version), "dated: {dated}");
-        let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
+        let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
         assert_eq!(
             (all.len(), all[0].is_open(), all[0].alert.counts()),
             (1, true, (1, 0, 0)),
@@ -107,7 +107,7 @@ fn commit_dates_and_measurements_do_not_mix() {
         turned.rotate_left(turn);
         let history = taken(&turned);
         assert_eq!(order(&history), HASHES.map(version), "{turn}");
-        let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
+        let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
         assert_eq!((all.len(), all[0].is_open()), (1, true), "{turn}");
     }
 }
@@ -125,7 +125,7 @@ fn decision_covers_commits_between_its_ends() {
             worse: 1,
             decided_unix: WHEN,
         };
-        triage_alerts(&history, alerts(&history, Line::All), &[decision])[0]
+        triage_alerts(&history, alerts(&history, ReleaseLine::All), &[decision])[0]
             .decided
             .is_some()
     };

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, LazyLock};
 
 use model::{
-    Build, BuildId, Capabilities, Clock, Declared, Line, Machine, MachineId, Metric, Run, RunId,
-    WorkloadResult, imported_metric,
+    Build, BuildId, Capabilities, Clock, Declared, Machine, MachineId, Metric, ReleaseLine, Run,
+    RunId, WorkloadResult, imported_metric,
 };
 
 use super::index::{KernelIx, MachineIx};
@@ -311,7 +311,7 @@ impl History {
 
     /// Returns the kernels of a track and line, in order.
     #[must_use]
-    pub fn kernels_of_track(&self, track: &str, line: Line) -> Vec<KernelIx> {
+    pub fn kernels_of_track(&self, track: &str, line: ReleaseLine) -> Vec<KernelIx> {
         self.kernels.of_track(track, line)
     }
 
@@ -412,7 +412,9 @@ impl History {
         let newest_other =
             |kernels: &[KernelIx]| kernels.iter().rev().copied().find(|n| *n != target);
         self.comparable_base(target)
-            .or_else(|| newest_other(&self.kernels_of_track(&self.kernel(target).track, Line::All)))
+            .or_else(|| {
+                newest_other(&self.kernels_of_track(&self.kernel(target).track, ReleaseLine::All))
+            })
             .or_else(|| newest_other(self.order()))
             .unwrap_or(target)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::index::KernelIx;
 use document::label::labels;
-use model::{Build, BuildId, KernelName, Line, Machine, Origin, Release, Run, track_of};
+use model::{Build, BuildId, KernelName, Machine, Origin, Release, ReleaseLine, Run, track_of};
 
 /// A kernel with results, and its position in the history.
 #[derive(Debug, Clone, PartialEq)]
@@ -163,7 +163,7 @@ impl Kernels {
     }
 
     /// Returns the kernels of a track and line, in order.
-    pub(super) fn of_track(&self, track: &str, line: Line) -> Vec<KernelIx> {
+    pub(super) fn of_track(&self, track: &str, line: ReleaseLine) -> Vec<KernelIx> {
         self.order
             .iter()
             .copied()

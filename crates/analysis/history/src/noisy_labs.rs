@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use compare::fixtures::{Ending, Subject, build};
-use model::{Decision, Line, MMTESTS, Triage, Verdict, imported_metric};
+use model::{Decision, MMTESTS, ReleaseLine, Triage, Verdict, imported_metric};
 use stats::synthetic::{Chance, Kind};
 
 use super::index::KernelIx;
@@ -63,7 +63,7 @@ fn lab_of(
     };
     alerts(
         &taken(&(0..KERNELS).map(kernel).collect::<Vec<_>>()),
-        Line::All,
+        ReleaseLine::All,
     )
 }
 
@@ -145,12 +145,12 @@ fn fixed_regression_of_few_kernels_stays_listed() {
             7,
             |workload, kernel| if slow(workload, kernel) { 1.25 } else { 1.0 },
         );
-        let told: Vec<_> = found
+        let described: Vec<_> = found
             .iter()
             .map(|alert| (alert.name.as_str(), alert.counts()))
             .collect();
         assert_eq!(
-            told,
+            described,
             [("imported@6.1.10", (0, 0, 1))],
             "{length} kernels: {found:?}"
         );

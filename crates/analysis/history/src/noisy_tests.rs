@@ -3,7 +3,8 @@
 use compare::fixtures::{Ending, Subject, build, machine};
 use document::Styles;
 use model::{
-    Clock, Declared, Direction, Line, MMTESTS, Machine, Uncertainty, Verdict, imported_metric,
+    Clock, Declared, Direction, MMTESTS, Machine, ReleaseLine, Uncertainty, Verdict,
+    imported_metric,
 };
 
 use super::index::MachineIx;
@@ -65,7 +66,7 @@ fn imported_metric_keeps_unit_direction_and_values() {
     );
     assert_eq!(series.metric.unit(Clock::Seconds).name(), "MB/s");
     assert_eq!(pair(&history).compared.verdict, Verdict::Better);
-    let text = history_text(&history, Line::All, |_| true, &Styles::plain());
+    let text = history_text(&history, ReleaseLine::All, |_| true, &Styles::plain());
     assert!(
         text.contains("geometric means of runs; higher is better; margin 2%"),
         "{text}"
@@ -244,10 +245,10 @@ fn metric_with_changed_unit_keeps_only_newest_series() {
             .count(),
         3
     );
-    assert!(alerts(&history, Line::All).is_empty());
+    assert!(alerts(&history, ReleaseLine::All).is_empty());
     insta::assert_snapshot!(
         "mixed",
-        history_text(&history, Line::All, |_| true, &Styles::plain())
+        history_text(&history, ReleaseLine::All, |_| true, &Styles::plain())
     );
     insta::assert_snapshot!("mixed_alerts", mixed_words(&history).unwrap());
     let base = history.kernel_named("6.1.2").unwrap();

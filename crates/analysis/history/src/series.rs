@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use compare::{Given, NoValue, Replicate, RunValue, Scale, centre, run_value, scores};
-use model::{Capabilities, Declared, Line, Metric, Release, Stage, WorkloadResult, floor_percent};
+use model::{
+    Capabilities, Declared, Metric, Release, ReleaseLine, Stage, WorkloadResult, floor_percent,
+};
 use stats::Scores;
 
 use super::changes::{Change, find};
@@ -273,9 +275,13 @@ impl Series {
 
     /// Returns the series for the kernels of a line only, with its changes there.
     #[must_use]
-    pub fn of_line<'a>(&self, line: Line, release: impl Fn(KernelIx) -> &'a Release) -> Self {
+    pub fn of_line<'a>(
+        &self,
+        line: ReleaseLine,
+        release: impl Fn(KernelIx) -> &'a Release,
+    ) -> Self {
         let mut series = self.clone();
-        if line != Line::All {
+        if line != ReleaseLine::All {
             series
                 .points
                 .retain(|point| line.has(release(point.kernel)));

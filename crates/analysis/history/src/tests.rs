@@ -3,7 +3,7 @@
 use compare::compare;
 use compare::fixtures::{Ending, Subject, build, other_machine, question};
 use document::Styles;
-use model::{Decision, Direction, FailureReason, Line, Stage, Triage, Verdict};
+use model::{Decision, Direction, FailureReason, ReleaseLine, Stage, Triage, Verdict};
 use proptest::prelude::{prop, prop_assert_eq, proptest};
 
 use super::index::MachineIx;
@@ -88,7 +88,7 @@ fn seen(
     target: &str,
     decisions: &[Decision],
 ) -> (Overview, Vec<Triaged>) {
-    let all = triage_alerts(history, alerts(history, Line::All), decisions);
+    let all = triage_alerts(history, alerts(history, ReleaseLine::All), decisions);
     let [base, target] = [base, target].map(|version| history.kernel_named(version).unwrap());
     (overview(history, base, target, &all), all)
 }
@@ -102,7 +102,7 @@ fn kernels_are_ordered_by_release_not_by_date() {
             "6.1.9", "6.1.100", "6.1.190", "6.12.9", "6.12.101", "6.12.117"
         ]
     );
-    let stable = history.kernels_of_track("cloud-amd64", Line::Stable(6, 1));
+    let stable = history.kernels_of_track("cloud-amd64", ReleaseLine::Stable(6, 1));
     assert_eq!(stable.len(), 3);
 }
 
@@ -241,7 +241,10 @@ fn adding_runs_later_equals_adding_all_at_once() {
             .collect::<Vec<_>>()
     };
     assert_eq!(series(&grown), series(&whole));
-    assert_eq!(alerts(&grown, Line::All), alerts(&whole, Line::All));
+    assert_eq!(
+        alerts(&grown, ReleaseLine::All),
+        alerts(&whole, ReleaseLine::All)
+    );
 }
 
 #[test]
@@ -431,7 +434,7 @@ fn cells_agree_with_the_comparison() {
 #[test]
 fn a_history_as_text() {
     let history = taken(&lab());
-    let text = history_text(&history, Line::All, |_| true, &Styles::plain());
+    let text = history_text(&history, ReleaseLine::All, |_| true, &Styles::plain());
     assert!(
         text.lines().all(|line| line.chars().count() <= 80),
         "{text}"
@@ -442,7 +445,12 @@ fn a_history_as_text() {
 #[test]
 fn history_of_too_few_kernels_has_no_change() {
     let text = |subjects: &[Subject]| {
-        history_text(&taken(subjects), Line::All, |_| true, &Styles::plain())
+        history_text(
+            &taken(subjects),
+            ReleaseLine::All,
+            |_| true,
+            &Styles::plain(),
+        )
     };
     let of = |version: &str| kernel(version, &[("fault-anon", Ending::Cost(330.0, 0.1))]);
     assert!(
@@ -464,7 +472,7 @@ fn series_with_gap_keeps_its_range() {
         kernel(version, &endings)
     });
     let history = taken(&subjects);
-    let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
+    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
     let [one] = all.as_slice() else {
         panic!("{all:?}")
     };
@@ -501,7 +509,7 @@ fn series_with_gap_keeps_its_range() {
 #[test]
 fn a_history_as_json() {
     let history = taken(&lab()[..2]);
-    let document = history_document(&history, Line::All, usize::MAX, |key| {
+    let document = history_document(&history, ReleaseLine::All, usize::MAX, |key| {
         &*key.workload == "fault-anon"
     });
     insta::assert_snapshot!(history_json(&document).unwrap());
@@ -515,7 +523,7 @@ fn terminal_control_characters_are_escaped() {
     );
     subject.runs[0].results[0].workload = "\x1b[31mred".to_owned();
     let history = taken(&[subject]);
-    let text = history_text(&history, Line::All, |_| true, &Styles::plain());
+    let text = history_text(&history, ReleaseLine::All, |_| true, &Styles::plain());
     assert!(!text.contains('\x1b') && !text.contains('\x07'), "{text:?}");
 }
 
@@ -540,7 +548,7 @@ proptest! {
             note: word.clone(),
             ..decided("6.1", "6.99", Triage::Real)
         };
-        for one in triage_alerts(&history, alerts(&history, Line::All), &[decided]) {
+        for one in triage_alerts(&history, alerts(&history, ReleaseLine::All), &[decided]) {
             let mail = alert_mail(&history, &one, &[], &[]).unwrap_or_default();
             prop_assert_eq!(mail.lines().find(|line| line.chars().count() > 80), None);
         }
@@ -595,7 +603,7 @@ proptest! {
                 change.difference_percent.unwrap() < 0.0
             );
         }
-        let alerts = alerts(&history, Line::All);
+        let alerts = alerts(&history, ReleaseLine::All);
         let is_back = |at: usize| {
             series
                 .changes

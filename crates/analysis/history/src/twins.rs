@@ -92,7 +92,7 @@ impl History {
 mod tests {
     use compare::fixtures::{Ending, Subject, build};
     use document::Styles;
-    use model::{Line, Uncertainty};
+    use model::{ReleaseLine, Uncertainty};
 
     use crate::tests::taken;
     use crate::{History, State, alert_mail, alerts, history_text, overview, triage_alerts};
@@ -117,7 +117,7 @@ mod tests {
             ("mmap-thr-1", 1.0175),
             ("getppid", 1.0),
         ]);
-        let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
+        let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
         let worse: Vec<&str> = all
             .iter()
             .flat_map(|one| one.alert.worse())
@@ -155,7 +155,7 @@ mod tests {
         );
         let text = history_text(
             &history,
-            Line::All,
+            ReleaseLine::All,
             |key| &*key.workload == "mem-mmap",
             &Styles::plain(),
         );
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn alert_of_contradicted_rows_only_is_not_open() {
         let history = lab(&[("mem-mmap", 1.8984), ("mmap-proc-1", 1.0)]);
-        let all = triage_alerts(&history, alerts(&history, Line::All), &[]);
+        let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
         assert!(
             all.iter().all(|one| !one.is_open()) && all.len() == 1,
             "{all:?}"

@@ -53,7 +53,7 @@ impl Run {
 }
 
 fn run(plan: Plan) -> (Run, Outcome) {
-    let truth = Truth::of(&plan);
+    let truth = Truth::compute(&plan);
     let mut world = MadeUp::new(plan);
     let outcome = match search(&world.question(), &mut world) {
         Ok(outcome) => outcome,

@@ -3,7 +3,7 @@
 
 use document::SCHEMA_VERSION;
 use history::{History, Key, Overview, alerts_document, history_document};
-use model::Line;
+use model::ReleaseLine;
 use serde::Serialize;
 use store::RunSummary;
 
@@ -161,9 +161,9 @@ pub(crate) fn series(
     question: &Query,
     values_max: usize,
 ) -> Result<String, Refusal> {
-    let line: Line = question
+    let line: ReleaseLine = question
         .get("line")
-        .map_or(Ok(Line::All), str::parse)
+        .map_or(Ok(ReleaseLine::All), str::parse)
         .map_err(|error: model::LineError| Refusal::NotFound(error.to_string()))?;
     Ok(serde_json::to_string(&history_document(
         history,

@@ -32,4 +32,4 @@ mod tests;
 pub use pages::history_page;
 pub use publish::{PublishError, Published, publish};
 pub use server::{Limits, ServeError, serve};
-pub use site::{Explain, Kind, Reply, Site};
+pub use site::{ContentKind, Explain, Reply, Site};

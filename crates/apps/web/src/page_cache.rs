@@ -90,12 +90,12 @@ mod tests {
     use std::sync::Arc;
 
     use super::{BYTES_MAX, PAGES_MAX, PageCache};
-    use crate::site::{Kind, Reply};
+    use crate::site::{ContentKind, Reply};
 
     fn reply(status: u16, bytes: usize) -> Arc<Reply> {
         Arc::new(Reply {
             status,
-            kind: Kind::Html,
+            kind: ContentKind::Html,
             body: vec![b'x'; bytes],
         })
     }

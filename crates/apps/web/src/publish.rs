@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::site::{Kind, Site};
+use crate::site::{ContentKind, Site};
 
 const FILES_MAX: usize = 100_000;
 /// Marks a directory that `publish` wrote.
@@ -88,7 +88,7 @@ fn write_all(site: &Site, folder: &Path) -> Result<Published, PublishError> {
             return Err(PublishError::TooMuch);
         }
         let reply = site.answer(&format!("/{path}"), "");
-        if reply.kind == Kind::Html {
+        if reply.kind == ContentKind::Html {
             left.extend(links(&path, &String::from_utf8_lossy(&reply.body)));
         }
         let file = folder.join(&path);

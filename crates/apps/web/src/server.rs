@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::address::{LENGTH_MAX, has_secret};
 use crate::sending::{AnswerBody, Punctual, Sent};
-use crate::site::{FoundArtifact, Kind, Reply, Site};
+use crate::site::{ContentKind, FoundArtifact, Reply, Site};
 use results::HistoryReader;
 
 /// Limits of a server.
@@ -437,7 +437,7 @@ fn to_answer(reply: Arc<Reply>, room: Option<OwnedSemaphorePermit>) -> Answer {
     with_headers(Response::new(AnswerBody::Whole(Some(bytes))), status, kind)
 }
 
-fn with_headers(mut answer: Answer, status: u16, kind: Kind) -> Answer {
+fn with_headers(mut answer: Answer, status: u16, kind: ContentKind) -> Answer {
     *answer.status_mut() =
         StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = answer.headers_mut();
@@ -453,13 +453,13 @@ fn with_headers(mut answer: Answer, status: u16, kind: Kind) -> Answer {
         header::REFERRER_POLICY,
         HeaderValue::from_static("no-referrer"),
     );
-    let keep = if matches!(kind, Kind::Css | Kind::Script) {
+    let keep = if matches!(kind, ContentKind::Css | ContentKind::Script) {
         "max-age=300"
     } else {
         "no-cache"
     };
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
-    if kind == Kind::Bytes {
+    if kind == ContentKind::Bytes {
         headers.insert(
             header::CONTENT_DISPOSITION,
             HeaderValue::from_static("attachment"),
@@ -472,7 +472,7 @@ fn plain(status: StatusCode, text: &'static str) -> Answer {
     to_answer(
         Arc::new(Reply {
             status: status.as_u16(),
-            kind: Kind::Text,
+            kind: ContentKind::Text,
             body: text.into(),
         }),
         None,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use compare::{CompareError, Side};
 use history::{History, KernelIx, MachineIx, Overview, overview};
-use model::{Build, Line, Machine, MachineId, RunId};
+use model::{Build, Machine, MachineId, ReleaseLine, RunId};
 use store::{Location, LookupError, Store, StoreError};
 use subprocess::Shared;
 
@@ -29,7 +29,7 @@ const RENEWED: usize = 8;
 
 /// The type of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ContentKind {
     Html,
     Css,
     Script,
@@ -40,7 +40,7 @@ pub enum Kind {
     Bytes,
 }
 
-impl Kind {
+impl ContentKind {
     /// Returns its media type.
     #[must_use]
     pub fn mime(self) -> &'static str {
@@ -59,12 +59,12 @@ impl Kind {
 pub struct Reply {
     /// HTTP status: 200, 404, 500.
     pub status: u16,
-    pub kind: Kind,
+    pub kind: ContentKind,
     pub body: Vec<u8>,
 }
 
 impl Reply {
-    fn ok(kind: Kind, body: impl Into<Vec<u8>>) -> Self {
+    fn ok(kind: ContentKind, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status: 200,
             kind,
@@ -79,7 +79,7 @@ pub(crate) struct FoundArtifact {
     run: RunId,
     name: String,
     pub(crate) size: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ContentKind,
 }
 
 /// What clients see of a store that cannot be read.
@@ -281,9 +281,9 @@ impl Site {
             ["alerts" | "alerts.html"] => html(pages::alerts(Frame::at(0, "Alerts"), snapshot)),
             ["runs" | "runs.html"] => self.runs(snapshot),
             ["lab" | "lab.html"] => html(pages::lab(Frame::at(0, "Lab"), &self.lab()?)),
-            ["style.css"] => Ok(Reply::ok(Kind::Css, pages::styles())),
-            ["document.css"] => Ok(Reply::ok(Kind::Css, document::DOCUMENT_STYLES)),
-            ["script.js"] => Ok(Reply::ok(Kind::Script, document::SCRIPT)),
+            ["style.css"] => Ok(Reply::ok(ContentKind::Css, pages::styles())),
+            ["document.css"] => Ok(Reply::ok(ContentKind::Css, document::DOCUMENT_STYLES)),
+            ["script.js"] => Ok(Reply::ok(ContentKind::Script, document::SCRIPT)),
             ["metrics"] => Ok(self.metrics(self.lab_metrics())),
             ["api", "v1", name] => self.api(snapshot, name, question),
             ["s", machine, track, file] => self.series(snapshot, machine, track, file, question),
@@ -378,7 +378,7 @@ impl Site {
             "runs.json" => api::runs(&self.with_store(|store| Ok(store.runs(pages::RUNS_MAX)?))?)?,
             other => api::document(snapshot, other)?.ok_or_else(nothing)?,
         };
-        Ok(Reply::ok(Kind::Json, model::escape_json(&body)))
+        Ok(Reply::ok(ContentKind::Json, model::escape_json(&body)))
     }
 
     fn runs(&self, snapshot: &HistorySnapshot) -> Answered {
@@ -412,7 +412,7 @@ impl Site {
     pub(crate) fn metrics(&self, lab: Option<String>) -> Reply {
         let trouble = *self.trouble.lock();
         let text = metrics::text(&self.snapshot(), trouble || lab.is_none());
-        Reply::ok(Kind::Text, text + &lab.unwrap_or_default())
+        Reply::ok(ContentKind::Text, text + &lab.unwrap_or_default())
     }
 
     fn run(&self, id: &str) -> Answered {
@@ -467,9 +467,9 @@ impl Site {
                 .find(|(known, _)| known == name)
                 .ok_or_else(nothing)?;
             let kind = if name.ends_with(".console") {
-                Kind::Text
+                ContentKind::Text
             } else {
-                Kind::Bytes
+                ContentKind::Bytes
             };
             Ok(FoundArtifact {
                 run,
@@ -567,7 +567,10 @@ impl Site {
         let back = "<main>\n<nav aria-label=\"Pages\"><a href=\"../../../index.html\">Overview</a> \
                     <a href=\"../../../alerts.html\">Alerts</a> <a href=\"../../../runs.html\">Runs</a> \
                     <a href=\"../../../lab.html\">Lab</a></nav>";
-        Ok(Reply::ok(Kind::Html, page.replacen("<main>", back, 1)))
+        Ok(Reply::ok(
+            ContentKind::Html,
+            page.replacen("<main>", back, 1),
+        ))
     }
 
     fn series(
@@ -581,9 +584,9 @@ impl Site {
         let history = &snapshot.history;
         let machine = machine_named(history, machine).ok_or_else(nothing)?;
         let workload = file.strip_suffix(".html").ok_or_else(nothing)?;
-        let line: Line = question
+        let line: ReleaseLine = question
             .get("line")
-            .map_or(Ok(Line::All), str::parse)
+            .map_or(Ok(ReleaseLine::All), str::parse)
             .map_err(|_| nothing())?;
         let key = history
             .series()
@@ -657,7 +660,7 @@ fn is_cacheable(path: &str) -> bool {
 }
 
 fn html(page: Result<String, askama::Error>) -> Answered {
-    Ok(Reply::ok(Kind::Html, page?))
+    Ok(Reply::ok(ContentKind::Html, page?))
 }
 
 fn nothing() -> Refusal {
@@ -676,7 +679,7 @@ fn refusal(depth: usize, why: Refusal) -> Reply {
         pages::message(Frame::at(depth.min(8), title), &text).unwrap_or_else(|_| title.to_owned());
     Reply {
         status,
-        kind: Kind::Html,
+        kind: ContentKind::Html,
         body: page.into_bytes(),
     }
 }

@@ -5,7 +5,7 @@ use model::workloads;
 
 use crate::publish::links;
 use crate::testing::{Lab, result};
-use crate::{Kind, Site, publish};
+use crate::{ContentKind, Site, publish};
 
 const KERNELS: usize = 8;
 const MACHINES: [&str; 2] = ["aa", "bb"];
@@ -105,7 +105,7 @@ fn published_pages_need_no_server() {
         );
         assert!(matches!(
             site.answer(&format!("/{linked}"), "").kind,
-            Kind::Css | Kind::Script
+            ContentKind::Css | ContentKind::Script
         ));
     }
     assert!(!page.contains("href=\"/") && !page.contains("src=\"/"));

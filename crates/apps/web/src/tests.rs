@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::address::slug;
 use crate::openapi::{DOCUMENTS, document, schema_of};
 use crate::testing::{HOSTILE, Lab, NOW, build, result};
-use crate::{Kind, Reply, Site, publish};
+use crate::{ContentKind, Reply, Site, publish};
 
 /// Size limit of a page.
 const PAGE_BYTES_MAX: usize = 100_000;
@@ -33,7 +33,7 @@ fn pages(site: &Site) -> Vec<(String, Arc<Reply>)> {
             continue;
         }
         let reply = site.answer(&format!("/{file}"), question);
-        if reply.kind == Kind::Html {
+        if reply.kind == ContentKind::Html {
             left.extend(crate::publish::links(file, &body(&reply)));
         }
         found.push((path, reply));
@@ -55,12 +55,12 @@ fn links_resolve_and_pages_are_small() {
         );
     }
     for kind in [
-        Kind::Html,
-        Kind::Css,
-        Kind::Script,
-        Kind::Json,
-        Kind::Text,
-        Kind::Bytes,
+        ContentKind::Html,
+        ContentKind::Css,
+        ContentKind::Script,
+        ContentKind::Json,
+        ContentKind::Text,
+        ContentKind::Bytes,
     ] {
         assert!(
             found.iter().any(|(_, reply)| reply.kind == kind),
@@ -183,7 +183,10 @@ fn hostile_names_stay_escaped() {
     let lab = Lab::hostile();
     let found = pages(&lab.site());
     assert!(found.len() > 20);
-    for (path, reply) in found.iter().filter(|(_, reply)| reply.kind == Kind::Html) {
+    for (path, reply) in found
+        .iter()
+        .filter(|(_, reply)| reply.kind == ContentKind::Html)
+    {
         let page = body(reply);
         assert_eq!(reply.status, 200, "{path}");
         assert!(!page.contains('\u{1b}'), "{path}");
@@ -302,7 +305,11 @@ fn documents_match_their_schemas() {
     let described = document();
     for name in DOCUMENTS.map(|document| document.name) {
         let reply = site.answer(&format!("/api/v1/{name}"), "");
-        assert_eq!((reply.status, reply.kind), (200, Kind::Json), "{name}");
+        assert_eq!(
+            (reply.status, reply.kind),
+            (200, ContentKind::Json),
+            "{name}"
+        );
         fits(
             &serde_json::from_slice(&reply.body).unwrap(),
             &schema_of(name),

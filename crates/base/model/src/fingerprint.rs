@@ -17,7 +17,7 @@ pub enum Belongs {
 impl Belongs {
     /// Returns whose property a name of `marvin-agent describe` is.
     #[must_use]
-    pub fn of(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         if name.starts_with("host.") {
             Self::Machine
         } else {
@@ -53,7 +53,7 @@ const MEMORY_SHARE: u64 = 16;
 pub fn drift(record: &[(String, String)], now: &[(String, String)]) -> Vec<Drift> {
     let of_machine = record
         .iter()
-        .filter(|(name, _)| Belongs::of(name) == Belongs::Machine);
+        .filter(|(name, _)| Belongs::from_name(name) == Belongs::Machine);
     let changed = of_machine.filter_map(|(name, before)| {
         let (_, now) = now.iter().find(|(known, _)| known == name)?;
         let is_same = before == now || is_same_memory(before, now);
@@ -122,8 +122,11 @@ mod tests {
             .replace("=tsc", "=hpet")
             .replace("Not affected", "Mitigation: PTI");
         assert!(drift(&described(RECORD), &described(&now)).is_empty());
-        assert_eq!(Belongs::of("boot.mitigation.meltdown"), Belongs::Boot);
-        assert_eq!(Belongs::of("host.bios"), Belongs::Machine);
+        assert_eq!(
+            Belongs::from_name("boot.mitigation.meltdown"),
+            Belongs::Boot
+        );
+        assert_eq!(Belongs::from_name("host.bios"), Belongs::Machine);
     }
 
     #[test]

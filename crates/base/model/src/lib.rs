@@ -84,7 +84,7 @@ pub use queue::{
     CHECK_PLAN, Ending, Forecast, JobState, LEASE_S, NewJob, QueuedJob, RETRY_S, Refusal,
     USUAL_MACHINE, Why, Work, check_job, forecast, retry_after_s, why,
 };
-pub use release::{Line, LineError, Release, track_of};
+pub use release::{LineError, Release, ReleaseLine, track_of};
 pub use reservation::{
     Reservation, ReservationRefusal, Taken, check_free, format_left, reservation_of,
 };

@@ -154,7 +154,7 @@ fn natural(text: &str) -> Vec<(String, u64)> {
 
 /// A line of releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Line {
+pub enum ReleaseLine {
     /// All, by their versions.
     #[default]
     All,
@@ -169,7 +169,7 @@ pub enum Line {
 #[error("`{0}` is no line of releases: expected all, mainline, or a stable series such as 6.12")]
 pub struct LineError(String);
 
-impl Line {
+impl ReleaseLine {
     /// Returns whether a release belongs to this line.
     #[must_use]
     pub fn has(&self, release: &Release) -> bool {
@@ -183,7 +183,7 @@ impl Line {
     }
 }
 
-impl FromStr for Line {
+impl FromStr for ReleaseLine {
     type Err = LineError;
 
     fn from_str(text: &str) -> Result<Self, LineError> {
@@ -195,7 +195,7 @@ impl FromStr for Line {
     }
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for ReleaseLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::All => f.write_str("all"),
@@ -244,20 +244,23 @@ fn is_commit_hash(text: &str) -> bool {
 }
 
 /// Parses the line of a stable series: `6.12`.
-fn stable(text: &str) -> Option<Line> {
+fn stable(text: &str) -> Option<ReleaseLine> {
     let (major, minor) = text.split_once('.')?;
     let is_number = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
     if !is_number(major) || !is_number(minor) {
         return None;
     }
-    Some(Line::Stable(major.parse().ok()?, minor.parse().ok()?))
+    Some(ReleaseLine::Stable(
+        major.parse().ok()?,
+        minor.parse().ok()?,
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 
-    use super::{Line, Release, track_of};
+    use super::{Release, ReleaseLine, track_of};
 
     #[test]
     fn releases_sort_after_candidates_before_stable_updates() {
@@ -291,8 +294,11 @@ mod tests {
 
     #[test]
     fn lines_have_their_releases() {
-        let of =
-            |line: &str, version: &str| line.parse::<Line>().unwrap().has(&Release::parse(version));
+        let of = |line: &str, version: &str| {
+            line.parse::<ReleaseLine>()
+                .unwrap()
+                .has(&Release::parse(version))
+        };
         assert!(
             of("all", "6.1.5")
                 && of("mainline", "6.1")
@@ -302,9 +308,9 @@ mod tests {
         assert!(
             of("6.1", "6.1") && of("6.1", "6.1.5") && !of("6.1", "6.1-rc2") && !of("6.1", "6.12.5")
         );
-        assert_eq!("6.12".parse::<Line>().unwrap().to_string(), "6.12");
+        assert_eq!("6.12".parse::<ReleaseLine>().unwrap().to_string(), "6.12");
         for wrong in ["", "6", "6.", ".1", "6.1.2", "+6.1", "stable"] {
-            assert!(wrong.parse::<Line>().is_err(), "{wrong}");
+            assert!(wrong.parse::<ReleaseLine>().is_err(), "{wrong}");
         }
     }
 

@@ -36,11 +36,11 @@ pub fn sanitize_text(text: &str) -> String {
 /// Does the same as [`sanitize_text`], and keeps these sequences, such as colours that Marvin writes
 /// itself.
 #[must_use]
-pub fn sanitize_except(text: &str, kept: &[&str]) -> String {
+pub fn sanitize_except(text: &str, allowed: &[&str]) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        let sequence = kept
+        let sequence = allowed
             .iter()
             .find(|sequence| c == '\u{1b}' && rest.starts_with(**sequence));
         let length = match sequence {

@@ -55,7 +55,7 @@ pub struct CommonScatter {
 }
 
 impl CommonScatter {
-    fn of(&self, thing: &Seen) -> f64 {
+    fn expected_dispersion(&self, thing: &Seen) -> f64 {
         self.linear + self.square * thing.mean
     }
 
@@ -95,7 +95,7 @@ impl Exposures {
     /// Takes what the groups of both sides were counted over; `None` without a group, or for what
     /// is not positive and finite.
     #[must_use]
-    pub fn of(sides: [Vec<f64>; 2]) -> Option<Self> {
+    pub fn new(sides: [Vec<f64>; 2]) -> Option<Self> {
         let mut all = sides.iter().flatten();
         let is_valid = all.all(|over| *over > 0.0 && over.is_finite())
             && sides.iter().all(|side| !side.is_empty());
@@ -112,7 +112,7 @@ impl Exposures {
     ) -> Vec<RateDifference> {
         things
             .iter()
-            .map(|counts| self.difference(&Seen::of(self, counts), *common))
+            .map(|counts| self.difference(&Seen::count(self, counts), *common))
             .collect()
     }
 
@@ -125,17 +125,19 @@ impl Exposures {
             linear: 1.0,
             square: 0.0,
         };
-        let seen = things.iter().map(|counts| Seen::of(self, counts));
+        let seen = things.iter().map(|counts| Seen::count(self, counts));
         let teaching: Vec<Seen> = seen.filter(|thing| thing.mean >= TEACHING).collect();
         if self.degrees() < 1.0 {
             return common;
         }
         for round in 0..ROUNDS {
-            let is_wild = |thing: &Seen| round > 1 && thing.dispersion > WILD * common.of(thing);
+            let is_wild = |thing: &Seen| {
+                round > 1 && thing.dispersion > WILD * common.expected_dispersion(thing)
+            };
             // Sums of weights, means, squares of means, dispersions, and products of both.
             let mut sums = [0.0; 5];
             for thing in teaching.iter().filter(|thing| !is_wild(thing)) {
-                let weight = common.of(thing).powi(-2);
+                let weight = common.expected_dispersion(thing).powi(-2);
                 let mean = thing.mean;
                 let own = thing.dispersion;
                 let parts = [1.0, mean, mean * mean, own, mean * own];
@@ -161,7 +163,7 @@ impl Exposures {
 
     fn difference(&self, thing: &Seen, common: CommonScatter) -> RateDifference {
         let own = self.degrees();
-        let expected = common.of(thing);
+        let expected = common.expected_dispersion(thing);
         let degrees = own + COMMON_DEGREES;
         let dispersion = ((COMMON_DEGREES * expected + own * thing.dispersion) / degrees).max(1.0);
         let whole = [0, 1].map(|side| self.0[side].iter().sum::<f64>());
@@ -205,7 +207,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(exposures: &Exposures, counts: &[Vec<u64>; 2]) -> Self {
+    fn count(exposures: &Exposures, counts: &[Vec<u64>; 2]) -> Self {
         let count =
             |side: usize, group: usize| counts[side].get(group).copied().unwrap_or(0) as f64;
         let groups = (exposures.0[0].len() + exposures.0[1].len()) as f64;
@@ -247,7 +249,7 @@ mod tests {
     use super::Exposures;
 
     fn exposures(groups: usize) -> Exposures {
-        Exposures::of([vec![1000.0; groups], vec![1000.0; groups]]).unwrap()
+        Exposures::new([vec![1000.0; groups], vec![1000.0; groups]]).unwrap()
     }
 
     #[test]
@@ -281,9 +283,9 @@ mod tests {
     #[test]
     fn what_is_no_exposure_gets_no_answer() {
         for bad in [f64::NAN, 0.0, -1.0, f64::INFINITY] {
-            assert_eq!(Exposures::of([vec![1.0, bad], vec![1.0]]), None);
+            assert_eq!(Exposures::new([vec![1.0, bad], vec![1.0]]), None);
         }
-        assert_eq!(Exposures::of([vec![], vec![1.0]]), None);
+        assert_eq!(Exposures::new([vec![], vec![1.0]]), None);
     }
 
     proptest! {

@@ -162,10 +162,10 @@ mod tests {
         for busy in [0.5, 0.25, 0.1] {
             for period in [0.02, 0.05, 0.1] {
                 for run in 0..50 {
-                    for (said, left) in replay(&mut chance, [busy, period]) {
+                    for (predicted, left) in replay(&mut chance, [busy, period]) {
                         assert!(
-                            (0.5..=2.0).contains(&(said / left)),
-                            "{busy} {period} {run}: {said} of {left}"
+                            (0.5..=2.0).contains(&(predicted / left)),
+                            "{busy} {period} {run}: {predicted} of {left}"
                         );
                         count += 1;
                     }
@@ -179,12 +179,13 @@ mod tests {
     fn quiet_host_gets_estimates_of_its_last_quarter() {
         let mut chance = Chance::new(2);
         for _ in 0..50 {
-            let said = replay(&mut chance, [1.0, 1.0]);
-            assert!(said.len() > 40, "{}", said.len());
+            let predicted = replay(&mut chance, [1.0, 1.0]);
+            assert!(predicted.len() > 40, "{}", predicted.len());
             assert!(
-                said.iter()
-                    .all(|(said, left)| (0.6..1.7).contains(&(said / left))),
-                "{said:?}"
+                predicted
+                    .iter()
+                    .all(|(predicted, left)| (0.6..1.7).contains(&(predicted / left))),
+                "{predicted:?}"
             );
         }
     }

@@ -18,8 +18,8 @@ fn places(trials: &Trials) -> Vec<Vec<usize>> {
 }
 
 fn measure(noise: Noise, step: f64, count: usize) -> Quality {
-    let trials = Trials::of(noise, step, count, SEED);
-    Quality::of(&trials, &places(&trials))
+    let trials = Trials::generate(noise, step, count, SEED);
+    Quality::judge(&trials, &places(&trials))
 }
 
 /// Of 30 points of 3 repeats, with a step of -5 % that has so many after it.

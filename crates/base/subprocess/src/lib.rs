@@ -329,13 +329,13 @@ impl Program {
     ) -> Result<(Ended, T), ProgramError> {
         let output = running.take_output();
         let errors = running.take_errors();
-        let (output, said, done, swept) = thread::scope(|scope| {
+        let (output, messages, done, swept) = thread::scope(|scope| {
             let output = scope.spawn(|| {
                 output.map_or(Ok(Vec::new()), |output| {
                     read_limited(output, self.output_max)
                 })
             });
-            let said = scope
+            let messages = scope
                 .spawn(|| errors.map_or(Ok(Vec::new()), |errors| read_limited(errors, SAID_MAX)));
             let done = meanwhile();
             // What it left keeps the pipes open.
@@ -343,13 +343,13 @@ impl Program {
             // A thread that panics is a bug of Marvin: pass the panic on.
             let joined =
                 |end: thread::Result<_>| end.unwrap_or_else(|bug| std::panic::resume_unwind(bug));
-            (joined(output.join()), joined(said.join()), done, swept)
+            (joined(output.join()), joined(messages.join()), done, swept)
         });
         let (status, overran) = swept
             .unwrap_or_else(|| running.wait())
             .map_err(|error| self.to_error(error))?;
         let output = output.map_err(|e| self.to_error(e))?;
-        let said = said.map_err(|e| self.to_error(e))?;
+        let messages = messages.map_err(|e| self.to_error(e))?;
         match status.code().filter(|_| signal_of(status).is_none()) {
             Some(NOT_FOUND) if !overran => Err(ProgramError::Missing(
                 self.name.to_string_lossy().into_owned(),
@@ -362,7 +362,7 @@ impl Program {
                 Ended {
                     code,
                     output,
-                    stderr: String::from_utf8_lossy(&said).into_owned(),
+                    stderr: String::from_utf8_lossy(&messages).into_owned(),
                 },
                 done,
             )),
@@ -384,10 +384,10 @@ impl Program {
 /// Reads to the end and keeps as much as the limit allows; the rest is dropped, so that the program
 /// can end.
 fn read_limited(mut from: impl Read, most: u64) -> io::Result<Vec<u8>> {
-    let mut kept = Vec::new();
-    from.by_ref().take(most).read_to_end(&mut kept)?;
+    let mut content = Vec::new();
+    from.by_ref().take(most).read_to_end(&mut content)?;
     io::copy(&mut from, &mut io::sink())?;
-    Ok(kept)
+    Ok(content)
 }
 
 #[cfg(test)]

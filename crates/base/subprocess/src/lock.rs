@@ -57,9 +57,9 @@ mod tests {
     fn lock_that_is_another_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let [lock, target] = ["lock", "target"].map(|name| folder.path().join(name));
-        let refused = |said: &str| {
+        let refused = |reason: &str| {
             let error = lock_file(&lock).unwrap_err().to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(reason), "{error}");
             assert_eq!(fs::read_to_string(&target).unwrap(), "precious\n");
             fs::remove_file(&lock).unwrap();
         };

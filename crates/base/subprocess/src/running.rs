@@ -56,11 +56,11 @@ pub(crate) fn command(deadline_s: u64) -> Command {
 /// Returns the signal that ended a program, also if its guard or its walls say it as shells do.
 #[must_use]
 pub fn signal_of(status: ExitStatus) -> Option<i32> {
-    let said = status
+    let reported = status
         .code()
         .filter(|code| (129..160).contains(code))
         .map(|code| code - 128);
-    status.signal().or(said)
+    status.signal().or(reported)
 }
 
 /// A running program. It and the processes that it started end when this is dropped.
@@ -346,9 +346,9 @@ mod tests {
             .args(["-c", BUSY])
             .folder(Path::new(&folder));
         std::fs::write(Path::new(&folder).join("begun"), "").unwrap();
-        let mut kept = Vec::new();
+        let mut started = Vec::new();
         for _ in 0..3 {
-            kept.push(
+            started.push(
                 program
                     .start(Stdio::null(), Stdio::null(), Stdio::null())
                     .unwrap(),

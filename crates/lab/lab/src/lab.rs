@@ -449,13 +449,13 @@ impl Lab {
     /// If the lab fails.
     pub fn follow_calls(
         &self,
-        of: Measurement<'_>,
+        measurement: Measurement<'_>,
         stored: &Profile,
     ) -> Result<Availability<Followed>, LabError> {
         let followed = self.again(
-            of,
+            measurement,
             |can| can.calls,
-            |on, named| calls(on, of.workload, named),
+            |on, named| calls(on, measurement.workload, named),
         )?;
         Ok(followed.and_then(
             |Calls {
@@ -476,14 +476,14 @@ impl Lab {
     /// If the lab fails.
     pub fn simulate(
         &self,
-        of: Measurement<'_>,
+        measurement: Measurement<'_>,
         stored: &Profile,
         model: &CostModel,
     ) -> Result<Availability<Modelled>, LabError> {
         let simulated = self.again(
-            of,
+            measurement,
             |can| can.cost_model,
-            |on, named| simulate(on, of.workload, named, model),
+            |on, named| simulate(on, measurement.workload, named, model),
         )?;
         Ok(simulated.and_then(|Simulated { profile, modelled }| {
             check_same(&profile, stored)?;
@@ -499,11 +499,11 @@ impl Lab {
     /// If the lab fails.
     pub fn observe(
         &self,
-        of: Measurement<'_>,
+        measurement: Measurement<'_>,
         interval_ms: u64,
     ) -> Result<Availability<Observation>, LabError> {
         Ok(self
-            .copies(of, interval_ms)?
+            .copies(measurement, interval_ms)?
             .map(|copies| ingest::observation(&copies)))
     }
 
@@ -515,10 +515,10 @@ impl Lab {
     pub fn observe_stored(
         &self,
         run: &RunId,
-        of: Measurement<'_>,
+        measurement: Measurement<'_>,
         interval_ms: u64,
     ) -> Result<Availability<Observation>, LabError> {
-        let name = monitors_artifact(&of.workload.name, interval_ms);
+        let name = monitors_artifact(&measurement.workload.name, interval_ms);
         if self.store.lock().artifact_names(run)?.contains(&name) {
             let stored = stored_observation(&self.artifact(run, &name)?);
             return stored
@@ -528,7 +528,7 @@ impl Lab {
                     name,
                 });
         }
-        let copies = match self.copies(of, interval_ms)? {
+        let copies = match self.copies(measurement, interval_ms)? {
             Availability::Available(copies) => copies,
             Availability::Unavailable(why) => return Ok(Availability::Unavailable(why)),
         };
@@ -544,11 +544,11 @@ impl Lab {
 
     fn copies(
         &self,
-        of: Measurement<'_>,
+        measurement: Measurement<'_>,
         interval_ms: u64,
     ) -> Result<Availability<Vec<MonitorCopy>>, LabError> {
-        let workload = of.workload.job();
-        self.booted(of, |on| {
+        let workload = measurement.workload.job();
+        self.booted(measurement, |on| {
             with_retries(&|_| {}, || observe(on, &workload, interval_ms))
         })
     }
@@ -557,13 +557,13 @@ impl Lab {
     /// machine.
     fn booted<T>(
         &self,
-        of: Measurement<'_>,
+        measurement: Measurement<'_>,
         action: impl FnOnce(BootedBuild<'_>) -> Result<Availability<T>, LabError>,
     ) -> Result<Availability<T>, LabError> {
         let placement = self
             .machine_pool
-            .placement(of.build, &of.workload.guest_config)?;
-        let booted = match placement.boot(of.build, of.replicate)? {
+            .placement(measurement.build, &measurement.workload.guest_config)?;
+        let booted = match placement.boot(measurement.build, measurement.replicate)? {
             BootOutcome::Ready(booted) => booted,
             BootOutcome::KernelFailed { .. } => {
                 return Ok(Availability::Unavailable("it does not boot".to_owned()));
@@ -572,7 +572,8 @@ impl Lab {
                 return Ok(Availability::Unavailable(format!("not supported: {why}")));
             }
         };
-        let done = action(placement.booted_build(of.build, of.replicate, &*booted));
+        let done =
+            action(placement.booted_build(measurement.build, measurement.replicate, &*booted));
         booted.release()?;
         done
     }
@@ -580,11 +581,11 @@ impl Lab {
     /// Repeats a workload's job from the boot of its measurement.
     fn again<T>(
         &self,
-        of: Measurement<'_>,
+        measurement: Measurement<'_>,
         can: impl Fn(Capabilities) -> bool,
         job: impl Fn(BootedBuild<'_>, &Named) -> Result<Availability<T>, MachineError>,
     ) -> Result<Availability<T>, LabError> {
-        self.booted(of, |on| {
+        self.booted(measurement, |on| {
             let (known, _) = self.symbols.get(on)?;
             let named = match known.as_ref() {
                 Availability::Available(named) => named,
@@ -655,12 +656,17 @@ impl Lab {
     ///
     /// # Errors
     /// If the lab fails.
-    pub fn try_out(&self, of: Measurement<'_>) -> Result<Availability<WorkloadResult>, LabError> {
-        self.booted(of, |on| {
+    pub fn try_out(
+        &self,
+        measurement: Measurement<'_>,
+    ) -> Result<Availability<WorkloadResult>, LabError> {
+        self.booted(measurement, |on| {
             let (known, _) = self.symbols.get(on)?;
             let named = known.value();
-            let measured = with_retries(&|_| {}, || workload(on, of.workload, 1, named))?;
-            Ok(Availability::Available(measured.result_of(of.workload)))
+            let measured = with_retries(&|_| {}, || workload(on, measurement.workload, 1, named))?;
+            Ok(Availability::Available(
+                measured.result_of(measurement.workload),
+            ))
         })
     }
 
@@ -671,10 +677,10 @@ impl Lab {
     /// If the lab fails.
     pub fn run_task(
         &self,
-        of: Measurement<'_>,
+        measurement: Measurement<'_>,
         task: Task,
     ) -> Result<Availability<Vec<Frame>>, LabError> {
-        self.booted(of, |on| {
+        self.booted(measurement, |on| {
             let stream = on.booted.run(&on.plain_job(task), Observe::Nothing)?.stream;
             Ok(match stream {
                 Ok(stream) => Availability::Available(stream.frames),

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use history::{BisectionRecord, History, NotKnown, Triaged, alerts, triage_alerts};
-use model::{Decision, Line};
+use model::{Decision, ReleaseLine};
 use store::{Location, Store, StoreError};
 
 /// Limit on complete runs in memory.
@@ -109,7 +109,11 @@ impl HistoryReader {
     #[must_use]
     pub fn snapshot(&self, generation: u64) -> HistorySnapshot {
         let decided = self.decisions.clone();
-        let alerts = triage_alerts(&self.history, alerts(&self.history, Line::All), &decided);
+        let alerts = triage_alerts(
+            &self.history,
+            alerts(&self.history, ReleaseLine::All),
+            &decided,
+        );
         HistorySnapshot {
             history: self.history.clone(),
             alerts,
@@ -153,7 +157,7 @@ fn bisections(home: &Path) -> Vec<BisectionRecord> {
 impl HistorySnapshot {
     /// Returns the performance changes over the kernels of a line, with their triage decisions.
     #[must_use]
-    pub fn alerts_of(&self, line: Line) -> Vec<Triaged> {
+    pub fn alerts_of(&self, line: ReleaseLine) -> Vec<Triaged> {
         triage_alerts(&self.history, alerts(&self.history, line), &self.decided)
     }
 }

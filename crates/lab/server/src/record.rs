@@ -202,7 +202,7 @@ fn beside(path: &Path, ending: &str) -> PathBuf {
 pub(crate) fn of_machine(report: &str) -> Vec<(String, String)> {
     let of_machine = described(report)
         .into_iter()
-        .filter(|(name, _)| Belongs::of(name) == Belongs::Machine);
+        .filter(|(name, _)| Belongs::from_name(name) == Belongs::Machine);
     of_machine
         .map(|(name, value)| (name, model::sanitize_line(&value)))
         .collect()

@@ -52,11 +52,13 @@ pub(crate) enum Beyond {
 impl Scale {
     /// Returns the scale for the rows.
     pub(crate) fn new(comparison: &Comparison) -> Self {
-        Self::of([comparison])
+        Self::for_comparisons([comparison])
     }
 
     /// Returns the scale for the rows of all comparisons.
-    pub(crate) fn of<'a>(comparisons: impl IntoIterator<Item = &'a Comparison>) -> Self {
+    pub(crate) fn for_comparisons<'a>(
+        comparisons: impl IntoIterator<Item = &'a Comparison>,
+    ) -> Self {
         let mut sizes: Vec<f64> = comparisons
             .into_iter()
             .flat_map(|comparison| &comparison.rows)

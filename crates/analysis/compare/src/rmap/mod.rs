@@ -45,7 +45,7 @@ pub struct Rmap {
 
 /// A cost, or why there is none.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Value<'a> {
+pub enum CellCost<'a> {
     /// Guest nanoseconds for one entry or page.
     Cost(f64),
     /// The guest has too little memory.
@@ -58,7 +58,7 @@ pub enum Value<'a> {
     Missing,
 }
 
-impl Value<'_> {
+impl CellCost<'_> {
     /// Returns the cost in nanoseconds, if it was measured.
     #[must_use]
     pub fn cost(self) -> Option<f64> {
@@ -107,17 +107,17 @@ impl Rmap {
 
     /// Returns a kernel's cost of an operation in a cell.
     #[must_use]
-    pub fn value(&self, kernel: usize, cell: RmapCell, operation: RmapOperation) -> Value<'_> {
+    pub fn value(&self, kernel: usize, cell: RmapCell, operation: RmapOperation) -> CellCost<'_> {
         match self.outcomes.get(&(kernel, cell)) {
-            None => Value::Missing,
-            Some(RmapOutcome::DoesNotFit { .. }) => Value::NoRoom,
-            Some(RmapOutcome::Unsupported(why)) => Value::Unsupported(why),
-            Some(RmapOutcome::Failed(how)) => Value::Failed(how),
+            None => CellCost::Missing,
+            Some(RmapOutcome::DoesNotFit { .. }) => CellCost::NoRoom,
+            Some(RmapOutcome::Unsupported(why)) => CellCost::Unsupported(why),
+            Some(RmapOutcome::Failed(how)) => CellCost::Failed(how),
             Some(RmapOutcome::Measured(measured)) => {
                 match measured.costs.iter().find(|(known, _)| *known == operation) {
-                    Some((_, Ok(cost))) => cost.each().map_or(Value::Missing, Value::Cost),
-                    Some((_, Err(why))) => Value::Unsupported(why),
-                    None => Value::Missing,
+                    Some((_, Ok(cost))) => cost.each().map_or(CellCost::Missing, CellCost::Cost),
+                    Some((_, Err(why))) => CellCost::Unsupported(why),
+                    None => CellCost::Missing,
                 }
             }
         }

@@ -7,7 +7,7 @@ use model::{
     Direction, RmapCase, RmapCell, RmapMeasured, RmapOperation, RmapOutcome, RmapSlab, RmapSpace,
 };
 
-use crate::rmap::{Laws, Rmap, Value, is_poor};
+use crate::rmap::{CellCost, Laws, Rmap, is_poor};
 use document::{
     Block, Chart, Column, ColumnKind, Curve, Document, Plot, Scale, Table, TableRow, Weight, Width,
     number,
@@ -128,7 +128,7 @@ fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table>
     let mut rows = Vec::new();
     let mut has_cost = false;
     for processes in &rmap.processes {
-        let cells = |kernel: usize| -> Vec<Value<'_>> {
+        let cells = |kernel: usize| -> Vec<CellCost<'_>> {
             let cell = |mappings: &u32| RmapCell {
                 case,
                 processes: *processes,
@@ -195,15 +195,15 @@ fn table(rmap: &Rmap, case: RmapCase, operation: RmapOperation) -> Option<Table>
     })
 }
 
-fn written(value: Value<'_>) -> String {
+fn written(value: CellCost<'_>) -> String {
     match value {
         // Decimals of thousands are irrelevant.
-        Value::Cost(cost) if cost >= 1000.0 => format!("{cost:.0}"),
-        Value::Cost(cost) => number::value(cost, WIDTH),
-        Value::NoRoom => "no room".to_owned(),
-        Value::Unsupported(_) => "-".to_owned(),
-        Value::Failed(_) => "failed".to_owned(),
-        Value::Missing => String::new(),
+        CellCost::Cost(cost) if cost >= 1000.0 => format!("{cost:.0}"),
+        CellCost::Cost(cost) => number::value(cost, WIDTH),
+        CellCost::NoRoom => "no room".to_owned(),
+        CellCost::Unsupported(_) => "-".to_owned(),
+        CellCost::Failed(_) => "failed".to_owned(),
+        CellCost::Missing => String::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use model::{RmapCase, RmapCell, RmapOperation};
 
-use super::{Value, document, is_poor, json};
+use super::{CellCost, document, is_poor, json};
 use crate::rmap::Rmap;
 use crate::rmap::fixtures::two_kernels;
 use document::Styles;
@@ -119,7 +119,10 @@ fn fitted_laws_equal_the_generating_laws() {
 #[test]
 fn unmeasured_row_has_its_reason() {
     let rmap = two_kernels();
-    assert_eq!(rmap.value(0, LARGEST, RmapOperation::Unmap), Value::NoRoom);
+    assert_eq!(
+        rmap.value(0, LARGEST, RmapOperation::Unmap),
+        CellCost::NoRoom
+    );
     let small = RmapCell {
         case: RmapCase::Chain,
         processes: 1,
@@ -127,9 +130,12 @@ fn unmeasured_row_has_its_reason() {
     };
     assert!(matches!(
         rmap.value(0, small, RmapOperation::PageoutOne),
-        Value::Unsupported(_)
+        CellCost::Unsupported(_)
     ));
-    assert_eq!(rmap.value(2, small, RmapOperation::Unmap), Value::Missing);
+    assert_eq!(
+        rmap.value(2, small, RmapOperation::Unmap),
+        CellCost::Missing
+    );
     let failed = RmapCell {
         case: RmapCase::Chain,
         processes: 100,
@@ -137,7 +143,7 @@ fn unmeasured_row_has_its_reason() {
     };
     assert!(matches!(
         rmap.value(1, failed, RmapOperation::Unmap),
-        Value::Failed(_)
+        CellCost::Failed(_)
     ));
 }
 

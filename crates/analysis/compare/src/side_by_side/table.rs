@@ -44,7 +44,7 @@ pub(super) fn tables(side_by_side: &SideBySide, view: &View) -> Vec<Block> {
     } else {
         Extra::Matrix
     };
-    let scale = Scale::of(machines(side_by_side).map(|(_, comparison)| comparison));
+    let scale = Scale::for_comparisons(machines(side_by_side).map(|(_, comparison)| comparison));
     let look = Look {
         extra,
         scale,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use compare::Scale;
 use document::{RenderError, SCHEMA_VERSION, schema_of, write_json};
-use model::Line;
+use model::ReleaseLine;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
@@ -189,7 +189,7 @@ pub struct TriageDocument {
 #[must_use]
 pub fn history_document(
     history: &History,
-    line: Line,
+    line: ReleaseLine,
     values_max: usize,
     fits: impl Fn(&Key) -> bool,
 ) -> HistoryDocument {

@@ -4,7 +4,7 @@ use compare::{NOT_COUNTED, Scale, difference_percent};
 use document::layout::{Page, WIDTH, command_lines};
 use document::number::{count, date, interval, percent, signed_percent, value};
 use document::{Styles, cut_middle, distinct_width};
-use model::{Direction, Line, Unit, Verdict, sanitize_line};
+use model::{Direction, ReleaseLine, Unit, Verdict, sanitize_line};
 
 use crate::{
     Alert, Basis, BisectHint, BisectionRecord, Change, History, Key, Point, Series, Triaged,
@@ -20,7 +20,7 @@ const RUNS_NAMED_MAX: usize = 4;
 #[must_use]
 pub fn history_text(
     history: &History,
-    line: Line,
+    line: ReleaseLine,
     fits: impl Fn(&Key) -> bool,
     styles: &Styles,
 ) -> String {

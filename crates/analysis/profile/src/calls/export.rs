@@ -59,7 +59,7 @@ pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
                 .rev()
                 .copied()
                 .chain([difference.workload.as_str()]);
-            let locations: Vec<u64> = names.map(|name| strings.of(name)).collect();
+            let locations: Vec<u64> = names.map(|name| strings.number_of(name)).collect();
             let of_base = difference.operations[0] as f64;
             let added = (difference.added(node.own) * of_base).round() as i64;
             let [base, new] = difference
@@ -74,12 +74,14 @@ pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
     let mut profile = Message::default();
     for name in ["base", "new", "added"] {
         let mut value_type = Message::default();
-        value_type.number(1, strings.of(name));
+        value_type.number(1, strings.number_of(name));
         value_type.number(
             2,
-            strings.of(differences
-                .first()
-                .map_or("instructions", |difference| difference.unit)),
+            strings.number_of(
+                differences
+                    .first()
+                    .map_or("instructions", |difference| difference.unit),
+            ),
         );
         profile.message(1, &value_type);
     }
@@ -99,7 +101,7 @@ pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
     }
     profile.text(6, "");
     strings.list.iter().for_each(|name| profile.text(6, name));
-    profile.number(14, strings.of("added"));
+    profile.number(14, strings.number_of("added"));
     profile.bytes
 }
 
@@ -112,7 +114,7 @@ struct Strings {
 }
 
 impl Strings {
-    fn of(&mut self, name: &str) -> u64 {
+    fn number_of(&mut self, name: &str) -> u64 {
         if let Some(&number) = self.numbers.get(name) {
             return number;
         }

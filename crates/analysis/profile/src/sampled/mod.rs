@@ -226,7 +226,8 @@ impl SampledDifference {
                 .map(|profile| profile.operations as f64 / sampling.period as f64);
             exposures.collect()
         });
-        let exposures = Exposures::of(exposures).ok_or("one of the kernels has no sampled boot")?;
+        let exposures =
+            Exposures::new(exposures).ok_or("one of the kernels has no sampled boot")?;
         let trees = sides.map(|side| side.iter().map(tree).collect::<Vec<CallTree>>());
         let functions = by_function(sides);
         // Functions are many and small: they tell best how boots scatter.

@@ -24,14 +24,14 @@ fn value(world: &mut MadeUp, kernel: &Kernel, row: usize) -> f64 {
 fn equal_seeds_make_equal_worlds() {
     assert_eq!(invent(7), invent(7));
     assert_ne!(invent(7), invent(8));
-    assert_eq!(Truth::of(&invent(7)), Truth::of(&invent(7)));
+    assert_eq!(Truth::compute(&invent(7)), Truth::compute(&invent(7)));
 }
 
 #[test]
 fn right_series_has_the_effect_it_claims() {
     for seed in 0..WORLDS {
         let plan = invent(seed);
-        let truth = Truth::of(&plan);
+        let truth = Truth::compute(&plan);
         assert_eq!(
             truth.check_series(&plan, &truth.series),
             Ok(()),
@@ -65,7 +65,7 @@ fn right_series_has_the_effect_it_claims() {
 fn right_series_is_minimal_and_complete() {
     for seed in 0..WORLDS {
         let plan = invent(seed);
-        let truth = Truth::of(&plan);
+        let truth = Truth::compute(&plan);
         for left_out in &truth.series {
             let less: Vec<Change> = truth
                 .series
@@ -113,7 +113,7 @@ fn worlds_have_every_kind_of_difficulty() {
     ];
     for seed in 0..WORLDS {
         let plan = invent(seed);
-        let truth = Truth::of(&plan);
+        let truth = Truth::compute(&plan);
         let is_member = |part: usize| truth.series.contains(&Change::Apply(part));
         let hidden =
             |(at, it): (usize, &Candidate)| is_member(at) && it.patch.lie == Some(Lie::Hidden);
@@ -242,8 +242,8 @@ fn drift_keeps_the_right_series() {
         let plain = invent(seed);
         let drifting = invent_with_drift(seed);
         assert!(plain.effects.len() < drifting.effects.len());
-        let right = Truth::of(&plain);
-        let with_drift = Truth::of(&drifting);
+        let right = Truth::compute(&plain);
+        let with_drift = Truth::compute(&drifting);
         assert_eq!(right.debts, with_drift.debts, "seed {seed}");
         assert_eq!(
             (right.causes, right.reverts),
@@ -259,7 +259,7 @@ fn drift_keeps_the_right_series() {
 #[test]
 fn oracle_counts_equal_kernels_once() {
     let plan: Plan = small(1, 5, 3).cause(3, 0, 400, &[&[0], &[2]]);
-    let truth = Truth::of(&plan);
+    let truth = Truth::compute(&plan);
     assert_eq!((truth.oracle, truth.causes.as_slice()), (5, [3].as_slice()));
     assert_eq!(truth.check_series(&plan, &[Change::Apply(0)]), Ok(()));
     assert_eq!(truth.check_series(&plan, &[Change::Apply(2)]), Ok(()));

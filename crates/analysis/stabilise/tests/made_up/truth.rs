@@ -210,7 +210,7 @@ fn effective(plan: &Plan) -> BTreeSet<usize> {
 
 impl Truth {
     /// Computes the right answer.
-    pub(crate) fn of(plan: &Plan) -> Self {
+    pub(crate) fn compute(plan: &Plan) -> Self {
         let new = plan.content(&Kernel::Point(plan.new_point()));
         let baseline = plan.content(&Kernel::Baseline);
         let is_debt = |row: &usize| plan.percent(&baseline, &new, *row) < -MARGIN_PERCENT;

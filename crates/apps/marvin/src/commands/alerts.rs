@@ -4,7 +4,7 @@ use clap::Args;
 use history::{
     History, Triaged, alert_mail, alerts_document, alerts_text, history_json, mixed_words,
 };
-use model::{Line, sanitize_line};
+use model::{ReleaseLine, sanitize_line};
 
 use crate::exit::{Exit, WrongInput};
 use crate::options::LINE_HELP;
@@ -18,8 +18,8 @@ use crate::{completion, say};
 #[command(after_help = format!("{LINE_HELP}Exit codes: 1 if an open alert reports a regression; otherwise 3 if a metric changed unit or direction, because Marvin cannot compare such results."))]
 pub(crate) struct AlertsArguments {
     /// Show only kernels of this line of releases
-    #[arg(long, value_name = "LINE", default_value_t = Line::All)]
-    pub(crate) line: Line,
+    #[arg(long, value_name = "LINE", default_value_t = ReleaseLine::All)]
+    pub(crate) line: ReleaseLine,
 
     /// List only open alerts: regressions not triaged as apparent, trade-off, fixed or ignored
     #[arg(long)]

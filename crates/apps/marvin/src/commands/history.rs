@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use history::{History, Key, Series, history_document, history_json, history_text};
-use model::Line;
+use model::ReleaseLine;
 
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
@@ -24,8 +24,8 @@ pub(crate) struct HistoryArguments {
     pub(crate) what: String,
 
     /// Show only kernels of this line of releases
-    #[arg(long, value_name = "LINE", default_value_t = Line::All)]
-    pub(crate) line: Line,
+    #[arg(long, value_name = "LINE", default_value_t = ReleaseLine::All)]
+    pub(crate) line: ReleaseLine,
 
     /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = HistoryFormat::Text)]

@@ -129,7 +129,7 @@ fn explain(program: &Path, animal: &Animal, home: &Path) -> Value {
     command
         .args(["explain", "--format", "json", "--seconds", "20", "--"])
         .envs(animal.environment.iter().copied());
-    let _place = Place::of(animal.name, home);
+    let _place = Place::new(animal.name, home);
     if let Some(cgroup) = cgroup(animal.name) {
         command.args([
             "sh",
@@ -158,7 +158,7 @@ struct Place {
 }
 
 impl Place {
-    fn of(animal: &'static str, home: &Path) -> Self {
+    fn new(animal: &'static str, home: &Path) -> Self {
         let mut undo: Vec<Box<dyn Fn()>> = Vec::new();
         if let Some(folder) = cgroup(animal) {
             std::fs::create_dir_all(folder).unwrap();
@@ -373,7 +373,7 @@ fn verified(animal: &'static str, environment: &[(&str, &str)]) -> String {
     std::fs::create_dir_all(&home).unwrap();
     let _one = ONE.lock();
     let program = zoo();
-    let _place = Place::of(animal, &home);
+    let _place = Place::new(animal, &home);
     let mut command = marvin(&home);
     command.args([
         "explain", "--verify", "--rate", "rec/s", "--format", "json", "--",

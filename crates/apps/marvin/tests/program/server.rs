@@ -41,10 +41,10 @@ impl Lab {
                 server
             }
         };
-        Self::of(name, server)
+        Self::on_server(name, server)
     }
 
-    fn of(name: &str, server: Server) -> Self {
+    fn on_server(name: &str, server: Server) -> Self {
         let home = fresh(name);
         fs::create_dir_all(&home).unwrap();
         // The kernels that other tests have fetched.
@@ -294,7 +294,7 @@ fn server_boots_by_systemd_boot_once() {
         );
         return;
     };
-    let lab = Lab::of("server-systemd-boot-home", server);
+    let lab = Lab::on_server("server-systemd-boot-home", server);
     lab.settings("boot = \"systemd-boot-once\"");
     // Without a default the build's entry might be it.
     let refuse = |change: &str| {

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use model::{KernelName, Line, Points, Release};
+use model::{KernelName, Points, Release, ReleaseLine};
 use regex_lite::Regex;
 
 /// A kernel of a tree.
@@ -52,7 +52,7 @@ fn is_number(text: &str) -> bool {
 
 /// Returns whether a kernel is a stable update, and not a release of mainline.
 fn is_point(kernel: &TreeKernel) -> bool {
-    !Line::Mainline.has(&kernel.release)
+    !ReleaseLine::Mainline.has(&kernel.release)
 }
 
 /// The selection rule of a tree.

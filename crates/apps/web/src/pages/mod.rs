@@ -13,7 +13,7 @@ mod trust;
 use askama::Template;
 use document::{SCRIPT_STYLES, page_head, page_script};
 use history::{History, KernelIx, Key, MachineIx};
-use model::{Line, Verdict};
+use model::{ReleaseLine, Verdict};
 
 use crate::address::slug;
 
@@ -98,7 +98,7 @@ pub(crate) fn message(frame: Frame, text: &str) -> Rendered {
 /// Never in practice: everything is in memory.
 pub fn history_page(
     history: &History,
-    line: Line,
+    line: ReleaseLine,
     fits: impl Fn(&Key) -> bool,
 ) -> Result<String, askama::Error> {
     let frame = Frame {

@@ -39,7 +39,7 @@ pub(crate) fn spark(series: &Series) -> Option<Spark> {
         .iter()
         .map(|point| point.value)
         .collect();
-    let scale = Scale::of(series, points.iter().flatten().copied())?;
+    let scale = Scale::covering(series, points.iter().flatten().copied())?;
     if points.iter().flatten().count() < 2 {
         return None;
     }
@@ -93,7 +93,7 @@ struct Scale {
 
 impl Scale {
     /// Covers all values; differences within the margin look level.
-    fn of(series: &Series, values: impl Iterator<Item = f64>) -> Option<Self> {
+    fn covering(series: &Series, values: impl Iterator<Item = f64>) -> Option<Self> {
         let (low, high) = range(values, series.metric.margin_percent)?;
         Some(Self {
             low,
@@ -178,7 +178,7 @@ pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
         .iter()
         .flat_map(|point| &point.seeds)
         .filter_map(|seen| series.value(seen));
-    let scale = Scale::of(series, seeds)?;
+    let scale = Scale::covering(series, seeds)?;
     let count = series.points.len();
     let axes = Axes { scale, count };
     let mut plot = Plot {

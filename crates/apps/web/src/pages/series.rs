@@ -5,7 +5,7 @@ use history::{
     Change, History, KernelIx, Key, Series, Triaged, aside_words, basis_words, change_size,
     measured_by, no_change, why_none,
 };
-use model::{Line, Verdict};
+use model::{ReleaseLine, Verdict};
 
 use super::plots::{Plot, number, plot};
 use super::{
@@ -73,7 +73,7 @@ pub(crate) fn series(
     frame: Frame,
     history: &History,
     alerts: &[Triaged],
-    line: Line,
+    line: ReleaseLine,
     keys: &[Key],
     explain: &Explain<'_>,
 ) -> Rendered {

@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn a_long_history_does_not_outweigh_everything() {
         let past: Vec<&[f64]> = vec![&[100.0, 100.5]; 500];
-        let near = precision::Side::of(side(&[100.0, 100.1]).as_slice(), 0.0);
+        let near = precision::Side::new(side(&[100.0, 100.1]).as_slice(), 0.0);
         let found = precision::error(&[near, near], &history(&past)).unwrap();
         // Two sides of 30 and 1 degrees each.
         assert!((found.degrees - (0.75 * 62.0 + 0.25 * 31.0)).abs() < 1e-9);

@@ -28,11 +28,11 @@ impl Floor {
         let mut degrees = 0;
         let mut squares = 0.0;
         for scores in sets {
-            let kept = without_wild(scores.as_slice());
-            if kept.len() > 1 {
-                groups += kept.len();
-                degrees += kept.len() - 1;
-                squares += Side::of(&kept, 0.0).squares();
+            let tame = without_wild(scores.as_slice());
+            if tame.len() > 1 {
+                groups += tame.len();
+                degrees += tame.len() - 1;
+                squares += Side::new(&tame, 0.0).squares();
             }
         }
         (degrees > 0).then(|| Self {

@@ -78,12 +78,12 @@ fn judge_by(
     margin: f64,
     tails: [f64; 2],
 ) -> Judged {
-    let kept = [base, new].map(|side| without_wild(side.as_slice()));
+    let tame = [base, new].map(|side| without_wild(side.as_slice()));
     let Coarse {
         half,
         difference: coarse,
     } = base.resolution().coarse(new.resolution());
-    let sides = [Side::of(&kept[0], half), Side::of(&kept[1], half)];
+    let sides = [Side::new(&tame[0], half), Side::new(&tame[1], half)];
     let effect = sides[1].mean - sides[0].mean;
     let precision = error(&sides, history).map(|mut found| {
         found.coarse = coarse;
@@ -104,7 +104,7 @@ fn judge_by(
         if scattered < VARIANCE_MIN && effect.abs() > coarse {
             (found.p, found.p_margin) = (found.p.max(dealt), found.p_margin.max(dealt));
         }
-        let is_cut = kept[0].len() < base.count() || kept[1].len() < new.count();
+        let is_cut = tame[0].len() < base.count() || tame[1].len() < new.count();
         if is_cut || base.count() != new.count() {
             ask_ranks(&mut found, [base, new], effect, margin, tails);
         }
@@ -152,7 +152,7 @@ pub(super) struct Side {
 impl Side {
     /// What scatters within a step of the clock cannot be seen: a variance of less than a twelfth
     /// of its square is none (Sheppard 1898).
-    pub(super) fn of(scores: &[f64], half: f64) -> Self {
+    pub(super) fn new(scores: &[f64], half: f64) -> Self {
         let count = scores.len() as f64;
         let mean = scores.iter().sum::<f64>() / count;
         let squares: f64 = scores.iter().map(|score| (score - mean).powi(2)).sum();
@@ -187,13 +187,13 @@ pub(super) fn without_wild(scores: &[f64]) -> Vec<f64> {
     };
     let distances: Vec<f64> = scores.iter().map(|score| (score - middle).abs()).collect();
     let reach = WILD * OF_MEDIAN * median(&distances).unwrap_or_default();
-    let kept: Vec<f64> = scores
+    let tame: Vec<f64> = scores
         .iter()
         .copied()
         .filter(|score| (score - middle).abs() <= reach)
         .collect();
-    let are_few = scores.len() - kept.len() <= scores.len() / WILD_SHARE;
-    if reach > 0.0 && are_few { kept } else { all() }
+    let are_few = scores.len() - tame.len() <= scores.len() / WILD_SHARE;
+    if reach > 0.0 && are_few { tame } else { all() }
 }
 
 /// Returns the error of the difference; none where nothing tells of a side's scatter.
@@ -205,13 +205,13 @@ pub(super) fn error(sides: &[Side; 2], history: &History) -> Option<Precision> {
     let mut found: Vec<Scatter> = Vec::with_capacity(2);
     for (side, other) in [(sides[0], sides[1]), (sides[1], sides[0])] {
         found.push(match (side.count > 1.0, past) {
-            (true, past) => Scatter::of(side, past),
+            (true, past) => Scatter::pool(side, past),
             (false, Some((variance, degrees))) => Scatter {
                 variance,
                 degrees,
                 trust: 1.0,
             },
-            (false, None) if other.count > 1.0 => Scatter::of(other, None),
+            (false, None) if other.count > 1.0 => Scatter::pool(other, None),
             (false, None) => return None,
         });
     }
@@ -261,7 +261,7 @@ struct Scatter {
 
 impl Scatter {
     /// `(w d0 s0² + d s²) / (w d0 + d)`, with the history's weight `w` (Smyth 2004, where it is 1).
-    fn of(side: Side, past: Option<(f64, f64)>) -> Self {
+    fn pool(side: Side, past: Option<(f64, f64)>) -> Self {
         let degrees = side.count - 1.0;
         let own = side.squares / degrees;
         let Some((variance, past_degrees)) = past else {

@@ -43,7 +43,7 @@ impl Resolution {
     pub(super) const FINE: Self = Self { steps: None };
 
     /// Reads it from values, which are above zero and finite.
-    pub(super) fn of(values: &[f64]) -> Self {
+    pub(super) fn read(values: &[f64]) -> Self {
         let mut sorted = values.to_vec();
         sorted.sort_unstable_by(f64::total_cmp);
         let mut gap = f64::INFINITY;
@@ -138,8 +138,8 @@ mod tests {
     /// Returns by how much two sides may lie off, in percent.
     fn off(base: &[f64], new: &[f64]) -> f64 {
         100.0
-            * Resolution::of(base)
-                .coarse(Resolution::of(new))
+            * Resolution::read(base)
+                .coarse(Resolution::read(new))
                 .difference
                 .exp_m1()
     }

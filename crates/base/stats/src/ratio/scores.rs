@@ -82,7 +82,7 @@ impl Scores {
             .collect();
         Ok(Self {
             logs: scores,
-            resolution: Resolution::of(&values),
+            resolution: Resolution::read(&values),
         })
     }
 
@@ -124,8 +124,8 @@ impl Scores {
     /// centres.
     #[must_use]
     pub fn centre(&self, better: Better) -> f64 {
-        let kept = without_wild(&self.logs);
-        let mean = kept.iter().sum::<f64>() / kept.len() as f64;
+        let tame = without_wild(&self.logs);
+        let mean = tame.iter().sum::<f64>() / tame.len() as f64;
         match better {
             Better::Lower => (-mean).exp(),
             Better::Higher => mean.exp(),
@@ -167,8 +167,8 @@ fn score(group: usize, values: &[f64], better: Better) -> Result<f64, ScoresErro
     } else {
         (TRIM * logs.len() as f64) as usize
     };
-    let kept = &logs[cut..logs.len() - cut];
-    let mean = kept.iter().sum::<f64>() / kept.len() as f64;
+    let tame = &logs[cut..logs.len() - cut];
+    let mean = tame.iter().sum::<f64>() / tame.len() as f64;
     Ok(match better {
         Better::Higher => mean,
         Better::Lower => -mean,
@@ -229,9 +229,9 @@ mod tests {
             Scores::together(&[one, two]),
             Err(ScoresError::Uneven { one: 1, other: 2 })
         );
-        let told = ScoresError::NotPositive { group: 3 }.to_string();
+        let message = ScoresError::NotPositive { group: 3 }.to_string();
         assert_eq!(
-            told,
+            message,
             "group 3 has a value that is not above zero: no ratio exists"
         );
     }

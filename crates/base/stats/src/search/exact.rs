@@ -210,15 +210,15 @@ mod tests {
             (Some(a), Some(b)) if (a - b).abs() > 0.5 => Pair::Differs,
             _ => Pair::Same,
         };
-        let mut asked = 0;
+        let mut visited = 0;
         loop {
             match search.next(&COST, &judge) {
                 Wanted::Measure { place, .. } if values[place].is_some() => {
-                    asked += 1;
+                    visited += 1;
                     search.measured(place);
                 }
                 Wanted::Measure { place, .. } => search.unusable(place),
-                Wanted::Done(steps) => return (steps, asked),
+                Wanted::Done(steps) => return (steps, visited),
             }
         }
     }
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn one_step_takes_places_of_a_bisection() {
         for at in 1..=64 {
-            let (steps, asked) = play(&line(64, &[(at, 1.0)]), 1);
+            let (steps, visited) = play(&line(64, &[(at, 1.0)]), 1);
             assert_eq!(
                 steps,
                 [Step {
@@ -246,13 +246,13 @@ mod tests {
                     last: at
                 }]
             );
-            assert!(asked <= 2 + 6, "{at} {asked}");
+            assert!(visited <= 2 + 6, "{at} {visited}");
         }
     }
 
     #[test]
     fn cheaper_place_is_taken_at_equal_count() {
-        let asked = |expensive: std::ops::Range<usize>| {
+        let visited = |expensive: std::ops::Range<usize>| {
             let mut search = ExactSearch::new(&[1.0; 23], 1).unwrap();
             [0, 22].into_iter().for_each(|end| search.measured(end));
             let place = (0..23)
@@ -263,10 +263,10 @@ mod tests {
                 Wanted::Done(_) => panic!("nothing is known"),
             }
         };
-        assert_eq!(asked(0..0), 11);
-        assert_eq!(asked(0..14), 14, "at most 16 are left");
-        assert_eq!(asked(0..18), 11, "of 18 five would be too few");
-        assert_eq!(asked(9..23), 8);
+        assert_eq!(visited(0..0), 11);
+        assert_eq!(visited(0..14), 14, "at most 16 are left");
+        assert_eq!(visited(0..18), 11, "of 18 five would be too few");
+        assert_eq!(visited(9..23), 8);
     }
 
     #[test]
@@ -331,8 +331,8 @@ mod tests {
                 .into_iter()
                 .map(|value| value.map(f64::from))
                 .collect();
-            let (steps, asked) = play(&values, intervals);
-            prop_assert!(asked <= values.len());
+            let (steps, visited) = play(&values, intervals);
+            prop_assert!(visited <= values.len());
             for step in &steps {
                 let (Some(before), Some(after)) = (values[step.before], values[step.last]) else {
                     panic!("a place that was measured")

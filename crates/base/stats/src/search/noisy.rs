@@ -382,17 +382,17 @@ mod tests {
         mut search: NoisySearch,
         of: &dyn Fn(usize) -> Option<f64>,
     ) -> (NextMeasurement, Vec<usize>) {
-        let mut asked = Vec::new();
+        let mut visited = Vec::new();
         loop {
             match search.next(&cost(100)) {
                 NextMeasurement::Measure { place, runs } => {
-                    asked.push(place);
+                    visited.push(place);
                     match of(place) {
                         Some(value) => search.record(place, &vec![value; runs]),
                         None => search.unusable(place),
                     }
                 }
-                end => return (end, asked),
+                end => return (end, visited),
             }
         }
     }
@@ -408,7 +408,7 @@ mod tests {
     fn values_without_noise_are_a_plain_bisection() {
         for step in 1..100 {
             let search = NoisySearch::new(&[1.0; 100], Criteria::default()).unwrap();
-            let (end, asked) = play(search, &|place| {
+            let (end, visited) = play(search, &|place| {
                 Some(if place < step { 10.0 } else { 12.0 })
             });
             let found = found(end);
@@ -417,7 +417,7 @@ mod tests {
                 (found.effect - 2.0).abs() < 1e-9 && found.chance > 0.99,
                 "{found:?}"
             );
-            assert!(asked.len() <= 2 + 7, "{asked:?}");
+            assert!(visited.len() <= 2 + 7, "{visited:?}");
         }
     }
 
@@ -445,9 +445,9 @@ mod tests {
             play(search(), &|_| Some(3.0)).0,
             NextMeasurement::Refused(Refusal::NoDifference)
         );
-        let (end, asked) = play(search(), &|place| (place != 9).then_some(1.0));
+        let (end, visited) = play(search(), &|place| (place != 9).then_some(1.0));
         assert_eq!(end, NextMeasurement::Refused(Refusal::UnusableEnd));
-        assert_eq!(asked, [0, 9]);
+        assert_eq!(visited, [0, 9]);
         assert!(NoisySearch::new(&[1.0], Criteria::default()).is_none());
     }
 
@@ -456,11 +456,11 @@ mod tests {
         let mut prior = [0.01; 100];
         prior[70] = 50.0;
         let search = NoisySearch::new(&prior, Criteria::default()).unwrap();
-        let (end, asked) = play(search, &|place| Some(if place < 70 { 1.0 } else { 2.0 }));
+        let (end, visited) = play(search, &|place| Some(if place < 70 { 1.0 } else { 2.0 }));
         assert_eq!(found(end).first, 70);
         assert!(
-            asked.len() <= 5 && asked[2..].iter().all(|place| [69, 70].contains(place)),
-            "{asked:?}"
+            visited.len() <= 5 && visited[2..].iter().all(|place| [69, 70].contains(place)),
+            "{visited:?}"
         );
     }
 

@@ -32,7 +32,7 @@ pub fn creep(points: &[f64], criteria: &Criteria) -> Option<Creep> {
     if points.len() < POINTS_MIN || !fit(points) {
         return None;
     }
-    let scale = Scale::of(points, &running_medians(points, 0, WINDOW))?;
+    let scale = Scale::measure(points, &running_medians(points, 0, WINDOW))?;
     let running = running_medians(points, 0, WINDOW_NARROW);
     let tame: Vec<f64> = points
         .iter()

@@ -30,7 +30,7 @@ pub(crate) struct Scale {
 impl Scale {
     /// Returns the scale of a series; none if all its points are equal, there are none, or their
     /// range is not finite.
-    pub(crate) fn of(points: &[f64], running: &[f64]) -> Option<Self> {
+    pub(crate) fn measure(points: &[f64], running: &[f64]) -> Option<Self> {
         let low = points.iter().copied().fold(f64::INFINITY, f64::min);
         let high = points.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let range = high - low;
@@ -222,7 +222,7 @@ mod tests {
         points[50] = 1000.0;
         points[70..].iter_mut().for_each(|point| *point += 20.0);
         let running = running_medians(&points, 0, WINDOW);
-        let scale = Scale::of(&points, &running).unwrap();
+        let scale = Scale::measure(&points, &running).unwrap();
         assert!((0.7..1.3).contains(&scale.deviation), "{scale:?}");
         let tame: Vec<f64> = (0..100)
             .map(|at| scale.tame(points[at], running[at]))
@@ -233,9 +233,9 @@ mod tests {
 
     #[test]
     fn no_width_or_too_much_has_no_scale() {
-        assert_eq!(Scale::of(&[], &[]), None);
-        assert_eq!(Scale::of(&[2.0; 9], &[2.0; 9]), None);
-        assert_eq!(Scale::of(&[f64::MAX, -f64::MAX], &[0.0; 2]), None);
+        assert_eq!(Scale::measure(&[], &[]), None);
+        assert_eq!(Scale::measure(&[2.0; 9], &[2.0; 9]), None);
+        assert_eq!(Scale::measure(&[f64::MAX, -f64::MAX], &[0.0; 2]), None);
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub fn changes(points: &[f64], criteria: &Criteria) -> Option<Vec<Change>> {
         scale,
         tame,
         scatter,
-    }) = OnScale::of(points)
+    }) = OnScale::fit(points)
     else {
         return Some(Vec::new());
     };
@@ -111,9 +111,9 @@ struct OnScale {
 
 impl OnScale {
     /// None for points that are all equal.
-    fn of(points: &[f64]) -> Option<Self> {
+    fn fit(points: &[f64]) -> Option<Self> {
         let running = running_medians(points, 0, level::WINDOW);
-        let scale = Scale::of(points, &running)?;
+        let scale = Scale::measure(points, &running)?;
         let tame: Vec<f64> = points
             .iter()
             .zip(&running)

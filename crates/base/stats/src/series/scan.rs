@@ -41,7 +41,7 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
-    pub(crate) fn of(series: &Series<'_>, begin: usize, end: usize) -> Self {
+    pub(crate) fn new(series: &Series<'_>, begin: usize, end: usize) -> Self {
         let raw = &series.raw[begin..end];
         let scale = series.scale;
         let wild: Vec<f64> = raw.iter().map(|point| scale.wild(*point)).collect();
@@ -89,7 +89,7 @@ pub(crate) fn clearest(stretch: &Stretch, first: usize, last: usize) -> Option<S
 pub(crate) fn clearness(stretch: &Stretch, at: usize) -> Option<f64> {
     let Stretch { tame, wild } = stretch;
     let places = tame.len() as f64;
-    let mut fitted = Fitted::of(tame, at)?;
+    let mut fitted = Fitted::fit(tame, at)?;
     let mut p = fitted.p(&tame[..at], &tame[at..]);
     if p * places <= DOUBTED {
         fitted.variance_min = VARIANCE_MIN.max(least_gap(wild).powi(2) / 12.0);
@@ -150,10 +150,10 @@ struct Fitted {
 
 impl Fitted {
     /// None where what is left remembers too much to be a level.
-    fn of(points: &[f64], at: usize) -> Option<Self> {
+    fn fit(points: &[f64], at: usize) -> Option<Self> {
         let (left, right) = points.split_at(at);
-        let one = Side::of(left);
-        let other = Side::of(right);
+        let one = Side::new(left);
+        let other = Side::new(right);
         let squares = one.squares + other.squares;
         let seen = if squares > 0.0 {
             (one.products + other.products) / squares
@@ -179,8 +179,8 @@ impl Fitted {
     }
 
     fn p(self, left: &[f64], right: &[f64]) -> f64 {
-        let one = Side::of(left);
-        let other = Side::of(right);
+        let one = Side::new(left);
+        let other = Side::new(right);
         let count = one.count + other.count;
         let v = self.inflation(one.count);
         let w = self.inflation(other.count);
@@ -198,8 +198,8 @@ impl Fitted {
         } else {
             (right, left)
         };
-        let few = Side::of(few);
-        let many = Side::of(many);
+        let few = Side::new(few);
+        let many = Side::new(many);
         let v = self.inflation(few.count);
         let w = self.inflation(many.count);
         let variance = (many.squares / (many.count - 1.0)).max(self.variance_min);
@@ -222,7 +222,7 @@ struct Side {
 }
 
 impl Side {
-    fn of(points: &[f64]) -> Self {
+    fn new(points: &[f64]) -> Self {
         let count = points.len() as f64;
         let mean = points.iter().sum::<f64>() / count;
         let squares = points.iter().map(|point| (point - mean).powi(2)).sum();

@@ -143,7 +143,7 @@ impl Series<'_> {
 
     /// Returns where the clearest visit between two cuts begins and ends, if it is clear enough.
     fn visit(&self, begin: usize, end: usize, criteria: &Criteria) -> Option<[(usize, Judged); 2]> {
-        let stretch = Stretch::of(self, begin, end);
+        let stretch = Stretch::new(self, begin, end);
         let after_min = if end == self.raw.len() {
             1
         } else {
@@ -203,7 +203,7 @@ impl Series<'_> {
         } else {
             segment_min
         })?;
-        let stretch = Stretch::of(self, begin, end);
+        let stretch = Stretch::new(self, begin, end);
         let step = scan::clearest(&stretch, first, last)?;
         let at = begin + step.at;
         let (left, right) = self.sides(begin, at, end);
@@ -317,7 +317,7 @@ impl Series<'_> {
         let (begin, end) = ends(cuts, n, self.tame.len());
         let (left, right) = self.sides(begin, at, end);
         let ranks = normal_two_sided(judged.z) * (end - begin) as f64;
-        let distance = scan::clearness(&Stretch::of(self, begin, end), at - begin).unwrap_or(1.0);
+        let distance = scan::clearness(&Stretch::new(self, begin, end), at - begin).unwrap_or(1.0);
         Change {
             at,
             span: judged.span,

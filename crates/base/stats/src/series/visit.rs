@@ -45,7 +45,7 @@ pub(crate) struct Rule {
 struct Sums(Vec<[f64; 2]>);
 
 impl Sums {
-    fn of(points: &[f64]) -> Self {
+    fn new(points: &[f64]) -> Self {
         let mut sums = vec![[0.0; 2]];
         for point in points {
             let [sum, squares] = sums[sums.len() - 1];
@@ -85,7 +85,7 @@ pub(crate) fn clearest(stretch: &Stretch, rule: &Rule) -> Option<Visit> {
         return None;
     }
     let variance_min = VARIANCE_MIN.max(least_gap(&stretch.wild).powi(2) / 12.0);
-    let sums = Sums::of(points);
+    let sums = Sums::new(points);
     let mut best: Option<(f64, usize, usize)> = None;
     let mut tried = 0_usize;
     for from in BEFORE_MIN..count - points_min {

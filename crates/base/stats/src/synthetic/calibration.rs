@@ -167,21 +167,21 @@ pub struct Design {
 impl Design {
     /// The designs by which ratings are calibrated, with ten values in each group.
     pub const ALL: [Self; 12] = [
-        Self::of(3, 3, 0),
-        Self::of(5, 5, 0),
-        Self::of(12, 12, 0),
-        Self::of(3, 10, 0),
-        Self::of(2, 1, 0),
-        Self::of(1, 1, 30),
-        Self::of(3, 1, 30),
-        Self::of(3, 3, 10),
-        Self::of(3, 3, 30),
-        Self::of(5, 5, 30),
-        Self::of(10, 3, 30),
-        Self::of(3, 10, 30),
+        Self::new(3, 3, 0),
+        Self::new(5, 5, 0),
+        Self::new(12, 12, 0),
+        Self::new(3, 10, 0),
+        Self::new(2, 1, 0),
+        Self::new(1, 1, 30),
+        Self::new(3, 1, 30),
+        Self::new(3, 3, 10),
+        Self::new(3, 3, 30),
+        Self::new(5, 5, 30),
+        Self::new(10, 3, 30),
+        Self::new(3, 10, 30),
     ];
 
-    const fn of(base: usize, new: usize, history: usize) -> Self {
+    const fn new(base: usize, new: usize, history: usize) -> Self {
         Self {
             groups: (base, new),
             values: 10,
@@ -297,8 +297,8 @@ impl Calibration {
         let step = 3.0 * deviation;
         let margin = FORECAST_MARGIN * deviation;
         let mut counts = [0_usize; 5];
-        let mut asked = 0_usize;
-        let mut kept = 0_usize;
+        let mut forecasts = 0_usize;
+        let mut fulfilled = 0_usize;
         for _ in 0..trials {
             let mut history = History::default();
             (0..design.history).for_each(|_| history.add(&maker.set(2)));
@@ -339,14 +339,14 @@ impl Calibration {
                 let base = with(&mut maker, base, false);
                 let new = with(&mut maker, new, true);
                 let then = estimate_ratio(&base, &new, &history, margin.exp_m1());
-                asked += 1;
-                kept += usize::from(then.verdict(then.p()) == Some(Verdict::Same));
+                forecasts += 1;
+                fulfilled += usize::from(then.verdict(then.p()) == Some(Verdict::Same));
             }
         }
         let share = |count: usize, of: usize| count as f64 / of.max(1) as f64;
         let [false_alarms, beyond, coverage, power, false_same] =
             counts.map(|count| share(count, trials));
-        let forecast = (asked * 100 >= trials).then(|| share(kept, asked));
+        let forecast = (forecasts * 100 >= trials).then(|| share(fulfilled, forecasts));
         Self {
             trials,
             false_alarms,

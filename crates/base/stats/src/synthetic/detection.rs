@@ -78,7 +78,7 @@ impl Trials {
     /// Returns series of 200 points around 100 with noise of a kind (deviation 1), each with a step
     /// of a height somewhere from 40 to 160; a height of 0 is no step.
     #[must_use]
-    pub fn of(noise: Noise, height: f64, count: usize, seed: u64) -> Self {
+    pub fn generate(noise: Noise, height: f64, count: usize, seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         let mut trials = Self {
             series: Vec::new(),
@@ -165,7 +165,7 @@ impl Quality {
     /// Compares the changes that were found in each series with its step; 3 points beside it is
     /// near enough.
     #[must_use]
-    pub fn of(trials: &Trials, found: &[Vec<usize>]) -> Self {
+    pub fn judge(trials: &Trials, found: &[Vec<usize>]) -> Self {
         Self::within(trials, found, NEAR)
     }
 
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_is_found_is_held_against_the_steps() {
-        let trials = Trials::of(Noise::Normal, 5.0, 4, 1);
+        let trials = Trials::generate(Noise::Normal, 5.0, 4, 1);
         let at = |n: usize| trials.steps[n];
         let found = [
             vec![at(0)],
@@ -200,7 +200,7 @@ mod tests {
             vec![at(2) + 4],
             vec![],
         ];
-        let quality = Quality::of(&trials, &found);
+        let quality = Quality::judge(&trials, &found);
         assert_eq!(
             quality,
             Quality {
@@ -209,8 +209,8 @@ mod tests {
                 found: 1.0
             }
         );
-        let none = Trials::of(Noise::Normal, 0.0, 2, 1);
-        let quality = Quality::of(&none, &[vec![7], vec![]]);
+        let none = Trials::generate(Noise::Normal, 0.0, 2, 1);
+        let quality = Quality::judge(&none, &[vec![7], vec![]]);
         assert_eq!(
             quality,
             Quality {

@@ -185,7 +185,7 @@ pub struct Ends {
     /// Trials that were unclear at three groups, and expected to be the same within the plan.
     pub expected: usize,
     /// Of these, the same with as many groups as was forecast.
-    pub kept: usize,
+    pub fulfilled: usize,
 }
 
 impl Course {
@@ -227,7 +227,7 @@ impl Course {
                 Some(Verdict::Worse) => ends.worse += 1,
                 Some(Verdict::Same) => {
                     ends.same += 1;
-                    ends.kept += usize::from(forecast.is_some_and(|by| groups <= by));
+                    ends.fulfilled += usize::from(forecast.is_some_and(|by| groups <= by));
                 }
                 Some(Verdict::Unclear(Unclear::MoreGroups(more)))
                     if groups == ASKED && groups + more <= most =>

@@ -23,12 +23,16 @@ fn follow(story: &Story) -> Result<lab::Followed, String> {
         .profile(&runs[0][0].id, "getppid")
         .unwrap()
         .unwrap();
-    let of = Measurement {
+    let measurement = Measurement {
         build: &kernel,
         workload: declared("getppid"),
         replicate: 1,
     };
-    story.lab.follow_calls(of, &profile).unwrap().into_result()
+    story
+        .lab
+        .follow_calls(measurement, &profile)
+        .unwrap()
+        .into_result()
 }
 
 #[test]
@@ -63,7 +67,7 @@ fn simulation_needs_a_capable_machine() {
         .profile(&runs[0][0].id, "getppid")
         .unwrap()
         .unwrap();
-    let of = Measurement {
+    let measurement = Measurement {
         build: &kernel,
         workload: declared("getppid"),
         replicate: 1,
@@ -71,7 +75,7 @@ fn simulation_needs_a_capable_machine() {
     assert_eq!(
         story
             .lab
-            .simulate(of, &profile, &CostModel::default())
+            .simulate(measurement, &profile, &CostModel::default())
             .unwrap()
             .into_result()
             .unwrap_err(),
@@ -89,14 +93,14 @@ fn monitors_are_stored_with_the_run() {
         .unwrap()
         .remove(0)
         .remove(0);
-    let of = Measurement {
+    let measurement = Measurement {
         build: &kernel,
         workload: declared("getppid"),
         replicate: 1,
     };
     let first = story
         .lab
-        .observe_stored(&run.id, of, 0)
+        .observe_stored(&run.id, measurement, 0)
         .unwrap()
         .into_result()
         .unwrap();
@@ -104,7 +108,7 @@ fn monitors_are_stored_with_the_run() {
     assert_eq!(
         story
             .lab
-            .observe_stored(&run.id, of, 0)
+            .observe_stored(&run.id, measurement, 0)
             .unwrap()
             .into_result()
             .unwrap(),
@@ -113,7 +117,7 @@ fn monitors_are_stored_with_the_run() {
     assert_eq!(story.machine.log().len(), request, "nothing was run again");
     story
         .lab
-        .observe_stored(&run.id, of, 50)
+        .observe_stored(&run.id, measurement, 50)
         .unwrap()
         .into_result()
         .unwrap();
@@ -126,13 +130,18 @@ fn monitors_are_stored_with_the_run() {
 #[test]
 fn unbootable_kernel_has_no_observation() {
     let story = story(|_| Does::Fails(Stage::Boot, FailureReason::DidNotBoot));
-    let of = Measurement {
+    let measurement = Measurement {
         build: &build("6.1"),
         workload: declared("getppid"),
         replicate: 1,
     };
     assert_eq!(
-        story.lab.observe(of, 0).unwrap().into_result().unwrap_err(),
+        story
+            .lab
+            .observe(measurement, 0)
+            .unwrap()
+            .into_result()
+            .unwrap_err(),
         "it does not boot"
     );
 }
@@ -143,13 +152,18 @@ fn failing_workload_has_no_observation() {
         Some(_) => Does::Fails(Stage::Workload, FailureReason::Oopsed),
         None => Does::Takes(1),
     });
-    let of = Measurement {
+    let measurement = Measurement {
         build: &build("6.1"),
         workload: declared("getppid"),
         replicate: 1,
     };
     assert_eq!(
-        story.lab.observe(of, 0).unwrap().into_result().unwrap_err(),
+        story
+            .lab
+            .observe(measurement, 0)
+            .unwrap()
+            .into_result()
+            .unwrap_err(),
         "oopsed"
     );
 }
@@ -157,13 +171,21 @@ fn failing_workload_has_no_observation() {
 #[test]
 fn observing_releases_the_machine() {
     let story = story_on(steady());
-    let of = Measurement {
+    let measurement = Measurement {
         build: &build("6.1"),
         workload: declared("getppid"),
         replicate: 1,
     };
-    story.lab.observe(of, 0).unwrap().into_result().unwrap();
-    story.lab.probe(of.build, of.workload).unwrap();
+    story
+        .lab
+        .observe(measurement, 0)
+        .unwrap()
+        .into_result()
+        .unwrap();
+    story
+        .lab
+        .probe(measurement.build, measurement.workload)
+        .unwrap();
     assert_eq!(
         (
             story.count_requests("boot"),

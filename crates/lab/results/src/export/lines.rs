@@ -2,7 +2,7 @@
 
 use model::{escape_json, sanitize_text};
 
-use super::{Column, Table, Value};
+use super::{CellValue, Column, Table};
 
 /// Renders a table as CSV with a header line. A missing value is an empty field, an empty text a
 /// quoted one.
@@ -17,14 +17,14 @@ pub fn csv(table: &Table) -> String {
     text
 }
 
-fn field(value: &Value) -> String {
+fn field(value: &CellValue) -> String {
     match value {
-        Value::None => String::new(),
-        Value::Text(words) => quote(words),
-        Value::Whole(number) => number.to_string(),
-        Value::Unsigned(number) => number.to_string(),
+        CellValue::None => String::new(),
+        CellValue::Text(words) => quote(words),
+        CellValue::Whole(number) => number.to_string(),
+        CellValue::Unsigned(number) => number.to_string(),
         // The shortest form that parses to the same bits.
-        Value::Number(number) => number.to_string(),
+        CellValue::Number(number) => number.to_string(),
     }
 }
 
@@ -49,7 +49,7 @@ pub fn json_lines(table: &Table) -> String {
     let mut text = String::new();
     for row in &table.rows {
         let named =
-            |(column, value): (&Column, &Value)| format!("\"{}\":{}", column.name, json(value));
+            |(column, value): (&Column, &CellValue)| format!("\"{}\":{}", column.name, json(value));
         let fields: Vec<String> = table.columns.iter().zip(row).map(named).collect();
         text.push('{');
         text.push_str(&fields.join(","));
@@ -58,12 +58,12 @@ pub fn json_lines(table: &Table) -> String {
     escape_json(&text)
 }
 
-fn json(value: &Value) -> serde_json::Value {
+fn json(value: &CellValue) -> serde_json::Value {
     match value {
-        Value::None => serde_json::Value::Null,
-        Value::Text(words) => words.as_str().into(),
-        Value::Whole(number) => (*number).into(),
-        Value::Unsigned(number) => (*number).into(),
-        Value::Number(number) => (*number).into(),
+        CellValue::None => serde_json::Value::Null,
+        CellValue::Text(words) => words.as_str().into(),
+        CellValue::Whole(number) => (*number).into(),
+        CellValue::Unsigned(number) => (*number).into(),
+        CellValue::Number(number) => (*number).into(),
     }
 }

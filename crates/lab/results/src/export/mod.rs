@@ -16,7 +16,7 @@ use model::{MachineKind, Outcome, Region, Run, WorkloadResult};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnType {
     Text,
     /// 64 bits with sign.
     Whole,
@@ -25,7 +25,7 @@ pub enum Kind {
     Number,
 }
 
-impl Kind {
+impl ColumnType {
     /// Returns the type's name.
     #[cfg(test)]
     fn word(self) -> &'static str {
@@ -41,7 +41,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
     pub name: &'static str,
-    pub kind: Kind,
+    pub kind: ColumnType,
     /// Whether every row has a value.
     pub is_required: bool,
     /// The unit of its values, or their meaning.
@@ -49,7 +49,7 @@ pub struct Column {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum CellValue {
     None,
     Text(String),
     Whole(i64),
@@ -62,7 +62,7 @@ pub enum Value {
 pub struct Table {
     pub columns: Vec<Column>,
     /// The rows, each with a value for each column.
-    pub rows: Vec<Vec<Value>>,
+    pub rows: Vec<Vec<CellValue>>,
 }
 
 /// The content of a row.
@@ -84,7 +84,7 @@ pub struct Exported {
     pub machine_kind: MachineKind,
 }
 
-const fn column(name: &'static str, kind: Kind, unit: &'static str) -> Column {
+const fn column(name: &'static str, kind: ColumnType, unit: &'static str) -> Column {
     Column {
         name,
         kind,
@@ -93,7 +93,7 @@ const fn column(name: &'static str, kind: Kind, unit: &'static str) -> Column {
     }
 }
 
-const fn optional(name: &'static str, kind: Kind, unit: &'static str) -> Column {
+const fn optional(name: &'static str, kind: ColumnType, unit: &'static str) -> Column {
     Column {
         name,
         kind,
@@ -103,74 +103,106 @@ const fn optional(name: &'static str, kind: Kind, unit: &'static str) -> Column 
 }
 
 const RUN: &[Column] = &[
-    column("run", Kind::Text, "id of the run"),
-    column("kernel", Kind::Text, "last name used for the kernel"),
-    column("version", Kind::Text, "version of the kernel"),
-    column("build", Kind::Text, "id of the build: SHA-256 of its image"),
-    column("machine", Kind::Text, "id of the machine"),
-    column("machine_kind", Kind::Text, "exact or imported"),
-    column("suite", Kind::Text, "name of the suite"),
-    column("seed", Kind::Unsigned, "seed of boot and run"),
+    column("run", ColumnType::Text, "id of the run"),
+    column("kernel", ColumnType::Text, "last name used for the kernel"),
+    column("version", ColumnType::Text, "version of the kernel"),
+    column(
+        "build",
+        ColumnType::Text,
+        "id of the build: SHA-256 of its image",
+    ),
+    column("machine", ColumnType::Text, "id of the machine"),
+    column("machine_kind", ColumnType::Text, "exact or imported"),
+    column("suite", ColumnType::Text, "name of the suite"),
+    column("seed", ColumnType::Unsigned, "seed of boot and run"),
     optional(
         "started_unix",
-        Kind::Whole,
+        ColumnType::Whole,
         "seconds since 1970-01-01 UTC; none if not known",
     ),
 ];
 
 const RUN_ONLY: &[Column] = &[
-    column("completed", Kind::Whole, "workloads"),
-    column("unsupported", Kind::Whole, "workloads"),
-    column("failed", Kind::Whole, "workloads"),
+    column("completed", ColumnType::Whole, "workloads"),
+    column("unsupported", ColumnType::Whole, "workloads"),
+    column("failed", ColumnType::Whole, "workloads"),
 ];
 
 const RESULT: &[Column] = &[
-    column("workload", Kind::Text, "name of the workload"),
-    column("operations", Kind::Unsigned, "operations in one iteration"),
+    column("workload", ColumnType::Text, "name of the workload"),
+    column(
+        "operations",
+        ColumnType::Unsigned,
+        "operations in one iteration",
+    ),
     column(
         "counts",
-        Kind::Whole,
+        ColumnType::Whole,
         "1 if reports use it; 0 if a later run of the same build, machine, suite and seed has this workload",
     ),
 ];
 
 const RESULT_ONLY: &[Column] = &[
-    column("outcome", Kind::Text, "completed, unsupported or failed"),
-    optional("stage", Kind::Text, "stage at which the kernel failed"),
+    column(
+        "outcome",
+        ColumnType::Text,
+        "completed, unsupported or failed",
+    ),
+    optional(
+        "stage",
+        ColumnType::Text,
+        "stage at which the kernel failed",
+    ),
     optional(
         "reason",
-        Kind::Text,
+        ColumnType::Text,
         "reason of the failure, or what is not supported",
     ),
-    column("iterations", Kind::Whole, "samples, warm-ups included"),
-    optional("value", Kind::Number, "the compared value, per operation"),
-    optional("unit", Kind::Text, "unit of the value"),
+    column(
+        "iterations",
+        ColumnType::Whole,
+        "samples, warm-ups included",
+    ),
+    optional(
+        "value",
+        ColumnType::Number,
+        "the compared value, per operation",
+    ),
+    optional("unit", ColumnType::Text, "unit of the value"),
     optional(
         "value_of",
-        Kind::Text,
+        ColumnType::Text,
         "counts, or reported: guest time or a number from the workload",
     ),
 ];
 
 const SAMPLE: &[Column] = &[
-    column("iteration", Kind::Whole, "from 0, warm-ups included"),
+    column("iteration", ColumnType::Whole, "from 0, warm-ups included"),
     column(
         "sample",
-        Kind::Number,
+        ColumnType::Number,
         "per operation: instructions by the guest's clock on the exact machine; the suite's unit where imported",
     ),
     optional(
         "counted_kernel",
-        Kind::Unsigned,
+        ColumnType::Unsigned,
         "instructions of the whole iteration: the kernel's for the workload",
     ),
-    optional("counted_user", Kind::Unsigned, "the same: its user code's"),
+    optional(
+        "counted_user",
+        ColumnType::Unsigned,
+        "the same: its user code's",
+    ),
     optional(
         "counted_interrupt",
-        Kind::Unsigned,
+        ColumnType::Unsigned,
         "the same: of interrupts",
     ),
-    optional("counted_other", Kind::Unsigned, "the same: of other tasks"),
+    optional(
+        "counted_other",
+        ColumnType::Unsigned,
+        "the same: of other tasks",
+    ),
 ];
 
 /// Returns the columns of a table.
@@ -205,7 +237,7 @@ pub fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Tabl
             Rows::Runs => {
                 let count = |is: fn(&Outcome) -> bool| {
                     let number = results().filter(|result| is(&result.outcome)).count();
-                    Value::Whole(i64::try_from(number).unwrap_or(i64::MAX))
+                    CellValue::Whole(i64::try_from(number).unwrap_or(i64::MAX))
                 };
                 let counts = [
                     count(|outcome| matches!(outcome, Outcome::Completed)),
@@ -239,7 +271,7 @@ pub fn table(runs: &[Exported], rows: Rows, fits: impl Fn(&str) -> bool) -> Tabl
     table
 }
 
-fn of_run(exported: &Exported) -> Vec<Value> {
+fn of_run(exported: &Exported) -> Vec<CellValue> {
     let Exported {
         run,
         kernel,
@@ -247,15 +279,15 @@ fn of_run(exported: &Exported) -> Vec<Value> {
         machine_kind,
     } = exported;
     vec![
-        Value::Text(run.id.to_string()),
-        Value::Text(kernel.clone()),
-        Value::Text(version.clone()),
-        Value::Text(run.build.to_string()),
-        Value::Text(run.machine.to_string()),
-        Value::Text(machine_kind.to_string()),
-        Value::Text(run.suite.clone()),
-        Value::Unsigned(run.seed),
-        Run::known_start(run.started_unix).map_or(Value::None, Value::Whole),
+        CellValue::Text(run.id.to_string()),
+        CellValue::Text(kernel.clone()),
+        CellValue::Text(version.clone()),
+        CellValue::Text(run.build.to_string()),
+        CellValue::Text(run.machine.to_string()),
+        CellValue::Text(machine_kind.to_string()),
+        CellValue::Text(run.suite.clone()),
+        CellValue::Unsigned(run.seed),
+        Run::known_start(run.started_unix).map_or(CellValue::None, CellValue::Whole),
     ]
 }
 
@@ -275,18 +307,18 @@ fn superseded(runs: &[Exported]) -> HashSet<(usize, &str)> {
     superseded
 }
 
-fn of_workload(result: &WorkloadResult, counts: bool) -> [Value; 3] {
+fn of_workload(result: &WorkloadResult, counts: bool) -> [CellValue; 3] {
     [
-        Value::Text(result.workload.clone()),
-        Value::Unsigned(result.operations),
-        Value::Whole(counts.into()),
+        CellValue::Text(result.workload.clone()),
+        CellValue::Unsigned(result.operations),
+        CellValue::Whole(counts.into()),
     ]
 }
 
-fn of_result(result: &WorkloadResult, machine: MachineKind) -> [Value; 7] {
+fn of_result(result: &WorkloadResult, machine: MachineKind) -> [CellValue; 7] {
     let (outcome, stage, reason) = match &result.outcome {
-        Outcome::Completed => ("completed", Value::None, Value::None),
-        Outcome::Unsupported(what) => ("unsupported", Value::None, text_value(what)),
+        Outcome::Completed => ("completed", CellValue::None, CellValue::None),
+        Outcome::Unsupported(what) => ("unsupported", CellValue::None, text_value(what)),
         Outcome::Failed(failure) => (
             "failed",
             text_value(&failure.stage),
@@ -305,27 +337,28 @@ fn of_result(result: &WorkloadResult, machine: MachineKind) -> [Value; 7] {
         }
     });
     [
-        Value::Text(outcome.to_owned()),
+        CellValue::Text(outcome.to_owned()),
         stage,
         reason,
-        Value::Whole(iterations),
-        value.map_or(Value::None, |value| Value::Number(value.value)),
-        unit.map_or(Value::None, |unit| Value::Text(unit.into_owned())),
-        scale.map_or(Value::None, |scale| Value::Text(scale.to_owned())),
+        CellValue::Whole(iterations),
+        value.map_or(CellValue::None, |value| CellValue::Number(value.value)),
+        unit.map_or(CellValue::None, |unit| CellValue::Text(unit.into_owned())),
+        scale.map_or(CellValue::None, |scale| CellValue::Text(scale.to_owned())),
     ]
 }
 
-fn text_value(text: &dyn std::fmt::Display) -> Value {
-    Value::Text(text.to_string())
+fn text_value(text: &dyn std::fmt::Display) -> CellValue {
+    CellValue::Text(text.to_string())
 }
 
-fn of_sample(result: &WorkloadResult, iteration: usize) -> [Value; 6] {
+fn of_sample(result: &WorkloadResult, iteration: usize) -> [CellValue; 6] {
     let counted = result.counted.get(iteration);
-    let count =
-        |of: fn(&Region) -> u64| counted.map_or(Value::None, |region| Value::Unsigned(of(region)));
+    let count = |of: fn(&Region) -> u64| {
+        counted.map_or(CellValue::None, |region| CellValue::Unsigned(of(region)))
+    };
     [
-        Value::Whole(i64::try_from(iteration).unwrap_or(i64::MAX)),
-        Value::Number(result.samples[iteration]),
+        CellValue::Whole(i64::try_from(iteration).unwrap_or(i64::MAX)),
+        CellValue::Number(result.samples[iteration]),
         count(|region| region.kernel),
         count(|region| region.user),
         count(|region| region.interrupt),
@@ -340,7 +373,7 @@ mod tests {
         WorkloadResult,
     };
 
-    use super::{Exported, Rows, Table, Value, columns, csv, json_lines, table};
+    use super::{CellValue, Exported, Rows, Table, columns, csv, json_lines, table};
 
     /// Two runs with values that are hard to write.
     pub(super) fn runs() -> Vec<Exported> {
@@ -441,11 +474,11 @@ mod tests {
             .iter()
             .map(|row| (&row[at("workload")], &row[at("counts")]))
             .collect();
-        let mmap = |counts| (Value::Text("mmap".to_owned()), Value::Whole(counts));
+        let mmap = |counts| (CellValue::Text("mmap".to_owned()), CellValue::Whole(counts));
         assert_eq!(
             found
                 .iter()
-                .filter(|(_, counts)| **counts == Value::Whole(0))
+                .filter(|(_, counts)| **counts == CellValue::Whole(0))
                 .count(),
             1
         );
@@ -467,7 +500,7 @@ mod tests {
             .iter()
             .position(|column| column.name == "counts")
             .unwrap();
-        assert!(table.rows.iter().all(|row| row[at] == Value::Whole(1)));
+        assert!(table.rows.iter().all(|row| row[at] == CellValue::Whole(1)));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! `src/main/thrift/parquet.thrift`) and apache/thrift (`doc/specs/thrift-compact-protocol.md`).
 //! The crate `parquet` would bring many dependencies.
 
-use super::{Column, Kind, Table, Value};
+use super::{CellValue, Column, ColumnType, Table};
 
 const MAGIC: &[u8; 4] = b"PAR1";
 
@@ -54,7 +54,7 @@ pub fn parquet(table: &Table) -> std::io::Result<Vec<u8>> {
     for rows in table.rows.chunks(GROUP) {
         let mut chunks = Vec::with_capacity(table.columns.len());
         for (place, column) in table.columns.iter().enumerate() {
-            let values: Vec<&Value> = rows.iter().map(|row| &row[place]).collect();
+            let values: Vec<&CellValue> = rows.iter().map(|row| &row[place]).collect();
             chunks.push(chunk(&mut file, column, &values)?);
         }
         groups.push((chunks, rows.len()));
@@ -71,7 +71,7 @@ pub fn parquet(table: &Table) -> std::io::Result<Vec<u8>> {
     Ok(file)
 }
 
-fn chunk(file: &mut Vec<u8>, column: &Column, values: &[&Value]) -> std::io::Result<Chunk> {
+fn chunk(file: &mut Vec<u8>, column: &Column, values: &[&CellValue]) -> std::io::Result<Chunk> {
     let mut page = Vec::new();
     if !column.is_required {
         let levels = levels(values);
@@ -106,26 +106,26 @@ fn chunk(file: &mut Vec<u8>, column: &Column, values: &[&Value]) -> std::io::Res
     })
 }
 
-fn plain(page: &mut Vec<u8>, value: &Value) {
+fn plain(page: &mut Vec<u8>, value: &CellValue) {
     match value {
-        Value::None => {}
-        Value::Text(text) => {
+        CellValue::None => {}
+        CellValue::Text(text) => {
             page.extend_from_slice(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes());
             page.extend_from_slice(text.as_bytes());
         }
-        Value::Whole(number) => page.extend_from_slice(&number.to_le_bytes()),
-        Value::Unsigned(number) => page.extend_from_slice(&number.to_le_bytes()),
-        Value::Number(number) => page.extend_from_slice(&number.to_le_bytes()),
+        CellValue::Whole(number) => page.extend_from_slice(&number.to_le_bytes()),
+        CellValue::Unsigned(number) => page.extend_from_slice(&number.to_le_bytes()),
+        CellValue::Number(number) => page.extend_from_slice(&number.to_le_bytes()),
     }
 }
 
 /// Encodes which values exist: runs of equal levels, each as its doubled length and the level
 /// (`Encodings.md`, RLE).
-fn levels(values: &[&Value]) -> Vec<u8> {
+fn levels(values: &[&CellValue]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for run in values.chunk_by(|a, b| (**a == Value::None) == (**b == Value::None)) {
+    for run in values.chunk_by(|a, b| (**a == CellValue::None) == (**b == CellValue::None)) {
         varint(&mut bytes, (run.len() as u64) << 1);
-        bytes.push(u8::from(*run[0] != Value::None));
+        bytes.push(u8::from(*run[0] != CellValue::None));
     }
     bytes
 }
@@ -176,18 +176,18 @@ fn element(column: &Column) -> Vec<u8> {
     );
     element.text(4, column.name);
     match column.kind {
-        Kind::Text => element.number(6, I32, UTF8),
-        Kind::Unsigned => element.number(6, I32, UINT_64),
-        Kind::Whole | Kind::Number => {}
+        ColumnType::Text => element.number(6, I32, UTF8),
+        ColumnType::Unsigned => element.number(6, I32, UINT_64),
+        ColumnType::Whole | ColumnType::Number => {}
     }
     element.end()
 }
 
-fn physical(kind: Kind) -> i64 {
+fn physical(kind: ColumnType) -> i64 {
     match kind {
-        Kind::Text => BYTE_ARRAY,
-        Kind::Whole | Kind::Unsigned => INT64,
-        Kind::Number => DOUBLE,
+        ColumnType::Text => BYTE_ARRAY,
+        ColumnType::Whole | ColumnType::Unsigned => INT64,
+        ColumnType::Number => DOUBLE,
     }
 }
 

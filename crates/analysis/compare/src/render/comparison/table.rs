@@ -48,7 +48,7 @@ pub(crate) enum Extra {
 }
 
 impl Extra {
-    fn of(comparison: &Comparison) -> Self {
+    fn new(comparison: &Comparison) -> Self {
         match comparison.others.len() {
             3.. => Self::Matrix,
             2 => Self::Hint,
@@ -108,12 +108,12 @@ impl Extra {
 
 /// Returns whether rows have bars.
 pub(super) fn has_bars(comparison: &Comparison) -> bool {
-    Extra::of(comparison) != Extra::Matrix
+    Extra::new(comparison) != Extra::Matrix
 }
 
 /// Returns the tables, each with a caption of its values. The legend of the columns comes once.
 pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
-    let extra = Extra::of(comparison);
+    let extra = Extra::new(comparison);
     let mut blocks = Vec::new();
     for (number, section) in sections(comparison).into_iter().enumerate() {
         let section = Section {

@@ -34,7 +34,7 @@ fn server_without_disk_measures_on_an_image() {
     server.wait_for_ssh(PATIENCE).unwrap();
     let script = format!("#!ipxe\nchain http://{HOST_SEEN}:{PORT}/${{net0/mac:hexhyp}} || exit\n");
     server.set_boot_script(&script).unwrap();
-    let lab = Lab::of("deployed", server);
+    let lab = Lab::on_server("deployed", server);
     let deploy = format!("deploy = {{ pxe = \"127.0.0.1:{PORT}\", mac = \"{MAC}\" }}\n");
     lab.settings(&format!("{deploy}{IMAGE}"));
     let output = lab.marvin(&["deploy", "testbox", "debian-12"]);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::super::tests::runs;
-use super::super::{Column, Kind, Rows, Table, Value, table};
+use super::super::{CellValue, Column, ColumnType, Rows, Table, table};
 use super::{GROUP, parquet};
 
 /// A value of Thrift.
@@ -114,7 +114,7 @@ fn metadata(file: &[u8]) -> Seen {
     fields(&mut &file[file.len() - 8 - length..])
 }
 
-fn column(file: &[u8], chunk: &Seen, column: &Column) -> Vec<Value> {
+fn column(file: &[u8], chunk: &Seen, column: &Column) -> Vec<CellValue> {
     let chunk_metadata = chunk.at(3);
     assert_eq!(chunk_metadata.at(3).list()[0].text(), column.name);
     let mut rest = &file[chunk_metadata.at(9).number() as usize..];
@@ -135,13 +135,13 @@ fn column(file: &[u8], chunk: &Seen, column: &Column) -> Vec<Value> {
         assert_eq!(there.len(), count);
     }
     let values = there.into_iter().map(|is_there| match column.kind {
-        _ if !is_there => Value::None,
-        Kind::Whole => Value::Whole(i64::from_le_bytes(eight(&mut page))),
-        Kind::Unsigned => Value::Unsigned(u64::from_le_bytes(eight(&mut page))),
-        Kind::Number => Value::Number(f64::from_le_bytes(eight(&mut page))),
-        Kind::Text => {
+        _ if !is_there => CellValue::None,
+        ColumnType::Whole => CellValue::Whole(i64::from_le_bytes(eight(&mut page))),
+        ColumnType::Unsigned => CellValue::Unsigned(u64::from_le_bytes(eight(&mut page))),
+        ColumnType::Number => CellValue::Number(f64::from_le_bytes(eight(&mut page))),
+        ColumnType::Text => {
             let length = u32::from_le_bytes(some(&mut page, 4).try_into().unwrap()) as usize;
-            Value::Text(String::from_utf8(some(&mut page, length).to_vec()).unwrap())
+            CellValue::Text(String::from_utf8(some(&mut page, length).to_vec()).unwrap())
         }
     });
     let values = values.collect();
@@ -154,7 +154,7 @@ fn eight(page: &mut &[u8]) -> [u8; 8] {
 }
 
 /// Reads a file written from a table with these columns.
-fn read(file: &[u8], columns: &[Column]) -> Vec<Vec<Value>> {
+fn read(file: &[u8], columns: &[Column]) -> Vec<Vec<CellValue>> {
     let metadata = metadata(file);
     let names: Vec<&str> = metadata.at(2).list()[1..]
         .iter()
@@ -167,7 +167,7 @@ fn read(file: &[u8], columns: &[Column]) -> Vec<Vec<Value>> {
     let mut rows = Vec::new();
     for group in metadata.at(4).list() {
         let chunks = group.at(1).list();
-        let of_columns: Vec<Vec<Value>> = chunks
+        let of_columns: Vec<Vec<CellValue>> = chunks
             .iter()
             .zip(columns)
             .map(|(chunk, of)| column(file, chunk, of))
@@ -185,7 +185,7 @@ fn read(file: &[u8], columns: &[Column]) -> Vec<Vec<Value>> {
 }
 
 /// NaN does not equal itself; compare as text.
-fn shown(rows: &[Vec<Value>]) -> String {
+fn shown(rows: &[Vec<CellValue>]) -> String {
     format!("{rows:?}")
 }
 
@@ -215,16 +215,19 @@ fn empty_and_grouped_tables_are_read_back() {
         .map(|n| {
             vec![
                 (if n.is_multiple_of(3) {
-                    Value::None
+                    CellValue::None
                 } else {
-                    Value::Whole(n as i64)
+                    CellValue::Whole(n as i64)
                 }),
-                Value::Number(n as f64),
+                CellValue::Number(n as f64),
             ]
         })
         .collect();
     let many = Table {
-        columns: vec![column(Kind::Whole, false), column(Kind::Number, true)],
+        columns: vec![
+            column(ColumnType::Whole, false),
+            column(ColumnType::Number, true),
+        ],
         rows,
     };
     assert!(read(&parquet(&many).unwrap(), &many.columns) == many.rows);

@@ -1,5 +1,5 @@
-//! The bench `dump_access`: its tables, equal results with windows of any size, and system calls
-//! counted as the system counts them.
+//! The tables, equal results with windows of any size, and system calls counted as the system
+//! counts them.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -7,11 +7,14 @@ use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
+use clap::Parser;
 use serde_json::Value;
 use synthetic_dumps::{KERNELS, Synthetic};
 use vmcore::{
     Codec, Dump, FileSink, Filter, Io, Level, Overwrite, Plan, Reader, Style, Work, write_kdump,
 };
+
+use super::{Arguments, answer};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -34,17 +37,13 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
     Ok(folder)
 }
 
-/// Runs the bench in a directory; returns exit code, answer and messages.
-fn answer(folder: &Path, line: &str) -> Result<(Option<i32>, String, String), Box<dyn Error>> {
-    let output = Command::new(env!("CARGO_BIN_EXE_dump_access"))
-        .args(line.split(' '))
-        .current_dir(folder)
-        .output()?;
-    Ok((
-        output.status.code(),
-        String::from_utf8(output.stdout)?,
-        String::from_utf8(output.stderr)?,
-    ))
+/// Answers a command line, where `@` stands for the directory.
+fn answer_line(folder: &Path, line: &str) -> Result<String, String> {
+    let folder = format!("{}/", folder.display());
+    let line = format!("dump_access {line}").replace('@', &folder);
+    let arguments =
+        Arguments::try_parse_from(line.split(' ')).map_err(|error| error.to_string())?;
+    answer(&arguments).map_err(|error| error.to_string().replace(&folder, ""))
 }
 
 #[test]
@@ -84,9 +83,8 @@ fn tables_are_readable_and_drawn() -> Outcome {
     let folder = folder()?;
     let mut all = String::new();
     for which in ["map-size", "cycles", "calls"] {
-        let line = format!("{which} vmcore --times 1 --svg {which}.svg");
-        let (code, text, said) = answer(folder.path(), &line)?;
-        assert_eq!((code, said.as_str()), (Some(0), ""), "{text}");
+        let line = format!("{which} @vmcore --times 1 --svg @{which}.svg");
+        let text = answer_line(folder.path(), &line)?;
         assert!(
             text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
@@ -108,11 +106,8 @@ fn tables_are_readable_and_drawn() -> Outcome {
         all.extend(text.split_inclusive('\n').take(5));
     }
     insta::assert_snapshot!(all);
-    let (code, _, messages) = answer(folder.path(), "calls vmcore --svg vmcore")?;
-    assert!(
-        code == Some(1) && messages.contains("File exists"),
-        "{messages}"
-    );
+    let error = answer_line(folder.path(), "calls @vmcore --svg @vmcore").unwrap_err();
+    assert!(error.contains("File exists"), "{error}");
     Dump::open(&[folder.path().join("vmcore")])?;
     Ok(())
 }
@@ -120,7 +115,7 @@ fn tables_are_readable_and_drawn() -> Outcome {
 #[test]
 fn larger_windows_take_fewer_calls() -> Outcome {
     let folder = folder()?;
-    let (_, text, _) = answer(folder.path(), "map-size vmcore --times 1 --json")?;
+    let text = answer_line(folder.path(), "map-size @vmcore --times 1 --json")?;
     let document: Value = serde_json::from_str(&text)?;
     let rows = document["rows"].as_array().ok_or("no rows")?;
     let calls = |row: &Value, kind: &str| row["in_memory"]["calls"][kind].as_u64();
@@ -165,17 +160,27 @@ fn unmappable_dump_is_reported() -> Outcome {
     let sink = FileSink::replacing(&folder.path().join("small"), Overwrite::No)?;
     write_kdump(&plan, &style, &work, &sink)?;
     drop(sink);
-    let mut all = String::new();
-    for line in ["map-size small", "calls -d 1,2,4,8 vmcore"] {
-        let messages = answer(folder.path(), line)?.2;
-        all.extend(messages.lines().next());
-        all.push('\n');
-    }
-    insta::assert_snapshot!(all, @r"
-    Error: small cannot be mapped, as it is kdump-compressed or flattened: name an ELF vmcore
-    Error: cannot compare more than 3 levels
+    let errors = ["map-size @small", "calls -d 1,2,4,8 @vmcore"]
+        .map(|line| answer_line(folder.path(), line).unwrap_err());
+    insta::assert_snapshot!(errors.join("\n"), @r"
+    small cannot be mapped, as it is kdump-compressed or flattened: name an ELF vmcore
+    cannot compare more than 3 levels
     ");
-    assert_eq!(answer(folder.path(), "cycles small --times 1")?.0, Some(0));
+    answer_line(folder.path(), "cycles @small --times 1")?;
+    Ok(())
+}
+
+/// The variable with the dump of the process below.
+const COUNTED: &str = "DUMP_ACCESS_COUNTED";
+
+#[test]
+fn process_that_counts_its_calls() -> Outcome {
+    // The next test starts this one again, under strace.
+    if let Some(folder) = std::env::var_os(COUNTED) {
+        let folder = Path::new(&folder);
+        let text = answer_line(folder, "calls @vmcore --times 2 --json")?;
+        std::fs::write(folder.join("counted"), text)?;
+    }
     Ok(())
 }
 
@@ -213,13 +218,12 @@ fn calls_are_counted_as_the_system_counts_them() -> Outcome {
     let mut command = Command::new("strace");
     command
         .args(["-f", "-y", "-e", "trace=mmap,munmap,pread64", "-o"])
-        .arg(&log);
-    command
-        .arg(env!("CARGO_BIN_EXE_dump_access"))
-        .args(["calls", "--times", "2", "--json"])
-        .arg(&dump);
-    let output = match command.output() {
-        Ok(output) if output.status.success() => output,
+        .arg(&log)
+        .arg(std::env::current_exe()?)
+        .args(["--exact", "tests::process_that_counts_its_calls"])
+        .env(COUNTED, folder.path());
+    match command.output() {
+        Ok(output) if output.status.success() => {}
         other => {
             let why = other.map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
             writeln!(
@@ -228,8 +232,9 @@ fn calls_are_counted_as_the_system_counts_them() -> Outcome {
             )?;
             return Ok(());
         }
-    };
-    let document: Value = serde_json::from_slice(&output.stdout)?;
+    }
+    let counted = std::fs::read_to_string(folder.path().join("counted"))?;
+    let document: Value = serde_json::from_str(&counted)?;
     let own = ["mmap", "munmap", "read"]
         .map(|kind| document["all_calls"][kind].as_u64().unwrap_or_default());
     let path = dump.canonicalize()?.display().to_string();
