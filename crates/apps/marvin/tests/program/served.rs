@@ -44,13 +44,18 @@ impl Server {
 
     /// Asks for a page, and returns the answer with its head.
     pub(crate) fn ask(&self, path: &str) -> String {
-        let mut stream = self.connect();
+        self.try_to_ask(path).unwrap()
+    }
+
+    /// The same; fails if the server closes the connection, as it has too many.
+    pub(crate) fn try_to_ask(&self, path: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(&self.address)?;
         let question =
             format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        stream.write_all(question.as_bytes()).unwrap();
+        stream.write_all(question.as_bytes())?;
         let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        String::from_utf8_lossy(&answer).into_owned()
+        stream.read_to_end(&mut answer)?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
     }
 
     /// Returns a field of its status in kB: `VmRSS` is its memory, `VmHWM` the largest so far.
