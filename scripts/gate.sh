@@ -99,17 +99,23 @@ else
 fi
 step "$cargo" test --locked --workspace --no-run -q
 # One test program runs after the other, and those that boot kernels wait: lints and documents take what they leave.
-log=$target/lints.log
-echo "== lints and documents, beside the tests: $log"
+lints_log=$target/lints.log
+rm -f "$lints_log.status"
+echo "== lints and documents, beside the tests: $lints_log"
 {
     # The tests have cargo's lock first: they compile nothing.
     sleep 15
     (lints && documents) && status=0 || status=$?
-    echo "$status" >"$log.status"
-} >"$log" 2>&1 &
+    echo "$status" >"$lints_log.status"
+} >"$lints_log" 2>&1 &
 renice -n 19 $! >/dev/null
-timed "$cargo" test --locked --workspace --tests -- --skip "$alone" && tests=0 || tests=$?
+failed=
+timed "$cargo" test --locked --workspace --tests -- --skip "$alone" || failed="$failed tests"
 wait
-cat "$log"
-[ "$(cat "$log.status")" = 0 ] && [ "$tests" = 0 ]
-step "$cargo" test --locked -p lab --test vm -- "$alone"
+cat "$lints_log"
+[ "$(cat "$lints_log.status")" = 0 ] || failed="$failed lints-or-documents"
+step "$cargo" test --locked -p lab --test vm -- "$alone" || failed="$failed $alone"
+[ -z "$failed" ] || {
+    echo "== failed:$failed"
+    exit 1
+}
