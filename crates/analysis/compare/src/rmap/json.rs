@@ -193,9 +193,9 @@ fn laws(rmap: &Rmap) -> Vec<LawDocument> {
                 let Some(laws) = rmap.laws(kernel, *case, operation) else {
                     continue;
                 };
-                documents.push(law_document(*case, operation, kernel, ("all", laws.all)));
+                documents.push(law_document(*case, operation, kernel, "all", laws.all));
                 if let Some(large) = laws.large {
-                    documents.push(law_document(*case, operation, kernel, ("large", large)));
+                    documents.push(law_document(*case, operation, kernel, "large", large));
                 }
             }
         }
@@ -207,7 +207,8 @@ fn law_document(
     case: RmapCase,
     operation: RmapOperation,
     kernel: usize,
-    (cells, law): (&'static str, PowerLaw),
+    cells: &'static str,
+    law: PowerLaw,
 ) -> LawDocument {
     LawDocument {
         case: case.word(),

@@ -65,18 +65,7 @@ pub(super) fn rows(ledger: &Ledger, max: usize) -> (Vec<CostRow>, Option<CostRow
     let [base, new] = [ledger.per_operation(0, base), ledger.per_operation(1, new)];
     let added = others.iter().map(|line| ledger.line_added(line)).sum();
     let name = format!("{} others", others.len());
-    (
-        rows,
-        Some(CostRow {
-            name,
-            base,
-            new,
-            added,
-            ratio: ratio(base, new),
-            calls: None,
-            note: "",
-        }),
-    )
+    (rows, Some(CostRow::without_calls(name, [base, new], added)))
 }
 
 fn row(ledger: &Ledger, line: &LedgerLine) -> CostRow {
@@ -295,13 +284,20 @@ fn sum_row(name: String, all: [u64; 2], operations: [u64; 2]) -> CostRow {
     let added = crate::ledger::scaled(operations, all[0], all[1]) as f64
         / operations[0] as f64
         / operations[1] as f64;
-    CostRow {
-        name,
-        base,
-        new,
-        added,
-        ratio: ratio(base, new),
-        calls: None,
-        note: "",
+    CostRow::without_calls(name, [base, new], added)
+}
+
+impl CostRow {
+    /// Returns a row of several functions, whose calls do not add up.
+    fn without_calls(name: String, [base, new]: [f64; 2], added: f64) -> Self {
+        Self {
+            name,
+            base,
+            new,
+            added,
+            ratio: ratio(base, new),
+            calls: None,
+            note: "",
+        }
     }
 }
