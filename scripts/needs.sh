@@ -33,7 +33,6 @@ demo | bench | test | test-full)
     want setpriv util-linux
     # Walls around QEMU and builds: recommended, and tested.
     want bwrap bubblewrap
-    want dpkg-deb dpkg
     ;;
 *)
     echo "usage: scripts/needs.sh build|demo|bench|test|test-full" >&2
@@ -110,16 +109,21 @@ as_root() {
     fi
 }
 
-# Kernels are looked up in apt's lists: a machine that never fetched them has none.
+# Tests compare with apt and fetch sources by it: a machine that never fetched its lists has none.
 lists_are_there() { apt-cache search --names-only '^linux-image-6\.12.*cloud-amd64$' 2>/dev/null | grep -q .; }
 
-if [ -z "$packages" ] && { [ "${1:-build}" = build ] || lists_are_there; }; then
+if [ -z "$packages" ] && { [ "${1:-build}" = build ] || [ "$1" = demo ] || lists_are_there; }; then
     exit 0
 fi
 echo "needs.sh: apt-get update"
 as_root apt-get update -qq
 if [ -n "$packages" ]; then
     echo "needs.sh: apt-get install --no-install-recommends$packages"
+    # Nothing that is there goes: a compiler for Arm would take gcc-multilib away.
     # shellcheck disable=SC2086 # a list of words on purpose
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages
+    if ! as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends --no-remove $packages; then
+        echo "needs.sh: these packages would remove others of this host, or are not to be had:$packages" >&2
+        echo "needs.sh: install what you want of them by hand, and run it again" >&2
+        exit 1
+    fi
 fi

@@ -11,9 +11,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use archives::Debian;
 use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
 use kernel::BuildCache;
+use model::DebianSettings;
 use rack::Slurm;
 use store::cluster::{Cluster, Durability};
 
@@ -37,6 +39,12 @@ const SEEDS: &str = "3";
 const TURNS: usize = 2;
 const NODES_OF_MODEL: usize = 3;
 
+/// Returns the seconds since 1970-01-01 UTC.
+fn now() -> i64 {
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
 fn main() -> anyhow::Result<()> {
     let mut figures = Figures;
     let (Some(slurm), Some(cluster)) =
@@ -52,7 +60,9 @@ fn main() -> anyhow::Result<()> {
         marvin.display()
     );
     let folder = tempfile::tempdir()?;
-    let cache = BuildCache::open(&folder.path().join("kernels"))?;
+    let home = folder.path().join("kernels");
+    let debian = Debian::new(&home, DebianSettings::default(), now);
+    let cache = BuildCache::open(&home, debian)?;
     let mut kernels = Vec::new();
     for name in KERNELS {
         kernels.push(format!(

@@ -164,9 +164,15 @@ const ROOMS: &[Room] = &[
     },
     Room {
         wing: "lab",
-        name: "kernel",
+        name: "archives",
         uses: &["model", "subprocess"],
-        does: "Turns a kernel name into a build: apt, image formats, git trees, source packages, build cache.",
+        does: "Fetches Debian's signed lists and packages over HTTP, verifies and unpacks them, without apt.",
+    },
+    Room {
+        wing: "lab",
+        name: "kernel",
+        uses: &["archives", "model", "subprocess"],
+        does: "Turns a kernel name into a build: Debian packages, image formats, git trees, source packages, build cache.",
     },
     Room {
         wing: "lab",
@@ -190,6 +196,7 @@ const ROOMS: &[Room] = &[
         wing: "lab",
         name: "lab",
         uses: &[
+            "archives",
             "compare",
             "config",
             "document",
@@ -225,13 +232,22 @@ const ROOMS: &[Room] = &[
     Room {
         wing: "apps",
         name: "service",
-        uses: &["config", "kernel", "model", "server", "store", "subprocess"],
+        uses: &[
+            "archives",
+            "config",
+            "kernel",
+            "model",
+            "server",
+            "store",
+            "subprocess",
+        ],
         does: "Watches trees, queues new kernels, runs workers, sends jobs to Slurm or another batch system (`batch`), switches idle servers off, sends mails, webhooks and commands.",
     },
     Room {
         wing: "apps",
         name: "marvin",
         uses: &[
+            "archives",
             "compare",
             "config",
             "document",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Build, DebQuery, KernelName, Machine};
+use model::{Build, DebSelection, KernelName, Machine};
 
 use crate::cut_middle;
 use model::sanitize_line;
@@ -105,10 +105,10 @@ fn split_version(version: &str) -> (&str, &str) {
 /// package, the file.
 fn format_request(name: &KernelName) -> String {
     match name {
-        KernelName::Deb(DebQuery::Version { flavour, .. }) => flavour.clone(),
-        KernelName::Deb(DebQuery::Package(package)) => {
-            package.trim_start_matches("linux-image-").to_owned()
-        }
+        KernelName::Deb(query) => match &query.selection {
+            DebSelection::Version { flavour, .. } => flavour.clone(),
+            DebSelection::Package(package) => package.trim_start_matches("linux-image-").to_owned(),
+        },
         KernelName::Imported(name) => name.clone(),
         KernelName::Running => "running".to_owned(),
         KernelName::Path(file) | KernelName::Tree(file) | KernelName::Patch { file, .. } => {

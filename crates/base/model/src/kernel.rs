@@ -42,7 +42,17 @@ pub enum KernelName {
 
 /// A request to the Debian archive.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DebQuery {
+pub struct DebQuery {
+    /// The suite, such as `trixie`, or `trixie@20260101` for a day of the past; `None` for the one
+    /// of the settings.
+    pub suite: Option<String>,
+    /// Which of its kernels.
+    pub selection: DebSelection,
+}
+
+/// Which kernel of a suite.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DebSelection {
     /// The newest kernel whose upstream version begins with these numbers.
     Version {
         /// Upstream version or its beginning: `6.1`, `6.12.117`.
@@ -67,7 +77,7 @@ pub enum KernelNameError {
     Bare(String),
     /// A `deb:` name that is neither a version nor a package.
     #[error(
-        "`{0}` is neither a version (deb:6.12, deb:6.12.117, deb:6.12+amd64) nor a package (deb:linux-image-…)"
+        "`{0}` is neither a version (deb:6.12, deb:6.12.117, deb:6.12+amd64) nor a package (deb:linux-image-…), with or without a suite in front (deb:trixie/6.12, deb:trixie@20260101/6.12)"
     )]
     Deb(String),
     /// `path:` without a path.
@@ -125,14 +135,41 @@ impl FromStr for KernelName {
 }
 
 fn deb_query(query: &str) -> Option<DebQuery> {
-    if query.starts_with("linux-image-") && is_word(query) {
-        return Some(DebQuery::Package(query.to_owned()));
+    let (suite, selection) = match query.split_once('/') {
+        Some((suite, selection)) => (Some(suite), selection),
+        None => (None, query),
+    };
+    if !suite.is_none_or(is_suite) {
+        return None;
     }
-    let (version, flavour) = query.split_once('+').unwrap_or((query, DEFAULT_FLAVOUR));
-    (is_version(version) && is_word(flavour)).then(|| DebQuery::Version {
+    Some(DebQuery {
+        suite: suite.map(str::to_owned),
+        selection: deb_selection(selection)?,
+    })
+}
+
+fn deb_selection(text: &str) -> Option<DebSelection> {
+    if text.starts_with("linux-image-") && is_word(text) {
+        return Some(DebSelection::Package(text.to_owned()));
+    }
+    let (version, flavour) = text.split_once('+').unwrap_or((text, DEFAULT_FLAVOUR));
+    (is_version(version) && is_word(flavour)).then(|| DebSelection::Version {
         version: version.to_owned(),
         flavour: flavour.to_owned(),
     })
+}
+
+/// Returns whether it may name a suite, `NAME` or `NAME@DATE`.
+fn is_suite(text: &str) -> bool {
+    let (name, date) = text.split_once('@').unwrap_or((text, "20200101"));
+    let is_name = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    let date = date.strip_suffix('Z').unwrap_or(date);
+    let digits = date.replacen('T', "", 1);
+    let is_date = [8, 14].contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit());
+    is_name && is_date
 }
 
 fn is_word(text: &str) -> bool {
@@ -158,13 +195,22 @@ impl fmt::Display for KernelName {
             Self::DebSrc(version) => write!(f, "deb-src:{version}"),
             Self::Running => f.write_str("running:"),
             Self::Imported(name) => write!(f, "imported:{name}"),
-            Self::Deb(DebQuery::Package(package)) => write!(f, "deb:{package}"),
-            Self::Deb(DebQuery::Version { version, flavour }) if flavour == DEFAULT_FLAVOUR => {
-                write!(f, "deb:{version}")
+            Self::Deb(query) => write!(f, "deb:{query}"),
+        }
+    }
+}
+
+impl fmt::Display for DebQuery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(suite) = &self.suite {
+            write!(f, "{suite}/")?;
+        }
+        match &self.selection {
+            DebSelection::Package(package) => f.write_str(package),
+            DebSelection::Version { version, flavour } if flavour == DEFAULT_FLAVOUR => {
+                f.write_str(version)
             }
-            Self::Deb(DebQuery::Version { version, flavour }) => {
-                write!(f, "deb:{version}+{flavour}")
-            }
+            DebSelection::Version { version, flavour } => write!(f, "{version}+{flavour}"),
         }
     }
 }
@@ -179,6 +225,9 @@ mod tests {
             "deb:6.1",
             "deb:6.12.117",
             "deb:6.12+amd64",
+            "deb:trixie/6.12",
+            "deb:trixie-backports/6.19+amd64",
+            "deb:sid@20260101T120000Z/linux-image-6.18.3+deb14-cloud-amd64",
             "deb:linux-image-6.12.117+deb12-cloud-amd64",
             "path:/boot/vmlinuz-6.1",
             "path:a:b",

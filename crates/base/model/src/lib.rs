@@ -71,7 +71,7 @@ pub use health::{Health, quarantine_of};
 pub use idle::{ServerUse, describe_off};
 pub use ids::{BuildId, IdError, MachineId, RunId, hexadecimal};
 pub use imported::{IMPORTED_MARGIN_PERCENT, LKP, MMTESTS, imported_metric, imported_workload};
-pub use kernel::{DebQuery, KernelName, KernelNameError};
+pub use kernel::{DebQuery, DebSelection, KernelName, KernelNameError};
 pub use machine::{KnownQemu, Machine, MachineKind, UnknownMachineKind};
 pub use metric::{Direction, Metric, Quantity, Unit};
 pub use monitor::{
@@ -106,8 +106,8 @@ pub use selection::{
 };
 pub use server::{BootOnce, ServerSettings};
 pub use settings::{
-    Channel, ChannelKind, Login, MailServer, MailTaker, MarvinConfig, Points, Secrecy, Secret,
-    StandingPlan, TreeOrigin, WatchedTree, WorkSettings,
+    Channel, ChannelKind, DebianSettings, Login, MailServer, MailTaker, MarvinConfig, Points,
+    Secrecy, Secret, StandingPlan, TreeOrigin, WatchedTree, WorkSettings,
 };
 pub use sharing::{Counted, Entered, Move, Movement, Sharing, WATCHED, without_suffix};
 pub use source::SourceLocation;

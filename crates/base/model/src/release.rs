@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{DebQuery, KernelName};
+use crate::{DebSelection, KernelName};
 
 /// A sortable version: 6.1, 6.1.192, 6.12-rc4, 6.12, 6.12.0-g1f0e2d3c4b5a, 6.12.117. Any text can
 /// be sorted; texts without numbers come first.
@@ -210,8 +210,10 @@ impl fmt::Display for ReleaseLine {
 #[must_use]
 pub fn track_of(name: &KernelName) -> String {
     match name {
-        KernelName::Deb(DebQuery::Version { flavour, .. }) => flavour.clone(),
-        KernelName::Deb(DebQuery::Package(package)) => flavour_of(package),
+        KernelName::Deb(query) => match &query.selection {
+            DebSelection::Version { flavour, .. } => flavour.clone(),
+            DebSelection::Package(package) => flavour_of(package),
+        },
         other => other
             .to_string()
             .split(':')

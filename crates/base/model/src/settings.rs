@@ -26,10 +26,39 @@ pub struct MarvinConfig {
     pub images: Vec<ImageSettings>,
     /// The directory of builds that hosts share.
     pub builds: Option<PathBuf>,
+    /// Where Debian's packages come from.
+    pub debian: DebianSettings,
     /// The batch system that jobs may go to.
     pub batch: Option<BatchSettings>,
     /// The address of the dashboard.
     pub listen: Option<SocketAddr>,
+}
+
+/// Where Debian's packages come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DebianSettings {
+    /// The archive, an address with the folders `dists` and `pool`.
+    pub mirror: String,
+    /// The archive of security updates.
+    pub security: String,
+    /// The service that has each day's archive, for `SUITE@DATE`.
+    pub snapshot: String,
+    /// Public keys that may sign lists, as a binary keyring; Debian's if it is `None`.
+    pub keyring: Option<PathBuf>,
+    /// The suite of names that have none.
+    pub suite: String,
+}
+
+impl Default for DebianSettings {
+    fn default() -> Self {
+        Self {
+            mirror: "http://deb.debian.org/debian".to_owned(),
+            security: "http://deb.debian.org/debian-security".to_owned(),
+            snapshot: "http://snapshot.debian.org".to_owned(),
+            keyring: None,
+            suite: "bookworm".to_owned(),
+        }
+    }
 }
 
 /// A git tree whose new kernels are measured.

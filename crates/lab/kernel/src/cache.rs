@@ -7,9 +7,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use archives::{Debian, unpack_deb};
 use model::{Build, BuildId, DebQuery, KernelName, Origin};
+use subprocess::Shared;
 
 use crate::catalogue::{Catalogue, Offer};
 use crate::companion_files::{self, Beside};
@@ -17,7 +19,7 @@ use crate::folder::{self, Folder, sha256};
 use crate::image::{self, Image, Vmlinux};
 use crate::running::running;
 use crate::scratch::{self, Scratch};
-use crate::{AptError, KernelError, SourceSettings, apt};
+use crate::{KernelError, PackageError, SourceSettings};
 
 /// A build cache in a data directory.
 #[derive(Debug, Clone)]
@@ -26,8 +28,9 @@ pub struct BuildCache {
     pub(crate) builds: PathBuf,
     pub(crate) downloads: PathBuf,
     pub(crate) settings: SourceSettings,
-    /// apt's offers, queried once.
-    catalogue: Arc<OnceLock<Catalogue>>,
+    pub(crate) debian: Debian,
+    /// Each suite's offers, read once.
+    catalogues: Arc<Shared<BTreeMap<String, Arc<Catalogue>>>>,
 }
 
 /// The progress of resolving a name.
@@ -83,21 +86,22 @@ pub(crate) struct LocatedImage<'a> {
 }
 
 impl BuildCache {
-    /// Opens the cache below `home`, and makes its directories.
+    /// Opens the cache below `home`, and makes its directories; packages come from `debian`.
     ///
     /// # Errors
     /// If `home` cannot be used.
-    pub fn open(home: &Path) -> Result<Self, KernelError> {
+    pub fn open(home: &Path, debian: Debian) -> Result<Self, KernelError> {
         let builds = home.join("builds");
         let downloads = home.join("downloads");
         let settings = SourceSettings::default();
-        let catalogue = Arc::default();
+        let catalogues = Arc::default();
         let cache = Self {
             home: home.to_owned(),
             builds,
             downloads,
             settings,
-            catalogue,
+            debian,
+            catalogues,
         };
         fs::create_dir_all(cache.builds.join("by-name"))
             .and_then(|()| fs::create_dir_all(cache.builds.join("by-recipe")))
@@ -157,13 +161,16 @@ impl BuildCache {
         })
     }
 
-    /// Returns apt's offers for a name, newest first; at least one.
+    /// Returns the offers for a name, newest first; at least one.
     fn offers(&self, query: &DebQuery) -> Result<Vec<Offer>, KernelError> {
-        if let Some(known) = self.catalogue.get() {
+        let suite = self.debian.suite(query.suite.as_deref()).to_owned();
+        let known = self.catalogues.lock().get(&suite).cloned();
+        if let Some(known) = known {
             return known.find(query);
         }
-        let read = Catalogue::read(&apt::records()?);
-        self.catalogue.get_or_init(|| read).find(query)
+        let read = Arc::new(Catalogue::open(&self.debian, Some(&suite))?);
+        self.catalogues.lock().insert(suite, Arc::clone(&read));
+        read.find(query)
     }
 
     /// Checks that a name selects a kernel, without fetching or building it.
@@ -216,21 +223,20 @@ impl BuildCache {
         }
         let mut debs = Vec::new();
         for file in &offer.files {
-            let folder = scratch.path().join(&file.package);
-            fs::create_dir(&folder).map_err(KernelError::io(&folder))?;
-            debs.push(apt::download(&offer, file, &folder)?);
+            debs.push(self.debian.download(file, scratch.path())?);
         }
         notify(BuildEvent::Unpacking {
             what: offer.origin().to_string(),
         });
         let root = scratch.path().join("root");
         for deb in &debs {
-            apt::unpack(deb, &root)?;
+            unpack_deb(deb, &root)?;
             // The download is not needed any more, but its disk space may be.
             fs::remove_file(deb).map_err(KernelError::io(deb))?;
         }
-        let file = vmlinuz(&root)
-            .ok_or_else(|| KernelError::Apt(AptError::NoImage(offer.origin().to_string())))?;
+        let file = vmlinuz(&root).ok_or_else(|| {
+            KernelError::Package(PackageError::NoImage(offer.origin().to_string()))
+        })?;
         let found = LocatedImage {
             name,
             file: &file,
@@ -416,6 +422,18 @@ pub(crate) fn build(
     })
 }
 
+/// Debian's archive at an address where nothing listens.
+#[cfg(test)]
+pub(crate) fn without_network(home: &Path) -> Debian {
+    let nowhere = "http://127.0.0.1:1".to_owned();
+    let settings = model::DebianSettings {
+        mirror: nowhere.clone(),
+        security: nowhere,
+        ..model::DebianSettings::default()
+    };
+    Debian::new(home, settings, || 0)
+}
+
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
@@ -424,14 +442,14 @@ mod tests {
 
     use model::{Build, Fault, KernelName};
 
-    use super::{BuildCache, BuildEvent};
+    use super::{BuildCache, BuildEvent, without_network};
     use crate::companion_files::tests::{symbols, write};
     use crate::payload::tests::pack;
     use crate::{KernelError, bzimage, elf};
 
     fn resolve(home: &Path, file: &Path) -> (Result<Build, KernelError>, Vec<BuildEvent>) {
         let steps = RefCell::new(vec![]);
-        let cache = BuildCache::open(&home.join("home")).unwrap();
+        let cache = BuildCache::open(&home.join("home"), without_network(home)).unwrap();
         let build = cache.resolve(&KernelName::Path(file.to_owned()), &|step| {
             steps.borrow_mut().push(step);
         });
@@ -550,7 +568,11 @@ mod tests {
 
     #[test]
     fn impossible_data_directory_is_a_user_error() {
-        let error = BuildCache::open(Path::new("/dev/null/marvin")).unwrap_err();
+        let error = BuildCache::open(
+            Path::new("/dev/null/marvin"),
+            without_network(Path::new("/")),
+        )
+        .unwrap_err();
         insta::assert_snapshot!(error, @"cannot use the data directory /dev/null/marvin: Not a directory (os error 20)");
         assert_eq!(error.fault(), Fault::User);
     }

@@ -5,6 +5,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use archives::ArchiveError;
 use model::Fault;
 
 use crate::ImageFault;
@@ -12,12 +13,19 @@ use crate::ImageFault;
 /// Why a name did not become a build.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
-    /// The distribution does not provide a package.
+    /// An archive does not provide a package.
     #[error(transparent)]
-    Apt(#[from] AptError),
-    /// Apt offers kernels, but not this one.
-    #[error("apt offers no kernel `{requested}`; {instead}")]
-    Unknown { requested: String, instead: String },
+    Package(#[from] PackageError),
+    /// An archive cannot be reached or trusted.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// A suite has kernels, but not this one.
+    #[error("Debian's {suite} has no kernel `{requested}`; {instead}")]
+    Unknown {
+        suite: String,
+        requested: String,
+        instead: String,
+    },
     /// A kernel that only another suite measured.
     #[error(
         "cannot boot {0}: it was imported and has results but no image; `marvin report` compares stored results"
@@ -28,7 +36,7 @@ pub enum KernelError {
         "cannot fetch the build {id}: it is not whole in the directory that hosts share\nhint: `builds` below [work] in marvin.toml"
     )]
     NotShared { id: String },
-    /// A program of apt or dpkg failed.
+    /// A program of this host failed.
     #[error("`{command}` failed: {detail}")]
     Program {
         /// The program and its arguments.
@@ -79,21 +87,16 @@ pub enum KernelError {
     Id(#[from] model::IdError),
 }
 
-/// A package that the distribution does not provide.
+/// A package that an archive does not provide.
 #[derive(Debug, thiserror::Error)]
-pub enum AptError {
-    /// A program of apt or dpkg is missing.
+pub enum PackageError {
+    /// A suite without kernels.
+    #[error("Debian's {0} has no kernel package for amd64: name another suite (deb:SUITE/VERSION)")]
+    NoKernels(String),
+    /// The package with a kernel's image is missing from the lists.
     #[error(
-        "no `{0}` on this host: deb: names need a Debian host; for an image file, use path:FILE"
-    )]
-    NoApt(String),
-    /// Apt has no lists.
-    #[error("apt knows no kernel package: run `sudo apt-get update`")]
-    NoKernels,
-    /// The package with a kernel's image is missing from apt's lists.
-    #[error(
-        "cannot get {package}: apt's lists lack {missing}, which has its image\nhint: run `sudo apt-get update`, or name an \
-         image file with path:FILE"
+        "cannot get {package}: the lists of the archive lack {missing}, which has its image\nhint: name a day when it was \
+         there (deb:SUITE@DATE/PACKAGE), or an image file with path:FILE"
     )]
     NoImagePart {
         /// The kernel's package and its version.
@@ -101,49 +104,9 @@ pub enum AptError {
         /// The package with its image.
         missing: String,
     },
-    /// A package could not be fetched.
-    #[error(
-        "cannot download package {package}: {detail}; check the network; if the archive no longer has it, run `sudo apt-get update`"
-    )]
-    Download {
-        /// The package and its version.
-        package: String,
-        detail: String,
-    },
-    /// A package differs from apt's lists.
-    #[error(
-        "package {package} as downloaded has SHA-256 {got}, but apt's lists say {expected}: run `sudo apt-get update` and try again"
-    )]
-    Checksum {
-        /// The package and its version.
-        package: String,
-        /// The hash in apt's lists.
-        expected: String,
-        /// The hash of the file.
-        got: String,
-    },
-    /// apt does not have packages for a userland.
-    #[error(
-        "no userland of {packages}: apt says `{detail}`; correct the manifest, or run `sudo apt-get update`"
-    )]
-    NoPackage { packages: String, detail: String },
     /// A package contains no kernel.
     #[error("package {0} has no boot/vmlinuz-*: name another one")]
     NoImage(String),
-}
-
-impl AptError {
-    fn fault(&self) -> Fault {
-        match self {
-            Self::NoApt(_)
-            | Self::NoImagePart { .. }
-            | Self::NoPackage { .. }
-            | Self::NoImage(_) => Fault::User,
-            // The lists are old, or the network or the archive fails: the kernel's name may be
-            // right.
-            Self::NoKernels | Self::Download { .. } | Self::Checksum { .. } => Fault::Lab,
-        }
-    }
 }
 
 impl KernelError {
@@ -151,8 +114,9 @@ impl KernelError {
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Apt(error) => error.fault(),
-            Self::Unknown { .. }
+            Self::Archive(error) => error.fault(),
+            Self::Package(_)
+            | Self::Unknown { .. }
             | Self::LargeUserland { .. }
             | Self::Imported(_)
             | Self::NotShared { .. }
@@ -186,7 +150,7 @@ mod tests {
     use std::io::{Error, ErrorKind};
     use std::path::Path;
 
-    use super::{AptError, Fault, KernelError};
+    use super::{Fault, KernelError, PackageError};
 
     #[test]
     fn full_disk_is_its_own_error() {
@@ -200,25 +164,14 @@ mod tests {
 
     #[test]
     fn every_message_says_what_to_do() {
-        let detail = "Could not resolve 'deb.debian.org'".to_owned();
         let package = "linux-image-6.1.0-56-amd64 6.1.192-2".to_owned();
         let messages = [
-            KernelError::Apt(AptError::NoApt("apt-cache".to_owned())),
-            KernelError::Apt(AptError::NoKernels),
+            KernelError::Package(PackageError::NoKernels("buster".to_owned())),
             KernelError::Program {
-                command: "apt-cache search".to_owned(),
-                detail: "Malformed entry 1 in list file".to_owned(),
+                command: "tar -c x".to_owned(),
+                detail: "exit status 2".to_owned(),
             },
-            KernelError::Apt(AptError::Download {
-                package: package.clone(),
-                detail,
-            }),
-            KernelError::Apt(AptError::Checksum {
-                package: package.clone(),
-                expected: "aa".to_owned(),
-                got: "bb".to_owned(),
-            }),
-            KernelError::Apt(AptError::NoImage(package)),
+            KernelError::Package(PackageError::NoImage(package)),
             KernelError::Home {
                 folder: "/home/me/marvin".into(),
                 source: Error::from(ErrorKind::PermissionDenied),
@@ -228,11 +181,8 @@ mod tests {
         .map(|error| format!("{:?}: {error}", error.fault()))
         .join("\n");
         insta::assert_snapshot!(messages, @"
-        User: no `apt-cache` on this host: deb: names need a Debian host; for an image file, use path:FILE
-        Lab: apt knows no kernel package: run `sudo apt-get update`
-        Lab: `apt-cache search` failed: Malformed entry 1 in list file
-        Lab: cannot download package linux-image-6.1.0-56-amd64 6.1.192-2: Could not resolve 'deb.debian.org'; check the network; if the archive no longer has it, run `sudo apt-get update`
-        Lab: package linux-image-6.1.0-56-amd64 6.1.192-2 as downloaded has SHA-256 bb, but apt's lists say aa: run `sudo apt-get update` and try again
+        User: Debian's buster has no kernel package for amd64: name another suite (deb:SUITE/VERSION)
+        Lab: `tar -c x` failed: exit status 2
         User: package linux-image-6.1.0-56-amd64 6.1.192-2 has no boot/vmlinuz-*: name another one
         User: cannot use the data directory /home/me/marvin: permission denied
         Lab: /home/builds/x could not be used: permission denied

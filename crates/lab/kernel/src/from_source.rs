@@ -65,6 +65,7 @@ impl BuildCache {
     ) -> Result<(PathBuf, String), KernelError> {
         let repository = self.home.join("workshop/debian");
         let places = crate::source::SourceFolders {
+            debian: &self.debian,
             repository,
             downloads: &self.downloads,
         };
@@ -149,6 +150,7 @@ impl BuildCache {
             }
             KernelName::DebSrc(version) => {
                 let places = crate::source::SourceFolders {
+                    debian: &self.debian,
                     repository: self.home.join("workshop/debian"),
                     downloads: &self.downloads,
                 };

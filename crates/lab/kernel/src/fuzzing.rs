@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::hint::black_box;
 use std::path::Path;
 
+use archives::{Archive, Paths, Stanzas};
+
 use crate::catalogue::Catalogue;
 use crate::image::Image;
 use crate::modules::order;
 use crate::source::deb_src;
-use crate::source::tar::Archive;
 use crate::{Inlines, companion_files, folder, patches, payload, source_places, userland};
 
 /// Most bytes that are read of an unpacked archive: more would only take longer.
@@ -29,8 +30,8 @@ pub fn payload(bytes: &[u8]) {
 
 /// A source package's archive.
 pub fn tar(bytes: &[u8]) {
-    let mut archive = Archive::new(bytes);
-    while let Ok(Some(entry)) = archive.next() {
+    let mut archive = Archive::new(bytes, Paths::BelowTop);
+    while let Ok(Some(entry)) = archive.next_entry() {
         assert!(
             !entry.path.split('/').any(|part| part == ".."),
             "{}",
@@ -45,9 +46,9 @@ pub fn source_package(bytes: &[u8]) {
     let Ok(unpacked) = deb_src::unpacked(bytes) else {
         return;
     };
-    let mut archive = Archive::new(unpacked);
+    let mut archive = Archive::new(unpacked, Paths::BelowTop);
     let mut size = 0;
-    while let Ok(Some(entry)) = archive.next() {
+    while let Ok(Some(entry)) = archive.next_entry() {
         size += entry.content.len() + 512;
         if size > UNPACKED_MAX {
             return;
@@ -85,9 +86,13 @@ pub fn linked(bytes: &[u8]) {
     drop(userland::parse_linking(bytes));
 }
 
-/// The records that apt prints.
+/// The stanzas of an archive's list.
 pub fn catalogue(bytes: &[u8]) {
-    let found = Catalogue::read(&String::from_utf8_lossy(bytes));
+    let stanzas = Stanzas {
+        archive: String::new(),
+        text: String::from_utf8_lossy(bytes).into_owned(),
+    };
+    let found = Catalogue::read("suite", &[stanzas]);
     let packages: HashSet<&str> = found
         .images
         .iter()

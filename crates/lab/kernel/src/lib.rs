@@ -1,11 +1,10 @@
 //! Resolves kernel names to bootable builds: Debian packages, files, sources, the build cache.
 //!
-//! `deb:` names select from apt's current offers, `path:` names a file; `git:`, `tree:` and
+//! `deb:` names select from the current lists of Debian's archive (`archives` fetches them), `path:` names a file; `git:`, `tree:` and
 //! `deb-src:` name sources, which are built (`source/`). The result is a directory of the build
 //! cache, named by the hash of the image. `model` parses names, the callers show progress and
 //! choose the data directory, `machine` boots.
 
-mod apt;
 mod bounded;
 mod bytes;
 mod bzimage;
@@ -31,13 +30,11 @@ mod source;
 mod sources;
 mod suggestions;
 mod userland;
-mod version;
 
-pub use apt::package_versions;
 pub use cache::{BuildCache, BuildEvent};
-pub use catalogue::{DebFile, Offer, all_offers, offers};
+pub use catalogue::{Offer, all_offers, offers};
 pub use coverage::{NotCompiled, WhyNot};
-pub use error::{AptError, KernelError};
+pub use error::{KernelError, PackageError};
 pub use from_source::Sources;
 pub use image::ImageFault;
 pub use modules::{Module, is_built_in, modules, option};

@@ -207,7 +207,7 @@ mod tests {
     use crate::{BuildCache, KernelError, SourceSettings, bzimage, elf};
 
     fn cache(home: &Path, shared: Option<&Path>) -> BuildCache {
-        let mut cache = BuildCache::open(home).unwrap();
+        let mut cache = BuildCache::open(home, crate::cache::without_network(home)).unwrap();
         cache.set_sources(SourceSettings {
             shared: shared.map(Path::to_path_buf),
             ..SourceSettings::default()

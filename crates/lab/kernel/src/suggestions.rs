@@ -1,27 +1,33 @@
-//! Describes apt's alternatives to an unknown kernel.
+//! Describes an archive's alternatives to an unknown kernel.
 
 use std::collections::BTreeSet;
 
-use model::{DebQuery, KernelName};
+use archives::{key, numbers};
+use model::{DebQuery, DebSelection, KernelName};
 
 use crate::catalogue::{Offer, flavour_of};
-use crate::version::{key, numbers};
 
 /// Most packages in a message.
 const SHOWN: usize = 4;
 
-/// Describes the alternatives; `offers` are all that apt has, newest first.
+/// Describes the alternatives; `offers` are all that the suite has, newest first.
 pub(crate) fn instead(query: &DebQuery, offers: &[Offer]) -> String {
-    match query {
-        DebQuery::Package(package) => format!("nearest: {}", packages(package, offers)),
-        DebQuery::Version { version, flavour } => version_of(flavour, version, offers),
+    let suite = query.suite.as_deref();
+    match &query.selection {
+        DebSelection::Package(package) => {
+            format!("nearest: {}", packages(suite, package, offers))
+        }
+        DebSelection::Version { version, flavour } => version_of(suite, flavour, version, offers),
     }
 }
 
-fn version_of(flavour: &str, version: &str, offers: &[Offer]) -> String {
+fn version_of(suite: Option<&str>, flavour: &str, version: &str, offers: &[Offer]) -> String {
     let of_version = flavours(offers.iter().filter(|offer| offer.is_version(version)));
     if !of_version.is_empty() {
-        let names: Vec<String> = of_version.iter().map(|it| name(version, it)).collect();
+        let names: Vec<String> = of_version
+            .iter()
+            .map(|it| name(suite, version, it))
+            .collect();
         return format!("it comes as {}", names.join(", "));
     }
     let same: Vec<&Offer> = offers.iter().filter(|o| o.flavour == flavour).collect();
@@ -31,24 +37,27 @@ fn version_of(flavour: &str, version: &str, offers: &[Offer]) -> String {
     }
     format!(
         "nearest: {}; newest of each series: {}",
-        names(&neighbours(version, &same)),
-        names(&series(&same))
+        names(suite, &neighbours(version, &same)),
+        names(suite, &series(&same))
     )
 }
 
 /// Formats a kernel name for an offer.
-fn name(version: &str, flavour: &str) -> String {
-    KernelName::Deb(DebQuery::Version {
-        version: version.to_owned(),
-        flavour: flavour.to_owned(),
+fn name(suite: Option<&str>, version: &str, flavour: &str) -> String {
+    KernelName::Deb(DebQuery {
+        suite: suite.map(str::to_owned),
+        selection: DebSelection::Version {
+            version: version.to_owned(),
+            flavour: flavour.to_owned(),
+        },
     })
     .to_string()
 }
 
-fn names(offers: &[&Offer]) -> String {
+fn names(suite: Option<&str>, offers: &[&Offer]) -> String {
     let mut names: Vec<String> = offers
         .iter()
-        .map(|offer| name(&offer.upstream, &offer.flavour))
+        .map(|offer| name(suite, &offer.upstream, &offer.flavour))
         .collect();
     names.dedup();
     names.join(", ")
@@ -79,7 +88,7 @@ fn series<'a>(offers: &[&'a Offer]) -> Vec<&'a Offer> {
 }
 
 /// Returns the most similar packages: same flavour first, then by the length of the common prefix.
-fn packages(name: &str, offers: &[Offer]) -> String {
+fn packages(suite: Option<&str>, name: &str, offers: &[Offer]) -> String {
     let image = name.trim_end_matches("-dbg").trim_end_matches("-unsigned");
     let flavour = flavour_of(image);
     let alike = |offer: &Offer| {
@@ -96,7 +105,13 @@ fn packages(name: &str, offers: &[Offer]) -> String {
     let names: Vec<String> = sorted
         .iter()
         .take(SHOWN)
-        .map(|offer| format!("deb:{}", offer.package))
+        .map(|offer| {
+            let query = DebQuery {
+                suite: suite.map(str::to_owned),
+                selection: DebSelection::Package(offer.package.clone()),
+            };
+            KernelName::Deb(query).to_string()
+        })
         .collect();
     names.join(", ")
 }

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::open_machine::{Wanted, open_machine};
+use archives::Debian;
 use kernel::{BuildCache, BuildEvent, NotCompiled, SourceSettings, Sources};
 use machine::{
     Backend, BootOutcome, Limits, MachineError, Observe, Programs, Settings, SnapshotUse,
 };
 use model::{
-    Availability, Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled,
-    MonitorCopy, Observation, Profile, Run, RunId, Sharing, SourceLocation, Workload,
-    WorkloadResult,
+    Availability, Build, BuildId, CallTree, Capabilities, CostModel, DebianSettings, KernelName,
+    Machine, Modelled, MonitorCopy, Observation, Profile, Run, RunId, Sharing, SourceLocation,
+    Workload, WorkloadResult,
 };
 use store::{Artifact, HomeLock, Location, Store};
 use subprocess::Shared;
@@ -56,6 +57,8 @@ pub struct LabOptions {
     pub tools: Tools,
     /// How to build sources.
     pub sources: SourceSettings,
+    /// Where Debian's packages come from.
+    pub debian: DebianSettings,
 }
 
 impl Default for LabOptions {
@@ -73,8 +76,15 @@ impl Default for LabOptions {
             limits: Limits::default(),
             tools: Tools::default(),
             sources: SourceSettings::default(),
+            debian: DebianSettings::default(),
         }
     }
+}
+
+/// Returns the seconds since 1970-01-01 UTC.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    i64::try_from(since.unwrap_or_default().as_secs()).unwrap_or(i64::MAX)
 }
 
 /// A lab with its data directory locked: only one process measures there at a time.
@@ -204,6 +214,7 @@ impl Lab {
             limits,
             tools,
             sources,
+            debian,
         } = options;
         let lock = HomeLock::acquire(home)?;
         let location = store.unwrap_or_else(|| home.into());
@@ -224,7 +235,7 @@ impl Lab {
                 open_machine(wanted, settings, location)?
             }
         };
-        let mut cache = BuildCache::open(home)?;
+        let mut cache = BuildCache::open(home, Debian::new(home, debian, now))?;
         cache.set_sources(sources);
         let symbols = SymbolCache::new(home.join("symbols"));
         let calibration = Calibration::new(home.join("calibration"));
@@ -307,17 +318,9 @@ impl Lab {
     /// If there is none, or it cannot be fetched.
     pub fn build(&self, name: &KernelName, notify: &dyn Fn(BuildEvent)) -> Result<Build, LabError> {
         let build = self.cache.resolve(name, notify)?;
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default()
-            .as_secs();
         let store = self.store.lock();
         store.save_build(&build)?;
-        store.remember_kernel(
-            &name.to_string(),
-            &build.id,
-            i64::try_from(now).unwrap_or(i64::MAX),
-        )?;
+        store.remember_kernel(&name.to_string(), &build.id, now())?;
         Ok(build)
     }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use model::{Build, BuildFile, BuildId, DebQuery, KernelName, Origin};
+use model::{Build, BuildFile, BuildId, DebQuery, DebSelection, KernelName, Origin};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 
 use crate::columns::{Id, PathColumn, UnknownCode, text_or_blob};
@@ -131,12 +131,17 @@ fn name_bytes(name: &KernelName) -> Vec<u8> {
         KernelName::Git(_) | KernelName::DebSrc(_) | KernelName::Running => {
             name.to_string().into_bytes()
         }
-        KernelName::Deb(DebQuery::Version { version, flavour }) => {
-            format!("deb:{version}+{flavour}").into_bytes()
+        KernelName::Deb(DebQuery {
+            suite,
+            selection: DebSelection::Version { version, flavour },
+        }) => {
+            // With its flavour always: which one is the default may change.
+            let suite = suite
+                .as_ref()
+                .map_or_else(String::new, |suite| format!("{suite}/"));
+            format!("deb:{suite}{version}+{flavour}").into_bytes()
         }
-        KernelName::Deb(DebQuery::Package(_)) | KernelName::Imported(_) => {
-            name.to_string().into_bytes()
-        }
+        KernelName::Deb(_) | KernelName::Imported(_) => name.to_string().into_bytes(),
     }
 }
 

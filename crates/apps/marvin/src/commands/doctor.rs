@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use lab::{Lab, LabError, LabOptions, Measurement};
 use machine::qemu::Qemu;
-use model::{Build, KernelName, KnownQemu};
+use model::{Build, DebQuery, DebSelection, KernelName, KnownQemu};
 use store::{InUse, StoreError};
 
 use crate::exit::Exit;
@@ -42,9 +42,7 @@ pub(crate) fn doctor(session: &Session, command: &DoctorArguments) -> anyhow::Re
         program("setpriv", "util-linux"),
         program("taskset", "util-linux"),
         Check::new("walls", Ok(walls())),
-        program("dpkg-deb", "dpkg"),
-        program("apt-get", "apt"),
-        Check::new("kernels", kernels()),
+        Check::new("kernels", kernels(session)),
         Check::new("home", usable(home)),
         Check::new("disk", disk(home)),
         Check::new("memory", memory()),
@@ -206,17 +204,26 @@ fn program(name: &'static str, package: &str) -> Check {
     Check::new(name, found)
 }
 
-fn kernels() -> Result<String, Problem> {
-    let query = model::DebQuery::Version {
-        version: "6".into(),
-        flavour: "cloud-amd64".into(),
+fn kernels(session: &Session) -> Result<String, Problem> {
+    let debian = match session.debian() {
+        Ok(debian) => debian,
+        Err(error) => return trouble(one_line(&error), "correct marvin.toml"),
     };
-    match kernel::offers(&query) {
+    let query = DebQuery {
+        suite: None,
+        selection: DebSelection::Version {
+            version: "6".into(),
+            flavour: "cloud-amd64".into(),
+        },
+    };
+    match kernel::offers(&debian, &query) {
         Ok(offers) => Ok(format!(
-            "apt offers {} cloud kernels of series 6",
+            "Debian's {} has {} cloud kernels of series 6",
+            debian.suite(None),
             offers.len()
         )),
-        Err(error) => trouble(error, "sudo apt-get update"),
+        // Kernels of files and sources need no archive.
+        Err(error) => Ok(format!("no deb: kernels now: {}", one_line(&error.into()))),
     }
 }
 

@@ -14,21 +14,35 @@ use crate::views::{KernelsDocument, ListedKernel};
 #[derive(Debug, Args)]
 #[command(after_help = KERNELS.trim_end())]
 pub(crate) struct KernelsArguments {
-    /// Kernel name to look up, such as deb:6.1; without it all kernels that apt offers
+    /// Kernel name to look up, such as deb:6.1 or deb:trixie/6.12; without it all kernels of
+    /// Debian's suite
     #[arg(add = completion::kernel())]
     pub(crate) name: Option<String>,
+
+    /// Ask the archive for new lists, also when those of the data directory are fresh
+    #[arg(long)]
+    pub(crate) refresh: bool,
 
     #[command(flatten)]
     pub(crate) output: Output,
 }
 
 pub(crate) fn kernels(session: &Session, command: &KernelsArguments) -> anyhow::Result<Exit> {
-    let offers = match &command.name {
-        Some(name) => kernel::offers(&query(name)?)?,
-        None => kernel::all_offers()?,
+    let debian = session.debian()?;
+    if command.refresh {
+        debian.forget_lists()?;
+    }
+    let asked = command.name.as_deref().map(query).transpose()?;
+    let offers = match &asked {
+        Some(query) => kernel::offers(&debian, query)?,
+        None => kernel::all_offers(&debian, None)?,
     };
+    let suite = asked.and_then(|query| query.suite);
     let kernels = offers.iter().map(|offer| ListedKernel {
-        name: format!("deb:{}", offer.package),
+        name: match &suite {
+            Some(suite) => format!("deb:{suite}/{}", offer.package),
+            None => format!("deb:{}", offer.package),
+        },
         version: offer.upstream.to_string(),
         flavour: offer.flavour.to_string(),
         bytes: offer.bytes(),
@@ -39,7 +53,7 @@ pub(crate) fn kernels(session: &Session, command: &KernelsArguments) -> anyhow::
     Ok(Exit::Fine)
 }
 
-/// Returns the query for apt.
+/// Returns the query for the archive.
 fn query(name: &str) -> anyhow::Result<DebQuery> {
     Ok(match kernel_name(name)? {
         KernelName::Deb(query) => query,

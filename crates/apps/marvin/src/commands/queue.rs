@@ -221,7 +221,7 @@ fn new_job(session: &Session, add: &QueueAdd) -> anyhow::Result<NewJob> {
         tools,
     } = choose_named_workloads(session.tools(&[])?, &add.suite, &add.workload)?;
     let settings = &session.config()?.settings;
-    let kernel = absolute(kernel_name(&add.kernel)?)?;
+    let kernel = absolute(session, kernel_name(&add.kernel)?)?;
     let tree = match &add.tree {
         Some(name) => Some(find_tree(&settings.trees, name).map_err(WrongInput)?),
         None => None,
@@ -251,11 +251,11 @@ fn new_job(session: &Session, add: &QueueAdd) -> anyhow::Result<NewJob> {
 }
 
 /// Makes the paths in a name absolute, so that a worker finds them from any directory. Refuses
-/// missing files and packages that apt does not offer; without apt, the worker reports a missing
-/// package.
-fn absolute(name: KernelName) -> anyhow::Result<KernelName> {
+/// missing files and packages that Debian's suite has not; without a network, the worker reports a
+/// missing package.
+fn absolute(session: &Session, name: KernelName) -> anyhow::Result<KernelName> {
     if let KernelName::Deb(query) = &name
-        && let Err(error) = kernel::offers(query)
+        && let Err(error) = kernel::offers(&session.debian()?, query)
         && matches!(error, KernelError::Unknown { .. })
     {
         return Err(error).with_context(|| format!("cannot queue {name}"));

@@ -27,8 +27,10 @@ pub(crate) fn tools(session: &Session, command: &ToolsArguments) -> anyhow::Resu
         .filter_map(|tool| tool.packages.first())
         .map(String::as_str)
         .collect();
-    // A host without apt can list tools, without their versions.
-    let versions = kernel::package_versions(&packages).unwrap_or_default();
+    // Without a network, tools are listed without their versions.
+    let debian = session.debian()?;
+    let versions = debian.versions(debian.suite(None), &packages);
+    let versions = versions.unwrap_or_default();
     let document = ToolsDocument::new(known.all().map(|tool| {
         let package = tool.packages.first();
         let version = package.and_then(|package| versions.get(package));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use config::ConfigFile;
 use lab::bisection::add;
-use service::{Apt, WatchEvent};
+use service::{Remotes, WatchEvent};
 
 use crate::exit::{Exit, WrongInput};
 use crate::options::seconds;
@@ -56,7 +56,10 @@ fn pass(session: &Session, site: &ConfigFile) -> anyhow::Result<Exit> {
     }
     let store = session.open_store()?;
     let now_unix = store.time(now())?;
-    let watched = service::watch(&site.settings, &store, &Apt, now_unix, &|event| {
+    let remotes = Remotes {
+        debian: session.debian()?,
+    };
+    let watched = service::watch(&site.settings, &store, &remotes, now_unix, &|event| {
         if !session.is_quiet() {
             say(&format_event(&event));
         }

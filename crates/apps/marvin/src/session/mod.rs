@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::Context;
+use archives::Debian;
 use clap::Args;
 use config::ConfigFile;
 use lab::{Lab, LabOptions};
@@ -166,7 +167,19 @@ impl Session {
     /// Opens the lab of the data directory. MARVIN_QEMU may name its QEMU.
     pub(crate) fn open_lab(&self, options: LabOptions) -> anyhow::Result<Lab> {
         let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
-        Ok(Lab::open(self.home()?, LabOptions { qemu, ..options })?)
+        let debian = self.config()?.settings.debian.clone();
+        let options = LabOptions {
+            qemu,
+            debian,
+            ..options
+        };
+        Ok(Lab::open(self.home()?, options)?)
+    }
+
+    /// Returns Debian's archive, with its lists in the data directory.
+    pub(crate) fn debian(&self) -> anyhow::Result<Debian> {
+        let settings = self.config()?.settings.debian.clone();
+        Ok(Debian::new(self.home()?, settings, now))
     }
 
     /// Prepares standard output, or the file of `--output`, for the answer.

@@ -1,4 +1,4 @@
-//! The list of kernels that apt offers: `marvin kernels`.
+//! The list of kernels that a suite offers: `marvin kernels`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Listing, SCHEMA_VERSION};
 use document::Styles;
 
-/// Kernels that apt offers, newest first.
+/// Kernels that a suite of Debian offers, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct KernelsDocument {
     /// Version of the schema.

@@ -33,7 +33,7 @@ struct ListedTool {
     about: String,
     /// Debian packages that it comes from.
     packages: Vec<String>,
-    /// Version that apt offers; null if apt does not offer it.
+    /// Version in Debian's suite; null if it is not there or its lists cannot be had.
     version: Option<String>,
     /// Workloads.
     workloads: Vec<ListedToolWorkload>,
@@ -72,7 +72,7 @@ struct ListedMetric {
 }
 
 impl ToolsDocument {
-    /// Returns the document of tools, each with the version that apt offers.
+    /// Returns the document of tools, each with its version in Debian's suite.
     pub(crate) fn new<'a>(tools: impl IntoIterator<Item = (&'a Tool, Option<&'a str>)>) -> Self {
         let tools = tools.into_iter().map(|(tool, version)| ListedTool {
             name: tool.name.clone(),
@@ -115,7 +115,7 @@ impl Listing for ToolsDocument {
             let version = tool
                 .version
                 .as_deref()
-                .map_or_else(|| "not offered by apt here".to_owned(), sanitize_line);
+                .map_or_else(|| "version unknown".to_owned(), sanitize_line);
             page.hanging(
                 "",
                 &format!("{}: {} ({version})", tool.name, sanitize_line(&tool.about)),

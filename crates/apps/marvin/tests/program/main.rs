@@ -87,7 +87,12 @@ fn lab_home_with_kernels(home: &Path) -> Vec<PathBuf> {
     // One at a time: only one process may measure in a data directory.
     static ONE: Shared<()> = Shared::new(());
     let _one = ONE.lock();
-    let cache = kernel::BuildCache::open(home).unwrap();
+    fn now() -> i64 {
+        let since = std::time::UNIX_EPOCH.elapsed().unwrap();
+        i64::try_from(since.as_secs()).unwrap()
+    }
+    let debian = archives::Debian::new(home, model::DebianSettings::default(), now);
+    let cache = kernel::BuildCache::open(home, debian).unwrap();
     ["deb:6.1", "deb:6.12"]
         .map(|name| {
             cache

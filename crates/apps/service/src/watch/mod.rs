@@ -1,6 +1,6 @@
 //! One pass over the trees of a site: queues new kernels, and older ones that are missing.
 
-mod apt;
+mod remotes;
 mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +14,7 @@ use store::{Listed, Notice, Queued, Store};
 
 use crate::ServiceError;
 use crate::notify::raise_notice;
-pub use apt::Apt;
+pub use remotes::Remotes;
 use select::{Rule, TreeKernel, coarsest_first, read_tags, select_kernels};
 
 /// Packages of kernels: name and upstream version.

@@ -90,6 +90,12 @@ pub(crate) static FILE: Table = Table {
             "How `marvin work` works.",
         ),
         key(
+            "debian",
+            Kind::One(&DEBIAN),
+            Optional,
+            "Where deb: kernels, deb-src: sources and packages of tools come from.",
+        ),
+        key(
             "notify",
             Kind::Many(&NOTIFY),
             Optional,
@@ -138,7 +144,7 @@ static TREE: Table = Table {
             "debian",
             Kind::Texts,
             Optional,
-            "Or what the versions of packages begin with that apt offers: 6.1, 6.12.",
+            "Or what the versions of Debian's packages begin with: 6.1, 6.12.",
         ),
         key(
             "flavour",
@@ -219,6 +225,43 @@ static PLAN: Table = Table {
             Kind::Whole(0, 1000),
             Without(Preset::Whole(100)),
             "Plans of higher priority are done first.",
+        ),
+    ],
+};
+
+static DEBIAN: Table = Table {
+    what: "[debian]",
+    about: "Debian's archive: the same packages on every host, without apt; docs/hosts.md.",
+    keys: &[
+        key(
+            "mirror",
+            Kind::Text,
+            Without(Preset::Text("http://deb.debian.org/debian")),
+            "The archive: an address with the folders dists and pool. Signatures protect it, with TLS or without.",
+        ),
+        key(
+            "security",
+            Kind::Text,
+            Without(Preset::Text("http://deb.debian.org/debian-security")),
+            "The archive of security updates.",
+        ),
+        key(
+            "snapshot",
+            Kind::Text,
+            Without(Preset::Text("http://snapshot.debian.org")),
+            "The service that has the archive of each day, for deb:SUITE@DATE/VERSION.",
+        ),
+        key(
+            "keyring",
+            Kind::Text,
+            Optional,
+            "A binary keyring with the keys that may sign; Debian's keys are in Marvin.",
+        ),
+        key(
+            "suite",
+            Kind::Text,
+            Without(Preset::Text("bookworm")),
+            "The suite of names that have none: deb:6.12 is deb:bookworm/6.12.",
         ),
     ],
 };

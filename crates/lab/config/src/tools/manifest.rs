@@ -163,7 +163,7 @@ fn whole(document: &DeTable<'_>) -> Result<Tool, Mistake> {
     Ok(tool)
 }
 
-/// Names of Debian packages: Debian Policy 5.6.1. They become arguments of apt, so all others are
+/// Names of Debian packages: Debian Policy 5.6.1. They are looked up in signed lists, and all others are
 /// refused.
 fn packages(section: &Section<'_>) -> Result<Vec<String>, Mistake> {
     let mut packages = Vec::new();

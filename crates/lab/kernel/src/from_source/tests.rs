@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use model::{Build, Fault};
 
 use super::Sources;
+use crate::cache::without_network;
 use crate::source::SourceSettings;
 use crate::{BuildCache, BuildEvent, KernelError, SourceError, elf};
 
@@ -70,7 +71,8 @@ impl Tree {
     }
 
     fn cache(&self) -> BuildCache {
-        let mut cache = BuildCache::open(self.home.path()).unwrap();
+        let mut cache =
+            BuildCache::open(self.home.path(), without_network(self.home.path())).unwrap();
         let tree = Some(self.folder.path().to_owned());
         cache.set_sources(SourceSettings {
             tree,
@@ -298,7 +300,7 @@ fn names_without_a_commit_are_errors() {
         error_of("git:empty")
             .ends_with("is not a Linux source tree: no Kbuild at its top; name a kernel tree")
     );
-    let bare = BuildCache::open(tree.home.path()).unwrap();
+    let bare = BuildCache::open(tree.home.path(), without_network(tree.home.path())).unwrap();
     let error = bare
         .resolve(&"git:v1".parse().unwrap(), &|_| {})
         .unwrap_err();

@@ -7,18 +7,17 @@ use std::fs::{self, File};
 use std::io::{BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
+use archives::{Archive, Debian, Entry, EntryKind, Paths, debian_version, unpack_deb, upstream};
 use liblzma::read::XzDecoder;
 use liblzma::stream::Stream;
 
 use super::SourceError;
 use super::git::{Repository, git};
 use super::program::Program;
-use super::tar::{Archive, Entry, Kind};
-use crate::catalogue::{DebFile, Offer, field};
+use crate::catalogue::{self, Offer};
 use crate::payload::XZ_MEMORY;
 use crate::scratch::Scratch;
-use crate::version::{debian, upstream};
-use crate::{BuildEvent, KernelError, apt};
+use crate::{BuildEvent, KernelError};
 
 /// The prefix of kernel source packages.
 const PREFIX: &str = "linux-source-";
@@ -26,6 +25,8 @@ const PREFIX: &str = "linux-source-";
 const FIRST_DAY: u64 = 1_577_836_800;
 
 pub(crate) struct SourceFolders<'a> {
+    /// Where packages come from.
+    pub(crate) debian: &'a Debian,
     /// The repository, which may not exist yet.
     pub(crate) repository: PathBuf,
     /// For packages and their contents.
@@ -44,7 +45,7 @@ pub(crate) fn import(
     places: &SourceFolders<'_>,
     notify: &dyn Fn(BuildEvent),
 ) -> Result<Imported, KernelError> {
-    let offer = newest(version)?;
+    let offer = newest(places.debian, version)?;
     let tag = tag(&offer.version);
     // git makes this directory last: without it an earlier process was killed, and git continues
     // there.
@@ -61,12 +62,12 @@ pub(crate) fn import(
             package: offer.package.clone(),
             bytes: offer.bytes(),
         });
-        let deb = apt::download(&offer, &offer.files[0], scratch.path())?;
+        let deb = places.debian.download(&offer.files[0], scratch.path())?;
         notify(BuildEvent::Unpacking {
             what: offer.origin().to_string(),
         });
         let root = scratch.path().join("root");
-        apt::unpack(&deb, &root)?;
+        unpack_deb(&deb, &root)?;
         fs::remove_file(&deb).map_err(KernelError::io(&deb))?;
         let archive = root
             .join("usr/src")
@@ -78,22 +79,19 @@ pub(crate) fn import(
 }
 
 /// Returns the newest source package of a version.
-fn newest(version: &str) -> Result<Offer, KernelError> {
+fn newest(debian: &Debian, version: &str) -> Result<Offer, KernelError> {
     let series: Vec<&str> = version.split('.').take(2).collect();
     let package = format!("{PREFIX}{}", series.join("."));
     let unknown = |instead: String| SourceError::NoSourcePackage {
         requested: format!("deb-src:{version}"),
         instead,
     };
-    let all = match apt::show(&package) {
-        Ok(records) => offers(&records, &package),
-        Err(KernelError::Program { .. }) => Vec::new(),
-        Err(other) => return Err(other),
-    };
+    let stanzas = debian.extract(debian.suite(None), "sources", &[PREFIX])?;
+    let all = catalogue::sources(&stanzas, &package);
     let fitting = all
         .iter()
         .filter(|offer| offer.is_version(version))
-        .max_by_key(|offer| debian(&offer.version));
+        .max_by_key(|offer| debian_version(&offer.version));
     fitting.cloned().ok_or_else(|| {
         let instead = if all.is_empty() {
             format!("it has no package {package}")
@@ -108,28 +106,6 @@ fn newest(version: &str) -> Result<Offer, KernelError> {
     })
 }
 
-fn offers(records: &str, package: &str) -> Vec<Offer> {
-    records
-        .split("\n\n")
-        .filter_map(|record: &str| {
-            let version = field(record, "Version")?.to_owned();
-            (field(record, "Package")? == package).then_some(())?;
-            Some(Offer {
-                package: package.to_owned(),
-                upstream: upstream(&version).to_owned(),
-                flavour: String::new(),
-                files: vec![DebFile {
-                    package: package.to_owned(),
-                    bytes: field(record, "Size")?.parse().ok()?,
-                    sha256: field(record, "SHA256")?.to_owned(),
-                }],
-                missing: Vec::new(),
-                version,
-            })
-        })
-        .collect()
-}
-
 /// Returns the tag of a version: git allows no tilde and no colon, which are replaced like Debian
 /// does.
 fn tag(version: &str) -> String {
@@ -140,7 +116,7 @@ fn tag(version: &str) -> String {
 fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), KernelError> {
     let file = File::open(archive).map_err(KernelError::io(archive))?;
     let unpacked = unpacked(BufReader::new(file)).map_err(KernelError::io(archive))?;
-    let mut files = Archive::new(unpacked);
+    let mut files = Archive::new(unpacked, Paths::BelowTop);
     let damaged = |detail: String| SourceError::Archive {
         what: offer.origin().to_string(),
         detail,
@@ -153,7 +129,10 @@ fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), K
         let mut input = std::io::BufWriter::with_capacity(1 << 16, input);
         let at = repository.folder();
         begin(&mut input).map_err(pipe(at))?;
-        while let Some(entry) = files.next().map_err(|error| damaged(error.to_string()))? {
+        while let Some(entry) = files
+            .next_entry()
+            .map_err(|error| damaged(error.to_string()))?
+        {
             add(&mut input, &entry).map_err(pipe(at))?;
         }
         input
@@ -184,9 +163,10 @@ fn begin(input: &mut impl Write) -> std::io::Result<()> {
 
 fn add(input: &mut impl Write, entry: &Entry) -> std::io::Result<()> {
     let mode = match entry.kind {
-        Kind::File => "100644",
-        Kind::Program => "100755",
-        Kind::Link => "120000",
+        EntryKind::Program => "100755",
+        EntryKind::Link => "120000",
+        // A source has neither hard links nor directories of its own.
+        EntryKind::File | EntryKind::HardLink | EntryKind::Folder => "100644",
     };
     write!(
         input,
@@ -214,7 +194,7 @@ fn chain(repository: &Repository, offer: &Offer, new: &str) -> Result<(), Kernel
         ));
     }
     releases.push((new.to_owned(), repository.tree("refs/marvin/imported")?));
-    releases.sort_by_key(|(tag, _)| debian(&tag.replace('_', "~").replace('%', ":")));
+    releases.sort_by_key(|(tag, _)| debian_version(&tag.replace('_', "~").replace('%', ":")));
     let mut parent: Option<String> = None;
     for (day, (tag, tree)) in (0_u64..).zip(&releases) {
         let message = format!(
@@ -284,12 +264,34 @@ fn set_date(mut git: Program, day: u64) -> Program {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::io::Write;
 
-    use super::{chain, offers, store, tag};
-    use crate::catalogue::Offer;
+    use archives::Stanzas;
+
+    use super::{chain, store, tag};
+    use crate::catalogue::{Offer, sources};
     use crate::source::git::{Repository, git};
-    use crate::source::tar::tests::archive;
+
+    /// An archive of a source `top`, made by the host's tar.
+    fn archive(files: &[(&str, &str)]) -> Vec<u8> {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("top")).unwrap();
+        for (path, content) in files {
+            let file = home.path().join("top").join(path);
+            match content.strip_prefix("-> ") {
+                Some(target) => std::os::unix::fs::symlink(target, &file).unwrap(),
+                None => fs::write(&file, content).unwrap(),
+            }
+        }
+        let output = std::process::Command::new("tar")
+            .args(["-c", "top"])
+            .current_dir(home.path())
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        output.stdout
+    }
 
     fn offer(version: &str) -> Offer {
         let text = |text: &str| text.to_owned();
@@ -318,14 +320,11 @@ mod tests {
         ] {
             let file = home.path().join("source.tar.xz");
             let mut xz = liblzma::write::XzEncoder::new(std::fs::File::create(&file).unwrap(), 0);
-            xz.write_all(&archive(
-                &[
-                    ("Kbuild", content),
-                    ("a link", "-> Kbuild"),
-                    ("only", version),
-                ],
-                &[],
-            ))
+            xz.write_all(&archive(&[
+                ("Kbuild", content),
+                ("a link", "-> Kbuild"),
+                ("only", version),
+            ]))
             .unwrap();
             xz.finish().unwrap();
             let offer = offer(version);
@@ -379,13 +378,20 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read() {
-        let records = "Package: linux-source-6.12\nVersion: 6.12.117-1~deb12u1\nSize: 153476148\nSHA256: ab\n\nPackage: other\nVersion: 1\n\n";
-        let found = offers(records, "linux-source-6.12");
+    fn stanzas_of_sources_are_read() {
+        let sha256 = "a".repeat(64);
+        let stanzas = Stanzas {
+            archive: "http://archive".to_owned(),
+            text: format!(
+                "Package: linux-source-6.12\nVersion: 6.12.117-1~deb12u1\nArchitecture: all\nFilename: pool/x.deb\nSize: 153476148\nSHA256: {sha256}\n\nPackage: other\nVersion: 1\n\n"
+            ),
+        };
+        let found = sources(&[stanzas], "linux-source-6.12");
         assert_eq!(found.len(), 1);
         assert_eq!(
             (&*found[0].upstream, found[0].bytes()),
             ("6.12.117", 153_476_148)
         );
+        assert_eq!(found[0].files[0].url, "http://archive/pool/x.deb");
     }
 }

@@ -56,8 +56,8 @@ pub enum SourceError {
     Deadline { command: String, seconds: u64 },
     #[error("`{command}` failed: {detail}")]
     Program { command: String, detail: String },
-    /// apt has no such source package.
-    #[error("apt offers no source `{requested}`; {instead}")]
+    /// The archive has no such source package.
+    #[error("Debian's archive has no source `{requested}`; {instead}")]
     NoSourcePackage { requested: String, instead: String },
     /// An archive is unreadable.
     #[error("{what} is damaged: {detail}; remove it and try again")]

@@ -11,7 +11,6 @@ mod kbuild;
 mod make;
 mod program;
 mod remote;
-pub(crate) mod tar;
 mod touching;
 mod work_tree;
 

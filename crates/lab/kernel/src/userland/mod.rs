@@ -5,17 +5,17 @@
 
 mod linked;
 mod packages;
-mod root;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use archives::{Needed, Root, unpack_deb};
+
 use crate::folder::sha256;
 use crate::scratch::Scratch;
-use crate::{BuildCache, BuildEvent, KernelError, apt};
+use crate::{BuildCache, BuildEvent, KernelError};
 pub(crate) use linked::parse_linking;
-use root::Root;
 
 /// Limit of a userland's files, in bytes.
 const USERLAND_MAX: u64 = 1 << 30;
@@ -55,7 +55,7 @@ pub struct Wanted {
 pub struct Resolved {
     wanted: Wanted,
     /// Packages with their versions.
-    packages: Vec<apt::Needed>,
+    packages: Vec<Needed>,
 }
 
 /// A file of a userland.
@@ -82,7 +82,7 @@ impl Resolved {
         let packages = self
             .packages
             .iter()
-            .map(|needed| format!("{} {}\n", needed.file, needed.hash));
+            .map(|needed| format!("{} SHA256:{}\n", needed.file, needed.package.sha256));
         let paths = self.wanted.paths.iter().map(|path| format!("{path}\n"));
         sha256(
             format!(
@@ -99,7 +99,7 @@ impl Resolved {
     pub fn version(&self, package: &str) -> Option<&str> {
         self.packages
             .iter()
-            .find(|needed| needed.package == package)
+            .find(|needed| needed.package.package == package)
             .map(|needed| needed.version.as_str())
     }
 }
@@ -108,10 +108,10 @@ impl BuildCache {
     /// Determines the packages of a userland: the requested ones and their dependencies.
     ///
     /// # Errors
-    /// If apt fails, or does not offer one.
+    /// If the lists cannot be had, or lack one.
     pub fn resolve_userland(&self, wanted: &Wanted) -> Result<Resolved, KernelError> {
-        let scratch = Scratch::new(self.downloads())?;
-        let packages = apt::closure(&wanted.packages, scratch.path())?;
+        let suite = self.debian.suite(None);
+        let packages = self.debian.closure(suite, &wanted.packages)?;
         Ok(Resolved {
             wanted: wanted.clone(),
             packages,
@@ -131,13 +131,9 @@ impl BuildCache {
         let packages = self.packages(&resolved.packages, &what, notify)?;
         notify(BuildEvent::Unpacking { what });
         let scratch = Scratch::new(self.downloads())?;
-        let deb = scratch.path().join("next.deb");
         let root = scratch.path().join("root");
         for package in packages {
-            // Outside the root: dpkg-deb gets both names.
-            fs::hard_link(&package, &deb).map_err(KernelError::io(&package))?;
-            apt::unpack(&deb, &root)?;
-            fs::remove_file(&deb).map_err(KernelError::io(&deb))?;
+            unpack_deb(&package, &root)?;
         }
         collect(&root, &resolved.wanted.paths)
     }

@@ -248,7 +248,7 @@ fn open_sources(
         )
         .into());
     }
-    let mut cache = BuildCache::open(home)?;
+    let mut cache = BuildCache::open(home, session.debian()?)?;
     cache.set_sources(settings);
     Ok(Sources::open(&cache)?)
 }

@@ -1,17 +1,30 @@
-//! Resolves and downloads real kernels with the real apt. Fails, rather than skips, if apt has no
-//! lists.
+//! Resolves and downloads real kernels from Debian's archive, and compares lists and dependencies
+//! with apt's, which these tests need.
 
 #![expect(clippy::unwrap_used, reason = "a test: what fails here is to fail")]
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
-use kernel::{BuildCache, BuildEvent, Wanted, offers};
-use model::{Build, DebQuery, Fault, KernelName};
+use archives::Debian;
+use kernel::{BuildCache, BuildEvent, Wanted, all_offers, offers};
+use model::{Build, DebQuery, DebSelection, DebianSettings, Fault, KernelName};
+
+/// The lists of these tests, fetched once.
+fn debian() -> Debian {
+    fn now() -> i64 {
+        let since = std::time::UNIX_EPOCH.elapsed().unwrap();
+        i64::try_from(since.as_secs()).unwrap()
+    }
+    let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("debian");
+    Debian::new(&home, DebianSettings::default(), now)
+}
 
 fn resolve(home: &Path, name: &str) -> (Build, Vec<BuildEvent>) {
     let steps = RefCell::new(vec![]);
-    let build = BuildCache::open(home)
+    let build = BuildCache::open(home, debian())
         .unwrap()
         .resolve(&name.parse().unwrap(), &|step| {
             steps.borrow_mut().push(step);
@@ -78,11 +91,14 @@ fn newest_kernel_of_series_is_downloaded_once() {
 
 #[test]
 fn offers_are_sorted_and_of_one_flavour() {
-    let query = |version: &str| DebQuery::Version {
-        version: version.to_owned(),
-        flavour: "amd64".to_owned(),
+    let query = |version: &str| DebQuery {
+        suite: None,
+        selection: DebSelection::Version {
+            version: version.to_owned(),
+            flavour: "amd64".to_owned(),
+        },
     };
-    let found = offers(&query("6")).unwrap();
+    let found = offers(&debian(), &query("6")).unwrap();
     assert!(found.len() > 1);
     assert!(
         found
@@ -90,7 +106,10 @@ fn offers_are_sorted_and_of_one_flavour() {
             .all(|offer| offer.flavour == "amd64" && offer.bytes() > 1_000_000)
     );
     assert!(found[0].upstream.starts_with("6.12."), "{:?}", found[0]);
-    assert_eq!(offers(&query("99")).unwrap_err().fault(), Fault::User);
+    assert_eq!(
+        offers(&debian(), &query("99")).unwrap_err().fault(),
+        Fault::User
+    );
 }
 
 #[test]
@@ -98,7 +117,7 @@ fn a_metapackage_is_followed() {
     let KernelName::Deb(query) = "deb:linux-image-cloud-amd64".parse().unwrap() else {
         panic!("a deb: name");
     };
-    let found = offers(&query).unwrap();
+    let found = offers(&debian(), &query).unwrap();
     assert_eq!(found[0].flavour, "cloud-amd64");
     assert!(found[0].bytes() > 1_000_000);
 }
@@ -112,7 +131,7 @@ fn a_userland_made_twice_is_the_same() {
             .to_vec(),
     };
     let home = tempfile::tempdir().unwrap();
-    let cache = BuildCache::open(home.path()).unwrap();
+    let cache = BuildCache::open(home.path(), debian()).unwrap();
     let downloads = Cell::new(0);
     let notify = |step| {
         let is_download = matches!(step, BuildEvent::Downloading { .. });
@@ -146,4 +165,71 @@ fn a_userland_made_twice_is_the_same() {
             .any(|file| file.path.ends_with("/libc.so.6"))
     );
     assert!(!has("/usr/bin/dbench"), "only what is asked for");
+}
+
+/// Returns what a program of apt prints.
+fn apt(program: &str, arguments: &[&str]) -> String {
+    let ended = Command::new(program).args(arguments).output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    String::from_utf8(ended.stdout).unwrap()
+}
+
+#[test]
+fn offers_are_those_of_apt() {
+    let text = apt(
+        "apt-cache",
+        &["search", "--names-only", "--full", "^linux-image-[0-9]"],
+    );
+    let is_kernel = |package: &str| {
+        package.ends_with("amd64") && !package.ends_with("-dbg") && !package.contains("unsigned")
+    };
+    let theirs: BTreeSet<(&str, &str)> = text
+        .split("\n\n")
+        .filter_map(|stanza| {
+            let package = archives::field(stanza, "Package").filter(|name| is_kernel(name))?;
+            // A metapackage is no kernel.
+            let depends = archives::field(stanza, "Depends").unwrap_or_default();
+            if depends.contains("linux-image-") {
+                return None;
+            }
+            archives::field(stanza, "Filename")?;
+            Some((package, archives::field(stanza, "SHA256")?))
+        })
+        .collect();
+    let offers = all_offers(&debian(), None).unwrap();
+    let ours: BTreeSet<(&str, &str)> = offers
+        .iter()
+        .flat_map(|offer| &offer.files)
+        .map(|file| (file.package.as_str(), file.sha256.as_str()))
+        .collect();
+    assert!(ours.len() > 20, "{ours:?}");
+    // apt's lists may be some days older: what is new since then is in ours only.
+    let only_theirs: Vec<_> = theirs.difference(&ours).collect();
+    assert_eq!(only_theirs, [] as [&(&str, &str); 0]);
+}
+
+#[test]
+fn dependencies_are_those_of_apt() {
+    let scratch = tempfile::tempdir().unwrap();
+    let status = scratch.path().join("status");
+    std::fs::write(&status, "").unwrap();
+    let nothing_installed = format!("Dir::State::status={}", status.display());
+    for package in ["dbench", "rt-tests", "postgresql"] {
+        let mut arguments = vec!["-qq", "--print-uris", "--no-install-recommends"];
+        arguments.extend(["-o", &nothing_installed, "-o", "Debug::NoLocking=1"]);
+        arguments.extend(["-o", "Acquire::ForceHash=SHA256", "install", "--", package]);
+        let text = apt("apt-get", &arguments);
+        let theirs: BTreeSet<String> = text
+            .lines()
+            .filter_map(|line| line.split(' ').nth(1))
+            .map(str::to_owned)
+            .collect();
+        let debian = debian();
+        let needed = debian
+            .closure(debian.suite(None), &[package.to_owned()])
+            .unwrap();
+        let ours: BTreeSet<String> = needed.into_iter().map(|one| one.file).collect();
+        assert!(theirs.len() > 3, "{text}");
+        assert_eq!(ours, theirs, "{package}");
+    }
 }

@@ -1,8 +1,7 @@
-//! Reads a tar archive as a stream: regular files, programs and links, by path below the archive's
-//! top directory.
+//! Reads a tar archive as a stream: files, programs, links and directories, by path.
 //!
-//! ustar with the long names of GNU and of pax, which source packages use. The archive is
-//! untrusted: paths that lead elsewhere are refused.
+//! ustar with the long names of GNU and of pax. The archive is untrusted: paths that lead elsewhere
+//! are refused. `unpack` writes the entries below a directory.
 
 use std::io::{self, Read};
 
@@ -10,42 +9,66 @@ use std::io::{self, Read};
 const BLOCK: usize = 512;
 /// Longest name and extended header.
 const NAME_MAX: u64 = 1 << 16;
-/// Largest file of a source.
-const FILE_MAX: u64 = 64 << 20;
+/// Largest file of a source or a package: the largest library of Debian 12 has a quarter of it.
+const FILE_MAX: u64 = 512 << 20;
+
+/// How an archive names its files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paths {
+    /// Below one top directory, which is taken off: a source. It has files and links only.
+    BelowTop,
+    /// From the root of a file system: a package.
+    FromRoot,
+}
 
 /// One file of an archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Entry {
-    /// Its path below the top directory.
-    pub(crate) path: String,
-    pub(crate) kind: Kind,
+pub struct Entry {
+    /// Its path, without `/` at either end.
+    pub path: String,
+    pub kind: EntryKind,
     /// Its content; for a link, its target.
-    pub(crate) content: Vec<u8>,
+    pub content: Vec<u8>,
 }
 
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum EntryKind {
     File,
     Program,
+    /// A symbolic link.
     Link,
+    /// Another name of a file before it; only from a root.
+    HardLink,
+    /// Only from a root.
+    Folder,
 }
 
 /// An archive while it is read.
-pub(crate) struct Archive<R> {
+#[derive(Debug)]
+pub struct Archive<R> {
     input: R,
+    paths: Paths,
 }
 
 fn damage_error(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
 }
 
+fn neither_file_nor_link() -> io::Error {
+    damage_error("it holds something that is neither file nor link")
+}
+
 impl<R: Read> Archive<R> {
-    pub(crate) fn new(input: R) -> Self {
-        Self { input }
+    pub fn new(input: R, paths: Paths) -> Self {
+        Self { input, paths }
     }
 
-    /// Returns the next file; `None` at the end.
-    pub(crate) fn next(&mut self) -> io::Result<Option<Entry>> {
+    /// Returns the next entry; `None` at the end.
+    ///
+    /// # Errors
+    /// If the archive is damaged, cut short, or has a path that leads elsewhere.
+    pub fn next_entry(&mut self) -> io::Result<Option<Entry>> {
         let mut path = None;
         let mut link = None;
         loop {
@@ -65,21 +88,27 @@ impl<R: Read> Archive<R> {
                     link = pax(&records, "linkpath").or(link);
                 }
                 b'g' => drop(self.body(size, NAME_MAX)?),
-                b'5' => {
+                b'5' if self.paths == Paths::BelowTop => {
                     drop(self.body(size, NAME_MAX)?);
                     (path, link) = (None, None);
                 }
-                kind @ (b'0' | 0 | b'2') => {
-                    let is_link = kind == b'2';
+                b'1' if self.paths == Paths::BelowTop => return Err(neither_file_nor_link()),
+                kind @ (b'0' | 0 | b'1' | b'2' | b'5') => {
                     let content = self.body(size, FILE_MAX)?;
-                    let path = below_top(&path.unwrap_or_else(|| name(&header)))?;
-                    let program = number(&header[100..108])? & 0o100 != 0;
-                    let kind = match (is_link, program) {
-                        (true, _) => Kind::Link,
-                        (false, true) => Kind::Program,
-                        (false, false) => Kind::File,
+                    let path = path.unwrap_or_else(|| name(&header));
+                    let path = match self.paths {
+                        Paths::BelowTop => below_top(&path)?,
+                        Paths::FromRoot => from_root(&path)?,
                     };
-                    let content = if is_link {
+                    let is_program = number(&header[100..108])? & 0o100 != 0;
+                    let kind = match kind {
+                        b'1' => EntryKind::HardLink,
+                        b'2' => EntryKind::Link,
+                        b'5' => EntryKind::Folder,
+                        _ if is_program => EntryKind::Program,
+                        _ => EntryKind::File,
+                    };
+                    let content = if matches!(kind, EntryKind::Link | EntryKind::HardLink) {
                         link.unwrap_or_else(|| text(&header[157..257])).into_bytes()
                     } else {
                         content
@@ -90,11 +119,7 @@ impl<R: Read> Archive<R> {
                         content,
                     }));
                 }
-                _ => {
-                    return Err(damage_error(
-                        "it holds something that is neither file nor link",
-                    ));
-                }
+                _ => return Err(neither_file_nor_link()),
             }
         }
     }
@@ -175,16 +200,27 @@ fn below_top(path: &str) -> io::Result<String> {
     Ok(below.to_owned())
 }
 
+/// Returns a path from the root, without `/` at either end, and refuses paths that lead elsewhere.
+fn from_root(path: &str) -> io::Result<String> {
+    let path = path.strip_prefix('.').unwrap_or(path);
+    let path = path.trim_start_matches('/').trim_end_matches('/');
+    let leads_elsewhere = path.split('/').any(|part| part == "." || part == "..");
+    if leads_elsewhere || path.contains(['\n', '\0']) {
+        return Err(damage_error("a path in it leads elsewhere"));
+    }
+    Ok(path.to_owned())
+}
+
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use std::process::Command;
 
     use proptest::prelude::{any, prop, proptest};
 
-    use super::{Archive, Entry, Kind, below_top};
+    use super::{Archive, Entry, EntryKind, Paths, below_top, from_root};
 
     /// An archive of a source `top`, made by the host's tar.
-    pub(crate) fn archive(files: &[(&str, &str)], arguments: &[&str]) -> Vec<u8> {
+    fn archive(files: &[(&str, &str)], arguments: &[&str]) -> Vec<u8> {
         let home = tempfile::tempdir().unwrap();
         for (path, content) in files {
             let file = home.path().join("top").join(path);
@@ -205,9 +241,9 @@ pub(crate) mod tests {
     }
 
     fn read(bytes: &[u8]) -> std::io::Result<Vec<Entry>> {
-        let mut archive = Archive::new(bytes);
+        let mut archive = Archive::new(bytes, Paths::BelowTop);
         let mut entries = Vec::new();
-        while let Some(entry) = archive.next()? {
+        while let Some(entry) = archive.next_entry()? {
             entries.push(entry);
         }
         entries.sort_by(|a, b| a.path.cmp(&b.path));
@@ -234,12 +270,12 @@ pub(crate) mod tests {
             assert_eq!(entries.len(), files.len());
             assert!(entries.contains(&Entry {
                 path: "Kbuild".into(),
-                kind: Kind::File,
+                kind: EntryKind::File,
                 content: b"obj-y\n".to_vec()
             }));
             assert!(entries.contains(&Entry {
                 path: "x/link".into(),
-                kind: Kind::Link,
+                kind: EntryKind::Link,
                 content: b"../Kbuild".to_vec()
             }));
             assert_eq!(
@@ -270,6 +306,10 @@ pub(crate) mod tests {
             assert!(below_top(path).is_err(), "{path}");
         }
         assert_eq!(below_top("./top/a/b").unwrap(), "a/b");
+        assert_eq!(from_root("./usr/bin/").unwrap(), "usr/bin");
+        assert_eq!(from_root("./").unwrap(), "");
+        assert_eq!(from_root("./.pam").unwrap(), ".pam");
+        assert!(from_root("./usr/../../etc/passwd").is_err());
     }
 
     proptest! {

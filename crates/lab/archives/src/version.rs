@@ -3,10 +3,11 @@
 /// A sort key in which numbers count as numbers: `6.9` is before `6.12`, and `6.12~rc1` before
 /// `6.12`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key(Vec<(Vec<u16>, usize, String)>);
+pub struct Key(Vec<(Vec<u16>, usize, String)>);
 
 /// Makes the sort key of a text: stretches without digits and the numbers after them, in turn.
-pub(crate) fn key(mut text: &str) -> Key {
+#[must_use]
+pub fn key(mut text: &str) -> Key {
     let mut parts = Vec::new();
     loop {
         let (word, rest) = text.split_at(text.find(digit).unwrap_or(text.len()));
@@ -38,20 +39,23 @@ fn digit(c: char) -> bool {
 }
 
 /// Makes the sort key of a whole Debian version: epoch, upstream version, revision.
-pub(crate) fn debian(version: &str) -> [Key; 3] {
+#[must_use]
+pub fn debian_version(version: &str) -> [Key; 3] {
     let (epoch, rest) = version.split_once(':').unwrap_or(("0", version));
     let (upstream, revision) = rest.rsplit_once('-').unwrap_or((rest, "0"));
     [key(epoch), key(upstream), key(revision)]
 }
 
 /// Returns the upstream version within a Debian version: `6.12.117` of `6.12.117-1~deb12u1`.
-pub(crate) fn upstream(version: &str) -> &str {
+#[must_use]
+pub fn upstream(version: &str) -> &str {
     let rest = version.split_once(':').map_or(version, |(_, rest)| rest);
     rest.rsplit_once('-').map_or(rest, |(upstream, _)| upstream)
 }
 
 /// Returns the first numbers of a version, without leading zeros: `6`, `12` of `6.12~rc1`.
-pub(crate) fn numbers(version: &str) -> Vec<&str> {
+#[must_use]
+pub fn numbers(version: &str) -> Vec<&str> {
     let end = version
         .find(|c| !digit(c) && c != '.')
         .unwrap_or(version.len());
@@ -68,7 +72,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{debian, key, numbers, upstream};
+    use super::{debian_version, key, numbers, upstream};
 
     #[test]
     fn versions_are_ordered_as_dpkg_orders_them() {
@@ -98,7 +102,7 @@ mod tests {
                     (_, true) => Ordering::Equal,
                     _ => Ordering::Greater,
                 };
-                assert_eq!(debian(a).cmp(&debian(b)), order, "{a} {b}");
+                assert_eq!(debian_version(a).cmp(&debian_version(b)), order, "{a} {b}");
             }
         }
     }
@@ -123,8 +127,8 @@ mod tests {
             prop_assert_eq!(key(&text), key(&text));
             prop_assert!(key(&text) < key(&(text.clone() + "z")));
             prop_assert!(key(&(text.clone() + "~")) < key(&text));
-            numbers(&text);
-            upstream(&text);
+            let _ = numbers(&text);
+            let _ = upstream(&text);
         }
     }
 }

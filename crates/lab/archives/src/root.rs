@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Most links in one path.
@@ -10,11 +11,12 @@ const LINKS_MAX: usize = 40;
 const FILES_MAX: usize = 20_000;
 
 #[derive(Debug)]
-pub(crate) struct Root<'a>(pub(crate) &'a Path);
+pub struct Root<'a>(pub &'a Path);
 
 impl Root<'_> {
     /// Returns the real location of a guest's path; `None` if there is no such file.
-    pub(crate) fn find(&self, path: &str) -> Option<PathBuf> {
+    #[must_use]
+    pub fn find(&self, path: &str) -> Option<PathBuf> {
         let mut rest: VecDeque<String> = path_parts(Path::new(path)).into();
         let mut at: Vec<String> = Vec::new();
         let mut links = 0;
@@ -47,9 +49,33 @@ impl Root<'_> {
         Some(self.0.join(at.join("/")))
     }
 
+    /// Returns where a path that may not exist yet is made: its directory's links are followed
+    /// within the root, its own name is not.
+    ///
+    /// # Errors
+    /// If the directory cannot be made, or its links go in a circle.
+    pub(crate) fn make_place(&self, path: &str) -> io::Result<PathBuf> {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let mut at = self.0.to_owned();
+        let mut walked = String::new();
+        for part in folder.split('/').filter(|part| !part.is_empty()) {
+            walked = format!("{walked}/{part}");
+            at = match self.find(&walked) {
+                Some(found) => found,
+                None => {
+                    let made = at.join(part);
+                    fs::create_dir(&made)?;
+                    made
+                }
+            };
+        }
+        Ok(at.join(name))
+    }
+
     /// Returns the location of a file: at its path, or below `/usr`, where distributions moved
     /// top-level directories.
-    pub(crate) fn file(&self, path: &str) -> Option<PathBuf> {
+    #[must_use]
+    pub fn file(&self, path: &str) -> Option<PathBuf> {
         [path.to_owned(), format!("/usr{path}")]
             .iter()
             .find_map(|path| self.find(path))
@@ -57,7 +83,8 @@ impl Root<'_> {
     }
 
     /// Returns the files at or below a path, in order; empty if there is none.
-    pub(crate) fn files(&self, path: &str) -> Vec<String> {
+    #[must_use]
+    pub fn files(&self, path: &str) -> Vec<String> {
         if self.file(path).is_some() {
             return vec![path.to_owned()];
         }

@@ -1,0 +1,83 @@
+//! Errors between an archive's address and a file from it, each with what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::Fault;
+
+/// Why an archive did not give a file.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// The network, a proxy or the server failed.
+    #[error(
+        "cannot fetch {url}: {detail}\nhint: check the network, or set another mirror below [debian] in marvin.toml"
+    )]
+    Fetch { url: String, detail: String },
+    /// The server has no such file.
+    #[error("the archive has no {url}: it was removed or never there\nhint: {hint}")]
+    Absent { url: String, hint: &'static str },
+    /// A file is not the one that its signed list names.
+    #[error(
+        "{url} has SHA-256 {got}, but the archive's list says {expected}: the mirror is broken or lies, and nothing was kept\nhint: set another mirror below [debian] in marvin.toml"
+    )]
+    Checksum {
+        url: String,
+        /// The hash in the list.
+        expected: String,
+        got: String,
+    },
+    /// A list that no trusted key has signed.
+    #[error(
+        "{url} is not signed by a key of {keyring}: {detail}\nhint: set another mirror, or the archive's own `keyring`, below [debian] in marvin.toml"
+    )]
+    Signature {
+        url: String,
+        keyring: String,
+        detail: String,
+    },
+    /// A list whose validity has ended, or that is older than one that was seen.
+    #[error(
+        "{url} is out of date: {detail}\nhint: the mirror may be stale or replayed by someone: set another mirror below [debian] in marvin.toml; is this host's date right?"
+    )]
+    Stale { url: String, detail: String },
+    /// A list or a package that is damaged.
+    #[error(
+        "{what} is damaged: {detail}\nhint: try again, or set another mirror below [debian] in marvin.toml"
+    )]
+    Damaged { what: String, detail: String },
+    /// No suite of this name can exist.
+    #[error(
+        "no suite `{0}`: name one of Debian's, such as bookworm, trixie, trixie-backports or sid"
+    )]
+    Suite(String),
+    /// Packages that no list has.
+    #[error("no package {packages} in Debian's {suites}: correct the name")]
+    NoPackage { packages: String, suites: String },
+    /// The disk is full.
+    #[error("no space left on the device of {}: free disk space there and try again", folder.display())]
+    NoSpace { folder: PathBuf },
+    /// A file of the cache could not be read or written.
+    #[error("{} could not be used: {source}", path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+impl ArchiveError {
+    pub(crate) fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| match source.kind() {
+            io::ErrorKind::StorageFull => Self::NoSpace {
+                folder: path.parent().unwrap_or(&path).to_owned(),
+            },
+            _ => Self::Io { path, source },
+        }
+    }
+
+    /// Returns who has to act on it.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Suite(_) | Self::NoPackage { .. } => Fault::User,
+            _ => Fault::Lab,
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! SHA-256 of bytes and files, in hexadecimal digits.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+
+/// Returns the SHA-256 of bytes.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> String {
+    model::hexadecimal(&Sha256::digest(bytes))
+}
+
+/// Returns the SHA-256 of a file, without holding it in memory.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn sha256_of_file(file: &Path) -> io::Result<String> {
+    let mut content = BufReader::with_capacity(1 << 20, File::open(file)?);
+    let mut hash = Sha256::new();
+    loop {
+        let piece = content.fill_buf()?;
+        let length = piece.len();
+        if length == 0 {
+            return Ok(model::hexadecimal(&hash.finalize()));
+        }
+        hash.update(piece);
+        content.consume(length);
+    }
+}

@@ -1,0 +1,29 @@
+//! Package archives of distributions: fetches their signed lists and packages over HTTP, verifies
+//! them, and unpacks packages without root.
+//!
+//! An installed apt or dpkg is not needed. `kernel` knows which package is a kernel, `machine`
+//! which ones make its QEMU; the callers choose the data directory and say what time it is.
+
+mod ar;
+mod debian;
+mod error;
+mod hashing;
+mod http;
+mod openpgp;
+mod release;
+mod resolve;
+mod root;
+mod stanza;
+mod tar;
+mod unpack;
+mod version;
+
+pub use debian::{Debian, Package, Stanzas};
+pub use error::ArchiveError;
+pub use hashing::{sha256, sha256_of_file};
+pub use resolve::Needed;
+pub use root::Root;
+pub use stanza::field;
+pub use tar::{Archive, Entry, EntryKind, Paths};
+pub use unpack::unpack_deb;
+pub use version::{Key, debian_version, key, numbers, upstream};

@@ -1,0 +1,111 @@
+//! The signed list of a suite (InRelease): when it was made, how long it is valid, and the hashes of
+//! the lists of packages.
+
+use std::time::UNIX_EPOCH;
+
+use crate::stanza::{field, lines_below};
+
+/// What a suite's list says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Release {
+    /// When it was made (seconds since 1970, UTC).
+    pub(crate) made: i64,
+    /// Until when it is valid (the same); lists of released suites have no end.
+    pub(crate) valid_until: Option<i64>,
+    /// Whether lists are served by their hash too, so that a mirror in change serves the right one.
+    pub(crate) by_hash: bool,
+    files: Vec<ListedFile>,
+}
+
+/// A list of packages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ListedFile {
+    /// Its path below the suite.
+    pub(crate) path: String,
+    pub(crate) bytes: u64,
+    pub(crate) sha256: String,
+}
+
+impl Release {
+    /// Reads the signed text; `None` if it is no list of a suite.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let files = lines_below(text, "SHA256")
+            .into_iter()
+            .filter_map(|line| {
+                let mut words = line.split_whitespace();
+                let sha256 = words.next().filter(|hash| is_sha256(hash))?.to_owned();
+                let bytes = words.next()?.parse().ok()?;
+                let path = words.next()?.to_owned();
+                Some(ListedFile {
+                    path,
+                    bytes,
+                    sha256,
+                })
+            })
+            .collect();
+        Some(Self {
+            made: date(field(text, "Date")?)?,
+            valid_until: match field(text, "Valid-Until") {
+                Some(text) => Some(date(text)?),
+                None => None,
+            },
+            by_hash: field(text, "Acquire-By-Hash") == Some("yes"),
+            files,
+        })
+    }
+
+    /// Returns the list at a path below the suite.
+    pub(crate) fn file(&self, path: &str) -> Option<&ListedFile> {
+        self.files.iter().find(|file| file.path == path)
+    }
+}
+
+pub(crate) fn is_sha256(hash: &str) -> bool {
+    hash.len() == 64
+        && hash
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Reads `Sat, 09 May 2026 10:00:00 UTC`: dates of HTTP say GMT.
+fn date(text: &str) -> Option<i64> {
+    let text = text.replace("UTC", "GMT").replace("+0000", "GMT");
+    // Debian writes hours without a leading zero.
+    let (day, time) = text.rsplit_once(" GMT")?.0.rsplit_once(' ')?;
+    let time = if time.len() == 7 {
+        format!("0{time}")
+    } else {
+        time.to_owned()
+    };
+    let date = httpdate::parse_http_date(&format!("{day} {time} GMT")).ok()?;
+    i64::try_from(date.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Release, date};
+
+    #[test]
+    fn lists_dates_and_hashes_are_read() {
+        let hash = "a".repeat(64);
+        let text = format!(
+            "Origin: Debian\nDate: Sat, 09 May 2026  9:05:00 UTC\nAcquire-By-Hash: yes\nSHA256:\n {hash} 12 main/binary-amd64/Packages.xz\n ../x 1 evil\n"
+        );
+        let text = text.replace("  9", " 9");
+        let release = Release::parse(&text).unwrap();
+        assert_eq!(release.made, 1_778_317_500);
+        assert_eq!((release.valid_until, release.by_hash), (None, true));
+        assert_eq!(
+            release.file("main/binary-amd64/Packages.xz").unwrap().bytes,
+            12
+        );
+        assert!(release.file("evil").is_none(), "a hash becomes a file name");
+        assert!(Release::parse("Date: today\n").is_none());
+        let odd_end = format!("{text}Valid-Until: soon\n");
+        assert!(
+            Release::parse(&odd_end).is_none(),
+            "an end that is not understood is no end"
+        );
+        assert_eq!(date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+    }
+}
