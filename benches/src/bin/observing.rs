@@ -44,19 +44,19 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
 fn main() -> anyhow::Result<()> {
     let mut figures = Figures;
     figures.doubt_load(cpu::load()?)?;
-    for (name, words) in PROGRAMS {
+    for (name, command) in PROGRAMS {
         let mut alone = f64::INFINITY;
         let mut observed = f64::INFINITY;
         let mut cost = f64::INFINITY;
         for _ in 0..RUNS {
             let started = Instant::now();
-            let ended = Command::new(words[0])
-                .args(&words[1..])
+            let ended = Command::new(command[0])
+                .args(&command[1..])
                 .stdout(Stdio::null())
                 .status()?;
             anyhow::ensure!(ended.success(), "{name}: {ended}");
             alone = alone.min(started.elapsed().as_secs_f64());
-            let subject = Subject::Command(words.iter().map(OsString::from).collect());
+            let subject = Subject::Command(command.iter().map(OsString::from).collect());
             let facts = observe(&Observation {
                 subject,
                 seconds: Some(60.0),

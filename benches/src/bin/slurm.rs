@@ -161,7 +161,7 @@ impl Grid {
 
 impl Site<'_> {
     /// Runs Marvin and returns how long it took (s).
-    fn run(&self, words: &[&str], is_bound: bool) -> anyhow::Result<f64> {
+    fn run(&self, arguments: &[&str], is_bound: bool) -> anyhow::Result<f64> {
         let mut command = Command::new("taskset");
         // The sender has both processors.
         command
@@ -171,7 +171,7 @@ impl Site<'_> {
             .arg(&self.home);
         command
             .args(["--quiet", "--store", &self.address])
-            .args(words);
+            .args(arguments);
         command
             .env("SLURM_CONF", self.grid.slurm.configuration())
             .stdout(Stdio::null())
@@ -183,7 +183,7 @@ impl Site<'_> {
         // 1 is the answer of a comparison that found something.
         anyhow::ensure!(
             matches!(output.status.code(), Some(0 | 1)),
-            "marvin {words:?}: {} {said}",
+            "marvin {arguments:?}: {} {said}",
             output.status
         );
         Ok(took)

@@ -85,12 +85,12 @@ struct Measured {
 }
 
 fn measure(marvin: &Path, home: &Path, is_walled: bool) -> anyhow::Result<Measured> {
-    let command = |words: &[&str]| {
+    let command = |arguments: &[&str]| {
         let mut command = Command::new(marvin);
         command
             .arg("--home")
             .arg(home)
-            .args(words)
+            .args(arguments)
             .stderr(Stdio::inherit());
         command.args((!is_walled).then_some("--no-sandbox"));
         command

@@ -359,9 +359,9 @@ pub enum Conclusion {
 }
 
 impl Conclusion {
-    /// Returns the word in JSON.
+    /// Returns the name in JSON.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Fine => "fine",
             Self::Unclear => "unclear",

@@ -328,7 +328,7 @@ mod tests {
         let samples = [
             400.0, 100.0, 100.0, 100.0, 100.0, 200.0, 200.0, 200.0, 200.0, 100.0,
         ];
-        for (kind, heading, words, value) in [
+        for (kind, heading, phrase, value) in [
             ("exact", "median", "without the first", 100.0),
             (
                 "vm",
@@ -351,7 +351,10 @@ mod tests {
         ] {
             let estimator = Estimator::for_machine(capabilities(kind));
             assert_eq!(estimator.heading(), heading, "{kind}");
-            assert!(estimator.to_string().contains(words), "{kind}: {estimator}");
+            assert!(
+                estimator.to_string().contains(phrase),
+                "{kind}: {estimator}"
+            );
             let found = run_value(&result(&samples, &[]), capabilities(kind)).unwrap();
             assert!((found.value - value).abs() < 0.01, "{kind}: {found:?}");
             assert_eq!(found.left_out, estimator.left_out());

@@ -30,15 +30,15 @@ impl Page {
         }
     }
 
-    /// Adds words, made plain and wrapped, each line indented.
-    pub fn words(&mut self, indent: usize, words: &str) {
-        self.hanging(&" ".repeat(indent), words);
+    /// Adds a paragraph, made plain and wrapped, each line indented.
+    pub fn paragraph(&mut self, indent: usize, text: &str) {
+        self.hanging(&" ".repeat(indent), text);
     }
 
-    /// Adds words after a label; further lines are indented by its width.
-    pub fn hanging(&mut self, mark: &str, words: &str) {
+    /// Adds text after a label; further lines are indented by its width.
+    pub fn hanging(&mut self, mark: &str, text: &str) {
         let indent = mark.chars().count();
-        for (number, line) in wrap(words, WIDTH.saturating_sub(indent))
+        for (number, line) in wrap(text, WIDTH.saturating_sub(indent))
             .into_iter()
             .enumerate()
         {

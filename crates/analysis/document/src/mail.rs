@@ -54,8 +54,8 @@ pub fn head(fields: &[(&str, &str)]) -> String {
 
 /// Returns words as a paragraph of a mail.
 #[must_use]
-pub fn paragraph(words: &str) -> String {
-    wrap(words, WIDTH).join("\n") + "\n"
+pub fn paragraph(text: &str) -> String {
+    wrap(text, WIDTH).join("\n") + "\n"
 }
 
 /// Returns a command for a mail: indented, and continued in further lines if long.
@@ -69,10 +69,10 @@ pub fn command(command: &str) -> String {
 
 /// Returns words after a label, continued below the first word if long.
 #[must_use]
-pub fn labelled(label: &str, words: &str) -> String {
+pub fn labelled(label: &str, text: &str) -> String {
     behind(
         label,
-        &wrap(words, WIDTH.saturating_sub(label.chars().count())),
+        &wrap(text, WIDTH.saturating_sub(label.chars().count())),
     )
 }
 

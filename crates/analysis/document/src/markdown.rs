@@ -6,9 +6,9 @@ use model::sanitize_line;
 /// Writes blocks; the text ends with one newline.
 pub fn markdown_of(blocks: &[Block]) -> String {
     let block = |block: &Block| match block {
-        Block::Heading(words) => Some(format!("## {}", escaped(words))),
-        Block::Subheading(words) => Some(format!("### {}", escaped(words))),
-        Block::Paragraph(words) | Block::Note(words) => Some(escaped(words)),
+        Block::Heading(text) => Some(format!("## {}", escaped(text))),
+        Block::Subheading(text) => Some(format!("### {}", escaped(text))),
+        Block::Paragraph(text) | Block::Note(text) => Some(escaped(text)),
         Block::List(items) => Some(list(items.iter().map(|item| escaped(item)))),
         Block::Facts(facts) => {
             Some(list(facts.iter().map(|fact| {

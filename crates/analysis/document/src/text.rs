@@ -35,16 +35,16 @@ pub fn write_text(page: &mut Page, blocks: &[Block], styles: &Styles) {
             | (Some(Block::Note(_)), Block::Note(_)) => true,
             (Some(Block::Facts(_)), Block::Command(_)) | (Some(_), Block::Console(_)) => true,
             (Some(Block::Subheading(_)), _) => true,
-            (Some(Block::Paragraph(words)), _) => words.ends_with(':'),
+            (Some(Block::Paragraph(text)), _) => text.ends_with(':'),
             _ => false,
         };
         if !belongs {
             page.blank();
         }
         match block {
-            Block::Heading(words) => strong(page, &format!("== {words} =="), styles),
-            Block::Subheading(words) => strong(page, words, styles),
-            Block::Paragraph(words) | Block::Note(words) => page.words(0, words),
+            Block::Heading(text) => strong(page, &format!("== {text} =="), styles),
+            Block::Subheading(text) => strong(page, text, styles),
+            Block::Paragraph(text) | Block::Note(text) => page.paragraph(0, text),
             Block::List(items) => items.iter().for_each(|item| page.hanging("  ", item)),
             Block::Facts(facts) => {
                 let widest = widest(facts);
@@ -91,8 +91,8 @@ fn widest(facts: &[Fact]) -> usize {
         .unwrap_or(0)
 }
 
-fn strong(page: &mut Page, words: &str, styles: &Styles) {
-    wrap(words, WIDTH)
+fn strong(page: &mut Page, text: &str, styles: &Styles) {
+    wrap(text, WIDTH)
         .iter()
         .for_each(|line| page.line(styles.strong(line)));
 }
@@ -310,11 +310,11 @@ impl<'a> Lines<'a> {
             if let Some(Group { name, about }) = group(places[0]) {
                 // Two spaces stay free before each group.
                 let room = width.saturating_sub(GAP);
-                let words = [name, about].map(|words| sanitize_line(words)).join(": ");
-                let words = cut_middle(words.trim_end_matches(": "), room.saturating_sub(2));
+                let label = [name, about].map(|label| sanitize_line(label)).join(": ");
+                let label = cut_middle(label.trim_end_matches(": "), room.saturating_sub(2));
                 let from = end + width - room;
-                let words = format!(" {words} ");
-                line = format!("{line:<from$}{words:-^room$}");
+                let label = format!(" {label} ");
+                line = format!("{line:<from$}{label:-^room$}");
             }
             end += width;
         }

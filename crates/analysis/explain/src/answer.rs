@@ -125,7 +125,7 @@ impl Answer {
             .map(|letter| letter.to_uppercase().collect())
             .unwrap_or_default();
         let share = percent(finding.share);
-        let word = finding.certainty.word();
+        let word = finding.certainty.name();
         let rest = letters.as_str();
         if let Some(gain) = finding.gain {
             return format!("{first}{rest}: {gain:.1} times as fast without it ({word}).");

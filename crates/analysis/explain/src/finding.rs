@@ -13,9 +13,9 @@ pub enum Certainty {
 }
 
 impl Certainty {
-    /// Returns the word in texts and JSON.
+    /// Returns the name in texts and JSON.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Hypothesis => "hypothesis",
             Self::Likely => "likely",

@@ -180,7 +180,7 @@ fn cause(finding: &Finding) -> CauseDocument {
         rule: finding.rule.into(),
         cause: finding.cause.clone(),
         share: finding.share,
-        certainty: finding.certainty.word().into(),
+        certainty: finding.certainty.name().into(),
         evidence: evidence.collect(),
         advice: finding.advice.clone(),
         deeper: finding.deeper.clone(),

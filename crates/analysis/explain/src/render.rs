@@ -88,7 +88,7 @@ pub fn document(explained: &Explained) -> Result<Document, RenderError> {
                 "{}: {} ({})",
                 finding.cause,
                 percent(finding.share),
-                finding.certainty.word()
+                finding.certainty.name()
             )
         });
         blocks.push(Block::List(also.collect()));

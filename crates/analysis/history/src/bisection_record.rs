@@ -123,10 +123,10 @@ pub fn records_of_alert<'a>(
 }
 
 fn culprit(line: &str) -> Option<RecordedCulprit> {
-    let mut words = line.strip_prefix("culprit ")?.splitn(3, ' ');
-    let commit = words.next()?;
-    let percent = words.next()?.parse::<f64>().ok()?;
-    let subject = words.next()?;
+    let mut fields = line.strip_prefix("culprit ")?.splitn(3, ' ');
+    let commit = fields.next()?;
+    let percent = fields.next()?.parse::<f64>().ok()?;
+    let subject = fields.next()?;
     let is_sane = is_commit(commit) && percent.is_finite();
     is_sane.then(|| RecordedCulprit {
         commit: commit.to_owned(),

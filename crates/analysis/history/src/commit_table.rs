@@ -209,10 +209,10 @@ fn shorten(files: &[String]) -> String {
 }
 
 /// Wraps words into lines that begin below the subjects. A word longer than a line stays whole.
-fn wrap(words: &str) -> String {
+fn wrap(text: &str) -> String {
     let mut lines = Vec::new();
     let mut line = String::new();
-    for word in words.split_whitespace() {
+    for word in text.split_whitespace() {
         if !line.is_empty() && COMMIT + GAP + line.chars().count() + 1 + word.chars().count() > LINE
         {
             lines.push(std::mem::take(&mut line));

@@ -196,7 +196,7 @@ impl Pair {
         let Some(difference) = self.compared.difference_percent else {
             return match &self.compared.verdict {
                 Verdict::Unclear(Uncertainty::Missing(why)) => why.clone(),
-                other => other.word().to_owned(),
+                other => other.name().to_owned(),
             };
         };
         if let Some(rating) = &self.rating {

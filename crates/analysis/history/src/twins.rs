@@ -159,9 +159,9 @@ mod tests {
             |key| &*key.workload == "mem-mmap",
             &Styles::plain(),
         );
-        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            words.contains("? unclear, -89.8") && words.contains("its twin mmap-thr-1, which"),
+            text.contains("? unclear, -89.8") && text.contains("its twin mmap-thr-1, which"),
             "{text}"
         );
     }

@@ -29,9 +29,9 @@ fn sdet_is_in_percent_of_the_first() {
     let percent = |word: &str| word.trim_end_matches('%').parse::<f64>().unwrap();
     for table in lines.chunks(5) {
         let samples = table[2..].iter().map(|line| {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            let mean = percent(words[1]) * 7.5;
-            let half = mean * percent(words[2]) / 100.0 / 2.0_f64.sqrt();
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let mean = percent(fields[1]) * 7.5;
+            let half = mean * percent(fields[2]) / 100.0 / 2.0_f64.sqrt();
             vec![mean - half, mean + half]
         });
         let row = SampleRow {

@@ -54,9 +54,9 @@ pub enum Finding {
 }
 
 impl Finding {
-    /// Returns the word in tables and JSON.
+    /// Returns the name in tables and JSON.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::More => "more",
             Self::Less => "less",
@@ -153,7 +153,7 @@ impl ModelDifference {
                 only[event as usize] = count(seed);
                 model.cycles(0, &only)
             };
-            rows.push(row(event.words(), &|seed| count(seed) as f64, &of_event));
+            rows.push(row(event.title(), &|seed| count(seed) as f64, &of_event));
         }
         let all = |seed: &Modelled| model.cycles(instructions(seed), &events(seed));
         let cycles = row("estimated cycles", &all, &all);
@@ -260,7 +260,7 @@ pub(crate) mod tests {
         let told: Vec<_> = difference
             .rows
             .iter()
-            .map(|row| (row.name.as_str(), row.finding.word()))
+            .map(|row| (row.name.as_str(), row.finding.name()))
             .collect();
         assert_eq!(
             told[..3],

@@ -160,8 +160,8 @@ mod tests {
 
     use super::{CauseFacts, ChangeFacts, DebtFacts, Known, suspicion};
 
-    fn names(words: &[&str]) -> BTreeSet<String> {
-        words.iter().map(|word| (*word).to_owned()).collect()
+    fn names(list: &[&str]) -> BTreeSet<String> {
+        list.iter().map(|word| (*word).to_owned()).collect()
     }
 
     /// Returns the weight in hundredths.

@@ -117,7 +117,7 @@ pub(crate) enum Command {
             allow_hyphen_values = true,
             value_name = "ARGUMENTS"
         )]
-        words: Vec<std::ffi::OsString>,
+        arguments: Vec<std::ffi::OsString>,
     },
     /// List the kernels that match a name, newest first
     Kernels(kernels::KernelsArguments),
@@ -213,7 +213,7 @@ impl Command {
             Self::Export(command) => export::export(session, command),
             Self::Gc(command) => gc::gc(session, command),
             Self::Store(command) => store::store(session, command),
-            Self::Dump { words } => Ok(dump::dump(words)),
+            Self::Dump { arguments } => Ok(dump::dump(arguments)),
             Self::Kernels(command) => kernels::kernels(session, command),
             Self::Doctor(command) => doctor::doctor(session, command),
             Self::Completions { shell } => completions::completions(session, *shell),

@@ -167,7 +167,7 @@ pub(crate) fn workload() -> ArgValueCandidates {
             found.push(candidate(model::group_of(workload), "group"));
         }
         let tools = within(|session| session.tools(&[])).unwrap_or_default();
-        for word in tools.words() {
+        for word in tools.terms() {
             found.push(candidate(
                 &format!("{}{word}", model::TOOL),
                 "external tool",
@@ -239,15 +239,15 @@ struct TypedOptions {
 fn within<T: Send + 'static>(
     call: impl FnOnce(&Session) -> anyhow::Result<T> + Send + 'static,
 ) -> Option<T> {
-    let mut words: Vec<OsString> = vec!["marvin".into()];
+    let mut arguments: Vec<OsString> = vec!["marvin".into()];
     for option in ["--home", "--store", "--config-file"] {
-        words.extend(
+        arguments.extend(
             typed(option)
                 .into_iter()
                 .flat_map(|value| [option.into(), value]),
         );
     }
-    let TypedOptions { global } = TypedOptions::try_parse_from(words).ok()?;
+    let TypedOptions { global } = TypedOptions::try_parse_from(arguments).ok()?;
     let session = Session::new(global);
     let (sender, receiver) = channel();
     // The thread may be in a connection to a server: it ends with the process.
@@ -257,13 +257,13 @@ fn within<T: Send + 'static>(
 
 /// Returns the value of an option in the words that the shell passes: `--home DIR` or `--home=DIR`.
 fn typed(option: &str) -> Option<OsString> {
-    let words: Vec<OsString> = std::env::args_os().collect();
-    let place = words.iter().rposition(|word| word == option);
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let place = arguments.iter().rposition(|word| word == option);
     let apart = place
-        .and_then(|place| words.get(place + 1))
+        .and_then(|place| arguments.get(place + 1))
         .filter(|value| !value.is_empty());
     apart.cloned().or_else(|| {
-        let value = words
+        let value = arguments
             .iter()
             .find_map(|word| word.to_str()?.strip_prefix(option)?.strip_prefix('='))?;
         Some(value.into())

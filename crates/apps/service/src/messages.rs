@@ -16,15 +16,15 @@ pub fn format_work_event(event: &WorkEvent) -> String {
             format!(
                 "job {}: its worker died{times}; the job is {}",
                 job.number,
-                job.state.word()
+                job.state.name()
             )
         }
         WorkEvent::Begun(job) => format!("job {}: {}", job.number, job.new.work),
         WorkEvent::Ended(job) if job.reason.is_empty() => {
-            format!("job {} is {}", job.number, job.state.word())
+            format!("job {} is {}", job.number, job.state.name())
         }
         WorkEvent::Ended(job) => {
-            format!("job {} is {}: {}", job.number, job.state.word(), job.reason)
+            format!("job {} is {}: {}", job.number, job.state.name(), job.reason)
         }
         WorkEvent::Idle(0) => "the queue is empty".to_owned(),
         WorkEvent::Idle(_) => "no job is free now: `marvin queue list` shows when".to_owned(),

@@ -124,9 +124,9 @@ fn measuring(command: &str, workloads: &[Arc<Workload>], seeds: &[u64]) -> Strin
         } else {
             String::new()
         };
-        let words = format!("{command} --suite {} --seeds {count}{some}", suite.name);
+        let command_line = format!("{command} --suite {} --seeds {count}{some}", suite.name);
         left.retain(|name| !named.contains(name));
-        commands.push(words);
+        commands.push(command_line);
     }
     commands.join(" && ")
 }

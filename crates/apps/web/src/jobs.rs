@@ -291,7 +291,7 @@ fn listed(job: &QueuedJob) -> LabJob {
     LabJob {
         number: job.number,
         machine: job.new.work.machine.clone(),
-        state: job.state.word(),
+        state: job.state.name(),
         work: job.new.work.to_string(),
         worker,
         started_unix: job.started_unix,

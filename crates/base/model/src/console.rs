@@ -7,7 +7,7 @@ pub enum ConsoleSettings {
     /// A program of the lab's host.
     Command {
         /// The program that prints the console until it is killed, with its arguments.
-        words: Vec<String>,
+        command: Vec<String>,
         /// The program that sends a break, with its arguments; the key that follows the break is
         /// added. Empty without one.
         sends_break: Vec<String>,
@@ -28,7 +28,7 @@ impl ConsoleSettings {
     #[must_use]
     pub fn place(&self) -> String {
         match self {
-            Self::Command { words, .. } => words.join(" "),
+            Self::Command { command, .. } => command.join(" "),
             Self::Tcp { address, .. } => address.clone(),
             Self::Ipmi => "the BMC, by IPMI".to_owned(),
         }

@@ -41,7 +41,7 @@ impl CostEvent {
 
     /// Returns its name in the tracer's output.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::L1i => "l1i",
             Self::L1d => "l1d",
@@ -56,7 +56,7 @@ impl CostEvent {
 
     /// Returns its name in tables.
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub fn title(self) -> &'static str {
         match self {
             Self::L1i => "L1I misses",
             Self::L1d => "L1D misses",
@@ -165,7 +165,7 @@ pub enum CostModelError {
     #[error("there is no model `{0}`; there is {name}, whose parameters can be changed: {name},l2=512K/8", name = CostModel::NAME)]
     Name(String),
     /// No parameter has this name.
-    #[error("`{0}` is no parameter; there are {known}", known = CostModel::words().join(", "))]
+    #[error("`{0}` is no parameter; there are {known}", known = CostModel::parameters().join(", "))]
     Parameter(String),
     /// The value is invalid.
     #[error("{0}")]
@@ -197,7 +197,7 @@ impl CostModel {
         Ok(model)
     }
 
-    fn words() -> Vec<&'static str> {
+    fn parameters() -> Vec<&'static str> {
         MEMORIES
             .map(|(word, _)| word)
             .into_iter()
@@ -284,7 +284,7 @@ impl fmt::Display for CostModel {
             self.predictor, self.issue
         )?;
         for (event, cycles) in CostEvent::ALL.iter().zip(self.cycles) {
-            write!(f, " + {cycles} {}", event.word())?;
+            write!(f, " + {cycles} {}", event.name())?;
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ impl MachineKind {
 
     /// Returns its name in stores and documents, which never changes.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Exact => "exact",
             Self::ExactSmp => "exact-smp",
@@ -85,7 +85,7 @@ impl MachineKind {
 
 impl fmt::Display for MachineKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.name())
     }
 }
 
@@ -95,7 +95,7 @@ impl FromStr for MachineKind {
     fn from_str(word: &str) -> Result<Self, UnknownMachineKind> {
         Self::ALL
             .into_iter()
-            .find(|kind| kind.word() == word)
+            .find(|kind| kind.name() == word)
             .ok_or_else(|| UnknownMachineKind(word.to_owned()))
     }
 }
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn kinds_are_read_from_their_words() {
         assert_eq!(
-            MachineKind::ALL.map(MachineKind::word),
+            MachineKind::ALL.map(MachineKind::name),
             ["exact", "exact-smp", "vm", "local", "ssh", "imported"],
             "stores have these"
         );

@@ -58,7 +58,7 @@ impl PowerSettings {
     #[must_use]
     pub fn summary(&self) -> String {
         match self {
-            Self::Command(words) => words.join(" "),
+            Self::Command(command) => command.join(" "),
             Self::Ipmi(ipmi) => format!("IPMI at {}", ipmi.host),
             Self::Redfish(redfish) => format!("Redfish at {}", redfish.address),
             Self::Qmp(socket) => format!("QMP at {}", socket.display()),
@@ -83,7 +83,7 @@ impl BootDevice {
 
     /// Returns its name, which is that of ipmitool, too.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Pxe => "pxe",
             Self::Disk => "disk",
@@ -94,6 +94,6 @@ impl BootDevice {
 
 impl std::fmt::Display for BootDevice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.name())
     }
 }

@@ -17,9 +17,9 @@ impl Share {
     /// All of them, in the order of tables.
     pub const ALL: [Self; 4] = [Self::Kernel, Self::User, Self::Interrupt, Self::Other];
 
-    /// Returns the word in profiles and JSON.
+    /// Returns the name in profiles and JSON.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
             Self::Kernel => "kernel",

@@ -231,11 +231,11 @@ fn flavour_of(package: &str) -> String {
         .trim_end_matches("-unsigned");
     let is_version =
         |part: &&str| part.starts_with(|c: char| c.is_ascii_digit()) || part.starts_with("rc");
-    let words: Vec<&str> = name.split('-').skip_while(is_version).collect();
-    if words.is_empty() {
+    let parts: Vec<&str> = name.split('-').skip_while(is_version).collect();
+    if parts.is_empty() {
         name.to_owned()
     } else {
-        words.join("-")
+        parts.join("-")
     }
 }
 

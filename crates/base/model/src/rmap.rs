@@ -33,7 +33,7 @@ impl RmapCase {
 
     /// Returns its name on command lines and in jobs.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::File => "file",
             Self::Shared => "shared",
@@ -75,7 +75,7 @@ impl RmapCase {
 
 impl fmt::Display for RmapCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.name())
     }
 }
 
@@ -90,7 +90,7 @@ impl FromStr for RmapCase {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Self::ALL
             .into_iter()
-            .find(|case| case.word() == text)
+            .find(|case| case.name() == text)
             .ok_or_else(|| RmapCaseError(text.to_owned()))
     }
 }
@@ -130,7 +130,7 @@ impl RmapOperation {
 
     /// Returns its name in the agent.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Map => "map",
             Self::Fork => "fork",
@@ -177,7 +177,7 @@ impl RmapOperation {
 
 impl fmt::Display for RmapOperation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.name())
     }
 }
 
@@ -297,15 +297,15 @@ mod tests {
     #[test]
     fn cases_are_known_by_their_words() {
         for case in RmapCase::ALL {
-            assert_eq!(case.word().parse(), Ok(case));
+            assert_eq!(case.name().parse(), Ok(case));
             assert!(case.about().len() <= 90 && RmapOperation::Unmap.is_of(case));
         }
         assert_eq!(
             "files".parse::<RmapCase>(),
             Err(RmapCaseError("files".into()))
         );
-        let words = RmapCase::ALL.map(RmapCase::word).join(", ");
-        assert!(RmapCaseError(String::new()).to_string().ends_with(&words));
+        let names = RmapCase::ALL.map(RmapCase::name).join(", ");
+        assert!(RmapCaseError(String::new()).to_string().ends_with(&names));
     }
 
     #[test]

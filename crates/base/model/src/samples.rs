@@ -17,7 +17,7 @@ impl SamplingEvent {
 
     /// Returns the kernel's name of it.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Cycles => "cycles",
             Self::Timer => "cpu-clock",
@@ -36,7 +36,7 @@ impl SamplingEvent {
     /// Finds an event by the kernel's name.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|event| event.word() == word)
+        Self::ALL.into_iter().find(|event| event.name() == word)
     }
 }
 
@@ -52,9 +52,9 @@ pub enum SamplingScope {
 impl SamplingScope {
     const ALL: [Self; 2] = [Self::System, Self::Processes];
 
-    /// Returns the word in profiles and JSON.
+    /// Returns the name in profiles and JSON.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::System => "system",
             Self::Processes => "processes",
@@ -64,7 +64,7 @@ impl SamplingScope {
     /// Finds a scope by its name.
     #[must_use]
     pub fn of_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.word() == word)
+        Self::ALL.into_iter().find(|scope| scope.name() == word)
     }
 }
 

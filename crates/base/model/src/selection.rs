@@ -39,14 +39,14 @@ pub struct ToolRows {
     /// The rows of all tools, as a suite.
     pub suite: Arc<Suite>,
     /// The rows for each word: a tool, a workload of one, or one metric of that.
-    pub words: BTreeMap<String, Vec<Arc<Workload>>>,
+    pub terms: BTreeMap<String, Vec<Arc<Workload>>>,
 }
 
 impl Default for ToolRows {
     fn default() -> Self {
         Self {
             suite: Arc::clone(&NO_TOOLS),
-            words: BTreeMap::new(),
+            terms: BTreeMap::new(),
         }
     }
 }
@@ -63,15 +63,15 @@ pub struct Choice {
 impl Choice {
     /// Returns words that select the same workloads even if the suite or the tools grow.
     #[must_use]
-    pub fn words(&self, tools: &ToolRows) -> Vec<String> {
-        let mut words = Vec::new();
+    pub fn terms(&self, tools: &ToolRows) -> Vec<String> {
+        let mut terms = Vec::new();
         for workload in &self.workloads {
             let mut rows = tools.suite.workloads.iter();
             let is_tool = rows.any(|row| row.name == workload.name);
             let prefix = if is_tool { TOOL } else { "" };
-            words.push(format!("{prefix}{}", workload.name));
+            terms.push(format!("{prefix}{}", workload.name));
         }
-        words
+        terms
     }
 }
 
@@ -83,16 +83,16 @@ impl Choice {
 pub fn choose(
     tools: &ToolRows,
     suite_name: &str,
-    words: &[String],
+    terms: &[String],
 ) -> Result<Choice, SelectionError> {
     let is_of_tools = suite_name == tools.suite.name;
     let mut rows = BTreeSet::new();
     let mut others = Vec::new();
-    for word in words {
+    for word in terms {
         match word.strip_prefix(TOOL).or(is_of_tools.then_some(word)) {
             Some(name) => {
                 let named = tools
-                    .words
+                    .terms
                     .get(name)
                     .ok_or_else(|| SelectionError::UnknownTool(name.to_owned()))?;
                 rows.extend(named.iter().map(|row| &*row.name));
@@ -101,7 +101,7 @@ pub fn choose(
         }
     }
     let is_named =
-        |row: &&Arc<Workload>| rows.contains(&*row.name) || (is_of_tools && words.is_empty());
+        |row: &&Arc<Workload>| rows.contains(&*row.name) || (is_of_tools && terms.is_empty());
     let named = tools.suite.workloads.iter().filter(is_named).cloned();
     if is_of_tools || (others.is_empty() && !rows.is_empty()) {
         return Ok(Choice {
@@ -167,11 +167,11 @@ const SYSCALL: (&str, [&str; 2]) = ("syscall", ["getppid", "signal"]);
 ///
 /// # Errors
 /// If there is no such workload or group, or the words are empty.
-pub fn select(suite: &Suite, words: &[String]) -> Result<Vec<Arc<Workload>>, SelectionError> {
+pub fn select(suite: &Suite, terms: &[String]) -> Result<Vec<Arc<Workload>>, SelectionError> {
     let is_known = |word: &str| {
         suite.workloads.iter().any(|w| is_meant(w, word)) || suite.find(word).is_some()
     };
-    if let Some(word) = words.iter().find(|word| !is_known(word)) {
+    if let Some(word) = terms.iter().find(|word| !is_known(word)) {
         return Err(if word.is_empty() {
             SelectionError::Nothing
         } else {
@@ -180,10 +180,10 @@ pub fn select(suite: &Suite, words: &[String]) -> Result<Vec<Arc<Workload>>, Sel
     }
     let mut chosen = Vec::new();
     for workload in &suite.workloads {
-        if words.is_empty() || words.iter().any(|word| is_meant(workload, word)) {
+        if terms.is_empty() || terms.iter().any(|word| is_meant(workload, word)) {
             chosen.push(Arc::clone(workload));
         }
-        let named = words
+        let named = terms
             .iter()
             .filter(|word| **word != workload.name)
             .filter_map(|word| suite.find(word));
@@ -219,12 +219,12 @@ pub fn task_counts(processors: u32) -> Vec<u32> {
 #[must_use]
 pub fn in_tasks(
     workloads: &[Arc<Workload>],
-    words: &[String],
+    terms: &[String],
     counts: &[u32],
 ) -> Vec<Arc<Workload>> {
     let mut all: Vec<Arc<Workload>> = Vec::new();
     for workload in workloads {
-        let is_named = words.iter().any(|word| *word == workload.name);
+        let is_named = terms.iter().any(|word| *word == workload.name);
         let mut series = Vec::new();
         if !is_named {
             let with_tasks = counts
@@ -259,9 +259,9 @@ mod tests {
         Suite, Workload,
     };
 
-    fn names(words: &[&str]) -> Vec<String> {
-        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        select(&MICRO, &words)
+    fn names(terms: &[&str]) -> Vec<String> {
+        let terms: Vec<String> = terms.iter().map(|w| (*w).to_owned()).collect();
+        select(&MICRO, &terms)
             .unwrap()
             .iter()
             .map(|w| w.name.to_string())
@@ -289,10 +289,10 @@ mod tests {
         );
     }
 
-    fn scaling(words: &[&str], counts: &[u32]) -> Vec<String> {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let chosen = select(&SCALE, &words).unwrap();
-        in_tasks(&chosen, &words, counts)
+    fn scaling(terms: &[&str], counts: &[u32]) -> Vec<String> {
+        let terms: Vec<String> = terms.iter().map(|word| (*word).to_owned()).collect();
+        let chosen = select(&SCALE, &terms).unwrap();
+        in_tasks(&chosen, &terms, counts)
             .iter()
             .map(|workload| workload.name.to_string())
             .collect()
@@ -366,21 +366,21 @@ mod tests {
             purpose: "",
             workloads: vec![Arc::clone(&one), Arc::clone(&two)],
         };
-        let words = [
+        let terms = [
             ("bench".to_owned(), vec![two.clone(), one.clone()]),
             ("one".to_owned(), vec![one.clone()]),
         ]
         .into();
         let tools = ToolRows {
             suite: Arc::new(suite),
-            words,
+            terms,
         };
-        let words_of = |choice: &Choice| choice.words(&tools);
-        let chosen = |suite: &str, words: &[&str]| {
+        let terms_of = |choice: &Choice| choice.terms(&tools);
+        let chosen = |suite: &str, terms: &[&str]| {
             choose(
                 &tools,
                 suite,
-                &words
+                &terms
                     .iter()
                     .map(|&word| word.to_owned())
                     .collect::<Vec<_>>(),
@@ -389,7 +389,7 @@ mod tests {
         let both = [&one, &two].map(|row| format!("tool:{}", row.name));
         let alone = chosen("micro", &["tool:bench", "tool:one"]).unwrap();
         assert_eq!(
-            (alone.suite.name, words_of(&alone)),
+            (alone.suite.name, terms_of(&alone)),
             ("tools", both.to_vec())
         );
         assert_eq!(chosen("tools", &[]).unwrap(), alone);

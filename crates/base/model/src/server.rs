@@ -77,16 +77,16 @@ pub enum BootOnce {
 
 impl BootOnce {
     /// All names in `marvin.toml`.
-    pub const WORDS: [&str; 4] = ["kexec", "grub-once", "systemd-boot-once", "command"];
+    pub const NAMES: [&str; 4] = ["kexec", "grub-once", "systemd-boot-once", "command"];
 
     /// Returns its name in `marvin.toml`.
     #[must_use]
-    pub const fn word(&self) -> &'static str {
+    pub const fn name(&self) -> &'static str {
         match self {
-            Self::Kexec => Self::WORDS[0],
-            Self::Grub => Self::WORDS[1],
-            Self::SystemdBoot => Self::WORDS[2],
-            Self::Command(_) => Self::WORDS[3],
+            Self::Kexec => Self::NAMES[0],
+            Self::Grub => Self::NAMES[1],
+            Self::SystemdBoot => Self::NAMES[2],
+            Self::Command(_) => Self::NAMES[3],
         }
     }
 }

@@ -18,7 +18,7 @@ impl Movement {
 
     /// Returns its name in documents and stores.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Load => "load",
             Self::Store => "store",

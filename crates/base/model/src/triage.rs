@@ -52,9 +52,9 @@ impl Triage {
         Self::Ignored,
     ];
 
-    /// Returns the word on the command line and in JSON.
+    /// Returns the name on the command line and in JSON.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Real => "real",
             Self::Apparent => "apparent",
@@ -71,14 +71,14 @@ impl FromStr for Triage {
     fn from_str(text: &str) -> Result<Self, TriageError> {
         Self::ALL
             .into_iter()
-            .find(|triage| triage.word() == text)
+            .find(|triage| triage.name() == text)
             .ok_or_else(|| TriageError(text.to_owned()))
     }
 }
 
 impl fmt::Display for Triage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.name())
     }
 }
 
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn words_are_read_as_they_are_written() {
         for triage in Triage::ALL {
-            assert_eq!(triage.word().parse(), Ok(triage));
+            assert_eq!(triage.name().parse(), Ok(triage));
         }
         let error = "Real".parse::<Triage>().unwrap_err().to_string();
         assert_eq!(

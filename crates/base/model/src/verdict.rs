@@ -72,9 +72,9 @@ impl Verdict {
         }
     }
 
-    /// Returns the word in texts and JSON.
+    /// Returns the name in texts and JSON.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Better => "better",
             Self::Worse => "worse",

@@ -253,8 +253,8 @@ impl Program {
     /// Returns it as a user would type it, without the prefix.
     #[must_use]
     pub fn command(&self) -> String {
-        let words = std::iter::once(&self.name).chain(&self.arguments);
-        words
+        let command_line = std::iter::once(&self.name).chain(&self.arguments);
+        command_line
             .map(|word| word.to_string_lossy().into_owned())
             .collect::<Vec<_>>()
             .join(" ")
@@ -291,7 +291,7 @@ impl Program {
     pub fn start(&self, input: Stdio, output: Stdio, errors: Stdio) -> io::Result<Running> {
         let mut command = running::command(self.deadline_s);
         if let Some(walls) = &self.walls {
-            command.args(walls.words(self.folder.as_deref()));
+            command.args(walls.arguments(self.folder.as_deref()));
         }
         command
             .arg(&self.name)

@@ -41,7 +41,7 @@ impl Tethered {
     ///
     /// # Errors
     /// If the host cannot start it.
-    pub fn start_stopped(words: &[OsString], output: Stdio) -> io::Result<Self> {
+    pub fn start_stopped(command_line: &[OsString], output: Stdio) -> io::Result<Self> {
         let mut command = Command::new("setpriv");
         // SIGKILL, because no other signal ends a stopped process.
         command.args([
@@ -56,7 +56,7 @@ impl Tethered {
         ]);
         command
             .arg(std::process::id().to_string())
-            .args(words)
+            .args(command_line)
             .stdout(output);
         let mut tethered = Self {
             child: command.spawn()?,

@@ -66,7 +66,7 @@ impl Walls {
     }
 
     /// Returns the command prefix: bubblewrap and its arguments.
-    pub(crate) fn words(&self, folder: Option<&Path>) -> Vec<OsString> {
+    pub(crate) fn arguments(&self, folder: Option<&Path>) -> Vec<OsString> {
         let fixed = [
             "bwrap",
             "--unshare-all",
@@ -79,18 +79,19 @@ impl Walls {
         let fixed = fixed.into_iter().chain([
             "--uid", "65534", "--gid", "65534", "--proc", "/proc", "--dev", "/dev",
         ]);
-        let mut words: Vec<OsString> = fixed.chain(["--tmpfs", "/tmp"]).map(Into::into).collect();
+        let mut arguments: Vec<OsString> =
+            fixed.chain(["--tmpfs", "/tmp"]).map(Into::into).collect();
         let system = SYSTEM
             .iter()
             .map(|path| ("--ro-bind-try", PathBuf::from(path)));
         for (kind, path) in system.chain(self.binds.iter().cloned()) {
-            words.extend([OsString::from(kind), path.clone().into(), path.into()]);
+            arguments.extend([OsString::from(kind), path.clone().into(), path.into()]);
         }
         if let Some(folder) = folder {
-            words.extend(["--chdir".into(), folder.into()]);
+            arguments.extend(["--chdir".into(), folder.into()]);
         }
-        words.push("--".into());
-        words
+        arguments.push("--".into());
+        arguments
     }
 }
 

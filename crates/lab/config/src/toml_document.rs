@@ -204,16 +204,16 @@ impl<'a> Section<'a> {
     pub(crate) fn choice<T: Copy>(
         &self,
         key: &str,
-        words: &[(&str, T)],
+        choices: &[(&str, T)],
     ) -> Result<Option<T>, Mistake> {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
         let word = text(value)?;
-        match words.iter().find(|(known, _)| *known == word) {
+        match choices.iter().find(|(known, _)| *known == word) {
             Some((_, meaning)) => Ok(Some(*meaning)),
             None => {
-                let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+                let known: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
                 let what = format!(
                     "`{key}` is one of {}, not `{}`",
                     known.join(", "),

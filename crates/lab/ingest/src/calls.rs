@@ -124,7 +124,7 @@ pub fn call_tree(
             .sum();
         if of_tree != of_profile {
             return Err(CallsError::Sum {
-                share: share.word(),
+                share: share.name(),
                 tree: of_tree,
                 profile: of_profile,
             });
@@ -140,11 +140,11 @@ fn parse<'a>(text: &str, symbols: &'a Symbols) -> Result<Vec<Node<'a>>, CallsErr
             return Ok(nodes);
         }
         let malformed = CallsError::Malformed(number + 1);
-        let mut words = line
+        let mut fields = line
             .strip_prefix("node ")
             .ok_or(malformed.clone())?
             .split(' ');
-        let mut word = || words.next().ok_or(malformed.clone());
+        let mut word = || fields.next().ok_or(malformed.clone());
         let parent = word()?.parse().map_err(|_| malformed.clone())?;
         let address = u64::from_str_radix(word()?, 16).map_err(|_| malformed.clone())?;
         let mut numbers = [0; 6];

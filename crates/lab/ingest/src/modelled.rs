@@ -11,7 +11,7 @@ use crate::profile::{NAMELESS, USER};
 pub(crate) fn event(word: &str) -> Option<CostEvent> {
     CostEvent::ALL
         .into_iter()
-        .find(|event| event.word() == word)
+        .find(|event| event.name() == word)
 }
 
 /// Returns the cost model's results for a workload, from the same counts as its profile; `None` if
@@ -98,7 +98,7 @@ mod tests {
             .map(|line| {
                 format!(
                     "{} {} {} {:?}",
-                    line.share.word(),
+                    line.share.name(),
                     line.symbol,
                     line.instructions,
                     line.events

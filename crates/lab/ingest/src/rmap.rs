@@ -62,7 +62,7 @@ fn outcome(lines: &str, slabs: Vec<RmapSlab>) -> Option<RmapOutcome> {
             word => {
                 let operation = RmapOperation::ALL
                     .into_iter()
-                    .find(|operation| operation.word() == word)?;
+                    .find(|operation| operation.name() == word)?;
                 costs.push((
                     operation,
                     match rest.strip_prefix("unsupported ") {
@@ -113,11 +113,11 @@ fn caches(text: &str) -> BTreeMap<&str, (u64, u64)> {
     text.lines()
         .filter_map(|line| -> Option<(&str, (u64, u64))> {
             let line: &str = line;
-            let mut words = line.split_whitespace();
-            let name = words.next()?;
-            let active = words.next()?;
-            let _ = words.next()?;
-            let size = words.next()?;
+            let mut fields = line.split_whitespace();
+            let name = fields.next()?;
+            let active = fields.next()?;
+            let _ = fields.next()?;
+            let size = fields.next()?;
             Some((name, (active.parse().ok()?, size.parse().ok()?)))
         })
         .take(CACHES_MAX)

@@ -130,15 +130,15 @@ pub fn sampled(
 
 /// Reads `COUNT SHARED NUMBER…` into `before`, the stack of the line before; returns the count.
 fn stack(text: &str, names: &[String], before: &mut Vec<usize>) -> Option<u64> {
-    let mut words = text.split(' ');
-    let count = words
+    let mut fields = text.split(' ');
+    let count = fields
         .next()?
         .parse()
         .ok()
         .filter(|count| *count < SAMPLES_MAX)?;
-    let shared: usize = words.next()?.parse().ok()?;
+    let shared: usize = fields.next()?.parse().ok()?;
     (shared <= before.len()).then(|| before.truncate(shared))?;
-    for word in words {
+    for word in fields {
         let place = word
             .parse()
             .ok()
@@ -252,8 +252,8 @@ pub fn sampled_to_text(profile: &SampledProfile) -> String {
         unkept,
         stacks,
     } = profile;
-    let event = sampling.event.word();
-    let scope = sampling.scope.word();
+    let event = sampling.event.name();
+    let scope = sampling.scope.name();
     let period = sampling.period;
     let mut text = format!(
         "{STORED}\nevent\t{event}\nscope\t{scope}\nperiod\t{period}\nprocessors\t{processors}\noperations\t{operations}\n\
@@ -265,7 +265,7 @@ pub fn sampled_to_text(profile: &SampledProfile) -> String {
         samples,
     } in stacks
     {
-        writeln!(text, "{}\t{samples}\t{}", share.word(), functions.join(";")).unwrap_or_default();
+        writeln!(text, "{}\t{samples}\t{}", share.name(), functions.join(";")).unwrap_or_default();
     }
     text
 }
@@ -280,7 +280,7 @@ pub fn sampled_from_text(text: &str) -> Option<SampledProfile> {
     let mut stacks = Vec::new();
     for line in lines {
         let (word, rest) = line.split_once('\t')?;
-        match Share::ALL.into_iter().find(|share| share.word() == word) {
+        match Share::ALL.into_iter().find(|share| share.name() == word) {
             Some(share) => {
                 let (samples, functions) = rest.split_once('\t')?;
                 let samples = samples

@@ -153,7 +153,7 @@ mod tests {
     fn agent_messages_are_kept() {
         let (unsupported, _) = outcome(&stream(Frame::Unsupported("no THP".into())), 1, 1).unwrap();
         assert_eq!(unsupported, Outcome::Unsupported("no THP".into()));
-        for (frame, words) in [
+        for (frame, reason) in [
             (
                 Frame::Failed("open: ENOENT".into()),
                 "workload failed: open: ENOENT",
@@ -165,7 +165,7 @@ mod tests {
         ] {
             let (outcome, samples) = outcome(&stream(frame), 1, 1).unwrap();
             assert!(
-                matches!(outcome, Outcome::Failed(failure) if failure.reason.to_string() == words)
+                matches!(outcome, Outcome::Failed(failure) if failure.reason.to_string() == reason)
             );
             assert!(samples.is_empty());
         }

@@ -53,8 +53,8 @@ pub fn sharing(
     let mut entered = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let malformed = SharingError::Malformed(number + 1);
-        let words: Vec<&str> = line.split(' ').collect();
-        match words.as_slice() {
+        let fields: Vec<&str> = line.split(' ').collect();
+        match fields.as_slice() {
             ["region", _, numbers @ .., _] => {
                 iterations += 1;
                 for number in numbers {
@@ -66,7 +66,7 @@ pub fn sharing(
                 let parsed = || {
                     let movement = Movement::ALL
                         .into_iter()
-                        .find(|movement| movement.word() == *word)?;
+                        .find(|movement| movement.name() == *word)?;
                     let site = u64::from_str_radix(site, 16).ok()?;
                     let place =
                         places::name(place, u64::from_str_radix(number, 16).ok()?, symbols, field)?;
@@ -154,7 +154,7 @@ pub fn sharing_to_text(sharing: &Sharing) -> String {
         writeln!(
             text,
             "{}\t{is_false}\t{function}\t{line}\t{word}\t{transfers}",
-            movement.word()
+            movement.name()
         )
         .unwrap_or_default();
     }
@@ -180,8 +180,8 @@ pub fn sharing_from_text(text: &str) -> Option<Sharing> {
         ..Sharing::default()
     };
     for line in lines {
-        let words: Vec<&str> = line.split('\t').collect();
-        match words[..] {
+        let fields: Vec<&str> = line.split('\t').collect();
+        match fields[..] {
             ["entered", function, times, instructions, ns] => sharing.entered.push(Entered {
                 function: function.to_owned(),
                 times: times.parse().ok()?,
@@ -198,7 +198,7 @@ pub fn sharing_from_text(text: &str) -> Option<Sharing> {
             ] => sharing.moves.push(Move {
                 movement: Movement::ALL
                     .into_iter()
-                    .find(|known| known.word() == movement)?,
+                    .find(|known| known.name() == movement)?,
                 is_false: kind == "false",
                 function: function.to_owned(),
                 line: line.to_owned(),

@@ -12,7 +12,7 @@ const HEAD: &str = "marvin-profile 1";
 #[must_use]
 pub fn profile_to_text(profile: &Profile) -> String {
     let mut text = format!("{HEAD}\noperations\t{}\n", profile.operations);
-    let mut line = |words: std::fmt::Arguments<'_>| text.write_fmt(words).unwrap_or_default();
+    let mut line = |content: std::fmt::Arguments<'_>| text.write_fmt(content).unwrap_or_default();
     for Region {
         user,
         kernel,
@@ -34,7 +34,7 @@ pub fn profile_to_text(profile: &Profile) -> String {
     {
         line(format_args!(
             "{}\t{instructions}\t{repeated}\t{calls}\t{symbol}\n",
-            share.word()
+            share.name()
         ));
     }
     text
@@ -59,7 +59,7 @@ pub fn profile_from_text(text: &str) -> Option<Profile> {
                 other: number()?,
             }),
             word => {
-                let share = Share::ALL.into_iter().find(|share| share.word() == word)?;
+                let share = Share::ALL.into_iter().find(|share| share.name() == word)?;
                 let instructions = number()?;
                 let repeated = number()?;
                 let calls = number()?;
@@ -112,18 +112,18 @@ pub fn monitors_from_bytes(bytes: &[u8]) -> Option<Vec<MonitorCopy>> {
     while !rest.is_empty() {
         let end = rest.iter().position(|byte| *byte == b'\n')?;
         let head = std::str::from_utf8(&rest[..end]).ok()?;
-        let mut words = head.splitn(5, ' ');
-        let phase = match words.next()? {
+        let mut fields = head.splitn(5, ' ');
+        let phase = match fields.next()? {
             "start" => Phase::Start,
             "interval" => Phase::Interval,
             "end" => Phase::End,
             _ => return None,
         };
-        let mut number = || words.next()?.parse::<u64>().ok();
+        let mut number = || fields.next()?.parse::<u64>().ok();
         let begun_ns = number()?;
         let ended_ns = number()?;
         let length = usize::try_from(number()?).ok()?;
-        let path = words.next()?.to_owned();
+        let path = fields.next()?.to_owned();
         let copied = rest.get(end + 1..)?.get(..length)?;
         copies.push(MonitorCopy {
             path,

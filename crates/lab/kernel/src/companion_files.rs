@@ -135,13 +135,13 @@ pub(crate) fn is_config(content: &[u8]) -> bool {
 /// A line of a symbol table: address, type and name.
 pub(crate) fn is_symbols(content: &[u8]) -> bool {
     let symbol = |line: &&[u8]| {
-        let mut words = line.split(|byte| *byte == b' ');
-        let address = words.next().unwrap_or_default();
-        let kind = words.next().unwrap_or_default();
+        let mut fields = line.split(|byte| *byte == b' ');
+        let address = fields.next().unwrap_or_default();
+        let kind = fields.next().unwrap_or_default();
         !address.is_empty()
             && address.iter().all(u8::is_ascii_hexdigit)
             && kind.len() == 1
-            && words.next().is_some_and(|name| !name.is_empty())
+            && fields.next().is_some_and(|name| !name.is_empty())
     };
     let lines = content.split(|byte| *byte == b'\n');
     lines.filter(symbol).take(FEWEST_SYMBOLS).count() == FEWEST_SYMBOLS

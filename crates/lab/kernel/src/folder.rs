@@ -131,10 +131,10 @@ impl Folder {
 
     /// Returns the file in that role.
     pub(crate) fn file(&self, role: &str) -> Option<BuildFile> {
-        let mut words = self.facts.get(role)?.split(' ');
+        let mut fields = self.facts.get(role)?.split(' ');
         Some(BuildFile {
-            path: self.path.join(words.next()?),
-            sha256: words.next()?.to_owned(),
+            path: self.path.join(fields.next()?),
+            sha256: fields.next()?.to_owned(),
         })
     }
 

@@ -22,8 +22,8 @@ pub(crate) fn running(root: &Path) -> Result<Build, KernelError> {
     let notes = fs::read(root.join(NOTES)).unwrap_or_default();
     let parts = [&b"running\n"[..], &version, &notes].concat();
     let digest = model::hexadecimal(&Sha256::digest(parts));
-    let words = String::from_utf8_lossy(&version);
-    let release = words
+    let banner = String::from_utf8_lossy(&version);
+    let release = banner
         .split_whitespace()
         .nth(2)
         .unwrap_or("unknown")
@@ -33,7 +33,7 @@ pub(crate) fn running(root: &Path) -> Result<Build, KernelError> {
         id,
         name: KernelName::Running,
         version: release,
-        origin: Origin::Described(model::sanitize_line(words.trim())),
+        origin: Origin::Described(model::sanitize_line(banner.trim())),
         image: BuildFile {
             path: PathBuf::new(),
             sha256: String::new(),

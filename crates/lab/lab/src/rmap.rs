@@ -64,7 +64,7 @@ impl Lab {
         } = cell;
         let name = format!("rmap {case} {processes} {mappings}");
         let task = Task::Rmap {
-            case: case.word().to_owned(),
+            case: case.name().to_owned(),
             processes,
             mappings,
         };

@@ -151,19 +151,19 @@ impl Tools {
     #[must_use]
     pub fn rows(&self) -> ToolRows {
         let rows = self.suite.workloads.iter().map(|row| &*row.name);
-        let words = rows
-            .chain(self.words())
+        let terms = rows
+            .chain(self.terms())
             .map(|word| (word.to_owned(), self.select(word)))
             .collect();
         ToolRows {
             suite: Arc::clone(&self.suite),
-            words,
+            terms,
         }
     }
 
     /// Returns the words that [`Tools::select`] knows, without metrics.
     #[must_use]
-    pub fn words(&self) -> Vec<&str> {
+    pub fn terms(&self) -> Vec<&str> {
         let workloads = self
             .all()
             .flat_map(|tool| &tool.workloads)
@@ -396,7 +396,7 @@ mod tests {
         assert_eq!(names("mine-fast.b"), ["mine-fast.b"]);
         assert!(names("nothing").is_empty());
         assert!(names("sysbench").len() > names("sysbench-cpu").len());
-        assert!(tools.words().contains(&"fio") && tools.words().contains(&"mine-fast"));
+        assert!(tools.terms().contains(&"fio") && tools.terms().contains(&"mine-fast"));
         assert_eq!(
             tools
                 .suite()

@@ -58,14 +58,14 @@ pub fn reason_in(console: &[u8]) -> Option<FailureReason> {
 /// Returns a console without the kernel that started after one had died.
 #[must_use]
 pub fn until_next_kernel(console: &[u8]) -> &[u8] {
-    let find = |words: &[u8], from: usize| {
+    let find = |phrase: &[u8], from: usize| {
         console[from..]
-            .windows(words.len())
-            .position(|at| at == words)
+            .windows(phrase.len())
+            .position(|at| at == phrase)
     };
     let death = HEADLINES
         .iter()
-        .filter_map(|words| find(words.as_bytes(), 0))
+        .filter_map(|phrase| find(phrase.as_bytes(), 0))
         .min();
     let next = death.and_then(|death| Some(death + find(STARTS, death)?));
     &console[..next.unwrap_or(console.len())]
@@ -82,7 +82,7 @@ pub fn check_emulator(is_emulated: bool, console: &[u8]) -> Result<(), MachineEr
     if is_emulated
         && console
             .windows(BREAKPOINT.len())
-            .any(|words| words == BREAKPOINT)
+            .any(|headline| headline == BREAKPOINT)
     {
         Err(MachineError::Breakpoint)
     } else {
@@ -103,7 +103,7 @@ pub fn readable_tail(console: &[u8]) -> String {
     // A long trace must not hide its headline.
     let headline = lines[..tail]
         .iter()
-        .rposition(|line| HEADLINES.iter().any(|words| line.contains(words)));
+        .rposition(|line| HEADLINES.iter().any(|headline| line.contains(headline)));
     let is_there = lines[tail..].iter().any(|line| line.contains(HEADLINES[0]));
     let headline = headline.filter(|_| !is_there).map(|at| lines[at]);
     let rest = tail + usize::from(headline.is_some());

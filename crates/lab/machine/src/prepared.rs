@@ -191,9 +191,9 @@ impl Preparation {
         self.agent(&[command.as_ref(), self.undo.as_os_str()])
     }
 
-    fn agent(&self, words: &[&OsStr]) -> Result<String, MachineError> {
+    fn agent(&self, arguments: &[&OsStr]) -> Result<String, MachineError> {
         let ended = Program::new(&self.agent)
-            .args(words)
+            .args(arguments)
             .without_variables()
             .deadline_s(DEADLINE_S)
             .run();

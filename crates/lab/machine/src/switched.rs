@@ -270,8 +270,8 @@ fn chosen(text: &str) -> &str {
 
 /// Checks that a file is a setting that Marvin switches, and that a text can be its value.
 fn check_value(path: &Path, value: &str) -> Result<(), String> {
-    let words: Vec<&str> = value.split(' ').collect();
-    let is_fine = match (kind(path), &words[..]) {
+    let fields: Vec<&str> = value.split(' ').collect();
+    let is_fine = match (kind(path), &fields[..]) {
         (None, _) => return Err("it is no setting that Marvin switches".into()),
         (Some(Kind::HugePages), [word]) => ["always", "madvise", "never"].contains(word),
         (Some(Kind::Dirty | Kind::Strict), [word]) => is_number(word),

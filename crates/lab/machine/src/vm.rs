@@ -361,7 +361,7 @@ fn memory_mib(shape: VmShape, initrds: &Initrds) -> u32 {
 }
 
 fn arguments(accelerator: Accelerator, shape: VmShape, memory_mib: u32) -> Vec<String> {
-    let words = [
+    let options = [
         "-nodefaults -no-user-config -display none -no-reboot -M q35 -name marvin,debug-threads=on",
         "-kernel kernel -initrd initrd",
         CONTROL,
@@ -369,8 +369,8 @@ fn arguments(accelerator: Accelerator, shape: VmShape, memory_mib: u32) -> Vec<S
         &format!("-smp {} -m {memory_mib} {}", shape.cpus, accelerator.arguments()),
     ]
     .join(" ");
-    let words = words.split(' ').map(str::to_owned);
-    words
+    let options = options.split(' ').map(str::to_owned);
+    options
         .chain(["-append".to_owned(), COMMAND_LINE.to_owned()])
         .collect()
 }

@@ -104,7 +104,7 @@ pub enum ObserveError {
 /// If the program cannot be started, does not exist, or ends at once.
 pub fn observe(observation: &Observation) -> Result<Observed, ObserveError> {
     match &observation.subject {
-        Subject::Command(words) => command(observation, words),
+        Subject::Command(command_line) => command(observation, command_line),
         Subject::Process(id) => {
             if !std::path::Path::new(&format!("/proc/{id}/stat")).exists() {
                 return Err(ObserveError::Missing(*id));
@@ -122,14 +122,14 @@ pub fn observe(observation: &Observation) -> Result<Observed, ObserveError> {
     }
 }
 
-fn command(observation: &Observation, words: &[OsString]) -> Result<Observed, ObserveError> {
-    let named = words
+fn command(observation: &Observation, command_line: &[OsString]) -> Result<Observed, ObserveError> {
+    let named = command_line
         .iter()
         .map(|word| word.to_string_lossy())
         .collect::<Vec<_>>()
         .join(" ");
     let failed = |error: io::Error| ObserveError::Start(named.clone(), error);
-    let Some(program) = words.first() else {
+    let Some(program) = command_line.first() else {
         return Err(failed(io::Error::other("no command")));
     };
     if find(program).is_none() {
@@ -139,7 +139,8 @@ fn command(observation: &Observation, words: &[OsString]) -> Result<Observed, Ob
         )));
     }
     let output = io::stderr().as_fd().try_clone_to_owned().map_err(failed)?;
-    let mut started = Started(Tethered::start_stopped(words, Stdio::from(output)).map_err(failed)?);
+    let mut started =
+        Started(Tethered::start_stopped(command_line, Stdio::from(output)).map_err(failed)?);
     let id = started.0.id();
     let mut collector = Collector::new(id, named.clone())?;
     started.0.resume();

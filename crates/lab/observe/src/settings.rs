@@ -37,9 +37,9 @@ pub(crate) fn debugging(release: &str) -> Vec<String> {
     let set = DEBUGGING
         .iter()
         .filter(|option| config.lines().any(|line| line == format!("{option}=y")));
-    let words = fs::read_to_string("/proc/cmdline").unwrap_or_default();
+    let options = fs::read_to_string("/proc/cmdline").unwrap_or_default();
     let given = DEBUGGING_WORDS.iter().filter(|word| {
-        words
+        options
             .split_whitespace()
             .any(|given| given.starts_with(**word))
     });

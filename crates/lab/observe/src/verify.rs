@@ -14,7 +14,7 @@ use subprocess::{Program, ProgramError};
 /// The command to verify with.
 #[derive(Debug, Clone, Copy)]
 pub struct Verification<'a> {
-    pub words: &'a [OsString],
+    pub command: &'a [OsString],
     /// The text behind the number that it prints; without it, the duration counts.
     pub rate: Option<&'a str>,
     /// How long a run may take (s), if the user says so.
@@ -231,7 +231,7 @@ impl Verification<'_> {
             }
             _ => Vec::new(),
         };
-        arguments.extend(self.words.iter().cloned());
+        arguments.extend(self.command.iter().cloned());
         let started = Instant::now();
         let program = Program::new("env")
             .args(arguments)
@@ -373,10 +373,10 @@ mod tests {
     #[test]
     fn run_that_fails_or_overruns_proves_nothing() {
         let measure = |script: &str, rate| {
-            let words = ["sh", "-c", script].map(OsString::from);
+            let command = ["sh", "-c", script].map(OsString::from);
             let home = Path::new("/nonesuch");
             Verification {
-                words: &words,
+                command: &command,
                 rate,
                 seconds: Some(1),
                 home,
@@ -407,9 +407,9 @@ mod tests {
 
     #[test]
     fn silent_command_proves_nothing() {
-        let words = [OsString::from("true")];
+        let command = [OsString::from("true")];
         let verification = Verification {
-            words: &words,
+            command: &command,
             rate: None,
             seconds: Some(5),
             home: Path::new("/nonesuch"),

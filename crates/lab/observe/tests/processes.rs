@@ -200,9 +200,9 @@ fn command_without_main_thread_runs_to_its_end() {
     let source = "#include <pthread.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
         static void *work(void *x) { for (int i = 0; i < 300; i++) usleep(10000); exit(7); return x; }\n\
         int main(void) { pthread_t t; pthread_create(&t, 0, work, 0); pthread_exit(0); }\n";
-    let words = vec![compile(home.path(), "leaves", source).into_os_string()];
+    let command = vec![compile(home.path(), "leaves", source).into_os_string()];
     let observed = observe(&Observation {
-        subject: Subject::Command(words),
+        subject: Subject::Command(command),
         seconds: None,
     })
     .unwrap();
@@ -215,9 +215,9 @@ fn children_that_refuse_to_end_are_killed() {
     let own = format!("61.{}", std::process::id());
     let stubborn = format!("trap '' TERM; exec sleep {own}");
     let script = "sh -c \"$0\" & setsid sh -c \"$0\" & exec sleep 62";
-    let words = ["sh", "-c", script, &stubborn].map(Into::into).to_vec();
+    let command = ["sh", "-c", script, &stubborn].map(Into::into).to_vec();
     let observed = observe(&Observation {
-        subject: Subject::Command(words),
+        subject: Subject::Command(command),
         seconds: Some(1.0),
     })
     .unwrap();
@@ -229,7 +229,7 @@ fn children_that_refuse_to_end_are_killed() {
             .flatten()
             .any(|process: std::fs::DirEntry| {
                 std::fs::read_to_string(process.path().join("cmdline"))
-                    .is_ok_and(|words| words == format!("sleep\0{own}\0"))
+                    .is_ok_and(|command| command == format!("sleep\0{own}\0"))
             })
         {
             return;

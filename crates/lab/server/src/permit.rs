@@ -86,10 +86,11 @@ impl<T: RemoteHost> RemoteHost for Permitted<T> {
     fn run_agent(
         &self,
         on: &AgentBoot<'_>,
-        words: &[&str],
+        arguments: &[&str],
         input: &[u8],
     ) -> Result<Ended, ServerProblem> {
-        self.permitted(on.deadline_s)?.run_agent(on, words, input)
+        self.permitted(on.deadline_s)?
+            .run_agent(on, arguments, input)
     }
 
     fn leave(&self) -> Result<(), ServerProblem> {

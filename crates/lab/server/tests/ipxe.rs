@@ -35,9 +35,9 @@ fn ipxe_of_a_server_gets_kernel_and_root() {
             "#!ipxe\nchain http://{HOST_SEEN}:{port}/${{net0/mac:hexhyp}} || exit\n"
         ))
         .unwrap();
-    let power = |words: &[&str]| {
+    let power = |arguments: &[&str]| {
         let ended = subprocess::Program::new(server.power_command())
-            .args(words)
+            .args(arguments)
             .run()
             .unwrap();
         assert_eq!(ended.code, Some(0), "{}", ended.stderr);

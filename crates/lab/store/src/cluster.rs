@@ -202,14 +202,14 @@ impl Cluster {
     pub fn signal(&self, signal: &str) -> io::Result<()> {
         let file = fs::read_to_string(self.folder.join("data/postmaster.pid"))?;
         let main = file.lines().next().unwrap_or_default();
-        for (program, words) in [("pkill", &["-P", main][..]), ("kill", &[main])] {
+        for (program, arguments) in [("pkill", &["-P", main][..]), ("kill", &[main])] {
             if !Command::new(program)
                 .arg(format!("-{signal}"))
-                .args(words)
+                .args(arguments)
                 .status()?
                 .success()
             {
-                return Err(io::Error::other(format!("{program} {words:?}")));
+                return Err(io::Error::other(format!("{program} {arguments:?}")));
             }
         }
         Ok(())

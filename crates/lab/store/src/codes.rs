@@ -71,10 +71,10 @@ impl FromSql for Code<Declared> {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         let text = value.as_str()?;
         let wrong = || UnknownCode::error("declaration of a metric", text);
-        let mut words = text.splitn(3, ' ');
-        let direction = words.next();
-        let margin = words.next();
-        let unit = words.next();
+        let mut fields = text.splitn(3, ' ');
+        let direction = fields.next();
+        let margin = fields.next();
+        let unit = fields.next();
         let direction = match direction.ok_or_else(wrong)? {
             "lower" => Some(Direction::LowerIsBetter),
             "higher" => Some(Direction::HigherIsBetter),

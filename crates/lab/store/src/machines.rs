@@ -21,7 +21,7 @@ impl Store {
             let transaction = database.write()?;
             let new = database.execute(
                 "INSERT INTO machines VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-                &[&machine.id.hex(), &machine.kind.word(), &machine.summary],
+                &[&machine.id.hex(), &machine.kind.name(), &machine.summary],
             )?;
             if new > 0 {
                 FINGERPRINTS.save(database, &machine.id.hex(), &machine.fingerprint)?;

@@ -335,7 +335,7 @@ fn that_changes(job: &QueuedJob) -> [Value; CHANGES.len()] {
         rank.cast_signed().into(),
         (*attempts_max).into(),
         deadline_s.cast_signed().into(),
-        job.state.word().to_owned().into(),
+        job.state.name().to_owned().into(),
         worker.map(str::to_owned).into(),
         until.into(),
         job.fence.cast_signed().into(),
@@ -381,15 +381,15 @@ fn read(row: &Row<'_>) -> Result<QueuedJob, Failure> {
         attempts_max: row.get(11)?,
         deadline_s: whole(12)?,
     };
-    let state = match row.get::<Word>(13)? {
-        Word::Waiting => JobState::Waiting {
+    let state = match row.get::<StoredState>(13)? {
+        StoredState::Waiting => JobState::Waiting {
             from_unix: row.get(15)?,
         },
-        Word::Running => JobState::Running {
+        StoredState::Running => JobState::Running {
             worker: row.get(14)?,
             until_unix: row.get(15)?,
         },
-        Word::Over(state) => state,
+        StoredState::Over(state) => state,
     };
     Ok(QueuedJob {
         number: whole(0)?,
@@ -416,24 +416,24 @@ impl FromSql for Kernel {
     }
 }
 
-/// The word of a state; what belongs to it is in other columns.
-enum Word {
+/// The name of a state; what belongs to it is in other columns.
+enum StoredState {
     Waiting,
     Running,
     Over(JobState),
 }
 
-impl Word {
-    fn word(&self) -> &'static str {
+impl StoredState {
+    fn name(&self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
             Self::Running => "running",
-            Self::Over(state) => state.word(),
+            Self::Over(state) => state.name(),
         }
     }
 }
 
-impl FromSql for Word {
+impl FromSql for StoredState {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         Ok(match value.as_str()? {
             "waiting" => Self::Waiting,

@@ -114,9 +114,9 @@ fn noise(comparison: &Comparison) -> Vec<String> {
             .kernels()
             .zip(std::iter::once(&row.base).chain(cells))
         {
-            if let Some(words) = measured.noise.as_ref().and_then(profile) {
+            if let Some(remarks) = measured.noise.as_ref().and_then(profile) {
                 facts.push(format!(
-                    "{}: {words}",
+                    "{}: {remarks}",
                     format_name(&row.workload.name, &kernel.title)
                 ));
             }
@@ -128,19 +128,19 @@ fn noise(comparison: &Comparison) -> Vec<String> {
 /// Describes a noise profile; `None` for plain noise.
 #[must_use]
 pub fn profile(noise: &NoiseProfile) -> Option<String> {
-    let mut words = Vec::new();
+    let mut remarks = Vec::new();
     if let Some(apart) = noise.modes_apart {
-        words.push(format!("two modes, {apart:.1} deviations apart"));
+        remarks.push(format!("two modes, {apart:.1} deviations apart"));
     }
     if noise.outliers > 0 {
-        words.push(count(noise.outliers, "outlier"));
+        remarks.push(count(noise.outliers, "outlier"));
     }
     if noise.drifts {
         let way = if noise.drift > 0.0 { "up" } else { "down" };
-        words.push(format!("drifts {way} from run to run"));
+        remarks.push(format!("drifts {way} from run to run"));
     }
     if noise.remembers {
-        words.push("each run is like the one before".to_owned());
+        remarks.push("each run is like the one before".to_owned());
     }
-    (!words.is_empty()).then(|| words.join(", "))
+    (!remarks.is_empty()).then(|| remarks.join(", "))
 }

@@ -64,7 +64,7 @@ pub fn run(shown: &Shown<'_>, styles: &Styles) -> String {
     rest(&mut page, run, styles);
     for name in *dumps {
         page.blank();
-        page.words(
+        page.paragraph(
             0,
             "The memory of the kernel that died is kept, filtered; to look at it:",
         );
@@ -167,13 +167,13 @@ fn values(page: &mut Page, shown: &Shown<'_>) {
     }
     match estimator {
         Estimator::MedianWithoutFirst => {
-            page.words(
+            page.paragraph(
                 0,
                 "iterations: without the first, which is left out, x operations in each",
             );
         }
         Estimator::TrimmedMean => {
-            page.words(
+            page.paragraph(
                 0,
                 &format!(
                     "{}: {estimator}; iterations: x operations in each",
@@ -239,10 +239,10 @@ fn noisy(page: &mut Page, shown: &Shown<'_>, completed: &[&WorkloadResult]) {
             declared.unit,
         ));
     }
-    page.words(0, &format!("{}: {estimator}", estimator.heading()));
+    page.paragraph(0, &format!("{}: {estimator}", estimator.heading()));
     if undirected > 0 {
         let rows = count(undirected, "row");
-        page.words(0, &format!("?: of {rows} it is not known which way they are good; `marvin report` rates them with --lower or --higher"));
+        page.paragraph(0, &format!("?: of {rows} it is not known which way they are good; `marvin report` rates them with --lower or --higher"));
     }
 }
 

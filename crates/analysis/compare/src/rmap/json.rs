@@ -120,7 +120,7 @@ fn cells(rmap: &Rmap) -> Vec<CellDocument<'_>> {
 
 fn document(kernel: usize, cell: RmapCell, outcome: &RmapOutcome) -> CellDocument<'_> {
     let mut document = CellDocument {
-        case: cell.case.word(),
+        case: cell.case.name(),
         processes: cell.processes,
         mappings: cell.mappings,
         kernel,
@@ -161,7 +161,7 @@ fn document(kernel: usize, cell: RmapCell, outcome: &RmapOutcome) -> CellDocumen
 fn of_cost(operation: RmapOperation, cost: &Result<RmapCost, String>) -> CostDocument<'_> {
     let known = cost.as_ref().ok();
     CostDocument {
-        operation: operation.word(),
+        operation: operation.name(),
         per: operation.per(),
         ns_all: known.map(|cost| cost.ticks),
         count: known.map(|cost| cost.count),
@@ -211,8 +211,8 @@ fn law_document(
     law: PowerLaw,
 ) -> LawDocument {
     LawDocument {
-        case: case.word(),
-        operation: operation.word(),
+        case: case.name(),
+        operation: operation.name(),
         kernel,
         cells,
         ns_at_one: law.factor,

@@ -38,7 +38,7 @@ pub fn table(build: &Build, machine: &Machine, runs: &[&Run], styles: &Styles) -
         rows.iter().for_each(|row| page.line(line(row)));
     }
     page.blank();
-    page.words(0, "efficiency: what a task does in percent of one task alone; with its 95% interval over boots");
+    page.paragraph(0, "efficiency: what a task does in percent of one task alone; with its 95% interval over boots");
     Some(page.finish())
 }
 
@@ -49,11 +49,11 @@ fn line(row: &ScalingRow) -> String {
         per_task,
         efficiency,
     } = row;
-    let efficiency = efficiency.map_or_else(|| format!("{:>12}", "-"), words);
+    let efficiency = efficiency.map_or_else(|| format!("{:>12}", "-"), format_efficiency);
     format!("{tasks:>7} {in_all:>16.0} {per_task:>14.0} {efficiency}")
 }
 
-fn words(efficiency: Efficiency) -> String {
+fn format_efficiency(efficiency: Efficiency) -> String {
     let percent = format!("{:>11}%", number::percent(efficiency.percent, 7));
     match efficiency.ends {
         None => percent,

@@ -109,7 +109,7 @@ pub fn json(side_by_side: &SideBySide) -> Result<String, RenderError> {
         schema_version: SCHEMA_VERSION,
         kind: "side-by-side",
         headlines: words::headlines(side_by_side),
-        conclusion: side_by_side.conclusion().word(),
+        conclusion: side_by_side.conclusion().name(),
         difference: "percent of the base; positive is better",
         ratio: "above 1 is better",
         rows: side_by_side
@@ -138,7 +138,7 @@ fn matched<'a>(side_by_side: &'a SideBySide, row: &'a MatchedRow) -> MatchedRowD
     for (kernel, agreement) in row.agreements.iter().enumerate() {
         let explanations = side_by_side.explanations(row, kernel);
         agreements.push(AgreementDocument {
-            agreement: agreement.word(),
+            agreement: agreement.name(),
             on: agreement
                 .machines()
                 .iter()
@@ -147,7 +147,7 @@ fn matched<'a>(side_by_side: &'a SideBySide, row: &'a MatchedRow) -> MatchedRowD
             explanations: explanations
                 .into_iter()
                 .map(|explanation| ExplanationDocument {
-                    word: explanation.word(),
+                    word: explanation.name(),
                     sentence: explanation.sentence(),
                 })
                 .collect(),
@@ -181,7 +181,7 @@ fn own_cell(cell: &ComparisonCell) -> OwnCell {
     };
     OwnCell {
         value: cell.measured.value,
-        verdict: cell.compared.verdict.word(),
+        verdict: cell.compared.verdict.name(),
         reason,
         difference_percent: cell.compared.difference_percent,
         ratio: cell.compared.ratio,

@@ -174,8 +174,8 @@ fn swapped_machines_give_the_same_agreements() {
             .iter()
             .find(|other| other.workload.name == row.workload.name)
             .unwrap();
-        let words = row.agreements.iter().map(Agreement::word);
-        assert!(words.eq(other.agreements.iter().map(Agreement::word)));
+        let names = row.agreements.iter().map(Agreement::name);
+        assert!(names.eq(other.agreements.iter().map(Agreement::name)));
         assert_eq!(both.explanations(row, 0), swapped.explanations(other, 0));
     }
     assert_eq!(swapped.conclusion(), both.conclusion());
@@ -282,12 +282,12 @@ proptest! {
                     Some(cell.compared.verdict.letter().to_string()),
                 ];
                 for number in shown.into_iter().flatten() {
-                    let words = |text: &String| {
+                    let holds = |text: &String| {
                         text.split([' ', '(', ')', '%', '|'])
                             .any(|word| word == number)
                     };
                     prop_assert!(
-                        texts.iter().all(words),
+                        texts.iter().all(holds),
                         "{name}: {number} is not in {texts:?}"
                     );
                 }
@@ -310,7 +310,7 @@ proptest! {
                 ];
                 let own: [Value; 4] = own.map(read);
                 prop_assert!(numbers.into_iter().eq(&own), "{name}: {numbers:?} {own:?}");
-                prop_assert!(of_json["verdict"] == cell.compared.verdict.word());
+                prop_assert!(of_json["verdict"] == cell.compared.verdict.name());
             }
         }
     }

@@ -16,7 +16,7 @@ const INTERVAL: usize = 30;
 
 impl Explanation {
     /// Its name in documents.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::LessWorkMoreTime => "fewer instructions, more time",
             Self::MoreWorkLessTime => "more instructions, less time",
@@ -55,7 +55,7 @@ impl Explanation {
 
 impl Agreement {
     /// Its name in documents.
-    pub(super) fn word(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Agree => "agree",
             Self::Disagree => "disagree",
@@ -196,7 +196,7 @@ fn verdicts(side_by_side: &SideBySide, row: &MatchedRow, kernel: usize) -> Strin
         {
             verdicts.push(format!(
                 "{} on {} {}",
-                cell.compared.verdict.word(),
+                cell.compared.verdict.name(),
                 sanitize_line(machine),
                 size(cell, own.margin_percent)
             ));

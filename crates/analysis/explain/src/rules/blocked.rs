@@ -32,15 +32,15 @@ fn futex(wait: &Wait) -> Option<&Futex> {
 
 /// Returns the share of the blocked time at futexes, and by word, longest first.
 fn futexes<'a>(view: &View<'a>) -> (f64, Vec<(&'a Futex, f64)>) {
-    let mut words: BTreeMap<(u32, u64), (&Futex, f64)> = BTreeMap::new();
+    let mut futexes: BTreeMap<(u32, u64), (&Futex, f64)> = BTreeMap::new();
     for wait in &view.waits {
         if let Some(futex) = futex(wait) {
-            words.entry(futex.word).or_insert((futex, 0.0)).1 += wait.seconds;
+            futexes.entry(futex.word).or_insert((futex, 0.0)).1 += wait.seconds;
         }
     }
-    let mut words: Vec<(&Futex, f64)> = words.into_values().collect();
-    words.sort_by(|one, other| other.1.total_cmp(&one.1));
-    (view.blocked_in(|wait| futex(wait).is_some()), words)
+    let mut futexes: Vec<(&Futex, f64)> = futexes.into_values().collect();
+    futexes.sort_by(|one, other| other.1.total_cmp(&one.1));
+    (view.blocked_in(|wait| futex(wait).is_some()), futexes)
 }
 
 /// Returns the longest stack of the waits for which a test holds: the first function that is
@@ -74,8 +74,8 @@ pub(crate) fn is_library(function: &str) -> bool {
 }
 
 pub(super) fn false_wakeups(view: &View) -> Option<Finding> {
-    let (at_futexes, words) = futexes(view);
-    let (word, seconds) = words.first()?;
+    let (at_futexes, futexes) = futexes(view);
+    let (word, seconds) = futexes.first()?;
     let threads: BTreeSet<u32> = view
         .waits
         .iter()
@@ -91,7 +91,7 @@ pub(super) fn false_wakeups(view: &View) -> Option<Finding> {
     let running: f64 = woken.iter().map(|thread| thread.running_s()).sum();
     let each = view.per_second(switches) / threads.len().max(1) as f64;
     let us = 1e6 * running / switches.max(1) as f64;
-    let all: f64 = words.iter().map(|(_, seconds)| seconds).sum();
+    let all: f64 = futexes.iter().map(|(_, seconds)| seconds).sum();
     let is_condition = view
         .waits
         .iter()
@@ -131,9 +131,9 @@ pub(super) fn false_wakeups(view: &View) -> Option<Finding> {
 }
 
 pub(super) fn hot_lock(view: &View) -> Option<Finding> {
-    let (at_futexes, words) = futexes(view);
-    let (word, seconds) = words.first()?;
-    let all: f64 = words.iter().map(|(_, seconds)| seconds).sum();
+    let (at_futexes, futexes) = futexes(view);
+    let (word, seconds) = futexes.first()?;
+    let all: f64 = futexes.iter().map(|(_, seconds)| seconds).sum();
     let of_futexes = seconds / all;
     let share = at_futexes * of_futexes;
     if at_futexes < BLOCKED || of_futexes < TOP {
@@ -212,16 +212,16 @@ pub(super) fn hot_lock(view: &View) -> Option<Finding> {
 }
 
 pub(super) fn many_locks(view: &View) -> Option<Finding> {
-    let (at_futexes, words) = futexes(view);
-    let all: f64 = words.iter().map(|(_, seconds)| seconds).sum();
-    let top = words.first()?.1 / all;
+    let (at_futexes, futexes) = futexes(view);
+    let all: f64 = futexes.iter().map(|(_, seconds)| seconds).sum();
+    let top = futexes.first()?.1 / all;
     (at_futexes >= BLOCKED && top < TOP).then(|| {
         let from =
             caller(view, |wait| futex(wait).is_some()).map(|function| format!(", in {function}"));
         Finding::new(
             format!(
                 "threads wait at {} futexes, none dominates{}",
-                words.len(),
+                futexes.len(),
                 from.unwrap_or_default()
             ),
             at_futexes,
@@ -234,7 +234,7 @@ pub(super) fn many_locks(view: &View) -> Option<Finding> {
             "processor time and I/O",
         )
         .with(
-            format!("{} of that at the first of {}", percent(top), words.len()),
+            format!("{} of that at the first of {}", percent(top), futexes.len()),
             THREAD_STATES,
             "under 50 %",
             "one hot lock",

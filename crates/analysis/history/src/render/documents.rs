@@ -325,7 +325,7 @@ fn change(history: &History, key: &Key, series: &Series, change: &Change) -> Cha
     ChangeDocument {
         after: title(series.before(change)),
         at: title(&series.points[change.at]),
-        verdict: history.qualified(key, series, change).word().to_owned(),
+        verdict: history.qualified(key, series, change).name().to_owned(),
         difference_percent: change.difference_percent,
         basis: basis_word(change.basis),
         seeds,
@@ -382,7 +382,7 @@ pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
             .map(|member| MemberDocument {
                 workload: member.key.workload.to_string(),
                 machine: history.machine(member.key.machine).id.to_string(),
-                verdict: member.verdict.word().to_owned(),
+                verdict: member.verdict.name().to_owned(),
                 after: title(member.range.0),
                 at: title(member.range.1),
                 difference_percent: member.difference_percent,
@@ -391,7 +391,7 @@ pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
             })
             .collect(),
         triage: triaged.decided.as_ref().map(|decided| TriageDocument {
-            outcome: decided.triage.word().to_owned(),
+            outcome: decided.triage.name().to_owned(),
             note: decided.note.clone(),
             decided_unix: decided.decided_unix,
             worse_since: triaged.more_since(),

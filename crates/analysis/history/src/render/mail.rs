@@ -58,7 +58,7 @@ pub fn alert_mail(
     }
     page.line("Hi,");
     page.blank();
-    page.words(0, &opening(alert, &after, &at));
+    page.paragraph(0, &opening(alert, &after, &at));
     page.blank();
     table(&mut page, history, alert);
     observations(
@@ -122,15 +122,15 @@ fn table(page: &mut Page, history: &History, alert: &Alert) {
         }
         page.line(row(history, member).trim_end());
         if let Some(range) = alert.own_range(member, history) {
-            page.words(2, &sanitize_line(&range));
+            page.paragraph(2, &sanitize_line(&range));
         }
     }
     let more = alert.worse().count().saturating_sub(SHOWN_MAX);
     if more > 0 {
-        page.words(0, &format!("and {more} more"));
+        page.paragraph(0, &format!("and {more} more"));
     }
     page.blank();
-    page.words(
+    page.paragraph(
         0,
         "Levels before and after the change, of medians over the seeds; positive is better.",
     );
@@ -185,7 +185,7 @@ fn observations(
             "The worst is {}: {}{}.",
             sanitize_line(&worst.key.workload),
             change_size(worst.difference_percent, worst.basis),
-            certainty(worst.basis).map_or_else(String::new, |words| format!(" ({words})"))
+            certainty(worst.basis).map_or_else(String::new, |paragraph| format!(" ({paragraph})"))
         ));
     }
     facts.extend(
@@ -242,8 +242,8 @@ fn observations(
 }
 
 /// Capitalizes the first letter.
-fn capital(words: &str) -> String {
-    let mut all = words.chars();
+fn capital(phrase: &str) -> String {
+    let mut all = phrase.chars();
     all.next()
         .into_iter()
         .flat_map(char::to_uppercase)
@@ -262,7 +262,7 @@ fn machines(page: &mut Page, history: &History, alert: &Alert) {
             &format!("{}; {}", machine.kind, sanitize_line(&machine.summary)),
         );
         if machine.capabilities().deterministic {
-            page.words(
+            page.paragraph(
                 9,
                 "The numbers are exact: the same kernel gives them again.",
             );

@@ -44,7 +44,7 @@ fn one(page: &mut Page, history: &History, key: &Key, series: &Series, styles: &
     );
     page.line(styles.strong(&head));
     let by = measured_by(series);
-    page.words(
+    page.paragraph(
         0,
         &format!(
             "{by}; {}; margin {}%; {} on {} {}",
@@ -82,10 +82,10 @@ fn one(page: &mut Page, history: &History, key: &Key, series: &Series, styles: &
         );
     }
     if series.changes.is_empty() {
-        page.words(0, &no_change(series));
+        page.paragraph(0, &no_change(series));
     }
-    if let Some(words) = aside_words(history, series) {
-        page.hanging("! ", &words);
+    if let Some(note) = aside_words(history, series) {
+        page.hanging("! ", &note);
     }
 }
 
@@ -239,7 +239,7 @@ fn change_words(history: &History, series: &Series, change: &Change, verdict: &V
     };
     format!(
         "{}, {}, between {} and {} ({}){gone}{why}",
-        verdict.word(),
+        verdict.name(),
         change_size(change.difference_percent, change.basis),
         title(series.before(change)),
         title(&series.points[change.at]),
@@ -314,9 +314,9 @@ pub fn alerts_text(
             push_bisect_hint(&mut page, bisect_hint(history, &triaged.alert, debian));
         }
     }
-    if let Some(words) = mixed_words(history) {
+    if let Some(note) = mixed_words(history) {
         page.blank();
-        page.hanging("! ", &words);
+        page.hanging("! ", &note);
     }
     page.finish()
 }
@@ -368,7 +368,7 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
         styles.strong(&head)
     });
     let (after, at) = (history.title(*after), history.title(*at));
-    page.words(2, &format!("came between {after} and {at}"));
+    page.paragraph(2, &format!("came between {after} and {at}"));
     let names: Vec<String> = members
         .iter()
         .take(NAMED_MAX)
@@ -396,21 +396,21 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
             }
         ));
         if let Some(range) = triaged.alert.own_range(member, history) {
-            page.words(4, &range);
+            page.paragraph(4, &range);
         }
         if let Verdict::Unclear(why) = &member.verdict {
-            page.words(4, &why.to_string());
+            page.paragraph(4, &why.to_string());
         }
     }
     if members.len() > NAMED_MAX {
-        page.words(2, &format!("and {} more", members.len() - NAMED_MAX));
+        page.paragraph(2, &format!("and {} more", members.len() - NAMED_MAX));
     }
     if let Some(decided) = &triaged.decided {
         let since = match triaged.more_since() {
             0 => String::new(),
             more => format!("; {more} more are worse since"),
         };
-        page.words(
+        page.paragraph(
             2,
             &format!(
                 "{} ({}): {}{since}",
@@ -431,7 +431,7 @@ fn push_bisect_hint(page: &mut Page, hunt: Option<BisectHint>) {
             return;
         }
         Some(BisectHint::Command(command)) => {
-            page.words(2, "the commit is found by");
+            page.paragraph(2, "the commit is found by");
             vec![command]
         }
         Some(BisectHint::First { why, commands }) => {

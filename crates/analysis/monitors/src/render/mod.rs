@@ -105,19 +105,19 @@ fn explained(monitored: &Monitored, view: &View) -> Option<Block> {
     let hidden = counted
         .filter(|row| !view.verbose && !row.has_news())
         .count();
-    let mut words = Vec::new();
+    let mut remarks = Vec::new();
     if moved::moved(monitored).is_some() {
-        words.push(
+        remarks.push(
             "Percent of counters: more (+) or less (-) than the base; neither is better."
                 .to_owned(),
         );
     }
     match hidden {
         0 => {}
-        1 => words.push("1 row of zeros is hidden: -v shows it.".to_owned()),
-        _ => words.push(format!("{hidden} rows of zeros are hidden: -v shows them.")),
+        1 => remarks.push("1 row of zeros is hidden: -v shows it.".to_owned()),
+        _ => remarks.push(format!("{hidden} rows of zeros are hidden: -v shows them.")),
     }
-    (!words.is_empty()).then(|| Block::Note(words.join(" ")))
+    (!remarks.is_empty()).then(|| Block::Note(remarks.join(" ")))
 }
 
 /// Renders it as text.

@@ -33,9 +33,9 @@ pub enum Match {
 }
 
 impl Match {
-    /// Returns the word in tables and JSON.
+    /// Returns the name in tables and JSON.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Exact => "same symbol",
             Self::Suffix => "same but for the compiler's suffix",

@@ -79,8 +79,8 @@ fn is_similar(before: &LedgerLine, after: &LedgerLine, [of_base, of_new]: [u64; 
 /// Returns the number of letters in the common words of two names.
 fn likeness(one: &str, other: &str) -> usize {
     let others = distinctive_words(other);
-    let words = distinctive_words(one).into_iter();
-    words
+    let terms = distinctive_words(one).into_iter();
+    terms
         .filter(|word| others.contains(word))
         .map(str::len)
         .sum()

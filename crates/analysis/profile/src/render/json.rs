@@ -272,7 +272,7 @@ fn figures(row: &ModelRow) -> Figures<'_> {
         name: &row.name,
         base,
         new,
-        finding: row.finding.word(),
+        finding: row.finding.name(),
     }
 }
 
@@ -315,7 +315,7 @@ fn line<'a>(ledger: &Ledger, line: &'a LedgerLine, sources: &Sources) -> Line<'a
     Line {
         share: share_words(line.share),
         function: &line.function,
-        matched: line.matched.word(),
+        matched: line.matched.name(),
         base,
         new,
         added_per_operation: ledger.line_added(line),

@@ -278,7 +278,7 @@ fn model_row(row: &ModelRow) -> TableRow {
             });
             format!("unstable {base} {new}")
         }
-        finding => finding.word().to_owned(),
+        finding => finding.name().to_owned(),
     };
     TableRow::new(
         Weight::Normal,

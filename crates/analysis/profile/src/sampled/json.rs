@@ -121,8 +121,8 @@ fn workload(difference: &SampledDifference) -> Workload<'_> {
     Workload {
         workload: &difference.workload,
         summary: difference.sentence(),
-        event: sampling.event.word(),
-        scope: sampling.scope.word(),
+        event: sampling.event.name(),
+        scope: sampling.scope.name(),
         period: sampling.period,
         unit: sampling.event.unit(),
         boots: difference.boots,

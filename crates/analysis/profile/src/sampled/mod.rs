@@ -216,8 +216,8 @@ impl SampledDifference {
         {
             return Err(format!(
                 "boots were sampled by {} and by {}",
-                words(sampling),
-                words(other.sampling)
+                describe_sampling(sampling),
+                describe_sampling(other.sampling)
             ));
         }
         let exposures = sides.map(|side| {
@@ -313,7 +313,7 @@ impl SampledDifference {
 }
 
 /// Describes how samples were taken.
-pub(crate) fn words(sampling: Sampling) -> String {
+pub(crate) fn describe_sampling(sampling: Sampling) -> String {
     let Sampling {
         event,
         scope,
@@ -325,7 +325,7 @@ pub(crate) fn words(sampling: Sampling) -> String {
     };
     format!(
         "{} every {period} {} on {scope}",
-        event.word(),
+        event.name(),
         event.unit()
     )
 }

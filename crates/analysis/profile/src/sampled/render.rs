@@ -5,7 +5,7 @@ use stats::RateDifference;
 
 use document::{RenderError, number};
 
-use crate::sampled::{Counted, Lines, SampledDifference, SampledLine, label, words};
+use crate::sampled::{Counted, Lines, SampledDifference, SampledLine, describe_sampling, label};
 
 /// The head of the functions' table.
 const FUNCTION: &str = "function";
@@ -102,7 +102,10 @@ pub fn document(profiles: &SampledProfiles) -> Result<Document, RenderError> {
         let [base, new] = difference.boots;
         Fact::new(
             "Sampled",
-            format!("{}, {base} boots against {new}", words(difference.sampling)),
+            format!(
+                "{}, {base} boots against {new}",
+                describe_sampling(difference.sampling)
+            ),
         )
     }));
     blocks.extend([

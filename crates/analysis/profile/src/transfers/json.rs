@@ -132,7 +132,7 @@ fn workload(difference: &SharingDifference) -> WorkloadDocument {
         runs: difference.runs,
         total: sides(difference.total),
         movements: movements
-            .map(|(movement, sides)| named(movement.word(), sides))
+            .map(|(movement, sides)| named(movement.name(), sides))
             .collect(),
         false_sharing: sides(difference.of_false),
         clearing_and_copying_pages: sides(difference.of_pages),

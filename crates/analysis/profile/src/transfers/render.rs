@@ -156,7 +156,7 @@ fn row(name: String, [base, new]: PerOperation, weight: Weight) -> TableRow {
 fn by_movement(difference: &SharingDifference) -> Table {
     let kinds = Movement::ALL.into_iter().zip(difference.by_movement);
     let mut rows: Vec<TableRow> = kinds
-        .map(|(kind, sides)| row(kind.word().to_owned(), sides, Weight::Normal))
+        .map(|(kind, sides)| row(kind.name().to_owned(), sides, Weight::Normal))
         .collect();
     rows.push(row("transfers".into(), difference.total, Weight::Total));
     rows.push(row(

@@ -35,12 +35,12 @@ pub fn cover_letter(report: &Report<'_>) -> String {
     let mut letter = Letter::default();
     letter.line(&cut(&subject(report), LETTER));
     letter.blank();
-    letter.words("", &opening(report));
+    letter.paragraph("", &opening(report));
     letter.blank();
     letter.debts(report);
     if !outcome.series.is_empty() {
         letter.blank();
-        letter.words(
+        letter.paragraph(
             "",
             "The patches, with what each brings on its own and, in brackets, what the whole series loses without it:",
         );
@@ -53,11 +53,11 @@ pub fn cover_letter(report: &Report<'_>) -> String {
     let unpaid = report.unpaid();
     if !unpaid.is_empty() {
         letter.blank();
-        letter.words("", "Not recovered:");
-        unpaid.iter().for_each(|debt| letter.words("  ", debt));
+        letter.paragraph("", "Not recovered:");
+        unpaid.iter().for_each(|debt| letter.paragraph("  ", debt));
         if report.parted_at.is_some() {
             let [baseline, new] = [&report.baseline.name, &report.new.name];
-            letter.words(
+            letter.paragraph(
                 "",
                 &format!("{baseline} is no ancestor of {new}: patches that only {baseline} has may be missing."),
             );
@@ -65,7 +65,7 @@ pub fn cover_letter(report: &Report<'_>) -> String {
     }
     if !outcome.worse.is_empty() {
         letter.blank();
-        letter.words(
+        letter.paragraph(
             "",
             &format!(
                 "The series makes these worse: {}.",
@@ -76,7 +76,7 @@ pub fn cover_letter(report: &Report<'_>) -> String {
     if !outcome.broken_steps.is_empty() {
         let steps: Vec<usize> = outcome.broken_steps.keys().copied().collect();
         letter.blank();
-        letter.words(
+        letter.paragraph(
             "",
             &format!(
                 "Not bisectable: there is no working kernel after {}.",
@@ -141,16 +141,16 @@ impl Letter {
         }
     }
 
-    /// Writes words, each line indented.
-    fn words(&mut self, indent: &str, words: &str) {
-        for line in wrap(words, LETTER - indent.len()) {
+    /// Writes a paragraph, each line indented.
+    fn paragraph(&mut self, indent: &str, text: &str) {
+        for line in wrap(text, LETTER - indent.len()) {
             self.line(&format!("{indent}{line}"));
         }
     }
 
     /// Writes the table of what was slow.
     fn debts(&mut self, report: &Report<'_>) {
-        self.words(
+        self.paragraph(
             "",
             &format!(
                 "Difference from {} in percent, negative is worse:",
@@ -198,7 +198,7 @@ impl Letter {
             effects.push(format!("needed by {}", numbers(&needed_by)));
         }
         if !effects.is_empty() {
-            self.words("     ", &effects.join(", "));
+            self.paragraph("     ", &effects.join(", "));
         }
     }
 
@@ -208,12 +208,12 @@ impl Letter {
             return;
         }
         self.blank();
-        self.words("", "The regressions come from:");
+        self.paragraph("", "The regressions come from:");
         self.blank();
         for Cause { point, effects, .. } in &report.outcome.causes {
             let title = title_of(&report.point(*point));
             self.line(&cut(&format!("  {title}"), LETTER));
-            self.words("     ", &report.effects(effects));
+            self.paragraph("     ", &report.effects(effects));
         }
     }
 
@@ -230,8 +230,8 @@ impl Letter {
             count(report.cost.kernels, "kernel"),
             report.source
         );
-        self.words("", &text);
-        self.words("", "To reproduce:");
+        self.paragraph("", &text);
+        self.paragraph("", "To reproduce:");
         self.blank();
         for line in command_lines(&report.command, LETTER - 2) {
             self.line(&format!("  {line}"));

@@ -79,10 +79,10 @@ pub(super) fn causes(report: &Report<'_>) -> Table {
         if cause.first < cause.point {
             let count = document::number::count(cause.point - cause.first, "commit");
             let first = short(&report.point(cause.first).commit);
-            let words = format!(
+            let text = format!(
                 "or one of {count} before it, from {first} on: Marvin cannot measure kernels between them"
             );
-            rows.extend(layout.lines(&words));
+            rows.extend(layout.lines(&text));
         }
         let reverted = match &cause.reverted {
             Some(Ok(effects)) => effects.as_slice(),
@@ -275,9 +275,9 @@ impl Layout {
     }
 
     /// Returns words below a patch, as wide as the table.
-    fn lines(self, words: &str) -> Vec<TableRow> {
+    fn lines(self, text: &str) -> Vec<TableRow> {
         let mut lines = Vec::new();
-        for line in wrap(words, WIDTH - INDENT) {
+        for line in wrap(text, WIDTH - INDENT) {
             lines.push(self.title(&format!("{:INDENT$}{line}", ""), Weight::Faint));
         }
         lines

@@ -58,8 +58,8 @@ pub(super) fn count_patches(number: usize) -> String {
 }
 
 /// Joins words: `a`, `a and b`, `a, b and c`.
-pub(super) fn join(words: &[String]) -> String {
-    match words {
+pub(super) fn join(parts: &[String]) -> String {
+    match parts {
         [] => String::new(),
         [one] => one.clone(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),

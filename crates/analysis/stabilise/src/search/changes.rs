@@ -144,10 +144,10 @@ fn error_without_position(failure: &Failure) -> Option<String> {
     let Failure::DoesNotBuild(error) = failure else {
         return None;
     };
-    let words = error
+    let parts = error
         .split(':')
         .filter(|part| part.trim().parse::<u64>().is_err());
-    Some(words.collect::<Vec<_>>().join(":"))
+    Some(parts.collect::<Vec<_>>().join(":"))
 }
 
 /// Returns the change at fault, as far as a failure shows it.

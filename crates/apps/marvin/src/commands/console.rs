@@ -163,11 +163,11 @@ fn record(home: &Path, servers: Vec<ServerSettings>) -> anyhow::Result<Exit> {
 }
 
 fn format_line(line: &ConsoleLine) -> String {
-    let words = String::from_utf8_lossy(&line.bytes);
+    let printed = String::from_utf8_lossy(&line.bytes);
     let mark = if line.is_note { "-- " } else { "" };
     format!(
         "{} {mark}{}\n",
         date(line.at_ms / 1000),
-        model::sanitize_line(words.trim_end())
+        model::sanitize_line(printed.trim_end())
     )
 }

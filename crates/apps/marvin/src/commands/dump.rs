@@ -7,9 +7,11 @@ use marvin_dump::{Arguments, run_here};
 
 use crate::exit::Exit;
 
-pub(crate) fn dump(words: &[OsString]) -> Exit {
+pub(crate) fn dump(arguments: &[OsString]) -> Exit {
     let name = OsString::from("marvin dump");
-    match run_here(&Arguments::parse_from(std::iter::once(&name).chain(words))) {
+    match run_here(&Arguments::parse_from(
+        std::iter::once(&name).chain(arguments),
+    )) {
         marvin_dump::Exit::Fine => Exit::Fine,
         marvin_dump::Exit::Differs => Exit::Worse,
         marvin_dump::Exit::Usage => Exit::Usage,

@@ -266,26 +266,26 @@ impl Grid<'_> {
 /// Returns the command that gives the same numbers, with full package names, as `deb:6.12` moves
 /// on.
 fn reproducer(command: &RmapArguments, builds: &[Build]) -> String {
-    let mut words = vec!["marvin experiment rmap".to_owned()];
-    words.extend(builds.iter().map(Build::exact_name));
-    words.push(format!("--grid {}", join(&command.grid)));
+    let mut arguments = vec!["marvin experiment rmap".to_owned()];
+    arguments.extend(builds.iter().map(Build::exact_name));
+    arguments.push(format!("--grid {}", join(&command.grid)));
     for (option, own) in [
         ("--processes", &command.processes),
         ("--mappings", &command.mappings),
     ] {
         if !own.is_empty() {
-            words.push(format!("{option} {}", join(own)));
+            arguments.push(format!("{option} {}", join(own)));
         }
     }
     if !command.case.is_empty() {
-        let cases: Vec<&str> = cases(command).into_iter().map(RmapCase::word).collect();
-        words.push(format!("--case {}", cases.join(",")));
+        let cases: Vec<&str> = cases(command).into_iter().map(RmapCase::name).collect();
+        arguments.push(format!("--case {}", cases.join(",")));
     }
-    words.push(format!(
+    arguments.push(format!(
         "--memory {} --seed {}",
         command.memory, command.seed
     ));
-    words.join(" ")
+    arguments.join(" ")
 }
 
 fn join(numbers: &[u32]) -> String {

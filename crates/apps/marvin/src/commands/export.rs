@@ -74,9 +74,9 @@ pub(crate) enum ExportFormat {
 impl ExportArguments {
     /// Returns whether `--kernel` selects a version: by all of it, or its beginning up to a dot.
     fn has_kernel(&self, version: &str) -> bool {
-        let mut words = self.kernel.iter();
+        let mut kernels = self.kernel.iter();
         self.kernel.is_empty()
-            || words.any(|word| {
+            || kernels.any(|word| {
                 version
                     .strip_prefix(word.as_str())
                     .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -86,8 +86,9 @@ impl ExportArguments {
     /// Returns whether `--workload` selects a workload, by its name or its group.
     fn has_workload(&self, name: &str) -> bool {
         let group = name.split('-').next();
-        let mut words = self.workload.iter();
-        self.workload.is_empty() || words.any(|word| word == name || group == Some(word.as_str()))
+        let mut workloads = self.workload.iter();
+        self.workload.is_empty()
+            || workloads.any(|word| word == name || group == Some(word.as_str()))
     }
 }
 

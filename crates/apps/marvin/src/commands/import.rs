@@ -10,7 +10,7 @@ use results::import::{ForeignSuite, Imported, Kernels, LeftOut, order_kernels};
 use store::{Location, Store};
 
 use crate::exit::Exit;
-use crate::select::shortest_words;
+use crate::select::shortest_names;
 use crate::session::Session;
 
 const IMPORT_EXAMPLES: &str = "Examples:
@@ -72,9 +72,9 @@ fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<Stri
             imported.runs[0].id.short()
         ));
     }
-    let words = shortest_words(&Store::open_read_only(location)?, &builds)?;
-    let lines = command_lines(&format!("marvin report {}", words.join(" ")), WIDTH - 2);
-    let baseline = words.first().map_or("", |word| word);
+    let names = shortest_names(&Store::open_read_only(location)?, &builds)?;
+    let lines = command_lines(&format!("marvin report {}", names.join(" ")), WIDTH - 2);
+    let baseline = names.first().map_or("", |word| word);
     Ok(format!(
         "To compare the kernels with {baseline} ({by}):\n  {}\n",
         lines.join("\n  ")
@@ -114,8 +114,8 @@ fn format_imported(imported: &Imported) -> String {
     }
     list(&left, &mut page);
     let mut start_times: Places<'_> = BTreeMap::new();
-    for (folder, words) in &imported.start_times {
-        start_times.entry(words.clone()).or_default().push(folder);
+    for (folder, start) in &imported.start_times {
+        start_times.entry(start.clone()).or_default().push(folder);
     }
     if !start_times.is_empty() {
         page.line(format!(

@@ -351,7 +351,7 @@ fn state(
         return (MachineState::Quarantined, changes);
     }
     let hardware = look.hardware.iter().map(String::as_str);
-    let boots = format!("boots by {}", server.boot.word());
+    let boots = format!("boots by {}", server.boot.name());
     let image = look.image.as_ref().map(describe_image);
     let about = hardware
         .chain([&*boots])

@@ -49,7 +49,7 @@ pub(crate) enum Turn {
 fn boot_device(text: &str) -> Result<BootDevice, String> {
     let known = BootDevice::ALL
         .into_iter()
-        .find(|device| device.word() == text);
+        .find(|device| device.name() == text);
     known.ok_or_else(|| "expected pxe, disk or bios".to_owned())
 }
 

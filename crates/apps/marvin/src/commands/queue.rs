@@ -183,8 +183,8 @@ fn batch_line(session: &Session, job: &QueuedJob) -> anyhow::Result<Option<Strin
     };
     let name = system.name();
     Ok(jobs.last().map(|one| match one.about.as_str() {
-        "" => format!("{name} job {} {}", one.id, one.state.word()),
-        about => format!("{name} job {} {}: {about}", one.id, one.state.word()),
+        "" => format!("{name} job {} {}", one.id, one.state.name()),
+        about => format!("{name} job {} {}: {about}", one.id, one.state.name()),
     }))
 }
 
@@ -192,7 +192,7 @@ fn describe_job(job: &QueuedJob) -> String {
     format!(
         "job {} is {}: {}\n",
         job.number,
-        job.state.word(),
+        job.state.name(),
         job.new.work
     )
 }
@@ -236,7 +236,7 @@ fn new_job(session: &Session, add: &QueueAdd) -> anyhow::Result<NewJob> {
         tree: tree.map(|tree| tree.name.clone()).unwrap_or_default(),
         config: tree.map_or_else(|| "micro".to_owned(), |tree| tree.config.clone()),
         suite: suite.name.to_owned(),
-        workloads: Choice { suite, workloads }.words(&tools.rows()),
+        workloads: Choice { suite, workloads }.terms(&tools.rows()),
         seeds: add.seeds,
         machine: queue_machine(settings, &add.on)?,
     };

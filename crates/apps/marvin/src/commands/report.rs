@@ -69,7 +69,7 @@ pub(crate) fn report(session: &Session, command: &ReportArguments) -> anyhow::Re
         suite: command.suite.as_deref(),
         mixed_machines: command.mixed_machines,
     };
-    let NamedRuns { runs: ids, words } = find_runs(&store, &command.runs, choice)?;
+    let NamedRuns { runs: ids, terms } = find_runs(&store, &command.runs, choice)?;
     let runs = ids
         .iter()
         .map(|id| store.run(id))
@@ -131,7 +131,7 @@ pub(crate) fn report(session: &Session, command: &ReportArguments) -> anyhow::Re
         } else {
             Machines::Equal
         },
-        command: reproducer(command, &words),
+        command: reproducer(command, &terms),
         created_unix: Some(now()),
     };
     let mut comparison = compare::compare(&sides[0], &sides[1..], &question)?;
@@ -257,8 +257,8 @@ fn is_meant(name: &str, word: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn any_means(words: &[String], name: &str) -> bool {
-    words.iter().any(|word| is_meant(name, word))
+fn any_means(terms: &[String], name: &str) -> bool {
+    terms.iter().any(|word| is_meant(name, word))
 }
 
 /// Selects workloads of another suite: a word is a name or its beginning up to a slash.
@@ -267,13 +267,13 @@ fn choose_imported(
     names: &BTreeSet<&str>,
     command: &ReportArguments,
 ) -> anyhow::Result<Chosen> {
-    let mut words = [&command.workload, &command.lower, &command.higher]
+    let mut terms = [&command.workload, &command.lower, &command.higher]
         .into_iter()
         .flatten();
-    if words.clone().any(String::is_empty) {
+    if terms.clone().any(String::is_empty) {
         return Err(WrongInput(EMPTY_NAME.to_owned()).into());
     }
-    if let Some(word) = words.find(|word| !names.iter().any(|name| is_meant(name, word))) {
+    if let Some(word) = terms.find(|word| !names.iter().any(|name| is_meant(name, word))) {
         let text = format!(
             "no workload `{word}` in these runs; `marvin show RUN` lists a run's workloads"
         );
@@ -389,27 +389,27 @@ fn group_runs(runs: Vec<Run>, store: &Store) -> anyhow::Result<Vec<Group>> {
 }
 
 fn reproducer(command: &ReportArguments, named: &[String]) -> String {
-    let mut words = vec!["marvin".to_owned(), "report".to_owned()];
-    words.extend(named.iter().cloned());
+    let mut arguments = vec!["marvin".to_owned(), "report".to_owned()];
+    arguments.extend(named.iter().cloned());
     if let Some(suite) = &command.suite {
-        words.extend(["--suite".into(), suite.clone()]);
+        arguments.extend(["--suite".into(), suite.clone()]);
     }
     if !command.workload.is_empty() {
-        words.extend(["--workload".into(), command.workload.join(",")]);
+        arguments.extend(["--workload".into(), command.workload.join(",")]);
     }
     if let Some(margin) = command.write.margin {
-        words.extend(["--margin".into(), margin.to_string()]);
+        arguments.extend(["--margin".into(), margin.to_string()]);
     }
     if command.write.monitors {
-        words.push("--monitors".into());
+        arguments.push("--monitors".into());
     }
     if command.mixed_machines {
-        words.push("--mixed-machines".into());
+        arguments.push("--mixed-machines".into());
     }
     for (option, names) in [("--lower", &command.lower), ("--higher", &command.higher)] {
         if !names.is_empty() {
-            words.extend([option.into(), names.join(",")]);
+            arguments.extend([option.into(), names.join(",")]);
         }
     }
-    words.join(" ")
+    arguments.join(" ")
 }

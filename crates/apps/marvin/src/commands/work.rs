@@ -192,7 +192,7 @@ fn take(
     }
     say(&format!(
         "job {number} is {}: another worker has it, or it waits for its next attempt",
-        job.state.word()
+        job.state.name()
     ));
     Ok(Exit::Lab)
 }

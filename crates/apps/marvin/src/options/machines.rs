@@ -129,11 +129,11 @@ impl MachineOptions {
     }
 
     /// Returns these options as words, without those that have no effect.
-    pub(crate) fn words(&self, until_clear: bool) -> Vec<String> {
+    pub(crate) fn arguments(&self, until_clear: bool) -> Vec<String> {
         if self.names() == [OWN_MACHINES[0].0] {
             return Vec::new();
         }
-        let mut words = vec!["--on".to_owned(), self.names().join(",")];
+        let mut arguments = vec!["--on".to_owned(), self.names().join(",")];
         if !self
             .names()
             .iter()
@@ -144,25 +144,25 @@ impl MachineOptions {
             } else {
                 self.noisy.boots()
             };
-            words.extend(["--boots".to_owned(), boots.to_string()]);
+            arguments.extend(["--boots".to_owned(), boots.to_string()]);
         }
         if self.names().contains(&"vm") {
-            words.extend(["--cpus".to_owned(), self.noisy.cpus().to_string()]);
-            words.extend(
+            arguments.extend(["--cpus".to_owned(), self.noisy.cpus().to_string()]);
+            arguments.extend(
                 self.noisy
                     .memory
                     .iter()
                     .flat_map(|mib| ["--memory".to_owned(), mib.to_string()]),
             );
         } else if self.names().contains(&"exact-smp") {
-            words.extend(
+            arguments.extend(
                 self.noisy
                     .cpus
                     .iter()
                     .flat_map(|cpus| ["--cpus".to_owned(), cpus.to_string()]),
             );
         }
-        words
+        arguments
     }
 }
 
@@ -195,7 +195,7 @@ impl fmt::Display for Threads {
 
 impl ThreadOptions {
     /// Returns these options as words.
-    pub(crate) fn words(&self) -> Vec<String> {
+    pub(crate) fn arguments(&self) -> Vec<String> {
         let numbers: Vec<String> = self.threads.iter().map(Threads::to_string).collect();
         if numbers.is_empty() {
             Vec::new()
@@ -237,15 +237,15 @@ mod tests {
     #[test]
     fn memory_is_repeated_where_it_counts() {
         assert_eq!(
-            on("vm", Some(512)).words(false).join(" "),
+            on("vm", Some(512)).arguments(false).join(" "),
             "--on vm --boots 5 --cpus 2 --memory 512"
         );
         assert_eq!(
-            on("vm", None).words(false).join(" "),
+            on("vm", None).arguments(false).join(" "),
             "--on vm --boots 5 --cpus 2"
         );
         assert_eq!(
-            on("local", Some(512)).words(false).join(" "),
+            on("local", Some(512)).arguments(false).join(" "),
             "--on local --boots 5"
         );
         let shape = |memory| own_machine("vm", &on("vm", memory).noisy);

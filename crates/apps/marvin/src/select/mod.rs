@@ -11,7 +11,7 @@ mod workloads;
 pub(crate) use alerts::find_alert;
 pub(crate) use kernels::kernel_name;
 pub(crate) use machines::{choose_machines, find_machines};
-pub(crate) use runs::{NamedRuns, RunChoice, find_run, find_runs, shortest_words};
+pub(crate) use runs::{NamedRuns, RunChoice, find_run, find_runs, shortest_names};
 pub(crate) use sources::{enclosing_tree, find_tree, source_settings};
 pub(crate) use workloads::{
     ChosenWorkloads, EMPTY_NAME, choose_named_workloads, choose_workloads, find_suite,

@@ -26,7 +26,7 @@ pub(crate) struct RunChoice<'a> {
 pub(crate) struct NamedRuns {
     pub(crate) runs: Vec<RunId>,
     /// The same words with full short ids, for the command that repeats the report.
-    pub(crate) words: Vec<String>,
+    pub(crate) terms: Vec<String>,
 }
 
 /// All stored runs, and the kernel names that users gave.
@@ -42,7 +42,7 @@ struct Stored {
 /// Errors if a word names no run and no kernel, or if the words share no suite or several.
 pub(crate) fn find_runs(
     store: &Store,
-    words: &[String],
+    terms: &[String],
     choice: RunChoice<'_>,
 ) -> anyhow::Result<NamedRuns> {
     let stored = Stored {
@@ -50,9 +50,9 @@ pub(crate) fn find_runs(
         names: store.kernels()?,
     };
     let mut named = Vec::new();
-    let mut again = words.to_vec();
+    let mut again = terms.to_vec();
     let mut kernels: Vec<(&BuildId, &str)> = Vec::new();
-    for (word, again) in words.iter().zip(&mut again) {
+    for (word, again) in terms.iter().zip(&mut again) {
         let Some(build) = stored.kernel(store, word)? else {
             let id = find_run(store, word).map_err(|error| {
                 if is_id(word) {
@@ -89,7 +89,7 @@ pub(crate) fn find_runs(
     }
     // Ids are exact; the comparison itself refuses runs that do not fit.
     if !kernels.is_empty() {
-        let suite = suite(words, &named, choice.suite)?;
+        let suite = suite(terms, &named, choice.suite)?;
         named
             .iter_mut()
             .for_each(|runs| runs.retain(|run| run.suite == suite));
@@ -111,11 +111,11 @@ pub(crate) fn find_runs(
         .flatten()
         .map(|run| run.id.clone())
         .collect();
-    Ok(NamedRuns { runs, words: again })
+    Ok(NamedRuns { runs, terms: again })
 }
 
 /// Returns the shortest word that finds each build: its version, if no other build has it.
-pub(crate) fn shortest_words(store: &Store, builds: &[BuildId]) -> anyhow::Result<Vec<String>> {
+pub(crate) fn shortest_names(store: &Store, builds: &[BuildId]) -> anyhow::Result<Vec<String>> {
     let stored = Stored {
         runs: store.runs(usize::MAX)?,
         names: store.kernels()?,
@@ -230,7 +230,7 @@ fn is_id(word: &str) -> bool {
 
 /// Returns the suite that all words share.
 fn suite(
-    words: &[String],
+    terms: &[String],
     named: &[Vec<&RunSummary>],
     wanted: Option<&str>,
 ) -> anyhow::Result<String> {
@@ -259,7 +259,7 @@ fn suite(
             Err(WrongInput(text).into())
         }
         (None, _) => {
-            let has: Vec<String> = words
+            let has: Vec<String> = terms
                 .iter()
                 .zip(&each)
                 .map(|(word, suites)| {

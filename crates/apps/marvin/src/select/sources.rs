@@ -18,9 +18,9 @@ const CONFIGURATION: &str = "micro";
 /// directory; the default kernel config is that of the named tree.
 pub(crate) fn source_settings(
     session: &Session,
-    words: &SourceOptions,
+    chosen: &SourceOptions,
 ) -> anyhow::Result<SourceSettings> {
-    let (tree, of_tree) = match &words.tree {
+    let (tree, of_tree) = match &chosen.tree {
         Some(tree) if tree.exists() => (Some(tree.clone()), None),
         Some(name) => {
             let name = name.display().to_string();
@@ -31,7 +31,7 @@ pub(crate) fn source_settings(
         }
         None => (enclosing_tree().or_else(|| only_tree(session)), None),
     };
-    let config = words.config.clone().or(of_tree);
+    let config = chosen.config.clone().or(of_tree);
     let configuration = Configuration::named(config.as_deref().unwrap_or(CONFIGURATION))?;
     // `marvin config check` reports an unreadable file.
     let shared = session

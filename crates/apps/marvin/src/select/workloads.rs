@@ -41,9 +41,9 @@ pub(crate) fn choose_workloads(
 pub(crate) fn choose_named_workloads(
     tools: Tools,
     suite_name: &str,
-    words: &[String],
+    terms: &[String],
 ) -> anyhow::Result<ChosenWorkloads> {
-    match model::choose(&tools.rows(), suite_name, words) {
+    match model::choose(&tools.rows(), suite_name, terms) {
         Ok(Choice { suite, workloads }) => Ok(ChosenWorkloads {
             suite,
             workloads,
@@ -53,7 +53,7 @@ pub(crate) fn choose_named_workloads(
             let of_suite = model::suite(suite_name)
                 .into_iter()
                 .flat_map(|suite| names(suite));
-            Err(explain_selection_error(&error, of_suite.collect(), tools.words()).into())
+            Err(explain_selection_error(&error, of_suite.collect(), tools.terms()).into())
         }
     }
 }
@@ -61,9 +61,9 @@ pub(crate) fn choose_named_workloads(
 /// Selects workloads; the error for an unknown word suggests a similar one.
 pub(crate) fn select_workloads(
     suite: &Suite,
-    words: &[String],
+    terms: &[String],
 ) -> anyhow::Result<Vec<Arc<Workload>>> {
-    model::select(suite, words)
+    model::select(suite, terms)
         .map_err(|error| explain_selection_error(&error, names(suite).collect(), Vec::new()).into())
 }
 

@@ -226,31 +226,31 @@ impl Session {
     /// options.
     pub(crate) fn own_command(&self) -> anyhow::Result<Vec<std::ffi::OsString>> {
         let program = std::env::current_exe().context("cannot find the path of this program")?;
-        let mut words = vec![
+        let mut arguments = vec![
             program.into_os_string(),
             "--home".into(),
             self.home()?.into(),
         ];
         if let Some(file) = &self.options.config_file {
-            words.extend(["--config-file".into(), file.into()]);
+            arguments.extend(["--config-file".into(), file.into()]);
         }
-        words.extend(self.walls_and_store_words());
-        Ok(words)
+        arguments.extend(self.walls_and_store_arguments());
+        Ok(arguments)
     }
 
     /// Returns the options that another Marvin gets wherever it runs. The store is not among them
     /// if it is in the environment, which that one gets too and which `ps` does not show.
-    pub(crate) fn walls_and_store_words(&self) -> Vec<std::ffi::OsString> {
-        let mut words = Vec::new();
+    pub(crate) fn walls_and_store_arguments(&self) -> Vec<std::ffi::OsString> {
+        let mut arguments = Vec::new();
         if self.options.no_sandbox {
-            words.push("--no-sandbox".into());
+            arguments.push("--no-sandbox".into());
         }
         let inherited = std::env::var("MARVIN_STORE").ok();
         let address = self.options.store.as_deref();
         if let Some(address) = address.filter(|address| inherited.as_deref() != Some(address)) {
-            words.extend(["--store".into(), address.into()]);
+            arguments.extend(["--store".into(), address.into()]);
         }
-        words
+        arguments
     }
 }
 

@@ -77,7 +77,7 @@ pub(crate) enum MachineState {
 }
 
 impl MachineState {
-    const fn word(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Ready => "ready",
             Self::Held => "held",
@@ -128,7 +128,7 @@ impl Listing for MachinesDocument {
             row([
                 &machine.name,
                 machine.kind,
-                machine.state.word(),
+                machine.state.name(),
                 kernel,
                 &about,
             ])

@@ -182,7 +182,7 @@ fn listed(job: &QueuedJob, view: QueueView<'_>) -> ListedJob {
         state: if is_stopped {
             STOPPED
         } else {
-            job.state.word()
+            job.state.name()
         },
         kernel: work.kernel.to_string(),
         tree: work.tree.clone(),

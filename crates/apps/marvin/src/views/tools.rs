@@ -144,7 +144,7 @@ fn of_workload(workload: &ListedToolWorkload) -> String {
     );
     let runs = count(workload.runs as usize, "run");
     let chaotic = if workload.chaotic { ", chaotic" } else { "" };
-    lines.words(
+    lines.paragraph(
         INDENT,
         &format!(
             "{runs} in {} MiB{chaotic}: {}",
@@ -155,7 +155,7 @@ fn of_workload(workload: &ListedToolWorkload) -> String {
     for metric in &workload.metrics {
         let unit = sanitize_line(&metric.unit);
         let direction = &metric.direction;
-        lines.words(
+        lines.paragraph(
             INDENT,
             &format!(
                 "{} in {unit}, {direction}; margin {}",

@@ -128,7 +128,7 @@ impl Listing for WorkloadsDocument {
                 let mut page = Page::default();
                 page.hanging("", &format!("{}: {}", suite.name, suite.purpose));
                 page.blank();
-                page.words(0, &names.join(" "));
+                page.paragraph(0, &names.join(" "));
                 page.finish()
             } else {
                 of_suite(suite, styles)
@@ -148,20 +148,22 @@ fn of_suite(suite: &ListedSuite, styles: &Styles) -> String {
         let name = format!("{:<INDENT$}", workload.name);
         let mut lines = Page::default();
         lines.hanging(&name, &workload.stresses);
-        lines.words(INDENT, &operation(workload));
+        lines.paragraph(INDENT, &operation(workload));
         match (workload.spread_percent, workload.floor_percent) {
             (Some(percent), _) => {
-                lines.words(
+                lines.paragraph(
                     INDENT,
                     &format!("chaotic: standard deviation of {percent} % between seeds"),
                 );
             }
-            (None, Some(floor)) => lines.words(INDENT, &format!("floor: {floor} % between seeds")),
+            (None, Some(floor)) => {
+                lines.paragraph(INDENT, &format!("floor: {floor} % between seeds"));
+            }
             (None, None) => {}
         }
         if !workload.source.is_empty() {
             let same = workload.source == source;
-            lines.words(
+            lines.paragraph(
                 INDENT,
                 &format!("after {}", if same { "the same" } else { &workload.source }),
             );
@@ -176,7 +178,7 @@ fn of_suite(suite: &ListedSuite, styles: &Styles) -> String {
     }
     page.blank();
     for metric in metrics(suite) {
-        page.words(0, &metric);
+        page.paragraph(0, &metric);
     }
     page.finish()
 }

@@ -22,15 +22,19 @@ fn home(name: &str) -> Fresh {
 }
 
 /// Asks as bash does for the last of these words.
-fn candidates(home: &Path, words: &[&str]) -> Vec<String> {
+fn candidates(home: &Path, arguments: &[&str]) -> Vec<String> {
     let mut command = marvin(home);
     command
         .env("COMPLETE", "bash")
-        .env("_CLAP_COMPLETE_INDEX", words.len().to_string());
-    let output = command.args(["--", "marvin"]).args(words).output().unwrap();
+        .env("_CLAP_COMPLETE_INDEX", arguments.len().to_string());
+    let output = command
+        .args(["--", "marvin"])
+        .args(arguments)
+        .output()
+        .unwrap();
     assert!(
         output.status.success() && output.stderr.is_empty(),
-        "{words:?}: {output:?}"
+        "{arguments:?}: {output:?}"
     );
     String::from_utf8(output.stdout)
         .unwrap()
@@ -46,7 +50,7 @@ fn names_of_each_kind_are_completed() {
         &home,
         &["queue", "add", "path:/dev/null", "--workload", "getppid"],
     );
-    for (words, expected) in [
+    for (arguments, expected) in [
         (&["rep"][..], "report"),
         (&["compare", "deb:"], "deb:6.12"),
         (&["compare", "deb:6.12", "d"], "deb:6.12"),
@@ -73,15 +77,19 @@ fn names_of_each_kind_are_completed() {
         (&["alerts", "--mail", "cloud"], "cloud-amd64@6.12.100"),
         (&["queue", "why", ""], "1"),
     ] {
-        let mut attempts = (0..ATTEMPTS).map(|_| candidates(&home, words));
+        let mut attempts = (0..ATTEMPTS).map(|_| candidates(&home, arguments));
         let is_there = |found: &Vec<String>| found.iter().any(|one| one == expected);
         if expected.is_empty() {
-            assert_eq!(attempts.next().unwrap(), Vec::<String>::new(), "{words:?}");
+            assert_eq!(
+                attempts.next().unwrap(),
+                Vec::<String>::new(),
+                "{arguments:?}"
+            );
         } else {
             assert!(
                 attempts.any(|found| is_there(&found)),
-                "{words:?}: {:?}",
-                candidates(&home, words)
+                "{arguments:?}: {:?}",
+                candidates(&home, arguments)
             );
         }
     }
@@ -93,13 +101,17 @@ fn unusable_stores_give_no_candidates_silently() {
     std::fs::create_dir_all(&damaged).unwrap();
     std::fs::write(damaged.join("marvin.db"), "no database").unwrap();
     for home in [Path::new("/nonexistent"), Path::new("/dev/null"), &damaged] {
-        for words in [
+        for arguments in [
             &["show", "run_"][..],
             &["triage", "c"],
             &["report", "6"],
             &["queue", "why", "1"],
         ] {
-            assert_eq!(candidates(home, words), Vec::<String>::new(), "{words:?}");
+            assert_eq!(
+                candidates(home, arguments),
+                Vec::<String>::new(),
+                "{arguments:?}"
+            );
         }
         assert_eq!(candidates(home, &["run", "gi"]), ["git:"]);
     }

@@ -106,13 +106,13 @@ fn documents_fit_their_schemas() {
         "/../../../docs/schemas"
     )));
     for (command, name) in DOCUMENTS {
-        let words = command.split(' ').map(|word| match word {
+        let arguments = command.split(' ').map(|word| match word {
             "path:vmlinux" => &image,
             "RUN" => &run,
             word => word,
         });
         let output = marvin(&home)
-            .args(words.chain(["--format", "json", "-q"]))
+            .args(arguments.chain(["--format", "json", "-q"]))
             .output()
             .unwrap();
         let complaint = String::from_utf8_lossy(&output.stderr);

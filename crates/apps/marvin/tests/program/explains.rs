@@ -124,7 +124,7 @@ fn zoo() -> PathBuf {
 fn explain(program: &Path, animal: &Animal, home: &Path) -> Value {
     let seconds = "2";
     let folder = home.to_str().unwrap();
-    let words = [program.to_str().unwrap(), animal.name, seconds, folder];
+    let arguments = [program.to_str().unwrap(), animal.name, seconds, folder];
     let mut command = marvin(home);
     command
         .args(["explain", "--format", "json", "--seconds", "20", "--"])
@@ -138,7 +138,7 @@ fn explain(program: &Path, animal: &Animal, home: &Path) -> Value {
             cgroup,
         ]);
     }
-    let output = command.args(words).output().unwrap();
+    let output = command.args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", format_output(&output, home));
     serde_json::from_slice(&output.stdout).unwrap()
 }
@@ -173,8 +173,8 @@ impl Place {
         }
         if animal == "swapping" {
             let file = home.join("swap");
-            let run = |program: &str, words: &[&std::ffi::OsStr]| {
-                Command::new(program).args(words).output().unwrap()
+            let run = |program: &str, options: &[&std::ffi::OsStr]| {
+                Command::new(program).args(options).output().unwrap()
             };
             let size = std::ffi::OsStr::new("512M");
             assert!(
@@ -469,10 +469,10 @@ fn process_is_observed_and_left_alone() {
 #[test]
 fn kernels_are_explained_by_settings() {
     let home = folder("explain-kernels");
-    let explain = |words: &[&str]| {
+    let explain = |own: &[&str]| {
         let output = marvin(&home)
             .args(["-q", "explain"])
-            .args(words)
+            .args(own)
             .args(["--format", "json"])
             .output()
             .unwrap();

@@ -137,10 +137,10 @@ fn hostile_commits_and_compilers_reach_no_output() {
         ]);
     }
     let name = tree.name();
-    let of = |words: &[&str]| {
+    let of = |own: &[&str]| {
         safe_output(
             &home,
-            &[words, &["--tree", &name, "--workload", "getppid"]].concat(),
+            &[own, &["--tree", &name, "--workload", "getppid"]].concat(),
         )
     };
     let output = of(&["series", "good..main"]);

@@ -208,7 +208,7 @@ fn kernels_that_cannot_be_reported_are_named() {
     let home = fresh("mmtests-names-home");
     let log = log();
     output_of(&home, &["import", "mmtests", &log.display().to_string()]);
-    let output = |words: &[&str]| output_of(&home, &[&["report"], words].concat());
+    let output = |arguments: &[&str]| output_of(&home, &[&["report"], arguments].concat());
     insta::assert_snapshot!("misspelled-kernel", output(&["6.1-vanilla", "6.12-vanila"]));
     insta::assert_snapshot!("kernel-alone", output(&["6.1-vanilla"]));
     insta::assert_snapshot!(

@@ -22,11 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) fn processes_of(folders: &[&Path]) -> Vec<String> {
     let is_ours = |path: &Path| folders.iter().any(|folder| path.starts_with(folder));
     let belongs = |process: &PathBuf| {
-        let words = fs::read(process.join("cmdline")).unwrap_or_default();
-        let words = String::from_utf8_lossy(&words).into_owned();
+        let command_line = fs::read(process.join("cmdline")).unwrap_or_default();
+        let command_line = String::from_utf8_lossy(&command_line).into_owned();
         let names = folders
             .iter()
-            .any(|folder| words.contains(&folder.display().to_string()));
+            .any(|folder| command_line.contains(&folder.display().to_string()));
         let files = fs::read_dir(process.join("fd"))
             .into_iter()
             .flatten()
@@ -35,7 +35,7 @@ pub(crate) fn processes_of(folders: &[&Path]) -> Vec<String> {
         let mut links = files
             .chain([process.join("cwd")])
             .filter_map(|link| fs::read_link(link).ok());
-        (names || links.any(|target| is_ours(&target))).then(|| words.replace('\0', " "))
+        (names || links.any(|target| is_ours(&target))).then(|| command_line.replace('\0', " "))
     };
     let own = format!("/proc/{}", std::process::id());
     let processes = fs::read_dir("/proc")
@@ -47,7 +47,7 @@ pub(crate) fn processes_of(folders: &[&Path]) -> Vec<String> {
     // A process that has ended has no command line.
     processes
         .filter_map(|process| belongs(&process))
-        .filter(|words| !words.is_empty())
+        .filter(|command_line| !command_line.is_empty())
         .collect()
 }
 

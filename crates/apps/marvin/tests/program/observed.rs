@@ -11,10 +11,10 @@ use crate::fresh::fresh;
 use crate::{format_output, marvin};
 
 /// Runs `marvin explain` and returns its exit code and its document.
-fn explain(home: &Path, words: &[&str]) -> (i32, Value) {
+fn explain(home: &Path, arguments: &[&str]) -> (i32, Value) {
     let output = marvin(home)
         .args(["explain", "--format", "json"])
-        .args(words)
+        .args(arguments)
         .output()
         .unwrap();
     let document = serde_json::from_slice(&output.stdout);
@@ -45,8 +45,8 @@ fn compile(folder: &Path, name: &str, source: &str) -> PathBuf {
 fn end_of_the_command_is_told() {
     let home = fresh("ends-home");
     std::fs::create_dir_all(&*home).unwrap();
-    let end = |script: &str, words: &[&str]| {
-        let (code, document) = explain(&home, &[words, &["--", "sh", "-c", script]].concat());
+    let end = |script: &str, arguments: &[&str]| {
+        let (code, document) = explain(&home, &[arguments, &["--", "sh", "-c", script]].concat());
         let end = &document["end"];
         (
             code,

@@ -152,13 +152,13 @@ fn planted_sharing_is_named_and_bisected() {
     let home = fresh("planted-sharing-home");
     let name = tree.name();
     let of_tree = ["--tree", &name, "--config", "smp", "--on", "exact-smp"];
-    let run = |words: &[&str]| {
+    let run = |arguments: &[&str]| {
         // Shims of other Pythons lead out of the walls around builds.
         let path = "/usr/sbin:/usr/bin:/sbin:/bin";
         format_output(
             &marvin(&home)
                 .env("PATH", path)
-                .args(words)
+                .args(arguments)
                 .args(of_tree)
                 .output()
                 .unwrap(),

@@ -66,8 +66,8 @@ fn killed_marvin_is_undone_by_the_next() {
         .map(str::trim)
         .filter(|line| line.starts_with("knob "))
         .collect();
-    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let has = |text: &str| knobs.iter().any(|line| words(line).starts_with(text));
+    let squeeze = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let has = |text: &str| knobs.iter().any(|line| squeeze(line).starts_with(text));
     // What the killed one had set would be `performance` before.
     assert!(
         has("knob governor powersave -> performance") && has("knob boost 1 -> 0"),
@@ -95,11 +95,11 @@ fn user_without_privileges_measures_this_host() {
     for path in [folder.path(), &home] {
         chown(path, Some(65534), Some(65534)).unwrap();
     }
-    let run = |words: &[&str]| {
+    let run = |arguments: &[&str]| {
         let mut user = Command::new("setpriv");
         user.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
             .arg(&program)
-            .args(words);
+            .args(arguments);
         let user = user
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())

@@ -130,8 +130,8 @@ fn history(series: &str, debian: &Path) -> (Tree, [String; 2]) {
 }
 
 /// Returns the number before some words.
-pub(crate) fn number_before(text: &str, words: &str) -> f64 {
-    let at = text.find(words).unwrap();
+pub(crate) fn number_before(text: &str, label: &str) -> f64 {
+    let at = text.find(label).unwrap();
     text[..at]
         .split_whitespace()
         .next_back()

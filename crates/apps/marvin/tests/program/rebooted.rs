@@ -88,11 +88,11 @@ fn kernels_before_and_after_reboots_are_compared() {
         ]
         .concat()
     };
-    let words: Vec<&str> = ["report"]
+    let arguments: Vec<&str> = ["report"]
         .into_iter()
         .chain(ids.iter().map(String::as_str))
         .collect();
-    let output = output_of(&home, &words);
+    let output = output_of(&home, &arguments);
     let lines: Vec<&str> = output
         .lines()
         .filter(|line| !line.starts_with("Compared:"))

@@ -70,8 +70,8 @@ impl Lab {
         fs::write(self.home.join("marvin.toml"), text).unwrap();
     }
 
-    pub(crate) fn marvin(&self, words: &[&str]) -> String {
-        output_of(&self.home, words)
+    pub(crate) fn marvin(&self, arguments: &[&str]) -> String {
+        output_of(&self.home, arguments)
     }
 
     /// Starts a measurement of a short workload on 6.12.
@@ -81,7 +81,7 @@ impl Lab {
 
     /// Starts a measurement on 6.12.
     fn start_with(&self, workloads: &str) -> Child {
-        let words = [
+        let arguments = [
             "run",
             "deb:6.12",
             "--on",
@@ -93,7 +93,7 @@ impl Lab {
         ];
         let file = |name: &str| fs::File::create(self.home.join(name)).unwrap();
         marvin(&self.home)
-            .args(words)
+            .args(arguments)
             .stdout(file("out"))
             .stderr(file("err"))
             .spawn()
@@ -167,7 +167,7 @@ fn server_compares_two_kernels_side_by_side() {
         return;
     }
     let lab = Lab::new("server-compare-home", None);
-    let words = [
+    let arguments = [
         "compare",
         "deb:6.1",
         "deb:6.12",
@@ -178,7 +178,7 @@ fn server_compares_two_kernels_side_by_side() {
         "--on",
         "exact,testbox",
     ];
-    let printed = lab.marvin(&words);
+    let printed = lab.marvin(&arguments);
     assert!(
         printed.contains("-- out") && printed.contains("testbox") && printed.contains("getppid"),
         "{printed}"
@@ -193,7 +193,7 @@ fn server_samples_functions_of_two_kernels() {
         return;
     }
     let lab = Lab::new("server-samples-home", None);
-    let words = [
+    let arguments = [
         "profile",
         "deb:6.1",
         "deb:6.12",
@@ -204,7 +204,7 @@ fn server_samples_functions_of_two_kernels() {
         "--on",
         "testbox",
     ];
-    let printed = lab.marvin(&words);
+    let printed = lab.marvin(&arguments);
     println!("{printed}");
     // By function, and by entry point.
     assert!(
@@ -352,7 +352,7 @@ fn memory_of_a_dead_kernel_comes_home() {
         return;
     };
     let lab = Lab::new("server-dump-home", None);
-    let words = [
+    let arguments = [
         "run",
         "deb:6.12",
         "--on",
@@ -371,7 +371,7 @@ fn memory_of_a_dead_kernel_comes_home() {
     );
     let mut command = marvin(&lab.home);
     let child = command
-        .args(words)
+        .args(arguments)
         .env("PATH", path)
         .stdout(file("out"))
         .stderr(file("err"))

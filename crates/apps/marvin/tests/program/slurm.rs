@@ -157,7 +157,7 @@ fn spread_comparison_equals_that_of_one_host() {
     // Two jobs; with two seeds each, four on three nodes.
     let is_full = std::env::var_os("MARVIN_FULL").is_some();
     let seeds = if is_full { "2" } else { "1" };
-    let words = [
+    let comparison = [
         "compare",
         &old,
         &new,
@@ -187,7 +187,7 @@ fn spread_comparison_equals_that_of_one_host() {
         document.to_string()
     };
     let spread = grid
-        .command(&words)
+        .command(&comparison)
         .args(["--via", "slurm"])
         .output()
         .unwrap();
@@ -208,7 +208,7 @@ fn spread_comparison_equals_that_of_one_host() {
         "{jobs}"
     );
     let alone = fresh("slurm-compare-alone");
-    let of_one_host = numbers(marvin(&alone).args(words).output().unwrap(), &alone);
+    let of_one_host = numbers(marvin(&alone).args(comparison).output().unwrap(), &alone);
     assert_eq!(numbers(spread, &grid.home), of_one_host);
 }
 
@@ -222,7 +222,7 @@ fn bisection_on_nodes_equals_that_of_one_host() {
         return;
     };
     let (tree, guilty) = regressed("slurm-bisect-tree");
-    let words = [
+    let bisection = [
         "bisect",
         "good",
         "main",
@@ -234,7 +234,7 @@ fn bisection_on_nodes_equals_that_of_one_host() {
         "1",
     ];
     let spread = || {
-        let mut command = grid.command(&words);
+        let mut command = grid.command(&bisection);
         command
             .args(["--via", "slurm", "--nodes", "3"])
             .stdout(Stdio::piped())
@@ -271,7 +271,7 @@ fn bisection_on_nodes_equals_that_of_one_host() {
         "{jobs}"
     );
     let alone = fresh("slurm-bisect-alone");
-    let of_one_host = marvin(&alone).args(words).output().unwrap();
+    let of_one_host = marvin(&alone).args(bisection).output().unwrap();
     assert_eq!(
         String::from_utf8(output.stdout).unwrap(),
         String::from_utf8(of_one_host.stdout).unwrap(),

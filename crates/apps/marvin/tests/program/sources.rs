@@ -24,9 +24,9 @@ fn source(name: &str) -> Tree {
 }
 
 /// Runs a command, and removes the tree's path from the output.
-fn run_in_tree(home: &Path, tree: &Tree, words: &[&str]) -> String {
+fn run_in_tree(home: &Path, tree: &Tree, arguments: &[&str]) -> String {
     let name = tree.name();
-    output_of(home, &[words, &["--tree", &name]].concat()).replace(&name, "TREE")
+    output_of(home, &[arguments, &["--tree", &name]].concat()).replace(&name, "TREE")
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn inside_a_kernel_tree_names_need_no_source() {
     let tree = source("inside-tree");
     tree.commit("mm/memory.c", "// 1\n");
     fs::create_dir_all(tree.folder.join("mm")).unwrap();
-    let inside = |words: &[&str]| {
+    let inside = |arguments: &[&str]| {
         let output = marvin(&home)
-            .args(words)
+            .args(arguments)
             .current_dir(tree.folder.join("mm"))
             .output()
             .unwrap();
@@ -219,7 +219,7 @@ fn compiler_change_never_mixes_a_bisection() {
     fs::set_permissions(tools.join("gcc"), fs::Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap());
     let name = tree.name();
-    let words = [
+    let arguments = [
         "bisect",
         "good",
         "main",
@@ -231,7 +231,7 @@ fn compiler_change_never_mixes_a_bisection() {
     ];
     let output = format_output(
         &marvin(&home)
-            .args(words)
+            .args(arguments)
             .env("PATH", path)
             .output()
             .unwrap(),
@@ -289,10 +289,11 @@ fn tree_is_named_or_the_only_directory() {
     );
     fs::write(home.join("marvin.toml"), trees).unwrap();
     let bisect = ["bisect", "good", "main", "--workload", "getppid", "-q"];
-    let with =
-        |words: &[&str]| output_of(&home, &[&bisect, words].concat()).replace(&tree.name(), "TREE");
-    for words in [&["--dry-run"][..], &["--dry-run", "--tree", "linux"]] {
-        let plan = with(words);
+    let with = |arguments: &[&str]| {
+        output_of(&home, &[&bisect, arguments].concat()).replace(&tree.name(), "TREE")
+    };
+    for arguments in [&["--dry-run"][..], &["--dry-run", "--tree", "linux"]] {
+        let plan = with(arguments);
         assert!(
             plan.starts_with("exit 0") && plan.contains(": 1 commit, 0 of them merges"),
             "{plan}"
@@ -419,8 +420,8 @@ fn uncompiled_code_is_not_called_equal() {
         "{equal}"
     );
     let compare = |sides: [&str; 2]| {
-        let words = ["compare", sides[0], sides[1], "-q", "--workload", "getppid"];
-        run_in_tree(&home, &tree, &words)
+        let arguments = ["compare", sides[0], sides[1], "-q", "--workload", "getppid"];
+        run_in_tree(&home, &tree, &arguments)
     };
     let unseen = compare(["git:base", "git:unseen"]);
     assert!(
@@ -429,7 +430,7 @@ fn uncompiled_code_is_not_called_equal() {
             && unseen.contains("CONFIG_MEMCG"),
         "{unseen}"
     );
-    let words = [
+    let arguments = [
         "compare",
         "git:base",
         "git:unseen",
@@ -440,7 +441,7 @@ fn uncompiled_code_is_not_called_equal() {
         "vm",
         "--until-clear",
     ];
-    let unseen = run_in_tree(&home, &tree, &words);
+    let unseen = run_in_tree(&home, &tree, &arguments);
     assert!(
         unseen.starts_with("exit 3") && unseen.contains("Not measured: "),
         "{unseen}"

@@ -164,12 +164,12 @@ fn queue_of_patches_is_checked_once() {
         &mail.display().to_string(),
     ]
     .map(str::to_owned);
-    let words: Vec<&str> = range
+    let arguments: Vec<&str> = range
         .iter()
         .copied()
         .chain(check.iter().map(String::as_str))
         .collect();
-    let output = output_of(&home, &words);
+    let output = output_of(&home, &arguments);
     assert!(
         output.starts_with("exit 0")
             && output.contains("choice: change it")
@@ -181,7 +181,7 @@ fn queue_of_patches_is_checked_once() {
         text.starts_with("Subject: ") && text.contains("choice: change it"),
         "{text}"
     );
-    let again = output_of(&home, &words);
+    let again = output_of(&home, &arguments);
     assert!(
         again.starts_with("exit 0") && !again.contains("choice: change it"),
         "{again}"
@@ -222,10 +222,10 @@ fn stabilisations_of_missing_things_fail_clearly() {
 }
 
 /// Runs a stabilisation and returns its JSON, printing what it cost.
-fn stabilise(home: &Path, words: &[&str]) -> Value {
+fn stabilise(home: &Path, arguments: &[&str]) -> Value {
     let begun = Instant::now();
     let output = marvin(home)
-        .args(words)
+        .args(arguments)
         .args(["--format", "json"])
         .output()
         .unwrap();
@@ -239,7 +239,7 @@ fn stabilise(home: &Path, words: &[&str]) -> Value {
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     println!(
         "{:<44} {:.1} min, {}",
-        words[1..3].join(" "),
+        arguments[1..3].join(" "),
         begun.elapsed().as_secs_f64() / 60.0,
         answer["cost"]
     );
@@ -258,7 +258,7 @@ fn commits(list: &Value, part: &str) -> BTreeSet<String> {
 /// Stabilises a synthetic upstream, and compares the answer with the truth.
 fn stabilise_upstream(seed: u64, home: &Path, upstream: &Upstream) {
     let name = upstream.tree.name();
-    let words = [
+    let arguments = [
         "stabilise",
         "baseline",
         "new",
@@ -269,7 +269,7 @@ fn stabilise_upstream(seed: u64, home: &Path, upstream: &Upstream) {
         "--seeds",
         "1",
     ];
-    let answer = stabilise(home, &words);
+    let answer = stabilise(home, &arguments);
     let short = |commit: &String| commit[..12].to_owned();
     let found = commits(&answer["causes"], "commit");
     let causes: BTreeSet<String> = upstream
@@ -302,7 +302,7 @@ fn stabilise_upstream(seed: u64, home: &Path, upstream: &Upstream) {
         "{kernels} builds, and an oracle needs {oracle}"
     );
     // A resumed run repeats no build and no measurement.
-    let again = output_of(home, &words);
+    let again = output_of(home, &arguments);
     assert!(
         !again.contains("booting") && !again.contains(": building"),
         "{again}"
@@ -363,7 +363,7 @@ fn releases_that_brought_and_repaid_debts_are_named() {
     let last = versions.len() - 1;
     let name = |place: usize| format!("deb-src:{}", versions[place]);
     let range = format!("{}..{}", name(last - 1), name(last));
-    let words = [
+    let arguments = [
         "stabilise",
         &name(last - 2),
         &name(last - 1),
@@ -372,7 +372,7 @@ fn releases_that_brought_and_repaid_debts_are_named() {
         "--seeds",
         "1",
     ];
-    let answer = stabilise(&home, &words);
+    let answer = stabilise(&home, &arguments);
     println!("{}", answer["result"]);
     for cause in answer["causes"].as_array().unwrap() {
         println!("brought: {}", cause["commit"]["subject"]);

@@ -40,7 +40,7 @@ fn qemu_behind_walls_gives_the_same_samples() {
         return;
     }
     let name = &names()[1];
-    let samples = |home: &str, words: &[&str]| {
+    let samples = |home: &str, arguments: &[&str]| {
         let home = fresh(home);
         let run = [
             &[
@@ -52,7 +52,7 @@ fn qemu_behind_walls_gives_the_same_samples() {
                 "1",
                 "-q",
             ],
-            words,
+            arguments,
         ]
         .concat();
         assert!(output_of(&home, &run).starts_with("exit 0"));

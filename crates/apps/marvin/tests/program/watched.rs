@@ -243,13 +243,13 @@ fn unreadable_marvin_toml_fails_clearly() {
         format!("{table}[[plan]]\nname = \"p\"\nworkloads = [\"tool:sysbnch-cpu\"]\n"),
     )
     .unwrap();
-    for words in [
+    for arguments in [
         &["config", "show"][..],
         &["watch"],
         &["work", "--once"],
         &["queue", "add", "deb:6.1"],
     ] {
-        all += &output_of(&home, words);
+        all += &output_of(&home, arguments);
     }
     insta::assert_snapshot!(all);
 }

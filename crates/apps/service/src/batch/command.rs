@@ -21,13 +21,13 @@ const LATER: i32 = 75;
 /// A program that speaks to the batch system.
 #[derive(Debug)]
 pub(super) struct SiteProgram {
-    pub(super) words: Vec<String>,
+    pub(super) command: Vec<String>,
 }
 
 impl SiteProgram {
     fn ask(&self, arguments: &[&str], input: &str) -> Result<Ended, BatchError> {
         let (name, first) = self
-            .words
+            .command
             .split_first()
             .map_or(("", &[][..]), |(name, first)| (name, first));
         let program = Program::new(name)
@@ -95,18 +95,18 @@ fn silent(reason: &str) -> BatchError {
 }
 
 fn job(line: &str) -> Option<BatchJob> {
-    let mut words = line.split_whitespace();
-    let id = words.next()?;
-    let name = words.next()?;
-    let state = words.next()?;
+    let mut fields = line.split_whitespace();
+    let id = fields.next()?;
+    let name = fields.next()?;
+    let state = fields.next()?;
     let states = [
         BatchState::Waits,
         BatchState::Held,
         BatchState::Runs,
         BatchState::Ended,
     ];
-    let state = states.into_iter().find(|one| one.word() == state)?;
-    let about = model::sanitize_line(&words.collect::<Vec<_>>().join(" "));
+    let state = states.into_iter().find(|one| one.name() == state)?;
+    let about = model::sanitize_line(&fields.collect::<Vec<_>>().join(" "));
     name.starts_with("marvin-").then(|| BatchJob {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -134,7 +134,7 @@ mod tests {
             cancel) echo 'no such job' >&2; exit 1;;
         esac";
         let system = SiteProgram {
-            words: shell(&text.replace("LOG", &log.display().to_string())),
+            command: shell(&text.replace("LOG", &log.display().to_string())),
         };
         let command = ["true".into()];
         let job = Submission {
@@ -157,7 +157,7 @@ mod tests {
         );
         system.cancel("17").unwrap();
         let down = SiteProgram {
-            words: shell("echo 'no server' >&2; exit 75"),
+            command: shell("echo 'no server' >&2; exit 75"),
         };
         let error = down.submit(&job).unwrap_err();
         assert_eq!(

@@ -22,7 +22,7 @@ pub struct DirectJob {
     /// In one line, for the people who read the system's lists.
     pub about: String,
     /// The words after those that all jobs have.
-    pub words: Vec<OsString>,
+    pub arguments: Vec<OsString>,
 }
 
 /// A job in the batch system.
@@ -50,14 +50,14 @@ pub struct DirectJobs<'a> {
 impl DirectJobs<'_> {
     fn name(&self, job: &DirectJob) -> String {
         let mut hasher = DefaultHasher::new();
-        job.words.hash(&mut hasher);
+        job.arguments.hash(&mut hasher);
         format!("{}{:016x}", self.prefix, hasher.finish())
     }
 
     fn submit(&self, job: &DirectJob) -> Result<SentJob, BatchError> {
         let name = self.name(job);
         let own = self.command.iter();
-        let command: Vec<OsString> = own.chain(&job.words).cloned().collect();
+        let command: Vec<OsString> = own.chain(&job.arguments).cloned().collect();
         let machine = self.machine;
         let minutes = self.minutes;
         let id = self.system.submit(&Submission {
@@ -307,7 +307,7 @@ mod tests {
     fn job(name: &str) -> DirectJob {
         DirectJob {
             about: name.to_owned(),
-            words: vec![name.into()],
+            arguments: vec![name.into()],
         }
     }
 

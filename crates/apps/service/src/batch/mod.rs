@@ -81,7 +81,7 @@ pub enum BatchState {
 
 impl BatchState {
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Waits => "waits",
             Self::Held => "held",
@@ -136,8 +136,8 @@ pub fn batch_system(settings: &MarvinConfig) -> Option<Box<dyn BatchSystem>> {
                 nodes,
             })
         }
-        BatchKind::Command(words) => Box::new(SiteProgram {
-            words: words.clone(),
+        BatchKind::Command(command) => Box::new(SiteProgram {
+            command: command.clone(),
         }),
     })
 }

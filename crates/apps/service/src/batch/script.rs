@@ -11,8 +11,8 @@ const NODE: &str = "'\"${SLURMD_NODENAME:-$(uname -n)}\"'";
 /// name for the node, as several nodes may be one host.
 #[must_use]
 pub(super) fn script(command: &[OsString]) -> String {
-    let words = quote_words(command.iter().map(|word| word.to_string_lossy()));
-    format!("#!/bin/sh\nexec {}\n", words.replace("%N", NODE))
+    let quoted = quote_words(command.iter().map(|word| word.to_string_lossy()));
+    format!("#!/bin/sh\nexec {}\n", quoted.replace("%N", NODE))
 }
 
 #[cfg(test)]
@@ -27,9 +27,9 @@ mod tests {
 
     #[test]
     fn script_passes_words_unchanged_but_the_node() {
-        let words = ["printf", "%s|", "a b", "it's", "$HOME", "/var/%N/x"].map(Into::into);
+        let arguments = ["printf", "%s|", "a b", "it's", "$HOME", "/var/%N/x"].map(Into::into);
         let mut shell = Command::new("sh");
-        shell.args(["-c", &script(&words)]);
+        shell.args(["-c", &script(&arguments)]);
         assert_eq!(
             output_of(shell.env("SLURMD_NODENAME", "bm1")),
             "a b|it's|$HOME|/var/bm1/x|"

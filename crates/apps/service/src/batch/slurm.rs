@@ -78,13 +78,13 @@ impl BatchSystem for Slurm {
     }
 
     fn list(&self) -> Result<Vec<BatchJob>, BatchError> {
-        let words = [
+        let arguments = [
             "--me",
             "--noheader",
             "--states=all",
             "--format=%i|%T|%r|%N|%j",
         ];
-        let ended = answer(&Program::new("squeue").args(words), "")?;
+        let ended = answer(&Program::new("squeue").args(arguments), "")?;
         if ended.code != Some(0) {
             return Err(silent(ended.reason()));
         }

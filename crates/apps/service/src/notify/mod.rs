@@ -106,7 +106,7 @@ fn send_through(channel: &Channel, delivery: &Delivery) -> InputResult {
             }
         }
         ChannelKind::Webhook { url } => {
-            let words = [
+            let curl = [
                 "curl",
                 "-q",
                 "--silent",
@@ -124,7 +124,7 @@ fn send_through(channel: &Channel, delivery: &Delivery) -> InputResult {
                 ("data-raw", &document(delivery)),
                 ("output", "/dev/null"),
             ]);
-            feed(&words.map(str::to_owned), input.as_bytes(), CHANNEL_S)
+            feed(&curl.map(str::to_owned), input.as_bytes(), CHANNEL_S)
         }
         ChannelKind::Command { command } => feed(
             command,

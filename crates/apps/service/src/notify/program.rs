@@ -8,8 +8,8 @@ use subprocess::{Program, ProgramError};
 pub(crate) type InputResult = Result<(), String>;
 
 /// Runs a program, writes its input, and waits for its end.
-pub(crate) fn feed(words: &[String], input: &[u8], deadline_s: u64) -> InputResult {
-    let Some((name, arguments)) = words.split_first() else {
+pub(crate) fn feed(command: &[String], input: &[u8], deadline_s: u64) -> InputResult {
+    let Some((name, arguments)) = command.split_first() else {
         return Err("no program given".into());
     };
     let program = Program::new(name)

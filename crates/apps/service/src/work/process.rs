@@ -180,8 +180,8 @@ fn reason(messages: &str) -> String {
 
 /// Returns a text in one line, of bounded length.
 pub(crate) fn short(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    fields
         .join(" ")
         .chars()
         .filter(|c| !c.is_control())

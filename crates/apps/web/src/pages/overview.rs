@@ -174,7 +174,7 @@ pub(crate) fn overview(
         } else {
             seen.columns.len() + 1
         },
-        listed: chosen.words(seen, request),
+        listed: chosen.summary(seen, request),
         has_about: groups
             .iter()
             .flat_map(|group| &group.rows)
@@ -349,7 +349,7 @@ fn pick(history: &History, seen: &Overview, chosen: &Chosen, request: &RowReques
         targets: newest_kernels(history, seen.target),
         bases: newest_kernels(history, seen.base),
         shows: Show::CHOICES
-            .map(|show| (show.word(), show.title(), show == chosen.show))
+            .map(|show| (show.name(), show.title(), show == chosen.show))
             .to_vec(),
         filter: request.filter.clone(),
     }
@@ -387,7 +387,7 @@ fn alert_card(history: &History, seen: &Overview, triaged: &Triaged) -> Shown {
         title(history, alert.after)
     );
     if let Some(decided) = &triaged.decided {
-        words.extend([" Triage: ", decided.triage.word(), "."]);
+        words.extend([" Triage: ", decided.triage.name(), "."]);
     }
     let boots = if alert.is_boot() {
         "Does not boot since"

@@ -271,7 +271,7 @@ fn band(history: &History, series: &Series, axes: Axes, change: &history::Change
         class: class(&change.verdict),
         title: format!(
             "{} {} between {} and {}",
-            change.verdict.word(),
+            change.verdict.name(),
             change_size(change.difference_percent, change.basis),
             history.kernel(series.before(change).kernel).title,
             title(history, series.points[change.at].kernel)

@@ -32,11 +32,11 @@ impl Show {
 
     /// Parses its name in an address.
     pub(crate) fn read(word: &str) -> Option<Self> {
-        Self::CHOICES.into_iter().find(|show| show.word() == word)
+        Self::CHOICES.into_iter().find(|show| show.name() == word)
     }
 
     /// Returns its name in an address.
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::All => "all",
             Self::Changed => "changed",
@@ -49,7 +49,7 @@ impl Show {
         if self == Self::Changed {
             "changed"
         } else {
-            self.word()
+            self.name()
         }
     }
 
@@ -135,7 +135,7 @@ impl Chosen {
     }
 
     /// Says how many rows are shown.
-    pub(crate) fn words(&self, seen: &Overview, request: &RowRequest) -> String {
+    pub(crate) fn summary(&self, seen: &Overview, request: &RowRequest) -> String {
         let rest = if self.shown == self.found {
             String::new()
         } else {
@@ -199,7 +199,7 @@ pub(crate) fn address(history: &History, seen: &Overview, show: Show) -> String 
         "index.html?base={}&target={}&show={}",
         encode(title(history, seen.base)),
         encode(title(history, seen.target)),
-        show.word()
+        show.name()
     )
 }
 

@@ -119,9 +119,9 @@ impl JobState {
         !matches!(self, Self::Waiting { .. } | Self::Running { .. })
     }
 
-    /// Returns the word in lists and JSON.
+    /// Returns the name in lists and JSON.
     #[must_use]
-    pub fn word(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Waiting { .. } => "waiting",
             Self::Running { .. } => "running",

@@ -67,7 +67,7 @@ impl QueuedJob {
     fn make_refusal(&self, hint: &'static str) -> Refusal {
         Refusal::State {
             number: self.number,
-            state: self.state.word(),
+            state: self.state.name(),
             hint,
         }
     }

@@ -31,7 +31,7 @@ pub(super) fn batch(file: &Record) -> Result<Option<BatchSettings>, Mistake> {
             }
             Ok(Some(settings(
                 record,
-                BatchKind::Command(record.words("command")),
+                BatchKind::Command(record.strings("command")),
             )?))
         }
     }
@@ -69,6 +69,6 @@ fn options(record: &Record, key: &str) -> Result<Vec<String>, Mistake> {
             );
             Err(Mistake::new(span, what))
         }
-        None => Ok(record.words(key)),
+        None => Ok(record.strings(key)),
     }
 }

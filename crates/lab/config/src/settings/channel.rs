@@ -39,7 +39,7 @@ pub(crate) fn channel(record: &Record) -> Result<Channel, Mistake> {
             }
         }
         (None, None, Some(_)) => ChannelKind::Command {
-            command: record.words("command"),
+            command: record.strings("command"),
         },
         _ => {
             return Err(Mistake::new(
@@ -82,7 +82,7 @@ fn mail(record: &Record) -> Result<ChannelKind, Mistake> {
     let from = owned(record, "from");
     let by = match (record.text("smtp"), record.texts("sendmail")) {
         (None, None) => MailTaker::Sendmail(SENDMAIL.map(str::to_owned).to_vec()),
-        (None, Some(_)) => MailTaker::Sendmail(record.words("sendmail")),
+        (None, Some(_)) => MailTaker::Sendmail(record.strings("sendmail")),
         (Some(address), None) => {
             if let Some((span, local)) = addresses.iter().find(|(_, address)| !has_host(address)) {
                 let what = format!(
@@ -115,7 +115,7 @@ fn mail(record: &Record) -> Result<ChannelKind, Mistake> {
         none_of(record, &OF_SERVER, "smtp")?;
     }
     Ok(ChannelKind::Mail {
-        to: record.words("mail"),
+        to: record.strings("mail"),
         from,
         by,
     })

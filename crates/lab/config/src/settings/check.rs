@@ -101,7 +101,7 @@ impl Record {
     }
 
     /// Returns texts; empty if there are none.
-    pub(crate) fn words(&self, key: &str) -> Vec<String> {
+    pub(crate) fn strings(&self, key: &str) -> Vec<String> {
         self.texts(key)
             .unwrap_or_default()
             .iter()
@@ -181,17 +181,17 @@ fn check_value(value: &Value<'_>, key: &Key) -> Result<Checked, Mistake> {
                 expected(value, &format!("a whole number from {least} to {most}"))
             })?)
         }
-        Kind::Choice(words) => {
+        Kind::Choice(choices) => {
             let word = text(value)?;
-            if !words.contains(&word) {
+            if !choices.contains(&word) {
                 let what = format!(
                     "`{}` is one of {}, not `{word}`",
                     key.name,
-                    words.join(", ")
+                    choices.join(", ")
                 );
                 return Err(Mistake::new(
                     &value.span(),
-                    format!("{what}{}", did_you_mean(words, word)),
+                    format!("{what}{}", did_you_mean(choices, word)),
                 ));
             }
             Checked::Text(word.to_owned())

@@ -18,7 +18,7 @@ pub(super) fn image(record: &Record) -> Result<ImageSettings, Mistake> {
             for word in [suite]
                 .into_iter()
                 .map(str::to_owned)
-                .chain(record.words("packages"))
+                .chain(record.strings("packages"))
                 .chain([owned(record, "kernel")])
             {
                 if !is_package(&word) {
@@ -37,7 +37,7 @@ pub(super) fn image(record: &Record) -> Result<ImageSettings, Mistake> {
                 suite: suite.to_owned(),
                 mirror: text("mirror"),
                 kernel: owned(record, "kernel"),
-                packages: record.words("packages"),
+                packages: record.strings("packages"),
                 setup: record.text("setup").map(PathBuf::from),
             }
         }
@@ -48,7 +48,7 @@ pub(super) fn image(record: &Record) -> Result<ImageSettings, Mistake> {
                     format!("`{key}` belongs to `debian`"),
                 ));
             }
-            None => Recipe::Command(record.words("command")),
+            None => Recipe::Command(record.strings("command")),
         },
         _ => {
             return Err(Mistake::new(
@@ -88,7 +88,7 @@ pub(super) fn settings(record: &Record, has_power: bool) -> Result<DeploySetting
                 "`mac` belongs to `pxe`",
             ));
         }
-        (None, true) => DeployWay::Command(record.words("command")),
+        (None, true) => DeployWay::Command(record.strings("command")),
         (None, false) => DeployWay::Kexec,
     };
     let usual = DeploySettings::default();

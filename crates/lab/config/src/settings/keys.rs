@@ -374,7 +374,7 @@ static MACHINE: Table = Table {
         ),
         key(
             "boot",
-            Kind::Choice(&model::BootOnce::WORDS),
+            Kind::Choice(&model::BootOnce::NAMES),
             Without(Preset::Text("kexec")),
             "How a build is booted once; with command, by the program in boot_command.",
         ),

@@ -105,9 +105,12 @@ fn console(
     Ok(match ways.as_slice() {
         [] => None,
         ["command"] => {
-            let words = record.words("command");
-            let sends_break = record.words("break");
-            Some(ConsoleSettings::Command { words, sends_break })
+            let command = record.strings("command");
+            let sends_break = record.strings("break");
+            Some(ConsoleSettings::Command {
+                command,
+                sends_break,
+            })
         }
         ["tcp"] => {
             let address = owned(record, "tcp");
@@ -142,7 +145,7 @@ fn console(
 fn boot(record: &Record) -> Result<BootOnce, Mistake> {
     let command = record.has("boot_command");
     Ok(match (record.text("boot"), command) {
-        (Some("command"), true) => BootOnce::Command(record.words("boot_command")),
+        (Some("command"), true) => BootOnce::Command(record.strings("boot_command")),
         (Some("command"), false) => {
             return Err(Mistake::new(
                 record.span_of("boot"),

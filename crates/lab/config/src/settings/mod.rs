@@ -158,7 +158,7 @@ fn tree(record: &Record) -> Result<WatchedTree, Mistake> {
                 ));
             }
             TreeOrigin::Debian {
-                series: record.words("debian"),
+                series: record.strings("debian"),
                 flavour: owned(record, "flavour"),
             }
         }
@@ -266,10 +266,10 @@ fn plan(record: &Record, known: &Known<'_>) -> Result<StandingPlan, Mistake> {
     let choice = model::choose(
         tools,
         record.text("suite").unwrap_or_default(),
-        &record.words("workloads"),
+        &record.strings("workloads"),
     )
     .map_err(|error| wrong_choice(record, tools, &error))?;
-    let named = record.words("trees");
+    let named = record.strings("trees");
     Ok(StandingPlan {
         name: owned(record, "name"),
         trees: if named.is_empty() {
@@ -277,7 +277,7 @@ fn plan(record: &Record, known: &Known<'_>) -> Result<StandingPlan, Mistake> {
         } else {
             named
         },
-        workloads: choice.words(tools),
+        workloads: choice.terms(tools),
         suite: choice.suite,
         seeds: record.whole("seeds"),
         machine,
@@ -288,8 +288,8 @@ fn plan(record: &Record, known: &Known<'_>) -> Result<StandingPlan, Mistake> {
 /// Names the invalid word of a plan, and suggests a valid one.
 fn wrong_choice(record: &Record, tools: &ToolRows, error: &SelectionError) -> Mistake {
     let at = |meant: &str| {
-        let words = record.texts("workloads").unwrap_or_default().iter();
-        let mut found = words.filter(|(_, word)| word.strip_prefix(TOOL).unwrap_or(word) == meant);
+        let terms = record.texts("workloads").unwrap_or_default().iter();
+        let mut found = terms.filter(|(_, word)| word.strip_prefix(TOOL).unwrap_or(word) == meant);
         found
             .next()
             .map_or_else(|| record.span_of("workloads"), |(span, _)| span)
@@ -305,7 +305,7 @@ fn wrong_choice(record: &Record, tools: &ToolRows, error: &SelectionError) -> Mi
             Mistake::new(record.span_of("suite"), what)
         }
         SelectionError::UnknownTool(word) => {
-            let known: Vec<&str> = tools.words.keys().map(String::as_str).collect();
+            let known: Vec<&str> = tools.terms.keys().map(String::as_str).collect();
             let what = format!(
                 "{error}{}; `marvin tools` lists them",
                 did_you_mean(&known, word)

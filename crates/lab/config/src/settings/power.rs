@@ -49,7 +49,7 @@ pub(super) fn power(record: &Record) -> Result<Option<PowerSettings>, Mistake> {
         "ipmi" => ipmi(record)?,
         "redfish" => redfish(record)?,
         "qmp" => PowerSettings::Qmp(PathBuf::from(owned(record, "qmp"))),
-        _ => PowerSettings::Command(record.words("command")),
+        _ => PowerSettings::Command(record.strings("command")),
     }))
 }
 

@@ -49,7 +49,7 @@ fn of_key(key: &Key) -> Value {
         Kind::Span => json!({ "type": "string", "pattern": "^[0-9]+[smhd]$" }),
         Kind::Flag => json!({ "type": "boolean" }),
         Kind::Whole(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
-        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Choice(choices) => json!({ "enum": choices }),
         Kind::One(table) => of_table(table),
         Kind::Many(table) => json!({ "type": "array", "items": of_table(table) }),
     };

@@ -16,10 +16,10 @@ fn settings(text: &str) -> Result<MarvinConfig, ManifestError> {
         ..(*model::MICRO.workloads[0]).clone()
     };
     let suite = Suite::new("tools", "", [row]);
-    let words = ["bench", "hackbench"]
+    let terms = ["bench", "hackbench"]
         .map(|word| (word.to_owned(), suite.workloads.clone()))
         .into();
-    super::settings(text, &ToolRows { suite, words })
+    super::settings(text, &ToolRows { suite, terms })
 }
 
 const SAMPLES: [(&str, &str); 2] = [
@@ -343,9 +343,9 @@ fn settings_mistakes_name_place_and_remedy() {
 
 #[test]
 fn plan_names_tools_beside_suite_or_alone() {
-    let plan = |words: &str| {
+    let plan = |terms: &str| {
         let text = format!(
-            "[[tree]]\nname = \"a\"\ngit = \"b\"\n[[plan]]\nname = \"p\"\nworkloads = [{words}]\n"
+            "[[tree]]\nname = \"a\"\ngit = \"b\"\n[[plan]]\nname = \"p\"\nworkloads = [{terms}]\n"
         );
         settings(&text).unwrap().plans.remove(0)
     };

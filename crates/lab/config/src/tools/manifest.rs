@@ -474,11 +474,11 @@ impl<'a> Parameters<'a> {
 
     /// Returns a program with its arguments, parameters filled in.
     fn command(&mut self, value: &Value<'_>) -> Result<Vec<String>, Mistake> {
-        let words = list(value)?
+        let list = list(value)?
             .map(|value| self.fill(value))
             .collect::<Result<Vec<_>, _>>()?;
-        match words.first() {
-            Some(program) if program.starts_with('/') => Ok(words),
+        match list.first() {
+            Some(program) if program.starts_with('/') => Ok(list),
             _ => Err(expected(
                 value,
                 "a program by its path from / on, and its arguments",

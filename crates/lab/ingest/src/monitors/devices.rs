@@ -29,9 +29,9 @@ const OLD_PARTITION: [&str; 4] = ["reads", "read_sectors", "writes", "written_se
 /// Parses /proc/diskstats: a group for each disk and partition.
 pub(super) fn diskstats(text: &str, taken: &mut Taken) {
     for line in text.lines() {
-        let mut words = line.split_whitespace();
-        let device = (words.next(), words.next(), words.next());
-        match (device, numbers(words)) {
+        let mut fields = line.split_whitespace();
+        let device = (fields.next(), fields.next(), fields.next());
+        match (device, numbers(fields)) {
             ((Some(major), Some(minor), Some(name)), Some(counts))
                 if numbers([major, minor].into_iter()).is_some()
                     && counts.len() >= OLD_PARTITION.len() =>

@@ -26,11 +26,11 @@ pub(super) fn zoneinfo(text: &str, taken: &mut Taken) {
             list.clear();
             continue;
         }
-        let words = line.trim();
-        let (key, rest) = words
+        let pair = line.trim();
+        let (key, rest) = pair
             .split_once(':')
-            .or_else(|| words.split_once(' '))
-            .unwrap_or((words, ""));
+            .or_else(|| pair.split_once(' '))
+            .unwrap_or((pair, ""));
         let rest = rest.trim_start();
         if !line.starts_with(WITHIN_LIST) {
             list.clear();
@@ -103,14 +103,14 @@ pub(super) fn slabinfo(text: &str, taken: &mut Taken) {
     {
         let (objects, slabs) = line.split_once(" : slabdata").unwrap_or((line, ""));
         let objects = objects.split(" : ").next().unwrap_or_default();
-        let words: Vec<&str> = objects.split_whitespace().collect();
-        let name = words.len().saturating_sub(CACHE.len());
-        let counts = words
+        let fields: Vec<&str> = objects.split_whitespace().collect();
+        let name = fields.len().saturating_sub(CACHE.len());
+        let counts = fields
             .get(name..)
-            .and_then(|words| numbers(words.iter().copied()));
+            .and_then(|fields| numbers(fields.iter().copied()));
         match (name, counts, numbers(slabs.split_whitespace())) {
             (1.., Some(counts), Some(slabs)) => {
-                let name = words[..name].join(" ");
+                let name = fields[..name].join(" ");
                 taken.put_row(&name, &CACHE, &counts);
                 taken.put_row(&name, &SLABS, &slabs);
             }

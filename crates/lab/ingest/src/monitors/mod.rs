@@ -43,17 +43,17 @@ pub fn copies(stream: &Stream) -> Vec<MonitorCopy> {
 }
 
 fn copy(name: &str, bytes: &[u8]) -> Option<MonitorCopy> {
-    let mut words = name.splitn(4, ' ');
-    let phase = match words.next()? {
+    let mut columns = name.splitn(4, ' ');
+    let phase = match columns.next()? {
         "start" => Phase::Start,
         "interval" => Phase::Interval,
         "end" => Phase::End,
         _ => return None,
     };
-    let begun_ns = words.next()?.parse().ok()?;
-    let ended_ns = words.next()?.parse().ok()?;
+    let begun_ns = columns.next()?.parse().ok()?;
+    let ended_ns = columns.next()?.parse().ok()?;
     Some(MonitorCopy {
-        path: words.next()?.to_owned(),
+        path: columns.next()?.to_owned(),
         begun_ns,
         ended_ns,
         phase,
@@ -149,8 +149,8 @@ fn is_valid_name(name: &str) -> bool {
 }
 
 /// Returns all words as numbers, if all are numbers.
-fn numbers<'a>(words: impl Iterator<Item = &'a str>) -> Option<Vec<u64>> {
-    words.map(|word| word.parse().ok()).collect()
+fn numbers<'a>(columns: impl Iterator<Item = &'a str>) -> Option<Vec<u64>> {
+    columns.map(|word| word.parse().ok()).collect()
 }
 
 #[cfg(test)]

@@ -114,12 +114,12 @@ pub(super) fn schedstat(text: &str, taken: &mut Taken) {
     let mut version = 0_u64;
     let mut processor = "";
     for line in text.lines() {
-        let mut words = line.split_whitespace();
-        let key = words.next().unwrap_or_default();
+        let mut fields = line.split_whitespace();
+        let key = fields.next().unwrap_or_default();
         if key.starts_with("domain") {
             // Version 17 has the domain's name before its processors.
             let skipped = if version >= 17 { 2 } else { 1 };
-            match numbers(words.skip(skipped)) {
+            match numbers(fields.skip(skipped)) {
                 Some(counts) if !processor.is_empty() => {
                     taken.put_row(&format!("{processor} {key}"), &[], &counts);
                 }
@@ -127,7 +127,7 @@ pub(super) fn schedstat(text: &str, taken: &mut Taken) {
             }
             continue;
         }
-        match numbers(words) {
+        match numbers(fields) {
             Some(counts) if key.starts_with("cpu") => {
                 processor = key;
                 taken.put_row(key, &RUN_QUEUE, &counts);
@@ -159,10 +159,10 @@ pub(super) fn interrupts(text: &str, taken: &mut Taken) {
             taken.unread();
             continue;
         };
-        let words: Vec<&str> = rest.split_whitespace().collect();
+        let fields: Vec<&str> = rest.split_whitespace().collect();
         // Numbers after the last processor belong to the description: in `IR-IO-APIC 2`, but not in
         // `2-edge`.
-        let counts: Vec<u64> = words
+        let counts: Vec<u64> = fields
             .iter()
             .take(head.len())
             .map_while(|word| word.parse().ok())
@@ -172,7 +172,7 @@ pub(super) fn interrupts(text: &str, taken: &mut Taken) {
             continue;
         }
         let mut group = name.trim().to_owned();
-        for word in &words[counts.len()..] {
+        for word in &fields[counts.len()..] {
             group.push(' ');
             group.push_str(word);
         }

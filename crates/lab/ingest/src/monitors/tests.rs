@@ -320,9 +320,9 @@ const PATHS: [&str; 20] = [
 
 proptest! {
     #[test]
-    fn garbage_is_read_as_garbage(bytes: Vec<u8>, words in "([a-zN(:|=,) 0-9-]{0,40}\n){0,8}") {
+    fn garbage_is_read_as_garbage(bytes: Vec<u8>, garbage in "([a-zN(:|=,) 0-9-]{0,40}\n){0,8}") {
         for path in PATHS {
-            for bytes in [bytes.as_slice(), words.as_bytes()] {
+            for bytes in [bytes.as_slice(), garbage.as_bytes()] {
                 let taken = reading(path, bytes).unwrap();
                 let counters: usize = taken.groups().map(|(_, counters)| counters.len()).sum();
                 prop_assert!(counters <= bytes.len());

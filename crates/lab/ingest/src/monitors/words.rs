@@ -23,9 +23,9 @@ pub(super) fn fields(text: &str, group: &str, taken: &mut Taken) {
             taken.unread();
             continue;
         };
-        let mut words = rest.split_whitespace();
-        let value = words.next().and_then(|word| word.parse().ok());
-        if let (Some(value), None | Some("kB"), None) = (value, words.next(), words.next()) {
+        let mut columns = rest.split_whitespace();
+        let value = columns.next().and_then(|word| word.parse().ok());
+        if let (Some(value), None | Some("kB"), None) = (value, columns.next(), columns.next()) {
             taken.put(group, key.trim(), value);
         }
     }

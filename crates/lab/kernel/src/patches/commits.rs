@@ -1,6 +1,6 @@
 //! Reads the commits of a repository as patches.
 
-use super::{Patch, PatchesError, Words};
+use super::{Patch, PatchesError, RawMessage};
 use crate::KernelError;
 use crate::source::{Repository, SourceError, program};
 
@@ -104,16 +104,16 @@ fn parse_log(output: &[u8]) -> Vec<(String, Patch)> {
         let diff = &behind[..next.unwrap_or(behind.len())];
         rest = next.map(|at| &behind[at + MARK.len()..]);
         let (subject, body) = message.split_once("\n\n").unwrap_or((&message, ""));
-        let words = Words {
+        let raw = RawMessage {
             // A hash in the message would be that of another commit.
             commit: Some(commit.clone()),
             subject: subject.to_owned(),
             author,
             date,
             body: body.trim_end().to_owned(),
-            ..Words::default()
+            ..RawMessage::default()
         };
-        found.push((commit, Patch::new(words, diff.trim_ascii_start().to_vec())));
+        found.push((commit, Patch::new(raw, diff.trim_ascii_start().to_vec())));
     }
     found
 }
@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn commits_are_read_oldest_first() {
         let folder = tempfile::tempdir().unwrap();
-        let run = |words: &[&str]| {
+        let run = |arguments: &[&str]| {
             let own = [
                 "-c",
                 "user.name=t",
@@ -153,7 +153,11 @@ mod tests {
                 "-c",
                 "commit.gpgsign=false",
             ];
-            program(folder.path()).args(own).args(words).run().unwrap()
+            program(folder.path())
+                .args(own)
+                .args(arguments)
+                .run()
+                .unwrap()
         };
         let write =
             |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();

@@ -524,8 +524,8 @@ fn is_absent(text: &[u8]) -> bool {
 /// Returns whether `1970-01-01 01:00:00.000000000 +0100` and the like are the beginning of Unix
 /// time.
 fn is_epoch(date: &str) -> bool {
-    let mut words = date.split_whitespace();
-    let days = match words.next() {
+    let mut fields = date.split_whitespace();
+    let days = match fields.next() {
         Some("1970-01-01") => 0,
         Some("1969-12-31") => -1,
         _ => return false,
@@ -535,7 +535,7 @@ fn is_epoch(date: &str) -> bool {
         let minutes: i32 = text.get(text.len() - 2..)?.parse().ok()?;
         Some(hours * 60 + minutes)
     };
-    let Some((time, zone)) = words.next().zip(words.next()) else {
+    let Some((time, zone)) = fields.next().zip(fields.next()) else {
         return false;
     };
     let is_zero = time

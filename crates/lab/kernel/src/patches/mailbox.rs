@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::thread::{self, Mail};
 use super::{
-    BYTES_MAX, FILE_BYTES_MAX, PATCHES_MAX, Patch, PatchesError, Words, diff, identifier, message,
+    BYTES_MAX, FILE_BYTES_MAX, PATCHES_MAX, Patch, PatchesError, RawMessage, diff, identifier,
+    message,
 };
 use crate::source::Program;
 use crate::source::program;
@@ -239,20 +240,20 @@ impl<'a> Reader<'a> {
         let body = read("message")?;
         let rest = read("diff")?;
         let body = String::from_utf8_lossy(&body).replace('\r', "");
-        let mut words = Words {
+        let mut raw = RawMessage {
             commit: format_patch_commit(bytes),
             body,
-            ..Words::default()
+            ..RawMessage::default()
         };
-        fill(&mut words, &ended.text(), headers);
-        if message::parse_subject(&words.subject).text.is_empty() {
-            words.subject = format!("{}{}", words.subject, stem(file));
+        fill(&mut raw, &ended.text(), headers);
+        if message::parse_subject(&raw.subject).text.is_empty() {
+            raw.subject = format!("{}{}", raw.subject, stem(file));
         }
         let start = diff::start(&rest).unwrap_or(rest.len());
         let (notes, diff) = rest.split_at(start);
-        words.notes = notes_without_statistics(&String::from_utf8_lossy(notes));
-        let parents = parents(&words.headers);
-        let patch = Patch::new(words, without_transport_crs(diff));
+        raw.notes = notes_without_statistics(&String::from_utf8_lossy(notes));
+        let parents = parents(&raw.headers);
+        let patch = Patch::new(raw, without_transport_crs(diff));
         Ok(Mail {
             parents,
             is_reply,
@@ -303,30 +304,30 @@ fn has_crs(bytes: &[u8]) -> bool {
 }
 
 /// Fills in what `git mailinfo` prints.
-fn fill(words: &mut Words, printed: &str, headers: Vec<(String, String)>) {
+fn fill(raw: &mut RawMessage, printed: &str, headers: Vec<(String, String)>) {
     let mut author = String::new();
     let mut address = String::new();
     for line in printed.lines() {
         match line.split_once(": ") {
             Some(("Author", value)) => value.clone_into(&mut author),
             Some(("Email", value)) => value.clone_into(&mut address),
-            Some(("Subject", value)) => value.clone_into(&mut words.subject),
-            Some(("Date", value)) => value.clone_into(&mut words.date),
+            Some(("Subject", value)) => value.clone_into(&mut raw.subject),
+            Some(("Date", value)) => value.clone_into(&mut raw.date),
             _ => {}
         }
     }
     let known = |name: &str| message::header(&headers, name).map(str::to_owned);
-    words.author = match (author.is_empty(), address.is_empty()) {
+    raw.author = match (author.is_empty(), address.is_empty()) {
         (true, true) => known("author").unwrap_or_default(),
         (false, true) => author,
         (true, false) => address,
         (false, false) => format!("{author} <{address}>"),
     };
-    if words.subject.trim().is_empty() {
+    if raw.subject.trim().is_empty() {
         let description = known("description").unwrap_or_default();
-        words.subject = description.lines().next().unwrap_or_default().to_owned();
+        raw.subject = description.lines().next().unwrap_or_default().to_owned();
     }
-    words.headers = headers;
+    raw.headers = headers;
 }
 
 /// Returns the Message-Ids that a mail answers, the nearest first.
@@ -411,7 +412,7 @@ fn plain_patch(file: &Path, bytes: &[u8]) -> Result<Patch, PatchesError> {
         .lines()
         .filter(|line| !line.starts_with("diff "))
         .collect();
-    let mut words = if lines.first().and_then(|line| shown_commit(line)).is_some() {
+    let mut raw = if lines.first().and_then(|line| shown_commit(line)).is_some() {
         if diff
             .split(|byte| *byte == b'\n')
             .any(|line| shown_commit(&String::from_utf8_lossy(line)).is_some())
@@ -424,10 +425,10 @@ fn plain_patch(file: &Path, bytes: &[u8]) -> Result<Patch, PatchesError> {
     } else {
         preface_words(&lines)
     };
-    if words.subject.trim().is_empty() {
-        words.subject = stem(file);
+    if raw.subject.trim().is_empty() {
+        raw.subject = stem(file);
     }
-    Ok(Patch::new(words, without_transport_crs(diff)))
+    Ok(Patch::new(raw, without_transport_crs(diff)))
 }
 
 /// Returns the commit of a line of `git show` and `git log`.
@@ -439,35 +440,35 @@ fn shown_commit(line: &str) -> Option<String> {
 }
 
 /// Reads what `git show` prints before the diff.
-fn shown(lines: &[&str]) -> Words {
-    let mut words = Words {
+fn shown(lines: &[&str]) -> RawMessage {
+    let mut raw = RawMessage {
         commit: lines.first().and_then(|line| shown_commit(line)),
-        ..Words::default()
+        ..RawMessage::default()
     };
     let mut body: Vec<&str> = Vec::new();
     for line in lines.iter().skip(1) {
         if let Some(text) = line.strip_prefix("    ") {
             body.push(text);
         } else if let Some(author) = line.strip_prefix("Author:") {
-            author.trim().clone_into(&mut words.author);
+            author.trim().clone_into(&mut raw.author);
         } else if let Some(date) = line
             .strip_prefix("Date:")
             .or_else(|| line.strip_prefix("AuthorDate:"))
         {
-            date.trim().clone_into(&mut words.date);
+            date.trim().clone_into(&mut raw.date);
         } else if line.is_empty() && !body.is_empty() {
             body.push("");
         }
     }
     if let Some((subject, rest)) = body.split_first() {
-        subject.trim().clone_into(&mut words.subject);
-        words.body = rest.join("\n").trim().to_owned();
+        subject.trim().clone_into(&mut raw.subject);
+        raw.body = rest.join("\n").trim().to_owned();
     }
-    words
+    raw
 }
 
 /// Reads Debian's headers (DEP-3), Mercurial's, or free text, whose first line is the subject.
-fn preface_words(lines: &[&str]) -> Words {
+fn preface_words(lines: &[&str]) -> RawMessage {
     let text = lines.join("\n");
     let headers = message::headers(text.as_bytes());
     let known = |names: &[&str]| {
@@ -476,13 +477,13 @@ fn preface_words(lines: &[&str]) -> Words {
             .find_map(|name| message::header(&headers, name))
             .map(str::to_owned)
     };
-    let mut words = Words::default();
+    let mut raw = RawMessage::default();
     let description = known(&["subject", "description"]);
     if let Some(description) = description {
         let (subject, rest) = description.split_once('\n').unwrap_or((&description, ""));
-        subject.clone_into(&mut words.subject);
+        subject.clone_into(&mut raw.subject);
         let behind = text.split_once("\n\n").map_or("", |(_, behind)| behind);
-        words.body = format!("{rest}\n{behind}").trim().to_owned();
+        raw.body = format!("{rest}\n{behind}").trim().to_owned();
     } else {
         let subject = lines
             .iter()
@@ -493,16 +494,16 @@ fn preface_words(lines: &[&str]) -> Words {
             })
             .copied()
             .unwrap_or_default();
-        subject.trim().clone_into(&mut words.subject);
-        words.body = text.replacen(subject, "", 1).trim().to_owned();
+        subject.trim().clone_into(&mut raw.subject);
+        raw.body = text.replacen(subject, "", 1).trim().to_owned();
     }
     let user = lines.iter().find_map(|line| line.strip_prefix("# User "));
-    words.author = known(&["author", "from"])
+    raw.author = known(&["author", "from"])
         .or_else(|| user.map(str::to_owned))
         .unwrap_or_default();
-    words.date = known(&["date", "last-update"]).unwrap_or_default();
-    words.headers = headers;
-    words
+    raw.date = known(&["date", "last-update"]).unwrap_or_default();
+    raw.headers = headers;
+    raw
 }
 
 #[cfg(test)]

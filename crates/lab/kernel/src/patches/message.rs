@@ -225,8 +225,8 @@ fn tag(tags: &mut Tags, name: &str, value: &str) {
         }
         // Debian's DEP-3.
         "origin" | "applied-upstream" if is_of_upstream(value) => {
-            let words = value.split([' ', ',', '/', '=', ':', '?', ';', '&']);
-            words
+            let parts = value.split([' ', ',', '/', '=', ':', '?', ';', '&']);
+            parts
                 .filter_map(hash)
                 .filter(|found| found.len() >= 12)
                 .for_each(|found| push(&mut tags.upstream, found));

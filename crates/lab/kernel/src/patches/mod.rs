@@ -82,7 +82,7 @@ pub struct Cover {
 
 /// Words of a patch before they are read.
 #[derive(Debug, Default)]
-struct Words {
+struct RawMessage {
     subject: String,
     author: String,
     date: String,
@@ -93,24 +93,24 @@ struct Words {
 }
 
 impl Patch {
-    fn new(words: Words, diff: Vec<u8>) -> Self {
-        let tags = message::parse_tags(&words.headers, &words.body);
+    fn new(raw: RawMessage, diff: Vec<u8>) -> Self {
+        let tags = message::parse_tags(&raw.headers, &raw.body);
         let read = diff::read(&diff);
-        let id = message::header(&words.headers, "message-id").map(identifier);
-        let subject = message::parse_subject(&words.subject);
+        let id = message::header(&raw.headers, "message-id").map(identifier);
+        let subject = message::parse_subject(&raw.subject);
         Self {
             performance: message::performance_words(&format!(
                 "{}\n{}\n{}",
-                subject.text, words.body, words.notes
+                subject.text, raw.body, raw.notes
             )),
             subject: subject.text,
-            author: model::sanitize_line(&words.author),
-            date: model::sanitize_line(&words.date),
-            body: model::sanitize_text(&words.body),
-            notes: model::sanitize_text(&words.notes),
+            author: model::sanitize_line(&raw.author),
+            date: model::sanitize_line(&raw.date),
+            body: model::sanitize_text(&raw.body),
+            notes: model::sanitize_text(&raw.notes),
             position: subject.position,
             message_id: id,
-            commit: words.commit,
+            commit: raw.commit,
             cover: None,
             fixes: tags.fixes,
             reverts: tags.reverts,
@@ -221,11 +221,11 @@ pub(crate) fn fuzz(bytes: &[u8]) -> (usize, usize) {
     assert!(body.lines().filter(|line| quilt::is_entry(line)).count() <= bytes.len());
     let subject = body.lines().next().unwrap_or_default().to_owned();
     let patch = Patch::new(
-        Words {
+        RawMessage {
             subject,
             body,
             headers,
-            ..Words::default()
+            ..RawMessage::default()
         },
         rest.to_vec(),
     );

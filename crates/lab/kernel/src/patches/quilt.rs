@@ -207,9 +207,9 @@ fn entry(line: &str) -> Result<Option<&str>, String> {
             model::sanitize_line(guard)
         ));
     }
-    let mut words = line.split_whitespace();
-    let name = words.next().unwrap_or_default();
-    let options: Vec<&str> = words.collect();
+    let mut fields = line.split_whitespace();
+    let name = fields.next().unwrap_or_default();
+    let options: Vec<&str> = fields.collect();
     if !options
         .iter()
         .all(|option| ["-p1", "-p", "1", "-pab", "ab"].contains(option))

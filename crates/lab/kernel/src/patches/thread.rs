@@ -296,18 +296,18 @@ fn completed(mails: &[Mail], posting: &Posting, series: &[Posting]) -> Posting {
 #[cfg(test)]
 mod tests {
     use super::{Mail, Patch, select};
-    use crate::patches::{Words, message};
+    use crate::patches::{RawMessage, message};
 
     /// A mail with subject, identifier and the identifiers that it answers; with a diff, unless its
     /// number is 0.
     fn mail(subject: &str, id: &str, parents: &str) -> Mail {
         let headers = vec![("Message-ID".to_owned(), format!("<{id}>"))];
         let read = message::parse_subject(subject);
-        let words = Words {
+        let raw = RawMessage {
             subject: subject.to_owned(),
             author: "a".to_owned(),
             headers,
-            ..Words::default()
+            ..RawMessage::default()
         };
         let is_cover =
             read.position.is_some_and(|position| position.number == 0) || subject.contains("talk");
@@ -324,7 +324,7 @@ mod tests {
         Mail {
             parents,
             is_reply: read.is_reply,
-            patch: Patch::new(words, diff.as_bytes().to_vec()),
+            patch: Patch::new(raw, diff.as_bytes().to_vec()),
         }
     }
 

@@ -45,7 +45,7 @@ impl WorkTree {
         // A child of the commit's parent with the tree of `onto`: the parent is then the merge
         // base.
         let ours = self.commit_tree(&tree, &[&parent], "to pick onto")?;
-        let words = [
+        let merge = [
             "merge-tree",
             "--write-tree",
             "--no-messages",
@@ -53,7 +53,7 @@ impl WorkTree {
             &ours,
             commit,
         ];
-        let ended = self.git(&self.source()).args(words).end()?;
+        let ended = self.git(&self.source()).args(merge).end()?;
         match parse_merge(&ended) {
             Some(merged) if merged == tree => Ok(Picked::Nothing),
             Some(merged) => self
@@ -145,10 +145,10 @@ impl WorkTree {
         let tree = self.tree_of(tree_of)?;
         let message = self.repository().join("picked.message");
         fs::write(&message, &of.message).map_err(KernelError::io(&message))?;
-        let words = ["commit-tree", &tree, "-p", parent, "-F"];
+        let create = ["commit-tree", &tree, "-p", parent, "-F"];
         // Mails have dates and names of any form, and git refuses some.
         for (author, date) in [(&*of.name, &*of.date), ("unknown", DATE)] {
-            let mut commit = self.git(&self.source()).args(words).args([&message]);
+            let mut commit = self.git(&self.source()).args(create).args([&message]);
             for (name, value) in [
                 ("GIT_AUTHOR_NAME", author),
                 ("GIT_AUTHOR_EMAIL", &*of.address),
@@ -192,7 +192,7 @@ impl WorkTree {
         folder: &Path,
     ) -> Result<Vec<PathBuf>, KernelError> {
         let range = format!("{base}..{tip}");
-        let words = [
+        let format = [
             "format-patch",
             "--quiet",
             "--no-signature",
@@ -201,7 +201,7 @@ impl WorkTree {
         ];
         let files = self
             .git(&self.source())
-            .args(words)
+            .args(format)
             .args([folder])
             .args([&range]);
         files.run()?;
@@ -241,14 +241,14 @@ impl WorkTree {
         let range = format!("{base}..{parent}");
         let mut found = BTreeSet::new();
         for (file, ranges) in old_lines(&diff) {
-            let mut words = vec!["blame".to_owned(), "-s".to_owned(), "-l".to_owned()];
-            words.extend(
+            let mut blame = vec!["blame".to_owned(), "-s".to_owned(), "-l".to_owned()];
+            blame.extend(
                 ranges
                     .iter()
                     .flat_map(|(first, last)| ["-L".to_owned(), format!("{first},{last}")]),
             );
-            words.extend([range.clone(), "--".to_owned(), file]);
-            let ended = self.git(&self.source()).args(words).end()?;
+            blame.extend([range.clone(), "--".to_owned(), file]);
+            let ended = self.git(&self.source()).args(blame).end()?;
             // A boundary line begins with a caret.
             let hashes = ended.text();
             found.extend(
@@ -261,8 +261,8 @@ impl WorkTree {
         if found.is_empty() {
             return Ok(Vec::new());
         }
-        let words = ["rev-list", "--topo-order", "--no-walk=sorted"];
-        let list = self.git(&self.source()).args(words).args(&found).run()?;
+        let rev_list = ["rev-list", "--topo-order", "--no-walk=sorted"];
+        let list = self.git(&self.source()).args(rev_list).args(&found).run()?;
         Ok(list.lines().map(str::to_owned).collect())
     }
 
@@ -349,7 +349,7 @@ mod tests {
             tree
         }
 
-        fn git(&self, words: &[&str]) -> String {
+        fn git(&self, arguments: &[&str]) -> String {
             let own = [
                 "-c",
                 "user.name=t",
@@ -360,7 +360,7 @@ mod tests {
             ];
             program(self.folder.path())
                 .args(own)
-                .args(words)
+                .args(arguments)
                 .run()
                 .unwrap()
                 .trim()

@@ -21,7 +21,7 @@ const NEVER: [&str; 5] = [
 /// unrecorded.
 const WRITTEN_DOWN: [&str; 4] = [".c", ".h", ".S", ".rs"];
 /// Files that no build reads.
-const WORDS: [&str; 4] = [".rst", ".yaml", ".md", ".dts"];
+const NOT_COMPILED: [&str; 4] = [".rst", ".yaml", ".md", ".dts"];
 /// Directories of programs that take part in the build; how they are built is not always recorded.
 const TOOLS: [&str; 2] = ["scripts/", "tools/"];
 /// Deepest directory level to search.
@@ -138,7 +138,7 @@ impl Compiled {
             return true;
         }
         if NEVER.iter().any(|folder| file.starts_with(folder))
-            || WORDS.iter().any(|end| file.ends_with(end))
+            || NOT_COMPILED.iter().any(|end| file.ends_with(end))
         {
             return false;
         }

@@ -432,11 +432,11 @@ fn corrected_date(commit: &str, lines: &str) -> Option<i64> {
 
 /// Parses a line of `rev-list --parents`.
 fn commit(line: &str) -> Option<Commit> {
-    let mut words = line.split(' ').map(str::to_owned);
-    let id = words.next().filter(|id| is_hash(id))?;
+    let mut hashes = line.split(' ').map(str::to_owned);
+    let id = hashes.next().filter(|id| is_hash(id))?;
     Some(Commit {
         id,
-        parents: words.collect(),
+        parents: hashes.collect(),
     })
 }
 
@@ -473,7 +473,7 @@ mod tests {
     #[test]
     fn dates_of_commits_follow_ancestry() {
         let folder = tempfile::tempdir().unwrap();
-        let run = |date: i64, words: &[&str]| {
+        let run = |date: i64, arguments: &[&str]| {
             let own = [
                 "-c",
                 "user.name=t",
@@ -486,7 +486,7 @@ mod tests {
             let program = git(folder.path())
                 .variable("GIT_COMMITTER_DATE", &date)
                 .variable("GIT_AUTHOR_DATE", &date);
-            program.args(own).args(words).run().unwrap()
+            program.args(own).args(arguments).run().unwrap()
         };
         let commit = |date: i64, subject: &str| {
             run(date, &["commit", "--quiet", "--allow-empty", "-m", subject]);
@@ -535,7 +535,7 @@ mod tests {
     fn partial_clone_runs_no_program_of_its_configuration() {
         let folder = tempfile::tempdir().unwrap();
         let ran = folder.path().join("ran");
-        let run = |words: &[&str]| git(folder.path()).args(words).run().unwrap();
+        let run = |arguments: &[&str]| git(folder.path()).args(arguments).run().unwrap();
         run(&["init", "--quiet", "."]);
         let address = format!("ext::sh -c touch% {}", ran.display());
         let settings = [

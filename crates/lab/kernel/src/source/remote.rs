@@ -150,7 +150,7 @@ mod tests {
     use crate::source::{Repository, program as git};
 
     fn repository(folder: &Path) {
-        let run = |words: &[&str]| {
+        let run = |arguments: &[&str]| {
             git(folder)
                 .args([
                     "-c",
@@ -160,7 +160,7 @@ mod tests {
                     "-c",
                     "commit.gpgsign=false",
                 ])
-                .args(words)
+                .args(arguments)
                 .run()
                 .unwrap()
         };

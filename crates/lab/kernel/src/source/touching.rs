@@ -52,7 +52,7 @@ pub fn commits_touching(tree: &Path, base: &str, new: &str, function: &str) -> V
     let Some(file) = found else { return Vec::new() };
     let lines = format!("-L:{function}:{file}");
     let range = format!("{base}..{new}");
-    let words = [
+    let arguments = [
         "log",
         "--no-patch",
         "--no-ext-diff",
@@ -61,7 +61,7 @@ pub fn commits_touching(tree: &Path, base: &str, new: &str, function: &str) -> V
         &lines,
         &range,
     ];
-    let text = ask(tree, &words).unwrap_or_default();
+    let text = ask(tree, &arguments).unwrap_or_default();
     text.lines()
         .map(sanitize_line)
         .filter(|line| !line.is_empty())
@@ -69,8 +69,12 @@ pub fn commits_touching(tree: &Path, base: &str, new: &str, function: &str) -> V
 }
 
 /// Returns what git prints; `None` if it failed.
-fn ask(tree: &Path, words: &[&str]) -> Option<String> {
-    let ended = git(tree).args(words).deadline_s(DEADLINE_S).end().ok()?;
+fn ask(tree: &Path, arguments: &[&str]) -> Option<String> {
+    let ended = git(tree)
+        .args(arguments)
+        .deadline_s(DEADLINE_S)
+        .end()
+        .ok()?;
     (ended.code == Some(0)).then(|| ended.text().trim_end().to_owned())
 }
 
@@ -81,10 +85,14 @@ mod tests {
     #[test]
     fn commits_of_a_function_are_found() {
         let tree = tempfile::tempdir().unwrap();
-        let run = |words: &[&str]| {
+        let run = |arguments: &[&str]| {
             let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
-            let ended = git(tree.path()).args(identity).args(words).end().unwrap();
-            assert_eq!(ended.code, Some(0), "{words:?}");
+            let ended = git(tree.path())
+                .args(identity)
+                .args(arguments)
+                .end()
+                .unwrap();
+            assert_eq!(ended.code, Some(0), "{arguments:?}");
         };
         let commit = |body: &str, other: &str, subject: &str| {
             let functions = [("other(void)", other), ("walk(int a)", body)];

@@ -384,7 +384,7 @@ mod tests {
         let ran = home.path().join("ran");
         let inner = tree.path().join("drivers/inner");
         fs::create_dir_all(&inner).unwrap();
-        let git = |words: &[&str]| program(&inner).args(words).run().unwrap();
+        let git = |arguments: &[&str]| program(&inner).args(arguments).run().unwrap();
         git(&["init", "--quiet", "."]);
         fs::write(inner.join("file"), "one").unwrap();
         git(&["add", "."]);

@@ -200,10 +200,10 @@ fn read(text: &str, question: &str) -> Option<BTreeMap<String, Probe>> {
 }
 
 fn line(line: &str) -> Option<(String, Probe)> {
-    let mut words = line.splitn(3, ' ');
-    let kind = words.next()?;
-    let commit = words.next()?;
-    let rest = words.next().unwrap_or_default();
+    let mut fields = line.splitn(3, ' ');
+    let kind = fields.next()?;
+    let commit = fields.next()?;
+    let rest = fields.next().unwrap_or_default();
     let probe = match kind {
         COUNTED | MEASURED => {
             let scale = if kind == COUNTED {
@@ -211,9 +211,9 @@ fn line(line: &str) -> Option<(String, Probe)> {
             } else {
                 Scale::Reported
             };
-            let mut words = rest.split(' ');
-            let build = words.next()?.to_owned();
-            let values: Option<Vec<f64>> = words
+            let mut fields = rest.split(' ');
+            let build = fields.next()?.to_owned();
+            let values: Option<Vec<f64>> = fields
                 .map(|word| word.parse().ok().filter(|value: &f64| value.is_finite()))
                 .collect();
             Probe::Measured {

@@ -66,10 +66,10 @@ impl Failures {
 }
 
 fn parse(line: &str) -> Option<(String, Failure)> {
-    let mut words = line.splitn(3, ' ');
-    let kind = words.next()?;
-    let tree = words.next()?;
-    let why = words.next()?.to_owned();
+    let mut fields = line.splitn(3, ' ');
+    let kind = fields.next()?;
+    let tree = fields.next()?;
+    let why = fields.next()?.to_owned();
     let failure = match kind {
         "build" => Failure::DoesNotBuild(why),
         "run" => Failure::DoesNotRun(why),

@@ -152,8 +152,8 @@ fn shares_place(subject: &Subject, earlier: usize, later: usize, files: &[String
 
 /// Returns the names that gcc quotes in an error: `implicit declaration of function ‘foo’`.
 fn quoted(error: &str) -> Vec<&str> {
-    let words = error.split(['‘', '’', '\'', '"', '`']).skip(1).step_by(2);
-    words
+    let pieces = error.split(['‘', '’', '\'', '"', '`']).skip(1).step_by(2);
+    pieces
         .map(|word| word.split(['(', ' ', '.']).next().unwrap_or(word))
         .filter(|word| !word.is_empty())
         .collect()

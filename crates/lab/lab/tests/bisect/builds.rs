@@ -13,10 +13,10 @@ use super::{FakeProber, NOISY, QUESTION, Tree, culprits, found};
 fn compiled<'a>(objects: impl IntoIterator<Item = &'a [String]>) -> Compiled {
     let home = tempfile::tempdir().unwrap();
     for (number, files) in objects.into_iter().enumerate() {
-        let words: Vec<String> = files.iter().map(|file| format!("/src/{file}")).collect();
+        let paths: Vec<String> = files.iter().map(|file| format!("/src/{file}")).collect();
         fs::write(
             home.path().join(format!(".{number}.o.cmd")),
-            words.join(" "),
+            paths.join(" "),
         )
         .unwrap();
     }

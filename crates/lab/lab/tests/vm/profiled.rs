@@ -130,7 +130,7 @@ fn call_tree_has_the_counted_instructions() {
             for path in &tree.paths {
                 println!(
                     "{name} {} {} {} {}",
-                    path.share.word(),
+                    path.share.name(),
                     path.instructions,
                     path.calls,
                     path.functions.join(";")

@@ -118,8 +118,8 @@ pub(crate) static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
 });
 
 /// Runs the workloads of these words on a kernel.
-fn run(kernel: &str, words: &[&str], seeds: &[u64]) -> Vec<Run> {
-    let workloads: Vec<_> = words.iter().flat_map(|word| TOOLS.select(word)).collect();
+fn run(kernel: &str, terms: &[&str], seeds: &[u64]) -> Vec<Run> {
+    let workloads: Vec<_> = terms.iter().flat_map(|word| TOOLS.select(word)).collect();
     let build = build(kernel);
     lab().prepare(&workloads, &|_| {}).unwrap();
     let replicates = seeds.to_vec();
@@ -201,14 +201,14 @@ fn every_shipped_tool_repeats_within_its_spread() {
         .all()
         .flat_map(|tool| kernels().iter().map(move |kernel| (tool, kernel)))
     {
-        let words: Vec<&str> = tool
+        let terms: Vec<&str> = tool
             .workloads
             .iter()
             .map(|workload| workload.name.as_str())
             .collect();
-        let again = run(kernel, &words, &SEEDS[..1]);
-        let runs = run(kernel, &words, &SEEDS);
-        for row in words.iter().flat_map(|word| TOOLS.select(word)) {
+        let again = run(kernel, &terms, &SEEDS[..1]);
+        let runs = run(kernel, &terms, &SEEDS);
+        for row in terms.iter().flat_map(|word| TOOLS.select(word)) {
             let found = SEEDS.map(|seed| {
                 outcome(
                     &runs

@@ -229,7 +229,7 @@ fn answers(
 
 /// Returns the registers that differ from the exact machine's, in words.
 fn differing(answer: &[u8]) -> Vec<String> {
-    let mut words = answer
+    let mut fields = answer
         .chunks_exact(4)
         .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
     let mut differing = Vec::new();
@@ -244,7 +244,7 @@ fn differing(answer: &[u8]) -> Vec<String> {
             } else {
                 0
             };
-            let found = words.next();
+            let found = fields.next();
             if found.is_none_or(|value| (value ^ expected) & !ignored != 0) {
                 let found = found.map_or("none".to_owned(), |value| format!("{value:08x}"));
                 differing.push(format!(

@@ -568,30 +568,30 @@ fn fixed_arguments(qemu: &Qemu, processors: Option<Processors>) -> Vec<String> {
 
 /// The arguments of a machine without a guest.
 fn machine_arguments(qemu: &Qemu, processors: Option<Processors>) -> Vec<String> {
-    let words = [
+    let arguments = [
         "-nodefaults -no-user-config -display none -no-reboot",
         "-accel tcg,thread=single,tb-size=64 -icount shift=0,sleep=off",
         "-rtc clock=vm,base=2020-01-01T00:00:00",
         CONTROL,
     ];
-    let mut words: Vec<String> = words
+    let mut arguments: Vec<String> = arguments
         .iter()
         .flat_map(|line| line.split(' '))
         .map(str::to_owned)
         .collect();
-    words.extend(["-M".into(), qemu.microvm().into()]);
-    words.extend([
+    arguments.extend(["-M".into(), qemu.microvm().into()]);
+    arguments.extend([
         "-cpu".into(),
         cpu::cpu(has_several(processors)),
         "-serial".into(),
         format!("file:{CONSOLE}"),
     ]);
-    words.extend(
+    arguments.extend(
         processors
             .into_iter()
             .flat_map(|processors| ["-smp".into(), processors.count.to_string()]),
     );
-    words
+    arguments
 }
 
 fn has_several(processors: Option<Processors>) -> bool {

@@ -150,9 +150,9 @@ fn offset(seed: u64, number: u64) -> u64 {
 pub(super) fn count_transfers(stream: &mut Stream, shared: &[u8]) -> Result<(), MachineError> {
     let text = String::from_utf8_lossy(shared);
     let region = |line: &str| {
-        let mut words = line.strip_prefix("region ")?.split(' ').skip(1);
+        let mut fields = line.strip_prefix("region ")?.split(' ').skip(1);
         let moves: [u64; 3] = std::array::from_fn(|_| {
-            words
+            fields
                 .next()
                 .and_then(|word| word.parse().ok())
                 .unwrap_or(u64::MAX)

@@ -20,7 +20,7 @@ pub enum VmcoreFormat {
 }
 
 impl VmcoreFormat {
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Elf => "elf",
             Self::KdumpZlib => "kdump-zlib",
@@ -47,7 +47,7 @@ impl Process {
         // detached dump as completed before its cleanup (dump_process in dump/dump.c), and
         // the next dump fails on the rest.
         let arguments =
-            json!({ "paging": false, "protocol": format!("file:{file}"), "format": format.word() });
+            json!({ "paging": false, "protocol": format!("file:{file}"), "format": format.name() });
         self.command_within(
             PATIENCE_LEAST + PATIENCE_PER_MIB * memory_mib,
             "dump-guest-memory",

@@ -219,7 +219,7 @@ impl Process {
         let stderr = scratch.path("stderr");
         let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
         let mut running = Program::new("chrt")
-            .args(seat.words())
+            .args(seat.arguments())
             .args([&qemu.program])
             .args(arguments)
             .args(qemu.sandbox())

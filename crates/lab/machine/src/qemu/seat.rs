@@ -36,12 +36,12 @@ impl Seat {
     }
 
     /// Returns the arguments of chrt(1) that run a program on it.
-    pub(crate) fn words(&self) -> Vec<String> {
-        let words = match self.0 {
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let arguments = match self.0 {
             Some(processor) => format!("--batch 0 taskset --cpu-list {processor}"),
             None => "--other 0".to_owned(),
         };
-        words.split(' ').map(str::to_owned).collect()
+        arguments.split(' ').map(str::to_owned).collect()
     }
 }
 
@@ -63,7 +63,7 @@ mod tests {
         let one = Seat::take();
         let other = Seat::take();
         if std::thread::available_parallelism().unwrap().get() > 1 {
-            assert_ne!(one.words(), other.words());
+            assert_ne!(one.arguments(), other.arguments());
         }
     }
 }

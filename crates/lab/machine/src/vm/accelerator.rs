@@ -41,9 +41,9 @@ impl Accelerator {
         let mut rom = vec![0xf4; ROM];
         rom[ROM - 16..][..CODE.len()].copy_from_slice(&CODE);
         scratch.write("rom", &rom)?;
-        let words = "-nodefaults -no-user-config -display none -no-reboot -M pc -m 16 -bios rom \
+        let options = "-nodefaults -no-user-config -display none -no-reboot -M pc -m 16 -bios rom \
                      -device isa-debug-exit,iobase=0xf4,iosize=1";
-        let arguments = words
+        let arguments = options
             .split(' ')
             .map(str::to_owned)
             .chain(self.arguments().split(' ').map(str::to_owned));

@@ -85,9 +85,9 @@ impl ScratchDisk {
         let path = scratch.path(NAME);
         let sized = File::create(&path).and_then(|file| file.set_len(SIZE_MIB << 20));
         sized.map_err(MachineError::io("create", &path))?;
-        let (_, _, words) = maker(self.file_system);
+        let (_, _, options) = maker(self.file_system);
         let made = Program::new(&self.mkfs)
-            .args(words)
+            .args(options)
             .args([Path::new(NAME)])
             .folder(scratch.folder());
         match made.deadline_s(120).run() {

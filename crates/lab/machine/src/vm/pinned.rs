@@ -70,14 +70,14 @@ impl Pinned {
 
 /// Keeps a thread on a processor and returns where the kernel says that it is.
 fn pin_one(process: u32, thread: u32, processor: usize) -> Result<usize, String> {
-    let words = [
+    let arguments = [
         "--cpu-list".to_owned(),
         "--pid".to_owned(),
         processor.to_string(),
         thread.to_string(),
     ];
     let ended = Program::new("taskset")
-        .args(words)
+        .args(arguments)
         .deadline_s(DEADLINE_S)
         .run()
         .map_err(|error| error.to_string())?;

@@ -20,7 +20,7 @@ pub fn csv(table: &Table) -> String {
 fn field(value: &CellValue) -> String {
     match value {
         CellValue::None => String::new(),
-        CellValue::Text(words) => quote(words),
+        CellValue::Text(cell) => quote(cell),
         CellValue::Whole(number) => number.to_string(),
         CellValue::Unsigned(number) => number.to_string(),
         // The shortest form that parses to the same bits.
@@ -30,17 +30,17 @@ fn field(value: &CellValue) -> String {
 
 /// Quotes a text. A program for tables takes one that begins like a formula for a formula, and
 /// computes it: an apostrophe prevents that.
-fn quote(words: &str) -> String {
-    let words = sanitize_text(words);
-    let words = if words.starts_with(['=', '+', '-', '@', '\t']) {
-        format!("'{words}")
+fn quote(cell: &str) -> String {
+    let cell = sanitize_text(cell);
+    let cell = if cell.starts_with(['=', '+', '-', '@', '\t']) {
+        format!("'{cell}")
     } else {
-        words
+        cell
     };
-    if words.is_empty() || words.contains([',', '"', '\n']) {
-        return format!("\"{}\"", words.replace('"', "\"\""));
+    if cell.is_empty() || cell.contains([',', '"', '\n']) {
+        return format!("\"{}\"", cell.replace('"', "\"\""));
     }
-    words
+    cell
 }
 
 /// Renders a table as JSON, one row a line, with every column in every row. Numbers that are not
@@ -61,7 +61,7 @@ pub fn json_lines(table: &Table) -> String {
 fn json(value: &CellValue) -> serde_json::Value {
     match value {
         CellValue::None => serde_json::Value::Null,
-        CellValue::Text(words) => words.as_str().into(),
+        CellValue::Text(cell) => cell.as_str().into(),
         CellValue::Whole(number) => (*number).into(),
         CellValue::Unsigned(number) => (*number).into(),
         CellValue::Number(number) => (*number).into(),

@@ -28,7 +28,7 @@ pub enum ColumnType {
 impl ColumnType {
     /// Returns the type's name.
     #[cfg(test)]
-    fn word(self) -> &'static str {
+    fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
             Self::Whole => "integer",
@@ -545,7 +545,7 @@ mod tests {
                 let line = format!(
                     "| `{}` | {}{nullable} | {} |",
                     column.name,
-                    column.kind.word(),
+                    column.kind.name(),
                     column.unit
                 );
                 assert!(document.contains(&line), "docs/export.md lacks: {line}");

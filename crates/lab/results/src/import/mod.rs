@@ -290,11 +290,11 @@ fn from_modification(
     missing: &str,
     file: &str,
 ) -> (Option<i64>, Option<String>) {
-    let words = match modified {
+    let start = match modified {
         Some(_) => format!("{missing}; Marvin takes the modification time of {file}"),
         None => format!("{missing}, and {file} has no modification time: the run has no date"),
     };
-    (modified, Some(words))
+    (modified, Some(start))
 }
 
 /// Returns the machine as far as its suite describes it, without properties of the kernel.

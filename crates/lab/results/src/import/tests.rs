@@ -197,8 +197,8 @@ fn start_comes_from_job_or_modification() {
     put(top.path(), &format!("{PLACE}/matrix.json"), matrix);
     touch(&format!("{PLACE}/matrix.json"), 1_700_000_005);
     let describe = |run: &ForeignRun| {
-        let words = run.start_time.as_deref().unwrap_or("stored");
-        format!("{}: {:?} {words}", run.name, run.foreign.started_unix)
+        let start = run.start_time.as_deref().unwrap_or("stored");
+        format!("{}: {:?} {start}", run.name, run.foreign.started_unix)
     };
     let (found, _) = read_lkp(top.path());
     insta::assert_snapshot!(found.iter().map(describe).collect::<Vec<_>>().join("\n"));

@@ -321,13 +321,13 @@ fn identity(
     let summary = format!(
         "{}, {processor}, agent on {place}, boots by {}",
         server.name,
-        server.boot.word()
+        server.boot.name()
     );
     let mut fingerprint = known.clone();
     fingerprint.extend([
         ("agent.processors".to_owned(), cpus),
         ("agent.sha256".to_owned(), hash(&[agent])),
-        ("boot".to_owned(), server.boot.word().to_owned()),
+        ("boot".to_owned(), server.boot.name().to_owned()),
     ]);
     if server.collector.is_some() {
         // Less memory is left to the kernel.

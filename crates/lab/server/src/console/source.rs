@@ -127,8 +127,11 @@ pub(super) struct Open {
 pub(super) fn open(server: &ServerSettings) -> Result<Open, String> {
     match &server.console {
         None => Err(format!("{} has no [machine.console]", server.name)),
-        Some(ConsoleSettings::Command { words, sends_break }) => {
-            let (program, arguments) = words.split_first().ok_or("no program")?;
+        Some(ConsoleSettings::Command {
+            command,
+            sends_break,
+        }) => {
+            let (program, arguments) = command.split_first().ok_or("no program")?;
             let (output, running) = start(&Program::new(program).args(arguments), Stdio::null())?;
             let connection = Connection::Program {
                 running,
@@ -193,12 +196,12 @@ fn sol(name: &str, ipmi: &Ipmi) -> Result<Open, String> {
         name: name.to_owned(),
         ipmi: ipmi.clone(),
     };
-    let program = |words: &[&str]| tool.program(words).map_err(Refusal::text);
+    let program = |options: &[&str]| tool.program(options).map_err(Refusal::text);
     drop(program(&["sol", "deactivate"])?.deadline_s(60).run());
-    let (words, password) = tool
+    let (options, password) = tool
         .arguments(&["sol", "activate"])
         .map_err(Refusal::text)?;
-    let script = format!("exec ipmitool {}", quote_words(words));
+    let script = format!("exec ipmitool {}", quote_words(options));
     let program = Program::new("script")
         .args(["-qefc", &script, "/dev/null"])
         .variable("IPMI_PASSWORD", password);

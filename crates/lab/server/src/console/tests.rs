@@ -35,7 +35,7 @@ fn command(prints: &str, sends: &str) -> ConsoleSettings {
         [shell(sends), vec!["break".to_owned()]].concat()
     };
     ConsoleSettings::Command {
-        words: shell(prints),
+        command: shell(prints),
         sends_break,
     }
 }
@@ -113,7 +113,7 @@ fn console_that_breaks_is_opened_again() {
 fn who_measures_reads_the_record_or_the_console() {
     let home = tempfile::tempdir().unwrap();
     let folder = console_folder(home.path(), "testbox");
-    let words = |script: &str| command(script, "");
+    let by_script = |script: &str| command(script, "");
     let wait_for = |console: &Console, text: &str| {
         let mut seen = Vec::new();
         for _ in 0..500 {
@@ -125,12 +125,12 @@ fn who_measures_reads_the_record_or_the_console() {
         }
         panic!("{text}: {}", String::from_utf8_lossy(&seen));
     };
-    let own = server(words("echo hello; exec sleep 60"));
+    let own = server(by_script("echo hello; exec sleep 60"));
     assert!(!is_recorded(&folder));
     let console = Console::open(&own, home.path());
     wait_for(&console, "hello\n");
     drop(console);
-    let recorder = Recorder::open(&server(words("sleep 0.3; echo oops")), home.path())
+    let recorder = Recorder::open(&server(by_script("sleep 0.3; echo oops")), home.path())
         .unwrap()
         .unwrap();
     assert!(is_recorded(&folder));

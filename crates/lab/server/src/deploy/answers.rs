@@ -303,9 +303,9 @@ fn answer(stream: &TcpStream, client: IpAddr, shared: &Offering) -> io::Result<(
         stream,
         until: Instant::now() + ANSWER_TIME,
     };
-    let mut words = request.split_whitespace();
-    let method = words.next().unwrap_or_default();
-    let path = words.next().unwrap_or_default();
+    let mut parts = request.split_whitespace();
+    let method = parts.next().unwrap_or_default();
+    let path = parts.next().unwrap_or_default();
     let method = match method {
         "GET" => Method::Get,
         "HEAD" => Method::Head,

@@ -120,12 +120,12 @@ mod tests {
     fn recipe(name: &str, root: &str) -> ImageSettings {
         let script =
             "cd \"$2\"; echo kernel > vmlinuz; printf '%s' \"$1\" > root; echo 6.1 > release";
-        let words = ["sh", "-c", script, "make", root]
+        let command = ["sh", "-c", script, "make", root]
             .map(str::to_owned)
             .to_vec();
         ImageSettings {
             name: name.into(),
-            recipe: Recipe::Command(words),
+            recipe: Recipe::Command(command),
             kernels: None,
         }
     }
@@ -189,10 +189,10 @@ mod tests {
         drop(garbage);
         // Its directory is locked meanwhile.
         let script = "flock -n \"$2/..\" true && exit 3; cd \"$2\"; touch vmlinuz root release";
-        let words = ["sh", "-c", script, "make", ""].map(str::to_owned).to_vec();
+        let command = ["sh", "-c", script, "make", ""].map(str::to_owned).to_vec();
         make(
             &ImageSettings {
-                recipe: Recipe::Command(words),
+                recipe: Recipe::Command(command),
                 ..recipe("slow", "")
             },
             home.path(),

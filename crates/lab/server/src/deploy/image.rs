@@ -141,8 +141,8 @@ pub fn make(settings: &ImageSettings, home: &Path, again: bool) -> Result<Image,
     let log = known.join("log");
     let program = match &settings.recipe {
         Recipe::Debian { .. } => debian(&settings.recipe, scratch.path())?,
-        Recipe::Command(words) => {
-            let (name, rest) = words
+        Recipe::Command(command) => {
+            let (name, rest) = command
                 .split_first()
                 .map_or(("", &[][..]), |(name, rest)| (name.as_str(), rest));
             Program::new(name).args(rest).args([scratch.path()])
@@ -246,7 +246,7 @@ fn debian(recipe: &Recipe, folder: &Path) -> Result<Program, DeployError> {
     // As root it uses chroot, else namespaces or fakechroot, whichever the host allows. There, the
     // hooks are no user of this host: they get scripts as text, and mmdebstrap itself copies
     // the files out.
-    let words = [
+    let arguments = [
         "--quiet",
         "--variant=minbase",
         "--format=null",
@@ -262,7 +262,7 @@ fn debian(recipe: &Recipe, folder: &Path) -> Result<Program, DeployError> {
         .chain([SETUP.to_owned(), copy]);
     let hooks = hooks.map(|hook| format!("--customize-hook={hook}"));
     let program = Program::new("mmdebstrap")
-        .args(words)
+        .args(arguments)
         .args(left_out)
         .args(hooks);
     // `-`: mmdebstrap would otherwise take the mirror as its target.

@@ -61,11 +61,11 @@ pub(crate) fn deployed_image(home: &Path, name: &str) -> Result<Option<Image>, S
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         text => text.map_err(|error| unreadable(name, &path, &error.to_string()))?,
     };
-    let mut words = text.split_whitespace();
-    let (Some(id), Some(image)) = (words.next(), words.next()) else {
+    let mut fields = text.split_whitespace();
+    let (Some(id), Some(image)) = (fields.next(), fields.next()) else {
         return Err(unreadable(name, &path, "expected ID NAME"));
     };
-    let kernels = words
+    let kernels = fields
         .next()
         .map(str::parse)
         .transpose()
@@ -261,8 +261,8 @@ impl DeployedImage {
         Ok(())
     }
 
-    fn by_command(&self, words: &[String]) -> Result<(), ServerProblem> {
-        let Some((program, rest)) = words.split_first() else {
+    fn by_command(&self, command: &[String]) -> Result<(), ServerProblem> {
+        let Some((program, rest)) = command.split_first() else {
             return Ok(());
         };
         let initrd = file(&self.home, &self.server.name).with_extension("initrd");
@@ -283,7 +283,7 @@ impl DeployedImage {
             ended if ended.code == Some(0) => Ok(()),
             ended => Err(self.failed(format!(
                 "{}: {}",
-                words[0],
+                command[0],
                 model::sanitize_line(&ended.reason())
             ))),
         }
@@ -307,7 +307,7 @@ impl ImageLoader for DeployedImage {
         match &self.server.deploy.by {
             DeployWay::Kexec => self.by_kexec(),
             DeployWay::Pxe { listen, mac } => self.by_pxe(*listen, mac),
-            DeployWay::Command(words) => self.by_command(words),
+            DeployWay::Command(command) => self.by_command(command),
         }
     }
 

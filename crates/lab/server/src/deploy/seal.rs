@@ -195,12 +195,12 @@ fn write_known_hosts(server: &ServerSettings, home: &Path, own: &Key) -> Result<
         .filter_map(|path| fs::read(path).ok())
         .collect();
     let line = |public: &[u8]| {
-        let words = String::from_utf8_lossy(public)
+        let key = String::from_utf8_lossy(public)
             .split_whitespace()
             .take(2)
             .collect::<Vec<_>>()
             .join(" ");
-        format!("* {words}\n")
+        format!("* {key}\n")
     };
     let lines: String = std::iter::once(&own.public)
         .chain(&others)
@@ -260,9 +260,9 @@ fn make_key(path: &Path, name: &str) -> Result<(), String> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.to_string()),
         _ => {}
     }
-    let words = ["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"];
+    let arguments = ["-q", "-t", "ed25519", "-N", "", "-C", name, "-f"];
     let ended = Program::new("ssh-keygen")
-        .args(words)
+        .args(arguments)
         .args([path])
         .run()
         .map_err(|error| error.to_string())?;

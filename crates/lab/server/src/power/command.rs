@@ -11,18 +11,18 @@ use super::{NextBoot, PowerState, Refusal, Switch, ask};
 #[derive(Debug)]
 pub(crate) struct Command {
     pub(crate) name: String,
-    pub(crate) words: Vec<String>,
+    pub(crate) command: Vec<String>,
 }
 
 impl Command {
-    fn run(&self, words: &[&str]) -> Result<subprocess::Ended, Refusal> {
+    fn run(&self, command: &[&str]) -> Result<subprocess::Ended, Refusal> {
         let (program, arguments) = self
-            .words
+            .command
             .split_first()
             .map_or(("", &[][..]), |(program, rest)| (program, rest));
         ask(
             &self.name,
-            Program::new(program).args(arguments).args(words),
+            Program::new(program).args(arguments).args(command),
             None,
             "",
         )
@@ -50,7 +50,7 @@ impl Switch for Command {
     }
 
     fn request_boot(&self, device: BootDevice) -> Result<(), Refusal> {
-        let ended = self.run(&["boot", device.word()])?;
+        let ended = self.run(&["boot", device.name()])?;
         if ended.code == Some(0) {
             Ok(())
         } else {

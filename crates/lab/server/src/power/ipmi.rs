@@ -13,7 +13,7 @@ pub(crate) struct IpmiTool {
 
 impl IpmiTool {
     /// Returns all arguments for a command, and the password.
-    pub(crate) fn arguments(&self, words: &[&str]) -> Result<(Vec<String>, String), Refusal> {
+    pub(crate) fn arguments(&self, subcommand: &[&str]) -> Result<(Vec<String>, String), Refusal> {
         let Ipmi {
             host,
             port,
@@ -29,22 +29,22 @@ impl IpmiTool {
             all.extend(["-U", &user]);
         }
         all.extend(cipher.iter().flat_map(|cipher| ["-C", cipher]));
-        all.extend(words);
+        all.extend(subcommand);
         Ok((all.into_iter().map(str::to_owned).collect(), password))
     }
 
     /// Returns the program for a command.
-    pub(crate) fn program(&self, words: &[&str]) -> Result<Program, Refusal> {
-        let (arguments, password) = self.arguments(words)?;
+    pub(crate) fn program(&self, subcommand: &[&str]) -> Result<Program, Refusal> {
+        let (arguments, password) = self.arguments(subcommand)?;
         Ok(Program::new("ipmitool")
             .args(arguments)
             .variable("IPMI_PASSWORD", password))
     }
 
-    fn run(&self, words: &[&str]) -> Result<String, Refusal> {
+    fn run(&self, subcommand: &[&str]) -> Result<String, Refusal> {
         let ended = ask(
             &self.name,
-            self.program(words)?,
+            self.program(subcommand)?,
             Some(("ipmitool", "ipmitool")),
             "",
         )?;
@@ -72,7 +72,7 @@ impl Switch for IpmiTool {
 
     fn request_boot(&self, device: BootDevice) -> Result<(), Refusal> {
         // Without options it is for one boot.
-        self.run(&["chassis", "bootdev", device.word()]).map(drop)
+        self.run(&["chassis", "bootdev", device.name()]).map(drop)
     }
 
     fn next_boot(&self) -> Result<NextBoot, Refusal> {

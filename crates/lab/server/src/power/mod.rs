@@ -43,7 +43,7 @@ pub enum PowerState {
 
 impl PowerState {
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::On => "on",
             Self::Off => "off",
@@ -56,13 +56,13 @@ impl PowerState {
     fn of_word(word: &str) -> Option<Self> {
         [Self::On, Self::Off]
             .into_iter()
-            .find(|state| state.word().eq_ignore_ascii_case(word))
+            .find(|state| state.name().eq_ignore_ascii_case(word))
     }
 }
 
 impl Display for PowerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
+        f.write_str(self.name())
     }
 }
 
@@ -220,9 +220,9 @@ impl Power {
     pub fn new(name: &str, settings: &PowerSettings) -> Self {
         let own = name.to_owned();
         let switch: Box<dyn Switch> = match settings {
-            PowerSettings::Command(words) => Box::new(Command {
+            PowerSettings::Command(command) => Box::new(Command {
                 name: own,
-                words: words.clone(),
+                command: command.clone(),
             }),
             PowerSettings::Ipmi(ipmi) => Box::new(IpmiTool {
                 name: own,
@@ -336,7 +336,7 @@ impl Power {
             self.retry(|| self.switch.request_boot(device))?;
             match self.retry(|| self.switch.next_boot())? {
                 NextBoot::From(set) if set == device => return Ok(true),
-                NextBoot::From(other) => reported = other.word(),
+                NextBoot::From(other) => reported = other.name(),
                 NextBoot::Other => reported = "no device",
                 NextBoot::Unknown => return Ok(false),
             }

@@ -74,7 +74,7 @@ impl Curl {
                 ("data-raw", body),
             ]);
         }
-        let words = [
+        let arguments = [
             "-q",
             "--silent",
             "--show-error",
@@ -86,7 +86,7 @@ impl Curl {
         ];
         let mut program = Program::new("curl")
             .inherit(&subprocess::NETWORK)
-            .args(words)
+            .args(arguments)
             .args(["--config", "-"]);
         if *insecure {
             program = program.args(["--insecure"]);

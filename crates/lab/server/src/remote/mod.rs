@@ -47,7 +47,7 @@ pub(crate) trait RemoteHost: Debug + Send + Sync {
     fn run_agent(
         &self,
         on: &AgentBoot<'_>,
-        words: &[&str],
+        arguments: &[&str],
         input: &[u8],
     ) -> Result<Ended, ServerProblem>;
 

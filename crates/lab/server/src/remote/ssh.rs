@@ -53,7 +53,7 @@ const STEP_S: u64 = 120;
 pub(crate) struct Ssh {
     server: ServerSettings,
     /// Options and host, up to the command.
-    words: Vec<String>,
+    fixed: Vec<String>,
     known_hosts: PathBuf,
     agent: Vec<u8>,
     /// Where the agent is on the server.
@@ -79,7 +79,7 @@ impl Ssh {
             .map(|scratch| scratch.join("ssh"))
             .filter(|path| path.as_os_str().len() < 80);
         let shares = socket.is_some();
-        let words = ssh_words(&server, home, socket);
+        let fixed = ssh_arguments(&server, home, socket);
         let agent_path = format!("{HOME}/agent-{}", &hash(&[agent])[..12]);
         let machine = std::fs::read("/etc/machine-id").unwrap_or_default();
         let token = hash(&[&machine, home.as_os_str().as_encoded_bytes()])[..16].to_owned();
@@ -88,7 +88,7 @@ impl Ssh {
         let master = Shared::default();
         Self {
             server,
-            words,
+            fixed,
             known_hosts,
             agent,
             agent_path,
@@ -119,16 +119,16 @@ impl Ssh {
 
     fn ssh(&self, options: &[&str], command: &[&str]) -> Program {
         let (host, rest) = self
-            .words
+            .fixed
             .split_last()
             .map_or(("", &[][..]), |(host, rest)| (host.as_str(), rest));
-        let words = options
+        let ssh_options = options
             .iter()
             .copied()
             .chain(rest.iter().map(String::as_str));
         let command = (!command.is_empty()).then(|| quote_words(command));
         Program::new("ssh")
-            .args(words.chain(["--", host]))
+            .args(ssh_options.chain(["--", host]))
             .args(command)
             .inherit(&["SSH_AUTH_SOCK"])
     }
@@ -144,11 +144,11 @@ impl Ssh {
         deadline_s: u64,
     ) -> Result<Ended, ServerProblem> {
         self.connect();
-        let words: Vec<&str> = ["sh", "-c", script, "marvin"]
+        let command: Vec<&str> = ["sh", "-c", script, "marvin"]
             .into_iter()
             .chain(arguments.iter().copied())
             .collect();
-        let program = self.ssh(&[], &words).deadline_s(deadline_s);
+        let program = self.ssh(&[], &command).deadline_s(deadline_s);
         // A server that stops reading says why on standard error.
         match program.fed(|to| to.write_all(input)) {
             Ok((ended, _)) if ended.code == Some(BROKEN) => Err(self.broken(&ended)),
@@ -197,7 +197,7 @@ impl Ssh {
     fn broken(&self, ended: &Ended) -> ServerProblem {
         let name = self.server.name.clone();
         let answer = model::sanitize_line(&ended.reason());
-        let has = |words: &str| ended.stderr.contains(words);
+        let has = |text: &str| ended.stderr.contains(text);
         if has("Host key verification failed") || has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
             let answer = ended
                 .stderr
@@ -239,7 +239,7 @@ impl Ssh {
         let ended = self.run(
             step,
             &script,
-            &[token, who, self.server.boot.word()],
+            &[token, who, self.server.boot.name()],
             &[],
             FACTS_S,
         )?;
@@ -289,7 +289,7 @@ impl RemoteHost for Ssh {
             BootOnce::Kexec => (KEXEC, &[][..]),
             BootOnce::Grub => (GRUB, &[][..]),
             BootOnce::SystemdBoot => (SYSTEMD_BOOT, &[][..]),
-            BootOnce::Command(words) => (COMMAND, &words[..]),
+            BootOnce::Command(command) => (COMMAND, &command[..]),
         };
         let crash = if self.server.collector.is_some() {
             RESERVED
@@ -315,14 +315,14 @@ impl RemoteHost for Ssh {
     fn run_agent(
         &self,
         on: &AgentBoot<'_>,
-        words: &[&str],
+        own: &[&str],
         input: &[u8],
     ) -> Result<Ended, ServerProblem> {
         self.put("take the agent", &self.agent_path, &self.agent)?;
         let deadline = on.deadline_s.to_string();
         let cpus = self.server.cpus.as_deref().unwrap_or_default();
         let fixed = [on.id, &self.agent_path, &deadline, cpus];
-        let arguments: Vec<&str> = fixed.into_iter().chain(words.iter().copied()).collect();
+        let arguments: Vec<&str> = fixed.into_iter().chain(own.iter().copied()).collect();
         self.run(
             "end the agent",
             AGENT,
@@ -336,7 +336,7 @@ impl RemoteHost for Ssh {
         self.step(
             "be released",
             LEAVE,
-            &[&self.holder[0], self.server.boot.word()],
+            &[&self.holder[0], self.server.boot.name()],
             &[],
             STEP_S,
         )
@@ -388,10 +388,10 @@ pub(crate) fn held(name: &str, facts: &Facts) -> ServerProblem {
 }
 
 /// Returns ssh's options and the host, which is last.
-fn ssh_words(server: &ServerSettings, home: &Path, socket: Option<PathBuf>) -> Vec<String> {
-    let mut words = Vec::new();
+fn ssh_arguments(server: &ServerSettings, home: &Path, socket: Option<PathBuf>) -> Vec<String> {
+    let mut arguments = Vec::new();
     if let Some(file) = &server.ssh_config {
-        words.extend(["-F".to_owned(), file.display().to_string()]);
+        arguments.extend(["-F".to_owned(), file.display().to_string()]);
     }
     let options = [
         "BatchMode=yes".to_owned(),
@@ -406,7 +406,7 @@ fn ssh_words(server: &ServerSettings, home: &Path, socket: Option<PathBuf>) -> V
             socket.map_or_else(|| "none".to_owned(), |socket| socket.display().to_string())
         ),
     ];
-    words.extend(
+    arguments.extend(
         options
             .into_iter()
             .flat_map(|option| ["-o".to_owned(), option]),
@@ -418,7 +418,7 @@ fn ssh_words(server: &ServerSettings, home: &Path, socket: Option<PathBuf>) -> V
             "GlobalKnownHostsFile=/etc/ssh/ssh_known_hosts {}",
             quote_option(&of_image)
         );
-        words.extend(["-o".to_owned(), files]);
+        arguments.extend(["-o".to_owned(), files]);
     }
     if server.ssh_config.is_none() {
         let known_hosts = &home.join("known_hosts");
@@ -426,10 +426,10 @@ fn ssh_words(server: &ServerSettings, home: &Path, socket: Option<PathBuf>) -> V
             "UserKnownHostsFile=~/.ssh/known_hosts {}",
             quote_option(known_hosts)
         );
-        words.extend(["-o".to_owned(), files]);
+        arguments.extend(["-o".to_owned(), files]);
     }
-    words.push(server.host.clone());
-    words
+    arguments.push(server.host.clone());
+    arguments
 }
 
 /// Quotes a path for an option of ssh.

@@ -303,7 +303,7 @@ impl RemoteHost for Fake {
     fn run_agent(
         &self,
         on: &AgentBoot<'_>,
-        words: &[&str],
+        arguments: &[&str],
         _: &[u8],
     ) -> Result<Ended, ServerProblem> {
         let mut state = self.state();
@@ -314,13 +314,13 @@ impl RemoteHost for Fake {
                 stderr: String::new(),
             });
         }
-        state.log.push(words[0].into());
-        if state.does == Does::DiesInPreparation && words[0] == "prepare" {
+        state.log.push(arguments[0].into());
+        if state.does == Does::DiesInPreparation && arguments[0] == "prepare" {
             (state.boots, state.running) = (state.boots + 1, None);
             return Err(silence());
         }
-        if words != ["job"] {
-            let is_asked = words == ["describe"];
+        if arguments != ["job"] {
+            let is_asked = arguments == ["describe"];
             let build_id = if state.running.is_some() {
                 state.build_id
             } else {

@@ -78,7 +78,7 @@ impl Tree {
     }
 
     /// Runs a script with these files as those of the server, and some programs.
-    fn run(&self, script: &str, words: &[&str]) -> String {
+    fn run(&self, script: &str, arguments: &[&str]) -> String {
         let root = fs::canonicalize(self.0.path())
             .unwrap()
             .display()
@@ -104,7 +104,7 @@ impl Tree {
         let script = format!("{programs}{loader}{script}");
         let ended = subprocess::Program::new("sh")
             .args(["-c", &script, "marvin"])
-            .args(words.iter().copied())
+            .args(arguments.iter().copied())
             .run()
             .unwrap();
         assert_eq!(ended.stderr, "", "{script}");
@@ -292,13 +292,13 @@ fn default_of_systemd_boot_must_be_certain() {
         assert_eq!(tree.loader("systemd-boot-once"), expected, "{config}");
     }
     // The variable of bootctl set-default: four bytes, then UTF-16.
-    let words: String = "debian-6.1.conf\0"
+    let names: String = "debian-6.1.conf\0"
         .chars()
         .flat_map(|c| [c, '\0'])
         .collect();
     tree.file(
         &format!("{vars}/LoaderEntryDefault-{id}"),
-        &format!("\u{7}\0\0\0{words}"),
+        &format!("\u{7}\0\0\0{names}"),
     );
     assert_eq!(tree.loader("systemd-boot-once"), sure);
 }
@@ -352,7 +352,7 @@ fn leaving_removes_what_builds_need() {
 #[test]
 fn nothing_is_installed_on_what_is_no_disk() {
     let install = |disk: &str| {
-        let words = [
+        let arguments = [
             "-c",
             TO_DISK,
             "marvin",
@@ -360,7 +360,10 @@ fn nothing_is_installed_on_what_is_no_disk() {
             "console=ttyS0",
             "0123456789abcdef",
         ];
-        let ended = subprocess::Program::new("sh").args(words).run().unwrap();
+        let ended = subprocess::Program::new("sh")
+            .args(arguments)
+            .run()
+            .unwrap();
         (ended.code, ended.reason())
     };
     for path in ["/dev/disk/by-id/none", "/dev/null", "/etc/passwd"] {

@@ -38,9 +38,9 @@ fn answer(stream: TcpStream, bmc: &Mutex<Bmc>) -> Option<()> {
         .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     lines.read_exact(&mut body).ok()?;
-    let mut words = head.split(' ');
-    let method = words.next()?;
-    let path = words.next()?;
+    let mut parts = head.split(' ');
+    let method = parts.next()?;
+    let path = parts.next()?;
     let mut bmc = bmc.lock().ok()?;
     let (status, document) = respond(&mut bmc, method, path, &head, &body);
     let text = document.to_string();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use model::QueuedJob;
 
-use super::{Word, select};
+use super::{StoredState, select};
 use crate::columns::Unsigned;
 use crate::database::Row;
 use crate::{Store, StoreError};
@@ -77,7 +77,7 @@ impl Store {
                 counts: database.rows(COUNT, &[], |row: &Row<'_>| {
                     let jobs = usize::try_from(row.get::<Unsigned>(2)?.0).unwrap_or(usize::MAX);
                     Ok(JobCount {
-                        state: row.get::<Word>(0)?.word(),
+                        state: row.get::<StoredState>(0)?.name(),
                         machine: row.get(1)?,
                         jobs,
                     })

@@ -103,8 +103,8 @@ fn table(comparison: &Comparison, rows: &[&comparison::ComparisonRow]) -> Table 
 fn cells(cell: &comparison::ComparisonCell) -> Vec<TableCell> {
     let verdict = &cell.compared.verdict;
     let letter = TableCell {
-        tone: verdict.word(),
-        ..TableCell::new(format!("{} {}", verdict.letter(), verdict.word()))
+        tone: verdict.name(),
+        ..TableCell::new(format!("{} {}", verdict.letter(), verdict.name()))
     };
     numbers(cell).into_iter().chain([letter]).collect()
 }

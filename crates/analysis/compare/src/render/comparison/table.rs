@@ -325,7 +325,7 @@ fn cells(
         width,
     } = look;
     let verdict = &cell.compared.verdict;
-    let tone = verdict.word();
+    let tone = verdict.name();
     let number = TableCell {
         change: cell
             .compared
@@ -392,7 +392,7 @@ fn describe(cell: &comparison::ComparisonCell) -> String {
     };
     format!(
         "{} {}{spread}",
-        cell.compared.verdict.word(),
+        cell.compared.verdict.name(),
         signed_percent(difference)
     )
 }
@@ -407,7 +407,7 @@ fn bar(
     let bar = scale.bar(cell, row.workload.metric.direction, row.margin_percent)?;
     let mut drawn = rectangle("band", bar.band, bar.band_width);
     if bar.width > 0 {
-        drawn.push_str(&rectangle(cell.compared.verdict.word(), bar.x, bar.width));
+        drawn.push_str(&rectangle(cell.compared.verdict.name(), bar.x, bar.width));
     }
     if let Some((from, to)) = bar.whisker {
         drawn.push_str(&rectangle("whisker", from, to - from));

@@ -198,7 +198,7 @@ pub(crate) fn document(comparison: &Comparison) -> Document<'_> {
         schema_version: SCHEMA_VERSION,
         kind: "comparison",
         headlines: words::headlines(comparison),
-        conclusion: comparison.conclusion().word(),
+        conclusion: comparison.conclusion().name(),
         warnings: comparison.warnings.iter().map(words::warning).collect(),
         suite: &comparison.suite,
         command: &comparison.command,
@@ -355,7 +355,7 @@ fn cell(cell: &ComparisonCell) -> CellDocument<'_> {
         Verdict::Better | Verdict::Worse | Verdict::Same => (None, None),
     };
     CellDocument {
-        verdict: cell.compared.verdict.word(),
+        verdict: cell.compared.verdict.name(),
         reason,
         difference_percent: cell.compared.difference_percent,
         difference_percent_min: cell.compared.spread_percent.map(|s| s.min),

@@ -71,7 +71,7 @@ fn push_changes(facts: &mut Vec<String>, comparison: &Comparison, place: usize, 
             "{} more {} {}: {}.",
             more.len(),
             are(more.len()),
-            verdict.word(),
+            verdict.name(),
             names(more)
         ));
     }
@@ -97,7 +97,7 @@ fn of_row(comparison: &Comparison, row: &ComparisonRow, place: usize) -> String 
     let mut parts = vec![format!(
         "{}{of} is {}{size}{}",
         sanitize_line(&row.workload.name),
-        cell.compared.verdict.word(),
+        cell.compared.verdict.name(),
         certainty(cell)
     )];
     if let (Some(base), Some(new)) = (row.base.value, cell.measured.value) {

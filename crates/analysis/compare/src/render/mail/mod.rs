@@ -28,11 +28,11 @@ pub fn mail(comparison: &Comparison) -> String {
     }
     page.blank();
     for alarm in words::alarms(comparison) {
-        page.words(0, &alarm);
+        page.paragraph(0, &alarm);
         page.blank();
     }
     for headline in words::headlines(comparison) {
-        page.words(0, &headline);
+        page.paragraph(0, &headline);
     }
     page.blank();
     page.hanging("Machine: ", &words::machine(comparison));
@@ -46,11 +46,11 @@ pub fn mail(comparison: &Comparison) -> String {
     }
     page.blank();
     if words::no_run_needed(comparison) {
-        page.words(0, words::why_no_run(comparison));
+        page.paragraph(0, words::why_no_run(comparison));
     } else {
-        page.words(0, "Medians over the seeds; positive is better.");
-        page.words(0, &words::legend_of_stars(comparison));
-        page.words(0, comparison.base.machine.kind.caution());
+        page.paragraph(0, "Medians over the seeds; positive is better.");
+        page.paragraph(0, &words::legend_of_stars(comparison));
+        page.paragraph(0, comparison.base.machine.kind.caution());
     }
     comparison
         .monitors
@@ -136,7 +136,7 @@ fn row(row: &ComparisonRow, place: usize) -> document::TableRow {
 
 fn counters(page: &mut Page, seen: &Monitored) {
     page.blank();
-    page.words(0, &seen.subject);
+    page.paragraph(0, &seen.subject);
     page.blank();
     for line in monitors::render::text(seen, Style::Mmtests, &Styles::plain()).lines() {
         // Several kernels with large counters do not fit; lines are folded rather than cut, to lose
@@ -157,7 +157,7 @@ fn observations(page: &mut Page, comparison: &Comparison) {
     }
     if let Some(checked) = counted::cross_check(comparison) {
         page.blank();
-        page.words(0, &checked);
+        page.paragraph(0, &checked);
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) struct Ahead<'a> {
     sources: &'a Sources,
     measuring_s: f64,
     /// The words that measure a commit, after the commit.
-    words: Vec<OsString>,
+    arguments: Vec<OsString>,
     progress: &'a Progress,
     decision: RefCell<String>,
 }
@@ -63,12 +63,12 @@ impl<'a> Ahead<'a> {
             ("--workload", (&command.workload).into()),
             ("--seeds", command.seeds.to_string().into()),
         ];
-        let words = values
+        let arguments = values
             .into_iter()
             .flat_map(|(name, value)| [name.into(), value])
             .collect::<Vec<OsString>>();
         let mut hasher = DefaultHasher::new();
-        (&words, &command.good, &command.bad, &via.command).hash(&mut hasher);
+        (&arguments, &command.good, &command.bad, &via.command).hash(&mut hasher);
         let jobs = AheadJobs::new(via.direct(format!("marvin-bisect-{:016x}-", hasher.finish())));
         let nodes = nodes(command, via);
         let decision = RefCell::default();
@@ -77,7 +77,7 @@ impl<'a> Ahead<'a> {
             nodes,
             sources,
             measuring_s,
-            words,
+            arguments,
             progress,
             decision,
         })
@@ -89,13 +89,13 @@ impl<'a> Ahead<'a> {
             "run".into(),
             format!("git:{commit}").into(),
         ];
-        let words = first
+        let arguments = first
             .into_iter()
-            .chain(self.words.iter().cloned())
+            .chain(self.arguments.iter().cloned())
             .collect();
         DirectJob {
             about: format!("bisect, commit {}", short(commit)),
-            words,
+            arguments,
         }
     }
 }

@@ -438,25 +438,28 @@ fn reproducer(
 ) -> String {
     let good = bisection::short(history.good());
     let bad = bisection::short(history.bad());
-    let mut words = format!(
+    let mut command_line = format!(
         "marvin bisect {good} {bad} --tree linux --workload {}",
         command.workload
     );
     if command.suite != model::MICRO.name {
-        add(&mut words, format_args!(" --suite {}", command.suite));
+        add(
+            &mut command_line,
+            format_args!(" --suite {}", command.suite),
+        );
     }
     if command.on == EXACT_SMP {
-        add(&mut words, format_args!(" --on {}", command.on));
+        add(&mut command_line, format_args!(" --on {}", command.on));
     }
     if let Some(cpus) = command.cpus {
-        add(&mut words, format_args!(" --cpus {cpus}"));
+        add(&mut command_line, format_args!(" --cpus {cpus}"));
     }
     add(
-        &mut words,
+        &mut command_line,
         format_args!(" --config {configuration} --seeds {seeds}"),
     );
     if let Some(margin) = command.margin {
-        add(&mut words, format_args!(" --margin {margin}"));
+        add(&mut command_line, format_args!(" --margin {margin}"));
     }
-    words
+    command_line
 }

@@ -55,7 +55,7 @@ impl<'a> BatchMeasurement<'a> {
             let about = format!("{}, seed {seed}", build.version);
             jobs.push(DirectJob {
                 about,
-                words: words(plan, command, side, seed),
+                arguments: arguments(plan, command, side, seed),
             });
         }
         if let Some(last) = jobs.len().checked_sub(1) {
@@ -83,10 +83,11 @@ impl<'a> BatchMeasurement<'a> {
 }
 
 /// Returns the words of the command that measures one kernel with one seed.
-fn words(plan: &Plan<'_>, command: &CompareArguments, side: usize, seed: u64) -> Vec<OsString> {
+fn arguments(plan: &Plan<'_>, command: &CompareArguments, side: usize, seed: u64) -> Vec<OsString> {
     let build = plan.sides[side];
-    let mut words: Vec<OsString> = vec!["--quiet".into(), "run".into(), build.exact_name().into()];
-    let mut add = |name: &str, value: OsString| words.extend([OsString::from(name), value]);
+    let mut arguments: Vec<OsString> =
+        vec!["--quiet".into(), "run".into(), build.exact_name().into()];
+    let mut add = |name: &str, value: OsString| arguments.extend([OsString::from(name), value]);
     add("--build", build.id.hex().into());
     add("--seed", seed.to_string().into());
     add("--suite", command.measure.suite.clone().into());
@@ -101,5 +102,5 @@ fn words(plan: &Plan<'_>, command: &CompareArguments, side: usize, seed: u64) ->
                 .into(),
         );
     }
-    words
+    arguments
 }

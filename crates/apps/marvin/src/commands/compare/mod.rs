@@ -497,39 +497,39 @@ fn origins(
 /// Returns the command that gives the same numbers, with full package names, as `deb:6.12` moves
 /// on.
 fn reproducer(command: &CompareArguments, builds: &[Build]) -> String {
-    let mut words = vec!["marvin".to_owned(), "compare".to_owned()];
-    words.extend(builds.iter().map(Build::exact_name));
+    let mut arguments = vec!["marvin".to_owned(), "compare".to_owned()];
+    arguments.extend(builds.iter().map(Build::exact_name));
     if command.measure.suite != model::MICRO.name {
-        words.extend(["--suite".into(), command.measure.suite.clone()]);
+        arguments.extend(["--suite".into(), command.measure.suite.clone()]);
     }
     if !command.measure.workload.is_empty() {
-        words.extend(["--workload".into(), command.measure.workload.join(",")]);
+        arguments.extend(["--workload".into(), command.measure.workload.join(",")]);
     }
     for manifest in &command.measure.manifest {
-        words.extend(["--manifest".into(), manifest.display().to_string()]);
+        arguments.extend(["--manifest".into(), manifest.display().to_string()]);
     }
-    words.extend(command.on.words(command.until_clear));
-    words.extend(command.tasks.words());
+    arguments.extend(command.on.arguments(command.until_clear));
+    arguments.extend(command.tasks.arguments());
     if command.until_clear {
-        words.push("--until-clear".into());
+        arguments.push("--until-clear".into());
     }
     let exact = command.on.has_exact();
     if command.quick {
-        words.push("--quick".into());
+        arguments.push("--quick".into());
     } else if exact {
-        words.extend(["--seeds".into(), command.seeds.to_string()]);
+        arguments.extend(["--seeds".into(), command.seeds.to_string()]);
     }
     if let Some(margin) = command.write.margin {
-        words.extend(["--margin".into(), margin.to_string()]);
+        arguments.extend(["--margin".into(), margin.to_string()]);
     }
     if command.write.monitors {
-        words.push("--monitors".into());
+        arguments.push("--monitors".into());
         if command.interval > 0 {
-            words.extend(["--interval".into(), command.interval.to_string()]);
+            arguments.extend(["--interval".into(), command.interval.to_string()]);
         }
     }
     if command.measure.force {
-        words.push("--force".into());
+        arguments.push("--force".into());
     }
-    words.join(" ")
+    arguments.join(" ")
 }

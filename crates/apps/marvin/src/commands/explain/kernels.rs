@@ -162,7 +162,7 @@ fn explain_lines(
         let how: Vec<(String, [f64; 2])> = Movement::ALL
             .iter()
             .zip(difference.by_movement)
-            .map(|(movement, sides)| (movement.word().to_owned(), sides))
+            .map(|(movement, sides)| (movement.name().to_owned(), sides))
             .collect();
         let parts = [
             ("how", named_sides(&how)),
@@ -422,25 +422,25 @@ fn is_identifier(name: &str) -> bool {
 }
 
 fn reproducer(command: &ExplainArguments, builds: &[Build]) -> String {
-    let mut words = vec!["marvin".to_owned(), "explain".into()];
-    words.extend(
+    let mut arguments = vec!["marvin".to_owned(), "explain".into()];
+    arguments.extend(
         builds
             .iter()
             .take(command.kernels.len())
             .map(Build::exact_name),
     );
     if command.measure.suite != model::MICRO.name {
-        words.extend(["--suite".into(), command.measure.suite.clone()]);
+        arguments.extend(["--suite".into(), command.measure.suite.clone()]);
     }
     if !command.measure.workload.is_empty() {
-        words.extend(["--workload".into(), command.measure.workload.join(",")]);
+        arguments.extend(["--workload".into(), command.measure.workload.join(",")]);
     }
-    words.extend(
+    arguments.extend(
         command
             .model
             .as_ref()
             .map(|model| format!("--model={}", model.name())),
     );
-    words.extend(command.on.words(false));
-    words.join(" ")
+    arguments.extend(command.on.arguments(false));
+    arguments.join(" ")
 }

@@ -91,7 +91,7 @@ pub(crate) fn explain(session: &Session, command: &ExplainArguments) -> anyhow::
         command.kernels.as_slice(),
     ) {
         (Some(process), ..) => Subject::Process(process),
-        (None, words @ [_, ..], _) => Subject::Command(words.to_vec()),
+        (None, command @ [_, ..], _) => Subject::Command(command.to_vec()),
         (None, [], []) => {
             let text = "nothing to explain: give `-- COMMAND`, --pid PID, or one or two kernels with --workload";
             return Err(WrongInput(text.into()).into());
@@ -135,7 +135,7 @@ fn program(
         let rate = command.rate.as_deref();
         let seconds = command.seconds;
         let verification = Verification {
-            words: &command.command,
+            command: &command.command,
             rate,
             seconds,
             home,
@@ -207,7 +207,7 @@ fn end(command: &ExplainArguments, observed: &Observed) -> End {
 }
 
 fn reproducer(command: &ExplainArguments) -> String {
-    let words = command
+    let arguments = command
         .command
         .iter()
         .map(|word| word.to_string_lossy().into_owned());
@@ -233,5 +233,9 @@ fn reproducer(command: &ExplainArguments) -> String {
     if command.pid.is_none() {
         begin.push("--".into());
     }
-    begin.into_iter().chain(words).collect::<Vec<_>>().join(" ")
+    begin
+        .into_iter()
+        .chain(arguments)
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -189,27 +189,27 @@ fn sources(lab: &Lab, builds: &[Build], runs: &[Vec<Run>]) -> anyhow::Result<Sou
 
 /// Returns the words that repeat a profile on any machine: kernels, suite and workloads.
 pub(crate) fn kernel_words(command: &ProfileArguments, builds: &[Build]) -> Vec<String> {
-    let mut words = vec!["marvin".to_owned(), "profile".to_owned()];
-    words.extend(builds.iter().map(Build::exact_name));
+    let mut arguments = vec!["marvin".to_owned(), "profile".to_owned()];
+    arguments.extend(builds.iter().map(Build::exact_name));
     if command.measure.suite != model::MICRO.name {
-        words.extend(["--suite".into(), command.measure.suite.clone()]);
+        arguments.extend(["--suite".into(), command.measure.suite.clone()]);
     }
     if !command.measure.workload.is_empty() {
-        words.extend(["--workload".into(), command.measure.workload.join(",")]);
+        arguments.extend(["--workload".into(), command.measure.workload.join(",")]);
     }
-    words
+    arguments
 }
 
 fn reproducer(command: &ProfileArguments, builds: &[Build]) -> String {
-    let mut words = kernel_words(command, builds);
+    let mut arguments = kernel_words(command, builds);
     if let Some(seeds) = command.seeds {
-        words.extend(["--seeds".into(), seeds.to_string()]);
+        arguments.extend(["--seeds".into(), seeds.to_string()]);
     }
     if let Some(model) = &command.model {
-        words.push(format!("--model={}", model.name()));
+        arguments.push(format!("--model={}", model.name()));
     }
     if command.no_calls {
-        words.push("--no-calls".into());
+        arguments.push("--no-calls".into());
     }
-    words.join(" ")
+    arguments.join(" ")
 }

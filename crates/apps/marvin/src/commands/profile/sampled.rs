@@ -32,7 +32,7 @@ pub(crate) fn profile(
     let answer = session.answer(command.output.as_deref())?;
     let folded = Answer::optional_file("--folded", command.folded.as_deref())?;
     let pprof = Answer::optional_file("--pprof", command.pprof.as_deref())?;
-    let words = [&command.base, &command.new];
+    let named = [&command.base, &command.new];
     let SampledKernels {
         builds,
         machine,
@@ -40,7 +40,7 @@ pub(crate) fn profile(
         ..
     } = match wanted {
         Wanted::Local
-            if !words
+            if !named
                 .iter()
                 .all(|word| word.parse() == Ok(KernelName::Running)) =>
         {
@@ -111,12 +111,12 @@ pub(crate) fn profile(
 /// Finds the runs of two kernels, each with its samples, in the store.
 fn stored_samples(session: &Session, command: &ProfileArguments) -> anyhow::Result<SampledKernels> {
     let store = session.open_store_read_only()?;
-    let words = [command.base.clone(), command.new.clone()];
+    let named = [command.base.clone(), command.new.clone()];
     let choice = RunChoice {
         suite: None,
         mixed_machines: false,
     };
-    let NamedRuns { runs: ids, .. } = find_runs(&store, &words, choice)?;
+    let NamedRuns { runs: ids, .. } = find_runs(&store, &named, choice)?;
     let runs = ids
         .iter()
         .map(|id| store.run(id))
@@ -149,7 +149,7 @@ fn counted(store: &Store, builds: &[Build], workload: &str) -> anyhow::Result<Op
 }
 
 fn reproducer(command: &ProfileArguments, builds: &[Build]) -> String {
-    let mut words = kernel_words(command, builds);
-    words.extend(command.on.words(false));
-    words.join(" ")
+    let mut arguments = kernel_words(command, builds);
+    arguments.extend(command.on.arguments(false));
+    arguments.join(" ")
 }

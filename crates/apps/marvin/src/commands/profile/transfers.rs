@@ -38,10 +38,10 @@ pub(crate) fn profile(
         ..
     } = follow_lines(session, &command.measure, &names, &seeds, wanted)?;
     let [base, new] = kernel_titles(&builds);
-    let words = kernel_words(command, &builds)
+    let arguments = kernel_words(command, &builds)
         .into_iter()
-        .chain(command.on.words(false));
-    let command_line = words.collect::<Vec<_>>().join(" ");
+        .chain(command.on.arguments(false));
+    let command_line = arguments.collect::<Vec<_>>().join(" ");
     let machine = lab.machine().summary.clone();
     let functions_max = command.lines;
     let shared = Shared {

@@ -18,7 +18,7 @@ pub(super) fn check(
     mail: Option<Answer>,
 ) -> anyhow::Result<Exit> {
     let subject = &trial.found.subject;
-    let question = format!("{} {}", trial.words(), subject.new_commit());
+    let question = format!("{} {}", trial.command_line(), subject.new_commit());
     let before = CheckedBefore::open(trial.home, &question)?;
     let mut new = Vec::new();
     for (number, candidate) in subject.candidates.iter().enumerate() {
@@ -78,7 +78,7 @@ pub(super) fn check(
         patches,
         not_compiled,
         measuring: trial.measured(),
-        command: trial.words(),
+        command: trial.command_line(),
     };
     let CheckMail { subject, text } = check_mail(&check);
     if let Some(file) = mail

@@ -315,10 +315,10 @@ fn source_of(text: String) -> Result<CandidateSource, WrongInput> {
 }
 
 /// Returns the rows to judge, and those that are no proof.
-fn rows(suite: &Suite, words: &[String]) -> anyhow::Result<(Vec<Arc<Workload>>, Vec<SkippedRow>)> {
+fn rows(suite: &Suite, terms: &[String]) -> anyhow::Result<(Vec<Arc<Workload>>, Vec<SkippedRow>)> {
     let mut rows = Vec::new();
     let mut skipped = Vec::new();
-    for workload in select_workloads(suite, words)? {
+    for workload in select_workloads(suite, terms)? {
         if workload.steadiness == Steadiness::Chaotic {
             let why = "two kernels take different paths in it, whatever they changed".to_owned();
             skipped.push(SkippedRow {
@@ -495,7 +495,7 @@ impl Trial<'_> {
             measuring: self.measured(),
             cost,
             branch: None,
-            command: self.words(),
+            command: self.command_line(),
         }
     }
 
@@ -552,41 +552,44 @@ impl Trial<'_> {
     }
 
     /// Returns the command that repeats it.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn command_line(&self) -> String {
         let command = self.command;
-        let mut words = format!("marvin stabilise {} {}", command.baseline, command.new);
+        let mut command_line = format!("marvin stabilise {} {}", command.baseline, command.new);
         if !command.baseline.starts_with(DEB_SRC) {
-            words.push_str(" --tree linux");
+            command_line.push_str(" --tree linux");
         }
         for source in &command.candidates {
-            add(&mut words, format_args!(" --candidates {source}"));
+            add(&mut command_line, format_args!(" --candidates {source}"));
         }
         if command.suite != model::MICRO.name {
-            add(&mut words, format_args!(" --suite {}", command.suite));
+            add(
+                &mut command_line,
+                format_args!(" --suite {}", command.suite),
+            );
         }
         if !command.workload.is_empty() {
             add(
-                &mut words,
+                &mut command_line,
                 format_args!(" --workload {}", command.workload.join(",")),
             );
         }
         if command.on == EXACT_SMP {
-            add(&mut words, format_args!(" --on {}", command.on));
+            add(&mut command_line, format_args!(" --on {}", command.on));
         }
         add(
-            &mut words,
+            &mut command_line,
             format_args!(" --config {} --seeds {}", self.config(), command.seeds),
         );
         if let Some(margin) = command.margin {
-            add(&mut words, format_args!(" --margin {margin}"));
+            add(&mut command_line, format_args!(" --margin {margin}"));
         }
         if let Some(cpus) = command.cpus {
-            add(&mut words, format_args!(" --cpus {cpus}"));
+            add(&mut command_line, format_args!(" --cpus {cpus}"));
         }
         if command.check {
-            words.push_str(" --check");
+            command_line.push_str(" --check");
         }
-        words
+        command_line
     }
 
     /// Makes the branch with the series; `None` without one.

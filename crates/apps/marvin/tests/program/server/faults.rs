@@ -77,7 +77,7 @@ fn wait_for_stage(lab: &Lab, stage: Stage, child: &mut Child) -> bool {
 
 /// Has the server boot builds by kexec with more words on their command line. A panic takes two
 /// boots on a busy host, so it gets as long as kernels get by default; hangs are waited for whole.
-fn boot_with(lab: &Lab, words: &str) {
+fn boot_with(lab: &Lab, option: &str) {
     let script = "#!/bin/sh\nset -e\n\
         kexec -a -l $MARVIN_KERNEL --initrd=$MARVIN_INITRD --command-line=\"$MARVIN_COMMAND_LINE $*\"\n\
         systemd-run --quiet --on-active=1 systemctl kexec\n";
@@ -87,13 +87,13 @@ fn boot_with(lab: &Lab, words: &str) {
             "cat >{place} <<'EOF'\n{script}EOF\nchmod 755 {place}"
         ))
         .unwrap();
-    let deadline = if words.starts_with("init=") {
+    let deadline = if option.starts_with("init=") {
         ""
     } else {
         "boot_deadline = \"4m\"\n"
     };
     lab.settings(&format!(
-        "{deadline}boot = \"command\"\nboot_command = [\"/usr/local/sbin/boot-once\", \"{words}\"]"
+        "{deadline}boot = \"command\"\nboot_command = [\"/usr/local/sbin/boot-once\", \"{option}\"]"
     ));
 }
 

@@ -29,7 +29,7 @@ fn overhead_beyond_a_boot_is_printed() {
     };
     // A boot of a run is from the installed kernel to the first job, and the first one installs it.
     let by_marvin = || {
-        let words = [
+        let arguments = [
             "run",
             "deb:6.1",
             "--on",
@@ -40,7 +40,7 @@ fn overhead_beyond_a_boot_is_printed() {
             "getppid",
             "--force",
         ];
-        let printed = lab.marvin(&words);
+        let printed = lab.marvin(&arguments);
         let run = printed
             .split_whitespace()
             .find(|word| word.starts_with("run_"))

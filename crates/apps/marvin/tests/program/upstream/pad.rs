@@ -282,9 +282,9 @@ impl Pad {
     }
 
     /// A comment right above the call.
-    pub(crate) fn comment(&self, words: &str) -> Vec<Edit> {
+    pub(crate) fn comment(&self, comment: &str) -> Vec<Edit> {
         let call = self.call_line();
         let indent: String = call.chars().take_while(|c| *c == '\t').collect();
-        vec![self.edit(call.clone(), format!("{indent}/* {words} */\n{call}"))]
+        vec![self.edit(call.clone(), format!("{indent}/* {comment} */\n{call}"))]
     }
 }

@@ -242,12 +242,12 @@ fn monitor_of<'a>(name: &'a str, tests: &Tests<'_>) -> Option<(&'a str, &'a str)
 
 /// Parses the output of `uname -a`: `Linux HOST RELEASE …`.
 fn kernel_version(text: &str, foreign: &mut Foreign) {
-    let words: Vec<&str> = lines(text)
+    let fields: Vec<&str> = lines(text)
         .next()
         .unwrap_or_default()
         .split_whitespace()
         .collect();
-    if let ["Linux", host, release, ..] = words.as_slice() {
+    if let ["Linux", host, release, ..] = fields.as_slice() {
         note("host", host, foreign);
         note("kernel", release, foreign);
     }

@@ -144,15 +144,15 @@ fn aim9(log: Log<'_>, rows: &mut Rows) {
         return;
     }
     for line in lines(log.text) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        if let Some(at) = words
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        if let Some(at) = fields
             .iter()
             .take(2)
             .position(|word: &&str| word.ends_with("_test") || word.starts_with("disk_"))
         {
             rows.put(
-                words[at],
-                words.get(at + 4).copied().unwrap_or_default(),
+                fields[at],
+                fields.get(at + 4).copied().unwrap_or_default(),
                 log.name,
             );
         }
@@ -200,11 +200,11 @@ fn vmr_stream(log: Log<'_>, rows: &mut Rows) {
         return;
     };
     for line in lines(log.text) {
-        let mut words = line.split_whitespace();
-        if let Some(bytes) = words.next().filter(|bytes| is_count(bytes)) {
+        let mut fields = line.split_whitespace();
+        if let Some(bytes) = fields.next().filter(|bytes| is_count(bytes)) {
             rows.put(
                 &format!("{operation}-{bytes}"),
-                words.next().unwrap_or_default(),
+                fields.next().unwrap_or_default(),
                 log.name,
             );
         }
@@ -251,14 +251,14 @@ fn netperf(log: Log<'_>, rows: &mut Rows) {
 /// a2cf95722bac, 2026-01-01) are parts of it, as are `tbench-PART-CLIENTS.log` (from 9a88cbebb21c,
 /// 2025-05-25, until then). Parts count only if there is no whole log.
 fn dbench(log: Log<'_>, rows: &mut Rows) {
-    let mut words = log.name.strip_suffix(".log").unwrap_or(log.name).split('-');
+    let mut parts = log.name.strip_suffix(".log").unwrap_or(log.name).split('-');
     let (clients, part) = match (
-        words
+        parts
             .next()
             .filter(|start: &&str| ["dbench", "tbench", "benchlog"].contains(start)),
-        words.next(),
-        words.next(),
-        words.next(),
+        parts.next(),
+        parts.next(),
+        parts.next(),
     ) {
         (Some("dbench" | "tbench"), Some(clients), None, None) => (clients, None),
         (Some(_), Some(part @ ("loadfile" | "tput" | "op" | "execute")), Some(clients), None) => {
@@ -282,8 +282,8 @@ fn dbench(log: Log<'_>, rows: &mut Rows) {
     let mut last = None;
     let mut is_table = part == Some("op");
     for line in lines(log.text) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        match words.as_slice() {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        match fields.as_slice() {
             ["Throughput", rate, "MB/sec", ..] => last = Some(*rate),
             [_, _, rate, "MB/sec", "execute", ..] => last = Some(*rate),
             ["Operation", "Count", "AvgLat", ..] => is_table = true,

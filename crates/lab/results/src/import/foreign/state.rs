@@ -133,14 +133,14 @@ fn begin_copy(path: &str, at_end: bool, test: &mut Test) {
 /// Parses `TEST SECONDS CODE`; old versions have no code. Only one of the two files reports that a
 /// test failed.
 fn end(rest: &str, test: &mut Test, foreign: &mut Foreign, tell: bool) {
-    let words: Vec<&str> = rest.split_whitespace().collect();
+    let fields: Vec<&str> = rest.split_whitespace().collect();
     let (Some(name), Some(seconds)) = (
-        words.first(),
-        words.get(1).and_then(|word| word.parse().ok()),
+        fields.first(),
+        fields.get(1).and_then(|word| word.parse().ok()),
     ) else {
         return;
     };
-    if let (Some(code), true) = (words.get(2).filter(|code| **code != "0"), tell) {
+    if let (Some(code), true) = (fields.get(2).filter(|code| **code != "0"), tell) {
         foreign.left_out.push(LeftOut::new(
             name,
             format!("ended with exit code {}", shown(code)),
@@ -184,8 +184,8 @@ fn close(test: &mut Test, ended: Option<u64>, foreign: &mut Foreign) {
 
 /// Parses `TEST 1.2 user 0.3 system 4.5 elapsed`.
 fn time(rest: &str, durations: &mut Durations) {
-    let words: Vec<&str> = rest.split_whitespace().collect();
-    let [test, user, "user", system, "system", elapsed, "elapsed", ..] = words.as_slice() else {
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let [test, user, "user", system, "system", elapsed, "elapsed", ..] = fields.as_slice() else {
         return;
     };
     if durations.len() >= TESTS_MAX && !durations.contains_key(*test) {
