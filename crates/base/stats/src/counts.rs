@@ -131,13 +131,15 @@ impl Exposures {
             return common;
         }
         for round in 0..ROUNDS {
-            let is_wild = |thing: &Seen| {
-                round > 1 && thing.dispersion > WILD * common.expected_dispersion(thing)
-            };
             // Sums of weights, means, squares of means, dispersions, and products of both.
             let mut sums = [0.0; 5];
-            for thing in teaching.iter().filter(|thing| !is_wild(thing)) {
-                let weight = common.expected_dispersion(thing).powi(-2);
+            for thing in &teaching {
+                let expected = common.expected_dispersion(thing);
+                // The first rounds take all: what is wild is known only from a fit.
+                if round > 1 && thing.dispersion > WILD * expected {
+                    continue;
+                }
+                let weight = expected.powi(-2);
                 let mean = thing.mean;
                 let own = thing.dispersion;
                 let parts = [1.0, mean, mean * mean, own, mean * own];
@@ -219,11 +221,11 @@ impl Seen {
         let mut squares = 0.0;
         for (side, over) in exposures.0.iter().enumerate() {
             let rate = totals[side] / over.iter().sum::<f64>();
-            let off = |(group, over): (usize, &f64)| {
-                (count(side, group) - rate * over).powi(2) / (rate * over)
-            };
             squares += if rate > 0.0 {
-                over.iter().enumerate().map(off).sum()
+                let groups = over.iter().enumerate();
+                groups
+                    .map(|(group, over)| (count(side, group) - rate * over).powi(2) / (rate * over))
+                    .sum()
             } else {
                 0.0
             };

@@ -190,16 +190,18 @@ mod tests {
         }
     }
 
+    /// Returns the estimate after some of 20 parts.
+    fn after(paces: &[f64]) -> Option<f64> {
+        let mut remaining = Remaining::new(20.0);
+        for pace in paces {
+            remaining.elapse(*pace);
+            remaining.finish(1.0);
+        }
+        remaining.seconds()
+    }
+
     #[test]
     fn few_or_uneven_parts_get_no_estimate() {
-        let after = |paces: &[f64]| {
-            let mut remaining = Remaining::new(20.0);
-            for pace in paces {
-                remaining.elapse(*pace);
-                remaining.finish(1.0);
-            }
-            remaining.seconds()
-        };
         assert_eq!(after(&[1.0; 14]), None, "too early");
         assert_eq!(after(&[1.0; 16]), Some(4.0));
         assert_eq!(after(&[1.0; 20]), None, "nothing is left");

@@ -97,11 +97,14 @@ fn ranks_are_counted_out() {
     }
 }
 
+fn scores(groups: &Value) -> Scores {
+    Scores::new(&rows(groups), Better::Higher).unwrap()
+}
+
 #[test]
 fn ratings_match_scipy() {
     let mut moderated = 0;
     for case in golden()["ratings"].as_array().unwrap() {
-        let scores = |groups: &Value| Scores::new(&rows(groups), Better::Higher).unwrap();
         let mut history = History::default();
         case["history"]
             .as_array()

@@ -219,15 +219,15 @@ mod tests {
 
     #[test]
     fn sides_wholly_apart_have_least_p() {
-        let p = |n: u32| {
+        let [three, four, five] = [3, 4, 5].map(|n| {
             let low: Vec<f64> = (0..n).map(f64::from).collect();
             let high: Vec<f64> = (0..n).map(|v| f64::from(v) + 100.0).collect();
             rank_test(&low, &high).unwrap()
-        };
-        assert!((p(3).p - 0.1).abs() < 1e-12 && p(3).interval.is_none());
-        assert!((p(4).p - 2.0 / 70.0).abs() < 1e-12 && p(4).interval.is_some());
-        assert!((p(5).p - 2.0 / 252.0).abs() < 1e-12);
-        assert!((p(5).dominance - 1.0).abs() < 1e-12 && (p(5).shift - 100.0).abs() < 1e-12);
+        });
+        assert!((three.p - 0.1).abs() < 1e-12 && three.interval.is_none());
+        assert!((four.p - 2.0 / 70.0).abs() < 1e-12 && four.interval.is_some());
+        assert!((five.p - 2.0 / 252.0).abs() < 1e-12);
+        assert!((five.dominance - 1.0).abs() < 1e-12 && (five.shift - 100.0).abs() < 1e-12);
     }
 
     #[test]

@@ -10,11 +10,13 @@ use stats::{Criteria, changes};
 const SEED: u64 = 2;
 
 fn places(trials: &Trials) -> Vec<Vec<usize>> {
-    let places = |points: &Vec<f64>| {
-        let found = changes(points, &Criteria::default()).unwrap_or_default();
-        found.iter().map(|change| change.at).collect::<Vec<_>>()
-    };
-    trials.series.iter().map(places).collect()
+    let series = trials.series.iter();
+    series
+        .map(|points| {
+            let found = changes(points, &Criteria::default()).unwrap_or_default();
+            found.iter().map(|change| change.at).collect()
+        })
+        .collect()
 }
 
 fn measure(noise: Noise, step: f64, count: usize) -> Quality {

@@ -94,13 +94,17 @@ fn pure_noise_is_refused() {
     assert!(played.refused >= 199, "{played:?}");
 }
 
-#[test]
-fn single_biased_place_is_not_believed() {
-    let once = |height| Line {
+/// A step in a line whose places have a bias of their own.
+fn once(height: f64) -> Line {
+    Line {
         height,
         bias: 1.0,
         start: Start::Once,
-    };
+    }
+}
+
+#[test]
+fn single_biased_place_is_not_believed() {
     let noise = Singles::play(once(0.0), 50, SEED);
     assert_eq!(noise.refused, 50);
     // A step that such a bias cannot hide.
@@ -120,11 +124,11 @@ fn several_steps_are_found_and_nothing_else() {
         let played = Severals::play(count, by, TRIALS, SEED);
         let recall = played.recall();
         let precision = played.precision();
-        let each = |sum: usize| sum as f64 / played.trials as f64;
+        let trials = played.trials as f64;
         let text = format!(
             "{count} steps, {by:?}: recall {recall:.3}, precision {precision:.3}, {:.0} runs, {:.0} places",
-            each(played.runs),
-            each(played.places)
+            played.runs as f64 / trials,
+            played.places as f64 / trials
         );
         println!("{text}");
         if recall < floor(recall_min, played.steps) || precision < floor(0.97, played.named) {

@@ -68,26 +68,24 @@ fn many_looks_alarm_no_more_than_one() {
     );
 }
 
+fn show(ends: &Ends) -> String {
+    format!(
+        "{:.3} found with {:.1} groups",
+        ends.share(ends.better),
+        ends.groups_mean()
+    )
+}
+
 #[test]
 fn looks_find_as_much_with_fewer_groups() {
     for (shift, groups_most) in [(2.0, 7.0), (3.0, 5.6), (5.0, 4.7)] {
-        let of = |rule: &Rule| {
-            Course {
-                noise: Between::Normal,
-                shift,
-                margin: NONE,
-            }
-            .play(rule, 500, SEED)
+        let course = Course {
+            noise: Between::Normal,
+            shift,
+            margin: NONE,
         };
-        let looks = of(&Rule::Looks(Sequential::new(10)));
-        let once = of(&Rule::Once(10));
-        let show = |ends: &Ends| {
-            format!(
-                "{:.3} found with {:.1} groups",
-                ends.share(ends.better),
-                ends.groups_mean()
-            )
-        };
+        let looks = course.play(&Rule::Looks(Sequential::new(10)), 500, SEED);
+        let once = course.play(&Rule::Once(10), 500, SEED);
         println!("step of {shift}: {}, {} at once", show(&looks), show(&once));
         assert!(
             looks.share(looks.better) >= once.share(once.better) - 0.03

@@ -303,24 +303,32 @@ mod tests {
         assert_eq!(verdict(&rating), Verdict::Same);
     }
 
+    /// Returns the verdict on equal values with a past that scatters.
+    fn verdict_after_noise(percent: f64) -> Verdict {
+        let past: Vec<f64> = [0.0, percent / 100.0]
+            .iter()
+            .map(|log| (log * 2.0_f64.sqrt()).exp())
+            .collect();
+        let sets: Vec<&[f64]> = vec![&past; 30];
+        verdict(&rated(&[1.000_123_4], &[1.000_123_5], &history(&sets)))
+    }
+
     #[test]
     fn forecast_grows_with_noise_up_to_fifty() {
-        let more = |percent: f64| {
-            let past: Vec<f64> = [0.0, percent / 100.0]
-                .iter()
-                .map(|log| (log * 2.0_f64.sqrt()).exp())
-                .collect();
-            let sets: Vec<&[f64]> = vec![&past; 30];
-            verdict(&rated(&[1.000_123_4], &[1.000_123_5], &history(&sets)))
-        };
         // Two one-sided tests need 2 (1.645 + 1.282)² s² / margin² groups of each side: 4.4 at s of
         // half the margin.
         assert!(
-            matches!(more(1.0), Verdict::Unclear(Unclear::MoreGroups(3..=5))),
+            matches!(
+                verdict_after_noise(1.0),
+                Verdict::Unclear(Unclear::MoreGroups(3..=5))
+            ),
             "{:?}",
-            more(1.0)
+            verdict_after_noise(1.0)
         );
-        assert_eq!(more(4.0), Verdict::Unclear(Unclear::TooNoisy));
+        assert_eq!(
+            verdict_after_noise(4.0),
+            Verdict::Unclear(Unclear::TooNoisy)
+        );
     }
 
     #[test]
@@ -413,21 +421,23 @@ mod tests {
         assert!((found.degrees - (0.75 * 62.0 + 0.25 * 31.0)).abs() < 1e-9);
     }
 
+    /// Returns the p of so many constant values of each side.
+    fn p_of_constants(count: usize, before: &History) -> f64 {
+        let rating = rated(&vec![100.000_123; count], &vec![110.000_456; count], before);
+        rating.precision.unwrap().p
+    }
+
     #[test]
     fn constant_values_are_judged_by_their_number() {
-        let p = |count: usize, before: &History| {
-            let rating = rated(&vec![100.000_123; count], &vec![110.000_456; count], before);
-            rating.precision.unwrap().p
-        };
         let none = History::default();
-        assert!((p(2, &none) - 2.0 / 6.0).abs() < 1e-12);
-        assert!((p(4, &none) - 2.0 / 70.0).abs() < 1e-12);
+        assert!((p_of_constants(2, &none) - 2.0 / 6.0).abs() < 1e-12);
+        assert!((p_of_constants(4, &none) - 2.0 / 70.0).abs() < 1e-12);
         let past: [&[f64]; 30] = [&[5.0, 5.0]; 30];
-        assert!((p(1, &history(&past)) - 1.0 / 31.0).abs() < 1e-12);
+        assert!((p_of_constants(1, &history(&past)) - 1.0 / 31.0).abs() < 1e-12);
         let equal = rated(&[100.000_123; 3], &[100.000_123; 3], &none);
         assert!((equal.precision.unwrap().p - 1.0).abs() < 1e-12);
         assert_eq!(verdict(&equal), Verdict::Same);
-        assert!(p(2000, &none) < 1e-12);
+        assert!(p_of_constants(2000, &none) < 1e-12);
     }
 
     #[test]
@@ -474,6 +484,11 @@ mod tests {
         })
     }
 
+    fn scores_in(values: &[f64], better: Better, unit: &dyn Fn(f64) -> f64) -> Scores {
+        let groups: Vec<[f64; 1]> = values.iter().map(|value| [unit(*value)]).collect();
+        Scores::new(&groups, better).unwrap()
+    }
+
     proptest! {
         #[test]
         fn history_never_makes_a_rating_weaker(
@@ -514,28 +529,18 @@ mod tests {
             unit in 1e-6..1e6,
         ) {
             let one = rated(&base, &new, &before);
-            let of = |values: &[f64], better, unit: &dyn Fn(f64) -> f64| {
-                Scores::new(
-                    &values
-                        .iter()
-                        .map(|value| [unit(*value)])
-                        .collect::<Vec<_>>(),
-                    better,
-                )
-                .unwrap()
-            };
             let scaled = |value: f64| value * unit;
             let inverse = |value: f64| 1.0 / value;
             for other in [
                 estimate_ratio(
-                    &of(&base, Better::Higher, &scaled),
-                    &of(&new, Better::Higher, &scaled),
+                    &scores_in(&base, Better::Higher, &scaled),
+                    &scores_in(&new, Better::Higher, &scaled),
                     &before,
                     0.02,
                 ),
                 estimate_ratio(
-                    &of(&base, Better::Lower, &inverse),
-                    &of(&new, Better::Lower, &inverse),
+                    &scores_in(&base, Better::Lower, &inverse),
+                    &scores_in(&new, Better::Lower, &inverse),
                     &before,
                     0.02,
                 ),

@@ -36,17 +36,15 @@ mod tests {
     use super::{History, Scores};
     use crate::Better;
 
+    fn set(logs: &[f64]) -> Scores {
+        let groups: Vec<[f64; 1]> = logs.iter().map(|log| [log.exp()]).collect();
+        Scores::new(&groups, Better::Higher).unwrap()
+    }
+
     #[test]
     fn sets_are_pooled_around_their_own_means() {
         let mut history = History::default();
         assert_eq!((history.variance(), history.degrees()), (None, 0));
-        let set = |logs: &[f64]| {
-            Scores::new(
-                &logs.iter().map(|l| [l.exp()]).collect::<Vec<_>>(),
-                Better::Higher,
-            )
-            .unwrap()
-        };
         history.add(&set(&[7.0]));
         assert_eq!(history.degrees(), 0);
         history.add(&set(&[0.0, 2.0]));

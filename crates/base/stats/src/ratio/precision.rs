@@ -117,10 +117,13 @@ fn judge_by(
 }
 
 impl Precision {
+    fn width(&self) -> f64 {
+        self.ends[0].1 - self.ends[0].0
+    }
+
     /// Returns this one, or another one of the same effect where that is surer.
     fn or_surer(self, other: Self) -> Self {
-        let width = |precision: &Self| precision.ends[0].1 - precision.ends[0].0;
-        let surer = if width(&other) < width(&self) {
+        let surer = if other.width() < self.width() {
             other
         } else {
             self
@@ -181,9 +184,8 @@ impl Side {
 /// Returns scores without those that are wild, if they are few: one group that went wrong hides
 /// what all others agree on.
 pub(super) fn without_wild(scores: &[f64]) -> Vec<f64> {
-    let all = || scores.to_vec();
     let Some(middle) = median(scores).filter(|_| scores.len() >= WILD_GROUPS_MIN) else {
-        return all();
+        return scores.to_vec();
     };
     let distances: Vec<f64> = scores.iter().map(|score| (score - middle).abs()).collect();
     let reach = WILD * OF_MEDIAN * median(&distances).unwrap_or_default();
@@ -193,7 +195,11 @@ pub(super) fn without_wild(scores: &[f64]) -> Vec<f64> {
         .filter(|score| (score - middle).abs() <= reach)
         .collect();
     let are_few = scores.len() - tame.len() <= scores.len() / WILD_SHARE;
-    if reach > 0.0 && are_few { tame } else { all() }
+    if reach > 0.0 && are_few {
+        tame
+    } else {
+        scores.to_vec()
+    }
 }
 
 /// Returns the error of the difference; none where nothing tells of a side's scatter.
@@ -290,12 +296,15 @@ impl Scatter {
 /// McCarthy and Smyth 2009 (TREAT); Student's two-sided p for a margin of zero.
 pub(super) fn beyond(effect: f64, margin: f64, found: &Precision) -> f64 {
     let margin = margin + found.coarse;
-    let tail = |t: f64| {
-        let far = student_two_sided(t, found.degrees) / 2.0;
-        if t > 0.0 { far } else { 1.0 - far }
-    };
-    (tail((effect.abs() - margin) / found.error) + tail((effect.abs() + margin) / found.error))
-        .min(1.0)
+    let near = student_upper((effect.abs() - margin) / found.error, found.degrees);
+    let far = student_upper((effect.abs() + margin) / found.error, found.degrees);
+    (near + far).min(1.0)
+}
+
+/// Returns the chance of a Student's t above one.
+fn student_upper(t: f64, degrees: f64) -> f64 {
+    let far = student_two_sided(t, degrees) / 2.0;
+    if t > 0.0 { far } else { 1.0 - far }
 }
 
 /// Where nothing scatters, p is the share of ways to deal out the groups that part them so.

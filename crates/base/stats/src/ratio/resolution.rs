@@ -96,20 +96,28 @@ impl Resolution {
         if !step.is_finite() || (one.ties + two.ties == 0 && !are_equal) {
             return Coarse::default();
         }
-        let half = |side: Steps| (step / 2.0 / side.mean).ln_1p();
+        Coarse {
+            half: one.half(step).max(two.half(step)),
+            difference: one.off(step) + two.off(step),
+        }
+    }
+}
+
+impl Steps {
+    /// Returns half a step of the clock relative to the mean, as a logarithm.
+    fn half(self, step: f64) -> f64 {
+        (step / 2.0 / self.mean).ln_1p()
+    }
+
+    /// Returns by how much the mean may be off.
+    fn off(self, step: f64) -> f64 {
         // The mean of rounded normal values is off by less than 1 % of a step from half a step on
         // (Sheppard 1898). Two steps alone never scatter by more than that: they prove
         // nothing.
-        let off = |side: Steps| {
-            if side.deviation > DITHERED * step {
-                0.0
-            } else {
-                half(side)
-            }
-        };
-        Coarse {
-            half: half(one).max(half(two)),
-            difference: off(one) + off(two),
+        if self.deviation > DITHERED * step {
+            0.0
+        } else {
+            self.half(step)
         }
     }
 }
@@ -144,15 +152,16 @@ mod tests {
                 .exp_m1()
     }
 
+    fn near(base: &[f64], new: &[f64], percent: f64) {
+        let found = off(base, new);
+        assert!(
+            (found - percent).abs() < 0.03 * percent,
+            "{base:?} {new:?} {found}"
+        );
+    }
+
     #[test]
     fn still_values_are_off_by_half_steps() {
-        let near = |base: &[f64], new: &[f64], percent: f64| {
-            let found = off(base, new);
-            assert!(
-                (found - percent).abs() < 0.03 * percent,
-                "{base:?} {new:?} {found}"
-            );
-        };
         near(&[0.10, 0.10, 0.10, 0.10, 0.11], &[0.10; 5], 10.15);
         near(&[100.0; 5], &[110.0; 5], 0.96);
         near(&[1500.0; 3], &[1500.0; 3], 0.067);

@@ -193,38 +193,53 @@ mod tests {
 
     #[test]
     fn more_is_better_whatever_was_measured() {
-        let of = |better| Scores::new(&[[8.0]], better).unwrap().as_slice()[0];
-        assert!((of(Better::Higher) - 8.0_f64.ln()).abs() < 1e-12);
-        assert!((of(Better::Lower) + 8.0_f64.ln()).abs() < 1e-12);
+        for (better, sign) in [(Better::Higher, 1.0), (Better::Lower, -1.0)] {
+            let scores = Scores::new(&[[8.0]], better).unwrap();
+            assert!((scores.as_slice()[0] - sign * 8.0_f64.ln()).abs() < 1e-12);
+        }
     }
 
     #[test]
     fn scores_together_give_geometric_mean_of_groups() {
-        let of = |groups: [f64; 2]| Scores::new(&groups.map(|v| [v]), Better::Higher).unwrap();
-        let both = Scores::together(&[of([2.0, 3.0]), of([8.0, 12.0])]).unwrap();
+        let sets = [[2.0, 3.0], [8.0, 12.0]]
+            .map(|groups| Scores::new(&groups.map(|value| [value]), Better::Higher).unwrap());
+        let both = Scores::together(&sets).unwrap();
         assert!((both.as_slice()[0] - 4.0_f64.ln()).abs() < 1e-12);
         assert!((both.as_slice()[1] - 6.0_f64.ln()).abs() < 1e-12);
     }
 
+    fn error_of(groups: &[Vec<f64>]) -> ScoresError {
+        Scores::new(groups, Better::Lower).unwrap_err()
+    }
+
     #[test]
     fn what_has_no_score_says_why() {
-        let of = |groups: &[Vec<f64>]| Scores::new(groups, Better::Lower).unwrap_err();
-        assert_eq!(of(&[]), ScoresError::NoGroups);
-        assert_eq!(of(&[vec![1.0], vec![]]), ScoresError::Empty { group: 1 });
-        assert_eq!(of(&[vec![f64::NAN]]), ScoresError::NotFinite { group: 0 });
+        assert_eq!(error_of(&[]), ScoresError::NoGroups);
         assert_eq!(
-            of(&[vec![f64::INFINITY]]),
+            error_of(&[vec![1.0], vec![]]),
+            ScoresError::Empty { group: 1 }
+        );
+        assert_eq!(
+            error_of(&[vec![f64::NAN]]),
             ScoresError::NotFinite { group: 0 }
         );
-        assert_eq!(of(&[vec![0.0]]), ScoresError::NotPositive { group: 0 });
-        assert_eq!(of(&[vec![-3.0]]), ScoresError::NotPositive { group: 0 });
+        assert_eq!(
+            error_of(&[vec![f64::INFINITY]]),
+            ScoresError::NotFinite { group: 0 }
+        );
+        assert_eq!(
+            error_of(&[vec![0.0]]),
+            ScoresError::NotPositive { group: 0 }
+        );
+        assert_eq!(
+            error_of(&[vec![-3.0]]),
+            ScoresError::NotPositive { group: 0 }
+        );
         assert_eq!(Scores::together(&[]), Err(ScoresError::NoGroups));
-        let of = |logs: &[f64]| Scores {
-            logs: logs.to_vec(),
+        let [one, two] = [vec![1.0], vec![1.0, 2.0]].map(|logs| Scores {
+            logs,
             resolution: Resolution::FINE,
-        };
-        let one = of(&[1.0]);
-        let two = of(&[1.0, 2.0]);
+        });
         assert_eq!(
             Scores::together(&[one, two]),
             Err(ScoresError::Uneven { one: 1, other: 2 })

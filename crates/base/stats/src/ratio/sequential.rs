@@ -155,7 +155,6 @@ impl Sequential {
 
     /// Returns the chance of all looks at which a p is as large as the level of one of them.
     fn of_all_looks(&self, at: usize, p: f64) -> f64 {
-        let deviations = |p: f64| normal_upper_quantile(p / 2.0).unwrap_or(f64::INFINITY);
         let seen = deviations(p);
         let bound = |chance: usize| self.bounds[chance][at];
         let Some(above) = (0..CHANCES.len()).find(|chance| bound(*chance) > seen) else {
@@ -169,6 +168,11 @@ impl Sequential {
         let many = deviations(CHANCES[above]);
         normal_two_sided(few + share * (many - few))
     }
+}
+
+/// Returns how many deviations a two-sided p is.
+fn deviations(p: f64) -> f64 {
+    normal_upper_quantile(p / 2.0).unwrap_or(f64::INFINITY)
 }
 
 #[cfg(test)]
@@ -213,17 +217,19 @@ mod tests {
         assert!(look.is_final && (look.level - 0.05).abs() < 1e-9);
     }
 
+    /// Returns the verdict on the first groups against others that are a ratio of them.
+    fn verdict_on(groups: usize, ratio: f64) -> Verdict {
+        let new = BASE.map(|value| value * ratio);
+        verdict(&Sequential::new(6).look(&side(&BASE[..groups]), &side(&new[..groups]), 0.02))
+    }
+
     #[test]
     fn each_verdict_has_its_case() {
-        let of = |groups: usize, ratio: f64| {
-            let new = BASE.map(|value| value * ratio);
-            verdict(&Sequential::new(6).look(&side(&BASE[..groups]), &side(&new[..groups]), 0.02))
-        };
-        assert_eq!(of(6, 1.1), Verdict::Better);
-        assert_eq!(of(6, 1.0 / 1.1), Verdict::Worse);
-        assert_eq!(of(6, 1.001), Verdict::Same);
-        assert!(matches!(of(2, 1.05), Verdict::Unclear(_)));
-        assert_eq!(of(1, 1.1), Verdict::Unclear(Unclear::Unrated));
+        assert_eq!(verdict_on(6, 1.1), Verdict::Better);
+        assert_eq!(verdict_on(6, 1.0 / 1.1), Verdict::Worse);
+        assert_eq!(verdict_on(6, 1.001), Verdict::Same);
+        assert!(matches!(verdict_on(2, 1.05), Verdict::Unclear(_)));
+        assert_eq!(verdict_on(1, 1.1), Verdict::Unclear(Unclear::Unrated));
     }
 
     #[test]
@@ -249,20 +255,18 @@ mod tests {
         );
     }
 
+    /// Returns how many more groups noisy sides need under a plan.
+    fn more(groups_max: usize) -> usize {
+        let noisy = [100.0, 102.0, 98.5];
+        let other = noisy.map(|value| value * 1.001);
+        match verdict(&Sequential::new(groups_max).look(&side(&noisy), &side(&other), 0.02)) {
+            Verdict::Unclear(Unclear::MoreGroups(more)) => more,
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn forecast_follows_the_levels_of_its_plan() {
-        let noisy = [100.0, 102.0, 98.5];
-        let more = |groups_max: usize| {
-            let look = Sequential::new(groups_max).look(
-                &side(&noisy),
-                &side(&noisy.map(|v| v * 1.001)),
-                0.02,
-            );
-            match verdict(&look) {
-                Verdict::Unclear(Unclear::MoreGroups(more)) => more,
-                other => panic!("{other:?}"),
-            }
-        };
         assert!(
             more(3) < more(12) && more(12) <= more(60),
             "{} {} {}",
@@ -283,8 +287,10 @@ mod tests {
             let plan = Sequential::new(asked);
             assert_eq!(plan.groups_max(), planned);
             assert!(plan.bounds.iter().all(|bounds| bounds.len() == planned - 1));
-            let grows = |at: usize| plan.bounds.windows(2).all(|pair| pair[0][at] < pair[1][at]);
-            assert!((0..planned - 1).all(grows), "{planned}");
+            for at in 0..planned - 1 {
+                let grows = plan.bounds.windows(2).all(|pair| pair[0][at] < pair[1][at]);
+                assert!(grows, "{planned} {at}");
+            }
         }
     }
 

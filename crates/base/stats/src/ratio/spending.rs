@@ -73,23 +73,18 @@ impl Walk {
     /// falls as the bound grows.
     fn beyond(&self, bound: f64) -> (f64, f64) {
         let deviation = self.variance.sqrt();
-        let both = |(sum, chance): &(f64, f64)| {
+        let mut tails = 0.0;
+        let mut densities = 0.0;
+        for (sum, chance) in &self.points {
             let z = (bound - sum) / deviation;
             let far = normal_two_sided(z);
             // Sums and their mirror images are alike: one tail counts twice.
-            (
-                chance * if z > 0.0 { far } else { 2.0 - far },
-                chance * (-z * z / 2.0).exp(),
-            )
-        };
-        let sums = self
-            .points
-            .iter()
-            .map(both)
-            .fold((0.0, 0.0), |sums, one| (sums.0 + one.0, sums.1 + one.1));
+            tails += chance * if z > 0.0 { far } else { 2.0 - far };
+            densities += chance * (-z * z / 2.0).exp();
+        }
         (
-            sums.0,
-            sums.1 * 2.0 / (std::f64::consts::TAU * self.variance).sqrt(),
+            tails,
+            densities * 2.0 / (std::f64::consts::TAU * self.variance).sqrt(),
         )
     }
 
@@ -107,14 +102,14 @@ impl Walk {
                 at if at % 2 == 1 => 4.0,
                 _ => 2.0,
             };
-            let from = |(sum, chance): &(f64, f64)| {
-                chance * (-(next - sum).powi(2) / (2.0 * self.variance)).exp()
-            };
             let first = self.points.partition_point(|(sum, _)| *sum < next - reach);
             let near = self.points[first..]
                 .iter()
                 .take_while(|(sum, _)| *sum <= next + reach);
-            (next, weight * scale * near.map(from).sum::<f64>())
+            let density = near
+                .map(|(sum, chance)| chance * (-(next - sum).powi(2) / (2.0 * self.variance)).exp())
+                .sum::<f64>();
+            (next, weight * scale * density)
         };
         // The other half mirrors the first.
         let half = intervals / 2;
@@ -147,14 +142,14 @@ mod tests {
     #[test]
     fn published_bounds_are_reproduced() {
         let z = normal_upper_quantile(0.0125).unwrap();
-        let fleming = |t: f64| 2.0 * normal_two_sided(z / t.sqrt());
         near(
-            &bounds(1, 5, fleming),
+            &bounds(1, 5, |t| 2.0 * normal_two_sided(z / t.sqrt())),
             &[4.8769, 3.3569, 2.6803, 2.2898, 2.0310],
         );
-        let pocock = |t: f64| 0.05 * (1.0 + (std::f64::consts::E - 1.0) * t).ln();
         near(
-            &bounds(1, 5, pocock),
+            &bounds(1, 5, |t| {
+                0.05 * (1.0 + (std::f64::consts::E - 1.0) * t).ln()
+            }),
             &[2.4380, 2.4268, 2.4101, 2.3966, 2.3859],
         );
         near(&bounds(3, 3, |_| 0.05), &[1.959_964]);

@@ -224,14 +224,12 @@ mod tests {
     }
 
     fn line(last: usize, steps: &[(usize, f64)]) -> Vec<Option<f64>> {
-        let value = |place| {
-            steps
-                .iter()
-                .filter(|(at, _)| *at <= place)
-                .map(|(_, size)| size)
-                .sum::<f64>()
-        };
-        (0..=last).map(|place| Some(value(place))).collect()
+        (0..=last)
+            .map(|place| {
+                let before = steps.iter().filter(|(at, _)| *at <= place);
+                Some(before.map(|(_, size)| size).sum())
+            })
+            .collect()
     }
 
     #[test]
@@ -250,28 +248,33 @@ mod tests {
         }
     }
 
+    /// Returns the place that is measured next between 0 and 22.
+    fn visited(expensive: std::ops::Range<usize>) -> usize {
+        let mut search = ExactSearch::new(&[1.0; 23], 1).unwrap();
+        [0, 22].into_iter().for_each(|end| search.measured(end));
+        let place = (0..23)
+            .map(|place| if expensive.contains(&place) { 5.0 } else { 1.0 })
+            .collect();
+        match search.next(&Cost { place, run: 0.01 }, &|_, _| Pair::Differs) {
+            Wanted::Measure { place, .. } => place,
+            Wanted::Done(_) => panic!("nothing is known"),
+        }
+    }
+
     #[test]
     fn cheaper_place_is_taken_at_equal_count() {
-        let visited = |expensive: std::ops::Range<usize>| {
-            let mut search = ExactSearch::new(&[1.0; 23], 1).unwrap();
-            [0, 22].into_iter().for_each(|end| search.measured(end));
-            let place = (0..23)
-                .map(|place| if expensive.contains(&place) { 5.0 } else { 1.0 })
-                .collect();
-            match search.next(&Cost { place, run: 0.01 }, &|_, _| Pair::Differs) {
-                Wanted::Measure { place, .. } => place,
-                Wanted::Done(_) => panic!("nothing is known"),
-            }
-        };
         assert_eq!(visited(0..0), 11);
         assert_eq!(visited(0..14), 14, "at most 16 are left");
         assert_eq!(visited(0..18), 11, "of 18 five would be too few");
         assert_eq!(visited(9..23), 8);
     }
 
+    fn places(steps: Vec<Step>) -> Vec<usize> {
+        steps.into_iter().map(|step| step.last).collect()
+    }
+
     #[test]
     fn cuts_show_steps_that_cancel() {
-        let places = |steps: Vec<Step>| steps.into_iter().map(|step| step.last).collect::<Vec<_>>();
         let three = line(1000, &[(100, 1.0), (101, 2.0), (700, 4.0)]);
         assert_eq!(places(play(&three, 1).0), [100, 101, 700]);
         let cancel = line(1000, &[(100, 1.0), (700, -1.0)]);

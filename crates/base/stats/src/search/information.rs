@@ -11,8 +11,18 @@ const FAR: f64 = 12.0;
 
 /// Returns the entropy of a chance, in bits.
 pub(crate) fn entropy(chance: f64) -> f64 {
-    let part = |p: f64| if p > 0.0 { -p * p.log2() } else { 0.0 };
-    part(chance) + part(1.0 - chance)
+    surprise(chance) + surprise(1.0 - chance)
+}
+
+/// Returns what one outcome adds to an entropy.
+fn surprise(p: f64) -> f64 {
+    // The limit at 0: the logarithm alone would be infinite, and the product no number.
+    if p > 0.0 { -p * p.log2() } else { 0.0 }
+}
+
+/// Returns the density of a normal value, without its constant factor.
+fn density(x: f64) -> f64 {
+    (-0.5 * x * x).exp()
 }
 
 /// Returns the bits that one value tells, which is normal with deviation 1 around 0 or, with a
@@ -26,7 +36,6 @@ pub(crate) fn information(chance: f64, distance: f64) -> f64 {
         return entropy(chance);
     }
     let width = (distance + 2.0 * TAIL) / STEPS as f64;
-    let density = |x: f64| (-0.5 * x * x).exp();
     let sum: f64 = (0..=STEPS)
         .map(|step| {
             let x = -TAIL + width * step as f64;

@@ -60,19 +60,21 @@ impl Cost {
 /// Returns weights as probabilities. Weights that are negative or not finite count as 0; if all
 /// are 0, all places are equally probable, as a search without a prior must still be able to end.
 fn shares(weights: &[f64]) -> Vec<f64> {
-    let sane = |weight: &f64| {
-        if weight.is_finite() && *weight > 0.0 {
-            *weight
-        } else {
-            0.0
-        }
-    };
-    let most = weights.iter().map(sane).fold(0.0, f64::max);
+    let weights: Vec<f64> = weights.iter().map(|weight| sane(*weight)).collect();
+    let most = weights.iter().copied().fold(0.0, f64::max);
     if most <= 0.0 {
         return vec![1.0 / weights.len().max(1) as f64; weights.len()];
     }
     // Scaled before they are summed: a sum of large weights would overflow.
-    let scaled: Vec<f64> = weights.iter().map(|weight| sane(weight) / most).collect();
+    let scaled: Vec<f64> = weights.iter().map(|weight| weight / most).collect();
     let sum: f64 = scaled.iter().sum();
     scaled.into_iter().map(|weight| weight / sum).collect()
+}
+
+fn sane(weight: f64) -> f64 {
+    if weight.is_finite() && weight > 0.0 {
+        weight
+    } else {
+        0.0
+    }
 }

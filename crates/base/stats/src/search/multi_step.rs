@@ -375,14 +375,12 @@ mod tests {
     }
 
     fn line(last: usize, steps: &[(usize, f64)]) -> Vec<Option<f64>> {
-        let value = |place| {
-            steps
-                .iter()
-                .filter(|(at, _)| *at <= place)
-                .map(|(_, size)| size)
-                .sum::<f64>()
-        };
-        (0..=last).map(|place| Some(value(place))).collect()
+        (0..=last)
+            .map(|place| {
+                let before = steps.iter().filter(|(at, _)| *at <= place);
+                Some(before.map(|(_, size)| size).sum())
+            })
+            .collect()
     }
 
     fn places(turn: MultiStepMeasurement) -> Vec<(usize, usize)> {

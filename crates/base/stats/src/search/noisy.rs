@@ -333,11 +333,12 @@ impl NoisySearch {
         // Of the places that must be made ready first only the best by entropy is looked at
         // closely, for each number of runs.
         for runs in RUNS {
-            let rate = |(ready, chance, _): &(f64, f64, usize)| {
-                entropy(*chance) / (ready + runs as f64 * cost.of_run())
-            };
-            let best = fresh.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)));
-            if let Some((ready, chance, place)) = best {
+            let rates = fresh.iter().map(|place @ (ready, chance, _)| {
+                let rate = entropy(*chance) / (ready + runs as f64 * cost.of_run());
+                (rate, place)
+            });
+            let best = rates.max_by(|(one, _), (other, _)| one.total_cmp(other));
+            if let Some((_, (ready, chance, place))) = best {
                 worth.push((*place, *chance, 0, *ready));
             }
         }
@@ -423,29 +424,24 @@ mod tests {
 
     #[test]
     fn what_cannot_be_measured_stays_possible() {
-        let value = |place: usize| match place {
+        let search = NoisySearch::new(&[1.0; 100], Criteria::default()).unwrap();
+        let (end, _) = play(search, &|place| match place {
             40..50 => None,
             place => Some(if place < 45 { 10.0 } else { 12.0 }),
-        };
-        let found = found(
-            play(
-                NoisySearch::new(&[1.0; 100], Criteria::default()).unwrap(),
-                &value,
-            )
-            .0,
-        );
+        });
+        let found = found(end);
         assert_eq!((found.first, found.last), (40, 50));
         assert!(found.chance > 0.98);
     }
 
     #[test]
     fn equal_or_unmeasurable_ends_are_refused() {
-        let search = || NoisySearch::new(&[1.0; 10], Criteria::default()).unwrap();
+        let search = NoisySearch::new(&[1.0; 10], Criteria::default()).unwrap();
         assert_eq!(
-            play(search(), &|_| Some(3.0)).0,
+            play(search.clone(), &|_| Some(3.0)).0,
             NextMeasurement::Refused(Refusal::NoDifference)
         );
-        let (end, visited) = play(search(), &|place| (place != 9).then_some(1.0));
+        let (end, visited) = play(search, &|place| (place != 9).then_some(1.0));
         assert_eq!(end, NextMeasurement::Refused(Refusal::UnusableEnd));
         assert_eq!(visited, [0, 9]);
         assert!(NoisySearch::new(&[1.0], Criteria::default()).is_none());

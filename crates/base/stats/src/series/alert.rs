@@ -121,29 +121,30 @@ mod tests {
         assert!(groups(&[]).is_empty());
     }
 
+    fn follow_up_of(before: f64, after: f64, next: f64) -> FollowUp {
+        let change = Change {
+            at: 9,
+            span: Span::new(9, 9),
+            before,
+            after,
+            deviation: 1.0,
+            p: 0.0,
+        };
+        follow_up(&change, next)
+    }
+
     #[test]
     fn next_point_tells_change_from_visit() {
-        let of = |before, after, next| {
-            let change = Change {
-                at: 9,
-                span: Span::new(9, 9),
-                before,
-                after,
-                deviation: 1.0,
-                p: 0.0,
-            };
-            follow_up(&change, next)
-        };
-        assert_eq!(of(100.0, 110.0, 109.0), FollowUp::Stays);
-        assert_eq!(of(100.0, 110.0, 150.0), FollowUp::Stays);
-        assert_eq!(of(100.0, 110.0, 101.0), FollowUp::WentAway);
-        assert_eq!(of(100.0, 110.0, 90.0), FollowUp::WentAway);
-        assert_eq!(of(100.0, 110.0, 105.0), FollowUp::Unclear);
-        assert_eq!(of(100.0, 102.0, 102.0), FollowUp::Unclear);
-        assert_eq!(of(110.0, 100.0, 100.5), FollowUp::Stays);
-        assert_eq!(of(110.0, 100.0, 109.5), FollowUp::WentAway);
-        assert_eq!(of(100.0, 110.0, f64::NAN), FollowUp::Unclear);
-        assert_eq!(of(100.0, 110.0, f64::INFINITY), FollowUp::Unclear);
+        assert_eq!(follow_up_of(100.0, 110.0, 109.0), FollowUp::Stays);
+        assert_eq!(follow_up_of(100.0, 110.0, 150.0), FollowUp::Stays);
+        assert_eq!(follow_up_of(100.0, 110.0, 101.0), FollowUp::WentAway);
+        assert_eq!(follow_up_of(100.0, 110.0, 90.0), FollowUp::WentAway);
+        assert_eq!(follow_up_of(100.0, 110.0, 105.0), FollowUp::Unclear);
+        assert_eq!(follow_up_of(100.0, 102.0, 102.0), FollowUp::Unclear);
+        assert_eq!(follow_up_of(110.0, 100.0, 100.5), FollowUp::Stays);
+        assert_eq!(follow_up_of(110.0, 100.0, 109.5), FollowUp::WentAway);
+        assert_eq!(follow_up_of(100.0, 110.0, f64::NAN), FollowUp::Unclear);
+        assert_eq!(follow_up_of(100.0, 110.0, f64::INFINITY), FollowUp::Unclear);
     }
 
     proptest! {

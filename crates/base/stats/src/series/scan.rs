@@ -241,13 +241,14 @@ impl Side {
 
 /// Tells whether each point of one side lies beyond each of the other.
 pub(crate) fn are_apart(left: &[f64], right: &[f64]) -> bool {
-    let ends = |side: &[f64]| {
-        (
-            side.iter().copied().fold(f64::INFINITY, f64::min),
-            side.iter().copied().fold(f64::NEG_INFINITY, f64::max),
-        )
-    };
-    let (low, high) = ends(left);
-    let (other_low, other_high) = ends(right);
+    let (low, high) = range(left);
+    let (other_low, other_high) = range(right);
     high < other_low || other_high < low
+}
+
+fn range(points: &[f64]) -> (f64, f64) {
+    (
+        points.iter().copied().fold(f64::INFINITY, f64::min),
+        points.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+    )
 }

@@ -160,10 +160,11 @@ impl Series<'_> {
         let from = begin + found.from;
         let to = begin + found.to;
         let within = &self.raw[from..to];
-        let differs = |side: &[f64]| self.is_enough(side, within, criteria);
+        let left = self.sides(begin, from, end).0;
+        let right = self.sides(begin, to, end).1;
         let fits = found.p <= VISIT_SHARE * criteria.p_max
-            && differs(self.sides(begin, from, end).0)
-            && differs(self.sides(begin, to, end).1);
+            && self.is_enough(left, within, criteria)
+            && self.is_enough(right, within, criteria);
         let scatter = Scatter::around(&stretch.tame, &[found.from, found.to]);
         let series = Series {
             raw: &stretch.wild,
@@ -211,13 +212,9 @@ impl Series<'_> {
             && self.is_enough(left, right, criteria)
             && scan::ranks_agree(left, right, criteria.p_max);
         let z = normal_upper_quantile(step.p / 2.0).unwrap_or(f64::INFINITY);
-        let span = || {
-            self.of_stretch(&stretch, step.at)
-                .place(0, step.at, end - begin, 1)
-                .1
-        };
         fits.then(|| {
-            let span = span();
+            let series = self.of_stretch(&stretch, step.at);
+            let span = series.place(0, step.at, end - begin, 1).1;
             (
                 at,
                 Judged {
@@ -348,30 +345,30 @@ fn likeliest(costs: &[f64], variance: f64) -> (usize, usize, usize) {
         .iter()
         .map(|cost| ((least - cost) / (2.0 * variance)).exp())
         .collect();
-    let around = |at: usize| {
-        let near = at.saturating_sub(NEAR)..(at + NEAR + 1).min(odds.len());
-        near.map(|other| odds[other] * (1.0 - NEAR_LOSS * other.abs_diff(at) as f64))
-            .sum::<f64>()
-    };
     let mut best = (f64::NEG_INFINITY, 0);
     for at in 0..odds.len() {
-        let held = around(at);
+        let near = at.saturating_sub(NEAR)..(at + NEAR + 1).min(odds.len());
+        let held = near
+            .map(|other| odds[other] * (1.0 - NEAR_LOSS * other.abs_diff(at) as f64))
+            .sum::<f64>();
         if held > best.0 {
             best = (held, at);
         }
     }
     let total: f64 = odds.iter().sum();
-    let end = |odds: &mut dyn Iterator<Item = &f64>| {
-        let mut passed = 0.0;
-        odds.take_while(|odds| {
-            passed += **odds;
-            passed < TAIL * total
-        })
-        .count()
-    };
-    let low = end(&mut odds.iter());
-    let high = odds.len() - 1 - end(&mut odds.iter().rev()).min(odds.len() - 1);
+    let low = tail_length(odds.iter(), TAIL * total);
+    let high = odds.len() - 1 - tail_length(odds.iter().rev(), TAIL * total).min(odds.len() - 1);
     (best.1, low.min(best.1), high.max(best.1))
+}
+
+/// Returns how many of the first places together hold less than a mass.
+fn tail_length<'a>(odds: impl Iterator<Item = &'a f64>, mass: f64) -> usize {
+    let mut passed = 0.0;
+    odds.take_while(|odds| {
+        passed += **odds;
+        passed < mass
+    })
+    .count()
 }
 
 #[cfg(test)]

@@ -216,6 +216,10 @@ pub struct Calibration {
     pub forecast: Option<f64>,
 }
 
+fn p_of(rating: &RatioEstimate) -> f64 {
+    rating.precision.map_or(1.0, |precision| precision.p)
+}
+
 /// What makes scores of one kind and design.
 struct Maker {
     kind: Kind,
@@ -258,6 +262,16 @@ impl Maker {
                 .collect()
         };
         (0..count).map(&mut group).collect()
+    }
+
+    /// Returns the scores of groups and of so many more.
+    fn with_more(&mut self, groups: Vec<Vec<f64>>, is_new: bool, more: usize) -> Scores {
+        // Numbers go on: only one group is off.
+        let more = self
+            .groups(is_new, groups.len() + more, 0.0)
+            .split_off(groups.len());
+        let all: Vec<Vec<f64>> = groups.into_iter().chain(more).collect();
+        Self::scores(&all)
     }
 
     fn side(&mut self, is_new: bool, shift: f64) -> Scores {
@@ -312,15 +326,14 @@ impl Calibration {
             let equal = by(&new_scores, margin);
             let other = by(&maker.side(true, step), 0.0);
             let edge = by(&maker.side(true, step), step);
-            let p = |rating: &RatioEstimate| rating.precision.map_or(1.0, |precision| precision.p);
             let holds = equal
                 .interval()
                 .is_some_and(|ends| ends.low <= 1.0 && 1.0 <= ends.high);
             let seen = [
-                p(&equal) <= 0.05,
+                p_of(&equal) <= 0.05,
                 edge.verdict(edge.p()) == Some(Verdict::Better),
                 holds,
-                p(&other) <= 0.05,
+                p_of(&other) <= 0.05,
                 edge.verdict(edge.p()) == Some(Verdict::Same),
             ];
             counts
@@ -328,25 +341,17 @@ impl Calibration {
                 .zip(seen)
                 .for_each(|(count, seen)| *count += usize::from(seen));
             if let Some(Verdict::Unclear(Unclear::MoreGroups(more))) = equal.verdict(equal.p()) {
-                let with = |maker: &mut Maker, groups: Vec<Vec<f64>>, is_new: bool| {
-                    // Numbers go on: only one group is off.
-                    let more = maker
-                        .groups(is_new, groups.len() + more, 0.0)
-                        .split_off(groups.len());
-                    let all: Vec<Vec<f64>> = groups.into_iter().chain(more).collect();
-                    Maker::scores(&all)
-                };
-                let base = with(&mut maker, base, false);
-                let new = with(&mut maker, new, true);
+                let base = maker.with_more(base, false, more);
+                let new = maker.with_more(new, true, more);
                 let then = estimate_ratio(&base, &new, &history, margin.exp_m1());
                 forecasts += 1;
                 fulfilled += usize::from(then.verdict(then.p()) == Some(Verdict::Same));
             }
         }
-        let share = |count: usize, of: usize| count as f64 / of.max(1) as f64;
         let [false_alarms, beyond, coverage, power, false_same] =
-            counts.map(|count| share(count, trials));
-        let forecast = (forecasts * 100 >= trials).then(|| share(fulfilled, forecasts));
+            counts.map(|count| count as f64 / trials.max(1) as f64);
+        let forecast =
+            (forecasts * 100 >= trials).then(|| fulfilled as f64 / forecasts.max(1) as f64);
         Self {
             trials,
             false_alarms,

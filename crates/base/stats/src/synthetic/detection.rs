@@ -172,10 +172,10 @@ impl Quality {
     /// The same with another distance that is near enough.
     #[must_use]
     pub fn within(trials: &Trials, found: &[Vec<usize>], near: usize) -> Self {
-        let hit = |(step, found): &(&usize, &Vec<usize>)| {
-            found.iter().any(|at| at.abs_diff(**step) <= near)
-        };
-        let hits = trials.steps.iter().zip(found).filter(hit).count() as f64;
+        let pairs = trials.steps.iter().zip(found);
+        let hits = pairs
+            .filter(|(step, found)| found.iter().any(|at| at.abs_diff(**step) <= near))
+            .count() as f64;
         let all = found.iter().map(Vec::len).sum::<usize>() as f64;
         let series = trials.steps.len().max(1) as f64;
         Self {
@@ -193,11 +193,11 @@ mod tests {
     #[test]
     fn what_is_found_is_held_against_the_steps() {
         let trials = Trials::generate(Noise::Normal, 5.0, 4, 1);
-        let at = |n: usize| trials.steps[n];
+        let steps = &trials.steps;
         let found = [
-            vec![at(0)],
-            vec![at(1) + 3, at(1) + 20],
-            vec![at(2) + 4],
+            vec![steps[0]],
+            vec![steps[1] + 3, steps[1] + 20],
+            vec![steps[2] + 4],
             vec![],
         ];
         let quality = Quality::judge(&trials, &found);

@@ -139,9 +139,10 @@ mod tests {
 
     #[test]
     fn a_seed_gives_the_same_numbers_again() {
-        let of = |seed| Noise::Bimodal.values(5, &mut Chance::new(seed));
-        assert_eq!(of(1), of(1));
-        assert_ne!(of(1), of(2));
+        let [one, again, other] =
+            [1, 1, 2].map(|seed| Noise::Bimodal.values(5, &mut Chance::new(seed)));
+        assert_eq!(one, again);
+        assert_ne!(one, other);
     }
 
     #[test]

@@ -114,19 +114,18 @@ impl Rule {
     /// Looks with bounds like those of O'Brien and Fleming (Lan and DeMets 1983).
     #[must_use]
     pub fn fleming(groups_max: usize) -> Self {
-        let spent = |chance: f64, share: f64| {
+        Self::spending(groups_max, |chance, share| {
             let z = normal_upper_quantile(chance / 4.0).unwrap_or_default();
             2.0 * normal_two_sided(z / share.sqrt())
-        };
-        Self::spending(groups_max, spent)
+        })
     }
 
     /// Looks with bounds like Pocock's (Lan and DeMets 1983).
     #[must_use]
     pub fn pocock(groups_max: usize) -> Self {
-        let spent =
-            |chance: f64, share: f64| chance * (1.0 + (std::f64::consts::E - 1.0) * share).ln();
-        Self::spending(groups_max, spent)
+        Self::spending(groups_max, |chance, share| {
+            chance * (1.0 + (std::f64::consts::E - 1.0) * share).ln()
+        })
     }
 
     fn spending(groups_max: usize, spent: impl Fn(f64, f64) -> f64) -> Self {
@@ -138,15 +137,10 @@ impl Rule {
     /// Looks without end: a normal mixture (Robbins 1970), tightest at some ten groups.
     #[must_use]
     pub fn mixture(groups_max: usize) -> Self {
-        const MIXED: f64 = 1.2;
-        let bound = |chance: f64, groups: usize| {
-            let all = groups as f64 + MIXED;
-            (all / groups as f64 * (all / MIXED / (chance * chance)).ln())
-                .max(0.0)
-                .sqrt()
-        };
         Self::Looks(Sequential::with_bounds(groups_max, |chance| {
-            (FIRST..=groups_max).map(|n| bound(chance, n)).collect()
+            (FIRST..=groups_max)
+                .map(|groups| mixture_bound(chance, groups as f64))
+                .collect()
         }))
     }
 
@@ -156,6 +150,16 @@ impl Rule {
             Self::Once(groups) => *groups,
         }
     }
+}
+
+/// Returns the bound of a normal mixture after so many groups.
+fn mixture_bound(chance: f64, groups: f64) -> f64 {
+    /// Makes the bound tightest at some ten groups.
+    const MIXED: f64 = 1.2;
+    let all = groups + MIXED;
+    (all / groups * (all / MIXED / (chance * chance)).ln())
+        .max(0.0)
+        .sqrt()
 }
 
 /// What is measured.

@@ -6,18 +6,8 @@ use crate::distribution::student_two_sided;
 /// side, and where nothing scatters.
 #[must_use]
 pub fn welch(base: &[f64], new: &[f64]) -> f64 {
-    let part = |values: &[f64]| {
-        let count = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / count;
-        let variance = values
-            .iter()
-            .map(|value| (value - mean).powi(2))
-            .sum::<f64>()
-            / (count - 1.0);
-        (mean, variance / count, count - 1.0)
-    };
-    let (base, a, m) = part(base);
-    let (new, b, n) = part(new);
+    let (base, a, m) = moments(base);
+    let (new, b, n) = moments(new);
     let error = (a + b).sqrt();
     let degrees = (a + b).powi(2) / (a * a / m + b * b / n);
     if error > 0.0 && degrees.is_finite() {
@@ -25,6 +15,18 @@ pub fn welch(base: &[f64], new: &[f64]) -> f64 {
     } else {
         1.0
     }
+}
+
+/// Returns the mean of values, its squared standard error and its degrees of freedom.
+fn moments(values: &[f64]) -> (f64, f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let variance = values
+        .iter()
+        .map(|value| (value - mean).powi(2))
+        .sum::<f64>()
+        / (count - 1.0);
+    (mean, variance / count, count - 1.0)
 }
 
 #[cfg(test)]

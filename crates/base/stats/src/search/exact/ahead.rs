@@ -90,11 +90,14 @@ impl ExactSearch {
 
     /// Returns the measured places before and after one.
     fn around(&self, place: usize) -> Option<(usize, usize)> {
-        let is_measured = |place: &usize| self.places[*place] == Place::Measured;
         Some((
-            (0..place).rev().find(is_measured)?,
-            (place + 1..self.places.len()).find(is_measured)?,
+            (0..place).rev().find(|place| self.is_measured(*place))?,
+            (place + 1..self.places.len()).find(|place| self.is_measured(*place))?,
         ))
+    }
+
+    fn is_measured(&self, place: usize) -> bool {
+        self.places[place] == Place::Measured
     }
 }
 
@@ -104,12 +107,14 @@ impl Play {
         cost: &dyn Fn(Option<usize>) -> Cost,
         judge: &dyn Fn(usize, usize) -> Pair,
     ) -> Option<usize> {
-        let equal = |place: usize| self.equals.get(&place).copied().unwrap_or(place);
-        let judge = |a: usize, b: usize| match (equal(a), equal(b)) {
-            (a, b) if a == b => Pair::Same,
-            (a, b) => judge(a, b),
-        };
-        match self.steps.next(&cost(self.last), &judge) {
+        let next = self.steps.next(
+            &cost(self.last),
+            &|a, b| match (self.equal(a), self.equal(b)) {
+                (a, b) if a == b => Pair::Same,
+                (a, b) => judge(a, b),
+            },
+        );
+        match next {
             Wanted::Measure { place, runs: 0 } => Some(place),
             // More runs of a place are no new place.
             Wanted::Measure { .. } | Wanted::Done(_) => None,
@@ -130,26 +135,32 @@ impl Play {
         } else {
             (place - before) as f64 / (last - before) as f64
         };
-        let equal_to = |other: usize, chance: f64| {
-            let mut play = self.clone();
-            play.steps.measured(place);
-            play.equals
-                .insert(place, self.equals.get(&other).copied().unwrap_or(other));
-            Self {
-                last: Some(place),
-                chance: self.chance * (1.0 - UNUSABLE) * chance,
-                ..play
-            }
-        };
         let mut without = self.clone();
         without.steps.unusable(place);
         without.last = Some(place);
         without.chance *= UNUSABLE;
         vec![
-            equal_to(last, after),
-            equal_to(before, 1.0 - after),
+            self.equated(place, last, after),
+            self.equated(place, before, 1.0 - after),
             without,
         ]
+    }
+
+    /// Returns the play after a place turns out as another, which has a chance.
+    fn equated(&self, place: usize, other: usize, chance: f64) -> Self {
+        let mut play = self.clone();
+        play.steps.measured(place);
+        play.equals.insert(place, self.equal(other));
+        Self {
+            last: Some(place),
+            chance: self.chance * (1.0 - UNUSABLE) * chance,
+            ..play
+        }
+    }
+
+    /// Returns the measured place whose value a place is assumed to have.
+    fn equal(&self, place: usize) -> usize {
+        self.equals.get(&place).copied().unwrap_or(place)
     }
 }
 
@@ -221,30 +232,37 @@ mod tests {
         }
     }
 
+    /// Returns the places asked for if all cost the same.
+    fn places_ahead(steps: &ExactSearch, values: &[Option<u8>], count: usize) -> Vec<usize> {
+        let even = |_| Cost {
+            place: Vec::new(),
+            run: 1.0,
+        };
+        let ahead = steps.ahead(&even, &judge(values), count);
+        ahead.iter().map(|ahead| ahead.place).collect()
+    }
+
     #[test]
     fn halves_and_quarters_of_one_step() {
         let values: Vec<Option<u8>> = (0..=64).map(|place| Some(u8::from(place >= 40))).collect();
         let mut steps = ExactSearch::new(&[1.0; 65], 1).unwrap();
-        let even = |count: usize, steps: &ExactSearch| {
-            let cost = |_| Cost {
-                place: Vec::new(),
-                run: 1.0,
-            };
-            steps
-                .ahead(&cost, &judge(&values), count)
-                .iter()
-                .map(|ahead| ahead.place)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(even(6, &steps), [0, 64], "what follows depends on these");
+        assert_eq!(
+            places_ahead(&steps, &values, 6),
+            [0, 64],
+            "what follows depends on these"
+        );
         [0, 64].into_iter().for_each(|end| steps.measured(end));
-        let mut seven = even(7, &steps);
+        let mut seven = places_ahead(&steps, &values, 7);
         assert_eq!(seven[0], 32);
         seven.sort_unstable();
         assert_eq!(seven, [8, 16, 24, 32, 40, 48, 56]);
-        assert!(even(0, &steps).is_empty());
+        assert!(places_ahead(&steps, &values, 0).is_empty());
         let cuts = ExactSearch::new(&[1.0; 65], 4).unwrap();
-        assert_eq!(even(9, &cuts), [0, 64, 16, 32, 48], "cuts need no answer");
+        assert_eq!(
+            places_ahead(&cuts, &values, 9),
+            [0, 64, 16, 32, 48],
+            "cuts need no answer"
+        );
     }
 
     proptest! {
@@ -289,8 +307,8 @@ mod tests {
                 let Some((left, right)) = before.around(place) else {
                     break;
                 };
-                let sum = |from: usize, to: usize| weights[from..=to].iter().sum::<f64>();
-                let share = sum(left + 1, place) / sum(left + 1, right);
+                let share = weights[left + 1..=place].iter().sum::<f64>()
+                    / weights[left + 1..=right].iter().sum::<f64>();
                 chance *= match values[place] {
                     None => UNUSABLE,
                     value if value == values[left] && value != values[right] => {
