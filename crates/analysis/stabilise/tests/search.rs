@@ -79,9 +79,17 @@ fn run(plan: Plan) -> (Run, Outcome) {
     )
 }
 
+fn count(runs: &[Run], holds: impl Fn(&Run) -> bool) -> usize {
+    runs.iter().filter(|run| holds(run)).count()
+}
+
+/// Returns the value at a share of sorted ones.
+fn quantile(sorted: &[f64], share: f64) -> f64 {
+    sorted[((sorted.len() - 1) as f64 * share) as usize]
+}
+
 /// Prints how searches did, and asserts that they did well.
 fn examine(runs: &[Run]) {
-    let count = |holds: &dyn Fn(&Run) -> bool| runs.iter().filter(|run| holds(run)).count();
     let all = runs.len() as f64;
     for (seed, run) in runs.iter().enumerate() {
         if let Some(wrong) = &run.wrong {
@@ -97,23 +105,22 @@ fn examine(runs: &[Run]) {
     let mut ratios: Vec<f64> = runs.iter().map(Run::ratio).collect();
     ratios.sort_by(f64::total_cmp);
     let mean = ratios.iter().sum::<f64>() / all;
-    let at = |share: f64| ratios[((ratios.len() - 1) as f64 * share) as usize];
-    let right = count(&|run| run.wrong.is_none());
-    let causes = count(&|run| run.missed.is_empty());
+    let right = count(runs, |run| run.wrong.is_none());
+    let causes = count(runs, |run| run.missed.is_empty());
     println!("right series: {right} of {all}; all causes found: {causes} of {all}");
     println!(
         "causes that are none: in {} of {all}",
-        count(&|run| !run.invented.is_empty())
+        count(runs, |run| !run.invented.is_empty())
     );
     println!(
         "builds over those of an oracle: mean {mean:.2}, median {:.2}, 90th percentile {:.2}, maximum {:.2}",
-        at(0.5),
-        at(0.9),
-        at(1.0)
+        quantile(&ratios, 0.5),
+        quantile(&ratios, 0.9),
+        quantile(&ratios, 1.0)
     );
     println!(
         "at most {BUILDS_GOAL} times (goal): {} of {all}",
-        count(&|run| run.ratio() <= BUILDS_GOAL)
+        count(runs, |run| run.ratio() <= BUILDS_GOAL)
     );
     let builds = runs.iter().map(|run| run.builds).sum::<usize>() as f64 / all;
     let oracle = runs.iter().map(|run| run.oracle).sum::<usize>() as f64 / all;
@@ -195,13 +202,16 @@ fn differences_within_the_margin_are_ignored() {
     assert_eq!(right_series(plan), [Change::Apply(0)]);
 }
 
+fn near(found: f64, right: f64) -> bool {
+    (found - right).abs() < 0.02
+}
+
 #[test]
 fn outcome_gives_the_differences() {
     let plan = small(2, 6, 4)
         .cause(4, 0, 1000, &[&[2]])
         .cause(4, 1, -400, &[]);
     let (_, outcome) = run(plan);
-    let near = |found: f64, right: f64| (found - right).abs() < 0.02;
     let [debt] = outcome.debts.as_slice() else {
         panic!("{:?}", outcome.debts)
     };

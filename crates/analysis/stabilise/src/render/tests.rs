@@ -55,18 +55,34 @@ fn debt(row: usize, percent: f64, explained_percent: f64, left: f64) -> Debt {
     }
 }
 
+fn cause(
+    point: usize,
+    first: usize,
+    moved: &[(usize, f64)],
+    reverted: Option<Result<Vec<Effect>, Failure>>,
+) -> Cause {
+    Cause {
+        point,
+        first,
+        effects: effects(moved),
+        reverted,
+    }
+}
+
+fn row(name: &str) -> RowName {
+    RowName {
+        name: name.to_owned(),
+        unit: "instructions/op".into(),
+        margin_percent: 1.0,
+    }
+}
+
 /// Two causes with common rows, a partial repair with a prerequisite, a revert, a conflict, a patch
 /// that harms.
 fn usual() -> Outcome {
     let conflict = Failure::Conflict {
         change: Change::Revert(9),
         files: vec!["mm/memory.c".into(), "mm/mmap.c".into()],
-    };
-    let by = |point, first, moved: &[(usize, f64)], reverted| Cause {
-        point,
-        first,
-        effects: effects(moved),
-        reverted,
     };
     Outcome {
         debts: vec![
@@ -78,15 +94,15 @@ fn usual() -> Outcome {
             debt(9, -2.00, 100.0, 0.0),
         ],
         causes: vec![
-            by(
+            cause(
                 3,
                 3,
                 &[(0, -3.08), (1, -9.0), (9, -2.0)],
                 Some(Ok(effects(&[(0, 3.05), (1, 8.9), (7, -1.5), (9, 2.0)]))),
             ),
-            by(9, 7, &[(1, -3.43)], Some(Err(conflict))),
-            by(12, 12, &[(3, -2.25)], Some(Ok(effects(&[(3, 2.3)])))),
-            by(14, 14, &[(6, -1.36)], None),
+            cause(9, 7, &[(1, -3.43)], Some(Err(conflict))),
+            cause(12, 12, &[(3, -2.25)], Some(Ok(effects(&[(3, 2.3)])))),
+            cause(14, 14, &[(6, -1.36)], None),
         ],
         units: vec![
             unit(
@@ -154,11 +170,6 @@ fn report(outcome: &Outcome) -> Report<'_> {
         "exec",
         "futex-wake",
     ];
-    let row = |name: &str| RowName {
-        name: name.to_owned(),
-        unit: "instructions/op".into(),
-        margin_percent: 1.0,
-    };
     let mut points: Vec<NamedCommit> = Vec::new();
     for (digit, number) in "0123456789abcdef".chars().zip(1..) {
         points.push(named(

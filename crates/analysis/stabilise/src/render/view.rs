@@ -108,22 +108,25 @@ impl<'a> Report<'a> {
 
     /// Returns the debts, those with the same main cause together; those without one last.
     pub(super) fn debts_by_cause(&self) -> Vec<&'a Debt> {
-        let main = |debt: &&Debt| self.causes_of(debt.row).first().map(|cause| cause.point);
         let mut order: Vec<Option<usize>> = Vec::new();
-        for cause in self.outcome.debts.iter().map(|debt| main(&debt)) {
+        for cause in self.outcome.debts.iter().map(|debt| self.main_cause(debt)) {
             if cause.is_some() && !order.contains(&cause) {
                 order.push(cause);
             }
         }
         let mut debts: Vec<&Debt> = self.outcome.debts.iter().collect();
         debts.sort_by_key(|debt| {
-            let cause = main(debt);
+            let cause = self.main_cause(debt);
             order
                 .iter()
                 .position(|known| *known == cause)
                 .unwrap_or(order.len())
         });
         debts
+    }
+
+    fn main_cause(&self, debt: &Debt) -> Option<usize> {
+        self.causes_of(debt.row).first().map(|cause| cause.point)
     }
 
     /// Returns what was tried alone of a change of the series.

@@ -338,14 +338,13 @@ fn unit_of<W: World>(
     let mut fixed = alone.changes;
     let mut values = alone.values;
     for _ in 0..=PARTNERS_MAX {
-        let brings = |debt: usize| match &values {
-            Some(values) => sum(&search.added(debt, values)),
-            None => 0.0,
-        };
-        let lacking = found
-            .added
-            .iter()
-            .find(|(debt, added)| brings(**debt) / sum(added) < SHARE);
+        let lacking = found.added.iter().find(|(debt, added)| {
+            let brings = match &values {
+                Some(values) => sum(&search.added(**debt, values)),
+                None => 0.0,
+            };
+            brings / sum(added) < SHARE
+        });
         let Some((debt, added)) = lacking else {
             let values = values.unwrap_or_default();
             let alone = Ok(search.trials.effects(new, &values));

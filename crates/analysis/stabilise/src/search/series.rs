@@ -246,13 +246,15 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
                 *values = plus(values, &minus(&alone[row], &self.new[row]));
             }
         }
-        let agrees = |row: &usize| {
+        Ok(effects.iter().all(|effect| {
+            let row = &effect.row;
             let brings = minus(&all[row], &self.new[row]);
             let sum = minus(&expected[row], &self.new[row]);
-            let differs = |(is, should): (&f64, &f64)| (is - should).abs() > SLACK * should.abs();
-            !brings.iter().zip(&sum).any(differs)
-        };
-        Ok(effects.iter().all(|effect| agrees(&effect.row)))
+            brings
+                .iter()
+                .zip(&sum)
+                .all(|(is, should)| (is - should).abs() <= SLACK * should.abs())
+        }))
     }
 
     /// Returns the units in the order in which to try without them: first those whose effects do
@@ -340,14 +342,16 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
             );
         }
         // Candidates for the same rows may be needed no more.
-        let meets = |place: &usize| {
-            outcome.units[*place]
-                .alone
-                .iter()
-                .flatten()
-                .any(|effect| reverted.contains(&effect.row))
-        };
-        let doubtful: Vec<usize> = chosen.iter().copied().filter(meets).collect();
+        let doubtful: Vec<usize> = chosen
+            .iter()
+            .copied()
+            .filter(|place| {
+                let effects = outcome.units[*place].alone.iter().flatten();
+                effects
+                    .into_iter()
+                    .any(|effect| reverted.contains(&effect.row))
+            })
+            .collect();
         if doubtful.is_empty() {
             Ok(())
         } else {

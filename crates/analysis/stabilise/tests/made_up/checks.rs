@@ -1,11 +1,12 @@
 //! Checks of the made-up worlds themselves: a world that is wrong proves nothing of a search.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 
 use stabilise::{Change, Failure, Kernel, Trial, World};
 
 use crate::made_up::invent::{invent, invent_with_drift};
-use crate::made_up::plan::{Candidate, Effect, Lie, Part, Plan};
+use crate::made_up::plan::{Effect, Lie, Part, Plan};
 use crate::made_up::small::small;
 use crate::made_up::truth::{Truth, in_order};
 use crate::made_up::world::{MARGIN_PERCENT, MadeUp};
@@ -89,13 +90,20 @@ fn right_series_is_minimal_and_complete() {
             let mut more: BTreeSet<Change> = truth.series.iter().copied().collect();
             more.insert(Change::Apply(candidate));
             let (is_kernel, content) = judged(&more);
-            let gains = |row: &usize| plan.percent(&best, &content, *row) > MARGIN_PERCENT;
             let is_allowed = (0..plan.rows.len())
                 .all(|row| plan.percent(&new, &content, row) >= -MARGIN_PERCENT);
-            let is_better = is_kernel && is_allowed && truth.debts.iter().any(gains);
+            let is_better = is_kernel
+                && is_allowed
+                && (truth.debts.iter())
+                    .any(|row| plan.percent(&best, &content, *row) > MARGIN_PERCENT);
             assert!(!is_better, "seed {seed}: candidate {candidate} is missing");
         }
     }
+}
+
+fn harms_by_candidate(effect: &Effect) -> bool {
+    let mut parts = effect.needs.iter();
+    effect.instructions > 0 && parts.any(|part| matches!(part, Part::Candidate(_)))
 }
 
 /// The variety that the file of the inventor promises: no kind of world is rare.
@@ -114,9 +122,10 @@ fn worlds_have_every_kind_of_difficulty() {
     for seed in 0..WORLDS {
         let plan = invent(seed);
         let truth = Truth::compute(&plan);
-        let is_member = |part: usize| truth.series.contains(&Change::Apply(part));
-        let hidden =
-            |(at, it): (usize, &Candidate)| is_member(at) && it.patch.lie == Some(Lie::Hidden);
+        let mut candidates = plan.candidates.iter().enumerate();
+        let hides_member = candidates.any(|(at, it)| {
+            truth.series.contains(&Change::Apply(at)) && it.patch.lie == Some(Lie::Hidden)
+        });
         let unseen = plan
             .effects
             .iter()
@@ -126,21 +135,14 @@ fn worlds_have_every_kind_of_difficulty() {
             .candidates
             .iter()
             .any(|it| it.builds_with.iter().any(|other| !it.shown.contains(other)));
-        let harms = |effect: &Effect| {
-            effect.instructions > 0
-                && effect
-                    .needs
-                    .iter()
-                    .any(|part| matches!(part, Part::Candidate(_)))
-        };
         let holds = [
             (3..=5).contains(&truth.causes.len())
                 && truth.causes.iter().all(|cause| plan.causes.contains(cause)),
             truth.causes.len() == 5,
             !truth.reverts.is_empty(),
-            plan.candidates.iter().enumerate().any(hidden),
+            hides_member,
             unseen || is_unshown,
-            plan.effects.iter().any(harms),
+            plan.effects.iter().any(harms_by_candidate),
             plan.side.is_some(),
             !plan.breaks.is_empty(),
         ];
@@ -179,22 +181,26 @@ fn evidence_misleads_for_a_fifth() {
     assert!((0.18..0.22).contains(&share), "{share}");
 }
 
+fn conflict(change: Change) -> Result<Trial, Infallible> {
+    Ok(Trial::Failed(Failure::Conflict {
+        change,
+        files: vec![],
+    }))
+}
+
+fn without_files(answer: Result<Trial, Infallible>) -> Result<Trial, Infallible> {
+    match answer {
+        Ok(Trial::Failed(Failure::Conflict { change, .. })) => conflict(change),
+        other => other,
+    }
+}
+
 #[test]
 fn kernels_are_built_once_and_conflicts_never() {
     let mut plan = small(2, 4, 3).cause(2, 0, 500, &[&[1]]);
     plan.commits[1].below = Some(4);
     plan.candidates[1].applies_on.push(0);
     let mut world = MadeUp::new(plan);
-    let conflict = |change| {
-        Ok(Trial::Failed(Failure::Conflict {
-            change,
-            files: vec![],
-        }))
-    };
-    let without_files = |answer| match answer {
-        Ok(Trial::Failed(Failure::Conflict { change, .. })) => conflict(change),
-        other => other,
-    };
     let revert = without_files(world.trial(&Kernel::With(vec![Change::Revert(2)]), &[0]));
     assert_eq!(revert, conflict(Change::Revert(2)));
     let apply = without_files(world.trial(&Kernel::With(vec![Change::Apply(1)]), &[0]));

@@ -75,15 +75,14 @@ fn inventor(seed: u64) -> Inventor {
             below: None,
         })
         .collect();
-    let candidate = |dice: &mut Dice| Candidate {
-        patch: patch(dice),
-        applies_on: Vec::new(),
-        builds_with: Vec::new(),
-        shown: Vec::new(),
-        flaw: None,
-    };
     let candidates = (0..COMMITS - history)
-        .map(|_| candidate(&mut dice))
+        .map(|_| Candidate {
+            patch: patch(&mut dice),
+            applies_on: Vec::new(),
+            builds_with: Vec::new(),
+            shown: Vec::new(),
+            flaw: None,
+        })
         .collect();
     let plan = Plan {
         rows,

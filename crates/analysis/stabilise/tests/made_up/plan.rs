@@ -135,11 +135,20 @@ impl Content {
 impl Effect {
     /// Returns whether it shows in a kernel.
     fn shows_in(&self, content: &Content) -> bool {
-        let removes = |repair: &Repair| {
-            content.has.contains(&repair.by)
-                && repair.with.iter().all(|other| content.has.contains(other))
-        };
-        self.needs.iter().all(|part| content.contains(*part)) && !self.repairs.iter().any(removes)
+        self.needs.iter().all(|part| content.contains(*part))
+            && !self.repairs.iter().any(|repair| repair.is_in(content))
+    }
+
+    /// Returns whether a part causes it or repairs it.
+    pub(crate) fn is_of(&self, part: Part) -> bool {
+        let mut repairs = self.repairs.iter();
+        self.needs.contains(&part) || repairs.any(|repair| Part::Candidate(repair.by) == part)
+    }
+}
+
+impl Repair {
+    fn is_in(&self, content: &Content) -> bool {
+        content.has.contains(&self.by) && self.with.iter().all(|other| content.has.contains(other))
     }
 }
 
@@ -230,22 +239,20 @@ impl Plan {
                 )));
             }
         }
-        let is_broken = |(from, to): &&(usize, usize)| {
-            !content.lacks.contains(from) && content.lacks.contains(to)
-        };
-        if let Some((from, _)) = self.breaks.iter().find(is_broken) {
+        let mut breaks = self.breaks.iter();
+        if let Some((from, _)) =
+            breaks.find(|(from, to)| !content.lacks.contains(from) && content.lacks.contains(to))
+        {
             let function = self.commits[from - 1].patch.function;
             return Some(Failure::DoesNotBuild(format!(
                 "{}: error: not declared",
                 file(function)
             )));
         }
-        let hangs = |candidate: &&usize| self.candidates[**candidate].flaw == Some(Flaw::Boot);
-        content
-            .has
-            .iter()
-            .find(hangs)
-            .map(|_| Failure::DoesNotRun("it does not boot".to_owned()))
+        let mut candidates = content.has.iter().map(|place| &self.candidates[*place]);
+        candidates
+            .any(|candidate| candidate.flaw == Some(Flaw::Boot))
+            .then(|| Failure::DoesNotRun("it does not boot".to_owned()))
     }
 
     /// Returns the function whose file is in conflict if a change does not apply.

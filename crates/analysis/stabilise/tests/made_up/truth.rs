@@ -97,8 +97,9 @@ impl Judge<'_> {
 
     /// Returns the rows that changes make worse than NEW beyond the margin.
     fn worse(&self, content: &Content) -> Vec<usize> {
-        let is_worse = |row: &usize| self.plan.percent(&self.new, content, *row) < -MARGIN_PERCENT;
-        (0..self.plan.rows.len()).filter(is_worse).collect()
+        (0..self.plan.rows.len())
+            .filter(|row| self.plan.percent(&self.new, content, *row) < -MARGIN_PERCENT)
+            .collect()
     }
 
     /// Returns the gains of an allowed set, `None` for others.
@@ -115,13 +116,6 @@ impl Judge<'_> {
     fn allowed(&self, reverts: &BTreeSet<usize>) -> Vec<Measured> {
         let parts: Vec<usize> = effective(self.plan).into_iter().collect();
         let reverts: Vec<usize> = reverts.iter().copied().collect();
-        let chosen = |bits: usize, of: &[usize]| -> Vec<usize> {
-            of.iter()
-                .enumerate()
-                .filter(|(at, _)| bits >> at & 1 == 1)
-                .map(|(_, one)| *one)
-                .collect()
-        };
         let mut sets = BTreeSet::new();
         for bits in 0..1 << (parts.len() + reverts.len()) {
             let candidates = closure(self.plan, chosen(bits, &parts));
@@ -140,13 +134,12 @@ impl Judge<'_> {
 
     /// Returns the best gain in each debt, and the smallest of the sets that reach it.
     fn best(&self, allowed: Vec<Measured>) -> (Vec<f64>, BTreeSet<Change>) {
-        let best_of = |at: usize| {
-            allowed
-                .iter()
-                .map(|set| set.gains[at])
-                .fold(f64::NEG_INFINITY, f64::max)
-        };
-        let goal: Vec<f64> = (0..self.debts.len()).map(best_of).collect();
+        let goal: Vec<f64> = (0..self.debts.len())
+            .map(|at| {
+                let gains = allowed.iter().map(|set| set.gains[at]);
+                gains.fold(f64::NEG_INFINITY, f64::max)
+            })
+            .collect();
         let reaching = allowed.into_iter().filter(|set| reaches(&set.gains, &goal));
         match reaching.min_by_key(|set| set.changes.len()) {
             Some(smallest) => (goal, smallest.changes),
@@ -213,8 +206,9 @@ impl Truth {
     pub(crate) fn compute(plan: &Plan) -> Self {
         let new = plan.content(&Kernel::Point(plan.new_point()));
         let baseline = plan.content(&Kernel::Baseline);
-        let is_debt = |row: &usize| plan.percent(&baseline, &new, *row) < -MARGIN_PERCENT;
-        let debts: Vec<usize> = (0..plan.rows.len()).filter(is_debt).collect();
+        let debts: Vec<usize> = (0..plan.rows.len())
+            .filter(|row| plan.percent(&baseline, &new, *row) < -MARGIN_PERCENT)
+            .collect();
         let judge = Judge {
             plan,
             new,
@@ -272,11 +266,10 @@ impl Truth {
                 .collect();
             return Err(format!("falls short ({}): {difference}", short.join(", ")));
         }
-        let is_wrong = |change: &Change| match change {
-            Change::Revert(point) => !self.reverts.contains(point),
-            _ => false,
-        };
-        if set.iter().any(is_wrong) {
+        if set
+            .iter()
+            .any(|change| matches!(change, Change::Revert(point) if !self.reverts.contains(point)))
+        {
             return Err(format!("reverts what candidates repay: {difference}"));
         }
         if set.len() > self.series.len() {
@@ -287,46 +280,49 @@ impl Truth {
 
     /// Returns the causes that an outcome lacks: none of its causes stands for their points.
     pub(crate) fn missed(&self, outcome: &Outcome) -> Vec<usize> {
-        let is_found = |point: usize| {
-            outcome
-                .causes
-                .iter()
-                .any(|it| (it.first..=it.point).contains(&point))
-        };
         self.causes
             .iter()
             .copied()
-            .filter(|point| !is_found(*point))
+            .filter(|point| {
+                let mut found = outcome.causes.iter();
+                !found.any(|it| (it.first..=it.point).contains(point))
+            })
             .collect()
     }
 
     /// Returns the points of causes of an outcome that stand for no cause.
     pub(crate) fn invented(&self, outcome: &Outcome) -> Vec<usize> {
-        let is_real = |first: usize, last: usize| {
-            self.causes
-                .iter()
-                .any(|point| (first..=last).contains(point))
-        };
         outcome
             .causes
             .iter()
-            .filter(|it| !is_real(it.first, it.point))
+            .filter(|it| {
+                let mut real = self.causes.iter();
+                !real.any(|point| (it.first..=it.point).contains(point))
+            })
             .map(|it| it.point)
             .collect()
     }
 }
 
+/// Returns those of some numbers whose bit is set.
+fn chosen(bits: usize, all: &[usize]) -> Vec<usize> {
+    all.iter()
+        .enumerate()
+        .filter(|(at, _)| bits >> at & 1 == 1)
+        .map(|(_, one)| *one)
+        .collect()
+}
+
 /// Returns the points that make a debt worse beyond the margin.
 fn steps(plan: &Plan, debts: &[usize]) -> Vec<usize> {
-    let content = |point: usize| plan.content(&Kernel::Point(point));
-    let is_worse = |point: &usize| {
-        let before = content(*point - 1);
-        let after = content(*point);
-        debts
-            .iter()
-            .any(|row| plan.percent(&before, &after, *row) < -MARGIN_PERCENT)
-    };
-    (1..=plan.new_point()).filter(is_worse).collect()
+    (1..=plan.new_point())
+        .filter(|point| {
+            let [before, after] = [point - 1, *point].map(|at| plan.content(&Kernel::Point(at)));
+            debts
+                .iter()
+                .any(|row| plan.percent(&before, &after, *row) < -MARGIN_PERCENT)
+        })
+        .collect()
 }
 
 /// Returns how many kernels an oracle builds that knows causes and repairs: both ends, each cause

@@ -9,7 +9,7 @@ use model::Direction;
 use stabilise::{Cause, Change, Evidence, Failure, Kernel, Question, Suspicion, Trial, World};
 
 use crate::made_up::dice::Dice;
-use crate::made_up::plan::{Content, Effect, Lie, Part, Patch, Plan};
+use crate::made_up::plan::{Content, Lie, Part, Patch, Plan};
 
 /// The margin of every row (percent).
 pub(crate) const MARGIN_PERCENT: f64 = 0.5;
@@ -63,20 +63,13 @@ impl MadeUp {
 
     /// Returns the rows that a part makes worse, better, or good again.
     fn affected(&self, part: Part) -> BTreeSet<usize> {
-        let is_of_part = |effect: &&Effect| {
-            effect.needs.contains(&part)
-                || effect
-                    .repairs
-                    .iter()
-                    .any(|repair| Part::Candidate(repair.by) == part)
-        };
         let notable = self
             .plan
             .effects
             .iter()
             .filter(|effect| self.plan.is_notable(effect));
         notable
-            .filter(is_of_part)
+            .filter(|effect| effect.is_of(part))
             .map(|effect| effect.row)
             .collect()
     }
@@ -88,18 +81,20 @@ impl MadeUp {
             .rows
             .iter()
             .any(|row| row.functions.contains(&patch.function));
-        let weight = |row: &usize| {
-            if affected.contains(row) {
-                AFFECTS
-            } else if self.plan.rows[*row].functions.contains(&patch.function) {
-                EXECUTED
-            } else if is_executed {
-                UNKNOWN
-            } else {
-                UNTOUCHED
-            }
-        };
-        let mut weights: Vec<f64> = debts.iter().map(weight).collect();
+        let mut weights: Vec<f64> = debts
+            .iter()
+            .map(|row| {
+                if affected.contains(row) {
+                    AFFECTS
+                } else if self.plan.rows[*row].functions.contains(&patch.function) {
+                    EXECUTED
+                } else if is_executed {
+                    UNKNOWN
+                } else {
+                    UNTOUCHED
+                }
+            })
+            .collect();
         match &patch.lie {
             Some(Lie::Hidden) => weights.fill(UNTOUCHED),
             Some(Lie::Accused(picks)) if !debts.is_empty() => {
@@ -129,18 +124,13 @@ impl World for MadeUp {
         if let Some(failure) = failure {
             return Ok(Trial::Failed(failure));
         }
-        let values = |row: &usize| {
-            (
-                *row,
-                self.plan
-                    .values(&content, *row)
-                    .map(|value| value as f64)
-                    .to_vec(),
-            )
-        };
+        let values = rows.iter().map(|row| {
+            let values = self.plan.values(&content, *row);
+            (*row, values.map(|value| value as f64).to_vec())
+        });
         Ok(Trial::Measured {
             image: self.plan.image(&content),
-            values: rows.iter().map(values).collect(),
+            values: values.collect(),
         })
     }
 
@@ -177,13 +167,13 @@ impl World for MadeUp {
             return Ok(None);
         };
         let file = error.split(':').next().unwrap_or_default();
-        let touches = |change: &&Change| match change {
+        let mut latest_first = changes.iter().rev().copied();
+        Ok(latest_first.find(|change| match change {
             Change::Apply(number) => {
                 file == format!("kernel/f{}.c", self.plan.candidates[*number].patch.function)
             }
             Change::Revert(_) => false,
-        };
-        Ok(changes.iter().rev().find(touches).copied())
+        }))
     }
 
     fn cost_s(&mut self, kernel: &Kernel) -> f64 {
@@ -191,7 +181,6 @@ impl World for MadeUp {
         if self.tried.contains(&content) {
             return 0.0;
         }
-        let mix = |sum: u64, number: &usize| Dice::new(sum ^ *number as u64).bits();
         let lacks = content.lacks.iter().fold(0, mix);
         Dice::new(content.has.iter().fold(lacks ^ 1, mix)).real(0.5, 3.0)
     }
@@ -199,4 +188,8 @@ impl World for MadeUp {
     fn is_spent(&mut self) -> bool {
         false
     }
+}
+
+fn mix(sum: u64, number: &usize) -> u64 {
+    Dice::new(sum ^ *number as u64).bits()
 }
