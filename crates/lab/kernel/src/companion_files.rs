@@ -43,25 +43,26 @@ pub(crate) fn find(image: &Path, release: Option<&str>) -> Beside {
         // A kernel's build tree has these at its root.
         folders.extend(folder.ancestors().nth(3));
     }
-    let first = |names: &[String], most: u64, fits: fn(&[u8]) -> bool| {
-        folders
-            .iter()
-            .flat_map(|folder| names.iter().map(move |name| (*folder, name)))
-            .find_map(|(folder, name)| read(folder, name, most).filter(|content| fits(content)))
-    };
+    let configs = [format!("config-{tag}"), ".config".into(), "config".into()];
+    let symbols = [format!("System.map-{tag}"), "System.map".into()];
     Beside {
-        config: first(
-            &[format!("config-{tag}"), ".config".into(), "config".into()],
-            CONFIG_MOST,
-            is_config,
-        ),
-        symbols: first(
-            &[format!("System.map-{tag}"), "System.map".into()],
-            SYMBOLS_MOST,
-            is_symbols,
-        ),
+        config: first(&folders, &configs, CONFIG_MOST, is_config),
+        symbols: first(&folders, &symbols, SYMBOLS_MOST, is_symbols),
         modules: modules(folder, tag),
     }
+}
+
+/// Returns the content of the first file with one of the names that is what it should be.
+fn first(
+    folders: &[&Path],
+    names: &[String],
+    most: u64,
+    fits: fn(&[u8]) -> bool,
+) -> Option<Vec<u8>> {
+    folders
+        .iter()
+        .flat_map(|folder| names.iter().map(move |name| (*folder, name)))
+        .find_map(|(folder, name)| read(folder, name, most).filter(|content| fits(content)))
 }
 
 /// Returns the content of a file in a directory; `None` if it is a link to a file that others may
@@ -134,17 +135,20 @@ pub(crate) fn is_config(content: &[u8]) -> bool {
 
 /// A line of a symbol table: address, type and name.
 pub(crate) fn is_symbols(content: &[u8]) -> bool {
-    let symbol = |line: &&[u8]| {
-        let mut fields = line.split(|byte| *byte == b' ');
-        let address = fields.next().unwrap_or_default();
-        let kind = fields.next().unwrap_or_default();
-        !address.is_empty()
-            && address.iter().all(u8::is_ascii_hexdigit)
-            && kind.len() == 1
-            && fields.next().is_some_and(|name| !name.is_empty())
-    };
     let lines = content.split(|byte| *byte == b'\n');
-    lines.filter(symbol).take(FEWEST_SYMBOLS).count() == FEWEST_SYMBOLS
+    let symbols = lines.filter(|line| is_symbol(line));
+    symbols.take(FEWEST_SYMBOLS).count() == FEWEST_SYMBOLS
+}
+
+/// Returns whether a line has an address, a letter and a name.
+fn is_symbol(line: &[u8]) -> bool {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let address = fields.next().unwrap_or_default();
+    let kind = fields.next().unwrap_or_default();
+    !address.is_empty()
+        && address.iter().all(u8::is_ascii_hexdigit)
+        && kind.len() == 1
+        && fields.next().is_some_and(|name| !name.is_empty())
 }
 
 #[cfg(test)]

@@ -47,6 +47,14 @@ impl fmt::Display for NotCompiled {
     }
 }
 
+/// Returns whether Marvin builds a kernel of such a name.
+fn is_built(name: &KernelName) -> bool {
+    matches!(
+        name,
+        KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_)
+    )
+}
+
 impl BuildCache {
     /// Returns the code that differs between two built sources and that the build of neither
     /// compiled; empty for kernels that Marvin did not build.
@@ -58,21 +66,13 @@ impl BuildCache {
         base: &KernelName,
         new: &KernelName,
     ) -> Result<Vec<NotCompiled>, KernelError> {
-        let is_built = |name: &KernelName| {
-            matches!(
-                name,
-                KernelName::Git(_)
-                    | KernelName::Patch { .. }
-                    | KernelName::Tree(_)
-                    | KernelName::DebSrc(_)
-            )
-        };
         if !is_built(base) || !is_built(new) {
             return Ok(Vec::new());
         }
         let workshop = WorkTree::open(&self.home)?;
-        let tree = |name| Ok::<_, KernelError>(self.source(name, &workshop, &|_| {})?.tree);
-        self.not_compiled_between(&workshop, &tree(base)?, &tree(new)?, &compiler()?)
+        let base = self.source(base, &workshop, &|_| {})?.tree;
+        let new = self.source(new, &workshop, &|_| {})?.tree;
+        self.not_compiled_between(&workshop, &base, &new, &compiler()?)
     }
 
     fn not_compiled_between(

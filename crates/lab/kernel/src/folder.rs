@@ -98,9 +98,12 @@ impl Folder {
         let folder = Self { path, facts };
         // Measurements depend on every byte of the booted files, and files may be short after a
         // power failure.
-        let whole = |role: &&str| !folder.has(role) || folder.is_whole(role);
         let modules = folder.modules().is_none_or(|modules| modules.is_dir());
-        let fine = folder.has("image") && ROLES.iter().all(whole) && modules;
+        let fine = folder.has("image")
+            && ROLES
+                .iter()
+                .all(|role| !folder.has(role) || folder.is_whole(role))
+            && modules;
         Ok(fine.then_some(folder))
     }
 

@@ -126,12 +126,11 @@ impl BuildCache {
                 })
             }
             KernelName::Tree(folder) => {
-                let refuse = |error: std::io::Error| {
+                let folder = fs::canonicalize(folder).map_err(|error| {
                     SourceError::Tree(TreeError::NotLinux {
                         what: format!("{} ({error})", folder.display()),
                     })
-                };
-                let folder = fs::canonicalize(folder).map_err(refuse)?;
+                })?;
                 if !folder.join("Kbuild").is_file() {
                     return Err(SourceError::Tree(TreeError::NotLinux {
                         what: folder.display().to_string(),

@@ -88,11 +88,7 @@ pub(crate) enum Vmlinux {
 
 /// Reads an image file into memory, once.
 pub(crate) fn load(file: &Path) -> Result<Vec<u8>, ImageFault> {
-    let fault = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ImageFault::Missing,
-        _ => ImageFault::Unreadable(error.to_string()),
-    };
-    if fs::metadata(file).map_err(fault)?.is_dir() {
+    if fs::metadata(file).map_err(fault_of)?.is_dir() {
         return Err(ImageFault::Folder);
     }
     match bounded::open(file, MOST).and_then(|opened| opened.read()) {
@@ -100,7 +96,14 @@ pub(crate) fn load(file: &Path) -> Result<Vec<u8>, ImageFault> {
         Ok(bytes) => Ok(bytes),
         Err(ReadFault::Special) => Err(ImageFault::Special),
         Err(ReadFault::Large) => Err(ImageFault::Large),
-        Err(ReadFault::Io(error)) => Err(fault(error)),
+        Err(ReadFault::Io(error)) => Err(fault_of(error)),
+    }
+}
+
+fn fault_of(error: io::Error) -> ImageFault {
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => ImageFault::Missing,
+        _ => ImageFault::Unreadable(error.to_string()),
     }
 }
 

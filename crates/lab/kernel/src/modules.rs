@@ -205,17 +205,16 @@ pub(crate) fn order(text: &str) {
         .keys()
         .map(|name| ((*name).to_owned(), PathBuf::from(name)))
         .collect();
-    let content = |file: &Path| {
-        let text = file
-            .to_str()
-            .and_then(|name| lines.get(name))
-            .copied()
-            .unwrap_or_default();
-        Ok(text.replace("\\0", "\0").into_bytes())
-    };
     let mut found = ModuleOrder {
         files,
-        read: content,
+        read: |file: &Path| {
+            let text = file
+                .to_str()
+                .and_then(|name| lines.get(name))
+                .copied()
+                .unwrap_or_default();
+            Ok(text.replace("\\0", "\0").into_bytes())
+        },
         seen: BTreeSet::new(),
         modules: Vec::new(),
         size: 0,

@@ -185,15 +185,13 @@ fn copy_tree(from: &Path, to: &Path) -> Result<(), KernelError> {
         .args(["-r", "--preserve=mode,links", "--"])
         .args([from, to])
         .deadline_s(COPY_S);
-    let failed = |detail: String| KernelError::Program {
-        command: program.command(),
-        detail,
+    let detail = match program.run() {
+        Ok(ended) if ended.code == Some(0) => return Ok(()),
+        Ok(ended) => ended.reason(),
+        Err(error) => error.to_string(),
     };
-    match program.run() {
-        Ok(ended) if ended.code == Some(0) => Ok(()),
-        Ok(ended) => Err(failed(ended.reason())),
-        Err(error) => Err(failed(error.to_string())),
-    }
+    let command = program.command();
+    Err(KernelError::Program { command, detail })
 }
 
 #[cfg(test)]

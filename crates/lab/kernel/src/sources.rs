@@ -5,6 +5,20 @@ use std::path::Path;
 use addr2line::Loader;
 use model::SourceLocation;
 
+fn source_place(loader: &Loader, address: u64) -> Option<SourceLocation> {
+    // The function itself, not a function inlined at its beginning.
+    let mut frames = loader.find_frames(address).ok()?;
+    let mut location = None;
+    while let Some(frame) = frames.next().ok()? {
+        location = frame.location;
+    }
+    let location = location?;
+    Some(SourceLocation {
+        file: straight(location.file?),
+        line: location.line.unwrap_or(0),
+    })
+}
+
 /// Returns the source location of each address, with file names relative to the source tree.
 /// Unknown ones are `None`: all, if the file is unreadable or has no debug information.
 #[must_use]
@@ -12,20 +26,10 @@ pub fn source_places(vmlinux: &Path, addresses: &[u64]) -> Vec<Option<SourceLoca
     let Ok(loader) = Loader::new(vmlinux) else {
         return vec![None; addresses.len()];
     };
-    let place = |address: &u64| {
-        // The function itself, not a function inlined at its beginning.
-        let mut frames = loader.find_frames(*address).ok()?;
-        let mut location = None;
-        while let Some(frame) = frames.next().ok()? {
-            location = frame.location;
-        }
-        let location = location?;
-        Some(SourceLocation {
-            file: straight(location.file?),
-            line: location.line.unwrap_or(0),
-        })
-    };
-    let mut places: Vec<Option<SourceLocation>> = addresses.iter().map(place).collect();
+    let mut places: Vec<Option<SourceLocation>> = addresses
+        .iter()
+        .map(|address| source_place(&loader, *address))
+        .collect();
     let files: Vec<&str> = places
         .iter()
         .flatten()

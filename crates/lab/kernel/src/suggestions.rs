@@ -91,17 +91,12 @@ fn series<'a>(offers: &[&'a Offer]) -> Vec<&'a Offer> {
 fn packages(suite: Option<&str>, name: &str, offers: &[Offer]) -> String {
     let image = name.trim_end_matches("-dbg").trim_end_matches("-unsigned");
     let flavour = flavour_of(image);
-    let alike = |offer: &Offer| {
-        let common = offer
-            .package
-            .bytes()
-            .zip(image.bytes())
-            .take_while(|(a, b)| a == b)
-            .count();
-        (flavour == Some(&offer.flavour), common)
-    };
     let mut sorted: Vec<&Offer> = offers.iter().collect();
-    sorted.sort_by_key(|offer| std::cmp::Reverse(alike(offer)));
+    sorted.sort_by_key(|offer| {
+        let pairs = offer.package.bytes().zip(image.bytes());
+        let common = pairs.take_while(|(a, b)| a == b).count();
+        std::cmp::Reverse((flavour == Some(&offer.flavour), common))
+    });
     let names: Vec<String> = sorted
         .iter()
         .take(SHOWN)

@@ -139,26 +139,12 @@ mod tests {
     use proptest::prelude::{any, proptest};
 
     use super::parse_log;
-    use crate::source::{Repository, program};
+    use crate::source::{Repository, run_git};
 
     #[test]
     fn commits_are_read_oldest_first() {
         let folder = tempfile::tempdir().unwrap();
-        let run = |arguments: &[&str]| {
-            let own = [
-                "-c",
-                "user.name=t",
-                "-c",
-                "user.email=t@example.com",
-                "-c",
-                "commit.gpgsign=false",
-            ];
-            program(folder.path())
-                .args(own)
-                .args(arguments)
-                .run()
-                .unwrap()
-        };
+        let run = |arguments: &[&str]| run_git(folder.path(), arguments);
         let write =
             |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         run(&["init", "--quiet", "-b", "main", "."]);

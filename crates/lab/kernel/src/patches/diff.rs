@@ -391,11 +391,15 @@ fn extended(header: &mut Header, line: &[u8]) -> bool {
 fn hunk_header(line: &str) -> Option<(usize, usize, &str)> {
     let (ranges, before) = line.strip_prefix("@@ -")?.split_once(" @@")?;
     let (old, new) = ranges.split_once(" +")?;
-    let count = |range: &str| match range.split_once(',') {
+    Some((line_count(old)?, line_count(new)?, before.trim()))
+}
+
+/// Returns the number of lines of a range such as `12,3`; of one line where it names none.
+fn line_count(range: &str) -> Option<usize> {
+    match range.split_once(',') {
         Some((start, count)) => start.parse::<u64>().ok().and(count.parse().ok()),
         None => range.parse::<u64>().ok().map(|_| 1),
-    };
-    Some((count(old)?, count(new)?, before.trim()))
+    }
 }
 
 /// Returns the name of a header's line, without the part before the first slash; `None` for
@@ -416,23 +420,23 @@ fn dateless(text: &[u8]) -> &[u8] {
         return &text[..tab];
     }
     // Some programs separate it by spaces.
-    let is_date = |at: &usize| {
-        let date = &text[at + 1..];
-        let is_digit = |n: usize| date.get(n).is_some_and(u8::is_ascii_digit);
-        date.len() > 10
-            && date[4] == b'-'
-            && date[7] == b'-'
-            && date[10] == b' '
-            && is_digit(0)
-            && is_digit(9)
-    };
-    let spaces = text
+    let mut spaces = text
         .iter()
         .enumerate()
         .filter(|(_, byte)| **byte == b' ')
         .map(|(at, _)| at);
-    let end = spaces.into_iter().find(is_date).unwrap_or(text.len());
-    text[..end].trim_ascii_end()
+    let end = spaces.find(|at| is_date(&text[at + 1..]));
+    text[..end.unwrap_or(text.len())].trim_ascii_end()
+}
+
+/// Returns whether text begins with a date such as `2026-01-31 `.
+fn is_date(text: &[u8]) -> bool {
+    text.len() > 10
+        && text[4] == b'-'
+        && text[7] == b'-'
+        && text[10] == b' '
+        && text[0].is_ascii_digit()
+        && text[9].is_ascii_digit()
 }
 
 fn without_first(name: &str) -> &str {
@@ -494,8 +498,8 @@ fn same_name(text: &[u8]) -> Option<String> {
         return None;
     }
     let text = String::from_utf8_lossy(text);
-    let is_same = |at: &usize| without_first(&text[..*at]) == without_first(&text[at + 1..]);
-    let at = text.match_indices(' ').map(|(at, _)| at).find(is_same)?;
+    let mut spaces = text.match_indices(' ').map(|(at, _)| at);
+    let at = spaces.find(|at| without_first(&text[..*at]) == without_first(&text[at + 1..]))?;
     Some(without_first(&text[..at]).to_owned())
 }
 
@@ -530,11 +534,6 @@ fn is_epoch(date: &str) -> bool {
         Some("1969-12-31") => -1,
         _ => return false,
     };
-    let minutes = |text: &str| {
-        let hours: i32 = text.get(..2)?.parse().ok()?;
-        let minutes: i32 = text.get(text.len() - 2..)?.parse().ok()?;
-        Some(hours * 60 + minutes)
-    };
     let Some((time, zone)) = fields.next().zip(fields.next()) else {
         return false;
     };
@@ -553,6 +552,13 @@ fn is_epoch(date: &str) -> bool {
         return false;
     };
     is_zero && days * 24 * 60 + local == sign * zone
+}
+
+/// Returns the minutes of `01:30` or `0130`.
+fn minutes(text: &str) -> Option<i32> {
+    let hours: i32 = text.get(..2)?.parse().ok()?;
+    let minutes: i32 = text.get(text.len() - 2..)?.parse().ok()?;
+    Some(hours * 60 + minutes)
 }
 
 #[cfg(test)]

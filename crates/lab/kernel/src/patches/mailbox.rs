@@ -233,12 +233,9 @@ impl<'a> Reader<'a> {
                 detail,
             });
         };
-        let read = |name: &str| {
-            let path = self.scratch.join(name);
-            fs::read(&path).map_err(KernelError::io(&path))
-        };
-        let body = read("message")?;
-        let rest = read("diff")?;
+        let [body, rest] = ["message", "diff"].map(|name| self.scratch.join(name));
+        let body = fs::read(&body).map_err(KernelError::io(&body))?;
+        let rest = fs::read(&rest).map_err(KernelError::io(&rest))?;
         let body = String::from_utf8_lossy(&body).replace('\r', "");
         let mut raw = RawMessage {
             commit: format_patch_commit(bytes),
@@ -316,32 +313,34 @@ fn fill(raw: &mut RawMessage, printed: &str, headers: Vec<(String, String)>) {
             _ => {}
         }
     }
-    let known = |name: &str| message::header(&headers, name).map(str::to_owned);
     raw.author = match (author.is_empty(), address.is_empty()) {
-        (true, true) => known("author").unwrap_or_default(),
+        (true, true) => header_or_empty(&headers, "author"),
         (false, true) => author,
         (true, false) => address,
         (false, false) => format!("{author} <{address}>"),
     };
     if raw.subject.trim().is_empty() {
-        let description = known("description").unwrap_or_default();
+        let description = header_or_empty(&headers, "description");
         raw.subject = description.lines().next().unwrap_or_default().to_owned();
     }
     raw.headers = headers;
 }
 
+fn header_or_empty(headers: &[(String, String)], name: &str) -> String {
+    message::header(headers, name)
+        .unwrap_or_default()
+        .to_owned()
+}
+
 /// Returns the Message-Ids that a mail answers, the nearest first.
 fn parents(headers: &[(String, String)]) -> Vec<String> {
-    let identifiers_of = |name: &str| {
-        message::header(headers, name)
-            .unwrap_or_default()
-            .split('<')
-            .skip(1)
-            .map(identifier)
-    };
+    let [references, answered] = ["references", "in-reply-to"].map(|name| {
+        let header = message::header(headers, name).unwrap_or_default();
+        let identifiers = header.split('<').skip(1).map(identifier);
+        identifiers.collect::<Vec<String>>()
+    });
     let mut parents: Vec<String> = Vec::new();
-    let references: Vec<String> = identifiers_of("references").collect();
-    for id in identifiers_of("in-reply-to").chain(references.into_iter().rev()) {
+    for id in answered.into_iter().chain(references.into_iter().rev()) {
         let id = id.trim_end_matches('>').to_owned();
         if !parents.contains(&id) {
             parents.push(id);

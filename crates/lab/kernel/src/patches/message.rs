@@ -290,26 +290,18 @@ fn reverted(tags: &mut Tags, words: &[&str]) {
 
 /// `commit HASH upstream`, `[ Upstream commit HASH ]` and `(cherry picked from commit HASH)`.
 fn upstream(tags: &mut Tags, words: &[&str]) {
-    let lower = |at: usize| {
-        let word: &str = words.get(at).copied().unwrap_or_default();
-        word.trim_matches(|c: char| !c.is_ascii_alphanumeric())
-            .to_ascii_lowercase()
-    };
     // A sentence ends: "commit A upstream. Commit B did".
     if words[0].ends_with('.') {
         return;
     }
-    let found = match lower(0).as_str() {
-        "commit" if lower(2) == "upstream" || lower(3) == "upstream" && lower(2).len() < 5 => {
-            lower(1)
-        }
-        "upstream" if lower(1) == "commit" && lower(2) == "id" => lower(3),
-        "upstream" if lower(1) == "commit" => lower(2),
+    let [first, second, third, fourth] = [0, 1, 2, 3].map(|at| bare_word(words, at));
+    let found = match first.as_str() {
+        "commit" if third == "upstream" || fourth == "upstream" && third.len() < 5 => second,
+        "upstream" if second == "commit" && third == "id" => fourth,
+        "upstream" if second == "commit" => third,
         // Ubuntu's "backported from commit", too.
-        "picked" | "backported" | "ported" if lower(1) == "from" && lower(2) == "commit" => {
-            lower(3)
-        }
-        "picked" | "backported" if lower(1) == "from" => lower(2),
+        "picked" | "backported" | "ported" if second == "from" && third == "commit" => fourth,
+        "picked" | "backported" if second == "from" => third,
         _ => return,
     };
     // A sentence such as "commit 1234567 upstream" has its hash abbreviated; a shorter word is
@@ -317,6 +309,13 @@ fn upstream(tags: &mut Tags, words: &[&str]) {
     if let Some(found) = hash(&found) {
         push(&mut tags.upstream, found);
     }
+}
+
+/// Returns a word in lower case without the punctuation around it; an empty one behind the end.
+fn bare_word(words: &[&str], at: usize) -> String {
+    let word: &str = words.get(at).copied().unwrap_or_default();
+    word.trim_matches(|c: char| !c.is_ascii_alphanumeric())
+        .to_ascii_lowercase()
 }
 
 /// `commit HASH` in a line of its own, with `Author:` below: what Red Hat's backports quote of

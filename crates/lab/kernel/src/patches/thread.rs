@@ -167,7 +167,7 @@ fn joined(mails: &[Mail], mut postings: Vec<Posting>) -> Vec<Posting> {
     postings.sort_by_key(|posting| posting.first);
     let mut distinct: Vec<Posting> = Vec::new();
     for posting in postings {
-        let author = |posting: &Posting| mails[posting.first].patch.author.clone();
+        let author = &mails[posting.first].patch.author;
         match distinct.iter_mut().find(|other: &&mut Posting| {
             let is_same = (other.version, other.total) == (posting.version, posting.total)
                 && posting.total > 1;
@@ -175,7 +175,7 @@ fn joined(mails: &[Mail], mut postings: Vec<Posting>) -> Vec<Posting> {
                 .members
                 .keys()
                 .all(|number| !other.members.contains_key(number));
-            is_same && is_apart && author(other) == author(&posting)
+            is_same && is_apart && mails[other.first].patch.author == *author
         }) {
             Some(other) => other.members.extend(posting.members),
             None => distinct.push(posting),
@@ -234,33 +234,30 @@ fn unite(group: &mut [usize], one: usize, other: usize) {
     group[one.max(other)] = one.min(other);
 }
 
+fn subjects(mails: &[Mail], posting: &Posting) -> BTreeSet<String> {
+    let members = posting.members.values();
+    members
+        .map(|mail| mails[*mail].patch.subject.clone())
+        .collect()
+}
+
 /// Returns the postings of the highest version; of those that were sent again, the last.
 fn newest(mails: &[Mail], series: &[Posting]) -> Vec<Posting> {
-    let has_patches =
-        |posting: &&Posting| posting.members.values().any(|mail| mails[*mail].has_diff());
-    let version = series
+    let postings: Vec<&Posting> = series
         .iter()
-        .filter(has_patches)
-        .map(|posting| posting.version)
-        .max();
+        .filter(|posting| posting.members.values().any(|mail| mails[*mail].has_diff()))
+        .collect();
+    let version = postings.iter().map(|posting| posting.version).max();
     let Some(version) = version else {
         return Vec::new();
     };
     let mut newest: Vec<Posting> = Vec::new();
-    for posting in series
-        .iter()
-        .filter(has_patches)
+    for posting in postings
+        .into_iter()
         .filter(|posting| posting.version == version)
     {
-        let subjects = |posting: &Posting| {
-            let of_members = posting
-                .members
-                .values()
-                .map(|mail| mails[*mail].patch.subject.clone());
-            of_members.collect::<BTreeSet<String>>()
-        };
-        let own = subjects(posting);
-        newest.retain(|other| subjects(other).is_disjoint(&own));
+        let own = subjects(mails, posting);
+        newest.retain(|other| subjects(mails, other).is_disjoint(&own));
         newest.push(completed(mails, posting, series));
     }
     newest

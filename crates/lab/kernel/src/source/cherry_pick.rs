@@ -8,6 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::git::parse_merge;
+use super::program::Ended;
 use super::{SourceError, WorkTree};
 use crate::KernelError;
 
@@ -84,26 +85,20 @@ impl WorkTree {
         let file = self.patch_file(diff)?;
         let index = self.repository().join("picked.index");
         drop(fs::remove_file(&index));
-        let source = self.source();
-        let git = |arguments: &[&str]| {
-            self.git(&source)
-                .variable("GIT_INDEX_FILE", &index)
-                .args(arguments)
-        };
         let fake = format!("--build-fake-ancestor={}", index.display());
-        if git(&["apply", &fake, "--"]).args([&file]).end()?.code != Some(0) || !index.exists() {
-            return Ok(None);
-        }
-        let before = git(&["write-tree"]).run()?.trim().to_owned();
-        if git(&["apply", "--cached", "--whitespace=nowarn", "--"])
+        let ended = self
+            .git_with_index(&self.source(), &index)
+            .args(["apply", &fake, "--"])
             .args([&file])
-            .end()?
-            .code
-            != Some(0)
-        {
+            .end()?;
+        if ended.code != Some(0) || !index.exists() {
             return Ok(None);
         }
-        let after = git(&["write-tree"]).run()?.trim().to_owned();
+        let before = self.written_tree(&index)?;
+        if self.apply_to(&index, &file)?.code != Some(0) {
+            return Ok(None);
+        }
+        let after = self.written_tree(&index)?;
         let parent = self.commit_tree(&before, &[], "before a patch")?;
         self.commit_tree(&after, &[&parent], "a patch").map(Some)
     }
@@ -113,26 +108,36 @@ impl WorkTree {
         let file = self.patch_file(diff)?;
         let index = self.repository().join("picked.index");
         drop(fs::remove_file(&index));
-        let source = self.source();
-        let git = |arguments: &[&str]| {
-            self.git(&source)
-                .variable("GIT_INDEX_FILE", &index)
-                .args(arguments)
-        };
         let tree = self.tree_of(onto)?;
-        git(&["read-tree", &tree]).run()?;
-        let ended = git(&["apply", "--cached", "--whitespace=nowarn", "--"])
-            .args([&file])
-            .end()?;
+        self.git_with_index(&self.source(), &index)
+            .args(["read-tree", &tree])
+            .run()?;
+        let ended = self.apply_to(&index, &file)?;
         if ended.code != Some(0) {
             return Ok(Picked::Conflict(refused_files(&ended.stderr)));
         }
-        let merged = git(&["write-tree"]).run()?.trim().to_owned();
+        let merged = self.written_tree(&index)?;
         if merged == tree {
             return Ok(Picked::Nothing);
         }
         self.commit_tree(&merged, &[onto], "picked to look at it")
             .map(Picked::Commit)
+    }
+
+    fn apply_to(&self, index: &Path, diff: &Path) -> Result<Ended, KernelError> {
+        self.git_with_index(&self.source(), index)
+            .args(["apply", "--cached", "--whitespace=nowarn", "--"])
+            .args([diff])
+            .end()
+    }
+
+    /// Writes an index as a tree object.
+    fn written_tree(&self, index: &Path) -> Result<String, KernelError> {
+        let tree = self
+            .git_with_index(&self.source(), index)
+            .args(["write-tree"])
+            .run()?;
+        Ok(tree.trim().to_owned())
     }
 
     /// Returns a commit with the tree of another one, an author and a message.
@@ -329,7 +334,7 @@ fn refused_files(stderr: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::git::Repository;
+    use super::super::git::{Repository, run_git};
     use super::{Authorship, Picked, WorkTree};
     use crate::source::program;
     use std::fs;
@@ -350,21 +355,7 @@ mod tests {
         }
 
         fn git(&self, arguments: &[&str]) -> String {
-            let own = [
-                "-c",
-                "user.name=t",
-                "-c",
-                "user.email=t@example.org",
-                "-c",
-                "commit.gpgsign=false",
-            ];
-            program(self.folder.path())
-                .args(own)
-                .args(arguments)
-                .run()
-                .unwrap()
-                .trim()
-                .to_owned()
+            run_git(self.folder.path(), arguments).trim().to_owned()
         }
 
         fn commit(&self, lines: &[&str], subject: &str) -> String {

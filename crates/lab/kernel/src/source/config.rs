@@ -50,16 +50,18 @@ impl Configuration {
     /// # Errors
     /// If there is none, or the file is no kernel config.
     pub fn named(name: &str) -> Result<Self, KernelError> {
-        let known = |text: &str| Self {
-            name: name.to_owned(),
-            text: text.to_owned(),
-            base: Base::Tiny,
+        let built_in = match name {
+            "micro" => Some(MICRO.to_owned()),
+            "smp" => Some(format!("{MICRO}{SMP}")),
+            "small" => Some(SMALL.to_owned()),
+            _ => None,
         };
-        match name {
-            "micro" => return Ok(known(MICRO)),
-            "smp" => return Ok(known(&format!("{MICRO}{SMP}"))),
-            "small" => return Ok(known(SMALL)),
-            _ => {}
+        if let Some(text) = built_in {
+            return Ok(Self {
+                name: name.to_owned(),
+                text,
+                base: Base::Tiny,
+            });
         }
         let unknown = || SourceError::UnknownConfiguration {
             name: name.to_owned(),
@@ -109,12 +111,11 @@ impl Configuration {
     /// Returns the requested options that differ in the result, each as `CONFIG_X=y`.
     pub(crate) fn not_kept(&self, resolved: &str) -> Vec<String> {
         let found = options(resolved);
-        let kept = |(option, value): &(&String, &String)| {
-            found.get(*option).map_or("n", String::as_str) == value.as_str()
-        };
         options(&self.text)
             .iter()
-            .filter(|wanted| !kept(wanted))
+            .filter(|(option, value)| {
+                found.get(*option).map_or("n", String::as_str) != value.as_str()
+            })
             .map(|(option, value)| format!("{option}={value}"))
             .collect()
     }

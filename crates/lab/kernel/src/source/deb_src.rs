@@ -82,10 +82,6 @@ pub(crate) fn import(
 fn newest(debian: &Debian, version: &str) -> Result<Offer, KernelError> {
     let series: Vec<&str> = version.split('.').take(2).collect();
     let package = format!("{PREFIX}{}", series.join("."));
-    let unknown = |instead: String| SourceError::NoSourcePackage {
-        requested: format!("deb-src:{version}"),
-        instead,
-    };
     let stanzas = debian.extract(debian.suite(None), "sources", &[PREFIX])?;
     let all = catalogue::sources(&stanzas, &package);
     let fitting = all
@@ -102,7 +98,11 @@ fn newest(debian: &Debian, version: &str) -> Result<Offer, KernelError> {
                 .collect();
             format!("there are {}", names.join(", "))
         };
-        unknown(instead).into()
+        SourceError::NoSourcePackage {
+            requested: format!("deb-src:{version}"),
+            instead,
+        }
+        .into()
     })
 }
 
@@ -117,10 +117,6 @@ fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), K
     let file = File::open(archive).map_err(KernelError::io(archive))?;
     let unpacked = unpacked(BufReader::new(file)).map_err(KernelError::io(archive))?;
     let mut files = Archive::new(unpacked, Paths::BelowTop);
-    let damaged = |detail: String| SourceError::Archive {
-        what: offer.origin().to_string(),
-        detail,
-    };
     let pipe = KernelError::io;
     let import = git(repository.folder())
         .args(["fast-import", "--quiet", "--done", "--force"])
@@ -131,7 +127,7 @@ fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), K
         begin(&mut input).map_err(pipe(at))?;
         while let Some(entry) = files
             .next_entry()
-            .map_err(|error| damaged(error.to_string()))?
+            .map_err(|error| damaged(offer, error.to_string()))?
         {
             add(&mut input, &entry).map_err(pipe(at))?;
         }
@@ -142,7 +138,14 @@ fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), K
     })?;
     match ended.code {
         Some(0) => Ok(()),
-        _ => Err(damaged(ended.reason()).into()),
+        _ => Err(damaged(offer, ended.reason()).into()),
+    }
+}
+
+fn damaged(offer: &Offer, detail: String) -> SourceError {
+    SourceError::Archive {
+        what: offer.origin().to_string(),
+        detail,
     }
 }
 
@@ -294,11 +297,10 @@ mod tests {
     }
 
     fn offer(version: &str) -> Offer {
-        let text = |text: &str| text.to_owned();
         Offer {
-            package: text("linux-source-6.12"),
-            version: text(version),
-            upstream: text(version.split('-').next().unwrap()),
+            package: "linux-source-6.12".to_owned(),
+            version: version.to_owned(),
+            upstream: version.split('-').next().unwrap().to_owned(),
             flavour: String::new(),
             files: Vec::new(),
             missing: Vec::new(),

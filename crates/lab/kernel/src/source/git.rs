@@ -3,6 +3,7 @@
 //! `commit_graph` chooses the commits to look at.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -53,28 +54,31 @@ fn is_hash(text: &str) -> bool {
     (40..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
+fn no_repository(folder: &Path, detail: &dyn Display) -> KernelError {
+    SourceError::Tree(TreeError::NotARepository {
+        folder: folder.to_owned(),
+        detail: detail.to_string(),
+    })
+    .into()
+}
+
 impl Repository {
     /// Opens the repository that contains a directory.
     ///
     /// # Errors
     /// If it is in none, or git is missing.
     pub fn open(folder: &Path) -> Result<Self, KernelError> {
-        let refuse = |detail: String| {
-            SourceError::Tree(TreeError::NotARepository {
-                folder: folder.to_owned(),
-                detail,
-            })
-        };
-        let folder = fs::canonicalize(folder).map_err(|error| refuse(error.to_string()))?;
+        let named = folder;
+        let folder = fs::canonicalize(named).map_err(|error| no_repository(named, &error))?;
         if !folder.is_dir() {
-            return Err(refuse("it is not a folder".to_owned()).into());
+            return Err(no_repository(named, &"it is not a folder"));
         }
         let ended = git(&folder)
             .args(["rev-parse", "--absolute-git-dir"])
             .end()?;
         if ended.code != Some(0) {
             let detail = ended.reason();
-            return Err(refuse(detail.trim_start_matches("fatal: ").to_owned()).into());
+            return Err(no_repository(named, &detail.trim_start_matches("fatal: ")));
         }
         let git = PathBuf::from(ended.text().trim_end_matches('\n'));
         Ok(Self { folder, git })
@@ -115,15 +119,8 @@ impl Repository {
     }
 
     fn object(&self, revision: &str, kind: &str) -> Result<String, KernelError> {
-        let unknown = || {
-            SourceError::Tree(TreeError::UnknownRevision {
-                revision: revision.to_owned(),
-                folder: self.folder.clone(),
-            })
-            .into()
-        };
         if revision.is_empty() || revision.starts_with('-') || revision.contains(['\n', '\0']) {
-            return Err(unknown());
+            return Err(self.unknown(revision));
         }
         let name = format!("{revision}^{{{kind}}}");
         let ended = git(&self.folder)
@@ -140,8 +137,16 @@ impl Repository {
         if ended.code == Some(0) && is_hash(hash) {
             Ok(hash.to_owned())
         } else {
-            Err(unknown())
+            Err(self.unknown(revision))
         }
+    }
+
+    fn unknown(&self, revision: &str) -> KernelError {
+        SourceError::Tree(TreeError::UnknownRevision {
+            revision: revision.to_owned(),
+            folder: self.folder.clone(),
+        })
+        .into()
     }
 
     /// Checks that a revision contains a kernel source.
@@ -393,15 +398,17 @@ impl Repository {
     }
 }
 
+/// Parses a line of a date, a commit and its parents.
+fn dated_commit(line: &str) -> Option<(i64, Commit)> {
+    let (date, commits) = line.split_once(' ')?;
+    Some((date.parse().ok()?, commit(commits.trim_end())?))
+}
+
 /// Returns the date of a commit, at least a second after the dates of its parents, which are
 /// corrected likewise: what git calls the corrected commit date. The lines are commits with their
 /// dates and parents, the newest first as a rule.
 fn corrected_date(commit: &str, lines: &str) -> Option<i64> {
-    let read = |line: &str| {
-        let (date, commits) = line.split_once(' ')?;
-        Some((date.parse::<i64>().ok()?, self::commit(commits.trim_end())?))
-    };
-    let commits: Vec<(i64, Commit)> = lines.lines().rev().filter_map(read).collect();
+    let commits: Vec<(i64, Commit)> = lines.lines().rev().filter_map(dated_commit).collect();
     let mut dates: BTreeMap<&str, i64> = commits
         .iter()
         .map(|(date, commit)| (&*commit.id, *date))
@@ -455,6 +462,22 @@ fn parse_changed(text: &str) -> BTreeMap<String, Vec<String>> {
     files
 }
 
+/// Runs git for a test, with an author for commits.
+#[cfg(test)]
+pub(crate) fn run_git(folder: &Path, arguments: &[&str]) -> String {
+    git(folder).args(AUTHOR).args(arguments).run().unwrap()
+}
+
+#[cfg(test)]
+const AUTHOR: [&str; 6] = [
+    "-c",
+    "user.name=t",
+    "-c",
+    "user.email=t@example.com",
+    "-c",
+    "commit.gpgsign=false",
+];
+
 /// Returns whether a new merge succeeded.
 pub(crate) fn parse_merge(ended: &Ended) -> Option<String> {
     let text = ended.text();
@@ -466,7 +489,7 @@ pub(crate) fn parse_merge(ended: &Ended) -> Option<String> {
 mod tests {
     use std::fs;
 
-    use super::{Repository, git};
+    use super::{AUTHOR, Repository, git, run_git};
 
     /// Two branches that are merged, all in one second, but for one commit by a wrong clock; then
     /// 40 commits in one second.
@@ -474,19 +497,11 @@ mod tests {
     fn dates_of_commits_follow_ancestry() {
         let folder = tempfile::tempdir().unwrap();
         let run = |date: i64, arguments: &[&str]| {
-            let own = [
-                "-c",
-                "user.name=t",
-                "-c",
-                "user.email=t@example.com",
-                "-c",
-                "commit.gpgsign=false",
-            ];
             let date = format!("@{date} +0000");
             let program = git(folder.path())
                 .variable("GIT_COMMITTER_DATE", &date)
                 .variable("GIT_AUTHOR_DATE", &date);
-            program.args(own).args(arguments).run().unwrap()
+            program.args(AUTHOR).args(arguments).run().unwrap()
         };
         let commit = |date: i64, subject: &str| {
             run(date, &["commit", "--quiet", "--allow-empty", "-m", subject]);
@@ -535,8 +550,7 @@ mod tests {
     fn partial_clone_runs_no_program_of_its_configuration() {
         let folder = tempfile::tempdir().unwrap();
         let ran = folder.path().join("ran");
-        let run = |arguments: &[&str]| git(folder.path()).args(arguments).run().unwrap();
-        run(&["init", "--quiet", "."]);
+        run_git(folder.path(), &["init", "--quiet", "."]);
         let address = format!("ext::sh -c touch% {}", ran.display());
         let settings = [
             ("remote.origin.url", address.as_str()),
@@ -545,9 +559,9 @@ mod tests {
             ("core.repositoryFormatVersion", "1"),
             ("protocol.ext.allow", "always"),
         ];
-        settings
-            .iter()
-            .for_each(|(name, value)| drop(run(&["config", name, value])));
+        for (name, value) in settings {
+            run_git(folder.path(), &["config", name, value]);
+        }
         let missing = "1".repeat(40);
         let repository = Repository::open(folder.path()).unwrap();
         assert!(repository.commit(&missing).is_err());

@@ -73,14 +73,14 @@ pub(crate) fn options_of(
 
 /// Reads the Makefile of a directory: `Kbuild` takes precedence.
 fn makefile(folder: &str, read: &dyn Fn(&str) -> Option<String>) -> Vec<Assignment> {
-    let path = |name: &str| {
+    let [kbuild, makefile] = ["Kbuild", "Makefile"].map(|name| {
         if folder.is_empty() {
             name.to_owned()
         } else {
             format!("{folder}/{name}")
         }
-    };
-    let text = read(&path("Kbuild")).or_else(|| read(&path("Makefile")));
+    });
+    let text = read(&kbuild).or_else(|| read(&makefile));
     text.map_or_else(Vec::new, |text| assignments(&text))
 }
 

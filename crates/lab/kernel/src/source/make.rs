@@ -97,13 +97,14 @@ pub(crate) fn compiler() -> Result<String, KernelError> {
             .into());
         }
     }
-    let version = |name| {
-        let text = Program::new(name, Path::new("/"))
-            .args(["--version"])
-            .run()?;
-        Ok::<_, KernelError>(text.lines().next().unwrap_or_default().to_owned())
-    };
     Ok(format!("{}, {}", version("gcc")?, version("ld")?))
+}
+
+fn version(program: &'static str) -> Result<String, KernelError> {
+    let text = Program::new(program, Path::new("/"))
+        .args(["--version"])
+        .run()?;
+    Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
 /// Durations of builds of a configuration on this host, in seconds.

@@ -21,6 +21,8 @@ pub use config::{Configuration, options as config_options};
 pub(crate) use deb_src::{SourceFolders, import};
 pub use error::{RangeError, SourceError, TreeError};
 pub(crate) use git::git as program;
+#[cfg(test)]
+pub(crate) use git::run_git;
 pub use git::{Headline, Repository};
 pub(crate) use kbuild::options_of;
 pub use make::{BuildSeconds, SourceSettings};

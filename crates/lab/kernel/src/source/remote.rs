@@ -92,20 +92,16 @@ fn run_remote(git: Program, place: &str) -> Result<Ended, KernelError> {
         .inherit(&subprocess::NETWORK)
         .inherit(&SSH)
         .variable("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh");
-    let no_answer = |detail| {
-        KernelError::from(SourceError::NoAnswer {
-            place: place.to_owned(),
-            detail,
-        })
-    };
-    match git.end() {
-        Ok(ended) if ended.code == Some(0) => Ok(ended),
-        Ok(ended) => Err(no_answer(describe_failure(&ended))),
+    let detail = match git.end() {
+        Ok(ended) if ended.code == Some(0) => return Ok(ended),
+        Ok(ended) => describe_failure(&ended),
         Err(KernelError::Source(SourceError::Deadline { seconds, .. })) => {
-            Err(no_answer(format!("it was silent for {seconds} s")))
+            format!("it was silent for {seconds} s")
         }
-        Err(error) => Err(error),
-    }
+        Err(error) => return Err(error),
+    };
+    let place = place.to_owned();
+    Err(SourceError::NoAnswer { place, detail }.into())
 }
 
 /// Returns git's first error message, with the following line if it ends with a colon; the rest is
@@ -147,29 +143,15 @@ mod tests {
     use std::path::Path;
 
     use super::{remote_tags, tags_within, tree_with_tag};
-    use crate::source::{Repository, program as git};
+    use crate::source::{Repository, run_git};
 
     fn repository(folder: &Path) {
-        let run = |arguments: &[&str]| {
-            git(folder)
-                .args([
-                    "-c",
-                    "user.name=Ada",
-                    "-c",
-                    "user.email=ada@example.org",
-                    "-c",
-                    "commit.gpgsign=false",
-                ])
-                .args(arguments)
-                .run()
-                .unwrap()
-        };
-        run(&["init", "-q", "-b", "main"]);
+        run_git(folder, &["init", "-q", "-b", "main"]);
         for tag in ["v6.1", "v6.2"] {
             std::fs::write(folder.join("file"), tag).unwrap();
-            run(&["add", "file"]);
-            run(&["commit", "-qm", tag]);
-            run(&["tag", "-a", "-m", tag, tag]);
+            run_git(folder, &["add", "file"]);
+            run_git(folder, &["commit", "-qm", tag]);
+            run_git(folder, &["tag", "-a", "-m", tag, tag]);
         }
     }
 

@@ -81,34 +81,26 @@ fn ask(tree: &Path, arguments: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::git::run_git;
 
     #[test]
     fn commits_of_a_function_are_found() {
         let tree = tempfile::tempdir().unwrap();
-        let run = |arguments: &[&str]| {
-            let identity = ["-c", "user.name=a", "-c", "user.email=a@b"];
-            let ended = git(tree.path())
-                .args(identity)
-                .args(arguments)
-                .end()
-                .unwrap();
-            assert_eq!(ended.code, Some(0), "{arguments:?}");
-        };
         let commit = |body: &str, other: &str, subject: &str| {
             let functions = [("other(void)", other), ("walk(int a)", body)];
             let text: String = functions
                 .map(|(head, value)| format!("static int {head}\n{{\n\treturn {value};\n}}\n\n"))
                 .concat();
             std::fs::write(tree.path().join("mm.c"), text).unwrap();
-            run(&["add", "."]);
-            run(&["commit", "-q", "-m", subject]);
+            run_git(tree.path(), &["add", "."]);
+            run_git(tree.path(), &["commit", "-q", "-m", subject]);
         };
-        run(&["init", "-q"]);
+        run_git(tree.path(), &["init", "-q"]);
         commit("a", "1", "first");
-        run(&["tag", "v6.1"]);
+        run_git(tree.path(), &["tag", "v6.1"]);
         commit("a + 1", "1", "mm: walk further");
         commit("a + 1", "2", "mm: another");
-        run(&["tag", "v6.12"]);
+        run_git(tree.path(), &["tag", "v6.12"]);
         let found = commits_touching(tree.path(), "v6.1", "v6.12", "walk");
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].ends_with(" mm: walk further"), "{found:?}");

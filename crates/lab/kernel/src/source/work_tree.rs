@@ -143,19 +143,15 @@ impl WorkTree {
         refuse_repositories_in(folder, DEPTH_MAX)?;
         let index = self.repository().join("snapshot.index");
         drop(fs::remove_file(&index));
-        let add = |what: &[&str]| {
-            self.git(folder)
-                .variable("GIT_INDEX_FILE", &index)
-                .args(["add", "--all"])
-                .args(what)
-                .run()
-        };
         let known = match Repository::open(folder) {
             Ok(repository) if folder.join(".git").exists() => {
                 self.borrow(&repository)?;
                 // The index saves reading unchanged files, and includes its files even if git
                 // ignores them.
-                fs::copy(repository.index(), &index).is_ok() && add(&["."]).is_ok()
+                let add = self
+                    .git_with_index(folder, &index)
+                    .args(["add", "--all", "."]);
+                fs::copy(repository.index(), &index).is_ok() && add.run().is_ok()
             }
             _ => false,
         };
@@ -163,13 +159,13 @@ impl WorkTree {
             // Its index may have a format that cannot be used here.
             drop(fs::remove_file(&index));
             let excluded = LEFT_BEHIND.map(|left| format!(":(exclude,glob){left}"));
-            let mut what = vec!["--force", "."];
-            what.extend(excluded.iter().map(String::as_str));
-            add(&what)?;
+            self.git_with_index(folder, &index)
+                .args(["add", "--all", "--force", "."])
+                .args(excluded)
+                .run()?;
         }
         let tree = self
-            .git(folder)
-            .variable("GIT_INDEX_FILE", &index)
+            .git_with_index(folder, &index)
             .args(["write-tree"])
             .run()?;
         Ok(tree.trim().to_owned())
@@ -328,13 +324,12 @@ impl WorkTree {
         let index = self.repository().join("snapshot.index");
         drop(fs::remove_file(&index));
         let source = self.source();
-        let git = |arguments: &[&str]| {
-            self.git(&source)
-                .variable("GIT_INDEX_FILE", &index)
-                .args(arguments)
-        };
-        git(&["read-tree", tree]).run()?;
-        let ended = git(&["apply", "--cached", "--whitespace=nowarn", "--"])
+        self.git_with_index(&source, &index)
+            .args(["read-tree", tree])
+            .run()?;
+        let ended = self
+            .git_with_index(&source, &index)
+            .args(["apply", "--cached", "--whitespace=nowarn", "--"])
             .args([&patch])
             .end()?;
         if ended.code != Some(0) {
@@ -348,7 +343,16 @@ impl WorkTree {
             )
             .into());
         }
-        Ok(git(&["write-tree"]).run()?.trim().to_owned())
+        let tree = self
+            .git_with_index(&source, &index)
+            .args(["write-tree"])
+            .run()?;
+        Ok(tree.trim().to_owned())
+    }
+
+    /// Returns git with an index of its own, so that the tree's stays as it is.
+    pub(super) fn git_with_index(&self, folder: &Path, index: &Path) -> Program {
+        self.git(folder).variable("GIT_INDEX_FILE", index)
     }
 }
 
@@ -375,7 +379,7 @@ mod tests {
     use std::fs;
 
     use super::WorkTree;
-    use crate::source::program;
+    use crate::source::git::run_git;
 
     #[test]
     fn repository_inside_a_tree_is_refused() {
@@ -384,25 +388,12 @@ mod tests {
         let ran = home.path().join("ran");
         let inner = tree.path().join("drivers/inner");
         fs::create_dir_all(&inner).unwrap();
-        let git = |arguments: &[&str]| program(&inner).args(arguments).run().unwrap();
-        git(&["init", "--quiet", "."]);
+        run_git(&inner, &["init", "--quiet", "."]);
         fs::write(inner.join("file"), "one").unwrap();
-        git(&["add", "."]);
-        git(&[
-            "-c",
-            "user.name=a",
-            "-c",
-            "user.email=a@b",
-            "commit",
-            "--quiet",
-            "-m",
-            "one",
-        ]);
-        git(&[
-            "config",
-            "filter.x.clean",
-            &format!("touch {}; cat", ran.display()),
-        ]);
+        run_git(&inner, &["add", "."]);
+        run_git(&inner, &["commit", "--quiet", "-m", "one"]);
+        let filter = format!("touch {}; cat", ran.display());
+        run_git(&inner, &["config", "filter.x.clean", &filter]);
         fs::write(inner.join(".gitattributes"), "* filter=x\n").unwrap();
         fs::write(inner.join("file"), "two").unwrap();
         let workshop = WorkTree::open(home.path()).unwrap();

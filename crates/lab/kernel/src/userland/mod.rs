@@ -204,9 +204,8 @@ fn at_origin(folder: &str, origin: &str) -> String {
 /// Returns the path of a library, as the dynamic linker finds it.
 fn library(root: &Root<'_>, name: &str, folders: &[String]) -> Option<String> {
     let folders = folders.iter().map(String::as_str).chain(LIBRARY_FOLDERS);
-    let path = |folder: &str| PathBuf::from(folder).join(name).to_str().map(str::to_owned);
     folders
-        .filter_map(path)
+        .filter_map(|folder| PathBuf::from(folder).join(name).to_str().map(str::to_owned))
         .find(|path| root.find(path).is_some_and(|found| found.is_file()))
 }
 
