@@ -140,10 +140,13 @@ mod tests {
         let new = new(&seeds);
         let mut nothing = question(&seeds);
         nothing.workloads.clear();
-        insta::assert_snapshot!(refusal(&old.side(), &[new.side()], &nothing));
+        insta::assert_snapshot!("no_workload", refusal(&old.side(), &[new.side()], &nothing));
         let mut narrow = question(&seeds);
         narrow.margin_percent = Some(-0.5);
-        insta::assert_snapshot!(refusal(&old.side(), &[new.side()], &narrow));
+        insta::assert_snapshot!(
+            "negative_margin",
+            refusal(&old.side(), &[new.side()], &narrow)
+        );
         narrow.margin_percent = Some(f64::NAN);
         assert!(compare(&old.side(), &[new.side()], &narrow).is_err());
         narrow.margin_percent = Some(100.0);

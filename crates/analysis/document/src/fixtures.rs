@@ -25,13 +25,14 @@ pub fn assert_fits(schema: &Schema, document: &str) {
     assert_eq!(mistakes(schema.as_value(), &document), Vec::<String>::new());
 }
 
-/// Returns a page without its script and the script's hash, for snapshots; panics if the page lacks
-/// the script.
-pub fn without_script(page: &str) -> String {
+/// Returns a page without its styles, its script and the script's hash, for snapshots; panics if the
+/// page lacks styles or script.
+pub fn without_assets(page: &str) -> String {
     let (head, rest) = page.split_once(crate::SCRIPT).unwrap();
     let (before, hash) = head.split_once("'sha256-").unwrap();
     let (_, after) = hash.split_once('\'').unwrap();
-    format!("{before}'HASH'{after}{rest}")
+    let (after, body) = after.split_once(crate::DOCUMENT_STYLES).unwrap();
+    format!("{before}'HASH'{after}{body}{rest}")
 }
 
 struct Check<'a> {

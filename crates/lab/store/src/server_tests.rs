@@ -46,13 +46,26 @@ fn server_that_refuses_login_is_reported() {
         describe(&errors[0], cluster)
     };
     let address = cluster.address("public");
-    insta::assert_snapshot!(refused(&address.replace(PASSWORD, "wrong-of-a-test")));
-    insta::assert_snapshot!(refused(&address.replace("marvin:", "nobody:")));
-    insta::assert_snapshot!(refused(&address.replace("/postgres?", "/nowhere?")));
-    insta::assert_snapshot!(refused(
-        &address.replace("?options", "?sslmode=require&options")
-    ));
-    insta::assert_snapshot!(refused(&address.replace(&format!(":{PASSWORD}"), "")));
+    insta::assert_snapshot!(
+        "wrong_password",
+        refused(&address.replace(PASSWORD, "wrong-of-a-test"))
+    );
+    insta::assert_snapshot!(
+        "unknown_user",
+        refused(&address.replace("marvin:", "nobody:"))
+    );
+    insta::assert_snapshot!(
+        "unknown_database",
+        refused(&address.replace("/postgres?", "/nowhere?"))
+    );
+    insta::assert_snapshot!(
+        "server_without_tls",
+        refused(&address.replace("?options", "?sslmode=require&options"))
+    );
+    insta::assert_snapshot!(
+        "missing_password",
+        refused(&address.replace(&format!(":{PASSWORD}"), ""))
+    );
 }
 
 #[test]
@@ -300,11 +313,17 @@ fn stopped_server_is_given_up() {
     let store = Store::open(Location::server(&address, None).unwrap()).unwrap();
     saved(&store, &run("aa", "01", 1));
     cluster.signal("STOP").unwrap();
-    insta::assert_snapshot!(describe(&store.runs(10).unwrap_err(), &cluster));
-    insta::assert_snapshot!(describe(
-        &Store::open_read_only(store.location()).unwrap_err(),
-        &cluster
-    ));
+    insta::assert_snapshot!(
+        "stopped_server_reading",
+        describe(&store.runs(10).unwrap_err(), &cluster)
+    );
+    insta::assert_snapshot!(
+        "stopped_server_opening",
+        describe(
+            &Store::open_read_only(store.location()).unwrap_err(),
+            &cluster
+        )
+    );
     cluster.signal("CONT").unwrap();
     assert_eq!(store.runs(10).unwrap().len(), 1);
 }

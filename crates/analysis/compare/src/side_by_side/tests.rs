@@ -1,12 +1,14 @@
 //! Snapshots of comparisons side by side, and their numbers beside those of single comparisons.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::{prop_assert, proptest};
 use serde_json::Value;
 
 use super::{document, headlines, json};
 use crate::fixtures::{equal, on_exact, on_noisy, on_two_machines, three, two};
 use crate::{Agreement, Comparison, SideBySide, side_by_side};
-use document::fixtures::without_script;
+use document::fixtures::without_assets;
 use document::number::{percent, ratio, value};
 use document::{Only, Sort, Styles, View};
 
@@ -24,7 +26,7 @@ fn text(side_by_side: &SideBySide, view: &View) -> String {
 }
 
 fn page(side_by_side: &SideBySide) -> String {
-    without_script(&document(side_by_side, &View::default()).html().unwrap())
+    without_assets(&document(side_by_side, &View::default()).html().unwrap())
 }
 
 /// Returns comparisons with the names of their machines.
@@ -113,13 +115,17 @@ fn json_has_the_match_and_both_comparisons() {
     let both = on_two_machines();
     let written = json(&both).unwrap();
     document::fixtures::assert_fits(&super::schema(), &written);
-    let document: Value = serde_json::from_str(&written).unwrap();
+    let mut document: Value = serde_json::from_str(&written).unwrap();
     for (place, column) in both.columns().iter().enumerate() {
         let single: Value =
             serde_json::from_str(&crate::render::json(&column.comparison).unwrap()).unwrap();
         assert_eq!(document["machines"][place]["comparison"], single);
     }
-    insta::assert_snapshot!(serde_json::to_string_pretty(&document["rows"]).unwrap());
+    // One row of each kind of agreement; the values of all are in the comparisons.
+    let rows = document["rows"].as_array_mut().unwrap();
+    let mut known = BTreeSet::new();
+    rows.retain(|row| known.insert(row["agreements"].to_string()));
+    insta::assert_snapshot!(serde_json::to_string_pretty(rows).unwrap());
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn pages_are_whole_and_hostile_words_stay_words() {
             )
             .unwrap();
         }
-        let page = document::fixtures::without_script(&page);
+        let page = document::fixtures::without_assets(&page);
         assert!(!page.contains("http:") && !page.contains("src=") && !page.contains("url("));
         assert!(!page.contains('\x1b') && !page.contains('\u{202e}') && !page.contains("<b>|"));
         assert_eq!(

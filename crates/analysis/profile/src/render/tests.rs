@@ -185,7 +185,7 @@ fn all_renderings() {
     insta::assert_snapshot!("markdown", document.markdown());
     insta::assert_snapshot!("json", json(&profiled()).unwrap());
     document::fixtures::assert_fits(&super::schema(), &json(&profiled()).unwrap());
-    let page = document::fixtures::without_script(&document.html().unwrap());
+    let page = document::fixtures::without_assets(&document.html().unwrap());
     assert!(
         !page.contains("<script>alert"),
         "names of a kernel are not to be trusted"

@@ -235,13 +235,16 @@ fn unknown_outputs_are_named_with_their_line() {
         .iter()
         .map(|(name, text)| format!("{name}: {}", output_error_of(name, text)))
         .collect();
-    insta::assert_snapshot!(messages.join("\n"));
+    insta::assert_snapshot!("unknown_outputs", messages.join("\n"));
     let long = vec![b'x'; OUTPUT_MAX + 1];
     let output = ToolOutput {
         stdout: &long,
         ..ToolOutput::default()
     };
-    insta::assert_snapshot!(tool_samples(&workload("hackbench"), &output).unwrap_err());
+    insta::assert_snapshot!(
+        "too_long_output",
+        tool_samples(&workload("hackbench"), &output).unwrap_err()
+    );
 }
 
 #[test]

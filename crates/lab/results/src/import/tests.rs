@@ -114,7 +114,7 @@ fn fifos_and_links_are_named_not_opened() {
     put(top.path(), &deep, TIME);
     let (found, left, _) = read_mmtests(top.path());
     assert_eq!(found.len(), 1);
-    insta::assert_snapshot!(left.join("\n"));
+    insta::assert_snapshot!("fifos_of_mmtests", left.join("\n"));
 
     put(top.path(), &format!("{PLACE}/0/stats.json"), STATS);
     fs::create_dir_all(top.path().join(PLACE).join("1")).unwrap();
@@ -123,7 +123,7 @@ fn fifos_and_links_are_named_not_opened() {
     std::os::unix::fs::symlink("/dev/zero", top.path().join(PLACE).join("matrix.json")).unwrap();
     let (found, left) = read_lkp(top.path());
     assert_eq!(found.len(), 1);
-    insta::assert_snapshot!(left.join("\n"));
+    insta::assert_snapshot!("fifos_of_lkp", left.join("\n"));
 }
 
 #[test]
@@ -158,11 +158,11 @@ fn bombs_are_refused_and_named() {
     }
     let (found, left, _) = read_mmtests(top.path());
     assert_eq!(found[0].foreign.results.len(), 3);
-    insta::assert_snapshot!(left.join("\n"));
+    insta::assert_snapshot!("bombs_of_mmtests", left.join("\n"));
     put(top.path(), &format!("{PLACE}/0/stats.json.gz"), &gz);
     let (found, left) = read_lkp(top.path());
     assert!(found.is_empty());
-    insta::assert_snapshot!(left.join("\n"));
+    insta::assert_snapshot!("bombs_of_lkp", left.join("\n"));
 }
 
 #[test]
@@ -201,7 +201,10 @@ fn start_comes_from_job_or_modification() {
         format!("{}: {:?} {start}", run.name, run.foreign.started_unix)
     };
     let (found, _) = read_lkp(top.path());
-    insta::assert_snapshot!(found.iter().map(describe).collect::<Vec<_>>().join("\n"));
+    insta::assert_snapshot!(
+        "starts_of_lkp",
+        found.iter().map(describe).collect::<Vec<_>>().join("\n")
+    );
 
     for (iteration, stamp) in [(0, "start :: 1600000000\n"), (1, "")] {
         put(
@@ -216,5 +219,8 @@ fn start_comes_from_job_or_modification() {
         }
     }
     let (found, ..) = read_mmtests(&top.path().join("log"));
-    insta::assert_snapshot!(found.iter().map(describe).collect::<Vec<_>>().join("\n"));
+    insta::assert_snapshot!(
+        "starts_of_mmtests",
+        found.iter().map(describe).collect::<Vec<_>>().join("\n")
+    );
 }

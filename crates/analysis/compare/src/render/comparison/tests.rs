@@ -10,7 +10,7 @@ use crate::fixtures::{
     other_machine, question, seeds, three, two,
 };
 use crate::{Comparison, Side};
-use document::fixtures::without_script;
+use document::fixtures::without_assets;
 use document::{Only, Sort, Style, Styles, View};
 
 fn shown(comparison: &Comparison) -> String {
@@ -53,7 +53,7 @@ fn page(comparison: &Comparison) -> String {
             && !page.contains("src=")
             && !page.contains("url(")
     );
-    without_script(&page)
+    without_assets(&page)
 }
 
 /// Returns the page without its styles, which would dominate the snapshot.
@@ -221,7 +221,10 @@ fn experiments_are_blocks_and_sdet_has_percent() {
         ..subject.side()
     });
     let comparison = compare(&sides[0], &sides[1..], &question).unwrap();
-    for style in [Style::Marvin, Style::Y2013] {
+    for (name, style) in [
+        ("experiments_in_marvin_style", Style::Marvin),
+        ("experiments_in_2013_style", Style::Y2013),
+    ] {
         let text = seen(
             &comparison,
             &View {
@@ -230,7 +233,7 @@ fn experiments_are_blocks_and_sdet_has_percent() {
             },
         );
         assert_fits(&text);
-        insta::assert_snapshot!(text);
+        insta::assert_snapshot!(name, text);
     }
 }
 
@@ -478,7 +481,10 @@ fn every_link_of_a_page_has_its_row() {
 #[test]
 fn a_comparison_in_other_styles() {
     let two = crate::fixtures::two(&[1, 2, 3]);
-    for style in [Style::Y2013, Style::Mmtests] {
+    for (name, style) in [
+        ("comparison_in_2013_style", Style::Y2013),
+        ("comparison_in_mmtests_style", Style::Mmtests),
+    ] {
         let text = crate::render::comparison(
             &two,
             &View {
@@ -491,7 +497,7 @@ fn a_comparison_in_other_styles() {
             text.lines().all(|line| line.chars().count() <= 80),
             "{text}"
         );
-        insta::assert_snapshot!(text);
+        insta::assert_snapshot!(name, text);
     }
 }
 
