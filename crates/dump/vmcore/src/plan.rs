@@ -245,6 +245,7 @@ impl<'d> Plan<'d> {
     fn pieces_of(&self, pages: &[Range<u64>]) -> Vec<usize> {
         // A block may be smaller than a piece.
         let step = PIECE_PAGES.min(self.block_pages) as usize;
+        // A set: ranges may share a piece, which is written once.
         let mut pieces = BTreeSet::new();
         for range in pages {
             // The last page too: a step may pass over the beginning of its piece.
@@ -304,8 +305,10 @@ impl<'d> Plan<'d> {
     fn drop_listed(&mut self, filter: &Filter, work: &Work) -> Result<(), DumpError> {
         let most = usize::try_from(work.memory / LISTED_PART / 8)
             .unwrap_or(usize::MAX)
+            // With a tiny limit, too: a page at a time would read its block each time.
             .max(1 << 10);
         let mut pages = Vec::new();
+        // The walk cannot be ended from within: the first error is kept until its end.
         let mut result = Ok(());
         filter.listed(&mut Reader::new(self.dump, work.io), |page| {
             pages.push(page);
@@ -480,6 +483,8 @@ impl<'d> Plan<'d> {
     /// Returns the number of the `rank`th kept page, from 0; after the last one, the number after
     /// the last page.
     pub fn page_at(&self, rank: u64) -> Result<u64, DumpError> {
+        // A block without kept pages has the same sum as the next one: the last of equal sums is
+        // that of the block with the page.
         let n = self
             .before
             .partition_point(|before| *before <= rank)
@@ -629,6 +634,8 @@ impl Store {
             )));
         };
         let (file, path) = scratch(folder)?;
+        // Its whole length now: `word` also reads blocks without kept pages, which are never
+        // written.
         file.set_len(size)
             .map_err(DumpError::writing(&path, size))?;
         Ok(Self::File(file, path))

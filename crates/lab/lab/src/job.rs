@@ -80,6 +80,7 @@ impl BootedBuild<'_> {
 
     fn wire_clock(&self) -> wire::Clock {
         match self.clock() {
+            // With instruction counting the TSC is the count of instructions.
             Clock::Instructions | Clock::Transfers => wire::Clock::Tsc,
             Clock::Seconds => wire::Clock::Monotonic,
         }
@@ -322,6 +323,7 @@ impl Measured {
 /// if the clock counts them.
 fn of_operation(quantity: &Quantity, ticks: f64) -> f64 {
     match quantity {
+        // A coarse clock may show no ticks at all: the rate stays a number.
         Quantity::Rate => NS_PER_S / ticks.max(f64::MIN_POSITIVE),
         Quantity::Duration => ticks / NS_PER_S,
         Quantity::Cost | Quantity::Time | Quantity::Count | Quantity::Percent | Quantity::Of(_) => {

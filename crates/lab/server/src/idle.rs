@@ -55,6 +55,7 @@ pub(crate) fn stop(
         drop(remote.leave());
         return begun;
     }
+    // Counted and not timed: tests look more often, and wait no three minutes.
     for _ in 0..SHUT_DOWN_S / POLL_INTERVAL.as_secs() {
         std::thread::sleep(look);
         if control.is_off()? {

@@ -39,6 +39,7 @@ fn first_line(file: &Path) -> Result<String, String> {
     if !meta.is_file() {
         return Err("not a regular file".into());
     }
+    // A group may share the file; the other users of the host may not.
     if meta.permissions().mode() & 0o004 != 0 {
         return Err("everybody can read it; chmod o= it".into());
     }

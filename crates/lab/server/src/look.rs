@@ -87,6 +87,7 @@ pub fn accept(server: &ServerSettings, home: &Path, agent: &[u8]) -> Result<(), 
     if !facts.get("held_by").is_empty() {
         return Err(ssh::held(&server.name, &facts).into());
     }
+    // A kernel under test sees less of the hardware: the record would be wrong.
     if facts.running().is_some() {
         return Err(ServerProblem::from(WrongSystem::UnderTest {
             name: server.name.clone(),

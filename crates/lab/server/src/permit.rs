@@ -68,6 +68,7 @@ impl<T: RemoteHost> RemoteHost for Permitted<T> {
     }
 
     fn install(&self, kernel: &Kernel<'_>) -> Result<(), ServerProblem> {
+        // Copying alone may take as long as the right of a short step lasts.
         self.permitted(STEP_S)?.install(kernel)
     }
 
@@ -113,6 +114,7 @@ impl<T: Control> Control for Permitted<T> {
         self.permitted(0)?.cycle_power()
     }
 
+    // A look at the power or the console changes nothing there and needs no right.
     fn has_power(&self) -> bool {
         self.server.has_power()
     }

@@ -13,7 +13,7 @@ use super::{Cost, Pair, shares};
 /// Share of the difference between the ends that a step must exceed, unless the criteria name a
 /// least difference. Smaller steps cost many runs and explain little of the difference.
 const SHARE: f64 = 0.25;
-/// Runs of a place that is judged for the first time.
+/// Runs of a place that is judged for the first time: the fewest that show a scatter.
 const RUNS: usize = 2;
 /// Most runs of a place to judge two ends; the search within an interval may want more.
 const RUNS_MAX: usize = 60;

@@ -288,6 +288,7 @@ impl NoisySearch {
         let mut best = NoisyStep {
             first: 1,
             last: 1,
+            // Less than any chance: the first place is an answer even at 0.
             chance: -1.0,
             effect,
             error,

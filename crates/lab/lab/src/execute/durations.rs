@@ -25,11 +25,13 @@ pub(super) fn forecast(
         .iter()
         .map(|run| &run.placement.machine.identity().id)
         .collect();
+    // Durations on other machines would say nothing about these.
     let times = times(&store, &|run| here.contains(&run.machine))?;
     let measured: Vec<&RunInProgress<'_>> = runs_in_progress
         .iter()
         .filter(|run| run.jobs() > 0)
         .collect();
+    // Stored results answer the whole plan: there is no duration to announce.
     if measured.is_empty() {
         return Ok(Forecast::new(times, 0.0));
     }

@@ -171,6 +171,7 @@ impl Execution<'_> {
                 }
                 .rounds();
                 context.calibration.keep(machine, declared, rounds);
+                // The trial was a whole measurement.
                 if rounds == 1 {
                     return Ok(once);
                 }

@@ -36,11 +36,14 @@ impl Execution<'_> {
             }
             std::thread::sleep(PAUSE);
         }
+        // From here on, `interrupt` lets the process end.
         drop(unstored);
     }
 
     /// Stores a run, unless the user ends Marvin.
     pub(super) fn store_run(&self, measured: &RunInProgress<'_>) -> Result<(), LabError> {
+        // Locked until the run is stored: the thread that waits for an interruption would store it
+        // a second time.
         let is_closed = self.is_closed.lock();
         if *is_closed {
             Ok(())

@@ -83,11 +83,13 @@ fn load_runs_on(
             Vec::new()
         };
         let has_dump = |name: &str| {
+            // A kernel that died at boot has one dump for all jobs.
             [name, "boot"]
                 .iter()
                 .any(|of| stored.contains(&artifact(of)))
         };
         let is_sampled = |name: &str| {
+            // The rows of a workload share its job, and so its samples.
             let workload = plan.workloads.iter().find(|workload| workload.name == name);
             workload.is_some_and(|workload| stored.contains(&sampled_artifact(workload.job_name())))
         };
@@ -144,6 +146,7 @@ fn answers(
 ) -> bool {
     let is_completed = result.outcome == Outcome::Completed;
     let operations = rounds.map(|rounds| workload.operations * u64::from(rounds));
+    // A workload that failed may have done so in the trial of the calibration, which has one round.
     let is_asked = Some(result.operations) == operations
         || !is_completed && result.operations == workload.operations;
     let iterations = usize::try_from(workload.iterations).unwrap_or(usize::MAX);

@@ -107,6 +107,7 @@ impl Execution<'_> {
             value,
         });
         if run.finish_one() {
+            // Stored first: a machine that cannot be released must not cost the results.
             self.store_run(run)?;
             run.release()?;
         }

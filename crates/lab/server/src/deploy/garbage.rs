@@ -52,6 +52,7 @@ impl ImageGarbage {
             .filter_map(|one| Some(newest(&folder.join(&one.name))?.1))
             .collect();
         let is_kept = |name: &str| {
+            // A recipe's directory is beside the images, and its name may look like an id.
             let is_recipe = recipes.iter().any(|recipe| recipe.name == name);
             is_recipe || [&newest, in_use].into_iter().flatten().any(|id| id == name)
         };

@@ -189,6 +189,7 @@ pub fn make(settings: &ImageSettings, home: &Path, again: bool) -> Result<Image,
         fs::remove_dir_all(&place).map_err(DeployError::io("remove", &place))?;
     }
     fs::rename(scratch.path(), &place).map_err(DeployError::io("create", &place))?;
+    // Last: what a killed process leaves before this is named by no recipe, and so is garbage.
     let file = known.join(RECIPE);
     fs::write(&file, format!("{recipe} {id}\n")).map_err(DeployError::io("write", &file))?;
     Image::find(home, &settings.name, &id, settings.kernels.clone())
@@ -280,6 +281,7 @@ fn id_of(folder: &Path) -> Result<String, DeployError> {
         let read = DeployError::io("read", &path);
         let feed = |hash: &mut Sha256| -> io::Result<()> {
             let mut file = File::open(&path)?;
+            // Else bytes that move from one file to the next would leave the hash as it is.
             hash.update(file.metadata()?.len().to_le_bytes());
             let mut buffer = vec![0; 1 << 20];
             loop {

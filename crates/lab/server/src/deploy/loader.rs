@@ -134,6 +134,7 @@ pub(crate) fn write_deployed_image(
         .as_ref()
         .map(|range| format!(" {range}"))
         .unwrap_or_default();
+    // No `.image` until it is whole: `images_in_use` reads all of these.
     let part = path.with_extension("image.part");
     fs::write(&part, format!("{} {}{kernels}\n", image.id, image.name))
         .map_err(MachineError::io("write", &part))?;
@@ -227,6 +228,7 @@ impl DeployedImage {
 
     fn by_kexec(&self) -> Result<(), ServerProblem> {
         let mut bytes = fs::read(self.image.kernel()).map_err(|error| self.failed(error))?;
+        // One stream has both files: the script cuts the kernel off by its size.
         let size = bytes.len().to_string();
         bytes.extend(self.sealed()?);
         self.ssh.step(

@@ -137,6 +137,7 @@ impl ServerHandle {
     /// Switches the server on, which is off, and waits until it answers.
     fn wake(&self) -> Result<Facts, ServerProblem> {
         self.control.switch_power(true)?;
+        // Any boot will do: no boot has an empty id.
         if let Reboot::Rebooted(facts) = self.wait_for_new_boot("", &mut Vec::new(), 0)? {
             return Ok(facts);
         }

@@ -44,6 +44,7 @@ impl ServerHandle {
     pub(crate) fn recover_if_silent(&self) -> Result<Facts, ServerProblem> {
         match self.remote.facts() {
             Err(problem) if problem.is_silence() => {
+                // Any boot will do: no boot has an empty id.
                 let (reboot, _) = self.wait_for_boot("", "the last contact", Vec::new())?;
                 reboot.facts().map_or_else(|| self.remote.facts(), Ok)
             }

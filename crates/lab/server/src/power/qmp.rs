@@ -44,6 +44,7 @@ impl Switch for Qemu {
         let commands = if is_on {
             ["system_reset", "cont"]
         } else {
+            // Stopped first: after the reset it would begin to boot.
             ["stop", "system_reset"]
         };
         self.run(&commands).map(drop)

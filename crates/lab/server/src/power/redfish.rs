@@ -79,6 +79,7 @@ impl Curl {
             "--silent",
             "--show-error",
             "--fail",
+            // Less than the deadline of a question, so that curl still says why.
             "--max-time",
             "50",
             "--max-filesize",

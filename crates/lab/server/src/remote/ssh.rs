@@ -111,6 +111,7 @@ impl Ssh {
         {
             return;
         }
+        // After a day it ends, and the next step opens another one.
         let program = self.ssh(&["-M", "-N"], &[]).deadline_s(86_400);
         *master = program
             .start(Stdio::null(), Stdio::null(), Stdio::null())
@@ -189,6 +190,7 @@ impl Ssh {
         if there.code == Some(0) {
             return Ok(());
         }
+        // Renamed when it is whole: a copy that was cut would pass the test above.
         let put = "umask 077; mkdir -p \"${1%/*}\" && cat > \"$1.$$\" && chmod 700 \"$1.$$\" && mv \"$1.$$\" \"$1\"";
         self.step(step, put, &[path], bytes, COPY_S)
     }
@@ -197,6 +199,7 @@ impl Ssh {
     fn broken(&self, ended: &Ended) -> ServerProblem {
         let name = self.server.name.clone();
         let answer = model::sanitize_line(&ended.reason());
+        // ssh has one exit status for all of these: only its messages tell them apart.
         let has = |text: &str| ended.stderr.contains(text);
         if has("Host key verification failed") || has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
             let answer = ended
@@ -247,6 +250,7 @@ impl Ssh {
         if !facts.get("held_by").is_empty() && !who.is_empty() {
             return Err(held(&self.server.name, &facts));
         }
+        // The script prints that last: without it, facts are missing.
         if facts.get("done") == "yes" {
             return Ok(facts);
         }
@@ -328,6 +332,8 @@ impl RemoteHost for Ssh {
             AGENT,
             &arguments,
             input,
+            // After the script's own deadline: it ends the agent there, which a cut connection
+            // would leave running.
             on.deadline_s + STEP_S,
         )
     }
