@@ -93,16 +93,21 @@ fn round(
         (part, start) = (part + 1, Instant::now());
     };
     let store = Store::open_read_only(home)?;
-    let of = |build: &Build| store.runs_of(&build.id, &machine.id, MICRO.name);
-    let runs = builds.iter().map(of).collect::<Result<Vec<_>, _>>()?;
+    let runs = builds
+        .iter()
+        .map(|build| store.runs_of(&build.id, &machine.id, MICRO.name))
+        .collect::<Result<Vec<_>, _>>()?;
     lap();
-    let side = |(build, runs)| Side {
-        build,
-        machine,
-        also: vec![],
-        runs: Vec::from_iter::<&Vec<Run>>(runs),
-    };
-    let sides: Vec<Side<'_>> = builds.iter().zip(&runs).map(side).collect();
+    let sides: Vec<Side<'_>> = builds
+        .iter()
+        .zip(&runs)
+        .map(|(build, runs)| Side {
+            build,
+            machine,
+            also: vec![],
+            runs: runs.iter().collect(),
+        })
+        .collect();
     let comparison = compare::compare(&sides[0], &sides[1..], &question(workloads))?;
     lap();
     let text = compare::render::comparison(&comparison, &View::default()).text(&Styles::plain());

@@ -9,9 +9,12 @@ const T_MIN: f64 = 7.0;
 /// Returns the changes of a series: the first point of each new level.
 pub fn changes(points: &[f64]) -> Vec<usize> {
     let t: Vec<f64> = (0..points.len()).map(|at| t(points, at)).collect();
-    let around = |at: usize| &t[at.saturating_sub(FORE)..t.len().min(at + FORE + 1)];
-    let top = |at: &usize| t[*at] > T_MIN && around(*at).iter().all(|other| *other <= t[*at]);
-    (0..points.len()).filter(top).collect()
+    (0..points.len())
+        .filter(|at| {
+            let around = &t[at.saturating_sub(FORE)..t.len().min(at + FORE + 1)];
+            t[*at] > T_MIN && around.iter().all(|other| *other <= t[*at])
+        })
+        .collect()
 }
 
 fn t(points: &[f64], at: usize) -> f64 {

@@ -134,14 +134,13 @@ impl Ready {
 
 /// From the beginning of the boot to the first possible job.
 fn boot(events: &[(Instant, Event)]) -> Option<Duration> {
-    let at = |wanted: fn(&Event) -> bool| {
-        events
-            .iter()
-            .find(|(_, event)| wanted(event))
-            .map(|(at, _)| *at)
-    };
-    let booting = at(|event| matches!(event, Event::Booting { .. }))?;
-    Some(at(|event| matches!(event, Event::Ready { .. }))?.duration_since(booting))
+    let booting = events
+        .iter()
+        .find(|(_, event)| matches!(event, Event::Booting { .. }))?;
+    let ready = events
+        .iter()
+        .find(|(_, event)| matches!(event, Event::Ready { .. }))?;
+    Some(ready.0.duration_since(booting.0))
 }
 
 /// Returns the caveat in an event.
@@ -164,11 +163,10 @@ pub(crate) fn whole(bench: &mut Ready, figures: &mut Figures) -> anyhow::Result<
             "others keep the host busy (load {load}): times on the wall are longer than they need be"
         ))?;
     }
-    let all = || MICRO.workloads.clone();
     let ((without, with), peak) = peak_during(QEMU, || {
         (
-            bench.measure(all(), MACHINES),
-            bench.measure(all(), MACHINES),
+            bench.measure(MICRO.workloads.clone(), MACHINES),
+            bench.measure(MICRO.workloads.clone(), MACHINES),
         )
     });
     let without = without?;

@@ -48,13 +48,14 @@ fn main() -> anyhow::Result<()> {
 
 /// Series at 100 with a deviation of 1 and three steps of 5.
 fn stepped(count: usize, points: usize, chance: &mut Chance) -> Vec<Vec<f64>> {
-    let series = |chance: &mut Chance| {
-        let noise = Noise::Normal.values(points, chance).into_iter().enumerate();
-        noise
-            .map(|(at, value)| 100.0 + value + 5.0 * (4 * at / points) as f64)
-            .collect()
-    };
-    (0..count).map(|_| series(chance)).collect()
+    (0..count)
+        .map(|_| {
+            let noise = Noise::Normal.values(points, chance).into_iter().enumerate();
+            noise
+                .map(|(at, value)| 100.0 + value + 5.0 * (4 * at / points) as f64)
+                .collect()
+        })
+        .collect()
 }
 
 fn places(points: &[f64]) -> Vec<usize> {
@@ -135,17 +136,20 @@ fn ratings(figures: &mut Figures) -> anyhow::Result<()> {
     };
     let rows: Vec<_> = (0..1000).map(|_| (side(), side())).collect();
     let seconds = least(10, || {
-        let rate = |(base, new): &(Vec<Vec<f64>>, Vec<Vec<f64>>)| {
+        let rated = rows.iter().filter_map(|(base, new)| {
             let base = Scores::new(base, Better::Lower).ok()?;
             let new = Scores::new(new, Better::Lower).ok()?;
             Some(estimate_ratio(&base, &new, &History::default(), 0.02))
-        };
-        let rated: Vec<_> = rows.iter().filter_map(rate).collect();
+        });
+        let rated: Vec<_> = rated.collect();
         let p: Vec<[f64; 1]> = rated.iter().map(|rating| [rating.p()]).collect();
         let q = families(&p, 0.05).unwrap_or_default();
-        let verdict =
-            |(rating, family): (&stats::RatioEstimate, &stats::Family)| rating.verdict(family.q);
-        black_box(rated.iter().zip(&q).map(verdict).collect::<Vec<_>>());
+        let verdicts = rated.iter().zip(&q);
+        black_box(
+            verdicts
+                .map(|(rating, family)| rating.verdict(family.q))
+                .collect::<Vec<_>>(),
+        );
     })?;
     let name = "1,000 rows of 2 × 5 groups of 10 values, rated";
     print(figures, name, seconds * 1e3, "ms CPU", Against::Goal(20.0))
@@ -212,19 +216,23 @@ fn everything(figures: &mut Figures) -> anyhow::Result<()> {
         stats::noise_profile(&medians)
     };
     let seconds = least(3, || {
-        let scores = |groups: &Vec<Vec<f64>>| Scores::new(groups, Better::Lower).ok();
         let sides: Vec<(Scores, Scores)> = rows
             .iter()
-            .filter_map(|(base, new)| scores(base).zip(scores(new)))
+            .filter_map(|(base, new)| {
+                let base = Scores::new(base, Better::Lower).ok()?;
+                Some((base, Scores::new(new, Better::Lower).ok()?))
+            })
             .collect();
         let rated: Vec<_> = sides
             .iter()
             .map(|(base, new)| estimate_ratio(base, new, &History::default(), 0.02))
             .collect();
-        let ranks = |((base, new), rating): (&(Scores, Scores), &stats::RatioEstimate)| {
-            stats::cross_check(base, new, rating)
-        };
-        black_box(sides.iter().zip(&rated).map(ranks).collect::<Vec<_>>());
+        let pairs = sides.iter().zip(&rated);
+        black_box(
+            pairs
+                .map(|((base, new), rating)| stats::cross_check(base, new, rating))
+                .collect::<Vec<_>>(),
+        );
         black_box(
             rows.iter()
                 .map(|(base, new)| (noise(base), noise(new)))

@@ -41,9 +41,8 @@ fn main() -> anyhow::Result<()> {
         if is_walled { &mut with } else { &mut without }.push(measured.cpu_s);
     }
     // Other processes can only add.
-    let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
-    let with = least(&with);
-    let without = least(&without);
+    let [with, without] =
+        [with, without].map(|times| times.into_iter().fold(f64::INFINITY, f64::min));
     let print = |figures: &mut Figures, name: &str, value, unit, against| {
         figures.print(&Figure {
             name: name.to_owned(),

@@ -97,14 +97,15 @@ impl Plot {
             .map(|series| series.points.len())
             .max()
             .unwrap_or_default();
-        let high = |at| {
-            if self.bars {
-                each(at).sum()
-            } else {
-                each(at).fold(0.0, f64::max)
-            }
-        };
-        (0..count).map(high).fold(0.0, f64::max)
+        (0..count)
+            .map(|at| {
+                if self.bars {
+                    each(at).sum()
+                } else {
+                    each(at).fold(0.0, f64::max)
+                }
+            })
+            .fold(0.0, f64::max)
     }
 
     /// Axes, marks and their names.

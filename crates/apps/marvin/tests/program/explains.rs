@@ -173,19 +173,12 @@ impl Place {
         }
         if animal == "swapping" {
             let file = home.join("swap");
-            let run = |program: &str, options: &[&std::ffi::OsStr]| {
-                Command::new(program).args(options).output().unwrap()
-            };
             let size = std::ffi::OsStr::new("512M");
-            assert!(
-                run("fallocate", &["-l".as_ref(), size, file.as_ref()])
-                    .status
-                    .success()
-            );
+            assert!(succeeds("fallocate", &["-l".as_ref(), size, file.as_ref()]));
             std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o600))
                 .unwrap();
-            assert!(run("mkswap", &[file.as_ref()]).status.success());
-            assert!(run("swapon", &[file.as_ref()]).status.success());
+            assert!(succeeds("mkswap", &[file.as_ref()]));
+            assert!(succeeds("swapon", &[file.as_ref()]));
             undo.push(Box::new(move || {
                 drop(Command::new("swapoff").arg(&file).output());
             }));
@@ -262,14 +255,17 @@ const WITHOUT_SAMPLES: [&str; 14] = [
 /// Why this host gives no samples with the kernel's functions; `None` if it does.
 fn missing_samples(document: &Value) -> Option<String> {
     let gaps = document["not_observed"].as_array().unwrap();
-    let of_samples = |gap: &&Value| {
-        gap["what"]
-            .as_str()
-            .is_some_and(|what| what.starts_with("samples") || what.starts_with("functions"))
-    };
     gaps.iter()
-        .find(of_samples)
+        .find(|gap| {
+            let what = gap["what"].as_str().unwrap_or_default();
+            what.starts_with("samples") || what.starts_with("functions")
+        })
         .map(|gap| format!("{}: {}", gap["what"], gap["why"]))
+}
+
+fn succeeds(program: &str, options: &[&std::ffi::OsStr]) -> bool {
+    let output = Command::new(program).args(options).output().unwrap();
+    output.status.success()
 }
 
 /// Explains animals and returns those with another cause.

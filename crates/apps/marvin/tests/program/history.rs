@@ -24,8 +24,9 @@ pub(crate) fn fill(store: &Store) {
         (0..).zip([("6.1.170", 330.0), ("6.1.192", 330.5), ("6.12.100", 345.0)])
     {
         stored::save_build(store, n, version);
-        let result = |workload, cost| stored::completed(workload, vec![cost * 2.0, cost, cost]);
-        let results = vec![result("fault-anon", cost), result("getppid", 100.0)];
+        let results = [("fault-anon", cost), ("getppid", 100.0)]
+            .map(|(workload, cost)| stored::completed(workload, vec![cost * 2.0, cost, cost]))
+            .to_vec();
         store
             .save_run(&stored::run(&format!("{n:016x}"), n, 1, results), &[])
             .unwrap();

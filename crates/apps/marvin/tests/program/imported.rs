@@ -99,8 +99,8 @@ fn ids(output: &str) -> Vec<String> {
 }
 
 fn without_dates(text: &str) -> String {
-    let is_date = |line: &&str| !line.starts_with("Compared:");
-    text.lines().filter(is_date).collect::<Vec<_>>().join("\n")
+    let lines = text.lines().filter(|line| !line.starts_with("Compared:"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -134,8 +134,8 @@ fn mmtests_log_is_listed_shown_and_compared() {
         &home,
         &["report", "6.1-vanilla", "6.12-vanilla"],
     ));
-    let without_command = |text: &str| text.split("marvin report").next().unwrap().to_owned();
-    assert_eq!(without_command(&by_names), without_command(&by_ids));
+    let [by_names, by_ids] = [&by_names, &by_ids].map(|text| text.split("marvin report").next());
+    assert_eq!(by_names, by_ids, "up to the command");
     for format in ["markdown", "json", "html"] {
         let text = output_of(&home, &[&report[..], &["--format", format]].concat());
         assert!(

@@ -15,15 +15,15 @@ const SEEDS: u64 = 3;
 
 /// A result of 1000 operations.
 fn result(workload: &str, time: f64, counted: Option<u64>) -> WorkloadResult {
-    let region = |kernel| Region {
+    let region = counted.map(|kernel| Region {
         kernel,
         user: 0,
         interrupt: 50_000,
         other: 0,
-    };
+    });
     WorkloadResult {
         declared: Some(Declared::from_metric(&Metric::COST, Clock::Instructions)),
-        counted: counted.map_or_else(Vec::new, |kernel| vec![region(kernel); 3]),
+        counted: region.map_or_else(Vec::new, |region| vec![region; 3]),
         ..stored::completed(workload, vec![time; 3])
     }
 }
@@ -105,10 +105,8 @@ fn tables_histories_and_pages_show_one_value() {
         &[&["report"], ids.as_slice(), &["--format", "json"]].concat(),
     );
     // `compare` and `series` build their tables with the same function.
-    let row = |name: &str| with(&report["rows"], "workload", name);
-    let counted = row("fault-anon");
-    let timed = row("getppid");
-    let mixed = row("pipe-pingpong");
+    let [counted, timed, mixed] = ["fault-anon", "getppid", "pipe-pingpong"]
+        .map(|name| with(&report["rows"], "workload", name));
     assert_eq!(
         (&counted["unit"], &timed["unit"]),
         (&"instructions/op".into(), &"guest ns/op".into())

@@ -279,6 +279,12 @@ fn bisection_on_nodes_equals_that_of_one_host() {
     );
 }
 
+fn node_of_job(grid: &Grid) -> Option<&'static str> {
+    let listed = grid.output(&["queue", "list"]);
+    let at = listed.find(":slurm-")?;
+    NODES.into_iter().find(|node| listed[..at].ends_with(node))
+}
+
 #[test]
 fn jobs_survive_dead_nodes_and_controllers() {
     if std::env::var_os("MARVIN_FULL").is_none() {
@@ -292,11 +298,6 @@ fn jobs_survive_dead_nodes_and_controllers() {
     };
     grid.add(0, "fork", "30");
     let dispatcher = grid.dispatcher();
-    let node_of_job = |grid: &Grid| {
-        let listed = grid.output(&["queue", "list"]);
-        let at = listed.find(":slurm-")?;
-        NODES.into_iter().find(|node| listed[..at].ends_with(node))
-    };
     until("the job runs", || node_of_job(&grid).is_some());
     let node = node_of_job(&grid).unwrap();
     grid.slurm.kill_node(node).unwrap();

@@ -210,19 +210,16 @@ impl Soak {
         wanted: impl Fn(&str) -> bool,
         mut what: impl FnMut(&mut Self, u32),
     ) {
-        let at = |process: &Path| {
-            fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&self.home))
-        };
-        let is_wanted = |process: &Path| {
-            let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
-            at(process) && wanted(name.trim())
-        };
         let processes = fs::read_dir("/proc")
             .unwrap()
             .flatten()
             .map(|entry| entry.path());
         let ids: Vec<u32> = processes
-            .filter(|process| is_wanted(process))
+            .filter(|process| {
+                let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
+                let cwd = fs::read_link(process.join("cwd"));
+                cwd.is_ok_and(|cwd| cwd.starts_with(&self.home)) && wanted(name.trim())
+            })
             .filter_map(|process| process.file_name()?.to_str()?.parse().ok())
             .collect();
         if !ids.is_empty() {
@@ -402,19 +399,18 @@ fn leftovers(home: &Path) -> Vec<PathBuf> {
             .map(|entry| entry.path())
     };
     let expected = ["initrd", "tracer.so", "lock"];
-    let is_expected = |path: &PathBuf| expected.iter().any(|name| path.ends_with(name));
     let of_processes = ["scratch", "incoming", "downloads", "jobs"]
         .into_iter()
         .flat_map(inside);
     let hidden = ["builds", "artefacts", "snapshots", "symbols"]
         .into_iter()
         .flat_map(inside);
-    let is_hidden = |path: &PathBuf| {
+    let hidden = hidden.filter(|path| {
         path.file_name()
             .is_some_and(|name| name.to_string_lossy().starts_with('.'))
-    };
+    });
     of_processes
-        .filter(|path| !is_expected(path))
-        .chain(hidden.filter(is_hidden))
+        .filter(|path| !expected.iter().any(|name| path.ends_with(name)))
+        .chain(hidden)
         .collect()
 }

@@ -13,18 +13,16 @@ use crate::{marvin, names, output_of};
 
 /// Returns the QEMU processes whose scratch directory is in this data directory.
 fn qemu_of(home: &Path) -> Vec<PathBuf> {
-    let is_ours = |process: &PathBuf| {
-        let is_qemu = fs::read_to_string(process.join("comm"))
-            .is_ok_and(|name| name.starts_with("qemu-system"));
-        is_qemu
-            && fs::read_link(process.join("cwd"))
-                .is_ok_and(|cwd| cwd.starts_with(home.join("scratch")))
-    };
     fs::read_dir("/proc")
         .unwrap()
         .flatten()
         .map(|entry| entry.path())
-        .filter(is_ours)
+        .filter(|process| {
+            let name = fs::read_to_string(process.join("comm"));
+            let cwd = fs::read_link(process.join("cwd"));
+            name.is_ok_and(|name| name.starts_with("qemu-system"))
+                && cwd.is_ok_and(|cwd| cwd.starts_with(home.join("scratch")))
+        })
         .collect()
 }
 
@@ -76,11 +74,10 @@ fn qemu_behind_walls_gives_the_same_samples() {
         );
         let rows = fs::read_to_string(&rows).unwrap();
         // The run and its time come first.
-        let values = |line: &str| line.splitn(10, ',').nth(9).map(str::to_owned);
         let values: Vec<String> = rows
             .lines()
             .filter(|line| line.starts_with("run_"))
-            .filter_map(values)
+            .filter_map(|line| line.splitn(10, ',').nth(9).map(str::to_owned))
             .collect();
         assert!(values.len() == 32, "{rows}");
         values
@@ -111,9 +108,8 @@ fn qemu_has_no_rights_and_no_secrets() {
     let mut seen = 0;
     while run.try_wait().unwrap().is_none() {
         for qemu in qemu_of(&home) {
-            let read = |file: &str| fs::read_to_string(qemu.join(file)).unwrap_or_default();
-            let status = read("status");
-            let environment = read("environ");
+            let [status, environment] = ["status", "environ"]
+                .map(|file| fs::read_to_string(qemu.join(file)).unwrap_or_default());
             // It installs its filter during its start.
             if !status.contains("Seccomp:\t2") {
                 continue;
@@ -147,7 +143,7 @@ fn qemu_has_no_rights_and_no_secrets() {
             assert!(!sees("/root") && !sees("/home") && !sees("/etc/passwd"));
             assert!(!sees(&home.join("marvin.db").display().to_string()));
             // Empty if it has just ended; otherwise only its own loopback.
-            let network = read("net/dev");
+            let network = fs::read_to_string(qemu.join("net/dev")).unwrap_or_default();
             assert!(network.matches(':').count() <= 1, "{network}");
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
@@ -215,8 +211,8 @@ fn hostile_makefile_sees_no_secret_and_escapes_nowhere() {
     assert_eq!(log, "finished\n");
     assert!(!objects[0].join("written").exists());
     let words_left = format!("sleep\x0077.{own}\0");
-    let left = |process: std::fs::DirEntry| {
-        fs::read(process.path().join("cmdline")).is_ok_and(|words| words == words_left.as_bytes())
-    };
-    assert!(!fs::read_dir("/proc").unwrap().flatten().any(left));
+    for process in fs::read_dir("/proc").unwrap().flatten() {
+        let command_line = fs::read(process.path().join("cmdline")).unwrap_or_default();
+        assert!(command_line != words_left.as_bytes(), "{process:?}");
+    }
 }
