@@ -7,7 +7,7 @@ use compare::{Machines, Question, Side};
 use document::{Styles, View};
 use model::{
     Build, BuildFile, BuildId, MICRO, Machine, MachineId, MachineKind, Metric, Outcome, Run, RunId,
-    Workload, WorkloadResult,
+    UnixTime, Workload, WorkloadResult,
 };
 use store::Store;
 
@@ -134,7 +134,7 @@ fn question(workloads: &[Arc<Workload>]) -> Question {
         margin_percent: None,
         machines: Machines::Equal,
         command: "marvin report".to_owned(),
-        created_unix: Some(1_760_000_000),
+        created_unix: Some(UnixTime::new(1_760_000_000)),
     }
 }
 
@@ -219,7 +219,7 @@ fn run(build: &Build, machine: &Machine, kernel: u64) -> anyhow::Result<Run> {
         machine: machine.id.clone(),
         suite: MICRO.name.to_owned(),
         seed: 1,
-        started_unix: 1_760_000_000,
+        started_unix: UnixTime::new(1_760_000_000),
         environment: vec![("release".into(), build.version.clone()); 20],
         results: (0..ROWS).map(result).collect(),
     })

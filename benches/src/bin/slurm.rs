@@ -15,7 +15,7 @@ use archives::Debian;
 use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
 use kernel::BuildCache;
-use model::DebianSettings;
+use model::{DebianSettings, UnixTime};
 use rack::Slurm;
 use store::cluster::{Cluster, Durability};
 
@@ -39,10 +39,8 @@ const SEEDS: &str = "3";
 const TURNS: usize = 2;
 const NODES_OF_MODEL: usize = 3;
 
-/// Returns the seconds since 1970-01-01 UTC.
-fn now() -> i64 {
-    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+fn now() -> UnixTime {
+    UnixTime::from(std::time::SystemTime::now())
 }
 
 fn main() -> anyhow::Result<()> {

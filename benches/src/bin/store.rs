@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use figures::figure::{Against, Figure, Figures};
 use model::{
     Build, BuildFile, BuildId, Ending, Machine, MachineId, MachineKind, NewJob, Outcome, Run,
-    RunId, Work, WorkloadResult,
+    RunId, UnixTime, Work, WorkloadResult,
 };
 use store::cluster::{Cluster, Durability};
 use store::{Artifact, Location, Store};
@@ -110,7 +110,7 @@ fn measure_queue(figures: &mut Figures, location: &Location) -> anyhow::Result<(
             attempts_max: 3,
             deadline_s: 100,
         };
-        store.queue_job(&new, 0)?;
+        store.queue_job(&new, UnixTime::new(0))?;
     }
     let start = Instant::now();
     let claimed: Vec<u64> = std::thread::scope(|scope| {
@@ -154,11 +154,11 @@ fn claim_all(location: &Location, machine: String, start: Instant) -> anyhow::Re
     let machines = [machine];
     let mut all = Vec::new();
     while start.elapsed() < QUEUE_TIME {
-        let Some(job) = store.claim_job(&machines[0], &machines, 1)? else {
+        let Some(job) = store.claim_job(&machines[0], &machines, UnixTime::new(1))? else {
             break;
         };
         store.change_job(job.number, |now| {
-            now.end(job.fence, Ending::Done(String::new()), 2)
+            now.end(job.fence, Ending::Done(String::new()), UnixTime::new(2))
         })?;
         all.push(job.number);
     }
@@ -216,7 +216,7 @@ fn run(number: usize) -> anyhow::Result<Run> {
         machine: MachineId::from_hex("ee")?,
         suite: "synthetic".into(),
         seed: 1,
-        started_unix: 1_790_000_000,
+        started_unix: UnixTime::new(1_790_000_000),
         environment: vec![("release".into(), "6.12".into()); 20],
         results: (0..WORKLOADS).map(result).collect(),
     })

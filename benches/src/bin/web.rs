@@ -15,7 +15,8 @@ use anyhow::Context;
 use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
 use model::{
-    Build, BuildFile, BuildId, Machine, MachineId, MachineKind, Outcome, Run, RunId, WorkloadResult,
+    Build, BuildFile, BuildId, Machine, MachineId, MachineKind, Outcome, Run, RunId, UnixTime,
+    WorkloadResult,
 };
 use results::HistoryReader;
 use stats::synthetic::Chance;
@@ -347,7 +348,7 @@ impl Lab {
             machine: of.id,
             suite: "synthetic".to_owned(),
             seed: 1,
-            started_unix: 1_790_000_000 + self.runs as i64 * 60,
+            started_unix: UnixTime::new(1_790_000_000 + self.runs as i64 * 60),
             environment: Vec::new(),
             results: (0..WORKLOADS)
                 .map(|workload| self.result(workload, kernel, machine))

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use model::{
-    Build, Environment, FailureReason, Machine, RunId, Stage, Unit, Verdict, Workload,
+    Build, Environment, FailureReason, Machine, RunId, Stage, Unit, UnixTime, Verdict, Workload,
     experiment_of,
 };
 use stats::Spread;
@@ -22,8 +22,8 @@ pub struct Comparison {
     pub suite: String,
     /// The command that reproduces it.
     pub command: String,
-    /// When it was asked, in seconds since 1970-01-01 UTC.
-    pub created_unix: Option<i64>,
+    /// When it was asked.
+    pub created_unix: Option<UnixTime>,
     /// The seeds that were compared.
     pub seeds: Vec<u64>,
     /// Warnings that come before any number.
@@ -135,8 +135,8 @@ pub struct RunMark {
     pub id: RunId,
     /// The seed of its memory layout.
     pub seed: u64,
-    /// When it began, in seconds since 1970-01-01 UTC.
-    pub started_unix: i64,
+    /// When it began.
+    pub started_unix: UnixTime,
 }
 
 /// A kernel that is compared with the base.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::{Build, Machine, MachineId, Run, Workload};
+use model::{Build, Machine, MachineId, Run, UnixTime, Workload};
 
 /// One kernel and its runs for the question.
 #[derive(Debug, Clone)]
@@ -53,8 +53,8 @@ pub struct Question {
     pub looks_max: Option<usize>,
     /// The command that reproduces the comparison.
     pub command: String,
-    /// When it was asked, in seconds since 1970-01-01 UTC.
-    pub created_unix: Option<i64>,
+    /// When it was asked.
+    pub created_unix: Option<UnixTime>,
 }
 
 impl Side<'_> {

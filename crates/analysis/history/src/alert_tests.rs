@@ -2,7 +2,7 @@
 
 use compare::fixtures::{Ending, Subject, build};
 use document::Styles;
-use model::{Decision, FailureReason, ReleaseLine, Stage, Triage};
+use model::{Decision, FailureReason, ReleaseLine, Stage, Triage, UnixTime};
 
 use super::tests::{decided, kernel, lab, only, taken};
 use super::{Basis, Card, History, alert_mail, alerts, alerts_text, overview, triage_alerts};
@@ -238,7 +238,7 @@ fn list_mail_leaves_out_rows_of_one_seed() {
         triage: Triage::Real,
         note: "customer X waits for this".into(),
         worse: 2,
-        decided_unix: 0,
+        decided_unix: UnixTime::new(0),
     };
     let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[decision]);
     let left: Vec<&str> = all[0]

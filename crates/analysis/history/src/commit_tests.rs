@@ -1,7 +1,7 @@
 //! Histories of commits: hashes are in no order, dates and measurements are.
 
 use compare::fixtures::{Ending, Subject, WHEN, build};
-use model::{Build, Decision, Origin, ReleaseLine, Triage};
+use model::{Build, Decision, Origin, ReleaseLine, Triage, UnixTime};
 use proptest::prelude::{Strategy, prop, prop_assert_eq, proptest};
 
 use super::tests::taken;
@@ -21,10 +21,10 @@ fn version(hash: &str) -> String {
 }
 
 /// A commit, with its date if the store knows it.
-fn commit(hash: &str, committed_unix: Option<i64>) -> Build {
+fn commit(hash: &str, committed_unix: Option<UnixTime>) -> Build {
     let build = build("git:HEAD", &version(hash));
-    let date = committed_unix.map_or_else(String::new, |unix| {
-        format!(", committed {}", model::format_date(unix))
+    let date = committed_unix.map_or_else(String::new, |committed| {
+        format!(", committed {}", committed.date())
     });
     let origin = format!("commit {hash} of /src/linux, micro, gcc 12.2{date}");
     Build {
@@ -34,10 +34,10 @@ fn commit(hash: &str, committed_unix: Option<i64>) -> Build {
 }
 
 /// A commit that was measured on a day, slow or not.
-fn measured(build: Build, day: i64, cost: f64) -> Subject {
+fn measured(build: Build, day: u64, cost: f64) -> Subject {
     let mut subject = Subject::new(build, &[1, 2], &[("getppid", Ending::Cost(cost, 0.0))]);
     for run in &mut subject.runs {
-        run.started_unix = WHEN + day * 86_400;
+        run.started_unix = WHEN.plus_seconds(day * 86_400);
     }
     subject
 }
@@ -46,7 +46,7 @@ fn measured(build: Build, day: i64, cost: f64) -> Subject {
 fn branch(dated: bool) -> Vec<Subject> {
     (0..5)
         .map(|n| {
-            let date = dated.then_some(1_700_000_000 + n);
+            let date = dated.then(|| UnixTime::new(1_700_000_000).plus_seconds(n));
             let place = usize::try_from(n).unwrap();
             measured(
                 commit(HASHES[place], date),
@@ -101,7 +101,7 @@ fn newest_commit_that_is_slow_stays_an_alert() {
 #[test]
 fn commit_dates_and_measurements_do_not_mix() {
     let mut subjects = branch(false);
-    subjects[4].build = commit(HASHES[4], Some(WHEN - 86_400));
+    subjects[4].build = commit(HASHES[4], Some(WHEN.minus_seconds(86_400)));
     for turn in 0..5 {
         let mut turned = subjects.clone();
         turned.rotate_left(turn);
@@ -153,8 +153,8 @@ fn earlier_measurement_found_later_moves_the_kernel() {
 }
 
 /// Kernels of mixed kinds: releases, stable updates, and commits with and without dates.
-fn any_kernels() -> impl Strategy<Value = Vec<(usize, Option<i64>, i64)>> {
-    prop::collection::vec((0_usize..10, prop::option::of(0_i64..5), 0_i64..5), 2..8)
+fn any_kernels() -> impl Strategy<Value = Vec<(usize, Option<i64>, u64)>> {
+    prop::collection::vec((0_usize..10, prop::option::of(0_i64..5), 0_u64..5), 2..8)
 }
 
 proptest! {
@@ -163,7 +163,7 @@ proptest! {
         let mut subjects: Vec<Subject> = Vec::new();
         for (which, date, day) in kernels {
             let build = match which {
-                0..5 => commit(HASHES[which], date),
+                0..5 => commit(HASHES[which], date.map(UnixTime::new)),
                 5 => build("deb:6.12", "6.12"),
                 6 => build("deb:6.12", "6.12.9"),
                 7 => build("git:v6.12", "6.12.0-gaaaaaaaaaaaa"),

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use compare::render::describe_noise;
+use model::UnixTime;
 use stats::{Floor, Scores, noise_profile};
 
 use super::gather::History;
@@ -40,7 +41,7 @@ struct Boots<'a> {
     margin_percent: f64,
     of_kernels: Vec<Scores>,
     /// When each boot was, and how far it is from its kernel's centre.
-    apart: Vec<((i64, usize), f64)>,
+    apart: Vec<((UnixTime, usize), f64)>,
     name: &'a Arc<str>,
 }
 
@@ -73,7 +74,7 @@ impl History {
 
     /// Returns each boot's value as a multiple of the mean of its kernel, with the time of the
     /// boot.
-    fn apart(&self, series: &Series, point: &Point) -> Vec<((i64, usize), f64)> {
+    fn apart(&self, series: &Series, point: &Point) -> Vec<((UnixTime, usize), f64)> {
         let seen = point
             .seeds
             .iter()

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use model::{
     Build, BuildId, Capabilities, Clock, Declared, Machine, MachineId, Metric, ReleaseLine, Run,
-    RunId, WorkloadResult, imported_metric,
+    RunId, UnixTime, WorkloadResult, imported_metric,
 };
 
 use super::index::{KernelIx, MachineIx};
@@ -14,7 +14,6 @@ use super::series::{Absent, Key, Point, SeedResult, SeedValue, Series};
 
 /// The suite of external tools.
 const TOOLS: &str = "tools";
-pub(super) const SECONDS_OF_DAY: i64 = 86_400;
 
 /// The metrics of all declared workloads.
 static METRICS: LazyLock<HashMap<&'static str, Metric>> = LazyLock::new(|| {
@@ -45,8 +44,8 @@ pub struct History {
 pub struct RunMark {
     /// The stored run's id.
     pub id: RunId,
-    /// When it began, in seconds since 1970-01-01 UTC.
-    pub started_unix: i64,
+    /// When it began.
+    pub started_unix: UnixTime,
     /// The machine that it ran on.
     pub machine: MachineIx,
 }
@@ -241,7 +240,7 @@ impl History {
                     && seeds[at].declared.agrees(&seen.declared)
                     && one.scale == other.scale
                 {
-                    let day = self.runs[seen.run].started_unix.div_euclid(SECONDS_OF_DAY);
+                    let day = self.runs[seen.run].started_unix.days();
                     let repeats = self.repeats[machine.0].entry(day).or_default();
                     repeats.again += 1;
                     repeats.agree += usize::from(one.mark == other.mark);
@@ -352,10 +351,9 @@ impl History {
             .collect()
     }
 
-    /// Returns the number of a machine's runs, and the start of the last one in seconds since
-    /// 1970-01-01 UTC.
+    /// Returns the number of a machine's runs, and the start of the last one.
     #[must_use]
-    pub fn runs_on(&self, machine: MachineIx) -> (usize, Option<i64>) {
+    pub fn runs_on(&self, machine: MachineIx) -> (usize, Option<UnixTime>) {
         let started = self.runs.iter().filter(|run| run.machine == machine);
         let started = started.map(|run| run.started_unix);
         (started.clone().count(), started.max())

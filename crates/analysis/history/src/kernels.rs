@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use super::index::KernelIx;
 use document::label::labels;
-use model::{Build, BuildId, KernelName, Machine, Origin, Release, ReleaseLine, Run, track_of};
+use model::{
+    Build, BuildId, KernelName, Machine, Origin, Release, ReleaseLine, Run, UnixTime, track_of,
+};
 
 /// A kernel with results, and its position in the history.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,13 +22,13 @@ pub struct Kernel {
     pub title: String,
 }
 
-/// What orders a kernel whose version ends with a hash, in seconds since 1970-01-01 UTC.
+/// What orders a kernel whose version ends with a hash.
 #[derive(Debug, Clone, Copy, Default)]
 struct Dates {
     /// When its commit was made, if the build says so.
-    committed: Option<i64>,
+    committed: Option<UnixTime>,
     /// When it was first measured.
-    measured: Option<i64>,
+    measured: Option<UnixTime>,
 }
 
 /// Kernels, numbered in order of arrival, and their release order.
@@ -69,10 +71,10 @@ impl Kernels {
         !self.order.iter().filter(|n| **n != number).eq(&before)
     }
 
-    /// Takes the start of a run of a kernel, in seconds since 1970-01-01 UTC. Returns whether a
-    /// kernel that had runs before has another place now.
-    pub(super) fn measured(&mut self, kernel: KernelIx, started_unix: i64) -> bool {
-        let started = Run::known_start(started_unix).unwrap_or(i64::MAX);
+    /// Takes the start of a run of a kernel. Returns whether a kernel that had runs before has
+    /// another place now.
+    pub(super) fn measured(&mut self, kernel: KernelIx, started_unix: UnixTime) -> bool {
+        let started = Run::known_start(started_unix).unwrap_or(UnixTime::MAX);
         let first = self.dates[kernel.0].measured;
         if !self.all[kernel.0].release.is_hashed() || first.is_some_and(|first| first <= started) {
             return false;

@@ -44,6 +44,8 @@ mod tests;
 mod triaged;
 mod twins;
 
+use model::UnixTime;
+
 pub use alerts::{Alert, Member, alerts};
 pub use bisect_hint::{BisectHint, bisect_hint, bisection_anywhere};
 pub use bisection_record::{BisectionRecord, RecordedCulprit, records_of_alert};
@@ -70,8 +72,8 @@ pub use triaged::{Triaged, triage_alerts};
 
 /// Returns a day in UTC: `2026-11-22`.
 #[must_use]
-pub fn day(unix: i64) -> String {
-    let date = document::number::date(unix);
+pub fn day(time: UnixTime) -> String {
+    let date = time.date();
     date.split_once('T')
         .map_or(date.clone(), |(day, _)| day.to_owned())
 }

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{BuildId, MachineId};
+use model::{BuildId, MachineId, UnixTime};
 use stats::{Scores, Spread};
 
-use super::gather::{History, SECONDS_OF_DAY};
+use super::gather::History;
 use super::index::MachineIx;
 use super::series::{Point, Series};
 
@@ -49,7 +49,7 @@ impl History {
         self.machine_indexes()
             .filter_map(|machine| self.runs_on(machine).1)
             .max()
-            .map(|unix| unix.div_euclid(SECONDS_OF_DAY))
+            .map(UnixTime::days)
     }
 
     /// Returns how often machines agreed with themselves in the last 90 days.
@@ -92,7 +92,7 @@ impl History {
         point
             .seeds
             .iter()
-            .any(|seen| self.run(seen.run).started_unix.div_euclid(SECONDS_OF_DAY) >= since)
+            .any(|seen| self.run(seen.run).started_unix.days() >= since)
     }
 
     /// Returns for each workload the noise between runs of one kernel on some machines, over all

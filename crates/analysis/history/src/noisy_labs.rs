@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use compare::fixtures::{Ending, Subject, build};
-use model::{Decision, MMTESTS, ReleaseLine, Triage, Verdict, imported_metric};
+use model::{Decision, MMTESTS, ReleaseLine, Triage, UnixTime, Verdict, imported_metric};
 use stats::synthetic::{Chance, Kind};
 
 use super::index::KernelIx;
@@ -222,7 +222,7 @@ fn slow_drift_is_one_alert() {
         triage: Triage::Apparent,
         note: String::new(),
         worse: 1,
-        decided_unix: 0,
+        decided_unix: UnixTime::new(0),
     };
     let history = taken(&[
         imported(&version(0), "stream/copy", &[&[1.0]]),

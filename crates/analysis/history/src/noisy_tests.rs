@@ -3,7 +3,7 @@
 use compare::fixtures::{Ending, Subject, build, machine};
 use document::Styles;
 use model::{
-    Clock, Declared, Direction, MMTESTS, Machine, ReleaseLine, Uncertainty, Verdict,
+    Clock, Declared, Direction, MMTESTS, Machine, ReleaseLine, Uncertainty, UnixTime, Verdict,
     imported_metric,
 };
 
@@ -209,7 +209,7 @@ fn tool(first: Declared, rest: Declared) -> History {
             );
             let declared = if n < 2 { &first } else { &rest };
             for run in &mut subject.runs {
-                run.started_unix += i64::try_from(n).unwrap() * 1000;
+                run.started_unix = run.started_unix.plus_seconds(n as u64 * 1000);
                 run.results[0].declared = Some(declared.clone());
             }
             subject
@@ -327,7 +327,7 @@ fn old_repeated_measurements_do_not_count() {
         &[("getppid", Ending::Cost(100.0, 0.0))],
     );
     for (run, days) in subject.runs.iter_mut().zip([0, 0, 89]) {
-        run.started_unix = 1_700_000_000 + days * day;
+        run.started_unix = UnixTime::new(1_700_000_000 + days * day);
     }
     assert_eq!(taken(&[subject]).trust(&[MachineIx(0)]).compared, 1);
     let mut subject = Subject::new(
@@ -336,7 +336,7 @@ fn old_repeated_measurements_do_not_count() {
         &[("getppid", Ending::Cost(100.0, 0.0))],
     );
     for (run, days) in subject.runs.iter_mut().zip([0, 0, 90]) {
-        run.started_unix = 1_700_000_000 + days * day;
+        run.started_unix = UnixTime::new(1_700_000_000 + days * day);
     }
     assert_eq!(taken(&[subject]).trust(&[MachineIx(0)]).compared, 0);
 }

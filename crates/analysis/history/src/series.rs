@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use compare::{Given, NoValue, Replicate, RunValue, Scale, centre, run_value, scores};
 use model::{
-    Capabilities, Declared, Metric, Release, ReleaseLine, Stage, WorkloadResult, floor_percent,
+    Capabilities, Declared, Metric, Release, ReleaseLine, Stage, UnixTime, WorkloadResult,
+    floor_percent,
 };
 use stats::Scores;
 
@@ -295,7 +296,7 @@ impl Series {
     pub(super) fn recompute(
         &mut self,
         workload: &str,
-        started: impl Fn(usize) -> (i64, usize),
+        started: impl Fn(usize) -> (UnixTime, usize),
         metric: impl Fn(&Declared) -> Metric,
     ) {
         let seeds: Vec<&SeedResult> = self.points.iter().flat_map(|point| &point.seeds).collect();

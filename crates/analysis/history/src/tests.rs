@@ -3,7 +3,7 @@
 use compare::compare;
 use compare::fixtures::{Ending, Subject, build, other_machine, question};
 use document::Styles;
-use model::{Decision, Direction, FailureReason, ReleaseLine, Stage, Triage, Verdict};
+use model::{Decision, Direction, FailureReason, ReleaseLine, Stage, Triage, UnixTime, Verdict};
 use proptest::prelude::{prop, prop_assert_eq, proptest};
 
 use super::index::MachineIx;
@@ -335,7 +335,7 @@ pub(super) fn decided(after: &str, at: &str, triage: Triage) -> Decision {
         triage,
         note: "measured the zeroing that was missing".into(),
         worse: 1,
-        decided_unix: 1_795_180_320,
+        decided_unix: UnixTime::new(1_795_180_320),
     }
 }
 

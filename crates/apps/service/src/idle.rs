@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use model::{ServerSettings, ServerUse};
+use model::{ServerSettings, ServerUse, UnixTime};
 use server::{Power, PowerState, is_off};
 use store::{Listed, Location, Store};
 
@@ -58,7 +58,7 @@ struct IdleServers<'a> {
     store: &'a Store,
     power: &'a dyn ServerPower,
     /// Since when a server is seen on.
-    on_since_unix: BTreeMap<&'a str, i64>,
+    on_since_unix: BTreeMap<&'a str, UnixTime>,
     /// Why the power of a server could not be asked for, as reported last.
     reported: BTreeMap<&'a str, String>,
 }
@@ -107,7 +107,7 @@ impl<'a> IdleServers<'a> {
     ///
     /// # Errors
     /// If the store fails.
-    fn look(&mut self, now_unix: i64, notify: &dyn Fn(IdleEvent)) -> Result<(), ServiceError> {
+    fn look(&mut self, now_unix: UnixTime, notify: &dyn Fn(IdleEvent)) -> Result<(), ServiceError> {
         let jobs = self.store.queued_jobs(Listed::Open)?;
         for server in self.servers.clone() {
             let Some(idle_off_s) = server.idle_off_s else {
@@ -149,9 +149,9 @@ impl<'a> IdleServers<'a> {
     fn on_since(
         &mut self,
         server: &'a ServerSettings,
-        now_unix: i64,
+        now_unix: UnixTime,
         notify: &dyn Fn(IdleEvent),
-    ) -> Option<i64> {
+    ) -> Option<UnixTime> {
         let why = match self.power.state(server) {
             Ok(PowerState::On) => {
                 self.reported.remove(&*server.name);
@@ -186,7 +186,7 @@ pub fn switch_idle_off(
     machines: &[String],
     power: &dyn ServerPower,
     ended: &AtomicBool,
-    clock: fn() -> i64,
+    clock: fn() -> UnixTime,
     say: fn(&str),
 ) {
     if servers.iter().all(|server| server.idle_off_s.is_none()) {
@@ -268,7 +268,7 @@ fn wait(seconds: u64, ended: &AtomicBool) -> bool {
 mod tests {
     use std::cell::{Cell, RefCell};
 
-    use model::{NewJob, PowerSettings, Reservation, ServerSettings, Work};
+    use model::{NewJob, PowerSettings, Reservation, ServerSettings, UnixTime, Work};
     use server::PowerState;
     use store::Store;
 
@@ -327,7 +327,7 @@ mod tests {
         );
         assert_eq!(idle.shortest_s(), Some(600));
         for now in times {
-            idle.look(*now, &|event| {
+            idle.look(UnixTime::new(*now), &|event| {
                 let text = match event {
                     IdleEvent::Off(name) => format!("{now} {name} off"),
                     IdleEvent::StaysOn { name, why } => format!("{now} {name} on: {why}"),
@@ -362,7 +362,7 @@ mod tests {
             holder: "anna@lab".into(),
             ..Reservation::default()
         };
-        store.reserve(&mine, 1_000, 0).unwrap();
+        store.reserve(&mine, 1_000, UnixTime::new(0)).unwrap();
         assert_eq!(
             looked(&store, &on(), &[0, 600, 999, 1_599, 1_600]),
             "1600 testbox off"
@@ -384,7 +384,7 @@ mod tests {
             attempts_max: 2,
             deadline_s: 100,
         };
-        store.queue_job(&new, 2_000).unwrap();
+        store.queue_job(&new, UnixTime::new(2_000)).unwrap();
         assert_eq!(
             looked(&store, &on(), &[2_000, 9_000]),
             "",

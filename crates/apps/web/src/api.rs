@@ -3,7 +3,7 @@
 
 use document::SCHEMA_VERSION;
 use history::{History, Key, Overview, alerts_document, history_document};
-use model::ReleaseLine;
+use model::{ReleaseLine, UnixTime};
 use serde::Serialize;
 use store::RunSummary;
 
@@ -187,7 +187,7 @@ pub(crate) fn runs(newest: &[RunSummary]) -> Document {
         machine: run.machine.to_string(),
         suite: run.suite.clone(),
         seed: run.seed,
-        started_unix: model::Run::known_start(run.started_unix),
+        started_unix: model::Run::known_start(run.started_unix).map(UnixTime::seconds),
         completed: run.completed,
         unsupported: run.unsupported,
         failed: run.failed,

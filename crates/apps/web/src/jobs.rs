@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Health, JobState, QueuedJob, Reservation, USUAL_MACHINE, describe_off, quarantine_of,
+    Health, JobState, QueuedJob, Reservation, USUAL_MACHINE, UnixTime, describe_off, quarantine_of,
     reservation_of,
 };
 use serde::Serialize;
@@ -79,7 +79,7 @@ impl LabDocument {
         store: &Store,
         servers: &[String],
         off: &BTreeSet<String>,
-        own_unix: i64,
+        own_unix: UnixTime,
     ) -> Result<Self, StoreError> {
         let now_unix = store.time(own_unix)?;
         let queue = store.queue_overview(now_unix, OPEN_MAX, OVER_MAX)?;
@@ -113,7 +113,7 @@ impl LabDocument {
             .take(OPEN_MAX as usize);
         Ok(Self {
             schema_version: SCHEMA_VERSION,
-            now_unix,
+            now_unix: now_unix.seconds(),
             machines: names.into_iter().map(|name| now.working(name)).collect(),
             undelivered: store.list_undelivered()?.len(),
             done_seconds: queue.took_s,
@@ -232,7 +232,7 @@ struct Now<'a> {
     reservations: &'a [Reservation],
     health: &'a [Health],
     off: &'a BTreeSet<String>,
-    now_unix: i64,
+    now_unix: UnixTime,
 }
 
 impl Now<'_> {
@@ -267,7 +267,7 @@ impl Now<'_> {
             name: name.to_owned(),
             state,
             about,
-            until_unix,
+            until_unix: until_unix.map(UnixTime::seconds),
             waiting: self.queue.jobs(name, "waiting"),
             done: self.queue.jobs(name, "done"),
             failed: self.queue.jobs(name, "failed"),
@@ -276,9 +276,9 @@ impl Now<'_> {
                 .iter()
                 .find(|health| health.machine == name)
                 .map_or(0, |health| health.failures),
-            waits_s: first.map_or(0, |since| {
-                u64::try_from(self.now_unix.saturating_sub(since)).unwrap_or(0)
-            }),
+            waits_s: first
+                .and_then(|since| self.now_unix.seconds_since(since))
+                .unwrap_or(0),
         }
     }
 }
@@ -294,8 +294,8 @@ fn listed(job: &QueuedJob) -> LabJob {
         state: job.state.name(),
         work: job.new.work.to_string(),
         worker,
-        started_unix: job.started_unix,
-        ended_unix: job.ended_unix,
+        started_unix: job.started_unix.map(UnixTime::seconds),
+        ended_unix: job.ended_unix.map(UnixTime::seconds),
         reason: job.reason.clone(),
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use compare::{CompareError, Side};
 use history::{History, KernelIx, MachineIx, Overview, overview};
-use model::{Build, Machine, MachineId, ReleaseLine, RunId};
+use model::{Build, Machine, MachineId, ReleaseLine, RunId, UnixTime};
 use store::{Location, LookupError, Store, StoreError};
 use subprocess::Shared;
 
@@ -152,7 +152,7 @@ pub struct Site {
     /// Those whose power is off, as far as is known.
     off: Shared<BTreeSet<String>>,
     explain: Explain,
-    clock: fn() -> i64,
+    clock: fn() -> UnixTime,
 }
 
 type Answered = Result<Reply, Refusal>;
@@ -200,9 +200,9 @@ impl Site {
         *self.off.lock() = names;
     }
 
-    /// Takes the time from another clock, in seconds since 1970-01-01 UTC.
+    /// Takes the time from another clock.
     #[cfg(test)]
-    pub(crate) fn with_clock(self, clock: fn() -> i64) -> Self {
+    pub(crate) fn with_clock(self, clock: fn() -> UnixTime) -> Self {
         Self { clock, ..self }
     }
 
@@ -646,12 +646,9 @@ impl Site {
     }
 }
 
-/// Returns the time of this host, in seconds since 1970-01-01 UTC.
-fn clock() -> i64 {
-    let since = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+/// Returns the time of this host.
+fn clock() -> UnixTime {
+    UnixTime::from(std::time::SystemTime::now())
 }
 
 /// Returns whether a page depends on the snapshot only, and not on later reads of the store.

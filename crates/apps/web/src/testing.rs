@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use model::{
     Build, BuildFile, BuildId, Declared, Direction, Ending, FailureReason, Machine, MachineId,
-    NewJob, Origin, Outcome, Run, RunId, Stage, SubjectFailure, Work, WorkloadResult, unit_named,
+    NewJob, Origin, Outcome, Run, RunId, Stage, SubjectFailure, UnixTime, Work, WorkloadResult,
+    unit_named,
 };
 use store::{Artifact, Location, Store};
 use tempfile::TempDir;
@@ -25,7 +26,7 @@ pub(crate) const HOSTILE: [&str; 6] = [
 ];
 
 /// When the lab's queue is looked at.
-pub(crate) const NOW: i64 = 1_795_180_320;
+pub(crate) const NOW: UnixTime = UnixTime::new(1_795_180_320);
 
 /// A data directory that is being filled.
 pub(crate) struct Lab {
@@ -129,7 +130,7 @@ impl Lab {
             machine: machine.id,
             suite: "micro".to_owned(),
             seed,
-            started_unix: 1_795_000_000 + i64::try_from(self.runs).unwrap(),
+            started_unix: UnixTime::new(1_795_000_000).plus_seconds(self.runs),
             environment: vec![("release".to_owned(), version.to_owned())],
             results,
         };
@@ -175,22 +176,28 @@ impl Lab {
         let exact = [model::USUAL_MACHINE.to_owned()];
         for kernel in ["deb:6.1", "deb:6.12"] {
             store
-                .queue_job(&Self::new_job(kernel, "exact"), NOW - 9_000)
+                .queue_job(&Self::new_job(kernel, "exact"), NOW.minus_seconds(9_000))
                 .unwrap();
             store
-                .queue_job(&Self::new_job(kernel, "testbox"), NOW - 600)
+                .queue_job(&Self::new_job(kernel, "testbox"), NOW.minus_seconds(600))
                 .unwrap();
         }
         let first = store
-            .claim_job("farm", &exact, NOW - 8_000)
+            .claim_job("farm", &exact, NOW.minus_seconds(8_000))
             .unwrap()
             .unwrap();
         store
             .change_job(first.number, |job| {
-                job.end(first.fence, Ending::Done(String::new()), NOW - 500)
+                job.end(
+                    first.fence,
+                    Ending::Done(String::new()),
+                    NOW.minus_seconds(500),
+                )
             })
             .unwrap();
-        store.claim_job("farm", &exact, NOW - 400).unwrap();
+        store
+            .claim_job("farm", &exact, NOW.minus_seconds(400))
+            .unwrap();
         let second = store
             .queued_jobs(store::Listed::Open)
             .unwrap()
@@ -198,11 +205,13 @@ impl Lab {
             .find(|job| job.number == 3)
             .unwrap();
         store
-            .change_job(3, |job| job.renew(second.fence, NOW - 10))
+            .change_job(3, |job| job.renew(second.fence, NOW.minus_seconds(10)))
             .unwrap();
         for _ in 0..3 {
             store
-                .change_health("testbox", |health| health.fail(HOSTILE[0], NOW - 300))
+                .change_health("testbox", |health| {
+                    health.fail(HOSTILE[0], NOW.minus_seconds(300));
+                })
                 .unwrap();
         }
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
-use model::{Build, Decision, KernelName, NewJob, Reservation, Triage};
+use model::{Build, Decision, KernelName, NewJob, Reservation, Triage, UnixTime};
 use proptest::prelude::{any, prop_assert, proptest};
 use serde_json::Value;
 
@@ -404,7 +404,7 @@ fn lab_page_shows_servers_that_are_off() {
             by_lab,
             ..Reservation::default()
         };
-        lab.store.reserve(&new, 600, NOW - 60).unwrap();
+        lab.store.reserve(&new, 600, NOW.minus_seconds(60)).unwrap();
     }
     let site = lab.site().with_servers(names.to_vec()).with_clock(|| NOW);
     site.note_off(names[..3].iter().cloned().collect());
@@ -429,7 +429,9 @@ fn lab_page_of_many_jobs_stays_small() {
         ..Lab::new_job(&format!("git:v6.{n}"), "testbox")
     };
     for n in 0..120 {
-        lab.store.queue_job(&new(n), NOW - 600).unwrap();
+        lab.store
+            .queue_job(&new(n), NOW.minus_seconds(600))
+            .unwrap();
     }
     let site = lab.site().with_clock(|| NOW);
     let page = body(&site.answer("/lab.html", ""));
@@ -451,7 +453,7 @@ fn decide(lab: &Lab, at: &str, triage: Triage) {
         triage,
         note: HOSTILE[0].into(),
         worse: 2,
-        decided_unix: 1_795_180_320,
+        decided_unix: UnixTime::new(1_795_180_320),
     };
     lab.store.decide(&decision).unwrap();
 }

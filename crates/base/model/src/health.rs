@@ -1,6 +1,7 @@
 //! The health of a machine that has jobs: after failures of the lab in a row it is quarantined, and
-//! tries one job again from time to time until one ends well. Pure: the time is an argument, in
-//! seconds since 1970-01-01 UTC.
+//! tries one job again from time to time until one ends well. Pure: the time is an argument.
+
+use crate::UnixTime;
 
 /// After so many failures in a row a machine is quarantined: one job may be at fault for the first
 /// ones.
@@ -18,32 +19,32 @@ pub struct Health {
     /// How the last of them failed; empty without any.
     pub reason: String,
     /// Since when it is quarantined; `None` if it is not.
-    pub quarantined_unix: Option<i64>,
+    pub quarantined_unix: Option<UnixTime>,
     /// When it may try a job again, if it is quarantined.
-    pub next_unix: i64,
+    pub next_unix: UnixTime,
 }
 
 impl Health {
     /// Returns whether it may be given a job.
     #[must_use]
-    pub fn takes_jobs(&self, now_unix: i64) -> bool {
+    pub fn takes_jobs(&self, now_unix: UnixTime) -> bool {
         self.quarantined_unix.is_none() || self.next_unix <= now_unix
     }
 
     /// Gives a quarantined machine one job to try.
-    pub fn try_one(&mut self, now_unix: i64) {
+    pub fn try_one(&mut self, now_unix: UnixTime) {
         if self.quarantined_unix.is_some() {
-            self.next_unix = now_unix.saturating_add_unsigned(TRY_S);
+            self.next_unix = now_unix.plus_seconds(TRY_S);
         }
     }
 
     /// Records an attempt in which the lab failed.
-    pub fn fail(&mut self, reason: &str, now_unix: i64) {
+    pub fn fail(&mut self, reason: &str, now_unix: UnixTime) {
         self.failures = self.failures.saturating_add(1);
         reason.clone_into(&mut self.reason);
         if self.failures >= FAILURES {
             self.quarantined_unix.get_or_insert(now_unix);
-            self.next_unix = now_unix.saturating_add_unsigned(TRY_S);
+            self.next_unix = now_unix.plus_seconds(TRY_S);
         }
     }
 
@@ -66,6 +67,7 @@ pub fn quarantine_of<'a>(machine: &str, all: &'a [Health]) -> Option<&'a Health>
 #[cfg(test)]
 mod tests {
     use super::{FAILURES, Health, TRY_S};
+    use crate::UnixTime;
 
     #[test]
     fn machine_is_quarantined_until_a_job_succeeds() {
@@ -74,9 +76,9 @@ mod tests {
             ..Health::default()
         };
         for _ in 1..FAILURES {
-            health.fail("no power", 100);
+            health.fail("no power", UnixTime::new(100));
         }
-        assert!(health.takes_jobs(100) && health.quarantined_unix.is_none());
+        assert!(health.takes_jobs(UnixTime::new(100)) && health.quarantined_unix.is_none());
         health.recover();
         assert_eq!(
             health,
@@ -86,15 +88,15 @@ mod tests {
             }
         );
         for _ in 0..FAILURES {
-            health.fail("no power", 200);
+            health.fail("no power", UnixTime::new(200));
         }
-        let later = 200 + i64::try_from(TRY_S).unwrap();
-        assert!(!health.takes_jobs(later - 1) && health.takes_jobs(later));
+        let later = UnixTime::new(200).plus_seconds(TRY_S);
+        assert!(!health.takes_jobs(later.minus_seconds(1)) && health.takes_jobs(later));
         health.try_one(later);
         assert!(!health.takes_jobs(later), "one job at a time");
-        health.fail("no power", later + 5);
-        assert_eq!(health.quarantined_unix, Some(200));
+        health.fail("no power", later.plus_seconds(5));
+        assert_eq!(health.quarantined_unix, Some(UnixTime::new(200)));
         health.recover();
-        assert!(health.takes_jobs(later + 6));
+        assert!(health.takes_jobs(later.plus_seconds(6)));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{KernelName, format_date, parse_date};
+use crate::{KernelName, UnixTime};
 
 /// The origin of a build.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -22,10 +22,9 @@ pub enum Origin {
         configuration: String,
         /// The compiler and linker, with their versions.
         compiler: String,
-        /// When its source was committed, in seconds since 1970-01-01 UTC: later than all that it
-        /// descends from. `None` for what is no commit, and for builds that an earlier
-        /// Marvin stored.
-        committed_unix: Option<i64>,
+        /// When its source was committed: later than all that it descends from. `None` for what
+        /// is no commit, and for builds that an earlier Marvin stored.
+        committed_unix: Option<UnixTime>,
     },
     /// An image file, or another suite's description of its kernel.
     Described(String),
@@ -77,7 +76,7 @@ impl Origin {
 fn parse_built(line: &str) -> Option<Origin> {
     let dated = line
         .rsplit_once(COMMITTED)
-        .and_then(|(rest, date)| Some((rest, parse_date(date)?)));
+        .and_then(|(rest, date)| Some((rest, UnixTime::parse_date(date)?)));
     let (line, committed_unix) = dated.map_or((line, None), |(rest, unix)| (rest, Some(unix)));
     let mut parts = line.splitn(3, ", ").map(str::to_owned);
     let source = parts.next()?;
@@ -117,7 +116,7 @@ impl fmt::Display for Origin {
                 committed_unix,
             } => {
                 write!(f, "{source}, {configuration}, {compiler}")?;
-                committed_unix.map_or(Ok(()), |unix| write!(f, "{COMMITTED}{}", format_date(unix)))
+                committed_unix.map_or(Ok(()), |time| write!(f, "{COMMITTED}{}", time.date()))
             }
             Self::Described(line) => f.write_str(line),
         }
@@ -137,7 +136,7 @@ impl fmt::Display for SourceOrigin {
 #[cfg(test)]
 mod tests {
     use super::{Origin, SourceOrigin};
-    use crate::KernelName;
+    use crate::{KernelName, UnixTime};
 
     fn of_line(line: &str, name: &str) -> Origin {
         let read = Origin::of_line(line, &name.parse::<KernelName>().unwrap());
@@ -163,7 +162,7 @@ mod tests {
         let dated = format!("{line}, committed 2026-11-26T14:05:22Z");
         assert_eq!(
             of_line(&dated, "git:HEAD"),
-            built_at(commit, Some(1_795_701_922))
+            built_at(commit, Some(UnixTime::new(1_795_701_922)))
         );
         let debian = SourceOrigin::DebianSource {
             tag: "6.12.117-1".into(),

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{DebSelection, KernelName};
+use crate::{DebSelection, KernelName, UnixTime};
 
 /// A sortable version: 6.1, 6.1.192, 6.12-rc4, 6.12, 6.12.0-g1f0e2d3c4b5a, 6.12.117. Any text can
 /// be sorted; texts without numbers come first.
@@ -20,9 +20,8 @@ pub struct Release {
     numbers: [u64; 3],
     /// The release candidate; a release comes after its candidates.
     candidate: u64,
-    /// Of a version that ends with a hash: the date that orders it, in seconds since 1970-01-01
-    /// UTC.
-    dated_unix: Option<i64>,
+    /// Of a version that ends with a hash: the date that orders it.
+    dated_unix: Option<UnixTime>,
     text: String,
 }
 
@@ -56,11 +55,10 @@ impl Release {
     }
 
     /// Returns it with the date that orders it among kernels of its version: when it was committed,
-    /// or else first measured, in seconds since 1970-01-01 UTC. A version without a hash is in
-    /// order by itself and has no date.
+    /// or else first measured. A version without a hash is in order by itself and has no date.
     #[must_use]
-    pub fn dated(self, unix: Option<i64>) -> Self {
-        let dated_unix = unix.filter(|_| self.is_hashed());
+    pub fn dated(self, date: Option<UnixTime>) -> Self {
+        let dated_unix = date.filter(|_| self.is_hashed());
         Self { dated_unix, ..self }
     }
 
@@ -263,6 +261,7 @@ mod tests {
     use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 
     use super::{Release, ReleaseLine, track_of};
+    use crate::UnixTime;
 
     #[test]
     fn releases_sort_after_candidates_before_stable_updates() {
@@ -331,7 +330,7 @@ mod tests {
 
     #[test]
     fn commits_of_one_version_sort_by_date() {
-        let commit = |version: &str, unix| Release::parse(version).dated(Some(unix));
+        let commit = |version: &str, date| Release::parse(version).dated(Some(UnixTime::new(date)));
         let ordered = [
             commit("6.12", 9),
             commit("6.12.0", 9),
@@ -345,10 +344,7 @@ mod tests {
         ];
         assert!(ordered.is_sorted(), "{ordered:?}");
         // What a date cannot order, it does not part: two texts of one version that is no hash.
-        assert_eq!(
-            Release::parse("6.12.117").dated(Some(1)),
-            Release::parse("6.12.117").dated(Some(2))
-        );
+        assert_eq!(commit("6.12.117", 1), commit("6.12.117", 2));
         assert!(
             !Release::parse("6.12.0-39-cloud-amd64").is_hashed()
                 && !Release::parse("6.12-gcafe").is_hashed()
@@ -357,7 +353,7 @@ mod tests {
 
     fn any_release() -> impl Strategy<Value = Release> {
         let version = "6\\.1[0-2](\\.[0-2])?(-rc[1-3])?(-0000[1-3])?(-[gpt](aaaaaaa|bbbbbbb|ccccccc|c2c1))?(-dirty)?";
-        let date = prop::option::of(0_i64..3);
+        let date = prop::option::of((0_i64..3).prop_map(UnixTime::new));
         (version, date).prop_map(|(version, date)| Release::parse(&version).dated(date))
     }
 

@@ -1,6 +1,8 @@
 //! Reservations: who has which machines until when, and what is refused. Pure: the time is an
-//! argument, in seconds since 1970-01-01 UTC. The store keeps reservations, and the lab asks before
+//! argument. The store keeps reservations, and the lab asks before
 //! each act on a machine whether it still has it.
+
+use crate::UnixTime;
 
 /// A reservation: a lease of machines for one person or measurement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,12 +18,12 @@ pub struct Reservation {
     pub why: String,
     /// Whether a lab made it for a measurement, and extends it step by step.
     pub by_lab: bool,
-    /// When it began, in seconds since 1970-01-01 UTC.
-    pub since_unix: i64,
+    /// When it began.
+    pub since_unix: UnixTime,
     /// When it ends unless it is extended.
-    pub until_unix: i64,
+    pub until_unix: UnixTime,
     /// When it was released.
-    pub ended_unix: Option<i64>,
+    pub ended_unix: Option<UnixTime>,
 }
 
 /// Why a reservation is refused, or a machine may no longer be touched.
@@ -83,7 +85,7 @@ pub fn format_left(seconds: u64) -> String {
 impl Reservation {
     /// Returns whether it holds its machines at a time.
     #[must_use]
-    pub fn is_active(&self, now_unix: i64) -> bool {
+    pub fn is_active(&self, now_unix: UnixTime) -> bool {
         self.ended_unix.is_none() && now_unix < self.until_unix
     }
 
@@ -95,13 +97,13 @@ impl Reservation {
 
     /// Returns seconds until it ends unless it is extended.
     #[must_use]
-    pub fn left_s(&self, now_unix: i64) -> u64 {
-        u64::try_from(self.until_unix.saturating_sub(now_unix)).unwrap_or(0)
+    pub fn left_s(&self, now_unix: UnixTime) -> u64 {
+        self.until_unix.seconds_since(now_unix).unwrap_or(0)
     }
 
     /// Refuses one of its machines to others.
     #[must_use]
-    pub fn refusal(&self, machine: &str, now_unix: i64) -> ReservationRefusal {
+    pub fn refusal(&self, machine: &str, now_unix: UnixTime) -> ReservationRefusal {
         ReservationRefusal::Taken {
             machine: machine.to_owned(),
             taken: self.taken(now_unix),
@@ -110,7 +112,7 @@ impl Reservation {
 
     /// Says who has its machines.
     #[must_use]
-    pub fn taken(&self, now_unix: i64) -> Taken {
+    pub fn taken(&self, now_unix: UnixTime) -> Taken {
         Taken {
             holder: self.holder.clone(),
             why: self.why.clone(),
@@ -127,10 +129,10 @@ impl Reservation {
         &mut self,
         for_s: u64,
         later: &[Self],
-        now_unix: i64,
+        now_unix: UnixTime,
     ) -> Result<(), ReservationRefusal> {
         self.check(later, now_unix)?;
-        self.until_unix = self.until_unix.max(now_unix.saturating_add_unsigned(for_s));
+        self.until_unix = self.until_unix.max(now_unix.plus_seconds(for_s));
         Ok(())
     }
 
@@ -139,7 +141,7 @@ impl Reservation {
     ///
     /// # Errors
     /// As [`extend`](Self::extend).
-    pub fn check(&self, later: &[Self], now_unix: i64) -> Result<(), ReservationRefusal> {
+    pub fn check(&self, later: &[Self], now_unix: UnixTime) -> Result<(), ReservationRefusal> {
         let (Some(machine), number) = (self.machines.first().cloned(), self.number) else {
             return Ok(());
         };
@@ -164,7 +166,7 @@ impl Reservation {
 pub fn reservation_of<'a>(
     machine: &str,
     known: &'a [Reservation],
-    now_unix: i64,
+    now_unix: UnixTime,
 ) -> Option<&'a Reservation> {
     known
         .iter()
@@ -179,7 +181,7 @@ pub fn reservation_of<'a>(
 pub fn check_free(
     machines: &[String],
     known: &[Reservation],
-    now_unix: i64,
+    now_unix: UnixTime,
 ) -> Result<(), ReservationRefusal> {
     machines
         .iter()
@@ -194,6 +196,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{Reservation, check_free, format_left, reservation_of};
+    use crate::UnixTime;
 
     fn reservation(number: u64, machines: &[&str], since: i64, until: i64) -> Reservation {
         Reservation {
@@ -202,8 +205,8 @@ mod tests {
             holder: format!("user{number}@lab"),
             why: "perf hunt".into(),
             by_lab: false,
-            since_unix: since,
-            until_unix: until,
+            since_unix: UnixTime::new(since),
+            until_unix: UnixTime::new(until),
             ended_unix: None,
         }
     }
@@ -217,37 +220,47 @@ mod tests {
                 .map(|name| (*name).to_owned())
                 .collect::<Vec<_>>()
         };
-        let refused = check_free(&names(&["other", "server"]), &known, 100).unwrap_err();
+        let refused =
+            check_free(&names(&["other", "server"]), &known, UnixTime::new(100)).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "server is reserved: user1@lab has it for 1 h 59 min (perf hunt)"
         );
-        assert_eq!(check_free(&names(&["other"]), &known, 100), Ok(()));
         assert_eq!(
-            check_free(&names(&["server"]), &known, 7200),
+            check_free(&names(&["other"]), &known, UnixTime::new(100)),
+            Ok(())
+        );
+        assert_eq!(
+            check_free(&names(&["server"]), &known, UnixTime::new(7200)),
             Ok(()),
             "it ran out"
         );
-        assert_eq!(reservation_of("server", &known, 7199), Some(&known[0]));
+        assert_eq!(
+            reservation_of("server", &known, UnixTime::new(7199)),
+            Some(&known[0])
+        );
     }
 
     #[test]
     fn expired_reservation_lasts_until_another_is_made() {
         let mut first = reservation(1, &["testbox"], 0, 60);
-        first.extend(600, &[], 120).unwrap();
-        assert_eq!(first.until_unix, 720);
-        first.extend(10, &[], 130).unwrap();
-        assert_eq!(first.until_unix, 720, "never shorter");
+        first.extend(600, &[], UnixTime::new(120)).unwrap();
+        assert_eq!(first.until_unix, UnixTime::new(720));
+        first.extend(10, &[], UnixTime::new(130)).unwrap();
+        assert_eq!(first.until_unix, UnixTime::new(720), "never shorter");
         let second = reservation(2, &["testbox"], 800, 900);
         let refused = first
-            .extend(600, std::slice::from_ref(&second), 810)
+            .extend(600, std::slice::from_ref(&second), UnixTime::new(810))
             .unwrap_err()
             .to_string();
         assert_eq!(
             refused,
             "testbox is reserved: user2@lab has it for 2 min (perf hunt)"
         );
-        let refused = first.extend(600, &[second], 1000).unwrap_err().to_string();
+        let refused = first
+            .extend(600, &[second], UnixTime::new(1000))
+            .unwrap_err()
+            .to_string();
         assert_eq!(
             refused, "reservation 1 of testbox is over",
             "a holder never comes back after another one"
@@ -275,12 +288,13 @@ mod tests {
         /// Whatever is tried in whatever order: at no time do two reservations pass the check for one machine.
         #[test]
         fn one_holder_at_most_passes_the_check(
-            acts in prop::collection::vec((0..4_u8, 0..3_u8, 1..100_i64), 1..200),
+            acts in prop::collection::vec((0..4_u8, 0..3_u8, 1..100_u64), 1..200),
         ) {
-            let (mut known, mut now): (Vec<Reservation>, i64) = (Vec::new(), 0);
+            let mut known: Vec<Reservation> = Vec::new();
+            let mut now = UnixTime::default();
             for (act, which, seconds) in acts {
                 match act {
-                    0 => now += seconds,
+                    0 => now = now.plus_seconds(seconds),
                     1 => {
                         let all = ["a", "b", "c"];
                         let machines: Vec<String> = all
@@ -294,8 +308,8 @@ mod tests {
                             known.push(reservation(
                                 known.len() as u64 + 1,
                                 &names,
-                                now,
-                                now + seconds,
+                                now.seconds(),
+                                now.plus_seconds(seconds).seconds(),
                             ));
                         }
                     }
@@ -303,7 +317,7 @@ mod tests {
                         let others = known.clone();
                         let at = usize::from(which) % known.len().max(1);
                         if let Some(one) = known.get_mut(at) {
-                            drop(one.extend(seconds.unsigned_abs(), &others, now));
+                            drop(one.extend(seconds, &others, now));
                         }
                     }
                     _ => {
@@ -317,7 +331,7 @@ mod tests {
                     let pass = known
                         .iter()
                         .filter(|one| one.has(machine) && one.check(&known, now).is_ok());
-                    prop_assert!(pass.count() <= 1, "{machine} at {now}: {known:?}");
+                    prop_assert!(pass.count() <= 1, "{machine} at {now:?}: {known:?}");
                 }
             }
         }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::{BuildId, Declared, MachineId, Region, RunId};
+use crate::{BuildId, Declared, MachineId, Region, RunId, UnixTime};
 
 /// How far a machine got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,8 +133,8 @@ pub struct Run {
     pub suite: String,
     /// The seed that perturbed it.
     pub seed: u64,
-    /// When it began, in seconds since 1970-01-01 UTC; [`Run::NO_START`] if not known.
-    pub started_unix: i64,
+    /// When it began; [`Run::NO_START`] if not known.
+    pub started_unix: UnixTime,
     /// The guest's report about itself; empty if it did not get that far.
     pub environment: Environment,
     /// One result per workload, in the suite's order.
@@ -169,11 +169,11 @@ pub fn is_of_one_run(name: &str) -> bool {
 
 impl Run {
     /// The start of an imported run whose suite stored none.
-    pub const NO_START: i64 = 0;
+    pub const NO_START: UnixTime = UnixTime::new(0);
 
-    /// Returns a stored start, in seconds since 1970-01-01 UTC; `None` if it is not known.
+    /// Returns a stored start; `None` if it is not known.
     #[must_use]
-    pub fn known_start(started_unix: i64) -> Option<i64> {
+    pub fn known_start(started_unix: UnixTime) -> Option<UnixTime> {
         (started_unix != Self::NO_START).then_some(started_unix)
     }
 }

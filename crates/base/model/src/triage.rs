@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::UnixTime;
+
 /// The outcome of a triage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Triage {
@@ -33,8 +35,8 @@ pub struct Decision {
     pub note: String,
     /// Number of worse series at the time of the decision.
     pub worse: usize,
-    /// When, in seconds since 1970-01-01 UTC.
-    pub decided_unix: i64,
+    /// When.
+    pub decided_unix: UnixTime,
 }
 
 /// An unknown outcome of a triage.

@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
-use model::DebianSettings;
+use model::{DebianSettings, UnixTime};
 
 use crate::http::{self, Answer, HttpError, Receiver};
 use crate::release::{ListedFile, Release, is_sha256};
@@ -22,7 +21,7 @@ use crate::version::debian_version;
 use crate::{ArchiveError, hashing, openpgp};
 
 /// How old a list may be that is used without asking (s).
-const FRESH_S: i64 = 6 * 3600;
+const FRESH_S: u64 = 6 * 3600;
 /// Largest InRelease, which a signature protects only afterwards.
 const RELEASE_MAX: u64 = 16 << 20;
 /// The list of packages: Marvin's guests are amd64, and kernels are in main.
@@ -37,8 +36,8 @@ const KEYRING: &[u8] = include_bytes!("../keys/debian.gpg");
 pub struct Debian {
     settings: DebianSettings,
     folder: PathBuf,
-    /// Says what time it is (seconds since 1970, UTC).
-    clock: fn() -> i64,
+    /// Says what time it is.
+    clock: fn() -> UnixTime,
 }
 
 /// A package in an archive.
@@ -89,7 +88,7 @@ struct Source {
 impl Debian {
     /// Returns the archive with its lists below `home`; fetches nothing yet.
     #[must_use]
-    pub fn new(home: &Path, settings: DebianSettings, clock: fn() -> i64) -> Self {
+    pub fn new(home: &Path, settings: DebianSettings, clock: fn() -> UnixTime) -> Self {
         Self {
             settings,
             folder: home.join("archives"),
@@ -401,14 +400,12 @@ impl Debian {
     /// Returns whether a list was seen not long ago.
     fn is_fresh(&self, seen: &Path) -> bool {
         let modified = fs::metadata(seen).and_then(|found| found.modified());
-        let Some(modified) = modified
-            .ok()
-            .and_then(|time| time.duration_since(UNIX_EPOCH).ok())
-        else {
+        let Ok(modified) = modified.map(UnixTime::from) else {
             return false;
         };
-        let age = i64::try_from(modified.as_secs()).map_or(i64::MAX, |then| (self.clock)() - then);
-        (-FRESH_S..FRESH_S).contains(&age)
+        let age_s = (self.clock)().seconds_since(modified);
+        // A clock that was set back makes them asked for again.
+        age_s.is_some_and(|age_s| age_s < FRESH_S)
     }
 
     /// Verifies a list and reads it.
@@ -436,7 +433,7 @@ impl Debian {
         match release.valid_until {
             Some(end) if end < (self.clock)() && !source.is_past => Err(ArchiveError::Stale {
                 url: url.to_owned(),
-                detail: format!("it was valid until {}", date(end)),
+                detail: format!("it was valid until {}", end.date()),
             }),
             _ => Ok(release),
         }
@@ -450,18 +447,12 @@ fn check_order(url: &str, new: Release, old: Option<&Release>) -> Result<Release
             url: url.to_owned(),
             detail: format!(
                 "it was made on {}, and one of {} was seen",
-                date(new.made),
-                date(old.made)
+                new.made.date(),
+                old.made.date()
             ),
         }),
         _ => Ok(new),
     }
-}
-
-/// Returns a time as a date of HTTP.
-fn date(unix: i64) -> String {
-    let since = std::time::Duration::from_secs(u64::try_from(unix).unwrap_or_default());
-    httpdate::fmt_http_date(UNIX_EPOCH + since)
 }
 
 /// A file that is received.

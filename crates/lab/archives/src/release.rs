@@ -1,17 +1,17 @@
 //! The signed list of a suite (InRelease): when it was made, how long it is valid, and the hashes of
 //! the lists of packages.
 
-use std::time::UNIX_EPOCH;
+use model::UnixTime;
 
 use crate::stanza::{field, lines_below};
 
 /// What a suite's list says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Release {
-    /// When it was made (seconds since 1970, UTC).
-    pub(crate) made: i64,
-    /// Until when it is valid (the same); lists of released suites have no end.
-    pub(crate) valid_until: Option<i64>,
+    /// When it was made.
+    pub(crate) made: UnixTime,
+    /// Until when it is valid; lists of released suites have no end.
+    pub(crate) valid_until: Option<UnixTime>,
     /// Whether lists are served by their hash too, so that a mirror in change serves the right one.
     pub(crate) by_hash: bool,
     files: Vec<ListedFile>,
@@ -68,7 +68,7 @@ pub(crate) fn is_sha256(hash: &str) -> bool {
 }
 
 /// Reads `Sat, 09 May 2026 10:00:00 UTC`: dates of HTTP say GMT.
-fn date(text: &str) -> Option<i64> {
+fn date(text: &str) -> Option<UnixTime> {
     let text = text.replace("UTC", "GMT").replace("+0000", "GMT");
     // Debian writes hours without a leading zero.
     let (day, time) = text.rsplit_once(" GMT")?.0.rsplit_once(' ')?;
@@ -77,12 +77,14 @@ fn date(text: &str) -> Option<i64> {
     } else {
         time.to_owned()
     };
-    let date = httpdate::parse_http_date(&format!("{day} {time} GMT")).ok()?;
-    i64::try_from(date.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()
+    let date = httpdate::parse_http_date(&format!("{day} {time} GMT"));
+    date.ok().map(UnixTime::from)
 }
 
 #[cfg(test)]
 mod tests {
+    use model::UnixTime;
+
     use super::{Release, date};
 
     #[test]
@@ -93,7 +95,7 @@ mod tests {
         );
         let text = text.replace("  9", " 9");
         let release = Release::parse(&text).unwrap();
-        assert_eq!(release.made, 1_778_317_500);
+        assert_eq!(release.made, UnixTime::new(1_778_317_500));
         assert_eq!((release.valid_until, release.by_hash), (None, true));
         assert_eq!(
             release.file("main/binary-amd64/Packages.xz").unwrap().bytes,
@@ -106,6 +108,9 @@ mod tests {
             Release::parse(&odd_end).is_none(),
             "an end that is not understood is no end"
         );
-        assert_eq!(date("Sun, 06 Nov 1994 08:49:37 GMT"), Some(784_111_777));
+        assert_eq!(
+            date("Sun, 06 Nov 1994 08:49:37 GMT"),
+            Some(UnixTime::new(784_111_777))
+        );
     }
 }

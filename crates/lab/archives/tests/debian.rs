@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use archives::{ArchiveError, Debian, Package, sha256};
-use model::DebianSettings;
+use model::{DebianSettings, UnixTime};
 
 /// An archive that is served, with the paths that were asked for.
 struct Mirror {
@@ -24,9 +24,12 @@ struct Mirror {
     is_away: Arc<AtomicBool>,
 }
 
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    i64::try_from(since.as_secs()).unwrap()
+fn now() -> UnixTime {
+    UnixTime::from(SystemTime::now())
+}
+
+fn much_later() -> UnixTime {
+    now().plus_seconds(2000)
 }
 
 /// Runs gpg with a home of this test's own.
@@ -128,7 +131,7 @@ impl Mirror {
         fs::write(binary.join("by-hash/SHA256").join(&hash), &list).unwrap();
         let date = |time| httpdate::fmt_http_date(time).replace("GMT", "UTC");
         let made = SystemTime::now() - Duration::from_secs(age_s);
-        let until = u64::try_from(now() + valid_s).unwrap();
+        let until = u64::try_from(now().seconds() + valid_s).unwrap();
         let until = UNIX_EPOCH + Duration::from_secs(until);
         let release = format!(
             "Suite: {suite}\nDate: {}\nValid-Until: {}\nAcquire-By-Hash: yes\nSHA256:\n {hash} {} main/binary-amd64/Packages.xz\n",
@@ -212,7 +215,7 @@ fn old_lists_serve_while_the_mirror_is_away() {
         keyring: Some(mirror.path("keyring.gpg")),
         ..DebianSettings::default()
     };
-    let later = Debian::new(home.path(), settings, || now() + 2000);
+    let later = Debian::new(home.path(), settings, much_later);
     let error = extract(&later, "bookworm").unwrap_err();
     assert!(matches!(error, ArchiveError::Stale { .. }), "{error}");
     let error = extract(&debian, "sid").unwrap_err().to_string();

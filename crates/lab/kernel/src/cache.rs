@@ -431,7 +431,7 @@ pub(crate) fn without_network(home: &Path) -> Debian {
         security: nowhere,
         ..model::DebianSettings::default()
     };
-    Debian::new(home, settings, || 0)
+    Debian::new(home, settings, model::UnixTime::default)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use model::{Build, BuildId, KernelName, Origin, SourceOrigin};
+use model::{Build, BuildId, KernelName, Origin, SourceOrigin, UnixTime};
 
 use crate::cache::{LocatedImage, build};
 use crate::folder::{self, Folder, sha256};
@@ -27,8 +27,8 @@ pub(crate) struct Source {
     origin: SourceOrigin,
     /// The identifying part of its version.
     mark: String,
-    /// When it was committed, if it is a commit of a user's tree, in seconds since 1970-01-01 UTC.
-    committed_unix: Option<i64>,
+    /// When it was committed, if it is a commit of a user's tree.
+    committed_unix: Option<UnixTime>,
 }
 
 impl BuildCache {

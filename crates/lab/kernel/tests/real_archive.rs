@@ -10,13 +10,12 @@ use std::process::Command;
 
 use archives::Debian;
 use kernel::{BuildCache, BuildEvent, Wanted, all_offers, offers};
-use model::{Build, DebQuery, DebSelection, DebianSettings, Fault, KernelName};
+use model::{Build, DebQuery, DebSelection, DebianSettings, Fault, KernelName, UnixTime};
 
 /// The lists of these tests, fetched once.
 fn debian() -> Debian {
-    fn now() -> i64 {
-        let since = std::time::UNIX_EPOCH.elapsed().unwrap();
-        i64::try_from(since.as_secs()).unwrap()
+    fn now() -> UnixTime {
+        UnixTime::from(std::time::SystemTime::now())
     }
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("debian");
     Debian::new(&home, DebianSettings::default(), now)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use crate::open_machine::{Wanted, open_machine};
 use archives::Debian;
@@ -14,7 +14,7 @@ use machine::{
 use model::{
     Availability, Build, BuildId, CallTree, Capabilities, CostModel, DebianSettings, KernelName,
     Machine, Modelled, MonitorCopy, Observation, Profile, Run, RunId, Sharing, SourceLocation,
-    Workload, WorkloadResult,
+    UnixTime, Workload, WorkloadResult,
 };
 use store::{Artifact, HomeLock, Location, Store};
 use subprocess::Shared;
@@ -81,10 +81,8 @@ impl Default for LabOptions {
     }
 }
 
-/// Returns the seconds since 1970-01-01 UTC.
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    i64::try_from(since.unwrap_or_default().as_secs()).unwrap_or(i64::MAX)
+fn now() -> UnixTime {
+    UnixTime::from(SystemTime::now())
 }
 
 /// A lab with its data directory locked: only one process measures there at a time.
@@ -695,7 +693,9 @@ impl Lab {
 
 #[cfg(test)]
 mod tests {
-    use model::{BuildId, MachineId, Outcome, Profile, Region, Run, RunId, WorkloadResult};
+    use model::{
+        BuildId, MachineId, Outcome, Profile, Region, Run, RunId, UnixTime, WorkloadResult,
+    };
 
     use super::counts_agree;
 
@@ -726,7 +726,7 @@ mod tests {
             machine: MachineId::from_hex(&hash).unwrap(),
             suite: "micro".into(),
             seed: 1,
-            started_unix: 0,
+            started_unix: UnixTime::new(0),
             environment: Vec::new(),
             results: vec![result],
         };

@@ -4,10 +4,10 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use machine::{MachineError, person};
-use model::{Reservation, ServerSettings, reservation_of};
+use model::{Reservation, ServerSettings, UnixTime, reservation_of};
 use server::Permit;
 use store::{Location, ReservationError, Store};
 use subprocess::Shared;
@@ -122,12 +122,9 @@ pub fn switch_off(at: Location, server: &ServerSettings, home: &Path) -> Result<
     Ok(server::switch_off(server, home, crate::AGENT, permit).map_err(MachineError::from)?)
 }
 
-/// Returns the time of this host, in seconds since 1970-01-01 UTC.
-fn now() -> i64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+/// Returns the time of this host.
+fn now() -> UnixTime {
+    UnixTime::from(SystemTime::now())
 }
 
 #[cfg(test)]
@@ -154,7 +151,9 @@ mod tests {
         assert!(store.reserve(&other, 60, now()).is_err(), "it is measuring");
         // Another host asks after the lease ran out, which this one does not notice: its clock
         // stood still.
-        store.reserve(&other, 7200, now() + 1000).unwrap();
+        store
+            .reserve(&other, 7200, now().plus_seconds(1000))
+            .unwrap();
         let lost = lease.renew(60).unwrap_err();
         assert!(
             lost.starts_with("testbox is reserved: ben@lab has it for 2 h"),
@@ -162,7 +161,7 @@ mod tests {
         );
         drop(lease);
         assert_eq!(
-            store.reservations(now() + 1000).unwrap()[0].holder,
+            store.reservations(now().plus_seconds(1000)).unwrap()[0].holder,
             "ben@lab",
             "not ended by who lost it"
         );
@@ -201,7 +200,7 @@ mod tests {
         let lease = Lease::take(at(), "testbox").unwrap();
         lease.renew(600).unwrap();
         drop(lease);
-        let stored = store.reservations(now() + 500).unwrap();
+        let stored = store.reservations(now().plus_seconds(500)).unwrap();
         assert_eq!(
             stored.iter().map(|one| one.number).collect::<Vec<_>>(),
             [number],

@@ -2,7 +2,7 @@
 //! record.
 
 use std::sync::{Arc, MutexGuard};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use machine::{BootOutcome, MachineError};
 use model::{
@@ -68,11 +68,9 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    fn since_epoch(&self) -> Option<Duration> {
+    fn begun(&self) -> Option<SystemTime> {
         match self.state {
-            State::Measuring { since, .. } | State::Measured { since } => {
-                Some(since.duration_since(UNIX_EPOCH).unwrap_or_default())
-            }
+            State::Measuring { since, .. } | State::Measured { since } => Some(since),
             State::Waiting | State::Skipped => None,
         }
     }
@@ -230,7 +228,8 @@ impl<'a> RunInProgress<'a> {
 
     fn identity(&self) -> String {
         let machine = &self.placement.machine.identity().id;
-        let since = self.progress().since_epoch().unwrap_or_default();
+        let begun = self.progress().begun();
+        let since = begun.and_then(|begun| begun.duration_since(UNIX_EPOCH).ok());
         let names: Vec<&str> = self
             .workloads
             .iter()
@@ -243,7 +242,7 @@ impl<'a> RunInProgress<'a> {
             "{build}\n{machine}\n{replicate}\n{side}\n{}\n{}",
             names.join(","),
             // The time makes two runs of one build, seed and machine different runs.
-            since.as_nanos()
+            since.unwrap_or_default().as_nanos()
         )
     }
 
@@ -251,7 +250,7 @@ impl<'a> RunInProgress<'a> {
     pub(crate) fn run(&self, suite: &str) -> Option<(Run, Consoles)> {
         let digest = model::hexadecimal(&Sha256::digest(self.identity()));
         let mut progress = self.progress();
-        let started = progress.since_epoch()?;
+        let started = progress.begun()?;
         let own_cost = progress
             .own_cost
             .describe()
@@ -265,7 +264,7 @@ impl<'a> RunInProgress<'a> {
             machine: self.placement.machine.identity().id.clone(),
             suite: suite.to_owned(),
             seed: self.replicate,
-            started_unix: i64::try_from(started.as_secs()).unwrap_or(i64::MAX),
+            started_unix: started.into(),
             environment: std::mem::take(&mut progress.environment),
             results: results.into_iter().map(|(_, result)| result).collect(),
         };

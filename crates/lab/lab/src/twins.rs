@@ -80,7 +80,9 @@ fn compare(
 
 #[cfg(test)]
 mod tests {
-    use model::{BuildFile, BuildId, MachineId, Origin, Outcome, RunId, Verdict, WorkloadResult};
+    use model::{
+        BuildFile, BuildId, MachineId, Origin, Outcome, RunId, UnixTime, Verdict, WorkloadResult,
+    };
 
     use super::*;
 
@@ -116,7 +118,7 @@ mod tests {
             machine: machine().id,
             suite: suite.to_owned(),
             seed: 1,
-            started_unix: 1,
+            started_unix: UnixTime::new(1),
             environment: Vec::new(),
             results: vec![result],
         }

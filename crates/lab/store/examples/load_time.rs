@@ -5,7 +5,9 @@ use std::error::Error;
 use std::io::Write;
 use std::time::Instant;
 
-use model::{Build, BuildFile, BuildId, Machine, MachineId, Outcome, Run, RunId, WorkloadResult};
+use model::{
+    Build, BuildFile, BuildId, Machine, MachineId, Outcome, Run, RunId, UnixTime, WorkloadResult,
+};
 use store::Store;
 
 const KERNELS: u32 = 10;
@@ -82,7 +84,7 @@ fn run(build: &Build, machine: &Machine) -> Result<Run, Box<dyn Error>> {
         machine: machine.id.clone(),
         suite: "micro".into(),
         seed: 1,
-        started_unix: 1_760_000_000,
+        started_unix: UnixTime::new(1_760_000_000),
         environment: vec![("release".into(), "6.12".into()); 20],
         results: (0..WORKLOADS)
             .map(|number: u32| WorkloadResult {

@@ -1,13 +1,16 @@
-//! Columns of single values: ids, paths, whole numbers, lists of pairs. Codes are in `codes.rs`.
+//! Columns of single values: ids, paths, whole numbers, times, lists of pairs. Codes are in
+//! `codes.rs`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use model::{BuildId, IdError, MachineId, RunId};
-use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, Null, ToSql, ToSqlOutput, ValueRef};
+use model::{BuildId, IdError, MachineId, RunId, UnixTime};
+use rusqlite::types::{
+    FromSql, FromSqlError, FromSqlResult, Null, ToSql, ToSqlOutput, Value, ValueRef,
+};
 
-use crate::database::{Database, Failure};
+use crate::database::{Database, Failure, Row};
 
 /// An unknown word in the database.
 #[derive(Debug, thiserror::Error)]
@@ -102,6 +105,37 @@ impl FromSql for Unsigned {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         Ok(Self(value.as_i64()?.cast_unsigned()))
     }
+}
+
+/// A time, kept as its seconds.
+pub(crate) struct Time(pub(crate) UnixTime);
+
+impl ToSql for Time {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.0.seconds().into())
+    }
+}
+
+impl From<Time> for Value {
+    fn from(time: Time) -> Self {
+        time.0.seconds().into()
+    }
+}
+
+impl FromSql for Time {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Ok(Self(UnixTime::new(value.as_i64()?)))
+    }
+}
+
+/// Returns the time in a column.
+pub(crate) fn time(row: &Row<'_>, column: usize) -> Result<UnixTime, Failure> {
+    Ok(row.get::<Time>(column)?.0)
+}
+
+/// Returns the time in a column that may be NULL.
+pub(crate) fn optional_time(row: &Row<'_>, column: usize) -> Result<Option<UnixTime>, Failure> {
+    Ok(row.get::<Option<Time>>(column)?.map(|time| time.0))
 }
 
 /// Returns a text or NULL.

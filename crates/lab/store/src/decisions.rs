@@ -5,6 +5,7 @@
 use model::{Decision, Triage};
 
 use crate::codes::{self, Code};
+use crate::columns::{self, Time};
 use crate::{Store, StoreError};
 
 impl Store {
@@ -34,7 +35,7 @@ impl Store {
                     &codes::triage(*triage),
                     note,
                     worse,
-                    decided_unix,
+                    &Time(*decided_unix),
                 ],
             )?;
             transaction.commit()
@@ -56,7 +57,7 @@ impl Store {
                     triage: row.get::<Code<Triage>>(3)?.0,
                     note: row.get(4)?,
                     worse: row.get(5)?,
-                    decided_unix: row.get(6)?,
+                    decided_unix: columns::time(row, 6)?,
                 })
             })
         })

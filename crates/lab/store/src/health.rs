@@ -3,7 +3,7 @@
 
 use model::Health;
 
-use crate::columns::Unsigned;
+use crate::columns::{self, Time, Unsigned};
 use crate::database::{Failure, Locked, Row, Values};
 use crate::{Store, StoreError};
 
@@ -39,7 +39,9 @@ impl Store {
                  WHERE machine = ?1";
             let Health { failures, reason, quarantined_unix, next_unix, .. } = &after;
             let failures = Unsigned(u64::from(*failures));
-            let given: Values<'_> = &[&machine, &failures, reason, quarantined_unix, next_unix];
+            let quarantined = quarantined_unix.map(Time);
+            let next = Time(*next_unix);
+            let given: Values<'_> = &[&machine, &failures, reason, &quarantined, &next];
             database.execute(update, given)?;
             transaction.commit()?;
             Ok((before, after))
@@ -52,13 +54,15 @@ fn read(row: &Row<'_>) -> Result<Health, Failure> {
         machine: row.get(0)?,
         failures: row.get(1)?,
         reason: row.get(2)?,
-        quarantined_unix: row.get(3)?,
-        next_unix: row.get(4)?,
+        quarantined_unix: columns::optional_time(row, 3)?,
+        next_unix: columns::time(row, 4)?,
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use model::UnixTime;
+
     use crate::testing::{New, again, contract};
 
     contract!(health_of_a_machine_is_kept,);
@@ -68,13 +72,15 @@ mod tests {
         assert_eq!(store.health().unwrap(), []);
         for _ in 0..3 {
             again(&store)
-                .change_health("testbox", |health| health.fail("no power", 100))
+                .change_health("testbox", |health| {
+                    health.fail("no power", UnixTime::new(100));
+                })
                 .unwrap();
         }
         let all = store.health().unwrap();
         assert_eq!(
             (all.len(), all[0].failures, all[0].quarantined_unix),
-            (1, 3, Some(100))
+            (1, 3, Some(UnixTime::new(100)))
         );
         let (before, after) = store
             .change_health("testbox", model::Health::recover)

@@ -1,8 +1,8 @@
 //! Which build a kernel name selected, and when: a name like `deb:6.12` moves on, builds do not.
 
-use model::BuildId;
+use model::{BuildId, UnixTime};
 
-use crate::columns::Id;
+use crate::columns::{self, Id, Time};
 use crate::{Store, StoreError};
 
 /// A name and a build that it selected.
@@ -10,8 +10,8 @@ use crate::{Store, StoreError};
 pub struct SeenKernel {
     pub name: String,
     pub build: BuildId,
-    /// The last time, in seconds since 1970-01-01 UTC.
-    pub seen_unix: i64,
+    /// The last time.
+    pub seen_unix: UnixTime,
 }
 
 impl Store {
@@ -23,7 +23,7 @@ impl Store {
         &self,
         name: &str,
         build: &BuildId,
-        seen_unix: i64,
+        seen_unix: UnixTime,
     ) -> Result<(), StoreError> {
         let save = || {
             let transaction = self.database.write()?;
@@ -31,7 +31,7 @@ impl Store {
                 "INSERT INTO kernels VALUES (?1, ?2, ?3)
                  ON CONFLICT (name, build) DO UPDATE SET seen_unix = excluded.seen_unix
                  WHERE kernels.seen_unix < excluded.seen_unix",
-                &[&name, &build.hex(), &seen_unix],
+                &[&name, &build.hex(), &Time(seen_unix)],
             )?;
             transaction.commit()
         };
@@ -53,7 +53,7 @@ impl Store {
                 Ok(SeenKernel {
                     name: row.get(0)?,
                     build: row.get::<Id<BuildId>>(1)?.0,
-                    seen_unix: row.get(2)?,
+                    seen_unix: columns::time(row, 2)?,
                 })
             })
         })
@@ -62,6 +62,8 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
+    use model::UnixTime;
+
     use crate::testing::{New, build, contract};
 
     contract!(
@@ -82,13 +84,21 @@ mod tests {
             // A clock that was set back must not lose the record.
             ("deb:6.12", &new, 150),
         ] {
-            store.remember_kernel(name, &build.id, seen).unwrap();
+            store
+                .remember_kernel(name, &build.id, UnixTime::new(seen))
+                .unwrap();
         }
         let listed: Vec<_> = store
             .kernels()
             .unwrap()
             .into_iter()
-            .map(|seen| (seen.name, seen.build.hex().to_owned(), seen.seen_unix))
+            .map(|seen| {
+                (
+                    seen.name,
+                    seen.build.hex().to_owned(),
+                    seen.seen_unix.seconds(),
+                )
+            })
             .collect();
         assert_eq!(
             listed,
@@ -103,7 +113,7 @@ mod tests {
     fn a_name_of_a_build_that_was_not_saved_is_refused(new: New<'_>) {
         let (_home, store) = new();
         let error = store
-            .remember_kernel("deb:6.12", &build("aa").id, 1)
+            .remember_kernel("deb:6.12", &build("aa").id, UnixTime::new(1))
             .unwrap_err();
         insta::assert_snapshot!(error, @"the kernel name `deb:6.12` refers to a build or machine that was not saved before it (a bug in the caller)");
     }

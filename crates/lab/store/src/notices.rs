@@ -1,7 +1,9 @@
 //! Notices for users: each is sent once while it stands, and each delivery is kept until it
 //! succeeds.
 
-use crate::columns::Unsigned;
+use model::UnixTime;
+
+use crate::columns::{self, Time, Unsigned};
 use crate::database::{Database, Failure, Locked, Row, Values};
 use crate::{Store, StoreError};
 
@@ -14,8 +16,8 @@ pub struct Notice {
     /// Its summary, one line.
     pub headline: String,
     pub body: String,
-    /// When it began, in seconds since 1970-01-01 UTC.
-    pub raised_unix: i64,
+    /// When it began.
+    pub raised_unix: UnixTime,
 }
 
 /// A pending delivery of a notice.
@@ -39,7 +41,7 @@ fn notice(row: &Row<'_>) -> Result<Notice, Failure> {
         subject: row.get(0)?,
         headline: row.get(1)?,
         body: row.get(2)?,
-        raised_unix: row.get(3)?,
+        raised_unix: columns::time(row, 3)?,
     })
 }
 
@@ -71,13 +73,14 @@ impl Store {
             let transaction = database.change()?;
             let insert = "INSERT INTO notices (subject, headline, body, raised_unix) VALUES (?1, ?2, ?3, ?4)
                  ON CONFLICT DO NOTHING RETURNING number";
-            let given: Values<'_> = &[subject, headline, body, raised_unix];
+            let raised = Time(*raised_unix);
+            let given: Values<'_> = &[subject, headline, body, &raised];
             let Some(number) = database.row(insert, given, |row| row.get::<Unsigned>(0))? else {
                 return Ok(false);
             };
             for channel in channels {
                 let insert = "INSERT INTO deliveries VALUES (?1, ?2, 0, ?3, NULL, '') ON CONFLICT DO NOTHING";
-                database.execute(insert, &[&number, channel, raised_unix])?;
+                database.execute(insert, &[&number, channel, &raised])?;
             }
             transaction.commit()?;
             Ok(true)
@@ -88,10 +91,10 @@ impl Store {
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn settle(&self, subject: &str, now_unix: i64) -> Result<bool, StoreError> {
+    pub fn settle(&self, subject: &str, now_unix: UnixTime) -> Result<bool, StoreError> {
         let settle =
             "UPDATE notices SET settled_unix = ?2 WHERE subject = ?1 AND settled_unix IS NULL";
-        self.with(|database| Ok(database.execute(settle, &[&subject, &now_unix])? > 0))
+        self.with(|database| Ok(database.execute(settle, &[&subject, &Time(now_unix)])? > 0))
     }
 
     /// Returns the standing notice of a subject.
@@ -124,8 +127,8 @@ impl Store {
     /// If the database cannot be written.
     pub fn take_delivery(
         &self,
-        now_unix: i64,
-        until_unix: i64,
+        now_unix: UnixTime,
+        until_unix: UnixTime,
         except: &[String],
     ) -> Result<Option<Delivery>, StoreError> {
         self.with(|database| {
@@ -133,12 +136,12 @@ impl Store {
             let is_due =
                 |all: Vec<Delivery>| all.into_iter().find(|one| !except.contains(&one.channel));
             // Asked without a lock first: there is rarely anything to deliver.
-            if is_due(database.rows(&due, &[&now_unix], delivery)?).is_none() {
+            if is_due(database.rows(&due, &[&Time(now_unix)], delivery)?).is_none() {
                 return Ok(None);
             }
             let transaction = database.change()?;
             let due = format!("{due}{}", database.lock(Locked::Skip));
-            let found = is_due(database.rows(&due, &[&now_unix], delivery)?);
+            let found = is_due(database.rows(&due, &[&Time(now_unix)], delivery)?);
             if let Some(found) = &found {
                 fail(
                     database,
@@ -156,9 +159,17 @@ impl Store {
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn record_delivery(&self, delivery: &Delivery, now_unix: i64) -> Result<(), StoreError> {
+    pub fn record_delivery(
+        &self,
+        delivery: &Delivery,
+        now_unix: UnixTime,
+    ) -> Result<(), StoreError> {
         let update = "UPDATE deliveries SET delivered_unix = ?3 WHERE notice = ?1 AND channel = ?2";
-        let given: Values<'_> = &[&Unsigned(delivery.number), &delivery.channel, &now_unix];
+        let given: Values<'_> = &[
+            &Unsigned(delivery.number),
+            &delivery.channel,
+            &Time(now_unix),
+        ];
         self.with(|database| database.execute(update, given).map(drop))
     }
 
@@ -170,7 +181,7 @@ impl Store {
         &self,
         delivery: &Delivery,
         failure: &str,
-        next_unix: i64,
+        next_unix: UnixTime,
     ) -> Result<(), StoreError> {
         self.with(|database| fail(database, delivery, failure, next_unix))
     }
@@ -180,7 +191,7 @@ fn fail(
     database: &Database,
     delivery: &Delivery,
     failure: &str,
-    next_unix: i64,
+    next_unix: UnixTime,
 ) -> Result<(), Failure> {
     let update = "UPDATE deliveries SET tries = ?5, said = ?3, next_unix = ?4 WHERE notice = ?1 AND channel = ?2";
     let tries = delivery.tries + 1;
@@ -191,7 +202,7 @@ fn fail(
                 &Unsigned(delivery.number),
                 &delivery.channel,
                 &failure,
-                &next_unix,
+                &Time(next_unix),
                 &tries,
             ],
         )
@@ -200,6 +211,8 @@ fn fail(
 
 #[cfg(test)]
 mod tests {
+    use model::UnixTime;
+
     use super::Notice;
     use crate::testing::{New, contract};
 
@@ -214,7 +227,7 @@ mod tests {
             subject: subject.into(),
             headline: "it is gone".into(),
             body: "all of it\n".into(),
-            raised_unix: 100,
+            raised_unix: UnixTime::new(100),
         }
     }
 
@@ -228,7 +241,10 @@ mod tests {
         );
         assert_eq!(store.list_undelivered().unwrap().len(), 2);
         assert_eq!(store.standing("tree:a").unwrap(), Some(notice("tree:a")));
-        assert!(store.settle("tree:a", 200).unwrap() && !store.settle("tree:a", 200).unwrap());
+        assert!(
+            store.settle("tree:a", UnixTime::new(200)).unwrap()
+                && !store.settle("tree:a", UnixTime::new(200)).unwrap()
+        );
         assert_eq!(store.standing("tree:a").unwrap(), None);
         assert!(store.raise(&notice("tree:a"), &["mail"]).unwrap());
         assert_eq!(
@@ -241,10 +257,15 @@ mod tests {
     fn undelivered_notice_is_kept_and_retried(make: New<'_>) {
         let (_home, store) = make();
         store.raise(&notice("tree:a"), &["mail"]).unwrap();
-        let take = |now: i64| store.take_delivery(now, now + 60, &[]).unwrap();
+        let take = |now: i64| {
+            let now = UnixTime::new(now);
+            store.take_delivery(now, now.plus_seconds(60), &[]).unwrap()
+        };
         assert_eq!(take(99), None);
         assert_eq!(
-            store.take_delivery(100, 160, &["mail".into()]).unwrap(),
+            store
+                .take_delivery(UnixTime::new(100), UnixTime::new(160), &["mail".into()])
+                .unwrap(),
             None
         );
         let due = take(100).unwrap();
@@ -254,20 +275,26 @@ mod tests {
         );
         assert_eq!(take(100), None, "one at a time has it");
         store
-            .record_failure(&due, "connection refused", 160)
+            .record_failure(&due, "connection refused", UnixTime::new(160))
             .unwrap();
         assert_eq!(take(159), None);
         let due = take(160).unwrap();
         assert_eq!((due.tries, due.failure.as_str()), (1, "connection refused"));
-        store.record_delivery(&due, 161).unwrap();
+        store.record_delivery(&due, UnixTime::new(161)).unwrap();
         assert!(store.list_undelivered().unwrap().is_empty());
     }
 
     fn delivery_of_a_killed_process_is_repeated(make: New<'_>) {
         let (_home, store) = make();
         store.raise(&notice("tree:a"), &["mail"]).unwrap();
-        store.take_delivery(100, 160, &[]).unwrap().unwrap();
-        let again = store.take_delivery(160, 220, &[]).unwrap().unwrap();
+        store
+            .take_delivery(UnixTime::new(100), UnixTime::new(160), &[])
+            .unwrap()
+            .unwrap();
+        let again = store
+            .take_delivery(UnixTime::new(160), UnixTime::new(220), &[])
+            .unwrap()
+            .unwrap();
         assert_eq!(
             (again.tries, again.failure.as_str()),
             (

@@ -5,10 +5,12 @@ mod overview;
 
 pub use overview::{JobCount, QueueOverview};
 
-use model::{Fault, JobState, KernelName, KernelNameError, NewJob, QueuedJob, Refusal, Work};
+use model::{
+    Fault, JobState, KernelName, KernelNameError, NewJob, QueuedJob, Refusal, UnixTime, Work,
+};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, Value, ValueRef};
 
-use crate::columns::{UnknownCode, Unsigned};
+use crate::columns::{self, Time, UnknownCode, Unsigned};
 use crate::database::{Database, Failure, Locked, Row, Values};
 use crate::{Store, StoreError};
 
@@ -79,7 +81,7 @@ impl Store {
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn queue_job(&self, new: &NewJob, now_unix: i64) -> Result<Queued, StoreError> {
+    pub fn queue_job(&self, new: &NewJob, now_unix: UnixTime) -> Result<Queued, StoreError> {
         self.with(|database| {
             let transaction = database.change()?;
             // The database assigns the number; everything else is set below.
@@ -139,7 +141,7 @@ impl Store {
         &self,
         worker: &str,
         machines: &[String],
-        now_unix: i64,
+        now_unix: UnixTime,
     ) -> Result<Option<QueuedJob>, StoreError> {
         if machines.is_empty() {
             return Ok(None);
@@ -149,7 +151,8 @@ impl Store {
             "WHERE state = 'waiting' AND until_unix <= ?1 AND machine IN ({}) ORDER BY priority DESC, rank, number LIMIT 1",
             places.join(", ")
         );
-        let mut given: Vec<&dyn ToSql> = vec![&now_unix];
+        let now = Time(now_unix);
+        let mut given: Vec<&dyn ToSql> = vec![&now];
         given.extend(machines.iter().map(|name| -> &dyn ToSql { name }));
         self.with(|database| {
             let transaction = database.change()?;
@@ -174,12 +177,12 @@ impl Store {
     pub fn take_back_jobs(
         &self,
         ended_worker: Option<&str>,
-        now_unix: i64,
+        now_unix: UnixTime,
     ) -> Result<Vec<QueuedJob>, StoreError> {
         self.with(|database| {
             let stale =
                 "WHERE state = 'running' AND (until_unix <= ?1 OR worker = ?2) ORDER BY number";
-            let given: Values<'_> = &[&now_unix, &ended_worker];
+            let given: Values<'_> = &[&Time(now_unix), &ended_worker];
             // Asked without a lock first: there is rarely anything to take back.
             if select(database, stale, given)?.is_empty() {
                 return Ok(Vec::new());
@@ -337,19 +340,19 @@ fn that_changes(job: &QueuedJob) -> [Value; CHANGES.len()] {
         deadline_s.cast_signed().into(),
         job.state.name().to_owned().into(),
         worker.map(str::to_owned).into(),
-        until.into(),
+        until.map(Time).into(),
         job.fence.cast_signed().into(),
         job.attempts.into(),
         job.reason.clone().into(),
-        job.queued_unix.into(),
-        job.started_unix.into(),
-        job.ended_unix.into(),
+        Time(job.queued_unix).into(),
+        job.started_unix.map(Time).into(),
+        job.ended_unix.map(Time).into(),
         job.kills.into(),
     ]
 }
 
 /// Returns the holder of a job, and the time in its state.
-fn holder(state: &JobState) -> (Option<&str>, Option<i64>) {
+fn holder(state: &JobState) -> (Option<&str>, Option<UnixTime>) {
     match state {
         JobState::Waiting { from_unix } => (None, Some(*from_unix)),
         JobState::Running { worker, until_unix } => (Some(worker), Some(*until_unix)),
@@ -383,11 +386,11 @@ fn read(row: &Row<'_>) -> Result<QueuedJob, Failure> {
     };
     let state = match row.get::<StoredState>(13)? {
         StoredState::Waiting => JobState::Waiting {
-            from_unix: row.get(15)?,
+            from_unix: columns::time(row, 15)?,
         },
         StoredState::Running => JobState::Running {
             worker: row.get(14)?,
-            until_unix: row.get(15)?,
+            until_unix: columns::time(row, 15)?,
         },
         StoredState::Over(state) => state,
     };
@@ -398,9 +401,9 @@ fn read(row: &Row<'_>) -> Result<QueuedJob, Failure> {
         fence: whole(16)?,
         attempts: row.get(17)?,
         reason: row.get(18)?,
-        queued_unix: row.get(19)?,
-        started_unix: row.get(20)?,
-        ended_unix: row.get(21)?,
+        queued_unix: columns::time(row, 19)?,
+        started_unix: columns::optional_time(row, 20)?,
+        ended_unix: columns::optional_time(row, 21)?,
         kills: row.get(22)?,
     })
 }
@@ -449,7 +452,7 @@ impl FromSql for StoredState {
 
 #[cfg(test)]
 mod tests {
-    use model::{Ending, Fault, JobState, LEASE_S, NewJob, USUAL_MACHINE, Work};
+    use model::{Ending, Fault, JobState, LEASE_S, NewJob, USUAL_MACHINE, UnixTime, Work};
 
     use super::{Listed, QueueError, Queued};
     use crate::Store;
@@ -465,7 +468,7 @@ mod tests {
 
     pub(super) fn claim(store: &Store, worker: &str, now: i64) -> Option<model::QueuedJob> {
         store
-            .claim_job(worker, &[USUAL_MACHINE.to_owned()], now)
+            .claim_job(worker, &[USUAL_MACHINE.to_owned()], UnixTime::new(now))
             .unwrap()
     }
 
@@ -490,7 +493,10 @@ mod tests {
     }
 
     pub(super) fn queued(store: &Store, kernel: &str, priority: i64) -> u64 {
-        match store.queue_job(&new(kernel, priority), 1_000).unwrap() {
+        match store
+            .queue_job(&new(kernel, priority), UnixTime::new(1_000))
+            .unwrap()
+        {
             Queued::New(number) => number,
             Queued::Known(job) => panic!("{job:?}"),
         }
@@ -500,12 +506,15 @@ mod tests {
         let (_home, store) = make();
         let low = queued(&store, "git:v6.1", 1);
         let high = queued(&store, "git:v6.12", 2);
-        let Queued::Known(known) = store.queue_job(&new("git:v6.1", 5), 2_000).unwrap() else {
+        let Queued::Known(known) = store
+            .queue_job(&new("git:v6.1", 5), UnixTime::new(2_000))
+            .unwrap()
+        else {
             panic!()
         };
         assert_eq!(
             (known.number, known.new.priority, known.queued_unix),
-            (low, 1, 1_000)
+            (low, 1, UnixTime::new(1_000))
         );
         let job = claim(&store, "here", 1_000).unwrap();
         assert_eq!((job.number, job.attempts), (high, 1));
@@ -513,7 +522,7 @@ mod tests {
             job.state,
             JobState::Running {
                 worker: "here".into(),
-                until_unix: 1_000 + i64::try_from(LEASE_S).unwrap()
+                until_unix: UnixTime::new(1_000).plus_seconds(LEASE_S)
             }
         );
         // Another process reads the same.
@@ -522,12 +531,12 @@ mod tests {
         let fence = job.fence;
         let done = store
             .change_job(high, |job| {
-                job.end(fence, Ending::Done("fine".into()), 1_100)
+                job.end(fence, Ending::Done("fine".into()), UnixTime::new(1_100))
             })
             .unwrap();
         assert_eq!(
             (done.state, done.reason.as_str(), done.ended_unix),
-            (JobState::Done, "fine", Some(1_100))
+            (JobState::Done, "fine", Some(UnixTime::new(1_100)))
         );
         let order: Vec<u64> = store
             .queued_jobs(Listed::All)
@@ -540,7 +549,7 @@ mod tests {
         assert_eq!(claim(&store, "here", 1_000).unwrap().number, low);
         assert_eq!(claim(&store, "here", 1_000), None);
         assert_eq!(
-            store.claim_job("here", &[], 1_000).unwrap(),
+            store.claim_job("here", &[], UnixTime::new(1_000)).unwrap(),
             None,
             "all are quarantined"
         );
@@ -550,7 +559,8 @@ mod tests {
         let (_home, store) = make();
         let mut of_testbox = new("git:v6.1", 9);
         of_testbox.work.machine = "testbox".into();
-        let Queued::New(on_testbox) = store.queue_job(&of_testbox, 1_000).unwrap() else {
+        let Queued::New(on_testbox) = store.queue_job(&of_testbox, UnixTime::new(1_000)).unwrap()
+        else {
             panic!()
         };
         let exact = queued(&store, "git:v6.1", 1);
@@ -558,13 +568,15 @@ mod tests {
         assert_eq!(claim(&store, "here", 1_000), None);
         let machines = ["other".to_owned(), "testbox".to_owned()];
         assert_eq!(
-            store.claim_job("there", &machines, 999).unwrap(),
+            store
+                .claim_job("there", &machines, UnixTime::new(999))
+                .unwrap(),
             None,
             "not before it may start"
         );
         assert_eq!(
             store
-                .claim_job("there", &machines, 1_000)
+                .claim_job("there", &machines, UnixTime::new(1_000))
                 .unwrap()
                 .unwrap()
                 .number,
@@ -603,14 +615,21 @@ mod tests {
         let [one, other] = ["git:v6.1", "git:v6.12"].map(|kernel| queued(&store, kernel, 0));
         assert_eq!(claim(&store, "here", 1_000).unwrap().number, one);
         assert_eq!(claim(&store, "there", 1_000).unwrap().number, other);
-        assert!(store.take_back_jobs(None, 1_001).unwrap().is_empty());
-        let taken = store.take_back_jobs(Some("here"), 1_001).unwrap();
+        assert!(
+            store
+                .take_back_jobs(None, UnixTime::new(1_001))
+                .unwrap()
+                .is_empty()
+        );
+        let taken = store
+            .take_back_jobs(Some("here"), UnixTime::new(1_001))
+            .unwrap();
         assert_eq!(
             taken.iter().map(|job| job.number).collect::<Vec<_>>(),
             [one]
         );
         assert_eq!(store.queued_job(one).unwrap(), taken[0]);
-        let taken = store.take_back_jobs(None, 9_000).unwrap();
+        let taken = store.take_back_jobs(None, UnixTime::new(9_000)).unwrap();
         assert_eq!(
             taken.iter().map(|job| job.number).collect::<Vec<_>>(),
             [other]
@@ -620,10 +639,12 @@ mod tests {
     fn forbidden_transition_changes_nothing(make: New<'_>) {
         let (_home, store) = make();
         let number = queued(&store, "git:v6.1", 0);
-        store.change_job(number, |job| job.cancel(2_000)).unwrap();
+        store
+            .change_job(number, |job| job.cancel(UnixTime::new(2_000)))
+            .unwrap();
         let before = store.queued_job(number).unwrap();
         let error = store
-            .change_job(number, |job| job.cancel(3_000))
+            .change_job(number, |job| job.cancel(UnixTime::new(3_000)))
             .unwrap_err();
         assert!(matches!(error, QueueError::Refused(_)), "{error}");
         assert_eq!(store.queued_job(number).unwrap(), before);

@@ -1,9 +1,9 @@
 //! Reservations of machines. The model defines what is refused; here one process at a time changes
 //! them, on a server too, so that hosts that share a store never have one machine at once.
 
-use model::{Reservation, ReservationRefusal, check_free, reservation_of};
+use model::{Reservation, ReservationRefusal, UnixTime, check_free, reservation_of};
 
-use crate::columns::Unsigned;
+use crate::columns::{self, Time, Unsigned};
 use crate::database::{Database, Failure, Row, Values};
 use crate::{Store, StoreError};
 
@@ -34,14 +34,14 @@ impl Store {
     ///
     /// # Errors
     /// If the server does not answer.
-    pub fn time(&self, own_unix: i64) -> Result<i64, StoreError> {
+    pub fn time(&self, own_unix: UnixTime) -> Result<UnixTime, StoreError> {
         match &self.database {
             Database::Sqlite(_) => Ok(own_unix),
             Database::Server(_) => {
                 let select = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS BIGINT)";
                 self.with(|database| {
                     Ok(database
-                        .row(select, &[], |row| row.get(0))?
+                        .row(select, &[], |row| columns::time(row, 0))?
                         .unwrap_or(own_unix))
                 })
             }
@@ -57,12 +57,12 @@ impl Store {
         &self,
         new: &Reservation,
         for_s: u64,
-        own_unix: i64,
+        own_unix: UnixTime,
     ) -> Result<Reservation, ReservationError> {
         self.change(NONE, own_unix, |database, known, now| {
             check_free(&new.machines, known, now)?;
             let number = known.iter().map(|one| one.number).max().unwrap_or(0) + 1;
-            let until_unix = now.saturating_add_unsigned(for_s);
+            let until_unix = now.plus_seconds(for_s);
             let new = Reservation {
                 number,
                 since_unix: now,
@@ -84,7 +84,7 @@ impl Store {
         &self,
         number: u64,
         for_s: u64,
-        own_unix: i64,
+        own_unix: UnixTime,
     ) -> Result<Reservation, ReservationError> {
         self.change(number, own_unix, |database, known, now| {
             let found = known.iter().find(|one| one.number == number).cloned();
@@ -98,7 +98,7 @@ impl Store {
             let until = one.until_unix;
             one.extend(for_s, known, now)?;
             if one.until_unix != until {
-                let values: Values<'_> = &[&one.until_unix, &Unsigned(number)];
+                let values: Values<'_> = &[&Time(one.until_unix), &Unsigned(number)];
                 database.execute(
                     "UPDATE reservations SET until_unix = ?1 WHERE number = ?2",
                     values,
@@ -115,7 +115,7 @@ impl Store {
     pub fn release_machine(
         &self,
         machine: &str,
-        own_unix: i64,
+        own_unix: UnixTime,
         may: impl Fn(&Reservation) -> bool,
     ) -> Result<Reservation, ReservationError> {
         self.change(NONE, own_unix, |database, known, now| {
@@ -127,7 +127,7 @@ impl Store {
             }
             database.execute(
                 "UPDATE reservations SET ended_unix = ?1 WHERE number = ?2",
-                &[&now, &Unsigned(one.number)],
+                &[&Time(now), &Unsigned(one.number)],
             )?;
             Ok(Reservation {
                 ended_unix: Some(now),
@@ -140,13 +140,13 @@ impl Store {
     ///
     /// # Errors
     /// If the database cannot be written.
-    pub fn release_reservation(&self, number: u64, own_unix: i64) -> Result<(), StoreError> {
+    pub fn release_reservation(&self, number: u64, own_unix: UnixTime) -> Result<(), StoreError> {
         let now = self.time(own_unix)?;
         self.with(|database| {
             let transaction = database.write()?;
             let end =
                 "UPDATE reservations SET ended_unix = ?1 WHERE number = ?2 AND ended_unix IS NULL";
-            database.execute(end, &[&now, &Unsigned(number)])?;
+            database.execute(end, &[&Time(now), &Unsigned(number)])?;
             transaction.commit()
         })
     }
@@ -155,7 +155,7 @@ impl Store {
     ///
     /// # Errors
     /// If the database cannot be read.
-    pub fn reservations(&self, own_unix: i64) -> Result<Vec<Reservation>, StoreError> {
+    pub fn reservations(&self, own_unix: UnixTime) -> Result<Vec<Reservation>, StoreError> {
         let now = self.time(own_unix)?;
         let mut all = self.with(|database| known(database, NONE, now))?;
         all.retain(|one| one.is_active(now));
@@ -176,8 +176,8 @@ impl Store {
     fn change<T>(
         &self,
         from: u64,
-        own_unix: i64,
-        step: impl FnOnce(&Database, &[Reservation], i64) -> Result<T, Stop>,
+        own_unix: UnixTime,
+        step: impl FnOnce(&Database, &[Reservation], UnixTime) -> Result<T, Stop>,
     ) -> Result<T, ReservationError> {
         // The time of the server is asked within the transaction: waiting for it may have taken
         // long.
@@ -215,8 +215,8 @@ impl From<Failure> for Stop {
 }
 
 /// A lab asks every few seconds whether it has a server, for years: it reads no more than it needs.
-fn known(database: &Database, from: u64, now: i64) -> Result<Vec<Reservation>, Failure> {
-    database.rows(SELECT, &[&Unsigned(from), &now], read)
+fn known(database: &Database, from: u64, now: UnixTime) -> Result<Vec<Reservation>, Failure> {
+    database.rows(SELECT, &[&Unsigned(from), &Time(now)], read)
 }
 
 fn read(row: &Row<'_>) -> Result<Reservation, Failure> {
@@ -230,9 +230,9 @@ fn read(row: &Row<'_>) -> Result<Reservation, Failure> {
         holder: row.get(2)?,
         why: row.get(3)?,
         by_lab: row.get::<i64>(4)? != 0,
-        since_unix: row.get(5)?,
-        until_unix: row.get(6)?,
-        ended_unix: row.get(7)?,
+        since_unix: columns::time(row, 5)?,
+        until_unix: columns::time(row, 6)?,
+        ended_unix: columns::optional_time(row, 7)?,
     })
 }
 
@@ -251,15 +251,18 @@ fn insert(database: &Database, one: &Reservation) -> Result<(), Failure> {
     let machines = machines.join(" ");
     let number = Unsigned(*number);
     let by_lab = i64::from(*by_lab);
+    let since = Time(*since_unix);
+    let until = Time(*until_unix);
+    let ended = ended_unix.map(Time);
     let values: Values<'_> = &[
-        &number, &machines, holder, why, &by_lab, since_unix, until_unix, ended_unix,
+        &number, &machines, holder, why, &by_lab, &since, &until, &ended,
     ];
     database.execute(insert, values).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
-    use model::Reservation;
+    use model::{Reservation, UnixTime};
 
     use super::ReservationError;
     use crate::testing::{New, again, contract};
@@ -281,7 +284,7 @@ mod tests {
 
     fn machines_are_reserved_all_or_none(make: New<'_>) {
         let (_home, store) = make();
-        let now = 1_790_000_000;
+        let now = UnixTime::new(1_790_000_000);
         let pair = store
             .reserve(&new("anna@lab", &["client", "server"]), 3600, now)
             .unwrap();
@@ -330,7 +333,7 @@ mod tests {
 
     fn stalled_holder_never_gets_the_machine_back(make: New<'_>) {
         let (_home, store) = make();
-        let now = 1_790_000_000;
+        let now = UnixTime::new(1_790_000_000);
         // It runs out at once, on a server too, whose clock is its own.
         let first = store
             .reserve(&new("anna@lab", &["testbox"]), 0, now)
@@ -349,7 +352,7 @@ mod tests {
             .extend_reservation(second.number, 600, now)
             .unwrap()
             .until_unix;
-        assert!(until >= second.until_unix + 600);
+        assert!(until >= second.until_unix.plus_seconds(600));
         assert!(store.extend_reservation(77, 60, now).is_err());
     }
 
@@ -365,7 +368,7 @@ mod tests {
                                 store.reserve(
                                     &new(&format!("user{n}"), &["testbox"]),
                                     600,
-                                    1_790_000_000,
+                                    UnixTime::new(1_790_000_000),
                                 )
                             })
                             .filter(Result::is_ok)

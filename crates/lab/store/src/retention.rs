@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use model::{BuildId, Declared, MachineId, MachineKind, Release, Run, RunId};
+use model::{BuildId, Declared, MachineId, MachineKind, Release, Run, RunId, UnixTime};
 
 use crate::codes::Code;
-use crate::columns::Id;
+use crate::columns::{self, Id};
 use crate::database::{Database, Row};
 use crate::{Artifact, Store, StoreError};
 
@@ -34,10 +34,10 @@ pub struct Garbage {
 /// The limits of garbage collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
-    /// Replaced runs that began before this, in seconds since 1970-01-01 UTC.
-    pub runs_before_unix: i64,
+    /// Replaced runs that began before this.
+    pub runs_before_unix: UnixTime,
     /// Artifacts of runs that began before this; `None` for none.
-    pub artifacts_before_unix: Option<i64>,
+    pub artifacts_before_unix: Option<UnixTime>,
     /// Artifacts of the oldest runs until all are of no more bytes than this; `None` for no limit.
     pub artifacts_bytes_max: Option<u64>,
 }
@@ -49,7 +49,7 @@ struct Known {
     machine: MachineId,
     suite: String,
     seed: i64,
-    started_unix: i64,
+    started_unix: UnixTime,
     /// Workloads with their operations, and the declarations of their metrics.
     done: BTreeMap<(String, i64), Option<Declared>>,
     is_referred: bool,
@@ -345,7 +345,7 @@ impl Store {
                     machine: row.get::<Id<MachineId>>(3)?.0,
                     suite: row.get(4)?,
                     seed: row.get(5)?,
-                    started_unix: row.get(6)?,
+                    started_unix: columns::time(row, 6)?,
                     done: done.remove(&row.get(0)?).unwrap_or_default(),
                     is_referred: row.get::<i64>(8)? > 0
                         || decided.contains(Release::parse(&version).as_str()),
@@ -376,7 +376,7 @@ fn folder_bytes(folder: &Path) -> u64 {
 mod tests {
     use std::fs;
 
-    use model::{Decision, Declared, Machine, Run, RunId, Triage};
+    use model::{Decision, Declared, Machine, Run, RunId, Triage, UnixTime};
 
     use super::{Garbage, Retention};
     use crate::testing::{
@@ -394,14 +394,14 @@ mod tests {
     );
 
     const ALL: Retention = Retention {
-        runs_before_unix: i64::MAX,
+        runs_before_unix: UnixTime::MAX,
         artifacts_before_unix: None,
         artifacts_bytes_max: None,
     };
 
-    fn at(hex: &str, seed: u64, started_unix: i64) -> Run {
+    fn at(hex: &str, seed: u64, started: i64) -> Run {
         Run {
-            started_unix,
+            started_unix: UnixTime::new(started),
             ..run("aa", hex, seed)
         }
     }
@@ -449,7 +449,7 @@ mod tests {
         saved(&store, &at("05", 1, 300));
         assert_eq!(ids(&store.find_garbage(&ALL).unwrap().runs), ["01", "03"]);
         let young = Retention {
-            runs_before_unix: 150,
+            runs_before_unix: UnixTime::new(150),
             ..ALL
         };
         assert_eq!(ids(&store.find_garbage(&young).unwrap().runs), ["01"]);
@@ -516,9 +516,9 @@ mod tests {
         for n in 1..=4_u64 {
             save(&store, &at(&format!("{n:02x}"), n, n as i64 * 100));
         }
-        save(&store, &at("05", 5, Run::NO_START));
+        save(&store, &at("05", 5, Run::NO_START.seconds()));
         let old = Retention {
-            artifacts_before_unix: Some(250),
+            artifacts_before_unix: Some(UnixTime::new(250)),
             ..ALL
         };
         let garbage = store.find_garbage(&old).unwrap();

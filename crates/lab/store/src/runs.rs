@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use model::{BuildId, Declared, KernelName, MachineId, Run, RunId, WorkloadResult};
+use model::{BuildId, Declared, KernelName, MachineId, Run, RunId, UnixTime, WorkloadResult};
 use rusqlite::types::{FromSqlError, ToSqlOutput};
 
 use crate::artifacts::{self, Packed};
 use crate::builds::Name;
 use crate::checksum::{Mismatch, checksum};
 use crate::codes::{self, Code, OutcomeColumns};
-use crate::columns::{Id, PairTable, Unsigned, text, whole};
+use crate::columns::{self, Id, PairTable, Time, Unsigned, text, whole};
 use crate::database::{Database, Failure, Row};
 use crate::lookup::{IdTable, unknown};
 use crate::samples::{self, Samples};
@@ -53,8 +53,8 @@ pub struct RunSummary {
     pub machine: MachineId,
     pub suite: String,
     pub seed: u64,
-    /// When it began, in seconds since 1970-01-01 UTC.
-    pub started_unix: i64,
+    /// When it began.
+    pub started_unix: UnixTime,
     pub completed: usize,
     /// Workloads that the kernel does not support.
     pub unsupported: usize,
@@ -186,7 +186,7 @@ fn insert(database: &Database, run: &Run, packed: &[Packed<'_>]) -> Result<(), F
                 &run.machine.hex(),
                 &run.suite,
                 &Unsigned(run.seed),
-                &run.started_unix,
+                &Time(run.started_unix),
             ],
             |row| row.get(0),
         )?
@@ -231,7 +231,7 @@ pub(crate) fn head(row: &Row<'_>) -> Result<(i64, Run), Failure> {
         machine: row.get::<Id<MachineId>>(3)?.0,
         suite: row.get(4)?,
         seed: row.get::<Unsigned>(5)?.0,
-        started_unix: row.get(6)?,
+        started_unix: columns::time(row, 6)?,
         environment: Vec::new(),
         results: Vec::new(),
     };
@@ -270,7 +270,7 @@ fn summary(row: &Row<'_>) -> Result<RunSummary, Failure> {
         machine: row.get::<Id<MachineId>>(2)?.0,
         suite: row.get(3)?,
         seed: row.get::<Unsigned>(4)?.0,
-        started_unix: row.get(5)?,
+        started_unix: columns::time(row, 5)?,
         kernel: row.get::<Name>(6)?.0,
         version: row.get(7)?,
         completed: row.get(8)?,

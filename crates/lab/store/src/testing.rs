@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use model::{
     Build, BuildFile, BuildId, Clock, Decision, Declared, FailureReason, Machine, MachineId,
-    Metric, Outcome, Run, RunId, Stage, SubjectFailure, Triage, WorkloadResult,
+    Metric, Outcome, Run, RunId, Stage, SubjectFailure, Triage, UnixTime, WorkloadResult,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -128,7 +128,7 @@ pub(crate) fn run(build: &str, hex: &str, seed: u64) -> Run {
         machine: MachineId::from_hex("ee").unwrap(),
         suite: "micro".into(),
         seed,
-        started_unix: 1_760_000_000,
+        started_unix: UnixTime::new(1_760_000_000),
         environment: vec![("release".into(), "6.12.117".into())],
         results: vec![
             result("getppid", Outcome::Completed, vec![100.5, 100.25]),
@@ -158,6 +158,6 @@ pub(crate) fn decision(at: &str, triage: Triage) -> Decision {
         triage,
         note: "seen by two".into(),
         worse: 3,
-        decided_unix: 1_760_000_000,
+        decided_unix: UnixTime::new(1_760_000_000),
     }
 }

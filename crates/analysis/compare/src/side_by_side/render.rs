@@ -10,7 +10,7 @@ use crate::render::comparison::ratios::ratios;
 use crate::render::comparison::{origin, table as comparison_table};
 use crate::render::{counted, findings, noise, words as single};
 use crate::side_by_side::SideBySide;
-use document::number::{count, date};
+use document::number::count;
 use document::{Block, Details, Document, Fact, Style, View};
 
 /// Returns the document of comparisons side by side. The style of a view has no effect: MMTests has
@@ -100,7 +100,7 @@ fn facts(side_by_side: &SideBySide) -> Vec<Fact> {
     let created = machines(side_by_side)
         .filter_map(|(_, comparison)| comparison.created_unix)
         .max();
-    facts.extend(created.map(|created| Fact::new("Compared", date(created))));
+    facts.extend(created.map(|created| Fact::new("Compared", created.date())));
     for (machine, comparison) in machines(side_by_side) {
         let notes = single::doubts(comparison).into_iter();
         facts.extend(notes.map(|note| Fact::new("Note", format!("{machine}: {note}"))));

@@ -393,7 +393,7 @@ pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
         triage: triaged.decided.as_ref().map(|decided| TriageDocument {
             outcome: decided.triage.name().to_owned(),
             note: decided.note.clone(),
-            decided_unix: decided.decided_unix,
+            decided_unix: decided.decided_unix.seconds(),
             worse_since: triaged.more_since(),
         }),
     }

@@ -2,7 +2,7 @@
 
 use compare::{NOT_COUNTED, Scale, difference_percent};
 use document::layout::{Page, WIDTH, command_lines};
-use document::number::{count, date, interval, percent, signed_percent, value};
+use document::number::{count, interval, percent, signed_percent, value};
 use document::{Styles, cut_middle, distinct_width};
 use model::{Direction, ReleaseLine, Unit, Verdict, sanitize_line};
 
@@ -415,7 +415,7 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
             &format!(
                 "{} ({}): {}{since}",
                 decided.triage,
-                date(decided.decided_unix),
+                decided.decided_unix.date(),
                 decided.note
             ),
         );

@@ -5,9 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
-use document::number::date;
 use machine::person;
-use model::ServerSettings;
+use model::{ServerSettings, UnixTime};
 use server::{ConsoleLine, Signal, Tail, console_folder, is_recorded, send_signal};
 
 use crate::exit::{Exit, WrongInput};
@@ -167,7 +166,7 @@ fn format_line(line: &ConsoleLine) -> String {
     let mark = if line.is_note { "-- " } else { "" };
     format!(
         "{} {mark}{}\n",
-        date(line.at_ms / 1000),
+        UnixTime::new(line.at_ms / 1000).date(),
         model::sanitize_line(printed.trim_end())
     )
 }

@@ -1,6 +1,7 @@
 //! `marvin gc`: deletes superseded runs, old artifacts and unused images.
 
 use clap::Args;
+use model::UnixTime;
 use server::ImageGarbage;
 use store::{Garbage, HomeLock, Retention, Store};
 
@@ -42,7 +43,7 @@ pub(crate) struct GcArguments {
     pub(crate) output: Output,
 }
 
-const DAY_S: i64 = 86_400;
+const DAY_S: u64 = 86_400;
 
 pub(crate) fn gc(session: &Session, command: &GcArguments) -> anyhow::Result<Exit> {
     let answer = session.answer(None)?;
@@ -77,8 +78,8 @@ pub(crate) fn gc(session: &Session, command: &GcArguments) -> anyhow::Result<Exi
     Ok(Exit::Fine)
 }
 
-fn days_ago(days: u32) -> i64 {
-    now() - i64::from(days) * DAY_S
+fn days_ago(days: u32) -> UnixTime {
+    now().minus_seconds(u64::from(days) * DAY_S)
 }
 
 fn document(garbage: &Garbage, images: &ImageGarbage) -> GarbageDocument {

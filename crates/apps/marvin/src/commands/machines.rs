@@ -7,7 +7,7 @@ use history::describe_frequency;
 use lab::{Sampled, Wanted};
 use machine::Smp;
 use machine::qemu::Qemu;
-use model::{BootOnce, Health, MachineId, ServerSettings, describe_off, quarantine_of};
+use model::{BootOnce, Health, MachineId, ServerSettings, UnixTime, describe_off, quarantine_of};
 use server::{
     Power, ServerLook, ServerProblem, ServerState, accept, console_folder, is_off, is_recorded,
     look, server_state,
@@ -252,7 +252,7 @@ fn read_queue(session: &Session) -> anyhow::Result<QueueState> {
     // No single job is looked at, so no time matters.
     Ok(QueueState {
         health: store.health()?,
-        jobs: store.queue_overview(0, 0, 0)?,
+        jobs: store.queue_overview(UnixTime::new(0), 0, 0)?,
     })
 }
 

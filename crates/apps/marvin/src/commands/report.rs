@@ -8,7 +8,7 @@ use clap::Args;
 use compare::{Machines, Question, Side, Warning};
 use model::{
     Build, BuildId, Declared, Direction, LKP, MMTESTS, Machine, MachineId, Observation, Run, RunId,
-    Workload, find_workload, imported_metric, imported_workload, in_tasks,
+    UnixTime, Workload, find_workload, imported_metric, imported_workload, in_tasks,
 };
 use monitors::{Monitored, heads};
 use store::Store;
@@ -175,7 +175,7 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
             .map(|side| (side.build, side.machine))
             .collect::<Vec<_>>(),
     );
-    let mut artifacts: Vec<BTreeMap<String, (i64, &RunId)>> = Vec::new();
+    let mut artifacts: Vec<BTreeMap<String, (UnixTime, &RunId)>> = Vec::new();
     for side in sides {
         let mut of_side = BTreeMap::new();
         for run in &side.runs {

@@ -1,7 +1,7 @@
 //! `marvin runs`: lists stored runs.
 
 use clap::Args;
-use model::Run;
+use model::{Run, UnixTime};
 use store::RunSummary;
 
 use crate::exit::Exit;
@@ -38,7 +38,7 @@ fn listed_run(run: RunSummary) -> ListedRun {
         machine: run.machine,
         suite: run.suite,
         seed: run.seed,
-        started_unix: Run::known_start(run.started_unix),
+        started_unix: Run::known_start(run.started_unix).map(UnixTime::seconds),
         completed: run.completed,
         unsupported: run.unsupported,
         failed: run.failed,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use anyhow::Context;
 use config::ConfigFile;
-use model::{BatchKind, BatchSettings, MarvinConfig, USUAL_MACHINE};
+use model::{BatchKind, BatchSettings, MarvinConfig, USUAL_MACHINE, UnixTime};
 use service::{
     BatchSystem, DirectJobs, DispatchEvent, Dispatcher, ServiceError, Until, Worked, batch_system,
     format_dispatch_event, has_slurm_node,
@@ -130,7 +130,7 @@ impl<'a> BatchTarget<'a> {
         &self,
         until: Until,
         store: &Store,
-        clock: &dyn Fn() -> i64,
+        clock: &dyn Fn() -> UnixTime,
         is_quiet: bool,
     ) -> Result<Worked, ServiceError> {
         let command: Vec<OsString> = self

@@ -3,7 +3,7 @@
 use document::number::minute;
 use lab::LabError;
 use machine::person;
-use model::{Reservation, format_left, reservation_of};
+use model::{Reservation, UnixTime, format_left, reservation_of};
 use store::{Store, StoreError};
 
 use crate::session::{Session, now};
@@ -11,7 +11,7 @@ use crate::session::{Session, now};
 /// Reservations in force, and the time of their store.
 pub(crate) struct Reserved {
     pub(crate) all: Vec<Reservation>,
-    pub(crate) now_unix: i64,
+    pub(crate) now_unix: UnixTime,
 }
 
 impl Reserved {
@@ -48,7 +48,7 @@ pub(crate) fn check_ours(session: &Session, name: &str) -> anyhow::Result<()> {
 }
 
 /// Says what is reserved, and until when: `client, server for 2 h, until 2026-11-24 14:31 UTC`.
-pub(crate) fn describe_reservation(one: &Reservation, now_unix: i64) -> String {
+pub(crate) fn describe_reservation(one: &Reservation, now_unix: UnixTime) -> String {
     let left = format_left(one.left_s(now_unix));
     format!(
         "{} for {left}, until {} UTC",

@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use model::{Forecast, Health, JobState, QueuedJob, USUAL_MACHINE, Why, quarantine_of};
+use model::{Forecast, Health, JobState, QueuedJob, USUAL_MACHINE, UnixTime, Why, quarantine_of};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Listing, SCHEMA_VERSION};
 use document::Styles;
-use document::number::{count, date, duration};
+use document::number::{count, duration};
 use model::sanitize_line;
 
 const WIDTH: usize = 80;
@@ -26,7 +26,7 @@ pub(crate) struct QueueView<'a> {
     /// Expected start and end of all jobs.
     pub(crate) forecast: &'a HashMap<u64, Forecast>,
     /// The time (seconds since 1970-01-01 UTC).
-    pub(crate) now_unix: i64,
+    pub(crate) now_unix: UnixTime,
     /// Whether a worker takes jobs.
     pub(crate) has_worker: bool,
     /// What is known of the machines' health.
@@ -133,7 +133,7 @@ impl QueueDocument {
         Self {
             schema_version: SCHEMA_VERSION,
             kind: "queue",
-            now_unix,
+            now_unix: now_unix.seconds(),
             has_worker,
             jobs,
         }
@@ -144,7 +144,7 @@ impl JobDocument {
     /// Returns the document of one job.
     pub(crate) fn new(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> Self {
         let why = because(job, why, view);
-        let now_unix = view.now_unix;
+        let now_unix = view.now_unix.seconds();
         let job = listed(job, view);
         Self {
             schema_version: SCHEMA_VERSION,
@@ -166,7 +166,9 @@ fn listed(job: &QueuedJob, view: QueueView<'_>) -> ListedJob {
     let new = &job.new;
     let work = &job.new.work;
     let (worker, lease_until_unix) = match &job.state {
-        JobState::Running { worker, until_unix } => (Some(worker.clone()), Some(*until_unix)),
+        JobState::Running { worker, until_unix } => {
+            (Some(worker.clone()), Some(until_unix.seconds()))
+        }
         _ => (None, None),
     };
     let is_stopped = worker.is_some() && (!view.has_worker || job.is_stale(view.now_unix));
@@ -200,15 +202,15 @@ fn listed(job: &QueuedJob, view: QueueView<'_>) -> ListedJob {
         worker,
         lease_until_unix,
         not_before_unix: if let JobState::Waiting { from_unix } = job.state {
-            Some(from_unix)
+            Some(from_unix.seconds())
         } else {
             None
         },
-        queued_unix: job.queued_unix,
-        started_unix: job.started_unix,
-        ended_unix: job.ended_unix,
-        begins_unix: forecast.begins_unix,
-        ends_unix: forecast.ends_unix,
+        queued_unix: job.queued_unix.seconds(),
+        started_unix: job.started_unix.map(UnixTime::seconds),
+        ended_unix: job.ended_unix.map(UnixTime::seconds),
+        begins_unix: forecast.begins_unix.map(UnixTime::seconds),
+        ends_unix: forecast.ends_unix.map(UnixTime::seconds),
         reason: job.reason.clone(),
     }
 }
@@ -341,11 +343,15 @@ fn more(job: &ListedJob) -> Option<String> {
     }
 }
 
+fn date(seconds: i64) -> String {
+    UnixTime::new(seconds).date()
+}
+
 /// Formats the duration until a time, in at most two units: `2h10m`.
-fn until(time_unix: i64, now_unix: i64) -> String {
-    match time_unix.saturating_sub(now_unix) {
-        ..=0 => "now".to_owned(),
-        seconds => duration(seconds.cast_unsigned()),
+fn until(time_unix: UnixTime, now_unix: UnixTime) -> String {
+    match time_unix.seconds_since(now_unix) {
+        None | Some(0) => "now".to_owned(),
+        Some(seconds) => duration(seconds),
     }
 }
 
@@ -419,13 +425,17 @@ impl Listing for JobDocument {
 }
 
 fn until_known(time_unix: Option<i64>, now_unix: i64) -> String {
-    time_unix.map_or_else(|| "unknown".to_owned(), |time| until(time, now_unix))
+    time_unix.map_or_else(
+        || "unknown".to_owned(),
+        |time| until(UnixTime::new(time), UnixTime::new(now_unix)),
+    )
 }
 
 fn describe_time(time_unix: i64, now_unix: i64) -> String {
-    match until(time_unix, now_unix).as_str() {
+    let time = UnixTime::new(time_unix);
+    match until(time, UnixTime::new(now_unix)).as_str() {
         "now" => "now".to_owned(),
-        left => format!("in about {left}, at {}", date(time_unix)),
+        left => format!("in about {left}, at {}", time.date()),
     }
 }
 
@@ -465,7 +475,7 @@ fn because(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
             format!(
                 "{} executes it; others may take it after {}",
                 sanitize_line(worker),
-                date(*until_unix)
+                until_unix.date()
             )
         }
         (Why::Later { from_unix }, _) => {
@@ -477,7 +487,7 @@ fn because(job: &QueuedJob, why: &Why, view: QueueView<'_>) -> String {
             format!(
                 "{}; the next is not before {}{started}",
                 sanitize_line(last),
-                date(*from_unix)
+                from_unix.date()
             )
         }
         (Why::Behind { .. }, _) if let Some(ill) = quarantine(job, view) => ill,
@@ -520,7 +530,7 @@ fn quarantine(job: &QueuedJob, view: QueueView<'_>) -> Option<String> {
     let reason = sanitize_line(&ill.reason);
     Some(format!(
         "{name} is quarantined: {reason}; it tries a job again after {}",
-        date(ill.next_unix)
+        ill.next_unix.date()
     ))
 }
 
@@ -534,7 +544,7 @@ fn jobs(number: usize, one: &str, several: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::{Ending, NewJob, QueuedJob, Work, forecast, why};
+    use model::{Ending, NewJob, QueuedJob, UnixTime, Work, forecast, why};
 
     use super::{JobDocument, QueueDocument, QueueView, until};
     use crate::views::Listing as _;
@@ -570,10 +580,10 @@ mod tests {
             attempts_max: 3,
             deadline_s: 60,
         };
-        QueuedJob::queued(number, new, NOW - 10_000)
+        QueuedJob::queued(number, new, NOW.minus_seconds(10_000))
     }
 
-    const NOW: i64 = 1_760_000_100;
+    const NOW: UnixTime = UnixTime::new(1_760_000_100);
 
     fn jobs() -> Vec<QueuedJob> {
         let mut jobs = vec![
@@ -588,15 +598,15 @@ mod tests {
             job(5, "deb:6.1", ""),
             job(6, "git:v6.12", "quick"),
         ];
-        jobs[0].claim("farm", NOW - 600).unwrap();
-        jobs[0].renew(1, NOW - 30).unwrap();
+        jobs[0].claim("farm", NOW.minus_seconds(600)).unwrap();
+        jobs[0].renew(1, NOW.minus_seconds(30)).unwrap();
         jobs[1].claim("farm", NOW).unwrap();
         let why = "cannot get the kernel: no network\nas it seems, for the name of the server has no address";
         jobs[1].end(1, Ending::Lab(why.into()), NOW).unwrap();
         jobs[4].cancel(NOW).unwrap();
-        jobs[5].claim("farm", NOW - 9_000).unwrap();
+        jobs[5].claim("farm", NOW.minus_seconds(9_000)).unwrap();
         jobs[5]
-            .end(1, Ending::Done(String::new()), NOW - 1_000)
+            .end(1, Ending::Done(String::new()), NOW.minus_seconds(1_000))
             .unwrap();
         jobs
     }
@@ -691,7 +701,7 @@ mod tests {
     #[test]
     fn times_to_come_are_short() {
         let lengths = [-5, 0, 59, 60, 3_599, 3_600, 86_399, 90_000, i64::MAX]
-            .map(|seconds| until(seconds, 0));
+            .map(|seconds| until(UnixTime::new(seconds), UnixTime::new(0)));
         assert_eq!(
             lengths[..8],
             ["now", "now", "59s", "1m", "59m", "1h00m", "23h59m", "1d01h"]

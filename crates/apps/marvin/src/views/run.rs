@@ -2,7 +2,7 @@
 
 use compare::render::{Shown, result_unit};
 use compare::{run_value, samples};
-use model::{Outcome, Run, WorkloadResult};
+use model::{Outcome, Run, UnixTime, WorkloadResult};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -115,7 +115,7 @@ impl RunDocument {
             },
             suite: run.suite.clone(),
             seed: run.seed,
-            started_unix: Run::known_start(run.started_unix),
+            started_unix: Run::known_start(run.started_unix).map(UnixTime::seconds),
             environment: environment.collect(),
             results: run
                 .results

@@ -1,6 +1,6 @@
 //! The list of stored runs: `marvin runs`. Text has one line each, 80 columns at most.
 
-use model::{BuildId, KernelName, MachineId, RunId};
+use model::{BuildId, KernelName, MachineId, RunId, UnixTime};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -85,17 +85,17 @@ impl Listing for RunsDocument {
             "completed",
         ])));
         for run in &self.runs {
-            page.line(
-                columns.line([
-                    &run.id.short(),
-                    &run.started_unix
-                        .map_or_else(|| "not known".to_owned(), minute),
-                    &sanitize_line(&run.version),
-                    &sanitize_line(&run.suite),
-                    &run.seed.to_string(),
-                    &completed(run, styles),
-                ]),
-            );
+            page.line(columns.line([
+                &run.id.short(),
+                &run.started_unix.map_or_else(
+                    || "not known".to_owned(),
+                    |start| minute(UnixTime::new(start)),
+                ),
+                &sanitize_line(&run.version),
+                &sanitize_line(&run.suite),
+                &run.seed.to_string(),
+                &completed(run, styles),
+            ]));
         }
         page.finish()
     }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use model::UnixTime;
 use store::Store;
 
 use crate::fresh::{Fresh, fresh};
@@ -17,7 +18,9 @@ fn home(name: &str) -> Fresh {
     let store = Store::open(&*home).unwrap();
     crate::history::fill(&store);
     let build = store.runs(1).unwrap().remove(0).build;
-    store.remember_kernel("deb:6.12", &build, 1).unwrap();
+    store
+        .remember_kernel("deb:6.12", &build, UnixTime::new(1))
+        .unwrap();
     home
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use model::{Declared, Direction, Run, WorkloadResult, unit_named};
+use model::{Declared, Direction, Run, UnixTime, WorkloadResult, unit_named};
 use store::Store;
 
 use crate::fresh::{Fresh, fresh};
@@ -168,7 +168,7 @@ fn with_a_changed_metric(store: &Store) {
         };
         let started_unix = stored::STARTED_UNIX + 100 + i64::try_from(n).unwrap();
         let run = Run {
-            started_unix,
+            started_unix: UnixTime::new(started_unix),
             ..stored::run(&format!("c0{n:014x}"), n, 1, vec![result])
         };
         store.save_run(&run, &[]).unwrap();

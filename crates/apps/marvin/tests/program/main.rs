@@ -87,9 +87,8 @@ fn lab_home_with_kernels(home: &Path) -> Vec<PathBuf> {
     // One at a time: only one process may measure in a data directory.
     static ONE: Shared<()> = Shared::new(());
     let _one = ONE.lock();
-    fn now() -> i64 {
-        let since = std::time::UNIX_EPOCH.elapsed().unwrap();
-        i64::try_from(since.as_secs()).unwrap()
+    fn now() -> model::UnixTime {
+        model::UnixTime::from(std::time::SystemTime::now())
     }
     let debian = archives::Debian::new(home, model::DebianSettings::default(), now);
     let cache = kernel::BuildCache::open(home, debian).unwrap();

@@ -1,7 +1,9 @@
 //! Two kernels that a host ran before and after reboots, from runs in a store: `marvin report`
 //! compares them, and the check of the machine says what was suspicious.
 
-use model::{Build, BuildFile, BuildId, Environment, KernelName, Machine, MachineId, Origin, Run};
+use model::{
+    Build, BuildFile, BuildId, Environment, KernelName, Machine, MachineId, Origin, Run, UnixTime,
+};
 use store::Store;
 
 use crate::fresh::fresh;
@@ -65,7 +67,7 @@ fn save(store: &Store, number: u64, version: &str, cost: f64) -> Vec<String> {
         .to_vec();
         let run = Run {
             machine: machine().id,
-            started_unix: stored::STARTED_UNIX + boot as i64,
+            started_unix: UnixTime::new(stored::STARTED_UNIX + boot as i64),
             environment,
             ..plain
         };

@@ -1,7 +1,8 @@
 //! Synthetic kernels in a store, for tests without QEMU: their machine, builds, results and runs.
 
 use model::{
-    Build, BuildFile, BuildId, Machine, MachineId, Origin, Outcome, Run, RunId, WorkloadResult,
+    Build, BuildFile, BuildId, Machine, MachineId, Origin, Outcome, Run, RunId, UnixTime,
+    WorkloadResult,
 };
 use store::Store;
 
@@ -65,7 +66,7 @@ pub(crate) fn run(id: &str, build: u64, seed: u64, results: Vec<WorkloadResult>)
         machine: machine().id,
         suite: "micro".into(),
         seed,
-        started_unix: STARTED_UNIX,
+        started_unix: UnixTime::new(STARTED_UNIX),
         environment: Vec::new(),
         results,
     }

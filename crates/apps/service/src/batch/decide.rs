@@ -1,6 +1,6 @@
 //! What a dispatcher does next. Pure: queue, batch system and time are arguments.
 
-use model::{JobState, QueuedJob};
+use model::{JobState, QueuedJob, UnixTime};
 
 use super::{BatchJob, BatchState, batch_name_prefix};
 
@@ -17,8 +17,8 @@ pub(super) struct View<'a> {
     pub(super) trying: &'a [String],
     /// The most jobs in the batch system at once.
     pub(super) jobs_max: usize,
-    /// The time, in seconds since 1970-01-01 UTC.
-    pub(super) now_unix: i64,
+    /// The time.
+    pub(super) now_unix: UnixTime,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub(super) fn decide(view: View<'_>) -> Vec<Step> {
 
 #[cfg(test)]
 mod tests {
-    use model::{Ending, NewJob, QueuedJob, Work};
+    use model::{Ending, NewJob, QueuedJob, UnixTime, Work};
 
     use super::{BatchJob, BatchState, Step, View, decide, next_name};
 
@@ -104,7 +104,7 @@ mod tests {
             attempts_max: 2,
             deadline_s: 60,
         };
-        QueuedJob::queued(number, new, 100)
+        QueuedJob::queued(number, new, UnixTime::new(100))
     }
 
     fn batch(name: String, state: BatchState) -> BatchJob {
@@ -124,7 +124,7 @@ mod tests {
             machines: &machines,
             trying: &machines[1..],
             jobs_max: 3,
-            now_unix: 200,
+            now_unix: UnixTime::new(200),
         })
     }
 
@@ -141,7 +141,7 @@ mod tests {
         ];
         assert_eq!(steps(&open, &sent), [Step::Submit(2)]);
         let mut other = job(1, "exact");
-        other.queued_unix += 1;
+        other.queued_unix = other.queued_unix.plus_seconds(1);
         assert_eq!(
             steps(&[other], &sent),
             [Step::Submit(1)],
@@ -158,14 +158,15 @@ mod tests {
             steps(&[one.clone()], &ended),
             [Step::Fail(1, "batch job 17 ended without it: why".into())]
         );
-        one.claim("slurm", 200).unwrap();
+        one.claim("slurm", UnixTime::new(200)).unwrap();
         assert!(steps(&[one.clone()], &ended).is_empty(), "it runs");
-        one.end(1, Ending::Lab("why".into()), 200).unwrap();
+        one.end(1, Ending::Lab("why".into()), UnixTime::new(200))
+            .unwrap();
         assert!(
             steps(&[one.clone()], &ended).is_empty(),
             "it waits for its next attempt"
         );
-        one.hurry(200);
+        one.hurry(UnixTime::new(200));
         assert_eq!(steps(&[one], &ended), [Step::Submit(1)]);
     }
 
@@ -173,8 +174,8 @@ mod tests {
     fn requeued_batch_job_keeps_its_job() {
         let mut one = job(1, "exact");
         let requeued = [batch(next_name(&one), BatchState::Waits)];
-        one.claim("bm1", 120).unwrap();
-        assert!(one.take_back(200));
+        one.claim("bm1", UnixTime::new(120)).unwrap();
+        assert!(one.take_back(UnixTime::new(200)));
         assert!(steps(&[one.clone()], &requeued).is_empty());
         let held = [BatchJob {
             state: BatchState::Held,
@@ -189,7 +190,7 @@ mod tests {
         assert_eq!(steps(&open, &[]), [Step::Submit(1)]);
         assert!(steps(&open, &[batch(next_name(&open[0]), BatchState::Runs)]).is_empty());
         let mut running = job(3, "testbox");
-        running.claim("bm1", 150).unwrap();
+        running.claim("bm1", UnixTime::new(150)).unwrap();
         assert!(steps(&[running, job(4, "testbox")], &[]).is_empty());
     }
 }

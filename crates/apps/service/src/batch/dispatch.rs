@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::time::Duration;
 
-use model::{Ending, JobState, MarvinConfig, QueuedJob, Refusal, quarantine_of};
+use model::{Ending, JobState, MarvinConfig, QueuedJob, Refusal, UnixTime, quarantine_of};
 use store::{Listed, Notice, QueueError, Store};
 
 use super::decide::{Step, View, decide, next_name};
@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_secs(5);
 /// Interval between two looks at the queue, which knows first that a job has ended.
 const GLANCE: Duration = Duration::from_millis(500);
 /// A batch system that is silent for so long is reported (s).
-const SILENT_S: i64 = 600;
+const SILENT_S: u64 = 600;
 /// What a batch job may take beyond its job's time: its start, and the queue's answers (min).
 const GRACE_MIN: u64 = 5;
 
@@ -50,7 +50,7 @@ pub struct Dispatcher<'a> {
     /// The channels for notices.
     pub settings: &'a MarvinConfig,
     /// Returns the current time.
-    pub clock: &'a dyn Fn() -> i64,
+    pub clock: &'a dyn Fn() -> UnixTime,
     pub notify: &'a dyn Fn(DispatchEvent),
 }
 
@@ -70,14 +70,14 @@ struct Followed {
     /// Batch jobs that were reported as held.
     held: BTreeSet<String>,
     /// Since when the batch system is silent.
-    silent_unix: Option<i64>,
+    silent_unix: Option<UnixTime>,
     worked: Worked,
 }
 
 impl Followed {
-    fn is_silent_for_long(&self, now_unix: i64) -> bool {
+    fn is_silent_for_long(&self, now_unix: UnixTime) -> bool {
         self.silent_unix
-            .is_some_and(|since| now_unix.saturating_sub(since) >= SILENT_S)
+            .is_some_and(|since| now_unix >= since.plus_seconds(SILENT_S))
     }
 }
 
@@ -359,7 +359,7 @@ impl Dispatcher<'_> {
         let system = self.system.name();
         let body = format!("{error}\n\nJobs wait; those that run there go on.\n");
         self.raise(
-            format!("silent:{system}:{since}"),
+            format!("silent:{system}:{}", since.seconds()),
             format!("{system} does not answer"),
             body,
         )

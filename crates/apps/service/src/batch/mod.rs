@@ -168,7 +168,7 @@ fn set_variable(name: &str) -> Option<String> {
 /// Returns the beginning of the names of all batch jobs for a queued job: whichever attempt they
 /// are for.
 fn batch_name_prefix(job: &QueuedJob) -> String {
-    format!("marvin-{}-{}-", job.number, job.queued_unix)
+    format!("marvin-{}-{}-", job.number, job.queued_unix.seconds())
 }
 
 /// Returns Marvin's jobs in a batch system that are for a queued job.

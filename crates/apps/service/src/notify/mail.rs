@@ -51,13 +51,13 @@ pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
         body,
         raised_unix,
     } = &delivery.notice;
-    let since =
-        SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(*raised_unix).unwrap_or(0));
+    let since = SystemTime::UNIX_EPOCH
+        + Duration::from_secs(u64::try_from(raised_unix.seconds()).unwrap_or(0));
     let host = from.split_once('@').map_or("localhost", |(_, host)| host);
     // The id depends only on the notice's number, so that mail programs show a repeated notice
     // once.
     format!(
-        "From: {}\nTo: {}\nSubject: [marvin] {}\nDate: {}\nMessage-ID: <{}.{raised_unix}.marvin@{}>\n\
+        "From: {}\nTo: {}\nSubject: [marvin] {}\nDate: {}\nMessage-ID: <{}.{}.marvin@{}>\n\
          Auto-Submitted: auto-generated\nPrecedence: bulk\nMIME-Version: 1.0\n\
          Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\nX-Marvin-Notice: {} {}\n\n{}",
         header_text(from),
@@ -65,6 +65,7 @@ pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
         header_text(headline),
         httpdate::fmt_http_date(since).replace("GMT", "+0000"),
         delivery.number,
+        raised_unix.seconds(),
         header_text(host),
         delivery.number,
         header_text(subject),
@@ -221,7 +222,7 @@ pub(crate) mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::thread::JoinHandle;
 
-    use model::{Login, MailServer, Secrecy, Secret};
+    use model::{Login, MailServer, Secrecy, Secret, UnixTime};
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
     use store::{Delivery, Notice};
 
@@ -232,7 +233,7 @@ pub(crate) mod tests {
             subject: "tree:a".into(),
             headline: headline.into(),
             body: body.into(),
-            raised_unix: 1_763_790_000,
+            raised_unix: UnixTime::new(1_763_790_000),
         };
         Delivery {
             number: 3,

@@ -7,7 +7,7 @@ mod mail;
 mod program;
 mod reservations;
 
-use model::{Channel, ChannelKind, MailTaker, MarvinConfig, escape_json, retry_after_s};
+use model::{Channel, ChannelKind, MailTaker, MarvinConfig, UnixTime, escape_json, retry_after_s};
 use store::{Delivery, Notice, Store};
 
 use crate::ServiceError;
@@ -53,7 +53,7 @@ pub(crate) fn raise_notice(
 pub fn deliver(
     store: &Store,
     settings: &MarvinConfig,
-    clock: &dyn Fn() -> i64,
+    clock: &dyn Fn() -> UnixTime,
 ) -> Result<Delivered, ServiceError> {
     deliver_by(store, clock, &|delivery| {
         let channel = settings
@@ -69,16 +69,14 @@ pub fn deliver(
 
 fn deliver_by(
     store: &Store,
-    clock: &dyn Fn() -> i64,
+    clock: &dyn Fn() -> UnixTime,
     by: &dyn Fn(&Delivery) -> InputResult,
 ) -> Result<Delivered, ServiceError> {
     let mut delivered = Delivered::default();
     let mut down = Vec::new();
     loop {
         let now = clock();
-        let Some(delivery) =
-            store.take_delivery(now, now.saturating_add_unsigned(HELD_S), &down)?
-        else {
+        let Some(delivery) = store.take_delivery(now, now.plus_seconds(HELD_S), &down)? else {
             return Ok(delivered);
         };
         match by(&delivery) {
@@ -87,7 +85,7 @@ fn deliver_by(
                 delivered.made += 1;
             }
             Err(reason) => {
-                let next = clock().saturating_add_unsigned(retry_after_s(delivery.tries + 1));
+                let next = clock().plus_seconds(retry_after_s(delivery.tries + 1));
                 store.record_failure(&delivery, &reason, next)?;
                 down.push(delivery.channel.clone());
                 delivered.failed.push((delivery.channel, reason));
@@ -148,7 +146,7 @@ fn document(delivery: &Delivery) -> String {
         "subject": subject,
         "headline": headline,
         "body": body,
-        "raised_unix": raised_unix,
+        "raised_unix": raised_unix.seconds(),
         "text": format!("marvin: {headline}\n{body}"),
     });
     escape_json(&document.to_string())
@@ -158,6 +156,7 @@ fn document(delivery: &Delivery) -> String {
 mod tests {
     use std::cell::{Cell, RefCell};
 
+    use model::UnixTime;
     use store::{Delivery, Notice, Store};
 
     use super::mail::tests::server;
@@ -170,7 +169,7 @@ mod tests {
             subject: subject.into(),
             headline,
             body: "said: \"no\"\n".into(),
-            raised_unix: 100,
+            raised_unix: UnixTime::new(100),
         }
     }
 
@@ -195,7 +194,7 @@ mod tests {
         let now = Cell::new(100);
         let tried = RefCell::new(Vec::new());
         let try_all = |up: bool| {
-            deliver_by(&store, &|| now.get(), &|delivery| {
+            deliver_by(&store, &|| UnixTime::new(now.get()), &|delivery| {
                 tried
                     .borrow_mut()
                     .push(format!("{} {}", delivery.channel, delivery.notice.subject));
@@ -252,7 +251,7 @@ mod tests {
         let settings = config::settings(&toml, &model::ToolRows::default()).unwrap();
         store.raise(&notice("tree:a"), &["us", "gone"]).unwrap();
         for _ in 0..2 {
-            deliver(&store, &settings, &|| 100).unwrap();
+            deliver(&store, &settings, &|| UnixTime::new(100)).unwrap();
         }
         let document = std::fs::read_to_string(file).unwrap();
         assert_eq!(document.lines().count(), 1, "{document}");
@@ -275,7 +274,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let store = Store::open(home.path()).unwrap();
         store.raise(&notice("tree:a"), &["us"]).unwrap();
-        let down = deliver(&store, &with_mail_server("smtp://127.0.0.1:1"), &|| 100).unwrap();
+        let down = deliver(&store, &with_mail_server("smtp://127.0.0.1:1"), &|| {
+            UnixTime::new(100)
+        })
+        .unwrap();
         let why = "smtp://127.0.0.1:1 cannot be reached: Connection refused (os error 111)";
         assert_eq!(
             down,
@@ -295,7 +297,10 @@ mod tests {
         ]);
         for (now, made) in [(159, 0), (161, 1), (999, 0)] {
             assert_eq!(
-                deliver(&store, &with_mail_server(&up.to_string()), &|| now).unwrap(),
+                deliver(&store, &with_mail_server(&up.to_string()), &|| {
+                    UnixTime::new(now)
+                })
+                .unwrap(),
                 Delivered {
                     made,
                     failed: Vec::new()

@@ -1,6 +1,6 @@
 //! Reminds people of reservations that end soon.
 
-use model::{Channel, Reservation, format_left};
+use model::{Channel, Reservation, UnixTime, format_left};
 use store::{Notice, Store};
 
 use super::raise_notice;
@@ -9,7 +9,7 @@ use crate::ServiceError;
 /// How long before its end a reservation is named (s).
 const BEFORE_S: u64 = 15 * 60;
 /// Shorter reservations end while people still know of them (s).
-const LENGTH_S: i64 = 30 * 60;
+const LENGTH_S: u64 = 30 * 60;
 
 /// Queues a notice for each reservation of a person that ends soon; each end is named once.
 ///
@@ -19,10 +19,10 @@ pub fn remind(
     store: &Store,
     channels: &[Channel],
     reservations: &[Reservation],
-    now_unix: i64,
+    now_unix: UnixTime,
 ) -> Result<(), ServiceError> {
     for one in reservations {
-        let is_long = one.until_unix.saturating_sub(one.since_unix) > LENGTH_S;
+        let is_long = one.until_unix.seconds_since(one.since_unix) > Some(LENGTH_S);
         if !one.by_lab && is_long && one.is_active(now_unix) && one.left_s(now_unix) <= BEFORE_S {
             raise_notice(store, channels, &notice(one, now_unix))?;
         }
@@ -30,7 +30,7 @@ pub fn remind(
     Ok(())
 }
 
-fn notice(one: &Reservation, now_unix: i64) -> Notice {
+fn notice(one: &Reservation, now_unix: UnixTime) -> Notice {
     let machines = one.machines.join(", ");
     let left = format_left(one.left_s(now_unix));
     let Reservation {
@@ -41,7 +41,7 @@ fn notice(one: &Reservation, now_unix: i64) -> Notice {
     } = one;
     let first = &one.machines[0];
     Notice {
-        subject: format!("reservation:{number}:{}", one.until_unix),
+        subject: format!("reservation:{number}:{}", one.until_unix.seconds()),
         headline: format!("{machines}: the reservation of {holder} ends in {left}"),
         body: format!(
             "For: {why}\n\nTo keep it: marvin extend {first} --for 2h\nTo end it now: marvin release {first}\n"
@@ -52,7 +52,7 @@ fn notice(one: &Reservation, now_unix: i64) -> Notice {
 
 #[cfg(test)]
 mod tests {
-    use model::Reservation;
+    use model::{Reservation, UnixTime};
     use store::Store;
 
     use super::remind;
@@ -67,13 +67,13 @@ mod tests {
             holder: "anna@lab".into(),
             why: "perf hunt".into(),
             by_lab: false,
-            since_unix: 0,
-            until_unix: 3600,
+            since_unix: UnixTime::new(0),
+            until_unix: UnixTime::new(3600),
             ended_unix: None,
         };
         let short = Reservation {
             number: 8,
-            until_unix: 1800,
+            until_unix: UnixTime::new(1800),
             ..hour.clone()
         };
         let by_lab = Reservation {
@@ -81,7 +81,8 @@ mod tests {
             by_lab: true,
             ..hour.clone()
         };
-        let remind = |all: &[Reservation], now| remind(&store, &[], all, now).unwrap();
+        let remind =
+            |all: &[Reservation], now| remind(&store, &[], all, UnixTime::new(now)).unwrap();
         let standing = |subject: &str| store.standing(subject).unwrap();
         remind(&[hour.clone(), short, by_lab], 2699);
         assert_eq!(standing("reservation:7:3600"), None);
@@ -91,11 +92,11 @@ mod tests {
         remind(std::slice::from_ref(&hour), 3000);
         assert_eq!(
             standing("reservation:7:3600").unwrap().raised_unix,
-            2760,
+            UnixTime::new(2760),
             "once"
         );
         let extended = Reservation {
-            until_unix: 7200,
+            until_unix: UnixTime::new(7200),
             ..hour
         };
         remind(std::slice::from_ref(&extended), 7000);

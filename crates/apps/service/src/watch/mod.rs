@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     CHECK_PLAN, JobState, KernelName, MarvinConfig, NewJob, QueuedJob, Release, StandingPlan,
-    TreeOrigin, WatchedTree, Work,
+    TreeOrigin, UnixTime, WatchedTree, Work,
 };
 use regex_lite::Regex;
 use store::{Listed, Notice, Queued, Store};
@@ -66,7 +66,7 @@ struct Pass<'a> {
     settings: &'a MarvinConfig,
     store: &'a Store,
     source: &'a dyn KernelSource,
-    now_unix: i64,
+    now_unix: UnixTime,
     notify: &'a dyn Fn(WatchEvent),
 }
 
@@ -78,7 +78,7 @@ pub fn watch(
     settings: &MarvinConfig,
     store: &Store,
     source: &dyn KernelSource,
-    now_unix: i64,
+    now_unix: UnixTime,
     notify: &dyn Fn(WatchEvent),
 ) -> Result<Watched, ServiceError> {
     let pass = Pass {
@@ -211,7 +211,7 @@ impl Pass<'_> {
         tree: &WatchedTree,
         plan: &StandingPlan,
         kernels: &[TreeKernel],
-        known: &BTreeMap<String, i64>,
+        known: &BTreeMap<String, UnixTime>,
         wanted: &mut BTreeSet<String>,
     ) -> Result<usize, ServiceError> {
         let mut queued = 0;
@@ -278,10 +278,10 @@ fn is_planned(job: &QueuedJob) -> bool {
 }
 
 /// Returns the kernels selected earlier, with the time of their first job.
-fn known_kernels(jobs: &[QueuedJob]) -> BTreeMap<String, i64> {
+fn known_kernels(jobs: &[QueuedJob]) -> BTreeMap<String, UnixTime> {
     let mut known = BTreeMap::new();
     for job in jobs.iter().filter(|job| is_planned(job)) {
-        let first: &mut i64 = known
+        let first: &mut UnixTime = known
             .entry(job.new.work.kernel.to_string())
             .or_insert(job.queued_unix);
         *first = job.queued_unix.min(*first);
@@ -323,7 +323,7 @@ fn identity(work: &Work) -> String {
 mod tests {
     use std::cell::RefCell;
 
-    use model::{JobState, MarvinConfig, QueuedJob};
+    use model::{JobState, MarvinConfig, QueuedJob, UnixTime};
     use store::{Listed, Store};
 
     use super::{KernelSource, Packages, WatchEvent, Watched, watch};
@@ -375,9 +375,15 @@ mod tests {
         fn pass(&self, plans: &str, now: i64) -> Watched {
             let settings: MarvinConfig =
                 config::settings(&format!("{TREE}{plans}"), &model::ToolRows::default()).unwrap();
-            watch(&settings, &self.store, &self.world, now, &|event| {
-                self.events.borrow_mut().push(event);
-            })
+            watch(
+                &settings,
+                &self.store,
+                &self.world,
+                UnixTime::new(now),
+                &|event| {
+                    self.events.borrow_mut().push(event);
+                },
+            )
             .unwrap()
         }
 
@@ -456,13 +462,13 @@ mod tests {
         case.pass(QUICK, 0);
         let first = case
             .store
-            .claim_job("w", &[model::USUAL_MACHINE.to_owned()], 1)
+            .claim_job("w", &[model::USUAL_MACHINE.to_owned()], UnixTime::new(1))
             .unwrap()
             .unwrap();
         let fence = first.fence;
         case.store
             .change_job(first.number, |job| {
-                job.end(fence, model::Ending::Done(String::new()), 2)
+                job.end(fence, model::Ending::Done(String::new()), UnixTime::new(2))
             })
             .unwrap();
         let both = QUICK.replace("\"getppid\"", "\"getppid\", \"fork\"");
@@ -493,7 +499,7 @@ mod tests {
         // Cancelled jobs stay cancelled.
         let waiting = case.jobs().remove(0).number;
         case.store
-            .change_job(waiting, |job| job.cancel(21))
+            .change_job(waiting, |job| job.cancel(UnixTime::new(21)))
             .unwrap();
         assert_eq!(case.pass(QUICK, 30).queued, 0);
         assert_eq!(

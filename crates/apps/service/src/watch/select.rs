@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use model::{KernelName, Points, Release, ReleaseLine};
+use model::{KernelName, Points, Release, ReleaseLine, UnixTime};
 use regex_lite::Regex;
 
 /// A kernel of a tree.
@@ -60,13 +60,13 @@ fn is_point(kernel: &TreeKernel) -> bool {
 pub(crate) struct Rule<'a> {
     pub(crate) since: Option<&'a Release>,
     pub(crate) points: Points,
-    pub(crate) now_unix: i64,
+    pub(crate) now_unix: UnixTime,
 }
 
 /// Returns the selected kernels, newest first. `known` has those selected earlier, with the time.
 pub(crate) fn select_kernels(
     mut found: Vec<TreeKernel>,
-    known: &BTreeMap<String, i64>,
+    known: &BTreeMap<String, UnixTime>,
     rule: Rule<'_>,
 ) -> Vec<TreeKernel> {
     found.retain(|one| rule.since.is_none_or(|since| one.release >= *since));
@@ -107,10 +107,10 @@ pub(crate) fn select_kernels(
 }
 
 /// Returns the calendar month (UTC) of a time, counted from some month on.
-fn month(unix: i64) -> i64 {
+fn month(time: UnixTime) -> i64 {
     // Days to years and months in the Gregorian calendar, with years that begin in March: the leap
     // day is their last.
-    let days = unix.div_euclid(86_400) + 719_468;
+    let days = time.days() + 719_468;
     let era = days.div_euclid(146_097);
     let of_era = days.rem_euclid(146_097);
     let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -141,7 +141,7 @@ pub(crate) fn coarsest_first(count: usize) -> Vec<usize> {
 mod tests {
     use std::collections::BTreeMap;
 
-    use model::{Points, Release};
+    use model::{Points, Release, UnixTime};
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
     use regex_lite::Regex;
 
@@ -157,6 +157,10 @@ mod tests {
     }
 
     const DAY: i64 = 86_400;
+
+    fn month_of(seconds: i64) -> i64 {
+        month(UnixTime::new(seconds))
+    }
 
     #[test]
     fn tags_are_sorted_into_releases_and_others() {
@@ -191,10 +195,10 @@ mod tests {
             "v6.1", "v6.2", "v6.1.1", "v6.1.2", "v6.1.9", "v6.2.3", "v5.10.1",
         ];
         let since = Release::parse("6.0");
-        let with = |points, known: &[(&str, i64)], now_unix| {
-            let known: BTreeMap<String, i64> = known
+        let with = |points, known: &[(&str, i64)], now| {
+            let known: BTreeMap<String, UnixTime> = known
                 .iter()
-                .map(|(name, at)| ((*name).to_owned(), *at))
+                .map(|(name, at)| ((*name).to_owned(), UnixTime::new(*at)))
                 .collect();
             names(&select_kernels(
                 found(&all),
@@ -202,7 +206,7 @@ mod tests {
                 Rule {
                     since: Some(&since),
                     points,
-                    now_unix,
+                    now_unix: UnixTime::new(now),
                 },
             ))
         };
@@ -241,12 +245,15 @@ mod tests {
     fn months_begin_on_the_first_day() {
         // date -u -d 2024-03-01 +%s and its neighbours, leap day and turn of the year included.
         let march = 1_709_251_200;
-        assert_eq!(month(march) - month(march - 1), 1);
-        assert_eq!(month(march - 1), month(march - 29 * DAY));
-        assert_eq!(month(march - 29 * DAY) - month(march - 29 * DAY - 1), 1);
+        assert_eq!(month_of(march) - month_of(march - 1), 1);
+        assert_eq!(month_of(march - 1), month_of(march - 29 * DAY));
+        assert_eq!(
+            month_of(march - 29 * DAY) - month_of(march - 29 * DAY - 1),
+            1
+        );
         let january = 1_767_225_600;
-        assert_eq!(month(january) - month(january - 1), 1);
-        assert_eq!(month(january) - month(march), 22);
+        assert_eq!(month_of(january) - month_of(january - 1), 1);
+        assert_eq!(month_of(january) - month_of(march), 22);
     }
 
     #[test]
@@ -284,7 +291,7 @@ mod tests {
         ) {
             let (found, others) = read_tags(&tags, &Regex::new("(.*)").unwrap());
             prop_assert!(found.len() + others.len() <= tags.len());
-            month(i64::from(at) * 1_000);
+            month_of(i64::from(at) * 1_000);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! jobs lose no attempt by that.
 
 use model::{
-    Ending, Health, QueuedJob, ServerSettings, USUAL_MACHINE, check_job, quarantine_of,
+    Ending, Health, QueuedJob, ServerSettings, USUAL_MACHINE, UnixTime, check_job, quarantine_of,
     reservation_of,
 };
 use store::{Listed, QueueError, Queued, Store};
@@ -18,7 +18,7 @@ const CHECK_LOOK_S: u64 = 60;
 pub(crate) fn fit_machines(
     store: &Store,
     machines: &[String],
-    now_unix: i64,
+    now_unix: UnixTime,
 ) -> Result<Vec<String>, ServiceError> {
     let ill: Vec<Health> = store
         .health()?
@@ -36,7 +36,7 @@ pub(crate) fn fit_machines(
 pub(crate) fn try_machine(
     store: &Store,
     job: &QueuedJob,
-    now_unix: i64,
+    now_unix: UnixTime,
 ) -> Result<(), ServiceError> {
     let name = &job.new.work.machine;
     if quarantine_of(name, &store.health()?).is_some() {
@@ -49,7 +49,7 @@ pub(crate) fn try_machine(
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
     /// When it looked last.
-    looked_unix: Option<i64>,
+    looked_unix: Option<UnixTime>,
 }
 
 impl Checks {
@@ -61,14 +61,14 @@ impl Checks {
         store: &Store,
         servers: &[ServerSettings],
         machines: &[String],
-        now_unix: i64,
+        now_unix: UnixTime,
     ) -> Result<bool, ServiceError> {
         let mut servers = servers
             .iter()
             .filter(|server| machines.contains(&server.name));
         let is_early = self
             .looked_unix
-            .is_some_and(|last| now_unix < last.saturating_add_unsigned(CHECK_LOOK_S));
+            .is_some_and(|last| now_unix < last.plus_seconds(CHECK_LOOK_S));
         if is_early || !servers.clone().any(|server| server.check_every_s.is_some()) {
             return Ok(false);
         }
@@ -143,7 +143,11 @@ impl Worker<'_> {
             self.store.settle(&subject(name), now)?;
             let headline = format!("{name} works again");
             let body = format!("Job {} ended well.\n", job.number);
-            self.notify_all(format!("{}:{now}", subject(name)), headline, body)?;
+            self.notify_all(
+                format!("{}:{}", subject(name), now.seconds()),
+                headline,
+                body,
+            )?;
         }
         Ok(())
     }

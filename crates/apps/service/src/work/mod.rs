@@ -15,7 +15,7 @@ pub use result::JobResult;
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
-use model::{Ending, JobState, LEASE_S, MarvinConfig, QueuedJob};
+use model::{Ending, JobState, LEASE_S, MarvinConfig, QueuedJob, UnixTime};
 use store::{Listed, Notice, QueueError, Store};
 
 use crate::ServiceError;
@@ -111,7 +111,7 @@ pub struct Worker<'a> {
     pub settings: &'a MarvinConfig,
     pub executor: &'a dyn Executor,
     /// Returns the current time.
-    pub clock: &'a dyn Fn() -> i64,
+    pub clock: &'a dyn Fn() -> UnixTime,
     pub notify: &'a dyn Fn(WorkEvent),
 }
 
@@ -349,9 +349,9 @@ impl Worker<'_> {
 }
 
 /// Returns the notice of a job that failed permanently.
-pub(crate) fn notice_of_failed(job: &QueuedJob, now_unix: i64) -> Notice {
+pub(crate) fn notice_of_failed(job: &QueuedJob, now_unix: UnixTime) -> Notice {
     Notice {
-        subject: format!("failed:{}:{}", job.number, job.queued_unix),
+        subject: format!("failed:{}:{}", job.number, job.queued_unix.seconds()),
         headline: format!("job {} failed", job.number),
         body: format!("{}\n{}\n", job.new.work, job.reason),
         raised_unix: now_unix,
@@ -362,7 +362,7 @@ pub(crate) fn notice_of_failed(job: &QueuedJob, now_unix: i64) -> Notice {
 mod tests {
     use std::cell::{Cell, RefCell};
 
-    use model::{Ending, JobState, NewJob, Work};
+    use model::{Ending, JobState, NewJob, UnixTime, Work};
     use store::{Queued, Store};
 
     use super::{Attempt, Executor, Until, Worked, Worker};
@@ -424,7 +424,7 @@ mod tests {
             attempts_max: 2,
             deadline_s: 100,
         };
-        let Queued::New(number) = store.queue_job(&new, 0).unwrap() else {
+        let Queued::New(number) = store.queue_job(&new, UnixTime::new(0)).unwrap() else {
             panic!()
         };
         number
@@ -442,7 +442,7 @@ mod tests {
             store,
             settings: &settings,
             executor: &script,
-            clock: &|| now.get(),
+            clock: &|| UnixTime::new(now.get()),
             notify: &|_| {},
         };
         let worked = worker.work(Until::Drained).unwrap();
@@ -536,7 +536,7 @@ mod tests {
     fn checked(
         store: &Store,
         settings: &model::MarvinConfig,
-        now_unix: i64,
+        now_unix: UnixTime,
         endings: Vec<Attempt>,
     ) -> Vec<u64> {
         let script = Script {
@@ -563,27 +563,39 @@ mod tests {
         let first = queued_on(&store, "git:v6.1", "testbox");
         let settings =
             settings("[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\ncheck_every = \"1h\"\n");
-        assert_eq!(checked(&store, &settings, 0, vec![done()]), [first]);
-        assert_eq!(checked(&store, &settings, 3_599, vec![]), [0; 0]);
-        let check = checked(&store, &settings, 3_600, vec![done()])[0];
+        assert_eq!(
+            checked(&store, &settings, UnixTime::new(0), vec![done()]),
+            [first]
+        );
+        assert_eq!(
+            checked(&store, &settings, UnixTime::new(3_599), vec![]),
+            [0; 0]
+        );
+        let check = checked(&store, &settings, UnixTime::new(3_600), vec![done()])[0];
         let job = store.queued_job(check).unwrap();
         assert_eq!(
             (job.new.plan.as_str(), job.new.work.seeds),
             (model::CHECK_PLAN, 2)
         );
         // The same work again.
-        assert_eq!(checked(&store, &settings, 7_199, vec![]), [0; 0]);
+        assert_eq!(
+            checked(&store, &settings, UnixTime::new(7_199), vec![]),
+            [0; 0]
+        );
         let mine = model::Reservation {
             machines: vec!["testbox".into()],
             ..model::Reservation::default()
         };
-        store.reserve(&mine, 100, 7_200).unwrap();
+        store.reserve(&mine, 100, UnixTime::new(7_200)).unwrap();
         assert_eq!(
-            checked(&store, &settings, 7_200, vec![]),
+            checked(&store, &settings, UnixTime::new(7_200), vec![]),
             [0; 0],
             "it is reserved"
         );
-        assert_eq!(checked(&store, &settings, 7_300, vec![no_power()]), [check]);
+        assert_eq!(
+            checked(&store, &settings, UnixTime::new(7_300), vec![no_power()]),
+            [check]
+        );
         assert_eq!(
             store.health().unwrap()[0].failures,
             1,
@@ -609,7 +621,11 @@ mod tests {
         let one = queued(&store, "git:v6.1");
         // Killed during the job: no end was recorded.
         store
-            .claim_job("here", &[model::USUAL_MACHINE.to_owned()], 10)
+            .claim_job(
+                "here",
+                &[model::USUAL_MACHINE.to_owned()],
+                UnixTime::new(10),
+            )
             .unwrap()
             .unwrap();
         let now = Cell::new(20);
@@ -627,17 +643,23 @@ mod tests {
         let other = queued(&store, "git:v6.2");
         for day in 0..5 {
             store
-                .claim_job("here", &[model::USUAL_MACHINE.to_owned()], day * 86_400)
+                .claim_job(
+                    "here",
+                    &[model::USUAL_MACHINE.to_owned()],
+                    UnixTime::new(day * 86_400),
+                )
                 .unwrap()
                 .unwrap();
-            store.take_back_jobs(Some("here"), day * 86_400).unwrap();
+            store
+                .take_back_jobs(Some("here"), UnixTime::new(day * 86_400))
+                .unwrap();
         }
         let job = store.queued_job(one).unwrap();
         assert_eq!(
             (job.state, job.attempts, job.kills),
             (
                 JobState::Waiting {
-                    from_unix: 4 * 86_400 + 960
+                    from_unix: UnixTime::new(4 * 86_400 + 960)
                 },
                 0,
                 5
@@ -647,7 +669,11 @@ mod tests {
         // It lets the other pass, which it would otherwise block.
         assert_eq!(
             store
-                .claim_job("here", &[model::USUAL_MACHINE.to_owned()], 4 * 86_400)
+                .claim_job(
+                    "here",
+                    &[model::USUAL_MACHINE.to_owned()],
+                    UnixTime::new(4 * 86_400)
+                )
                 .unwrap()
                 .map(|job| job.number),
             Some(other)
@@ -663,7 +689,8 @@ mod tests {
                 job: &model::QueuedJob,
                 goes_on: &dyn Fn() -> Result<bool, ServiceError>,
             ) -> Result<Attempt, ServiceError> {
-                self.0.change_job(job.number, |job| job.cancel(5))?;
+                self.0
+                    .change_job(job.number, |job| job.cancel(UnixTime::new(5)))?;
                 assert!(!goes_on()?);
                 // As a process that is killed half-way ends: at the machine, by what it saw.
                 Ok(Attempt {
@@ -684,7 +711,7 @@ mod tests {
             store: &store,
             settings: &settings,
             executor: &executor,
-            clock: &|| 5,
+            clock: &|| UnixTime::new(5),
             notify: &|_| {},
         };
         assert_eq!(worker.work(Until::Drained).unwrap(), Worked::default());

@@ -191,7 +191,7 @@ pub(crate) fn short(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::{Ending, NewJob, QueuedJob, Work};
+    use model::{Ending, NewJob, QueuedJob, UnixTime, Work};
 
     use super::{JobProcess, judge};
     use crate::{Attempt, Executor};
@@ -214,7 +214,7 @@ mod tests {
             attempts_max: 2,
             deadline_s,
         };
-        QueuedJob::queued(7, new, 0)
+        QueuedJob::queued(7, new, UnixTime::new(0))
     }
 
     fn done_by(script: &str, deadline_s: u64, wanted: bool) -> Attempt {

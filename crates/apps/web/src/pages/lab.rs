@@ -2,6 +2,7 @@
 
 use askama::Template;
 use document::number::{duration, minute};
+use model::UnixTime;
 
 use super::{Frame, Rendered, render};
 use crate::jobs::{LabDocument, LabJob, WorkingMachine};
@@ -51,7 +52,7 @@ pub(crate) fn lab(frame: Frame, lab: &LabDocument) -> Rendered {
         .unwrap_or_default();
     render(&Page {
         frame,
-        now: minute(lab.now_unix),
+        now: minute(UnixTime::new(lab.now_unix)),
         machines,
         jobs,
         unlisted,
@@ -64,11 +65,15 @@ fn machine(one: &WorkingMachine) -> Machine {
         state: one.state,
         is_ill: one.state == "quarantined",
         about: one.about.clone(),
-        until: one.until_unix.map_or_else(|| NONE.to_owned(), minute),
+        until: minute_if_any(one.until_unix),
         waiting: one.waiting,
         done: one.done,
         failed: one.failed,
     }
+}
+
+fn minute_if_any(seconds: Option<i64>) -> String {
+    seconds.map_or_else(|| NONE.to_owned(), |seconds| minute(UnixTime::new(seconds)))
 }
 
 fn job(one: &LabJob, now_unix: i64) -> Job {
@@ -85,7 +90,7 @@ fn job(one: &LabJob, now_unix: i64) -> Job {
             .strip_suffix(&format!(" on {}", one.machine))
             .unwrap_or(&one.work)
             .to_owned(),
-        begun: one.started_unix.map_or_else(|| NONE.to_owned(), minute),
+        begun: minute_if_any(one.started_unix),
         took: one.started_unix.zip(ended).map_or_else(
             || NONE.to_owned(),
             |(from, to)| duration(u64::try_from(to.saturating_sub(from)).unwrap_or(0)),

@@ -2,6 +2,7 @@
 //! and the state of its machines.
 
 use history::{BOOTS, Column, History, MachineIx, Overview, OverviewCell, TRUST_DAYS, Trust, day};
+use model::UnixTime;
 
 use super::{count, machine_digits};
 
@@ -38,7 +39,7 @@ pub(crate) fn lab(history: &History) -> String {
     let all: Vec<MachineIx> = history.machine_indexes().collect();
     let trust = history.trust(&all);
     let until = history.last_day().map_or_else(String::new, |last| {
-        format!(" up to {}", day(last * SECONDS_OF_DAY))
+        format!(" up to {}", day(UnixTime::new(last * SECONDS_OF_DAY)))
     });
     if trust.compared == 0 {
         return format!("False alarms of this lab in the {TRUST_DAYS} days{until}: {NOT_YET}.");

@@ -1,6 +1,7 @@
 //! When a server is checked by a job: a kernel that it measured before, again.
 
 use super::{JobState, NewJob, QueuedJob, Work};
+use crate::UnixTime;
 
 /// The plan of jobs that check servers.
 pub const CHECK_PLAN: &str = "health";
@@ -16,13 +17,18 @@ const PRIORITY: i64 = -1;
 /// with the attempts and the deadline of that job; without one there is none. `jobs` are all of the
 /// queue.
 #[must_use]
-pub fn check_job(machine: &str, every_s: u64, jobs: &[QueuedJob], now_unix: i64) -> Option<NewJob> {
+pub fn check_job(
+    machine: &str,
+    every_s: u64,
+    jobs: &[QueuedJob],
+    now_unix: UnixTime,
+) -> Option<NewJob> {
     let mut last: Option<&QueuedJob> = None;
     for job in jobs.iter().filter(|job| job.new.work.machine == machine) {
         let counts = job.state == JobState::Done || job.new.plan == CHECK_PLAN;
         let is_late = job
             .ended_unix
-            .is_none_or(|ended| now_unix.saturating_sub_unsigned(every_s) >= ended);
+            .is_none_or(|ended| now_unix.minus_seconds(every_s) >= ended);
         if !job.state.is_over() || (counts && !is_late) {
             return None;
         }
@@ -52,9 +58,9 @@ pub fn check_job(machine: &str, every_s: u64, jobs: &[QueuedJob], now_unix: i64)
 #[cfg(test)]
 mod tests {
     use super::{CHECK_PLAN, check_job};
-    use crate::{JobState, NewJob, QueuedJob, Work};
+    use crate::{JobState, NewJob, QueuedJob, UnixTime, Work};
 
-    fn job(number: u64, kernel: &str, state: JobState, ended_unix: Option<i64>) -> QueuedJob {
+    fn job(number: u64, kernel: &str, state: JobState, ended: Option<i64>) -> QueuedJob {
         let work = Work {
             kernel: kernel.parse().unwrap(),
             tree: "stable".into(),
@@ -74,13 +80,13 @@ mod tests {
         };
         QueuedJob {
             state,
-            ended_unix,
-            ..QueuedJob::queued(number, new, 0)
+            ended_unix: ended.map(UnixTime::new),
+            ..QueuedJob::queued(number, new, UnixTime::default())
         }
     }
 
     fn checked(jobs: &[QueuedJob], now: i64) -> Option<String> {
-        let new = check_job("testbox", 100, jobs, now)?;
+        let new = check_job("testbox", 100, jobs, UnixTime::new(now))?;
         Some(format!(
             "{} {} {} {}",
             new.work.kernel,
@@ -104,14 +110,21 @@ mod tests {
             Some("git:v6.1 micro getppid 2"),
             "the last kernel that is well"
         );
-        assert_eq!(check_job("other", 100, &jobs, 160), None);
+        assert_eq!(check_job("other", 100, &jobs, UnixTime::new(160)), None);
         assert_eq!(checked(&[], 160), None, "no kernel is known");
     }
 
     #[test]
     fn open_jobs_and_late_checks_count() {
         let one = job(1, "git:v6.1", JobState::Done, Some(0));
-        let open = job(2, "git:v6.2", JobState::Waiting { from_unix: 0 }, None);
+        let open = job(
+            2,
+            "git:v6.2",
+            JobState::Waiting {
+                from_unix: UnixTime::default(),
+            },
+            None,
+        );
         assert_eq!(checked(&[one.clone(), open], 1000), None);
         // A check that failed is repeated in time, and not at once.
         let mut failed = job(3, "git:v6.1", JobState::Failed, Some(950));

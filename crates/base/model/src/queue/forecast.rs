@@ -6,15 +6,15 @@ use std::mem::{Discriminant, discriminant};
 
 use super::order::QueuePosition;
 use super::{JobState, QueuedJob, Work};
-use crate::KernelName;
+use crate::{KernelName, UnixTime};
 
 /// The expected times of a job, as far as earlier jobs allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Forecast {
     /// When it will begin if a worker runs from now on; `None` if unknown or already begun.
-    pub begins_unix: Option<i64>,
+    pub begins_unix: Option<UnixTime>,
     /// When it will end.
-    pub ends_unix: Option<i64>,
+    pub ends_unix: Option<UnixTime>,
 }
 
 /// The work of jobs that take equally long: everything but the kernel, of which only the kind of
@@ -48,7 +48,7 @@ impl<'a> EqualWork<'a> {
 /// durations. Workers that have a job go on; for a machine without one, the forecast assumes a
 /// worker from now on.
 #[must_use]
-pub fn forecast(jobs: &[QueuedJob], now_unix: i64) -> HashMap<u64, Forecast> {
+pub fn forecast(jobs: &[QueuedJob], now_unix: UnixTime) -> HashMap<u64, Forecast> {
     let durations = median_durations(jobs);
     let mut machines: HashMap<&str, Vec<&QueuedJob>> = HashMap::new();
     for job in jobs {
@@ -63,7 +63,7 @@ pub fn forecast(jobs: &[QueuedJob], now_unix: i64) -> HashMap<u64, Forecast> {
 fn forecast_machine(
     jobs: &[&QueuedJob],
     durations: &HashMap<EqualWork<'_>, u64>,
-    now_unix: i64,
+    now_unix: UnixTime,
 ) -> HashMap<u64, Forecast> {
     let expected = |job: &QueuedJob| durations.get(&EqualWork::new(&job.new.work)).copied();
     let mut all = HashMap::new();
@@ -76,8 +76,7 @@ fn forecast_machine(
             JobState::Running { .. } => {
                 is_worked = true;
                 let begun = job.started_unix.unwrap_or(now_unix);
-                let ends_unix =
-                    expected(job).map(|took| begun.saturating_add_unsigned(took).max(now_unix));
+                let ends_unix = expected(job).map(|took| begun.plus_seconds(took).max(now_unix));
                 workers.extend(ends_unix.map(Reverse));
                 all.insert(
                     job.number,
@@ -112,7 +111,7 @@ fn forecast_machine(
         let Some(job) = ready.pop().and_then(|Reverse((_, at))| jobs.get(at)) else {
             break;
         };
-        let ends_unix = expected(job).map(|took| free.saturating_add_unsigned(took));
+        let ends_unix = expected(job).map(|took| free.plus_seconds(took));
         workers.extend(ends_unix.map(Reverse));
         all.insert(
             job.number,
@@ -136,7 +135,7 @@ fn median_durations(jobs: &[QueuedJob]) -> HashMap<EqualWork<'_>, u64> {
         if let (Some(begun), Some(ended)) = (job.started_unix, job.ended_unix) {
             all.entry(EqualWork::new(&job.new.work))
                 .or_default()
-                .push(u64::try_from(ended.saturating_sub(begun)).unwrap_or(0));
+                .push(ended.seconds_since(begun).unwrap_or(0));
         }
     }
     let mut medians = HashMap::new();

@@ -1,6 +1,6 @@
 //! The queue: queued jobs, their work, their states, and every transition between these.
 //!
-//! Pure: the time is an argument, in seconds since 1970-01-01 UTC. The store keeps jobs, the lab
+//! Pure: the time is an argument. The store keeps jobs, the lab
 //! executes them.
 
 mod check;
@@ -19,7 +19,7 @@ pub use step::{Ending, LEASE_S, RETRY_S, Refusal, retry_after_s};
 
 use std::fmt;
 
-use crate::KernelName;
+use crate::{KernelName, UnixTime};
 
 /// The machine of a job that names none.
 pub const USUAL_MACHINE: &str = "exact";
@@ -79,11 +79,11 @@ pub struct QueuedJob {
     /// The reason of its state, in words; may be empty.
     pub reason: String,
     /// When it was queued.
-    pub queued_unix: i64,
+    pub queued_unix: UnixTime,
     /// When it was last begun.
-    pub started_unix: Option<i64>,
-    /// When it ended, in seconds since 1970-01-01 UTC.
-    pub ended_unix: Option<i64>,
+    pub started_unix: Option<UnixTime>,
+    /// When it ended.
+    pub ended_unix: Option<UnixTime>,
 }
 
 /// The state of a queued job.
@@ -92,7 +92,7 @@ pub enum JobState {
     /// Waiting. A worker's claim ends this state.
     Waiting {
         /// The earliest time of the next attempt.
-        from_unix: i64,
+        from_unix: UnixTime,
     },
     /// Claimed by a worker until a time. The end of the job, a cancellation or the end of the lease
     /// ends this state.
@@ -100,7 +100,7 @@ pub enum JobState {
         /// The name of the worker that claimed it.
         worker: String,
         /// The end of the lease: then other workers may take the job.
-        until_unix: i64,
+        until_unix: UnixTime,
     },
     /// Done: its results are stored, kernel failures included.
     Done,
@@ -136,7 +136,7 @@ impl JobState {
 impl QueuedJob {
     /// Returns a new job as it is queued.
     #[must_use]
-    pub fn queued(number: u64, new: NewJob, now_unix: i64) -> Self {
+    pub fn queued(number: u64, new: NewJob, now_unix: UnixTime) -> Self {
         Self {
             number,
             new,

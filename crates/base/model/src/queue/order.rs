@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::{JobState, QueuedJob};
+use crate::UnixTime;
 
 /// The situation of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,8 +14,8 @@ pub enum Why {
     Running,
     /// It failed before and waits for its next attempt.
     Later {
-        /// The earliest time, in seconds since 1970-01-01 UTC.
-        from_unix: i64,
+        /// The earliest time.
+        from_unix: UnixTime,
     },
     /// Other jobs of its machine come first.
     Behind {
@@ -48,7 +49,7 @@ impl QueuePosition {
 /// Returns the situation of a job among those of its machine; `jobs` are all jobs that are not
 /// over.
 #[must_use]
-pub fn why(job: &QueuedJob, jobs: &[QueuedJob], now_unix: i64) -> Why {
+pub fn why(job: &QueuedJob, jobs: &[QueuedJob], now_unix: UnixTime) -> Why {
     match job.state {
         JobState::Running { .. } => Why::Running,
         JobState::Waiting { from_unix } if from_unix > now_unix => Why::Later { from_unix },

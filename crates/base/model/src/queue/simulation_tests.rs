@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::order::QueuePosition;
 use super::tests::new;
 use super::{Ending, JobState, LEASE_S, QueuedJob};
-use crate::{Health, Reservation, check_free, reservation_of};
+use crate::{Health, Reservation, UnixTime, check_free, reservation_of};
 
 const MACHINES: usize = 50;
 const JOBS: u64 = 100_000;
@@ -35,8 +35,8 @@ impl Dice {
 struct Held {
     job: usize,
     fence: u64,
-    ends: i64,
-    stalls_until: i64,
+    ends: UnixTime,
+    stalls_until: UnixTime,
 }
 
 struct Lab {
@@ -80,7 +80,8 @@ impl Lab {
             let mut new = new(number);
             (new.priority, new.deadline_s) = (lab.dice.roll(5) as i64, 3_600);
             new.work.machine = name(at);
-            lab.jobs.push(QueuedJob::queued(number, new, 0));
+            lab.jobs
+                .push(QueuedJob::queued(number, new, UnixTime::default()));
             lab.enqueue(at, number as usize - 1);
         }
         lab
@@ -91,7 +92,7 @@ impl Lab {
     }
 
     /// Requeues the jobs whose lease is over.
-    fn take_back(&mut self, machine: usize, now: i64) {
+    fn take_back(&mut self, machine: usize, now: UnixTime) {
         let stale: BTreeSet<usize> = self.held[machine]
             .iter()
             .map(|held| held.job)
@@ -104,7 +105,7 @@ impl Lab {
     }
 
     /// A worker of this machine looks for a job, as `site`'s worker does.
-    fn claim(&mut self, machine: usize, now: i64) {
+    fn claim(&mut self, machine: usize, now: UnixTime) {
         let is_busy = self.held[machine]
             .iter()
             .any(|held| self.jobs[held.job].fence == held.fence);
@@ -126,12 +127,12 @@ impl Lab {
         let job = next.1;
         self.jobs[job].claim("worker", now).unwrap();
         self.health[machine].try_one(now);
-        let ends = now + 60 + self.dice.roll(900) as i64;
+        let ends = now.plus_seconds(60 + self.dice.roll(900));
         // One worker of a thousand stalls for hours, and one dies.
         let stalls_until = match self.dice.roll(2_000) {
-            0 | 1 => now + 7_200,
-            2 | 3 => i64::MAX,
-            _ => 0,
+            0 | 1 => now.plus_seconds(7_200),
+            2 | 3 => UnixTime::MAX,
+            _ => UnixTime::default(),
         };
         self.held[machine].push(Held {
             job,
@@ -142,11 +143,11 @@ impl Lab {
     }
 
     /// Workers renew their leases and record what ended.
-    fn work(&mut self, machine: usize, now: i64) {
+    fn work(&mut self, machine: usize, now: UnixTime) {
         for held in std::mem::take(&mut self.held[machine]) {
             if now < held.stalls_until {
                 // A dead worker is forgotten once its job is another's.
-                if held.stalls_until < i64::MAX || self.jobs[held.job].fence == held.fence {
+                if held.stalls_until < UnixTime::MAX || self.jobs[held.job].fence == held.fence {
                     self.held[machine].push(held);
                 }
                 continue;
@@ -162,10 +163,10 @@ impl Lab {
         }
     }
 
-    fn end(&mut self, machine: usize, held: &Held, now: i64) {
+    fn end(&mut self, machine: usize, held: &Held, now: UnixTime) {
         // Three machines are broken for a day each.
-        let is_broken =
-            machine < 3 && (machine as i64 * 86_400..(machine as i64 + 1) * 86_400).contains(&now);
+        let is_broken = machine < 3
+            && (machine as i64 * 86_400..(machine as i64 + 1) * 86_400).contains(&now.seconds());
         let infra = is_broken || self.dice.roll(300) == 0;
         let ending = match self.dice.roll(100) {
             _ if infra => Ending::Lab("no network".into()),
@@ -198,7 +199,7 @@ impl Lab {
     }
 
     /// Now and then a user takes a pair of machines for some hours.
-    fn reserve(&mut self, now: i64) {
+    fn reserve(&mut self, now: UnixTime) {
         self.reservations.retain(|one| one.is_active(now));
         if self.dice.roll(240) > 0 {
             return;
@@ -208,8 +209,8 @@ impl Lab {
             .map(|n| self.health[n].machine.clone())
             .to_vec();
         if check_free(&machines, &self.reservations, now).is_ok() {
-            let number = now as u64;
-            let until_unix = now + 3_600 * (1 + self.dice.roll(4) as i64);
+            let number = now.seconds().unsigned_abs();
+            let until_unix = now.plus_seconds(3_600 * (1 + self.dice.roll(4)));
             let holder = "anna@lab".to_owned();
             let one = Reservation {
                 number,
@@ -223,7 +224,7 @@ impl Lab {
         }
     }
 
-    fn check(&self, now: i64) {
+    fn check(&self, now: UnixTime) {
         for held in &self.held {
             let holders = held
                 .iter()
@@ -231,7 +232,7 @@ impl Lab {
             let live = holders
                 .filter(|held| matches!(self.jobs[held.job].state, JobState::Running { .. }))
                 .count();
-            assert!(live <= 1, "two jobs run on a machine at {now}");
+            assert!(live <= 1, "two jobs run on a machine at {now:?}");
         }
         for health in &self.health {
             assert!(
@@ -248,7 +249,7 @@ impl Lab {
 fn simulated_month_loses_no_job() {
     let mut lab = Lab::new();
     let mut quarantines = 0;
-    for now in (0..MONTH_S).step_by(STEP_S as usize) {
+    for now in (0..MONTH_S).step_by(STEP_S as usize).map(UnixTime::new) {
         assert!(STEP_S < LEASE_S as i64);
         lab.reserve(now);
         let before = lab.count_quarantined();

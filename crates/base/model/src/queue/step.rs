@@ -1,6 +1,7 @@
 //! The transitions of a queued job between states, and the refused ones.
 
 use super::{JobState, QueuedJob};
+use crate::UnixTime;
 
 /// Seconds between the first failure and the next attempt; each further wait is four times as long.
 pub const RETRY_S: u64 = 60;
@@ -58,11 +59,6 @@ pub fn retry_after_s(attempts: u32) -> u64 {
         .min(RETRY_S_MAX)
 }
 
-/// Adds seconds to a time.
-fn later(now_unix: i64, seconds: u64) -> i64 {
-    now_unix.saturating_add_unsigned(seconds)
-}
-
 impl QueuedJob {
     fn make_refusal(&self, hint: &'static str) -> Refusal {
         Refusal::State {
@@ -74,13 +70,13 @@ impl QueuedJob {
 
     /// Returns whether a worker may take it now.
     #[must_use]
-    pub fn is_free(&self, now_unix: i64) -> bool {
+    pub fn is_free(&self, now_unix: UnixTime) -> bool {
         matches!(self.state, JobState::Waiting { from_unix } if from_unix <= now_unix)
     }
 
     /// Returns whether its lease is over: its worker is dead or hangs.
     #[must_use]
-    pub fn is_stale(&self, now_unix: i64) -> bool {
+    pub fn is_stale(&self, now_unix: UnixTime) -> bool {
         matches!(self.state, JobState::Running { until_unix, .. } if until_unix <= now_unix)
     }
 
@@ -88,13 +84,13 @@ impl QueuedJob {
     ///
     /// # Errors
     /// If it is not free.
-    pub fn claim(&mut self, worker: &str, now_unix: i64) -> Result<(), Refusal> {
+    pub fn claim(&mut self, worker: &str, now_unix: UnixTime) -> Result<(), Refusal> {
         if !self.is_free(now_unix) {
             return Err(self.make_refusal(""));
         }
         self.state = JobState::Running {
             worker: worker.to_owned(),
-            until_unix: later(now_unix, LEASE_S),
+            until_unix: now_unix.plus_seconds(LEASE_S),
         };
         self.fence += 1;
         self.attempts += 1;
@@ -106,10 +102,10 @@ impl QueuedJob {
     ///
     /// # Errors
     /// If it is no longer this worker's.
-    pub fn renew(&mut self, fence: u64, now_unix: i64) -> Result<(), Refusal> {
+    pub fn renew(&mut self, fence: u64, now_unix: UnixTime) -> Result<(), Refusal> {
         match &mut self.state {
             JobState::Running { until_unix, .. } if fence == self.fence => {
-                *until_unix = later(now_unix, LEASE_S).max(*until_unix);
+                *until_unix = now_unix.plus_seconds(LEASE_S).max(*until_unix);
                 Ok(())
             }
             _ => Err(Refusal::Fenced(self.number)),
@@ -120,7 +116,7 @@ impl QueuedJob {
     /// The lab failed and not the job, so this does not count as an attempt, and the next
     /// worker starts at once; but a job that kills each of its workers, for example by the
     /// host's memory, waits from the third on. Returns whether it was requeued.
-    pub fn take_back(&mut self, now_unix: i64) -> bool {
+    pub fn take_back(&mut self, now_unix: UnixTime) -> bool {
         if !matches!(self.state, JobState::Running { .. }) {
             return false;
         }
@@ -138,7 +134,7 @@ impl QueuedJob {
             kills => format!("its workers were killed, {kills} in a row"),
         };
         self.state = JobState::Waiting {
-            from_unix: later(now_unix, wait_s),
+            from_unix: now_unix.plus_seconds(wait_s),
         };
         true
     }
@@ -147,7 +143,7 @@ impl QueuedJob {
     ///
     /// # Errors
     /// If another worker has claimed it since.
-    pub fn end(&mut self, fence: u64, ending: Ending, now_unix: i64) -> Result<(), Refusal> {
+    pub fn end(&mut self, fence: u64, ending: Ending, now_unix: UnixTime) -> Result<(), Refusal> {
         if fence != self.fence || !matches!(self.state, JobState::Running { .. }) {
             return Err(Refusal::Fenced(self.number));
         }
@@ -166,25 +162,25 @@ impl QueuedJob {
                 self.attempts = self.attempts.saturating_sub(1);
                 self.reason = who;
                 self.state = JobState::Waiting {
-                    from_unix: later(now_unix, BUSY_S),
+                    from_unix: now_unix.plus_seconds(BUSY_S),
                 };
             }
         }
         Ok(())
     }
 
-    fn over(&mut self, state: JobState, reason: String, now_unix: i64) {
+    fn over(&mut self, state: JobState, reason: String, now_unix: UnixTime) {
         (self.state, self.reason, self.ended_unix) = (state, reason, Some(now_unix));
     }
 
-    fn retry_or_fail(&mut self, reason: &str, now_unix: i64) {
+    fn retry_or_fail(&mut self, reason: &str, now_unix: UnixTime) {
         if self.attempts >= self.new.attempts_max {
             let reason = format!("{reason} (tried {} times)", self.attempts);
             return self.over(JobState::Failed, reason, now_unix);
         }
         reason.clone_into(&mut self.reason);
         self.state = JobState::Waiting {
-            from_unix: later(now_unix, retry_after_s(self.attempts)),
+            from_unix: now_unix.plus_seconds(retry_after_s(self.attempts)),
         };
     }
 
@@ -192,7 +188,7 @@ impl QueuedJob {
     ///
     /// # Errors
     /// If it is over already.
-    pub fn cancel(&mut self, now_unix: i64) -> Result<(), Refusal> {
+    pub fn cancel(&mut self, now_unix: UnixTime) -> Result<(), Refusal> {
         if self.state.is_over() {
             return Err(self.make_refusal(": there is nothing to cancel"));
         }
@@ -202,7 +198,7 @@ impl QueuedJob {
     }
 
     /// Marks it as replaced by its plan. Only waiting jobs can be replaced. Returns whether it was.
-    pub fn replace(&mut self, now_unix: i64) -> bool {
+    pub fn replace(&mut self, now_unix: UnixTime) -> bool {
         let waits = matches!(self.state, JobState::Waiting { .. });
         if waits {
             let reason = format!("the plan {} asks for something else now", self.new.plan);
@@ -215,7 +211,7 @@ impl QueuedJob {
     ///
     /// # Errors
     /// If it is not over.
-    pub fn again(&mut self, new: super::NewJob, now_unix: i64) -> Result<(), Refusal> {
+    pub fn again(&mut self, new: super::NewJob, now_unix: UnixTime) -> Result<(), Refusal> {
         if !self.state.is_over() {
             return Err(self.make_refusal(": it is in the queue already"));
         }
@@ -228,7 +224,7 @@ impl QueuedJob {
     }
 
     /// Has it wait for no time any more: a user wants it now.
-    pub fn hurry(&mut self, now_unix: i64) {
+    pub fn hurry(&mut self, now_unix: UnixTime) {
         if let JobState::Waiting { from_unix } = &mut self.state {
             *from_unix = now_unix.min(*from_unix);
         }

@@ -7,6 +7,7 @@ use super::{
     Ending, Forecast, JobState, LEASE_S, NewJob, QueuedJob, USUAL_MACHINE, Why, Work, forecast,
     retry_after_s, why,
 };
+use crate::UnixTime;
 
 /// A job that differs by this number from others.
 pub(super) fn new(n: u64) -> NewJob {
@@ -31,12 +32,12 @@ pub(super) fn new(n: u64) -> NewJob {
 
 fn queue(n: u64) -> Vec<QueuedJob> {
     (1..=n)
-        .map(|number| QueuedJob::queued(number, new(number), 0))
+        .map(|number| QueuedJob::queued(number, new(number), UnixTime::new(0)))
         .collect()
 }
 
 /// The job that a worker takes next.
-fn next_job(jobs: &[QueuedJob], now_unix: i64) -> Option<&QueuedJob> {
+fn next_job(jobs: &[QueuedJob], now_unix: UnixTime) -> Option<&QueuedJob> {
     jobs.iter()
         .filter(|job| job.is_free(now_unix))
         .min_by_key(|job| QueuePosition::of_job(job))
@@ -49,20 +50,22 @@ fn alike(n: u64, took: i64) -> Vec<QueuedJob> {
         job.new.work.seeds = 1;
         job.new.work.kernel = format!("deb:6.{}", job.number).parse().unwrap();
     }
-    jobs[0].claim("a", 0).unwrap();
-    jobs[0].end(1, Ending::Done(String::new()), took).unwrap();
+    jobs[0].claim("a", UnixTime::new(0)).unwrap();
+    jobs[0]
+        .end(1, Ending::Done(String::new()), UnixTime::new(took))
+        .unwrap();
     jobs
 }
 
 #[test]
 fn job_estimate_sums_times_of_equal_jobs() {
     let mut jobs = alike(5, 60);
-    let at = |begins_unix: i64, ends_unix: i64| Forecast {
-        begins_unix: Some(begins_unix),
-        ends_unix: Some(ends_unix),
+    let at = |begins: i64, ends: i64| Forecast {
+        begins_unix: Some(UnixTime::new(begins)),
+        ends_unix: Some(UnixTime::new(ends)),
     };
     let forecasts = |jobs: &[QueuedJob]| {
-        let all = forecast(jobs, 1_000);
+        let all = forecast(jobs, UnixTime::new(1_000));
         [2, 3, 4, 5].map(|number| all.get(&number).copied().unwrap())
     };
     assert_eq!(
@@ -76,12 +79,14 @@ fn job_estimate_sums_times_of_equal_jobs() {
     );
     // A running job does not begin again, an overdue one ends now, and one that waits for a time
     // lets others pass.
-    jobs[1].claim("a", 900).unwrap();
-    jobs[2].state = JobState::Waiting { from_unix: 1_500 };
+    jobs[1].claim("a", UnixTime::new(900)).unwrap();
+    jobs[2].state = JobState::Waiting {
+        from_unix: UnixTime::new(1_500),
+    };
     jobs[4].new.priority = 1;
     let running = Forecast {
         begins_unix: None,
-        ends_unix: Some(1_000),
+        ends_unix: Some(UnixTime::new(1_000)),
     };
     assert_eq!(
         forecasts(&jobs),
@@ -95,25 +100,25 @@ fn job_estimate_sums_times_of_equal_jobs() {
     // A job behind one of unknown length has no forecast.
     jobs[4].new.work.suite = "mm".into();
     let open = Forecast {
-        begins_unix: Some(1_000),
+        begins_unix: Some(UnixTime::new(1_000)),
         ends_unix: None,
     };
-    let all = forecast(&jobs, 1_000);
+    let all = forecast(&jobs, UnixTime::new(1_000));
     assert_eq!(
         (all.get(&5), all.get(&4), all.get(&3)),
         (Some(&open), None, None)
     );
-    assert!(!forecast(&queue(3), 0).contains_key(&2));
+    assert!(!forecast(&queue(3), UnixTime::new(0)).contains_key(&2));
 }
 
 #[test]
 fn retried_and_failed_jobs_do_not_enter_estimates() {
     let mut jobs = alike(3, 60);
     jobs[0].attempts = 2;
-    assert_eq!(forecast(&jobs, 0)[&2].ends_unix, None);
+    assert_eq!(forecast(&jobs, UnixTime::new(0))[&2].ends_unix, None);
     let mut jobs = alike(3, 60);
     jobs[0].reason = "does not boot".into();
-    assert_eq!(forecast(&jobs, 0)[&2].ends_unix, None);
+    assert_eq!(forecast(&jobs, UnixTime::new(0))[&2].ends_unix, None);
 }
 
 /// An event in a queue of four jobs and two workers.
@@ -156,16 +161,16 @@ fn happens() -> impl Strategy<Value = Happens> {
 type Held = [Option<(u64, u64)>; 2];
 
 /// Requeues jobs without a holder.
-fn reap(jobs: &mut [QueuedJob], now: i64) {
+fn reap(jobs: &mut [QueuedJob], now: UnixTime) {
     for job in jobs.iter_mut().filter(|job| job.is_stale(now)) {
         assert!(job.take_back(now));
     }
 }
 
-fn play(jobs: &mut [QueuedJob], held: &mut Held, now: &mut i64, what: &Happens) {
+fn play(jobs: &mut [QueuedJob], held: &mut Held, now: &mut UnixTime, what: &Happens) {
     let find = |number: u64| usize::try_from(number - 1).unwrap();
     match what {
-        Happens::Time(seconds) => *now += i64::from(*seconds),
+        Happens::Time(seconds) => *now = now.plus_seconds(u64::from(*seconds)),
         Happens::Claim(worker) if held[*worker].is_none() => {
             reap(jobs, *now);
             if let Some(number) = next_job(jobs, *now).map(|job| job.number) {
@@ -196,7 +201,9 @@ fn play(jobs: &mut [QueuedJob], held: &mut Held, now: &mut i64, what: &Happens) 
 proptest! {
     #[test]
     fn no_job_is_lost_or_held_twice(story in proptest::collection::vec(happens(), 0..200)) {
-        let (mut jobs, mut held, mut now): (_, Held, _) = (queue(4), [None; 2], 0);
+        let mut jobs = queue(4);
+        let mut held: Held = [None; 2];
+        let mut now = UnixTime::default();
         for what in &story {
             play(&mut jobs, &mut held, &mut now, what);
             for job in &jobs {
@@ -217,7 +224,7 @@ proptest! {
         }
         // After any events, one undisturbed worker completes all jobs.
         for _ in 0..20 {
-            now += 100_000;
+            now = now.plus_seconds(100_000);
             reap(&mut jobs, now);
             let Some(number) = next_job(&jobs, now).map(|job| job.number) else {
                 continue;
@@ -240,7 +247,7 @@ proptest! {
         }
         let mut places: Vec<usize> = jobs
             .iter()
-            .map(|job| match why(job, &jobs, 0) {
+            .map(|job| match why(job, &jobs, UnixTime::new(0)) {
                 Why::Next => 0,
                 Why::Behind {
                     waiting,
@@ -257,13 +264,16 @@ proptest! {
 #[test]
 fn late_worker_is_refused() {
     let mut job = queue(1).remove(0);
-    job.claim("a", 0).unwrap();
+    job.claim("a", UnixTime::new(0)).unwrap();
     let old = job.fence;
-    assert!(job.claim("b", 100).is_err() && !job.is_stale(100));
-    job.renew(old, 100).unwrap();
+    assert!(job.claim("b", UnixTime::new(100)).is_err() && !job.is_stale(UnixTime::new(100)));
+    job.renew(old, UnixTime::new(100)).unwrap();
     let silent = 100 + i64::try_from(LEASE_S).unwrap();
-    assert!(!job.is_stale(silent - 1) && job.is_stale(silent), "{job:?}");
-    assert!(job.take_back(1_000));
+    assert!(
+        !job.is_stale(UnixTime::new(silent - 1)) && job.is_stale(UnixTime::new(silent)),
+        "{job:?}"
+    );
+    assert!(job.take_back(UnixTime::new(1_000)));
     assert_eq!(job.reason, "its worker was killed");
     let JobState::Waiting { from_unix } = job.state else {
         panic!("{job:?}")
@@ -271,25 +281,27 @@ fn late_worker_is_refused() {
     job.claim("b", from_unix).unwrap();
     assert!(job.renew(old, from_unix).is_err());
     let error = job
-        .end(old, Ending::Done(String::new()), 1_100)
+        .end(old, Ending::Done(String::new()), UnixTime::new(1_100))
         .unwrap_err();
     assert_eq!(
         error.to_string(),
         "job 1 is no longer this worker's: its lease ended, or it was cancelled"
     );
-    job.cancel(1_200).unwrap();
+    job.cancel(UnixTime::new(1_200)).unwrap();
     assert!(
-        job.end(job.fence, Ending::Done(String::new()), 1_300)
+        job.end(job.fence, Ending::Done(String::new()), UnixTime::new(1_300))
             .is_err()
     );
-    let error = job.cancel(1_400).unwrap_err();
+    let error = job.cancel(UnixTime::new(1_400)).unwrap_err();
     assert_eq!(
         error.to_string(),
         "job 1 is cancelled: there is nothing to cancel"
     );
-    assert_eq!(job.again(new(1), 1_500), Ok(()));
+    assert_eq!(job.again(new(1), UnixTime::new(1_500)), Ok(()));
     assert_eq!(
-        job.again(new(1), 1_500).unwrap_err().to_string(),
+        job.again(new(1), UnixTime::new(1_500))
+            .unwrap_err()
+            .to_string(),
         "job 1 is waiting: it is in the queue already"
     );
 }
@@ -297,14 +309,14 @@ fn late_worker_is_refused() {
 #[test]
 fn job_is_retried_up_to_its_limit() {
     let mut job = queue(1).remove(0);
-    let mut now = 0;
+    let mut now = UnixTime::default();
     for attempt in 1..=3 {
         job.claim("a", now).unwrap();
         let fence = job.fence;
         job.end(fence, Ending::Lab("no network".into()), now)
             .unwrap();
         assert_eq!(job.attempts, attempt);
-        now += 100_000;
+        now = now.plus_seconds(100_000);
     }
     assert_eq!(
         (&job.state, job.reason.as_str()),
@@ -313,9 +325,10 @@ fn job_is_retried_up_to_its_limit() {
     assert_eq!([1, 2, 3, 99].map(retry_after_s), [60, 240, 960, 21_600]);
     let mut busy = queue(1).remove(0);
     for now in 0..50 {
-        busy.claim("a", now * 1_000).unwrap();
+        let now = UnixTime::new(now * 1_000);
+        busy.claim("a", now).unwrap();
         let fence = busy.fence;
-        busy.end(fence, Ending::Busy("ben has it".into()), now * 1_000)
+        busy.end(fence, Ending::Busy("ben has it".into()), now)
             .unwrap();
     }
     assert_eq!(busy.attempts, 0, "waiting for a person is no attempt");
@@ -324,7 +337,7 @@ fn job_is_retried_up_to_its_limit() {
 #[test]
 fn killed_workers_delay_and_never_fail_jobs() {
     let mut jobs = queue(2);
-    let mut now = 0;
+    let mut now = UnixTime::default();
     let mut waits = Vec::new();
     for _ in 0..8 {
         jobs[0].claim("a", now).unwrap();
@@ -338,7 +351,7 @@ fn killed_workers_delay_and_never_fail_jobs() {
             Some(if from_unix > now { 2 } else { 1 }),
             "others pass while it waits"
         );
-        waits.push(from_unix - now);
+        waits.push(from_unix.seconds_since(now).unwrap());
         now = from_unix;
     }
     assert_eq!(waits, [0, 0, 60, 240, 960, 3600, 3600, 3600]);
@@ -346,8 +359,8 @@ fn killed_workers_delay_and_never_fail_jobs() {
         (jobs[0].attempts, jobs[0].reason.as_str()),
         (0, "its workers were killed, 8 in a row")
     );
-    jobs[0].hurry(now - 1000);
-    jobs[0].claim("a", now - 1000).unwrap();
+    jobs[0].hurry(now.minus_seconds(1000));
+    jobs[0].claim("a", now.minus_seconds(1000)).unwrap();
     let fence = jobs[0].fence;
     jobs[0]
         .end(fence, Ending::Lab("no network".into()), now)
@@ -365,22 +378,29 @@ fn killed_workers_delay_and_never_fail_jobs() {
 #[test]
 fn why_a_job_waits() {
     let mut jobs = queue(3);
-    jobs[0].claim("a", 0).unwrap();
-    assert_eq!(why(&jobs[0], &jobs, 0), Why::Running);
+    jobs[0].claim("a", UnixTime::new(0)).unwrap();
+    assert_eq!(why(&jobs[0], &jobs, UnixTime::new(0)), Why::Running);
     assert_eq!(
-        why(&jobs[2], &jobs, 0),
+        why(&jobs[2], &jobs, UnixTime::new(0)),
         Why::Behind {
             waiting: 1,
             running: 1
         }
     );
     let fence = jobs[0].fence;
-    jobs[0].end(fence, Ending::Overran, 100).unwrap();
-    assert_eq!(why(&jobs[0], &jobs, 100), Why::Later { from_unix: 160 });
+    jobs[0]
+        .end(fence, Ending::Overran, UnixTime::new(100))
+        .unwrap();
+    assert_eq!(
+        why(&jobs[0], &jobs, UnixTime::new(100)),
+        Why::Later {
+            from_unix: UnixTime::new(160)
+        }
+    );
     assert_eq!(jobs[0].reason, "did not end within 100 s");
-    assert_eq!(why(&jobs[1], &jobs, 100), Why::Next);
-    jobs[1].cancel(100).unwrap();
-    assert_eq!(why(&jobs[1], &jobs, 100), Why::Over);
+    assert_eq!(why(&jobs[1], &jobs, UnixTime::new(100)), Why::Next);
+    jobs[1].cancel(UnixTime::new(100)).unwrap();
+    assert_eq!(why(&jobs[1], &jobs, UnixTime::new(100)), Why::Over);
     assert_eq!(
         jobs[2].new.work.to_string(),
         "deb:6.12, micro: 1 workload, 3 seeds"

@@ -7,6 +7,8 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use model::UnixTime;
+
 use super::cherry_pick::Authorship;
 use super::commit_graph::{Commit, CommitGraph};
 use super::program::{Ended, Program};
@@ -332,10 +334,10 @@ impl Repository {
         Ok(parse_changed(&text))
     }
 
-    /// Returns when a commit was committed, in seconds since 1970-01-01 UTC, and later than all
-    /// that it descends from, as far as the newest of these show: dates sort commits of one
-    /// branch as ancestry does. `None` if git cannot list them.
-    pub(crate) fn committed_unix(&self, commit: &str) -> Option<i64> {
+    /// Returns when a commit was committed, and later than all that it descends from, as far as the
+    /// newest of these show: dates sort commits of one branch as ancestry does. `None` if git
+    /// cannot list them.
+    pub(crate) fn committed_unix(&self, commit: &str) -> Option<UnixTime> {
         let count = format!("--max-count={DATED_MAX}");
         let log = [
             "log",
@@ -399,17 +401,18 @@ impl Repository {
 }
 
 /// Parses a line of a date, a commit and its parents.
-fn dated_commit(line: &str) -> Option<(i64, Commit)> {
+fn dated_commit(line: &str) -> Option<(UnixTime, Commit)> {
     let (date, commits) = line.split_once(' ')?;
-    Some((date.parse().ok()?, commit(commits.trim_end())?))
+    let date = UnixTime::new(date.parse().ok()?);
+    Some((date, commit(commits.trim_end())?))
 }
 
 /// Returns the date of a commit, at least a second after the dates of its parents, which are
 /// corrected likewise: what git calls the corrected commit date. The lines are commits with their
 /// dates and parents, the newest first as a rule.
-fn corrected_date(commit: &str, lines: &str) -> Option<i64> {
-    let commits: Vec<(i64, Commit)> = lines.lines().rev().filter_map(dated_commit).collect();
-    let mut dates: BTreeMap<&str, i64> = commits
+fn corrected_date(commit: &str, lines: &str) -> Option<UnixTime> {
+    let commits: Vec<(UnixTime, Commit)> = lines.lines().rev().filter_map(dated_commit).collect();
+    let mut dates: BTreeMap<&str, UnixTime> = commits
         .iter()
         .map(|(date, commit)| (&*commit.id, *date))
         .collect();
@@ -422,7 +425,7 @@ fn corrected_date(commit: &str, lines: &str) -> Option<i64> {
                 .iter()
                 .filter_map(|parent| dates.get(&**parent))
                 .max()
-                .map(|date| date + 1);
+                .map(|date| date.plus_seconds(1));
             if let Some(date) = dates.get_mut(&*commit.id)
                 && after.is_some_and(|after| after > *date)
             {
@@ -489,6 +492,8 @@ pub(crate) fn parse_merge(ended: &Ended) -> Option<String> {
 mod tests {
     use std::fs;
 
+    use model::UnixTime;
+
     use super::{AUTHOR, Repository, git, run_git};
 
     /// Two branches that are merged, all in one second, but for one commit by a wrong clock; then
@@ -540,8 +545,8 @@ mod tests {
             );
         }
         assert_eq!(
-            (date("root"), date("topic-2")),
-            (1_000_000_000, 1_000_000_002)
+            [date("root"), date("topic-2")].map(UnixTime::seconds),
+            [1_000_000_000, 1_000_000_002]
         );
         assert_eq!(repository.committed_unix(&"1".repeat(40)), None);
     }

@@ -2,7 +2,9 @@
 
 use compare::Scale;
 use lab::{Bisected, BisectionQuestion, Noise, Refused, values_of};
-use model::{BuildId, MachineId, MachineKind, Outcome, Region, Run, RunId, WorkloadResult};
+use model::{
+    BuildId, MachineId, MachineKind, Outcome, Region, Run, RunId, UnixTime, WorkloadResult,
+};
 
 use super::{FIRST_SEED, FakeProber, QUESTION, Tree, culprits, found};
 
@@ -55,7 +57,7 @@ fn counts_are_searched_if_guest_time_disagrees() {
         machine: MachineId::from_hex("ee").unwrap(),
         suite: "micro".to_owned(),
         seed,
-        started_unix: 0,
+        started_unix: UnixTime::new(0),
         environment: Vec::new(),
         results: vec![result],
     };

@@ -287,7 +287,8 @@ fn of_run(exported: &Exported) -> Vec<CellValue> {
         CellValue::Text(machine_kind.to_string()),
         CellValue::Text(run.suite.clone()),
         CellValue::Unsigned(run.seed),
-        Run::known_start(run.started_unix).map_or(CellValue::None, CellValue::Whole),
+        Run::known_start(run.started_unix)
+            .map_or(CellValue::None, |start| CellValue::Whole(start.seconds())),
     ]
 }
 
@@ -370,7 +371,7 @@ fn of_sample(result: &WorkloadResult, iteration: usize) -> [CellValue; 6] {
 mod tests {
     use model::{
         BuildId, FailureReason, MachineId, Outcome, Region, Run, RunId, Stage, SubjectFailure,
-        WorkloadResult,
+        UnixTime, WorkloadResult,
     };
 
     use super::{CellValue, Exported, Rows, Table, columns, csv, json_lines, table};
@@ -418,7 +419,7 @@ mod tests {
             machine: MachineId::from_hex("ee").unwrap(),
             suite: "micro".to_owned(),
             seed: u64::MAX,
-            started_unix: -1,
+            started_unix: UnixTime::new(-1),
             environment: vec![],
             results,
         };

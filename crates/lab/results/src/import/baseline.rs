@@ -1,6 +1,6 @@
 //! The order of imported kernels: the baseline first.
 
-use model::{BuildId, Release, Run};
+use model::{BuildId, Release, Run, UnixTime};
 
 use super::ImportedRun;
 
@@ -33,10 +33,10 @@ impl std::fmt::Display for BaselineBy {
 /// Puts the kernels of runs in order.
 #[must_use]
 pub fn order_kernels(runs: &[ImportedRun]) -> Kernels {
-    let mut kernels: Vec<(Option<Release>, i64, &ImportedRun)> = Vec::new();
+    let mut kernels: Vec<(Option<Release>, UnixTime, &ImportedRun)> = Vec::new();
     for run in runs {
         // A run without a start comes last.
-        let start = Run::known_start(run.started_unix).unwrap_or(i64::MAX);
+        let start = Run::known_start(run.started_unix).unwrap_or(UnixTime::MAX);
         match kernels
             .iter_mut()
             .find(|(_, _, known)| known.build == run.build)
@@ -96,7 +96,7 @@ fn is_version(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{BuildId, RunId};
+    use model::{BuildId, RunId, UnixTime};
 
     use super::super::ImportedRun;
     use super::{BaselineBy, order_kernels};
@@ -116,7 +116,7 @@ mod tests {
                 .unwrap(),
                 kernel: (*kernel).to_owned(),
                 name: String::new(),
-                started_unix: *started_unix,
+                started_unix: UnixTime::new(*started_unix),
                 rows: 1,
                 known: false,
             })

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::foreign::{self, Foreign, LkpResultPath};
-use model::LKP;
+use model::{LKP, UnixTime};
 
 use super::tree::{FILE_MAX, Found, Walk, modified_unix, unpack, wrong};
 use super::{ForeignRun, ImportError, Imported, Keep, Part, from_modification};
@@ -152,7 +152,7 @@ pub(crate) fn read(
 }
 
 /// Returns the start of a run, and what stands in for it.
-fn start_of(stats: &Path) -> (Option<i64>, Option<String>) {
+fn start_of(stats: &Path) -> (Option<UnixTime>, Option<String>) {
     let job = stats.with_file_name("job.yaml");
     match unpack(&job, JOB_MAX)
         .ok()
@@ -170,7 +170,7 @@ fn start_of(stats: &Path) -> (Option<i64>, Option<String>) {
 fn run(
     place: &LkpResultPath,
     (number, folder): (u64, &str),
-    (started_unix, start_time): (Option<i64>, Option<String>),
+    (started_unix, start_time): (Option<UnixTime>, Option<String>),
     foreign: Foreign,
 ) -> ForeignRun {
     let LkpResultPath {

@@ -23,7 +23,8 @@ use std::path::{Path, PathBuf};
 
 use foreign::Foreign;
 use model::{
-    Build, BuildFile, BuildId, KernelName, Machine, MachineId, Origin, Run, RunId, imported_metric,
+    Build, BuildFile, BuildId, KernelName, Machine, MachineId, Origin, Run, RunId, UnixTime,
+    imported_metric,
 };
 use sha2::{Digest, Sha256};
 use store::{Artifact, HomeLock, Location, Store, StoreError};
@@ -54,8 +55,8 @@ pub struct ImportedRun {
     pub kernel: String,
     /// The suite's names of kernel and run: `6.1-vanilla iter-0`.
     pub name: String,
-    /// When it began, in seconds since 1970-01-01 UTC; [`Run::NO_START`] if not known.
-    pub started_unix: i64,
+    /// When it began; [`Run::NO_START`] if not known.
+    pub started_unix: UnixTime,
     pub rows: usize,
     /// Whether it was stored already; then nothing was changed.
     pub known: bool,
@@ -286,10 +287,10 @@ fn build(suite: &str, kernel: &str, origin: String) -> Result<Build, ImportError
 
 /// Returns the start of a run from the modification of its files, and words about it.
 fn from_modification(
-    modified: Option<i64>,
+    modified: Option<UnixTime>,
     missing: &str,
     file: &str,
-) -> (Option<i64>, Option<String>) {
+) -> (Option<UnixTime>, Option<String>) {
     let start = match modified {
         Some(_) => format!("{missing}; Marvin takes the modification time of {file}"),
         None => format!("{missing}, and {file} has no modification time: the run has no date"),

@@ -10,6 +10,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
+use model::UnixTime;
+
 use super::ImportError;
 
 /// Deepest directory level to search.
@@ -153,15 +155,15 @@ pub(crate) fn wrong(folder: &Path, what: impl Into<String>) -> ImportError {
     }
 }
 
-/// Returns the time of the last modification, in seconds since 1970-01-01 UTC; `None` if there is
-/// none after 1970.
-pub(crate) fn modified_unix(file: &Path) -> Option<i64> {
+/// Returns the time of the last modification; `None` if there is none after 1970.
+pub(crate) fn modified_unix(file: &Path) -> Option<UnixTime> {
     let modified = fs::symlink_metadata(file)
         .and_then(|metadata| metadata.modified())
         .ok()?;
     let seconds = modified.duration_since(UNIX_EPOCH).ok()?.as_secs();
     // Archives without dates have 0 or 1.
-    i64::try_from(seconds).ok().filter(|seconds| *seconds > 1)
+    let seconds = i64::try_from(seconds).ok().filter(|seconds| *seconds > 1)?;
+    Some(UnixTime::new(seconds))
 }
 
 /// Reads a regular file and unpacks it according to its suffix.

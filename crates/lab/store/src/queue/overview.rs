@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use model::QueuedJob;
+use model::{QueuedJob, UnixTime};
 
 use super::{StoredState, select};
-use crate::columns::Unsigned;
+use crate::columns::{Time, Unsigned, time};
 use crate::database::Row;
 use crate::{Store, StoreError};
 
@@ -18,7 +18,7 @@ pub struct QueueOverview {
     /// How long those took that are done, in sum (s).
     pub took_s: u64,
     /// When the first of those was queued that a worker may take now, by machine.
-    pub free_since_unix: BTreeMap<String, i64>,
+    pub free_since_unix: BTreeMap<String, UnixTime>,
     /// All jobs that run.
     pub running: Vec<QueuedJob>,
     /// The first of those that wait, in their order.
@@ -67,7 +67,7 @@ impl Store {
     /// If the database cannot be read.
     pub fn queue_overview(
         &self,
-        now_unix: i64,
+        now_unix: UnixTime,
         waiting_max: u32,
         over_max: u32,
     ) -> Result<QueueOverview, StoreError> {
@@ -86,7 +86,9 @@ impl Store {
                     .row(TOOK, &[], |row| Ok(row.get::<Unsigned>(0)?.0))?
                     .unwrap_or(0),
                 free_since_unix: database
-                    .rows(FREE, &[&now_unix], |row| Ok((row.get(0)?, row.get(1)?)))?
+                    .rows(FREE, &[&Time(now_unix)], |row| {
+                        Ok((row.get(0)?, time(row, 1)?))
+                    })?
                     .into_iter()
                     .collect(),
                 running: select(database, RUNNING, &[])?,
@@ -99,7 +101,7 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use model::{Ending, USUAL_MACHINE};
+    use model::{Ending, USUAL_MACHINE, UnixTime};
 
     use super::super::tests::{claim, new, queued};
     use super::QueueOverview;
@@ -114,7 +116,7 @@ mod tests {
     fn overview_counts_all_and_lists_some(make: New<'_>) {
         let (_home, store) = make();
         assert_eq!(
-            store.queue_overview(0, 9, 9).unwrap(),
+            store.queue_overview(UnixTime::new(0), 9, 9).unwrap(),
             QueueOverview::default()
         );
         // Queued at 1,000; the first three of the highest priority are done after 10, 20 and 30 s,
@@ -126,16 +128,22 @@ mod tests {
             let job = claim(&store, "here", 1_000).unwrap();
             store
                 .change_job(job.number, |job| {
-                    job.end(job.fence, Ending::Done(String::new()), 1_000 + took_s)
+                    job.end(
+                        job.fence,
+                        Ending::Done(String::new()),
+                        UnixTime::new(1_000 + took_s),
+                    )
                 })
                 .unwrap();
         }
         claim(&store, "here", 1_000).unwrap();
-        store.change_job(all[7], |job| job.cancel(1_500)).unwrap();
+        store
+            .change_job(all[7], |job| job.cancel(UnixTime::new(1_500)))
+            .unwrap();
         let mut elsewhere = new("git:v6.1", 0);
         elsewhere.work.machine = "testbox".into();
-        store.queue_job(&elsewhere, 2_000).unwrap();
-        let found = store.queue_overview(1_999, 2, 3).unwrap();
+        store.queue_job(&elsewhere, UnixTime::new(2_000)).unwrap();
+        let found = store.queue_overview(UnixTime::new(1_999), 2, 3).unwrap();
         let counts = found
             .counts
             .iter()
@@ -154,7 +162,10 @@ mod tests {
         assert_eq!(counts, expected);
         assert_eq!(
             (found.took_s, found.free_since_unix),
-            (60, [(USUAL_MACHINE.to_owned(), 1_000)].into())
+            (
+                60,
+                [(USUAL_MACHINE.to_owned(), UnixTime::new(1_000))].into()
+            )
         );
         assert_eq!(numbers(&found.running), [all[3]]);
         assert_eq!(numbers(&found.waiting).len(), 2);

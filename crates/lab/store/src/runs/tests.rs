@@ -5,7 +5,7 @@ use std::fs;
 
 use model::{
     Declared, Direction, FailureReason, Fault, Outcome, Region, Run, RunId, Stage, SubjectFailure,
-    WorkloadResult, unit_named,
+    UnixTime, WorkloadResult, unit_named,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -112,7 +112,7 @@ fn a_run() -> impl Strategy<Value = Run> {
     let suite = option::of(any::<String>());
     (numbers, suite, environment, vec(a_result(), 0..20)).prop_map(
         |((seed, started_unix), suite, environment, results)| Run {
-            started_unix,
+            started_unix: UnixTime::new(started_unix),
             suite: suite.unwrap_or_else(|| "micro".into()),
             environment,
             results,
@@ -200,7 +200,7 @@ fn runs_are_listed_newest_first_with_their_outcomes_counted(new: New<'_>) {
         saved(
             &store,
             &Run {
-                started_unix,
+                started_unix: UnixTime::new(started_unix),
                 ..run("aa", hex, u64::MAX)
             },
         );

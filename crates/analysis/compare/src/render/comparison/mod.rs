@@ -9,7 +9,7 @@ use model::Verdict;
 
 use crate::comparison::Comparison;
 use crate::render::{counted, findings, words};
-use document::number::{date, signed_percent};
+use document::number::signed_percent;
 use document::{Block, Details, Document, Fact, Link, Style, View};
 use model::{sanitize_line, sanitize_lines};
 
@@ -102,7 +102,7 @@ fn facts(comparison: &Comparison) -> Vec<Fact> {
     facts.extend(
         comparison
             .created_unix
-            .map(|created| Fact::new("Compared", date(created))),
+            .map(|created| Fact::new("Compared", created.date())),
     );
     let means = comparison
         .others

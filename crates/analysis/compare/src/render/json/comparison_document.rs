@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use model::{Build, Direction, Machine, Uncertainty, Verdict};
+use model::{Build, Direction, Machine, Uncertainty, UnixTime, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,7 +13,6 @@ use crate::comparison::{
 use crate::environment::Difference;
 use crate::render::words;
 use document::SCHEMA_VERSION;
-use document::number::date;
 use monitors::render::MonitorsDocument;
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -414,7 +413,7 @@ fn failure(failure: &Failure) -> FailureDocument<'_> {
 
 fn provenance(comparison: &Comparison) -> Provenance {
     Provenance {
-        created: comparison.created_unix.map(date),
+        created: comparison.created_unix.map(UnixTime::date),
         runs: comparison
             .kernels()
             .enumerate()
@@ -423,7 +422,7 @@ fn provenance(comparison: &Comparison) -> Provenance {
                     id: run.id.to_string(),
                     kernel: position,
                     seed: run.seed,
-                    started: model::Run::known_start(run.started_unix).map(date),
+                    started: model::Run::known_start(run.started_unix).map(UnixTime::date),
                 })
             })
             .collect(),

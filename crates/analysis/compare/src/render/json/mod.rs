@@ -27,6 +27,7 @@ pub fn json(comparison: &Comparison) -> Result<String, RenderError> {
 
 #[cfg(test)]
 mod tests {
+    use model::UnixTime;
     use serde_json::Value;
 
     use super::json;
@@ -94,7 +95,7 @@ mod tests {
         let mut new = new;
         for (place, run) in old.runs.iter_mut().chain(&mut new.runs).enumerate() {
             run.id = model::RunId::from_hex(&format!("{place:012x}")).unwrap();
-            run.started_unix = WHEN * 2;
+            run.started_unix = UnixTime::new(WHEN.seconds() * 2);
         }
         question.created_unix = None;
         let again = json(&compare(&old.side(), &[new.side()], &question).unwrap()).unwrap();

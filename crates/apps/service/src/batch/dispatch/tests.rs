@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use model::{Ending, JobState, MarvinConfig, NewJob, Work};
+use model::{Ending, JobState, MarvinConfig, NewJob, UnixTime, Work};
 use store::{Queued, Store};
 
 use super::super::{BatchError, BatchJob, BatchState, BatchSystem, Submission};
@@ -85,7 +85,7 @@ struct Site {
     store: Store,
     system: Believed,
     settings: MarvinConfig,
-    now: Cell<i64>,
+    now: Cell<UnixTime>,
     events: RefCell<Vec<DispatchEvent>>,
 }
 
@@ -95,7 +95,7 @@ impl Site {
         let store = Store::open(home.path()).unwrap();
         let text = "[[notify]]\nname = \"us\"\ncommand = [\"true\"]\n";
         let settings = config::settings(text, &model::ToolRows::default()).unwrap();
-        let now = Cell::new(1_000);
+        let now = Cell::new(UnixTime::new(1_000));
         let events = RefCell::default();
         Self {
             _home: home,
@@ -223,7 +223,7 @@ fn cancelled_job_leaves_the_batch_system() {
     let mut followed = Followed::default();
     site.look(&mut followed);
     site.store
-        .change_job(number, |job| job.cancel(1_000))
+        .change_job(number, |job| job.cancel(UnixTime::new(1_000)))
         .unwrap();
     site.look(&mut followed);
     assert_eq!(site.system.states()[0].1, BatchState::Ended);
@@ -245,7 +245,7 @@ fn batch_jobs_that_fail_count_as_attempts() {
     let job = site.store.queued_job(number).unwrap();
     let why = "batch job 1 ended without it: FAILED, NonZeroExitCode";
     assert_eq!((job.attempts, job.reason.as_str()), (1, why));
-    site.now.set(2_000);
+    site.now.set(UnixTime::new(2_000));
     site.system.refuses.store(true, Ordering::Relaxed);
     site.look(&mut followed);
     let job = site.store.queued_job(number).unwrap();
@@ -288,7 +288,7 @@ fn held_jobs_and_silence_are_reported_once() {
         reason: "Unable to contact slurm controller".into(),
     };
     for after in [0, 5, SILENT_S, SILENT_S + 5] {
-        site.now.set(1_000 + after);
+        site.now.set(UnixTime::new(1_000).plus_seconds(after));
         dispatcher.silent(&down, &mut followed).unwrap();
     }
     assert_eq!(site.headlines()[1..], ["Slurm does not answer"]);

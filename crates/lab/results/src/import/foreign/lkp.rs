@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use model::UnixTime;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 
@@ -61,19 +62,20 @@ impl LkpResultPath {
     }
 }
 
-/// Returns the start of a run according to its `job.yaml`, in seconds since 1970-01-01 UTC.
+/// Returns the start of a run according to its `job.yaml`.
 ///
 /// `bin/run-lkp` of LKP-tests appends `start_time` and `end_time`, which may be quoted. The end
 /// stands in for the start, as in `rt_create_time_from_job` of its `lib/result_root.rb`.
 #[must_use]
-pub fn lkp_started(job: &[u8]) -> Option<i64> {
+pub fn lkp_started(job: &[u8]) -> Option<UnixTime> {
     let text = String::from_utf8_lossy(job);
     let seconds = |name: &str| {
         let value = text
             .lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         let value = value.trim().trim_matches(|c| c == '\'' || c == '"');
-        value.parse::<i64>().ok().filter(|seconds| *seconds > 0)
+        let seconds = value.parse().ok().filter(|seconds| *seconds > 0)?;
+        Some(UnixTime::new(seconds))
     };
     seconds("start_time").or_else(|| seconds("end_time"))
 }

@@ -18,7 +18,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use model::{Environment, MonitorCopy, Outcome, WorkloadResult};
+use model::{Environment, MonitorCopy, Outcome, UnixTime, WorkloadResult};
 
 pub use lkp::{LkpResultPath, lkp_columns, lkp_run, lkp_started};
 pub use mmtests::mmtests;
@@ -64,8 +64,8 @@ pub struct Foreign {
     pub results: Vec<WorkloadResult>,
     /// Facts about host and kernel: `kernel`, `host`, `cpu`, `processors`.
     pub environment: Environment,
-    /// When it began, in seconds since 1970-01-01 UTC, if known.
-    pub started_unix: Option<i64>,
+    /// When it began, if known.
+    pub started_unix: Option<UnixTime>,
     /// Copies of files of /proc by test.
     pub monitors: BTreeMap<String, Vec<MonitorCopy>>,
     pub left_out: Vec<LeftOut>,

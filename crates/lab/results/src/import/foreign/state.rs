@@ -4,7 +4,7 @@
 //!
 //! Before 2018 the copies were in `tests-timestamp`; the lines are the same.
 
-use model::{MonitorCopy, MonitorFile, Phase};
+use model::{MonitorCopy, MonitorFile, Phase, UnixTime};
 
 use super::mmtests::Durations;
 use super::{Foreign, LeftOut, RUN_VALUES_MAX, Rows, TESTS_MAX, lines, shown};
@@ -53,7 +53,8 @@ pub(super) fn tests(text: &str, foreign: &mut Foreign, durations: Option<&mut Du
     let mut begun = 0;
     for line in lines(text) {
         if let Some(rest) = line.strip_prefix("start :: ") {
-            foreign.started_unix = foreign.started_unix.or_else(|| rest.trim().parse().ok());
+            let started = rest.trim().parse().ok().map(UnixTime::new);
+            foreign.started_unix = foreign.started_unix.or(started);
         } else if let Some(rest) = line.strip_prefix("test begin :: ") {
             close(&mut test, None, foreign);
             begun += 1;
