@@ -91,8 +91,8 @@ fn kernel_that_stops_booting_is_one_alert() {
         text.contains("does not boot") && text.lines().all(|line| line.chars().count() <= 80),
         "{text}"
     );
-    let (base, target) = history.usual_pair().unwrap();
-    let seen = overview(&history, base, target, &all);
+    let kernels = history.usual_pair().unwrap();
+    let seen = overview(&history, kernels, &all);
     assert!(matches!(seen.cards[..], [Card::Alert(0)]) && seen.counts.failed == 3);
 }
 

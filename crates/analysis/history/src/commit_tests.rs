@@ -82,14 +82,14 @@ fn newest_commit_that_is_slow_stays_an_alert() {
             history.kernel(all[0].alert.at).release.as_str(),
             version(HASHES[4])
         );
-        let (base, target) = history.usual_pair().unwrap();
+        let kernels = history.usual_pair().unwrap();
         assert_eq!(
-            history.kernel(target).release.as_str(),
+            history.kernel(kernels.target).release.as_str(),
             version(HASHES[4]),
             "dated: {dated}"
         );
         assert_eq!(
-            overview(&history, base, target, &all).counts.worse,
+            overview(&history, kernels, &all).counts.worse,
             1,
             "dated: {dated}"
         );

@@ -8,7 +8,7 @@ use model::{
     RunId, UnixTime, WorkloadResult, imported_metric,
 };
 
-use super::index::{KernelIx, MachineIx};
+use super::index::{KernelIx, KernelPair, MachineIx};
 use super::kernels::{Kernel, Kernels};
 use super::series::{Absent, Key, Point, SeedResult, SeedValue, Series};
 
@@ -390,15 +390,20 @@ impl History {
     /// kernel that nothing was compared with, such as the first of another track, hides no
     /// other; if there is no pair at all, it is the last kernel and the one before.
     #[must_use]
-    pub fn usual_pair(&self) -> Option<(KernelIx, KernelIx)> {
-        let comparable = self
-            .order()
-            .iter()
-            .rev()
-            .find_map(|target| Some((self.comparable_base(*target)?, *target)));
+    pub fn usual_pair(&self) -> Option<KernelPair> {
+        let comparable = self.order().iter().rev().find_map(|target| {
+            let base = self.comparable_base(*target)?;
+            Some(KernelPair {
+                base,
+                target: *target,
+            })
+        });
         comparable.or_else(|| {
             let last = *self.order().last()?;
-            Some((self.usual_base(last), last))
+            Some(KernelPair {
+                base: self.usual_base(last),
+                target: last,
+            })
         })
     }
 

@@ -6,6 +6,15 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KernelIx(pub(super) usize);
 
+/// Two kernels that are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KernelPair {
+    /// The kernel that the other is compared with.
+    pub base: KernelIx,
+    /// The kernel in question.
+    pub target: KernelIx,
+}
+
 /// A machine's number in the order in which machines were added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MachineIx(pub(super) usize);

@@ -53,7 +53,7 @@ pub use changes::{Basis, Change};
 pub use floor::{BOOTS, NoiseFloor};
 pub use frequency::describe_frequency;
 pub use gather::{History, NotKnown, Repeats, RunMark, RunPosition};
-pub use index::{KernelIx, MachineIx};
+pub use index::{KernelIx, KernelPair, MachineIx};
 pub use kernels::Kernel;
 pub use noise::{TRUST_DAYS, Trust};
 pub use overview::{

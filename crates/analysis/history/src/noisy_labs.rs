@@ -6,7 +6,7 @@ use compare::fixtures::{Ending, Subject, build};
 use model::{Decision, MMTESTS, ReleaseLine, Triage, UnixTime, Verdict, imported_metric};
 use stats::synthetic::{Chance, Kind};
 
-use super::index::KernelIx;
+use super::index::{KernelIx, KernelPair};
 use super::noisy_tests::{host, imported};
 use super::tests::taken;
 use super::{Alert, Card, alerts, overview, triage_alerts};
@@ -112,7 +112,11 @@ fn regressions_of_newest_kernels_are_all_alerts() {
         .collect();
     let history = taken(&kernels);
     let all = triage_alerts(&history, found, &[]);
-    let screen = overview(&history, KernelIx(KERNELS - 2), KernelIx(KERNELS - 1), &all);
+    let newest = KernelPair {
+        base: KernelIx(KERNELS - 2),
+        target: KernelIx(KERNELS - 1),
+    };
+    let screen = overview(&history, newest, &all);
     let shown: BTreeSet<usize> = screen
         .cards
         .iter()

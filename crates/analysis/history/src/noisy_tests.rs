@@ -7,7 +7,7 @@ use model::{
     imported_metric,
 };
 
-use super::index::MachineIx;
+use super::index::{KernelPair, MachineIx};
 use super::tests::taken;
 use super::{
     History, Overview, Pair, Series, State, Trust, alerts, history_text, mixed_words, overview,
@@ -44,8 +44,8 @@ fn only(history: &History) -> &Series {
 }
 
 fn seen(history: &History) -> Overview {
-    let (base, target) = history.usual_pair().unwrap();
-    overview(history, base, target, &[])
+    let kernels = history.usual_pair().unwrap();
+    overview(history, kernels, &[])
 }
 
 fn pair(history: &History) -> Pair {
@@ -253,7 +253,7 @@ fn metric_with_changed_unit_keeps_only_newest_series() {
     insta::assert_snapshot!("mixed_alerts", mixed_words(&history).unwrap());
     let base = history.kernel_named("6.1.2").unwrap();
     let target = history.kernel_named("6.1.5").unwrap();
-    let cell = overview(&history, base, target, &[]).groups[0].rows[0].cells[0]
+    let cell = overview(&history, KernelPair { base, target }, &[]).groups[0].rows[0].cells[0]
         .pair
         .clone();
     assert_eq!((cell.state, cell.compared.ratio), (State::Unclear, None));

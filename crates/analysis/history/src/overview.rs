@@ -8,7 +8,7 @@ use compare::{Q_MAX, SideComparison, test_of};
 use stats::Spread;
 
 use super::gather::History;
-use super::index::{KernelIx, MachineIx};
+use super::index::{KernelIx, KernelPair, MachineIx};
 use super::pair::{Pair, Ruler, State};
 use super::series::Key;
 use super::triaged::Triaged;
@@ -130,19 +130,14 @@ pub struct Overview {
 
 /// Compares two kernels, with the open alerts between them.
 #[must_use]
-pub fn overview(
-    history: &History,
-    base: KernelIx,
-    target: KernelIx,
-    alerts: &[Triaged],
-) -> Overview {
-    let columns = columns(history, base, target);
+pub fn overview(history: &History, kernels: KernelPair, alerts: &[Triaged]) -> Overview {
+    let columns = columns(history, kernels);
     let mut groups: BTreeMap<String, Vec<OverviewRow>> = BTreeMap::new();
     let mut counts = Counts::default();
     for workload in history.workloads() {
         let cells: Vec<OverviewCell> = columns
             .iter()
-            .map(|column| cell(history, &workload, column, base, target))
+            .map(|column| cell(history, &workload, column, kernels))
             .collect();
         if cells.iter().all(|cell| cell.pair.state == State::Missing) {
             continue;
@@ -158,7 +153,7 @@ pub fn overview(
         .map(|(name, rows)| Group { name, rows })
         .collect();
     weigh(&mut groups);
-    doubt(history, &mut groups, (base, target));
+    doubt(history, &mut groups, kernels);
     let pairs: Vec<&Pair> = groups
         .iter()
         .flat_map(|group| &group.rows)
@@ -168,8 +163,8 @@ pub fn overview(
     pairs.iter().for_each(|pair| counts.add(pair.state));
     let mean = mean(&pairs);
     let mut overview = Overview {
-        base,
-        target,
+        base: kernels.base,
+        target: kernels.target,
         columns,
         groups,
         counts,
@@ -217,8 +212,8 @@ fn weigh(groups: &mut [Group]) {
 }
 
 /// Makes cells unclear that their twins contradict.
-fn doubt(history: &History, groups: &mut [Group], kernels: (KernelIx, KernelIx)) {
-    let track: Arc<str> = history.kernel(kernels.1).track.as_str().into();
+fn doubt(history: &History, groups: &mut [Group], kernels: KernelPair) {
+    let track: Arc<str> = history.kernel(kernels.target).track.as_str().into();
     for row in groups.iter_mut().flat_map(|group| &mut group.rows) {
         for cell in row
             .cells
@@ -242,7 +237,7 @@ fn doubt(history: &History, groups: &mut [Group], kernels: (KernelIx, KernelIx))
 
 /// Returns the machines that measured one of the kernels, merged if they differ only by the guest
 /// config.
-fn columns(history: &History, base: KernelIx, target: KernelIx) -> Vec<Column> {
+fn columns(history: &History, kernels: KernelPair) -> Vec<Column> {
     let mut series = vec![0_usize; history.machines().len()];
     let mut found = BTreeSet::new();
     for (key, one) in history.series() {
@@ -251,7 +246,7 @@ fn columns(history: &History, base: KernelIx, target: KernelIx) -> Vec<Column> {
             && one
                 .points
                 .iter()
-                .any(|p| p.kernel == base || p.kernel == target)
+                .any(|p| p.kernel == kernels.base || p.kernel == kernels.target)
         {
             found.insert(key.machine);
         }
@@ -282,10 +277,8 @@ fn cell(
     history: &History,
     workload: &Arc<str>,
     column: &Column,
-    base: KernelIx,
-    target: KernelIx,
+    kernels: KernelPair,
 ) -> OverviewCell {
-    let kernels = (base, target);
     let (mut most, pair) = compare_on(history, workload, column.main, kernels);
     let mut cell = OverviewCell {
         machine: column.main,
@@ -310,7 +303,7 @@ fn compare_on(
     history: &History,
     workload: &Arc<str>,
     machine: MachineIx,
-    (base, target): (KernelIx, KernelIx),
+    KernelPair { base, target }: KernelPair,
 ) -> (usize, Pair) {
     let new = history.series_of(workload, machine, target);
     let old = if history.kernel(base).track == history.kernel(target).track {

@@ -6,7 +6,7 @@ use document::Styles;
 use model::{Decision, Direction, FailureReason, ReleaseLine, Stage, Triage, UnixTime, Verdict};
 use proptest::prelude::{prop, prop_assert_eq, proptest};
 
-use super::index::MachineIx;
+use super::index::{KernelPair, MachineIx};
 use super::{
     Basis, Card, History, Overview, Series, State, Triaged, alert_mail, alerts, alerts_text,
     history_document, history_json, history_text, overview, range, sparkline, triage_alerts,
@@ -90,7 +90,7 @@ fn seen(
 ) -> (Overview, Vec<Triaged>) {
     let all = triage_alerts(history, alerts(history, ReleaseLine::All), decisions);
     let [base, target] = [base, target].map(|version| history.kernel_named(version).unwrap());
-    (overview(history, base, target, &all), all)
+    (overview(history, KernelPair { base, target }, &all), all)
 }
 
 #[test]

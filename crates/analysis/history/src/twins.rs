@@ -8,7 +8,7 @@ use model::{Direction, Uncertainty, Verdict};
 
 use super::changes::Change;
 use super::gather::History;
-use super::index::KernelIx;
+use super::index::KernelPair;
 use super::pair::{Pair, Ruler, State};
 use super::series::{Key, Series};
 
@@ -16,12 +16,7 @@ impl History {
     /// Returns why a difference of a series between two kernels is unclear: its twins were measured
     /// on both, and none of them shows it. `ratio` is above one if the second kernel is better.
     #[must_use]
-    pub fn contradiction(
-        &self,
-        key: &Key,
-        kernels: (KernelIx, KernelIx),
-        ratio: f64,
-    ) -> Option<Uncertainty> {
+    pub fn contradiction(&self, key: &Key, kernels: KernelPair, ratio: f64) -> Option<Uncertainty> {
         let series = self.series_by(key)?;
         let own = Effect {
             ratio,
@@ -37,7 +32,7 @@ impl History {
         &self,
         twin: &str,
         of: &Key,
-        (base, target): (KernelIx, KernelIx),
+        KernelPair { base, target }: KernelPair,
     ) -> Option<(String, f64, Effect)> {
         let mut machines = self.same_machine(of.machine).into_iter();
         machines.find_map(|machine| {
@@ -80,10 +75,10 @@ impl History {
             Direction::LowerIsBetter => before / after,
             Direction::HigherIsBetter => after / before,
         };
-        let kernels = (
-            series.points[change.reference].kernel,
-            series.points[change.at].kernel,
-        );
+        let kernels = KernelPair {
+            base: series.points[change.reference].kernel,
+            target: series.points[change.at].kernel,
+        };
         self.contradiction(key, kernels, ratio)
     }
 }
@@ -129,8 +124,8 @@ mod tests {
             mail.contains("mmap-thr-1") && !mail.contains("mem-mmap"),
             "{mail}"
         );
-        let (base, target) = history.usual_pair().unwrap();
-        let screen = overview(&history, base, target, &all);
+        let kernels = history.usual_pair().unwrap();
+        let screen = overview(&history, kernels, &all);
         assert_eq!(
             (
                 screen.counts.worse,
@@ -184,19 +179,16 @@ mod tests {
             ("mmap-thr-1", 1.25),
             ("mmap-proc-1", 1.0),
         ]);
-        let (base, target) = history.usual_pair().unwrap();
-        let screen = overview(&history, base, target, &[]);
+        let kernels = history.usual_pair().unwrap();
+        let screen = overview(&history, kernels, &[]);
         assert_eq!((screen.counts.worse, screen.counts.same), (2, 1));
         let alone = lab(&[("mem-mmap", 1.8984)]);
-        let (base, target) = alone.usual_pair().unwrap();
-        let cell = overview(&alone, base, target, &[]).groups[0].rows[0].cells[0]
+        let kernels = alone.usual_pair().unwrap();
+        let cell = overview(&alone, kernels, &[]).groups[0].rows[0].cells[0]
             .pair
             .clone();
         assert_eq!(cell.state, State::Worse);
         let key = alone.series().next().unwrap().0;
-        assert_eq!(
-            alone.contradiction(key, (base, target), 0.5),
-            None::<Uncertainty>
-        );
+        assert_eq!(alone.contradiction(key, kernels, 0.5), None::<Uncertainty>);
     }
 }

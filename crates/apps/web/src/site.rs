@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use compare::{CompareError, Side};
-use history::{History, KernelIx, MachineIx, Overview, overview};
+use history::{History, KernelIx, KernelPair, MachineIx, Overview, overview};
 use model::{Build, Machine, MachineId, ReleaseLine, RunId, UnixTime};
 use store::{Location, LookupError, Store, StoreError};
 use subprocess::Shared;
@@ -311,7 +311,7 @@ impl Site {
         question: &Query,
         all: Option<usize>,
     ) -> Answered {
-        let Some((base, target)) = pair(&snapshot.history, question)? else {
+        let Some(kernels) = pair(&snapshot.history, question)? else {
             let text = "No results yet. Results of marvin run KERNEL appear here by themselves.";
             return html(pages::message(Frame::at(0, "Marvin"), text));
         };
@@ -329,19 +329,15 @@ impl Site {
             page: page.saturating_sub(1),
             is_static: self.is_static,
         };
-        let seen = self.seen(snapshot, base, target);
+        let seen = self.seen(snapshot, kernels);
         html(pages::overview(snapshot, &seen.1, &request))
     }
 
     /// Returns the overview of two kernels, computed once per state of the store.
-    fn seen(
-        &self,
-        snapshot: &HistorySnapshot,
-        base: KernelIx,
-        target: KernelIx,
-    ) -> Arc<(u64, Overview)> {
+    fn seen(&self, snapshot: &HistorySnapshot, kernels: KernelPair) -> Arc<(u64, Overview)> {
         let is_same = |seen: &Arc<(u64, Overview)>| {
-            seen.0 == snapshot.generation && (seen.1.base, seen.1.target) == (base, target)
+            seen.0 == snapshot.generation
+                && (seen.1.base, seen.1.target) == (kernels.base, kernels.target)
         };
         if let Some(found) = self.overviews.lock().iter().find(|seen| is_same(seen)) {
             return Arc::clone(found);
@@ -349,7 +345,7 @@ impl Site {
         // Not under the lock: another kernel's overview need not wait for this one.
         let new = Arc::new((
             snapshot.generation,
-            overview(&snapshot.history, base, target, &snapshot.alerts),
+            overview(&snapshot.history, kernels, &snapshot.alerts),
         ));
         let mut overviews = self.overviews.lock();
         overviews.retain(|seen| seen.0 >= snapshot.generation && !is_same(seen));
@@ -361,9 +357,7 @@ impl Site {
     fn api(&self, snapshot: &HistorySnapshot, name: &str, question: &Query) -> Answered {
         let body = match name {
             "overview.json" => match pair(&snapshot.history, question)? {
-                Some((base, target)) => {
-                    api::overview(&snapshot.history, &self.seen(snapshot, base, target).1)?
-                }
+                Some(kernels) => api::overview(&snapshot.history, &self.seen(snapshot, kernels).1)?,
                 None => return Err(Refusal::NotFound("No results yet.".to_owned())),
             },
             "series.json" => {
@@ -682,8 +676,8 @@ fn refusal(depth: usize, why: Refusal) -> Reply {
 }
 
 /// Returns the requested or default kernels; `None` if there are no results.
-fn pair(history: &History, question: &Query) -> Result<Option<(KernelIx, KernelIx)>, Refusal> {
-    let Some((base, target)) = history.usual_pair() else {
+fn pair(history: &History, question: &Query) -> Result<Option<KernelPair>, Refusal> {
+    let Some(usual) = history.usual_pair() else {
         return Ok(None);
     };
     let base_named = question.get("base").map(|name| find_kernel(history, name));
@@ -692,9 +686,15 @@ fn pair(history: &History, question: &Query) -> Result<Option<(KernelIx, KernelI
         .map(|name| find_kernel(history, name));
     Ok(Some(
         match (base_named.transpose()?, target_named.transpose()?) {
-            (Some(base), target_named) => (base, target_named.unwrap_or(target)),
-            (None, Some(target)) => (history.usual_base(target), target),
-            (None, None) => (base, target),
+            (Some(base), target_named) => KernelPair {
+                base,
+                target: target_named.unwrap_or(usual.target),
+            },
+            (None, Some(target)) => KernelPair {
+                base: history.usual_base(target),
+                target,
+            },
+            (None, None) => usual,
         },
     ))
 }
