@@ -150,8 +150,26 @@ enum Claim {
     Slower,
 }
 
-/// A rule for a comparison: what it claims, and the runs of each side that it took.
-type Rule<'a> = &'a dyn Fn(&[Run], &[Run]) -> anyhow::Result<(Option<Claim>, usize)>;
+/// What a rule says about a comparison.
+struct Judgement {
+    claim: Option<Claim>,
+    /// The runs of each side that it took.
+    runs: usize,
+}
+
+/// A rule for a comparison.
+struct Rule<'a> {
+    name: &'static str,
+    judge: &'a Judge<'a>,
+}
+
+impl<'a> Rule<'a> {
+    fn new(name: &'static str, judge: &'a Judge<'a>) -> Self {
+        Self { name, judge }
+    }
+}
+
+type Judge<'a> = dyn Fn(&[Run], &[Run]) -> anyhow::Result<Judgement> + 'a;
 
 fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
     let plan = Sequential::new(RUNS);
@@ -163,7 +181,10 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
             if !matches!(rating.verdict(rating.p()), None | Some(Verdict::Unclear(_)))
                 || runs == RUNS
             {
-                return Ok((claimed(&rating), runs));
+                return Ok(Judgement {
+                    claim: claimed(&rating),
+                    runs,
+                });
             }
         }
         unreachable!("the last look returns")
@@ -176,7 +197,10 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
                 &History::default(),
                 margin,
             );
-            Ok((claimed(&rating), runs))
+            Ok(Judgement {
+                claim: claimed(&rating),
+                runs,
+            })
         }
     };
     let t_test = |runs: usize| {
@@ -185,12 +209,13 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
                 |side: &[Run]| -> Vec<f64> { side[..runs].iter().map(|run| mean(run)).collect() };
             let base = means(base);
             let new = means(new);
-            let claim = if mean(&new) > mean(&base) {
+            let direction = if mean(&new) > mean(&base) {
                 Claim::Slower
             } else {
                 Claim::Faster
             };
-            Ok(((welch(&base, &new) < 0.05).then_some(claim), runs))
+            let claim = (welch(&base, &new) < 0.05).then_some(direction);
+            Ok(Judgement { claim, runs })
         }
     };
     let mut out = std::io::stdout().lock();
@@ -207,14 +232,18 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
         "{:<36} {:>12} {:>9} {:>18}",
         "rule", "false alarms", "found", "runs of each side"
     )?;
-    let rules: [(&str, Rule<'_>); 5] = [
-        ("marvin, looks up to 10 runs", &looks),
-        ("marvin, 5 runs", &fixed(5)),
-        ("marvin, 10 runs", &fixed(RUNS)),
-        ("perf stat -r 5, hyperfine: t-test", &t_test(5)),
-        ("perf stat -r 10, hyperfine: t-test", &t_test(RUNS)),
+    let five = fixed(5);
+    let ten = fixed(RUNS);
+    let t_test_of_five = t_test(5);
+    let t_test_of_ten = t_test(RUNS);
+    let rules = [
+        Rule::new("marvin, looks up to 10 runs", &looks),
+        Rule::new("marvin, 5 runs", &five),
+        Rule::new("marvin, 10 runs", &ten),
+        Rule::new("perf stat -r 5, hyperfine: t-test", &t_test_of_five),
+        Rule::new("perf stat -r 10, hyperfine: t-test", &t_test_of_ten),
     ];
-    for (name, rule) in rules {
+    for Rule { name, judge } in rules {
         let mut alarms = 0;
         let mut found = 0;
         let mut runs = 0;
@@ -222,10 +251,10 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
             sides: [base, same, slowed],
         } in pairs
         {
-            alarms += usize::from(rule(base, same)?.0.is_some());
-            let (claim, took) = rule(base, slowed)?;
-            found += usize::from(claim == Some(Claim::Slower));
-            runs += took;
+            alarms += usize::from(judge(base, same)?.claim.is_some());
+            let judgement = judge(base, slowed)?;
+            found += usize::from(judgement.claim == Some(Claim::Slower));
+            runs += judgement.runs;
         }
         let share = |count: usize| format!("{:.1} %", count as f64 / PAIRS as f64 * 100.0);
         writeln!(

@@ -259,12 +259,34 @@ fn everything(figures: &mut Figures) -> anyhow::Result<()> {
     print(figures, name, seconds * 1e3, "ms CPU", Against::Goal(20.0))
 }
 
-/// A rule that finds change points in many series, and the number of series it gets.
-type Rule<'a> = (
-    &'static str,
-    usize,
-    &'a dyn Fn(&[Vec<f64>]) -> anyhow::Result<Vec<Vec<usize>>>,
-);
+/// Returns the places of change points in each series.
+type FindChanges<'a> = dyn Fn(&[Vec<f64>]) -> anyhow::Result<Vec<Vec<usize>>> + 'a;
+
+/// A rule that finds change points in many series.
+struct Rule<'a> {
+    name: &'static str,
+    /// The number of series that it gets.
+    series: usize,
+    find: &'a FindChanges<'a>,
+}
+
+impl<'a> Rule<'a> {
+    fn marvin(find: &'a FindChanges<'a>) -> Self {
+        Self {
+            name: "marvin",
+            series: SERIES,
+            find,
+        }
+    }
+
+    fn otava(find: &'a FindChanges<'a>) -> Self {
+        Self {
+            name: "Otava",
+            series: SERIES_OTAVA,
+            find,
+        }
+    }
+}
 
 fn detection(otava: Option<&Otava>) -> anyhow::Result<()> {
     let ours = |series: &[Vec<f64>]| Ok(series.iter().map(|points| places(points)).collect());
@@ -282,11 +304,15 @@ fn detection(otava: Option<&Otava>) -> anyhow::Result<()> {
             .1)
     };
     let mut rules: Vec<Rule<'_>> = vec![
-        ("marvin", SERIES, &ours),
-        ("Perfherder rule", SERIES, &theirs),
+        Rule::marvin(&ours),
+        Rule {
+            name: "Perfherder rule",
+            series: SERIES,
+            find: &theirs,
+        },
     ];
     if otava.is_some() {
-        rules.push(("Otava", SERIES_OTAVA, &from_otava));
+        rules.push(Rule::otava(&from_otava));
     }
     let mut out = std::io::stdout().lock();
     writeln!(
@@ -303,14 +329,14 @@ fn detection(otava: Option<&Otava>) -> anyhow::Result<()> {
         .try_for_each(|step| write!(out, " {:>13}", format!("step of {step}")))?;
     writeln!(out)?;
     for noise in Noise::ALL {
-        for (name, count, rule) in &rules {
+        for Rule { name, series, find } in &rules {
             let measure = |step| {
-                let trials = Trials::generate(noise, step, *count, SEED);
-                Ok::<_, anyhow::Error>(Quality::judge(&trials, &rule(&trials.series)?))
+                let trials = Trials::generate(noise, step, *series, SEED);
+                Ok::<_, anyhow::Error>(Quality::judge(&trials, &find(&trials.series)?))
             };
             write!(
                 out,
-                "{:<15} {name:<16} {count:>6} {:>8.4}",
+                "{:<15} {name:<16} {series:>6} {:>8.4}",
                 noise.name(),
                 measure(0.0)?.found
             )?;
@@ -336,9 +362,9 @@ fn newest(otava: Option<&Otava>) -> anyhow::Result<()> {
             .unwrap_or_default()
             .1)
     };
-    let mut rules: Vec<Rule<'_>> = vec![("marvin", SERIES, &ours)];
+    let mut rules: Vec<Rule<'_>> = vec![Rule::marvin(&ours)];
     if otava.is_some() {
-        rules.push(("Otava", SERIES_OTAVA, &from_otava));
+        rules.push(Rule::otava(&from_otava));
     }
     let mut out = std::io::stdout().lock();
     writeln!(
@@ -355,14 +381,14 @@ fn newest(otava: Option<&Otava>) -> anyhow::Result<()> {
         .try_for_each(|after| write!(out, " {after:>6}"))?;
     writeln!(out)?;
     for noise in Short::ALL {
-        for (name, count, rule) in &rules {
+        for Rule { name, series, find } in &rules {
             let measure = |after: usize| {
-                let trials = Trials::short(noise, after, *count, SEED);
-                Ok::<_, anyhow::Error>(Quality::within(&trials, &rule(&trials.series)?, 1))
+                let trials = Trials::short(noise, after, *series, SEED);
+                Ok::<_, anyhow::Error>(Quality::within(&trials, &find(&trials.series)?, 1))
             };
             write!(
                 out,
-                "{:<15} {name:<8} {count:>6} {:>8.4}",
+                "{:<15} {name:<8} {series:>6} {:>8.4}",
                 noise.name(),
                 measure(0)?.found
             )?;

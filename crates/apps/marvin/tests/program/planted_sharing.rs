@@ -10,7 +10,11 @@ use crate::real_build::unpack;
 use crate::{format_output, marvin};
 
 /// What is planted: in a file, one text in place of another, everywhere in it.
-type Edit = (&'static str, &'static str, &'static str);
+struct Edit {
+    file: &'static str,
+    old: &'static str,
+    new: &'static str,
+}
 
 struct Planted {
     edits: &'static [Edit],
@@ -28,16 +32,16 @@ const ALONE: std::ops::RangeInclusive<f64> = 0.95..=1.05;
 const PLANTED: [Planted; 4] = [
     Planted {
         edits: &[
-            (
-                "include/linux/fdtable.h",
-                "\tstruct fdtable fdtab;",
-                "\tunsigned long marvin_used[2];\n\tstruct fdtable fdtab;",
-            ),
-            (
-                "fs/file.c",
-                "\tstruct file *file;\n\n\t/*\n\t * If another thread",
-                "\tstruct file *file;\n\n\tfiles->marvin_used[raw_smp_processor_id() & 1]++;\n\t/*\n\t * If another thread",
-            ),
+            Edit {
+                file: "include/linux/fdtable.h",
+                old: "\tstruct fdtable fdtab;",
+                new: "\tunsigned long marvin_used[2];\n\tstruct fdtable fdtab;",
+            },
+            Edit {
+                file: "fs/file.c",
+                old: "\tstruct file *file;\n\n\t/*\n\t * If another thread",
+                new: "\tstruct file *file;\n\n\tfiles->marvin_used[raw_smp_processor_id() & 1]++;\n\t/*\n\t * If another thread",
+            },
         ],
         workload: "share-pread-own",
         function: "fdget",
@@ -46,16 +50,16 @@ const PLANTED: [Planted; 4] = [
     },
     Planted {
         edits: &[
-            (
-                "fs/open.c",
-                "static long do_sys_openat2(",
-                "static atomic_long_t marvin_opened;\n\nstatic long do_sys_openat2(",
-            ),
-            (
-                "fs/open.c",
-                "\ttmp = getname(filename);",
-                "\tatomic_long_inc(&marvin_opened);\n\ttmp = getname(filename);",
-            ),
+            Edit {
+                file: "fs/open.c",
+                old: "static long do_sys_openat2(",
+                new: "static atomic_long_t marvin_opened;\n\nstatic long do_sys_openat2(",
+            },
+            Edit {
+                file: "fs/open.c",
+                old: "\ttmp = getname(filename);",
+                new: "\tatomic_long_inc(&marvin_opened);\n\ttmp = getname(filename);",
+            },
         ],
         workload: "share-open-folder",
         function: "do_sys_openat2",
@@ -64,12 +68,16 @@ const PLANTED: [Planted; 4] = [
     },
     Planted {
         edits: &[
-            ("fs/pipe.c", "lock(&pipe->mutex)", "lock(&marvin_pipes)"),
-            (
-                "fs/pipe.c",
-                "#include \"internal.h\"\n",
-                "#include \"internal.h\"\n\nstatic DEFINE_MUTEX(marvin_pipes);\n",
-            ),
+            Edit {
+                file: "fs/pipe.c",
+                old: "lock(&pipe->mutex)",
+                new: "lock(&marvin_pipes)",
+            },
+            Edit {
+                file: "fs/pipe.c",
+                old: "#include \"internal.h\"\n",
+                new: "#include \"internal.h\"\n\nstatic DEFINE_MUTEX(marvin_pipes);\n",
+            },
         ],
         workload: "share-pipe-own",
         function: "mutex_lock",
@@ -78,21 +86,21 @@ const PLANTED: [Planted; 4] = [
     },
     Planted {
         edits: &[
-            (
-                "fs/file_table.c",
-                "percpu_counter_dec(&nr_files)",
-                "atomic_long_dec(&marvin_files)",
-            ),
-            (
-                "fs/file_table.c",
-                "percpu_counter_inc(&nr_files)",
-                "atomic_long_inc(&marvin_files)",
-            ),
-            (
-                "fs/file_table.c",
-                "static struct percpu_counter nr_files",
-                "static atomic_long_t marvin_files __cacheline_aligned_in_smp;\nstatic struct percpu_counter nr_files",
-            ),
+            Edit {
+                file: "fs/file_table.c",
+                old: "percpu_counter_dec(&nr_files)",
+                new: "atomic_long_dec(&marvin_files)",
+            },
+            Edit {
+                file: "fs/file_table.c",
+                old: "percpu_counter_inc(&nr_files)",
+                new: "atomic_long_inc(&marvin_files)",
+            },
+            Edit {
+                file: "fs/file_table.c",
+                old: "static struct percpu_counter nr_files",
+                new: "static atomic_long_t marvin_files __cacheline_aligned_in_smp;\nstatic struct percpu_counter nr_files",
+            },
         ],
         workload: "share-open-own",
         function: "__fput",
@@ -126,7 +134,7 @@ fn history(tree: &Tree) -> Vec<String> {
     let plant = |(number, planted): (usize, &Planted)| {
         decoy(tree, number);
         tree.git(&["tag", &format!("before-{number}")]);
-        for (file, old, new) in planted.edits {
+        for Edit { file, old, new } in planted.edits {
             let path = tree.folder.join(file);
             let text = fs::read_to_string(&path).unwrap();
             assert!(text.contains(old), "{file}: {old}");

@@ -44,67 +44,80 @@ pub(super) fn cpu(has_several: bool) -> String {
     format!("{MODEL}{}", features.collect::<String>())
 }
 
-/// What CPUID answers: leaf and subleaf, then EAX, EBX, ECX and EDX.
-type Answer = (u32, u32, [u32; 4]);
+/// What CPUID answers.
+struct Answer {
+    leaf: u32,
+    subleaf: u32,
+    /// EAX, EBX, ECX and EDX.
+    registers: [u32; 4],
+}
+
+const fn answer(leaf: u32, subleaf: u32, registers: [u32; 4]) -> Answer {
+    Answer {
+        leaf,
+        subleaf,
+        registers,
+    }
+}
 
 /// All leaves that this processor has, for a guest with one. Of leaf 13 the components of XSAVE
 /// that it has: the places of others differ between QEMUs, and no kernel uses them.
 const ANSWERS: &[Answer] = &[
-    (0x0, 0, [0xd, 0x6874_7541, 0x444d_4163, 0x6974_6e65]),
-    (0x1, 0, [0x0006_0fb1, 0x800, 0xf6d8_320b, 0x0fcb_fbfd]),
-    (0x2, 0, [0; 4]),
-    (0x3, 0, [0; 4]),
-    (0x4, 0, [0; 4]),
-    (0x4, 1, [0; 4]),
-    (0x4, 2, [0; 4]),
-    (0x4, 3, [0; 4]),
-    (0x5, 0, [0, 0, 0x3, 0]),
-    (0x6, 0, [0x4, 0, 0, 0]),
-    (0x7, 0, [0, 0x01d8_41a9, 0x8001_020c, 0]),
-    (0x7, 1, [0; 4]),
-    (0x7, 2, [0; 4]),
-    (0x8, 0, [0; 4]),
-    (0x9, 0, [0; 4]),
-    (0xa, 0, [0; 4]),
-    (0xb, 0, [0, 0x1, 0x100, 0]),
-    (0xb, 1, [0, 0x1, 0x201, 0]),
-    (0xb, 2, [0, 0, 0x2, 0]),
-    (0xc, 0, [0; 4]),
-    (0xd, 0, [0x21f, 0x240, 0xa88, 0]),
-    (0xd, 1, [0x5, 0x3c8, 0, 0]),
-    (0xd, 2, [0x100, 0x240, 0, 0]),
-    (0xd, 3, [0x40, 0x3c0, 0, 0]),
-    (0xd, 4, [0x40, 0x400, 0, 0]),
-    (0xd, 9, [0x8, 0xa80, 0, 0]),
-    (
+    answer(0x0, 0, [0xd, 0x6874_7541, 0x444d_4163, 0x6974_6e65]),
+    answer(0x1, 0, [0x0006_0fb1, 0x800, 0xf6d8_320b, 0x0fcb_fbfd]),
+    answer(0x2, 0, [0; 4]),
+    answer(0x3, 0, [0; 4]),
+    answer(0x4, 0, [0; 4]),
+    answer(0x4, 1, [0; 4]),
+    answer(0x4, 2, [0; 4]),
+    answer(0x4, 3, [0; 4]),
+    answer(0x5, 0, [0, 0, 0x3, 0]),
+    answer(0x6, 0, [0x4, 0, 0, 0]),
+    answer(0x7, 0, [0, 0x01d8_41a9, 0x8001_020c, 0]),
+    answer(0x7, 1, [0; 4]),
+    answer(0x7, 2, [0; 4]),
+    answer(0x8, 0, [0; 4]),
+    answer(0x9, 0, [0; 4]),
+    answer(0xa, 0, [0; 4]),
+    answer(0xb, 0, [0, 0x1, 0x100, 0]),
+    answer(0xb, 1, [0, 0x1, 0x201, 0]),
+    answer(0xb, 2, [0, 0, 0x2, 0]),
+    answer(0xc, 0, [0; 4]),
+    answer(0xd, 0, [0x21f, 0x240, 0xa88, 0]),
+    answer(0xd, 1, [0x5, 0x3c8, 0, 0]),
+    answer(0xd, 2, [0x100, 0x240, 0, 0]),
+    answer(0xd, 3, [0x40, 0x3c0, 0, 0]),
+    answer(0xd, 4, [0x40, 0x400, 0, 0]),
+    answer(0xd, 9, [0x8, 0xa80, 0, 0]),
+    answer(
         0x4000_0000,
         0,
         [0x4000_0001, 0x5447_4354, 0x4354_4743, 0x4743_5447],
     ),
-    (0x4000_0001, 0, [0; 4]),
-    (
+    answer(0x4000_0001, 0, [0; 4]),
+    answer(
         0x8000_0000,
         0,
         [0x8000_000a, 0x6874_7541, 0x444d_4163, 0x6974_6e65],
     ),
-    (0x8000_0001, 0, [0x0006_0fb1, 0, 0x75, 0xedd3_fbfd]),
-    (
+    answer(0x8000_0001, 0, [0x0006_0fb1, 0, 0x75, 0xedd3_fbfd]),
+    answer(
         0x8000_0002,
         0,
         [0x554d_4551, 0x4743_5420, 0x5550_4320, 0x7265_7620],
     ),
-    (0x8000_0003, 0, [0x6e6f_6973, 0x352e_3220, 0x2b, 0]),
-    (0x8000_0004, 0, [0; 4]),
-    (
+    answer(0x8000_0003, 0, [0x6e6f_6973, 0x352e_3220, 0x2b, 0]),
+    answer(0x8000_0004, 0, [0; 4]),
+    answer(
         0x8000_0005,
         0,
         [0x01ff_01ff, 0x01ff_01ff, 0x4002_0140, 0x4002_0140],
     ),
-    (0x8000_0006, 0, [0, 0x4200_4200, 0x0200_8140, 0x0080_8140]),
-    (0x8000_0007, 0, [0; 4]),
-    (0x8000_0008, 0, [0x3928, 0, 0, 0]),
-    (0x8000_0009, 0, [0; 4]),
-    (0x8000_000a, 0, [0x1, 0x10, 0, 0x1001_0001]),
+    answer(0x8000_0006, 0, [0, 0x4200_4200, 0x0200_8140, 0x0080_8140]),
+    answer(0x8000_0007, 0, [0; 4]),
+    answer(0x8000_0008, 0, [0x3928, 0, 0, 0]),
+    answer(0x8000_0009, 0, [0; 4]),
+    answer(0x8000_000a, 0, [0x1, 0x10, 0, 0x1001_0001]),
 ];
 
 /// pcommit, bit 22 of EBX: no processor has it, QEMU 10 has dropped it, and kernels of the last ten
@@ -157,7 +170,7 @@ const ASK: [u8; 74] = [
 /// Returns firmware that asks for these leaves.
 fn firmware(leaves: &[Answer]) -> Vec<u8> {
     let mut bytes = ASK.to_vec();
-    for (leaf, subleaf, _) in leaves {
+    for Answer { leaf, subleaf, .. } in leaves {
         bytes.extend(leaf.to_le_bytes());
         bytes.extend(subleaf.to_le_bytes());
     }
@@ -233,7 +246,12 @@ fn differing(answer: &[u8]) -> Vec<String> {
         .chunks_exact(4)
         .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
     let mut differing = Vec::new();
-    for (leaf, subleaf, registers) in ANSWERS {
+    for Answer {
+        leaf,
+        subleaf,
+        registers,
+    } in ANSWERS
+    {
         for (number, (name, expected)) in ["EAX", "EBX", "ECX", "EDX"]
             .into_iter()
             .zip(registers)
@@ -266,7 +284,8 @@ mod tests {
     fn answers() -> Vec<u8> {
         ANSWERS
             .iter()
-            .flat_map(|(_, _, registers)| registers.iter().flat_map(|value| value.to_le_bytes()))
+            .flat_map(|answer| answer.registers)
+            .flat_map(u32::to_le_bytes)
             .collect()
     }
 
@@ -291,7 +310,7 @@ mod tests {
             differing(&answer),
             ["CPUID 0x1.0 EAX 00000663, not 00060fb1"]
         );
-        let place = 16 * ANSWERS.iter().position(|(leaf, ..)| *leaf == 7).unwrap() + 4;
+        let place = 16 * ANSWERS.iter().position(|answer| answer.leaf == 7).unwrap() + 4;
         answer = answers();
         answer[place + 2] ^= 0x40;
         assert_eq!(differing(&answer), [""; 0], "pcommit is not compared");
