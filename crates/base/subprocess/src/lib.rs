@@ -3,7 +3,7 @@
 //!
 //! `running` starts them and ends them, `walls` says what they see; `tethered` starts those that
 //! Marvin observes, and `at_end` does what is to be done when Marvin ends; `lock` opens files of
-//! locks; `qmp` speaks with a QEMU; `shared` holds what threads share. The callers interpret the
+//! locks; `qmp` speaks with a QEMU; `shared` holds what threads share; `whole_file` replaces files. The callers interpret the
 //! exit status and choose the program's name in messages.
 
 #![warn(missing_docs)]
@@ -17,6 +17,7 @@ mod shared;
 mod shell;
 mod tethered;
 mod walls;
+mod whole_file;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -34,6 +35,7 @@ pub use shared::Shared;
 pub use shell::quote_words;
 pub use tethered::Tethered;
 pub use walls::{Walls, no_walls, remove_walls, wants_walls};
+pub use whole_file::replace_file;
 
 /// The exit status of timeout(1) if it ended the program.
 const TIMED_OUT: i32 = 124;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use model::BuildFile;
 use sha2::{Digest, Sha256};
+use subprocess::replace_file;
 
 use crate::KernelError;
 
@@ -49,8 +50,7 @@ pub(crate) fn sha256_of_file(file: &Path) -> Result<String, KernelError> {
 /// Writes a file completely or not at all; one process writes to its directory at a time.
 pub(crate) fn write(file: &Path, content: &[u8]) -> Result<(), KernelError> {
     let new = file.with_file_name(".new");
-    fs::write(&new, content).map_err(KernelError::io(&new))?;
-    fs::rename(&new, file).map_err(KernelError::io(file))
+    replace_file(file, &new, content).map_err(KernelError::io(file))
 }
 
 /// Parses lines of `key=value`; `None` if there is no such file.

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use model::{MachineId, Workload};
-use subprocess::Shared;
+use subprocess::{Shared, replace_file};
 
 /// How long an iteration should take (ns): some ten ticks of a timer, and many slices of the
 /// scheduler.
@@ -90,8 +90,7 @@ impl Calibration {
         let new = self.file(machine).with_extension("new");
         let write = || {
             fs::create_dir_all(&self.folder)?;
-            fs::write(&new, text)?;
-            fs::rename(&new, &file)
+            replace_file(&file, &new, text)
         };
         // If it cannot be kept, the next process calibrates again and measures what is stored with
         // other operations.

@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use ingest::{Symbols, symbols_text};
 use machine::{MachineError, Observe};
 use model::{Availability, Build, BuildId};
-use subprocess::Shared;
+use subprocess::{Shared, replace_file};
 use wire::Task;
 
 use crate::job::BootedBuild;
@@ -122,8 +122,7 @@ impl SymbolCache {
     fn keep(&self, path: &std::path::Path, text: &str) -> std::io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         let new = path.with_extension("new");
-        fs::write(&new, text)?;
-        fs::rename(&new, path)
+        replace_file(path, &new, text)
     }
 }
 

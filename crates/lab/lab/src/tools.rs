@@ -14,6 +14,7 @@ use model::{
     ToolWorkload, Workload,
 };
 use sha2::{Digest, Sha256};
+use subprocess::replace_file;
 
 use crate::LabError;
 
@@ -321,8 +322,7 @@ fn image(
     fs::create_dir_all(&folder).map_err(at(&folder))?;
     // The data directory is locked: there is one writer, and readers see only whole images.
     let new = folder.join("new");
-    fs::write(&new, machine::initrd_of(&files)).map_err(at(&new))?;
-    fs::rename(&new, &path).map_err(at(&path))?;
+    replace_file(&path, &new, machine::initrd_of(&files)).map_err(at(&path))?;
     Ok(path)
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use machine::{Driver, MachineError};
 use model::{Belongs, described, drift, drift_text};
+use subprocess::replace_file;
 
 use crate::problem::ServerProblem;
 use crate::remote::Facts;
@@ -84,8 +85,7 @@ impl Record {
         let folder = path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(MachineError::io("create", folder))?;
         let part = beside(path, "part");
-        fs::write(&part, self.to_text()).map_err(MachineError::io("write", &part))?;
-        fs::rename(&part, path).map_err(MachineError::io("write", path))
+        replace_file(path, &part, self.to_text()).map_err(MachineError::io("write", path))
     }
 
     /// Fails if another machine booted a kernel under test; the agent described it.
@@ -173,8 +173,7 @@ pub(crate) fn record_problem(problem: ServerProblem, path: &Path) -> ServerProbl
     let part = beside(path, "part");
     let write = || {
         fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-        fs::write(&part, format!("{word}\n{why}\n"))?;
-        fs::rename(&part, beside(path, STATE))
+        replace_file(&beside(path, STATE), &part, format!("{word}\n{why}\n"))
     };
     // The problem itself is what to report; on a full disk the list of machines does not have it.
     drop(write());

@@ -7,6 +7,7 @@ use std::{fs, io};
 
 use compare::Scale;
 use sha2::{Digest, Sha256};
+use subprocess::replace_file;
 
 use super::Probe;
 use crate::LabError;
@@ -109,9 +110,7 @@ impl BisectionLog {
         };
         let new = file.with_extension("found-new");
         let file = file.with_extension("found");
-        fs::write(&new, found)
-            .and_then(|()| fs::rename(&new, &file))
-            .map_err(failed(&file))
+        replace_file(&file, &new, found).map_err(failed(&file))
     }
 
     /// Returns the number of commits that an earlier attempt measured.
@@ -149,9 +148,7 @@ impl BisectionLog {
         match &self.file {
             Some(file) if is_new => {
                 let new = file.with_extension("new");
-                fs::write(&new, self.text())
-                    .and_then(|()| fs::rename(&new, file))
-                    .map_err(failed(file))
+                replace_file(file, &new, self.text()).map_err(failed(file))
             }
             _ => Ok(()),
         }

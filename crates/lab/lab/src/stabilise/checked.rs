@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+use subprocess::replace_file;
 
 use super::Candidate;
 use crate::LabError;
@@ -51,9 +52,7 @@ impl CheckedBefore {
         self.ids.extend(candidates.map(identity));
         let text: String = self.ids.iter().flat_map(|id| [id.as_str(), "\n"]).collect();
         let new = self.file.with_extension("new");
-        fs::write(&new, text)
-            .and_then(|()| fs::rename(&new, &self.file))
-            .map_err(failed(&self.file))
+        replace_file(&self.file, &new, text).map_err(failed(&self.file))
     }
 }
 

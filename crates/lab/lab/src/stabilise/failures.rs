@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 use stabilise::Failure;
+use subprocess::replace_file;
 
 use crate::{LabError, Reuse};
 
@@ -59,9 +60,7 @@ impl Failures {
             text.push_str(&line);
         }
         let new = self.file.with_extension("new");
-        fs::write(&new, text)
-            .and_then(|()| fs::rename(&new, &self.file))
-            .map_err(failed(&self.file))
+        replace_file(&self.file, &new, text).map_err(failed(&self.file))
     }
 }
 

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use subprocess::replace_file;
+
 /// How long an asker waits until its file is taken, and after which the recorder does not obey it.
 pub(super) const TAKEN: Duration = Duration::from_secs(5);
 /// How much longer it waits for the answer: each key takes a second.
@@ -186,8 +188,7 @@ pub(super) fn ask(folder: &Path, who: &str, signal: &Signal) -> Result<(), Unans
 
 fn write_whole(folder: &Path, name: &str, text: &str) -> io::Result<()> {
     let part = folder.join(format!("part.{name}"));
-    fs::write(&part, text)?;
-    fs::rename(&part, folder.join(name))
+    replace_file(&folder.join(name), &part, text)
 }
 
 #[cfg(test)]

@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 
 use machine::MachineError;
 use model::{BootDevice, DeployWay, ServerSettings};
-use subprocess::Program;
-use subprocess::Shared;
+use subprocess::{Program, Shared, replace_file};
 
 use super::seal;
 use super::{Answers, Image, Offer};
@@ -136,9 +135,8 @@ pub(crate) fn write_deployed_image(
         .unwrap_or_default();
     // No `.image` until it is whole: `images_in_use` reads all of these.
     let part = path.with_extension("image.part");
-    fs::write(&part, format!("{} {}{kernels}\n", image.id, image.name))
-        .map_err(MachineError::io("write", &part))?;
-    fs::rename(&part, &path).map_err(MachineError::io("write", &path))
+    let text = format!("{} {}{kernels}\n", image.id, image.name);
+    replace_file(&path, &part, text).map_err(MachineError::io("write", &path))
 }
 
 /// An image for a server.
