@@ -25,7 +25,7 @@ use crate::exit::{Exit, WrongInput};
 use crate::measure::{
     line_difference, open_search_lab, parallel_machines, read_ledger, reuse_unless,
 };
-use crate::options::{BatchName, EXACT_SMP, SourceOptions, margin, whole};
+use crate::options::{BatchName, EXACT_SMP, SearchOptions, SourceOptions, margin, whole};
 use crate::queue::BatchTarget;
 use crate::select::{find_suite, select_workload, smp_suite, source_settings};
 use crate::session::{Answer, Progress, Session};
@@ -94,13 +94,8 @@ pub(crate) struct BisectArguments {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Measure again, even if results exist
-    #[arg(long)]
-    pub(crate) force: bool,
-
-    /// Run up to N machines in parallel [default: 2, or 1 on a host with one processor]
-    #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 64))]
-    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) search: SearchOptions,
 
     /// Have jobs of this batch system of marvin.toml build and measure the commits that may come
     /// next
@@ -170,7 +165,7 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
     batch::check(command, &workload, lab.machine().capabilities())?;
     let ahead = |via| Ahead::new(command, via, &sources, plan()?.measuring.seconds, &progress);
     let ahead = via.as_ref().map(ahead).transpose()?;
-    let reuse = reuse_unless(command.force);
+    let reuse = reuse_unless(command.search.force);
     let mut log = BisectionLog::open(
         home,
         &identity(command, &history, &workload, &lab, &sources),
@@ -191,7 +186,7 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
         sources: &sources,
         suite,
         workload: Arc::clone(&workload),
-        machines: parallel_machines(command.jobs),
+        machines: parallel_machines(command.search.jobs),
         reuse,
         elsewhere: ahead.as_ref().map(|ahead| ahead as &dyn Elsewhere),
         step: |step| progress.step(&name.borrow(), &step),
@@ -358,7 +353,7 @@ fn question(command: &BisectArguments, workload: &Workload) -> BisectionQuestion
     } else {
         Confirm::Revert
     };
-    let seeds_first = parallel_machines(command.jobs);
+    let seeds_first = parallel_machines(command.search.jobs);
     BisectionQuestion {
         metric: workload.metric.clone(),
         floor_percent: model::floor_percent(&workload.name),

@@ -37,7 +37,7 @@ pub(super) fn plan_bisection(
         .iter()
         .map(|end| sources.compiled(end))
         .collect::<Result<Vec<_>, _>>()?;
-    let machines = parallel_machines(command.jobs);
+    let machines = parallel_machines(command.search.jobs);
     // Without a store, there are no earlier measurements.
     let store = Store::open_read_only(location).ok();
     let measuring = estimate_measurement(store.as_ref(), workload, command.seeds, machines)?;

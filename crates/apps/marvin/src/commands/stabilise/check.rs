@@ -22,7 +22,7 @@ pub(super) fn check(
     let before = CheckedBefore::open(trial.home, &question)?;
     let mut new = Vec::new();
     for (number, candidate) in subject.candidates.iter().enumerate() {
-        if trial.command.force || !before.has(candidate) {
+        if trial.command.search.force || !before.has(candidate) {
             new.push(number);
         }
     }

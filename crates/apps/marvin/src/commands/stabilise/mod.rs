@@ -26,7 +26,7 @@ use self::plan::plan_stabilisation;
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{open_search_lab, parallel_machines, reuse_unless};
-use crate::options::{EXACT_SMP, SourceOptions, margin, whole};
+use crate::options::{EXACT_SMP, SearchOptions, SourceOptions, margin, whole};
 use crate::select::{find_suite, select_workloads, smp_suite, source_settings};
 use crate::session::{Answer, Format, Progress, Session};
 
@@ -93,13 +93,8 @@ pub(crate) struct StabiliseArguments {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Measure again, even if results exist
-    #[arg(long)]
-    pub(crate) force: bool,
-
-    /// Run up to N machines in parallel [default: 2, or 1 on a host with one processor]
-    #[arg(long, value_name = "N", value_parser = whole::<u16>(1, 64))]
-    pub(crate) jobs: Option<u16>,
+    #[command(flatten)]
+    pub(crate) search: SearchOptions,
 
     /// Also write the series with its cover letter into a new or empty folder, as mails for git
     /// send-email
@@ -406,8 +401,8 @@ impl Trial<'_> {
             suite: self.suite,
             rows: self.rows.to_vec(),
             seeds: self.command.seeds,
-            machines: parallel_machines(self.command.jobs),
-            reuse: reuse_unless(self.command.force),
+            machines: parallel_machines(self.command.search.jobs),
+            reuse: reuse_unless(self.command.search.force),
             deadline: self
                 .command
                 .budget

@@ -35,7 +35,7 @@ pub(super) fn plan_stabilisation(
             store.as_ref(),
             workload,
             command.seeds,
-            parallel_machines(command.jobs),
+            parallel_machines(command.search.jobs),
         )?;
         measuring_s += estimate.seconds;
         is_guess |= estimate.guessed > 0;
