@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use model::Availability;
+
 use crate::world::{Change, Failure};
 
 /// A row in which NEW is worse than BASELINE.
@@ -37,7 +39,7 @@ pub struct Cause {
     pub effects: Vec<Effect>,
     /// What reverting it on NEW brings; `Err` if that is no kernel to measure, `None` if it was
     /// not tried.
-    pub reverted: Option<Result<Vec<Effect>, Failure>>,
+    pub reverted: Option<Availability<Vec<Effect>, Failure>>,
 }
 
 /// Changes that were tried together: a candidate with its prerequisites, or a revert.
@@ -47,12 +49,21 @@ pub struct Unit {
     pub change: Change,
     /// All changes, with `change`, in the order in which they are applied.
     pub changes: Vec<Change>,
-    /// What they bring on NEW alone, in all measured rows; `Err` if that is no kernel to measure.
-    pub alone: Result<Vec<Effect>, Failure>,
+    /// What they bring on NEW alone, in all measured rows, or why that is no kernel to
+    /// measure.
+    pub alone: Availability<Vec<Effect>, Failure>,
     /// What the series loses without `change` (percent, positive if it is needed); empty if it is
     /// not in the series. If the effects of all units add up, this is what it brings alone: no
     /// kernel without it was measured.
     pub in_series: Vec<Effect>,
+}
+
+impl Unit {
+    /// Returns what they bring on NEW alone; nothing if that is no kernel to measure.
+    #[must_use]
+    pub fn effects_alone(&self) -> &[Effect] {
+        self.alone.value().map_or(&[], Vec::as_slice)
+    }
 }
 
 /// What a search found.

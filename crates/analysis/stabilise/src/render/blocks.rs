@@ -2,6 +2,7 @@
 
 use document::number::{count, duration, seed_list};
 use document::{Block, Document, Fact};
+use model::Availability;
 
 use super::view::{CandidateCounts, Repayment};
 use super::words::{join, short, signed};
@@ -320,11 +321,15 @@ impl Report<'_> {
         for cause in self.causes_of(debt.row) {
             let revert = Change::Revert(cause.point);
             let why = match &cause.reverted {
-                Some(Err(failure)) => {
+                Some(Availability::Unavailable(failure)) => {
                     format!(" (its revert {})", self.failure(failure, Some(revert)))
                 }
-                Some(Ok(effects)) if effects.is_empty() => " (its revert moves no row)".to_owned(),
-                Some(Ok(effects)) => format!(" (its revert brings {})", self.effects(effects)),
+                Some(Availability::Available(effects)) if effects.is_empty() => {
+                    " (its revert moves no row)".to_owned()
+                }
+                Some(Availability::Available(effects)) => {
+                    format!(" (its revert brings {})", self.effects(effects))
+                }
                 None => String::new(),
             };
             let named = self.point(cause.point);

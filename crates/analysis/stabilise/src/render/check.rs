@@ -3,6 +3,7 @@
 use document::layout::wrap;
 use document::number::{count, seed_list};
 use document::{Block, Column, ColumnKind, Document, Fact, Styles, Table, TableRow, Weight, Width};
+use model::Availability;
 
 use super::words::{amount, count_patches, cut, failure_words, join, signed, title_of};
 use super::{End, Measuring, NamedCommit, RowName};
@@ -44,7 +45,7 @@ pub struct CheckedPatch {
     /// Its commit and subject.
     pub named: NamedCommit,
     /// The rows that it changes; `Err` if that is no kernel to measure.
-    pub result: Result<Vec<Effect>, Failure>,
+    pub result: Availability<Vec<Effect>, Failure>,
 }
 
 /// A mail about a queue of patches.
@@ -102,7 +103,7 @@ pub fn check_mail(check: &Check) -> CheckMail {
 
 impl CheckedPatch {
     fn effects(&self) -> &[Effect] {
-        self.result.as_deref().unwrap_or(&[])
+        self.result.value().map_or(&[], Vec::as_slice)
     }
 
     fn is_worse(&self) -> bool {
@@ -110,7 +111,7 @@ impl CheckedPatch {
     }
 
     fn has_no_effect(&self) -> bool {
-        self.result.as_ref().is_ok_and(Vec::is_empty)
+        self.result.value().is_some_and(Vec::is_empty)
     }
 
     /// Returns the place in the mail: the worst patch first, then failures, then those that only
@@ -121,7 +122,10 @@ impl CheckedPatch {
             .iter()
             .map(|effect| effect.percent)
             .fold(f64::INFINITY, f64::min);
-        if self.result.is_err() { 0.0 } else { worst }
+        match self.result {
+            Availability::Available(_) => worst,
+            Availability::Unavailable(_) => 0.0,
+        }
     }
 }
 
@@ -181,7 +185,10 @@ impl Check {
     fn count(&self, is_like: impl Fn(&Failure) -> bool) -> usize {
         self.patches
             .iter()
-            .filter(|patch| patch.result.as_ref().is_err_and(&is_like))
+            .filter(|patch| match &patch.result {
+                Availability::Available(_) => false,
+                Availability::Unavailable(failure) => is_like(failure),
+            })
             .count()
     }
 
@@ -225,7 +232,7 @@ impl Check {
                 Weight::Normal,
                 [cut(&title_of(&patch.named), WIDTH), String::new()],
             ));
-            if let Err(failure) = &patch.result {
+            if let Availability::Unavailable(failure) = &patch.result {
                 for line in wrap(&failure_words(failure), WIDTH - INDENT) {
                     rows.push(TableRow::new(
                         Weight::Faint,

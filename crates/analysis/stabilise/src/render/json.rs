@@ -1,6 +1,7 @@
 //! The answer as JSON: all of it.
 
 use document::{RenderError, SCHEMA_VERSION, schema_of, write_json};
+use model::Availability;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
@@ -399,13 +400,13 @@ impl Report<'_> {
         }
     }
 
-    fn trial(&self, trial: &Result<Vec<Effect>, Failure>) -> TrialDocument {
+    fn trial(&self, trial: &Availability<Vec<Effect>, Failure>) -> TrialDocument {
         match trial {
-            Ok(effects) => TrialDocument {
+            Availability::Available(effects) => TrialDocument {
                 effects: self.effect_documents(effects),
                 failure: None,
             },
-            Err(failure) => TrialDocument {
+            Availability::Unavailable(failure) => TrialDocument {
                 effects: Vec::new(),
                 failure: Some(self.failure_document(failure)),
             },

@@ -181,7 +181,7 @@ impl Letter {
         let mut effects = Vec::new();
         for row in report.rows_moved(change) {
             let unit = report.unit_in_series(change);
-            let alone = unit.and_then(|unit| effect_on(unit.alone.as_deref().unwrap_or(&[]), row));
+            let alone = unit.and_then(|unit| effect_on(unit.effects_alone(), row));
             let in_series = unit.and_then(|unit| effect_on(&unit.in_series, row));
             let text = match (alone, in_series) {
                 (Some(alone), Some(in_series)) => {
@@ -257,7 +257,7 @@ pub fn effect_note(report: &Report<'_>, change: Change) -> String {
             "Percent, positive is better:", "in series"
         ));
         let unit = report.unit_in_series(change);
-        let alone = unit.map_or(&[][..], |unit| unit.alone.as_deref().unwrap_or(&[]));
+        let alone = unit.map_or(&[][..], |unit| unit.effects_alone());
         let in_series = unit.map_or(&[][..], |unit| &unit.in_series);
         for row in rows {
             let cells = [alone, in_series].map(|effects: &[Effect]| effect_cell(effects, row));

@@ -2,6 +2,7 @@
 
 use document::layout::{WIDTH, wrap};
 use document::{Block, Column, ColumnKind, Details, Table, TableRow, Weight, Width};
+use model::Availability;
 
 use super::view::{NotTaken, WhyNot};
 use super::words::{cut, effect_cell, effect_on, join, short, signed, title_of};
@@ -85,7 +86,7 @@ pub(super) fn causes(report: &Report<'_>) -> Table {
             rows.extend(layout.lines(&text));
         }
         let reverted = match &cause.reverted {
-            Some(Ok(effects)) => effects.as_slice(),
+            Some(Availability::Available(effects)) => effects.as_slice(),
             _ => &[],
         };
         for row in rows_of(&cause.effects, reverted) {
@@ -97,14 +98,14 @@ pub(super) fn causes(report: &Report<'_>) -> Table {
             rows.push(layout.row(&report.row(row), [effect_cell(&cause.effects, row), brings]));
         }
         match &cause.reverted {
-            Some(Err(failure)) => {
+            Some(Availability::Unavailable(failure)) => {
                 let why = report.failure(failure, Some(Change::Revert(cause.point)));
                 rows.extend(layout.lines(&format!("its revert {why}")));
             }
-            Some(Ok(effects)) if effects.is_empty() => {
+            Some(Availability::Available(effects)) if effects.is_empty() => {
                 rows.extend(layout.lines("its revert moves no row"));
             }
-            Some(Ok(_)) => {}
+            Some(Availability::Available(_)) => {}
             None => rows.extend(layout.lines("its revert was not tried")),
         }
     }
@@ -138,13 +139,13 @@ pub(super) fn series(report: &Report<'_>) -> Table {
         if !needs.is_empty() && !report.rows_moved(*change).is_empty() {
             rows.extend(layout.lines(&format!("needs {}", numbers(&needs))));
         }
-        if let Err(failure) = &unit.alone {
+        if let Availability::Unavailable(failure) = &unit.alone {
             rows.extend(layout.lines(&format!(
                 "alone it {}",
                 report.failure(failure, Some(*change))
             )));
         }
-        let alone = unit.alone.as_ref().map_or(&[][..], Vec::as_slice);
+        let alone = unit.effects_alone();
         for row in report.rows_moved(*change) {
             let mut name = report.row(row);
             if !report.is_debt(row) {
@@ -230,7 +231,7 @@ fn not_taken_table(report: &Report<'_>, shown: &[&NotTaken<'_>]) -> Table {
         for effect in not_taken
             .unit
             .into_iter()
-            .flat_map(|unit| unit.alone.iter().flatten())
+            .flat_map(|unit| unit.effects_alone().iter())
         {
             rows.push(layout.row(&report.row(effect.row), [signed(effect.percent)]));
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use document::Styles;
 use document::fixtures::mistakes;
+use model::Availability;
 
 use super::{
     BranchName, Candidate, Check, CheckedPatch, Cost, Dropped, End, Measuring, NamedCommit, Report,
@@ -41,7 +42,7 @@ fn unit(
     Unit {
         change,
         changes,
-        alone: Ok(effects(alone)),
+        alone: Availability::Available(effects(alone)),
         in_series: effects(in_series),
     }
 }
@@ -98,10 +99,25 @@ fn usual() -> Outcome {
                 3,
                 3,
                 &[(0, -3.08), (1, -9.0), (9, -2.0)],
-                Some(Ok(effects(&[(0, 3.05), (1, 8.9), (7, -1.5), (9, 2.0)]))),
+                Some(Availability::Available(effects(&[
+                    (0, 3.05),
+                    (1, 8.9),
+                    (7, -1.5),
+                    (9, 2.0),
+                ]))),
             ),
-            cause(9, 7, &[(1, -3.43)], Some(Err(conflict))),
-            cause(12, 12, &[(3, -2.25)], Some(Ok(effects(&[(3, 2.3)])))),
+            cause(
+                9,
+                7,
+                &[(1, -3.43)],
+                Some(Availability::Unavailable(conflict)),
+            ),
+            cause(
+                12,
+                12,
+                &[(3, -2.25)],
+                Some(Availability::Available(effects(&[(3, 2.3)]))),
+            ),
             cause(14, 14, &[(6, -1.36)], None),
         ],
         units: vec![
@@ -118,7 +134,7 @@ fn usual() -> Outcome {
             unit(Change::Apply(10), &[], &[(8, 2.0)], &[]),
             unit(Change::Apply(11), &[], &[], &[]),
             Unit {
-                alone: Err(Failure::DoesNotBuild(
+                alone: Availability::Unavailable(Failure::DoesNotBuild(
                     "mm/slub.c:12:3: error: unknown type name 'slab_flags_t'".into(),
                 )),
                 ..unit(Change::Apply(12), &[Change::Apply(11)], &[], &[])
@@ -370,10 +386,13 @@ fn queue_is_checked_patch_by_patch() {
         on: report.new.clone(),
         rows: report.rows.clone(),
         patches: vec![
-            patch(2, Ok(Vec::new())),
-            patch(4, Ok(effects(&[(8, 2.5)]))),
-            patch(5, Err(conflict)),
-            patch(6, Ok(effects(&[(0, -3.1), (3, 1.2), (7, -1.0), (8, -1.3)]))),
+            patch(2, Availability::Available(Vec::new())),
+            patch(4, Availability::Available(effects(&[(8, 2.5)]))),
+            patch(5, Availability::Unavailable(conflict)),
+            patch(
+                6,
+                Availability::Available(effects(&[(0, -3.1), (3, 1.2), (7, -1.0), (8, -1.3)])),
+            ),
         ],
         not_compiled: 7,
         measuring: report.measuring.clone(),

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use model::Availability;
+
 use super::words::effect_on;
 use super::{Dropped, Report};
 use crate::outcome::{Cause, Debt, Effect, Unit};
@@ -175,7 +177,7 @@ impl<'a> Report<'a> {
         let Some(unit) = self.unit_in_series(change) else {
             return Vec::new();
         };
-        let alone = unit.alone.as_ref().map_or(&[][..], Vec::as_slice);
+        let alone = unit.effects_alone();
         let rows: BTreeSet<usize> = alone
             .iter()
             .chain(&unit.in_series)
@@ -222,8 +224,8 @@ impl<'a> Report<'a> {
 
     fn why_not(&self, unit: &'a Unit) -> WhyNot<'a> {
         let effects = match &unit.alone {
-            Ok(effects) => effects,
-            Err(failure) => return WhyNot::Failed(failure),
+            Availability::Available(effects) => effects,
+            Availability::Unavailable(failure) => return WhyNot::Failed(failure),
         };
         if effects.is_empty() {
             return WhyNot::NoEffect;

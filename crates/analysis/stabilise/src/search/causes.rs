@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use model::Availability;
+
 use super::Debtor;
 use super::chain::{Chain, ChainSearch, sum};
 use super::changes::Changes;
@@ -54,11 +56,16 @@ pub(super) fn find_causes<W: World>(
             Some(alone) if alone.values.is_some() => {
                 let kernel = trials.with([Change::Revert(point)]);
                 match trials.measure(&kernel, &rows)? {
-                    Answer::Values(values) => Some(Ok(trials.effects(new, &values))),
-                    Answer::Failed(failure) => Some(Err(failure)),
+                    Answer::Values(values) => {
+                        Some(Availability::Available(trials.effects(new, &values)))
+                    }
+                    Answer::Failed(failure) => Some(Availability::Unavailable(failure)),
                 }
             }
-            Some(_) => Some(Err(changes.failure(Change::Revert(point)))),
+            Some(_) => {
+                let failure = changes.failure(Change::Revert(point));
+                Some(Availability::Unavailable(failure))
+            }
             None => None,
         };
         causes.push(Cause {

@@ -26,7 +26,7 @@ const LEAST: f64 = 1e-6;
 const ACQUITTED: f64 = 0.001;
 /// A change that brings this share of what is not explained alone is one of those that moved the
 /// row.
-const SHARE: f64 = 0.25;
+const MOVER_SHARE: f64 = 0.25;
 
 /// The changes of a chain.
 pub(super) enum Chain {
@@ -411,7 +411,7 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
             added: BTreeMap::new(),
         };
         for (debt, debtor) in self.debts.iter().enumerate() {
-            let effects = unit.alone.as_ref().map_or(&[][..], Vec::as_slice);
+            let effects = unit.effects_alone();
             if effects.iter().any(|effect| effect.row == debtor.row) {
                 found.added.insert(debt, self.added(debt, &values));
             }
@@ -458,7 +458,7 @@ impl<'t, 'a, W: World> ChainSearch<'t, 'a, W> {
                 // together.
                 continue;
             }
-            if moves && share >= SHARE {
+            if moves && share >= MOVER_SHARE {
                 let found = self.found.entry(position).or_insert(Found {
                     first: position,
                     added: BTreeMap::new(),

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use model::Availability;
+
 use super::Question;
 use super::changes::{Changes, Made};
 use super::trials::{Answer, Trials};
@@ -13,9 +15,9 @@ use crate::world::{Change, Failure, Kernel, Trial, World};
 pub enum Checked {
     /// NEW cannot be measured.
     NoEnd(Failure),
-    /// Each candidate that the kernel config compiles, with the rows that it changes; `Err` if that
-    /// is no kernel to measure.
-    Candidates(Vec<(usize, Result<Vec<Effect>, Failure>)>),
+    /// Each candidate that the kernel config compiles, with the rows that it changes, or why that is
+    /// no kernel to measure.
+    Candidates(Vec<(usize, Availability<Vec<Effect>, Failure>)>),
 }
 
 /// Tries candidates alone, with those that they need to apply or build.
@@ -61,10 +63,10 @@ pub fn check<W: World>(
                     Answer::Values(before) => before,
                     Answer::Failed(_) => new.clone(),
                 };
-                Ok(trials.effects(&before, &values))
+                Availability::Available(trials.effects(&before, &values))
             }
             _ if trials.world.is_spent() => break,
-            _ => Err(changes.failure(change)),
+            _ => Availability::Unavailable(changes.failure(change)),
         };
         checked.push((*number, result));
     }

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use model::Availability;
+
 use super::Debtor;
 use super::chain::{Chain, ChainSearch, Found, sum};
 use super::changes::{Changes, Made};
@@ -12,7 +14,7 @@ use crate::world::{Change, Failure, Phase, Suspicion, World};
 /// A candidate with this weight is tried alone if it conflicts with others.
 const SUSPECT: f64 = 4.0;
 /// A few candidates that bring this share of a step are the ones.
-const SHARE: f64 = 0.75;
+const STEP_SHARE: f64 = 0.75;
 /// Most candidates that one needs for its effect, beside those that git shows.
 const PARTNERS_MAX: usize = 3;
 
@@ -131,8 +133,8 @@ impl<W: World> Repairs<'_, '_, W> {
                 continue;
             }
             let effects = match &alone.values {
-                Some(values) => Ok(search.trials.effects(self.new, values)),
-                None => Err(search.changes.failure(change)),
+                Some(values) => Availability::Available(search.trials.effects(self.new, values)),
+                None => Availability::Unavailable(search.changes.failure(change)),
             };
             let changes = alone.changes.into_iter().collect();
             units.push(Unit {
@@ -172,7 +174,7 @@ impl<W: World> Repairs<'_, '_, W> {
             };
             if wanted.contains(&change) {
                 failed.remove(&number);
-                let alone = Ok(self.trials.effects(self.new, &values));
+                let alone = Availability::Available(self.trials.effects(self.new, &values));
                 let changes = wanted.into_iter().collect();
                 self.units.push(Unit {
                     change,
@@ -245,7 +247,7 @@ impl<W: World> Repairs<'_, '_, W> {
     /// Returns the values of a unit that helps and for which another one would be better: it needs
     /// others, or makes a row worse.
     fn doubtful(&mut self, unit: &Unit) -> Result<Option<Values>, W::Error> {
-        let helps = unit.alone.iter().flatten().any(|effect| {
+        let helps = unit.effects_alone().iter().any(|effect| {
             effect.percent > 0.0 && self.debts.iter().any(|debt| debt.row == effect.row)
         });
         if !helps {
@@ -343,11 +345,11 @@ fn unit_of<W: World>(
                 Some(values) => sum(&search.added(**debt, values)),
                 None => 0.0,
             };
-            brings / sum(added) < SHARE
+            brings / sum(added) < STEP_SHARE
         });
         let Some((debt, added)) = lacking else {
             let values = values.unwrap_or_default();
-            let alone = Ok(search.trials.effects(new, &values));
+            let alone = Availability::Available(search.trials.effects(new, &values));
             return Ok(Some(Unit {
                 change,
                 changes: fixed.into_iter().collect(),
@@ -421,7 +423,7 @@ fn partner<W: World>(
             .iter()
             .filter_map(|change| search.brings_alone(*change, debt))
             .sum();
-        Ok((sum(&search.added(debt, &values)) - known) / sum(added) >= SHARE)
+        Ok((sum(&search.added(debt, &values)) - known) / sum(added) >= STEP_SHARE)
     };
     let mut without = 0;
     let mut with = others.len();

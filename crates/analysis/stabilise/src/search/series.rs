@@ -6,6 +6,8 @@
 
 use std::collections::BTreeSet;
 
+use model::Availability;
+
 use super::Debtor;
 use super::trials::{Answer, Trials, Values, minus, plus};
 use crate::outcome::{Cause, Effect, Outcome, Unit};
@@ -107,11 +109,7 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
         let mut good = Vec::new();
         let mut mixed = Vec::new();
         for (place, unit) in units.iter_mut().enumerate() {
-            if !unit
-                .alone
-                .as_ref()
-                .is_ok_and(|effects| self.betters_debt(effects))
-            {
+            if !self.betters_debt(unit.effects_alone()) {
                 continue;
             }
             let Some(values) = self.values(&unit.changes)? else {
@@ -119,7 +117,7 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
             };
             let effects = self.trials.effects(self.new, &values);
             let is_worse_somewhere = effects.iter().any(|effect| effect.percent < 0.0);
-            unit.alone = Ok(effects);
+            unit.alone = Availability::Available(effects);
             if is_worse_somewhere {
                 mixed.push(place);
             } else {
@@ -205,7 +203,7 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
         units: &[Unit],
     ) -> Result<Option<Vec<Effect>>, W::Error> {
         if self.adds_up(place, chosen, units)? {
-            return Ok(units[place].alone.clone().ok());
+            return Ok(units[place].alone.value().cloned());
         }
         let without: Vec<usize> = chosen
             .iter()
@@ -234,7 +232,7 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
         let Some(all) = self.values(&changes(chosen, units))? else {
             return Ok(false);
         };
-        let Ok(effects) = &units[place].alone else {
+        let Some(effects) = units[place].alone.value() else {
             return Ok(false);
         };
         let mut expected = self.new.clone();
@@ -267,9 +265,8 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
         let mut keyed: Vec<(bool, usize, f64, usize)> = Vec::new();
         for place in chosen {
             let gain: f64 = units[*place]
-                .alone
+                .effects_alone()
                 .iter()
-                .flatten()
                 .map(|effect| effect.percent)
                 .sum();
             let adds_up = self.adds_up(*place, chosen, units)?;
@@ -306,7 +303,7 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
             let unit = Unit {
                 change,
                 changes: vec![change],
-                alone: Ok(Vec::new()),
+                alone: Availability::Available(Vec::new()),
                 in_series: Vec::new(),
             };
             let place = outcome.units.len();
@@ -315,8 +312,10 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
             more.push(place);
             let kernel = self.trials.with([change]);
             let alone = match self.trials.measure(&kernel, &self.rows)? {
-                Answer::Values(values) => Ok(self.trials.effects(self.new, &values)),
-                Answer::Failed(failure) => Err(failure),
+                Answer::Values(values) => {
+                    Availability::Available(self.trials.effects(self.new, &values))
+                }
+                Answer::Failed(failure) => Availability::Unavailable(failure),
             };
             let after = self.values(&changes(&more, &outcome.units))?;
             outcome.units[place].alone = alone;
@@ -335,9 +334,8 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
         {
             reverted.extend(
                 outcome.units[*place]
-                    .alone
+                    .effects_alone()
                     .iter()
-                    .flatten()
                     .map(|effect| effect.row),
             );
         }
@@ -346,9 +344,9 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
             .iter()
             .copied()
             .filter(|place| {
-                let effects = outcome.units[*place].alone.iter().flatten();
-                effects
-                    .into_iter()
+                outcome.units[*place]
+                    .effects_alone()
+                    .iter()
                     .any(|effect| reverted.contains(&effect.row))
             })
             .collect();
@@ -362,7 +360,7 @@ impl<'t, 'a, W: World> Series<'t, 'a, W> {
     /// Returns whether the series leaves so much of a cause's effect that its revert is worth a
     /// trial.
     fn is_unpaid(&self, cause: &Cause, series: &Values) -> bool {
-        let Some(Ok(brings)) = &cause.reverted else {
+        let Some(Availability::Available(brings)) = &cause.reverted else {
             return false;
         };
         for effect in &cause.effects {

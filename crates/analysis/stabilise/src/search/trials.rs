@@ -9,7 +9,7 @@ use crate::outcome::Effect;
 use crate::world::{Failure, Kernel, Trial, World};
 
 /// A step of a debt must exceed this share of it.
-const SHARE: f64 = 0.25;
+const DEBT_SHARE: f64 = 0.25;
 /// Smallest margin (percent): code layout alone moves values by up to this, even on an exact
 /// machine.
 const MARGIN_LEAST_PERCENT: f64 = 0.02;
@@ -144,7 +144,7 @@ impl<'a, W: World> Trials<'a, W> {
     pub(super) fn step_margin(&self, row: usize, debt_percent: f64) -> f64 {
         self.rules[row]
             .margin_percent
-            .min(debt_percent.abs() * SHARE)
+            .min(debt_percent.abs() * DEBT_SHARE)
             .max(MARGIN_LEAST_PERCENT)
     }
     /// Returns the rows that differ between two kernels.

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use lab::{CheckedBefore, StabiliseEvent, TreeWorld};
+use model::Availability;
 use stabilise::Checked;
 use stabilise::render::{Check, CheckMail, CheckedPatch, NamedCommit, check_mail};
 
@@ -59,10 +60,12 @@ pub(super) fn check(
     for (number, result) in checked {
         let candidate = &subject.candidates[number];
         let commit = candidate.facts.commit.clone().unwrap_or_default();
-        is_worse |= result
-            .as_ref()
-            .is_ok_and(|effects| effects.iter().any(|effect| effect.percent < 0.0));
-        has_failed |= result.is_err();
+        match &result {
+            Availability::Available(effects) => {
+                is_worse |= effects.iter().any(|effect| effect.percent < 0.0);
+            }
+            Availability::Unavailable(_) => has_failed = true,
+        }
         patches.push(CheckedPatch {
             named: NamedCommit {
                 commit,
