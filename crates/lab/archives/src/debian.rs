@@ -214,7 +214,7 @@ impl Debian {
         let fetched = fetch(&package.url, None, package.bytes, &file, hint)
             .and_then(|_| check(&package.url, &file, package.bytes, &package.sha256));
         if fetched.is_err() {
-            let _ = fs::remove_file(&file);
+            drop(fs::remove_file(&file));
         }
         fetched.map(|()| file)
     }
@@ -250,7 +250,7 @@ impl Debian {
         };
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             if entry.file_name().to_string_lossy().starts_with(&hash) {
-                let _ = fs::remove_file(entry.path());
+                drop(fs::remove_file(entry.path()));
             }
         }
     }
@@ -343,7 +343,7 @@ impl Debian {
         let hint = "the mirror is being updated: try again in some minutes";
         fetch(&url, None, listed.bytes, &new, hint)?;
         if let Err(error) = check(&url, &new, listed.bytes, &listed.sha256) {
-            let _ = fs::remove_file(&new);
+            drop(fs::remove_file(&new));
             return Err(error);
         }
         fs::rename(&new, file).map_err(ArchiveError::io(file))
@@ -366,7 +366,8 @@ impl Debian {
         }
         let new = self.folder.join(format!("{}.new", source.file));
         let since = old.as_ref().and_then(|_| fs::read_to_string(&seen).ok());
-        let hint = "name another suite, or set another mirror below [debian] in marvin.toml";
+        let hint =
+            "the mirror no longer has this suite: set another one below [debian] in marvin.toml";
         let answer = fetch(&url, since.as_deref(), RELEASE_MAX, &new, hint);
         match (answer, old) {
             (Ok(Answer::Unchanged), Some(old)) => {
@@ -381,7 +382,7 @@ impl Debian {
                 let release = self.verify(&url, &new, source);
                 let release = release.and_then(|release| check_order(&url, release, old.as_ref()));
                 if release.is_err() {
-                    let _ = fs::remove_file(&new);
+                    drop(fs::remove_file(&new));
                 }
                 let release = release?;
                 if let Some(old) = &old {
@@ -393,6 +394,10 @@ impl Debian {
             }
             // The network is away: the old list is valid, or it would have been refused.
             (Err(ArchiveError::Fetch { .. }), Some(old)) => Ok(old),
+            // A mirror that is there and lacks the suite: it has another name.
+            (Err(ArchiveError::Absent { .. }), None) => {
+                Err(ArchiveError::Suite(source.suite.clone()))
+            }
             (Err(error), _) => Err(error),
         }
     }
@@ -485,7 +490,7 @@ fn fetch(
     };
     let since = since.filter(|date| !date.is_empty());
     http::get(url, since, bytes_max, &mut download).map_err(|error| {
-        let _ = fs::remove_file(file);
+        drop(fs::remove_file(file));
         let url = url.to_owned();
         match error {
             HttpError::Status(404 | 410) => ArchiveError::Absent { url, hint },

@@ -45,7 +45,7 @@ pub enum ArchiveError {
         "{what} is damaged: {detail}\nhint: try again, or set another mirror below [debian] in marvin.toml"
     )]
     Damaged { what: String, detail: String },
-    /// No suite of this name can exist.
+    /// There is no suite of this name.
     #[error(
         "no suite `{0}`: name one of Debian's, such as bookworm, trixie, trixie-backports or sid"
     )]

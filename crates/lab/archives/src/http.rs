@@ -548,12 +548,12 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..300),
             chunked in any::<bool>(),
         ) {
-            let _ = parse_head(&bytes);
+            drop(parse_head(&bytes));
             let mut stream = bytes.as_slice();
-            let _ = read_head(&mut stream);
+            drop(read_head(&mut stream));
             let head = super::Head { chunked, ..super::Head::default() };
             let mut body = Vec::new();
-            let _ = read_body(&mut bytes.as_slice(), &head, 50, &mut body);
+            drop(read_body(&mut bytes.as_slice(), &head, 50, &mut body));
             prop_assert!(body.len() <= 50);
         }
     }

@@ -390,10 +390,12 @@ mod tests {
             "--clearsign",
             "text",
         ]);
-        let _ = Command::new("gpgconf")
-            .env("GNUPGHOME", &home)
-            .args(["--kill", "all"])
-            .status();
+        drop(
+            Command::new("gpgconf")
+                .env("GNUPGHOME", &home)
+                .args(["--kill", "all"])
+                .status(),
+        );
         (home.join("signed"), home.join("keyring"))
     }
 
@@ -472,13 +474,13 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..300),
             at in 0..50_000_usize,
         ) {
-            let _ = packets(&bytes);
-            let _ = key(&bytes);
-            let _ = signature(&bytes);
+            drop(packets(&bytes));
+            drop(key(&bytes));
+            drop(signature(&bytes));
             let mut keyring = DEBIAN.to_vec();
             keyring.splice(at..(at + bytes.len()).min(DEBIAN.len()), bytes.iter().copied());
-            let _ = keys(&keyring);
-            let _ = verify(&bytes, &bytes, &keyring);
+            drop(keys(&keyring));
+            drop(verify(&bytes, &bytes, &keyring));
         }
     }
 }

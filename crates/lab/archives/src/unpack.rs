@@ -192,7 +192,7 @@ mod tests {
         fs::write(content.join("file"), "ours").unwrap();
         let deb = folder.path().join("x.deb");
         package(&content, "gzip", &deb);
-        let _ = unpack_deb(&deb, &into);
+        drop(unpack_deb(&deb, &into));
         assert_eq!(fs::read_dir(&outside).unwrap().count(), 0);
     }
 

@@ -60,7 +60,7 @@ fn cause(
     point: usize,
     first: usize,
     moved: &[(usize, f64)],
-    reverted: Option<Result<Vec<Effect>, Failure>>,
+    reverted: Option<Availability<Vec<Effect>, Failure>>,
 ) -> Cause {
     Cause {
         point,

@@ -344,11 +344,11 @@ fn debian(file: &Record) -> Result<DebianSettings, Mistake> {
         }
     }
     Ok(DebianSettings {
-        mirror: owned(&record, "mirror"),
-        security: owned(&record, "security"),
-        snapshot: owned(&record, "snapshot"),
+        mirror: owned(record, "mirror"),
+        security: owned(record, "security"),
+        snapshot: owned(record, "snapshot"),
         keyring: record.text("keyring").map(Into::into),
-        suite: owned(&record, "suite"),
+        suite: owned(record, "suite"),
     })
 }
 

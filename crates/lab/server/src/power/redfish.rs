@@ -118,7 +118,7 @@ impl Curl {
             .unwrap_or_default();
         let paths: Vec<&str> = members
             .iter()
-            .filter_map(|member| member["@odata.id"].as_str())
+            .filter_map(|member| path_of(&member["@odata.id"]))
             .collect();
         match paths.as_slice() {
             [path] => Ok((*path).to_owned()),
@@ -201,9 +201,13 @@ const fn target_of(device: BootDevice) -> &'static str {
 
 /// Returns the address for what takes effect at the next start, if it is another one.
 fn settings_of(system: &Value) -> Option<&str> {
-    system["@Redfish.Settings"]["SettingsObject"]["@odata.id"]
-        .as_str()
-        .filter(|path| path.starts_with('/'))
+    path_of(&system["@Redfish.Settings"]["SettingsObject"]["@odata.id"])
+}
+
+/// Returns a path that a BMC names. Behind the address, any other text could name another host, to
+/// which the login would go.
+fn path_of(value: &Value) -> Option<&str> {
+    value.as_str().filter(|path| path.starts_with('/'))
 }
 
 /// Returns the request for a boot from a device; why not, if the system does not offer it.
