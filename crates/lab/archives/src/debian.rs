@@ -38,6 +38,8 @@ pub struct Debian {
     folder: PathBuf,
     /// Says what time it is.
     clock: fn() -> UnixTime,
+    /// Whether the kept lists have to do.
+    is_offline: bool,
 }
 
 /// A package in an archive.
@@ -93,6 +95,16 @@ impl Debian {
             settings,
             folder: home.join("archives"),
             clock,
+            is_offline: false,
+        }
+    }
+
+    /// Returns the same archive as far as its lists are in the data directory, however old.
+    #[must_use]
+    pub fn offline(self) -> Self {
+        Self {
+            is_offline: true,
+            ..self
         }
     }
 
@@ -235,6 +247,12 @@ impl Debian {
 
     /// Waits for other Marvins, which would fetch the same lists or remove old ones.
     fn lock(&self) -> Result<File, ArchiveError> {
+        if self.is_offline && !self.folder.exists() {
+            return Err(ArchiveError::Fetch {
+                url: self.settings.mirror.clone(),
+                detail: "no list is in the data directory".to_owned(),
+            });
+        }
         fs::create_dir_all(&self.folder).map_err(ArchiveError::io(&self.folder))?;
         let lock = self.folder.join("lock");
         subprocess::lock_file(&lock)
@@ -360,9 +378,15 @@ impl Debian {
             None
         };
         if let Some(old) = &old
-            && (source.is_past || self.is_fresh(&seen))
+            && (source.is_past || self.is_offline || self.is_fresh(&seen))
         {
             return Ok(old.clone());
+        }
+        if self.is_offline {
+            return Err(ArchiveError::Fetch {
+                url,
+                detail: "it is not in the data directory".to_owned(),
+            });
         }
         let new = self.folder.join(format!("{}.new", source.file));
         let since = old.as_ref().and_then(|_| fs::read_to_string(&seen).ok());

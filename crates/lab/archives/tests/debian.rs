@@ -190,6 +190,10 @@ fn lists_are_fetched_once_and_then_kept() {
     assert_eq!(extract(&debian, "bookworm").unwrap(), expected);
     assert!(mirror.take_asked().is_empty());
     debian.forget_lists().unwrap();
+    let offline = debian.clone().offline();
+    assert_eq!(extract(&offline, "bookworm").unwrap(), expected);
+    extract(&offline, "sid").unwrap_err();
+    assert!(mirror.take_asked().is_empty());
     assert_eq!(extract(&debian, "bookworm").unwrap(), expected);
     assert_eq!(mirror.take_asked().len(), 3, "the lists have not changed");
 }

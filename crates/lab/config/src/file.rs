@@ -51,7 +51,13 @@ impl ConfigFile {
             what,
         };
         let text = match File::open(file) {
-            Err(error) if named.is_none() && error.kind() == ErrorKind::NotFound => None,
+            // A home that is no directory has no file; opening the home says so.
+            Err(error)
+                if named.is_none()
+                    && matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                None
+            }
             opened => Some(
                 opened
                     .and_then(text_of)

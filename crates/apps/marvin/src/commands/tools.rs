@@ -27,8 +27,8 @@ pub(crate) fn tools(session: &Session, command: &ToolsArguments) -> anyhow::Resu
         .filter_map(|tool| tool.packages.first())
         .map(String::as_str)
         .collect();
-    // Without a network, tools are listed without their versions.
-    let debian = session.debian()?;
+    // A list is not worth a download: where no list of packages is, it has no versions.
+    let debian = session.debian()?.offline();
     let versions = debian.versions(debian.suite(None), &packages);
     let versions = versions.unwrap_or_default();
     let document = ToolsDocument::new(known.all().map(|tool| {
