@@ -110,7 +110,7 @@ echo "== lints and documents, beside the tests: $lints_log"
 } >"$lints_log" 2>&1 &
 renice -n 19 $! >/dev/null
 failed=
-timed "$cargo" test --locked --workspace --tests -- --skip "$alone" || failed="$failed tests"
+timed "$cargo" test --locked --workspace --tests --no-fail-fast -- --skip "$alone" || failed="$failed tests"
 wait
 cat "$lints_log"
 [ "$(cat "$lints_log.status")" = 0 ] || failed="$failed lints-or-documents"

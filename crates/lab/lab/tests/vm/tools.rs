@@ -71,7 +71,7 @@ key = "Time"
 
 const ABSENT: &str = r#"
 name = "no-package"
-about = "a package that apt does not have"
+about = "a package that Debian does not have"
 packages = ["marvin-nonesuch"]
 
 [[workload]]
@@ -307,7 +307,7 @@ fn broken_tools_are_named_and_others_stored() {
     );
     let package = message("no-package");
     assert!(
-        package.contains("Unable to locate package marvin-nonesuch"),
+        package.contains("no package marvin-nonesuch in Debian's bookworm"),
         "{package}"
     );
 }
