@@ -107,7 +107,7 @@ impl CrashGuests {
     pub fn open(scratch: &Path) -> Result<Self, CrashError> {
         fs::create_dir_all(scratch).map_err(CrashError::io("create", scratch))?;
         Ok(Self {
-            qemu: Qemu::find(None)?,
+            qemu: Qemu::find(None, std::path::Path::new("/nonexistent"))?,
             scratch: scratch.to_owned(),
         })
     }

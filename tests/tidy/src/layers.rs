@@ -177,7 +177,7 @@ const ROOMS: &[Room] = &[
     Room {
         wing: "lab",
         name: "machine",
-        uses: &["model", "subprocess", "wire"],
+        uses: &["archives", "model", "subprocess", "wire"],
         does: "Defines what every machine offers (`backend.rs`), implements the exact machine, the virtual machine, this host, and a fake one for tests.",
     },
     Room {

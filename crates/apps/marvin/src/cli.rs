@@ -9,8 +9,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::commands::{
     alerts, bisect, build, compare, completions, config, console, deploy, doctor, dump, experiment,
     explain, export, extend, gc, history, import, kernels, machines, man, monitors, power, profile,
-    publish, queue, reference, release, report, reserve, run, runs, series, serve, show, stabilise,
-    store, tools, triage, watch, work, workloads,
+    publish, queue, reference, release, report, reserve, run, runs, series, serve, setup, show,
+    stabilise, store, tools, triage, watch, work, workloads,
 };
 use crate::exit::{EXIT_CODES, Exit};
 use crate::options::KERNELS;
@@ -141,6 +141,8 @@ pub(crate) enum Command {
     Release(release::ReleaseArguments),
     /// Check this host and print a fix for each problem
     Doctor(doctor::DoctorArguments),
+    /// Put the QEMU of the reference numbers into the data directory, without root
+    Setup(setup::SetupArguments),
     /// Write a shell's completion script to standard output: source <(marvin completions bash)
     Completions {
         /// Shell
@@ -216,6 +218,7 @@ impl Command {
             Self::Dump { arguments } => Ok(dump::dump(arguments)),
             Self::Kernels(command) => kernels::kernels(session, command),
             Self::Doctor(command) => doctor::doctor(session, command),
+            Self::Setup(command) => setup::setup(session, command),
             Self::Completions { shell } => completions::completions(session, *shell),
             Self::Man { folder } => man::man(Arguments::command(), folder),
             Self::Reference { page, folder } => {

@@ -68,6 +68,36 @@ impl Package {
     }
 }
 
+/// A package that is known by its hash, as Marvin's own lists have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownPackage<'a> {
+    pub package: &'a str,
+    /// Its path in the archive, with the archive's name in front: `debian/pool/…`.
+    pub path: &'a str,
+    pub bytes: u64,
+    /// SHA-256 of it, hexadecimal.
+    pub sha256: &'a str,
+    /// A day when the archive had it, as the snapshot service names it: `20261126T000000Z`.
+    pub day: &'a str,
+}
+
+impl<'a> KnownPackage<'a> {
+    /// Reads `NAME VERSION PATH SHA256 BYTES`.
+    #[must_use]
+    pub fn parse(line: &'a str, day: &'a str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let package = words.next()?;
+        let _version = words.next()?;
+        Some(Self {
+            package,
+            path: words.next()?,
+            sha256: words.next().filter(|hash| is_sha256(hash))?,
+            bytes: words.next()?.parse().ok()?,
+            day,
+        })
+    }
+}
+
 /// Stanzas of a list of packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stanzas {
@@ -229,6 +259,39 @@ impl Debian {
             drop(fs::remove_file(&file));
         }
         fetched.map(|()| file)
+    }
+
+    /// Downloads a package that is known by its hash, whatever today's lists have: from the archive,
+    /// or from the snapshot service of a day when it was there.
+    ///
+    /// # Errors
+    /// If neither has it, or another one.
+    pub fn download_known(
+        &self,
+        known: &KnownPackage<'_>,
+        into: &Path,
+    ) -> Result<PathBuf, ArchiveError> {
+        let mut package = Package {
+            package: known.package.to_owned(),
+            url: String::new(),
+            bytes: known.bytes,
+            sha256: known.sha256.to_owned(),
+        };
+        let (kind, path) = known.path.split_once('/').unwrap_or(("debian", known.path));
+        let base = if kind == "debian-security" {
+            &self.settings.security
+        } else {
+            &self.settings.mirror
+        };
+        package.url = format!("{}/{path}", base.trim_end_matches('/'));
+        match self.download(&package, into) {
+            Err(ArchiveError::Absent { .. } | ArchiveError::Checksum { .. }) => {
+                let snapshot = &self.settings.snapshot;
+                package.url = format!("{snapshot}/archive/{kind}/{}/{path}", known.day);
+                self.download(&package, into)
+            }
+            result => result,
+        }
     }
 
     /// Forgets when lists were seen: the next use asks for them.

@@ -53,6 +53,9 @@ pub enum ArchiveError {
     /// Packages that no list has.
     #[error("no package {packages} in Debian's {suites}: correct the name")]
     NoPackage { packages: String, suites: String },
+    /// Files that exceed a limit.
+    #[error("the files have more than {bytes_max} bytes")]
+    Large { bytes_max: u64 },
     /// The disk is full.
     #[error("no space left on the device of {}: free disk space there and try again", folder.display())]
     NoSpace { folder: PathBuf },

@@ -5,10 +5,12 @@
 //! which ones make its QEMU; the callers choose the data directory and say what time it is.
 
 mod ar;
+mod collect;
 mod debian;
 mod error;
 mod hashing;
 mod http;
+mod linked;
 mod openpgp;
 mod release;
 mod resolve;
@@ -18,9 +20,11 @@ mod tar;
 mod unpack;
 mod version;
 
-pub use debian::{Debian, Package, Stanzas};
+pub use collect::{Collected, collect};
+pub use debian::{Debian, KnownPackage, Package, Stanzas};
 pub use error::ArchiveError;
 pub use hashing::{sha256, sha256_of_file};
+pub use linked::{Linked, parse_linking};
 pub use resolve::Needed;
 pub use root::Root;
 pub use stanza::field;

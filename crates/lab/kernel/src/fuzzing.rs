@@ -83,7 +83,7 @@ pub fn lines(bytes: &[u8], scratch: &Path) {
 
 /// A program or library with its needs.
 pub fn linked(bytes: &[u8]) {
-    drop(userland::parse_linking(bytes));
+    drop(archives::parse_linking(bytes));
 }
 
 /// The stanzas of an archive's list.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use archives::ArchiveError;
 use model::{Fault, FileSystem};
 
 use crate::qemu::QemuProblem;
@@ -52,6 +53,12 @@ pub enum MachineError {
     /// There is no usable QEMU.
     #[error(transparent)]
     Qemu(#[from] QemuProblem),
+    /// The packages of the reference QEMU could not be had.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// They lack files that they had.
+    #[error("cannot set QEMU up: its packages lack {missing}: a fault of Marvin's list")]
+    Bundle { missing: String },
     /// A machine that another crate implements could not be used.
     #[error(transparent)]
     Backend(#[from] BackendFault),

@@ -102,7 +102,7 @@ impl Vm {
     /// # Errors
     /// If no QEMU is usable or the data directory cannot be written.
     pub fn open(settings: Settings, shape: VmShape) -> Result<Self, MachineError> {
-        let qemu = Qemu::find(settings.qemu.as_deref())?;
+        let qemu = Qemu::find(settings.qemu.as_deref(), &settings.home)?;
         let scratch = empty_scratch(&settings.home)?;
         let accelerator = Accelerator::find(&qemu, &scratch)?;
         let initrds = Initrds::new(&scratch, settings.programs.clone(), settings.loader.clone())?;

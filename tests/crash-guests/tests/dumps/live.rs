@@ -50,7 +50,9 @@ fn boot(folder: &Path, image: &Path, machine: &str) -> Running {
          -accel {clock} -m {MEMORY_MIB} -object memory-backend-file,id=ram,size={MEMORY_MIB}M,mem-path=ram,share=on \
          -serial file:console -qmp unix:qmp,server=on,wait=off -initrd initrd -kernel"
     );
-    let program = Qemu::find(None).unwrap().program;
+    let program = Qemu::find(None, std::path::Path::new("/nonexistent"))
+        .unwrap()
+        .program;
     // It must not outlive this test.
     let mut command = Command::new("setpriv");
     command

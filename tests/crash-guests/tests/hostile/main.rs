@@ -80,7 +80,7 @@ fn hostile_guests_end_with_a_named_outcome() {
     };
     let lab = Lab::open(&folder("poked-home"), LabOptions::default()).unwrap();
     let build = lab.build(&"deb:6.12".parse().unwrap(), &|_| {}).unwrap();
-    let qemu = Qemu::find(None).unwrap();
+    let qemu = Qemu::find(None, std::path::Path::new("/nonexistent")).unwrap();
     let program = poke();
     let initrd = initrd_of(&[InitrdFile {
         path: "init".into(),

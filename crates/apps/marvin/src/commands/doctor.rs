@@ -38,7 +38,7 @@ const MEMORY_MB: u64 = 1200;
 pub(crate) fn doctor(session: &Session, command: &DoctorArguments) -> anyhow::Result<Exit> {
     let home = session.home()?;
     let checks = vec![
-        Check::new("QEMU", qemu()),
+        Check::new("QEMU", qemu(home)),
         program("setpriv", "util-linux"),
         program("taskset", "util-linux"),
         Check::new("walls", Ok(walls())),
@@ -65,15 +65,15 @@ fn trouble<T>(wrong: impl ToString, fix: impl ToString) -> Result<T, Problem> {
     })
 }
 
-fn qemu() -> Result<String, Problem> {
+fn qemu(home: &Path) -> Result<String, Problem> {
     let given = std::env::var_os("MARVIN_QEMU");
-    match Qemu::find(given.as_ref().map(Path::new)) {
+    match Qemu::find(given.as_ref().map(Path::new), home) {
         Ok(qemu) if !qemu.plugins => trouble(
             format!(
                 "{} was built without plugins: no profiles, and results are not always exact",
                 qemu.version
             ),
-            "sudo apt-get install qemu-system-x86, or name another QEMU with MARVIN_QEMU",
+            "marvin setup, or name another QEMU with MARVIN_QEMU",
         ),
         Ok(qemu) => {
             let filter = if qemu.seccomp {
@@ -92,7 +92,7 @@ fn qemu() -> Result<String, Problem> {
                 qemu.program.display()
             ))
         }
-        Err(error) => trouble(error, "sudo apt-get install qemu-system-x86"),
+        Err(error) => trouble(error, "marvin setup"),
     }
 }
 

@@ -92,7 +92,7 @@ pub(crate) fn machines(session: &Session, command: &MachinesArguments) -> anyhow
             one.join()
                 .unwrap_or_else(|bug| std::panic::resume_unwind(bug))
         });
-        own()
+        own(home)
             .into_iter()
             .map(|one| with_queue(one, &queue))
             .chain(answers)
@@ -191,9 +191,9 @@ fn frequency(session: &Session, machines: &[&MachineId]) -> anyhow::Result<Optio
 }
 
 /// Returns the machines that need no settings.
-fn own() -> Vec<ListedMachine> {
+fn own(home: &Path) -> Vec<ListedMachine> {
     let given = std::env::var_os("MARVIN_QEMU");
-    let found = Qemu::find(given.as_ref().map(Path::new));
+    let found = Qemu::find(given.as_ref().map(Path::new), home);
     let (state, qemu) = match &found {
         Ok(qemu) => (
             MachineState::Ready,

@@ -35,6 +35,7 @@ pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod series;
 pub(crate) mod serve;
+pub(crate) mod setup;
 pub(crate) mod show;
 pub(crate) mod stabilise;
 pub(crate) mod store;

@@ -29,6 +29,7 @@ mod rebooted;
 mod reserved;
 mod served;
 mod server;
+mod setup;
 mod shared_queue;
 mod slurm;
 mod soak;

@@ -284,8 +284,7 @@ fn absent_or_old_qemu_fails_clearly() {
         .unwrap();
     let doctor = format_output(&doctor, &home);
     assert!(
-        doctor.starts_with("exit 5")
-            && doctor.contains("fix: sudo apt-get install qemu-system-x86"),
+        doctor.starts_with("exit 5") && doctor.contains("fix: marvin setup"),
         "{doctor}"
     );
 }

@@ -3,29 +3,19 @@
 //! Made without root: packages are downloaded with their dependencies, unpacked, and only needed
 //! files are taken. `machine` writes the archive, `lab` keeps it.
 
-mod linked;
 mod packages;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use archives::{Needed, Root, unpack_deb};
+use archives::{ArchiveError, Needed, Root, collect, unpack_deb};
 
 use crate::folder::sha256;
 use crate::scratch::Scratch;
 use crate::{BuildCache, BuildEvent, KernelError};
-pub(crate) use linked::parse_linking;
 
 /// Limit of a userland's files, in bytes.
 const USERLAND_MAX: u64 = 1 << 30;
-/// The dynamic linker's default search path.
-const LIBRARY_FOLDERS: [&str; 4] = [
-    "/lib/x86_64-linux-gnu",
-    "/usr/lib/x86_64-linux-gnu",
-    "/lib",
-    "/usr/lib",
-];
 /// Files of every userland: names of users and of this host, for programs that look them up.
 const FACTS: [(&str, &str); 4] = [
     ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
@@ -135,85 +125,39 @@ impl BuildCache {
         for package in packages {
             unpack_deb(&package, &root)?;
         }
-        collect(&root, &resolved.wanted.paths)
+        userland_of(&root, &resolved.wanted.paths)
     }
 }
 
-/// Copies the requested files and their libraries from a root.
-fn collect(root: &Path, wanted: &[String]) -> Result<Userland, KernelError> {
-    let root = Root(root);
+/// Copies the requested files and their libraries from a root, beside the files of every userland.
+fn userland_of(root: &Path, wanted: &[String]) -> Result<Userland, KernelError> {
+    let bytes_max = USERLAND_MAX;
+    let collected = collect(&Root(root), wanted, bytes_max).map_err(|error| match error {
+        ArchiveError::Large { bytes_max } => KernelError::LargeUserland { bytes_max },
+        other => KernelError::Archive(other),
+    })?;
     let mut files: BTreeMap<String, Vec<u8>> = FACTS
         .iter()
         .map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()))
         .collect();
-    let mut missing = Vec::new();
-    let mut room = USERLAND_MAX;
-    let mut open: Vec<String> = Vec::new();
-    for path in wanted {
-        let found = root.files(path);
-        if found.is_empty() {
-            missing.push(path.clone());
-        }
-        open.extend(found);
+    for (path, bytes) in collected.files {
+        files.entry(path).or_insert(bytes);
     }
-    while let Some(path) = open.pop() {
-        if files.contains_key(&path) {
-            continue;
-        }
-        let Some(place) = root.file(&path) else {
-            missing.push(path);
-            continue;
-        };
-        let size = fs::metadata(&place).map_err(KernelError::io(&place))?.len();
-        room = room.checked_sub(size).ok_or(KernelError::LargeUserland {
-            bytes_max: USERLAND_MAX,
-        })?;
-        let bytes = fs::read(&place).map_err(KernelError::io(&place))?;
-        if let Some(linked) = parse_linking(&bytes) {
-            open.extend(linked.interpreter);
-            let origin = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let folders: Vec<String> = linked
-                .folders
-                .iter()
-                .map(|folder| at_origin(folder, origin))
-                .collect();
-            for name in linked.needed {
-                match library(&root, &name, &folders) {
-                    Some(path) => open.push(path),
-                    None => missing.push(name),
-                }
-            }
-        }
-        files.insert(path, bytes);
-    }
-    missing.sort();
-    missing.dedup();
     let files = files
         .into_iter()
         .map(|(path, bytes)| UserlandFile { path, bytes })
         .collect();
-    Ok(Userland { files, missing })
-}
-
-fn at_origin(folder: &str, origin: &str) -> String {
-    folder
-        .replace("${ORIGIN}", origin)
-        .replace("$ORIGIN", origin)
-}
-
-/// Returns the path of a library, as the dynamic linker finds it.
-fn library(root: &Root<'_>, name: &str, folders: &[String]) -> Option<String> {
-    let folders = folders.iter().map(String::as_str).chain(LIBRARY_FOLDERS);
-    folders
-        .filter_map(|folder| PathBuf::from(folder).join(name).to_str().map(str::to_owned))
-        .find(|path| root.find(path).is_some_and(|found| found.is_file()))
+    Ok(Userland {
+        files,
+        missing: collected.missing,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::collect;
+    use super::userland_of;
 
     #[test]
     fn programs_bring_libraries_and_missing_files_are_named() {
@@ -226,7 +170,7 @@ mod tests {
         fs::write(at("lib64/ld-linux-x86-64.so.2"), "linker").unwrap();
         fs::write(at("usr/lib/x86_64-linux-gnu/libc.so.6"), "libc").unwrap();
         let wanted = ["/usr/bin/tool", "/usr/bin/none"].map(str::to_owned);
-        let userland = collect(root.path(), &wanted).unwrap();
+        let userland = userland_of(root.path(), &wanted).unwrap();
         let paths: Vec<&str> = userland
             .files
             .iter()
@@ -249,6 +193,6 @@ mod tests {
             "{:?}",
             userland.missing
         );
-        assert_eq!(collect(root.path(), &wanted).unwrap(), userland);
+        assert_eq!(userland_of(root.path(), &wanted).unwrap(), userland);
     }
 }

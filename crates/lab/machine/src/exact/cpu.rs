@@ -331,7 +331,7 @@ mod tests {
 
     /// Checks the installed QEMU with another processor.
     fn checked(model: &str) -> Result<(), MachineError> {
-        let qemu = Qemu::find(None).unwrap();
+        let qemu = Qemu::find(None, std::path::Path::new("/nonexistent")).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let mut arguments = machine_arguments(&qemu, None);
         let place = arguments
@@ -380,6 +380,6 @@ mod tests {
                 && answer.contains("no-such-feature"),
             "{answer}"
         );
-        assert!(answer.contains("MARVIN_QEMU"), "{answer}");
+        assert!(answer.contains("`marvin setup`"), "{answer}");
     }
 }

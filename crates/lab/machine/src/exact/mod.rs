@@ -123,7 +123,7 @@ impl Exact {
     /// # Errors
     /// If no QEMU is usable or the data directory cannot be written.
     pub fn open(settings: Settings, processors: Option<Smp>) -> Result<Self, MachineError> {
-        let qemu = Qemu::find(settings.qemu.as_deref())?;
+        let qemu = Qemu::find(settings.qemu.as_deref(), &settings.home)?;
         let processors = processors
             .map(|smp| Processors::new(smp, &qemu))
             .transpose()?;

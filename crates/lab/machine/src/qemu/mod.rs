@@ -1,6 +1,7 @@
 //! QEMU: finds it and controls a running one. The caller decides on its arguments, its deadlines
 //! and the queries after the guest's end.
 
+mod bundle;
 mod memory;
 mod process;
 mod program;
@@ -10,6 +11,7 @@ mod state;
 use model::{FailureReason, Stage, SubjectFailure};
 use wire::StreamError;
 
+pub use self::bundle::{SetupEvent, packages as setup_packages, set_up};
 pub use self::memory::VmcoreFormat;
 pub use self::process::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch};
 pub use self::program::{Qemu, QemuProblem};

@@ -220,7 +220,7 @@ impl Process {
         let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
         let mut running = Program::new("chrt")
             .args(seat.arguments())
-            .args([&qemu.program])
+            .args(qemu.command())
             .args(arguments)
             .args(qemu.sandbox())
             .without_variables()

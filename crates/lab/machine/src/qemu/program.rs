@@ -1,11 +1,13 @@
 //! Finds QEMU and identifies its exact version.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use model::KnownQemu;
 use subprocess::Program;
 
+use super::bundle;
 use crate::{MachineError, hash};
 
 const PROGRAM: &str = "qemu-system-x86_64";
@@ -25,11 +27,8 @@ const FIRMWARE: &[&str] = &[
 ];
 /// A loadable module of the distribution's QEMU that the instruction count depends on.
 const MODULE: &str = "accel-tcg-x86_64.so";
-const MODULE_FOLDERS: &[&str] = &[
-    "/usr/lib/x86_64-linux-gnu/qemu",
-    "/usr/lib64/qemu",
-    "/usr/lib/qemu",
-];
+/// Where QEMU looks for it: as its distribution configured it, but from the program's directory.
+const MODULE_FOLDERS: &[&str] = &["lib/x86_64-linux-gnu/qemu", "lib64/qemu", "lib/qemu"];
 
 /// System calls that QEMU denies itself: none of them is needed after its start.
 const SECCOMP: &str = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny";
@@ -40,6 +39,8 @@ const READ_ONLY_MEMORY: (u32, u32) = (8, 2);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qemu {
     pub program: PathBuf,
+    /// The dynamic linker that starts it; `None` if the kernel finds the host's own.
+    loader: Option<PathBuf>,
     /// Its version: `7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)`.
     pub version: String,
     /// Whether it loads plugins: without them, the clock of a guest that halts is not always
@@ -81,10 +82,11 @@ impl std::error::Error for QemuProblem {}
 
 impl fmt::Display for QemuProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const REFERENCE: &str = "name Debian 12's QEMU with MARVIN_QEMU";
+        const REFERENCE: &str = "get the reference QEMU with `marvin setup`";
         /// Registers that a message has.
         const SHOWN: usize = 3;
-        const MEND: &str = "install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU";
+        const MEND: &str =
+            "get the reference QEMU with `marvin setup`, or name another with MARVIN_QEMU";
         let (major, minor) = OLDEST;
         match self {
             Self::Missing { program, why } => {
@@ -98,8 +100,7 @@ impl fmt::Display for QemuProblem {
             }
             Self::NotExactSmp { found, known } => write!(
                 f,
-                "exact-smp needs a build of QEMU that Marvin knows: {known}; this is {found}; install that one, or name it \
-                 with MARVIN_QEMU"
+                "exact-smp needs a build of QEMU that Marvin knows: {known}; this is {found}; get it with `marvin setup`"
             ),
             Self::DoesNotStart { found, answer } => {
                 let errors: Vec<&str> = answer
@@ -138,52 +139,71 @@ impl fmt::Display for QemuProblem {
 }
 
 impl Qemu {
-    /// Finds QEMU: the given program, or the one in PATH.
+    /// Finds QEMU: the given program; else the one in PATH, if it gives the reference numbers; else
+    /// the one that `marvin setup` put into the data directory; else any in PATH.
     ///
     /// # Errors
     /// If there is none, it is too old, or one of its files cannot be read.
-    pub fn find(given: Option<&Path>) -> Result<Self, MachineError> {
-        let name = given.map_or_else(|| PathBuf::from(PROGRAM), Path::to_owned);
-        let missing = |why: String| QemuProblem::Missing {
-            program: name.display().to_string(),
-            why,
-        };
-        let program = in_path(&name).ok_or_else(|| missing("no such program".into()))?;
-        let answer = output(&program, &["--version"]).map_err(missing)?;
+    pub fn find(given: Option<&Path>, home: &Path) -> Result<Self, MachineError> {
+        if let Some(given) = given {
+            return match in_path(given) {
+                Some(program) => Self::identify(program, None),
+                None => Err(missing(given, "no such program".into()).into()),
+            };
+        }
+        let usual = in_path(Path::new(PROGRAM)).map(|program| Self::identify(program, None));
+        match usual {
+            Some(Ok(qemu)) if qemu.is_known() => Ok(qemu),
+            _ if bundle::find(home).is_some() => Self::bundled(home),
+            Some(usual) => usual,
+            None => Err(missing(Path::new(PROGRAM), "no such program".into()).into()),
+        }
+    }
+
+    /// Returns the one in the data directory.
+    pub(super) fn bundled(home: &Path) -> Result<Self, MachineError> {
+        match bundle::find(home) {
+            Some((program, loader)) => Self::identify(program, Some(loader)),
+            None => Err(missing(&bundle::folder(home), "no such folder".into()).into()),
+        }
+    }
+
+    /// Asks a program for what it is, and hashes what results depend on.
+    fn identify(program: PathBuf, loader: Option<PathBuf>) -> Result<Self, MachineError> {
+        let command = command(&program, loader.as_deref());
+        let asked =
+            |arguments: &[&str]| output(&command, arguments).map_err(|why| missing(&program, why));
+        let answer = asked(&["--version"])?;
         let version = version_in(&answer).ok_or_else(|| QemuProblem::Unknown {
             answer: answer.lines().next().unwrap_or_default().to_owned(),
         })?;
         if numbers(&version) < Some(OLDEST) {
             return Err(QemuProblem::TooOld { found: version }.into());
         }
-        let plugins = output(&program, &["-help"])
-            .map_err(missing)?
+        let plugins = asked(&["-help"])?
             .lines()
             .any(|line| line.starts_with("-plugin "));
         // Options count in their order: a QEMU without seccomp refuses the first.
-        let seccomp = output(&program, &["-sandbox", SECCOMP, "-version"])
+        let seccomp = output(&command, &["-sandbox", SECCOMP, "-version"])
             .is_ok_and(|answer| version_in(&answer).is_some());
-        let folders = output(&program, &["-L", "help"]).map_err(missing)?;
-        let mut files = vec![(PROGRAM.to_owned(), program.clone())];
-        let firmware = FIRMWARE
+        let firmware = asked(&["-L", "help"])?;
+        let firmware: Vec<PathBuf> = firmware.lines().map(PathBuf::from).collect();
+        let bin = program.parent().unwrap_or(Path::new("/"));
+        let modules: Vec<PathBuf> = MODULE_FOLDERS
             .iter()
-            .map(|name| (*name, folders.lines().map(Path::new).collect::<Vec<_>>()));
-        let module = std::iter::once((MODULE, MODULE_FOLDERS.iter().map(Path::new).collect()));
-        for (name, folders) in firmware.chain(module) {
-            if let Some(path) = folders
-                .iter()
-                .map(|folder| folder.join(name))
-                .find(|path| path.is_file())
-            {
-                files.push((name.to_owned(), path));
+            .map(|folder| bin.with_file_name(folder))
+            .collect();
+        let mut hashes = vec![(PROGRAM.to_owned(), hash_file(&program)?)];
+        for name in FIRMWARE.iter().chain([&MODULE]) {
+            let folders = if *name == MODULE { &modules } else { &firmware };
+            let mut paths = folders.iter().map(|folder| folder.join(name));
+            if let Some(path) = paths.find(|path| path.is_file()) {
+                hashes.push(((*name).to_owned(), hash_file(&path)?));
             }
         }
-        let hashes = files
-            .into_iter()
-            .map(|(name, path): (String, PathBuf)| Ok((name, hash_file(&path)?)))
-            .collect::<Result<_, MachineError>>()?;
         Ok(Self {
             program,
+            loader,
             version,
             plugins,
             seccomp,
@@ -197,6 +217,11 @@ impl Qemu {
     #[must_use]
     pub fn is_known(&self) -> bool {
         KnownQemu::find(&self.hashes).is_some()
+    }
+
+    /// Returns the words that start it.
+    pub(crate) fn command(&self) -> Vec<OsString> {
+        command(&self.program, self.loader.as_deref())
     }
 
     /// Returns its version and the hashes of its files, for a machine's identity.
@@ -259,8 +284,30 @@ fn in_path(name: &Path) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-fn output(program: &Path, arguments: &[&str]) -> Result<String, String> {
+/// Returns the words that start a program, by a dynamic linker with the libraries beside it.
+fn command(program: &Path, loader: Option<&Path>) -> Vec<OsString> {
+    let Some(loader) = loader else {
+        return vec![program.into()];
+    };
+    let libraries = loader.parent().unwrap_or(Path::new("/"));
+    let mut words: Vec<OsString> = vec![loader.into(), "--library-path".into()];
+    words.push(libraries.into());
+    // Messages begin with the program's name, not the linker's.
+    words.extend(["--argv0".into(), PROGRAM.into(), program.into()]);
+    words
+}
+
+fn missing(program: &Path, why: String) -> QemuProblem {
+    QemuProblem::Missing {
+        program: program.display().to_string(),
+        why,
+    }
+}
+
+fn output(command: &[OsString], arguments: &[&str]) -> Result<String, String> {
+    let (program, first) = command.split_first().ok_or("no program")?;
     let ended = Program::new(program)
+        .args(first)
         .args(arguments)
         .deadline_s(60)
         .run()
@@ -303,7 +350,7 @@ mod tests {
 
     #[test]
     fn the_installed_qemu_is_identified() {
-        let qemu = Qemu::find(None).unwrap();
+        let qemu = Qemu::find(None, Path::new("/nonexistent")).unwrap();
         let names: Vec<&str> = qemu.hashes.iter().map(|(name, _)| name.as_str()).collect();
         assert!(qemu.plugins);
         assert_eq!(names[0], "qemu-system-x86_64");
@@ -320,15 +367,15 @@ mod tests {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
             path
         };
-        let message = |path: &Path| match Qemu::find(Some(path)) {
+        let message = |path: &Path| match Qemu::find(Some(path), Path::new("/nonexistent")) {
             Err(MachineError::Qemu(problem)) => problem.to_string(),
             other => panic!("{other:?}"),
         };
-        insta::assert_snapshot!(message(Path::new("no-such-qemu")), @"QEMU not found: `no-such-qemu`: no such program; install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU");
-        insta::assert_snapshot!(message(&script("old", "QEMU emulator version 5.2.0 (Debian)")), @"QEMU 5.2.0 (Debian) is too old: 7.2 or newer is needed; install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU");
-        insta::assert_snapshot!(message(&script("odd", "hello")), @"QEMU does not print its version (it printed `hello`); install it with `sudo apt-get install qemu-system-x86`, or name another with MARVIN_QEMU");
+        insta::assert_snapshot!(message(Path::new("no-such-qemu")), @"QEMU not found: `no-such-qemu`: no such program; get the reference QEMU with `marvin setup`, or name another with MARVIN_QEMU");
+        insta::assert_snapshot!(message(&script("old", "QEMU emulator version 5.2.0 (Debian)")), @"QEMU 5.2.0 (Debian) is too old: 7.2 or newer is needed; get the reference QEMU with `marvin setup`, or name another with MARVIN_QEMU");
+        insta::assert_snapshot!(message(&script("odd", "hello")), @"QEMU does not print its version (it printed `hello`); get the reference QEMU with `marvin setup`, or name another with MARVIN_QEMU");
         assert!(matches!(
-            Qemu::find(Some(&folder.path().join("x/y"))),
+            Qemu::find(Some(&folder.path().join("x/y")), folder.path()),
             Err(MachineError::Qemu(QemuProblem::Missing { .. }))
         ));
     }

@@ -51,7 +51,12 @@ impl Accelerator {
             .folders()
             .into_iter()
             .fold(Walls::default(), |walls, path| walls.readable(&path));
-        let program = Program::new(&qemu.program)
+        let command = qemu.command();
+        let Some((program, first)) = command.split_first() else {
+            return Ok(false);
+        };
+        let program = Program::new(program)
+            .args(first)
             .args(arguments)
             .without_variables();
         let ended = program
@@ -87,7 +92,7 @@ mod tests {
 
     #[test]
     fn tiny_guest_ends_by_itself() {
-        let qemu = Qemu::find(None).unwrap();
+        let qemu = Qemu::find(None, std::path::Path::new("/nonexistent")).unwrap();
         let folder = tempfile::tempdir().unwrap();
         assert!(Accelerator::Tcg.works(&qemu, folder.path()).unwrap());
         // Either is a fact of the host; a probe that fails must not hang or fail the lab.

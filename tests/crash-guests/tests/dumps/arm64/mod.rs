@@ -129,7 +129,7 @@ fn first_program() -> Vec<u8> {
 /// Boots a kernel until it panics; returns QEMU's ELF and kdump files, the file of its memory, and
 /// what the guest marked.
 fn crash(kernel: &Kernel, processor: &str, folder: &Path) -> ([PathBuf; 3], BTreeMap<String, u64>) {
-    let qemu = Qemu::find(Some(Path::new(QEMU))).unwrap();
+    let qemu = Qemu::find(Some(Path::new(QEMU)), Path::new("/nonexistent")).unwrap();
     let scratch = Scratch::new(folder).unwrap();
     let file = |path: &str, bytes: &[u8]| InitrdFile {
         path: path.into(),

@@ -3,10 +3,9 @@
 //! Total and bounded: the files come from packages.
 
 use object::LittleEndian;
+use object::elf::FileHeader64;
 use object::elf::{DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRTAB, PT_LOAD};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
-
-use crate::elf;
 
 /// Most parsed entries of a dynamic section, and longest name.
 const ENTRIES_MAX: usize = 4096;
@@ -14,18 +13,21 @@ const NAME_MAX: usize = 1024;
 
 /// The needs of a program or library.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Linked {
-    pub(crate) interpreter: Option<String>,
-    pub(crate) needed: Vec<String>,
+pub struct Linked {
+    pub interpreter: Option<String>,
+    pub needed: Vec<String>,
     /// Directories to search first, with `$ORIGIN` unexpanded.
-    pub(crate) folders: Vec<String>,
+    pub folders: Vec<String>,
 }
 
 /// Returns the needs of a file; `None` if it is damaged or no ELF file of 64 bits.
-pub(crate) fn parse_linking(bytes: &[u8]) -> Option<Linked> {
-    let segments = elf::header(bytes)?
-        .program_headers(LittleEndian, bytes)
-        .ok()?;
+#[must_use]
+pub fn parse_linking(bytes: &[u8]) -> Option<Linked> {
+    let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
+    if !header.is_class_64() || !header.is_little_endian() {
+        return None;
+    }
+    let segments = header.program_headers(LittleEndian, bytes).ok()?;
     let mut linked = Linked::default();
     let mut entries = None;
     for segment in segments {
@@ -123,7 +125,7 @@ mod tests {
             for (at, byte) in damage {
                 bytes[at] = byte;
             }
-            parse_linking(&bytes);
+            drop(parse_linking(&bytes));
         }
     }
 }

@@ -1,0 +1,76 @@
+//! The QEMU of `marvin setup`: the same machine as this host's own, to the last instruction.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::fresh::fresh;
+use crate::{folder, format_output, marvin, names};
+
+/// Returns a directory with the programs of PATH that Marvin starts, but no QEMU.
+fn path_without_qemu() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let path = std::env::var_os("PATH").unwrap();
+    for name in ["bwrap", "chrt", "gpgv", "setpriv", "taskset", "true"] {
+        let found = std::env::split_paths(&path)
+            .map(|folder| folder.join(name))
+            .find(|file| file.is_file());
+        if let Some(found) = found {
+            symlink(found, folder.path().join(name)).unwrap();
+        }
+    }
+    folder
+}
+
+/// Measures the two kernels, and returns the machine's id and all samples.
+fn measured(home: &Path, path: &Path) -> (String, String) {
+    let [older, newer] = names();
+    let mut command = marvin(home);
+    command.env("PATH", path);
+    let output = command
+        .args(["compare", &older, &newer, "--quick", "-q"])
+        .args(["--workload", "getppid,fork-exit"])
+        .output()
+        .unwrap();
+    let text = format_output(&output, home);
+    assert!(text.contains("fork-exit "), "{text}");
+    let exported = marvin(home)
+        .args(["export", "--format", "csv"])
+        .output()
+        .unwrap();
+    let table = String::from_utf8(exported.stdout).unwrap();
+    let mut samples: Vec<&str> = Vec::new();
+    let mut machines: Vec<&str> = Vec::new();
+    let mut lines = table.lines();
+    let header: Vec<&str> = lines.next().unwrap().split(',').collect();
+    let column = |name: &str| header.iter().position(|one| *one == name).unwrap();
+    let (machine, value) = (column("machine"), column("sample"));
+    for line in lines {
+        let cells: Vec<&str> = line.split(',').collect();
+        machines.push(cells[machine]);
+        samples.push(cells[value]);
+    }
+    machines.dedup();
+    samples.sort_unstable();
+    assert!(samples.len() >= 60, "{table}");
+    (machines.join(" "), samples.join(" "))
+}
+
+#[test]
+fn qemu_of_setup_is_the_same_machine() {
+    // It stays from one time to the next: 27 MB.
+    let home = folder("setup-home");
+    let set_up = marvin(&home)
+        .args(["setup", "--force", "-q"])
+        .output()
+        .unwrap();
+    let text = format_output(&set_up, &home);
+    assert!(
+        text.starts_with("exit 0") && text.contains("gives the reference numbers: QEMU 7.2"),
+        "{text}"
+    );
+    let without = path_without_qemu();
+    let bundled = measured(&home, without.path());
+    let usual_path = std::env::var_os("PATH").unwrap();
+    let usual = measured(&fresh("setup-usual-home"), Path::new(&usual_path));
+    assert_eq!(bundled, usual);
+}
