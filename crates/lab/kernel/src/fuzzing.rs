@@ -10,7 +10,7 @@ use crate::catalogue::Catalogue;
 use crate::image::Image;
 use crate::modules::order;
 use crate::source::deb_src;
-use crate::{Inlines, companion_files, folder, patches, payload, source_places, userland};
+use crate::{Inlines, companion_files, folder, patches, payload, source_places};
 
 /// Most bytes that are read of an unpacked archive: more would only take longer.
 const UNPACKED_MAX: usize = 64 << 20;
