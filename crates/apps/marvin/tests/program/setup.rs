@@ -6,16 +6,20 @@ use std::path::Path;
 use crate::fresh::fresh;
 use crate::{folder, format_output, marvin, names};
 
-/// Returns a directory with the programs of PATH that Marvin starts, but no QEMU.
+/// Returns a directory with all programs of PATH but QEMU.
 fn path_without_qemu() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = std::env::var_os("PATH").unwrap();
-    for name in ["bwrap", "chrt", "gpgv", "setpriv", "taskset", "true"] {
-        let found = std::env::split_paths(&path)
-            .map(|folder| folder.join(name))
-            .find(|file| file.is_file());
-        if let Some(found) = found {
-            symlink(found, folder.path().join(name)).unwrap();
+    for entry in std::env::split_paths(&path)
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flatten()
+        .flatten()
+    {
+        let place = folder.path().join(entry.file_name());
+        let is_qemu = entry.file_name().to_string_lossy().starts_with("qemu-");
+        // The first of a name is the one that PATH means.
+        if !is_qemu && place.symlink_metadata().is_err() {
+            symlink(entry.path(), place).unwrap();
         }
     }
     folder

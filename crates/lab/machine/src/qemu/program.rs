@@ -57,6 +57,8 @@ pub struct Qemu {
 pub enum QemuProblem {
     /// QEMU is missing or cannot be started.
     Missing { program: String, why: String },
+    /// The host does not let QEMU start from the data directory.
+    NotStartable { program: String, why: String },
     /// QEMU is too old.
     TooOld { found: String },
     /// Marvin does not know how this QEMU executes several processors.
@@ -92,6 +94,11 @@ impl fmt::Display for QemuProblem {
             Self::Missing { program, why } => {
                 write!(f, "QEMU not found: `{program}`: {why}; {MEND}")
             }
+            Self::NotStartable { program, why } => write!(
+                f,
+                "cannot start {program}: {why}\nhint: it may be on a file system that is mounted noexec: name another data \
+                 directory with --home"
+            ),
             Self::TooOld { found } => {
                 write!(
                     f,
@@ -173,7 +180,14 @@ impl Qemu {
         let command = command(&program, loader.as_deref());
         let asked =
             |arguments: &[&str]| output(&command, arguments).map_err(|why| missing(&program, why));
-        let answer = asked(&["--version"])?;
+        let answer = output(&command, &["--version"]).map_err(|why| {
+            let program = program.display().to_string();
+            if loader.is_some() {
+                QemuProblem::NotStartable { program, why }
+            } else {
+                QemuProblem::Missing { program, why }
+            }
+        })?;
         let version = version_in(&answer).ok_or_else(|| QemuProblem::Unknown {
             answer: answer.lines().next().unwrap_or_default().to_owned(),
         })?;
@@ -312,7 +326,11 @@ fn output(command: &[OsString], arguments: &[&str]) -> Result<String, String> {
         .deadline_s(60)
         .run()
         .map_err(|error| error.to_string())?;
-    Ok(ended.text())
+    let text = ended.text();
+    if ended.code != Some(0) && text.is_empty() {
+        return Err(ended.reason());
+    }
+    Ok(text)
 }
 
 fn version_in(answer: &str) -> Option<String> {
