@@ -608,8 +608,7 @@ fn check(url: &str, file: &Path, bytes: u64, sha256: &str) -> Result<(), Archive
 /// Writes a file completely or not at all.
 fn write(file: &Path, content: &[u8]) -> Result<(), ArchiveError> {
     let new = file.with_extension("part");
-    fs::write(&new, content).map_err(ArchiveError::io(&new))?;
-    fs::rename(&new, file).map_err(ArchiveError::io(file))
+    subprocess::replace_file(file, &new, content).map_err(ArchiveError::io(file))
 }
 
 /// Returns the stanzas of a packed list whose package begins with one of these.

@@ -4,13 +4,14 @@
 //! `cache` knows which build a directory belongs to and who may write to it.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use model::BuildFile;
-use sha2::{Digest, Sha256};
 use subprocess::replace_file;
+
+pub(crate) use archives::sha256;
 
 use crate::KernelError;
 
@@ -26,25 +27,9 @@ pub(crate) struct Folder {
     facts: BTreeMap<String, String>,
 }
 
-/// Returns the SHA-256 of bytes, hexadecimal.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    model::hexadecimal(&Sha256::digest(bytes))
-}
-
 /// Returns the SHA-256 of a file, hexadecimal.
 pub(crate) fn sha256_of_file(file: &Path) -> Result<String, KernelError> {
-    let mut content =
-        BufReader::with_capacity(1 << 20, File::open(file).map_err(KernelError::io(file))?);
-    let mut hash = Sha256::new();
-    loop {
-        let piece = content.fill_buf().map_err(KernelError::io(file))?;
-        let length = piece.len();
-        if length == 0 {
-            return Ok(model::hexadecimal(&hash.finalize()));
-        }
-        hash.update(piece);
-        content.consume(length);
-    }
+    archives::sha256_of_file(file).map_err(KernelError::io(file))
 }
 
 /// Writes a file completely or not at all; one process writes to its directory at a time.

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::{Build, BuildFile, BuildId, KernelName, Origin};
-use sha2::{Digest, Sha256};
 
 use crate::KernelError;
 
@@ -21,7 +20,7 @@ pub(crate) fn running(root: &Path) -> Result<Build, KernelError> {
     // Without the file or without sysfs, the version alone distinguishes kernels.
     let notes = fs::read(root.join(NOTES)).unwrap_or_default();
     let parts = [&b"running\n"[..], &version, &notes].concat();
-    let digest = model::hexadecimal(&Sha256::digest(parts));
+    let digest = archives::sha256(&parts);
     let banner = String::from_utf8_lossy(&version);
     let release = banner
         .split_whitespace()
