@@ -1,5 +1,5 @@
-//! Verifies OpenPGP signatures of archives' lists (RFC 9580 and, for older keys, RFC 4880): by
-//! gpgv where the host has it, and by ring without it.
+//! Verifies OpenPGP signatures of archives' lists (RFC 9580 and, for older keys, RFC 4880) by
+//! ring, and before that by gpgv where the host has it.
 //!
 //! Only what archives use: version 4 keys and signatures, RSA and Ed25519, SHA-256 and longer.
 //! A keyring is trusted as a whole, subkeys with their primary keys; keys that the keyring itself
@@ -51,10 +51,11 @@ pub(crate) fn signed_text(file: &Path, keyring: &Path) -> Result<String, String>
     let read = |file: &Path| std::fs::read(file).map_err(|error| error.to_string());
     let document = String::from_utf8(read(file)?).map_err(|_| "it is no text".to_owned())?;
     let (text, armour) = split(&document)?;
-    match by_gpgv(file, keyring) {
-        Some(result) => result?,
-        None => verify(text.as_bytes(), &dearmour(armour)?, &read(keyring)?)?,
+    if let Some(result) = by_gpgv(file, keyring) {
+        result?;
     }
+    // Also after gpgv: of a strange file, it may take another part for the signed text.
+    verify(text.as_bytes(), &dearmour(armour)?, &read(keyring)?)?;
     Ok(text)
 }
 
