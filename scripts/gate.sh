@@ -56,6 +56,8 @@ full)
         echo "== skipped: marvin-dump on 64-bit Arm: this Rust has no $arm; rustup target add $arm"
     fi
     MARVIN_FULL=1 timed "$cargo" test --locked -p lab --test vm -- --nocapture --test-threads 1
+    # The carried guest programs, built again: the same bytes.
+    step env MARVIN_FULL=1 "$cargo" test --locked -p lab --test guest_programs -- --nocapture
     # Builds kernels from nothing, which takes minutes each, and prints what bisections and stabilisations of real sources take
     # and what planted sharing is named.
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program -- real_ stabilised:: planted_sharing --nocapture

@@ -1,8 +1,5 @@
-//! Builds the static agent and the QEMU plugin, and embeds their bytes in the lab: one program to
-//! install, no version mismatch.
-//!
-//! Both are built with fixed flags, whatever the lab's profile, and contain no path of this host:
-//! the same sources and compiler give the same files, and so the same numbers.
+//! Embeds the guest programs and the QEMU plugin in the lab: one program to install, no version
+//! mismatch. They are the carried ones; where their sources were changed, what these give.
 
 #![expect(
     clippy::expect_used,
@@ -10,9 +7,22 @@
 )]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+#[path = "build/carried.rs"]
+#[expect(dead_code, reason = "the test of the programs writes them")]
+mod carried;
+#[path = "build/compile.rs"]
+mod compile;
+
+/// Names by which `lib.rs` includes the programs, in the order of `carried::PROGRAMS`.
+const VARIABLES: [&str; 6] = [
+    "MARVIN_AGENT",
+    "MARVIN_INIT",
+    "MARVIN_SERVE",
+    "MARVIN_MODLOAD",
+    "MARVIN_CRASH",
+    "MARVIN_TRACER",
+];
 
 fn main() {
     // Read at run time: a moved directory keeps its compiled build script.
@@ -21,75 +31,33 @@ fn main() {
         .join("../../..")
         .canonicalize()
         .expect("the workspace is there");
-    for input in [
-        "crates/guest/agent",
-        "crates/guest/tracer",
-        "crates/base/wire",
-        "Cargo.toml",
-        "Cargo.lock",
-    ] {
-        println!("cargo::rerun-if-changed={}", root.join(input).display());
+    println!("cargo::rerun-if-changed=build");
+    for input in carried::inputs(&root) {
+        println!("cargo::rerun-if-changed={}", input.display());
     }
-    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it")).join("agent");
-    // Without relocations at start, workloads that do not run touch no page.
-    build(
-        &root,
-        &out,
-        "agent",
-        &["-Ctarget-feature=+crt-static", "-Crelocation-model=static"],
-    );
-    build(&root, &out, "tracer", &[]);
-    let built = [
-        ("MARVIN_AGENT", "agent/marvin-agent"),
-        ("MARVIN_INIT", "agent/marvin-init"),
-        ("MARVIN_SERVE", "agent/marvin-serve"),
-        ("MARVIN_MODLOAD", "agent/marvin-modload"),
-        ("MARVIN_CRASH", "agent/marvin-crash"),
-        ("MARVIN_TRACER", "tracer/libtracer.so"),
-    ];
-    for (variable, file) in built {
-        println!(
-            "cargo::rustc-env={variable}={}",
-            out.join(TARGET).join(file).display()
-        );
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
+    let files = place_carried(&root, &out).unwrap_or_else(|| {
+        println!("cargo::warning=guest programs were changed: built here, another exact machine");
+        let cargo = PathBuf::from(std::env::var_os("CARGO").expect("cargo sets it"));
+        compile::compile(&cargo, &root, &out.join("agent")).expect("the guest programs build")
+    });
+    for (variable, file) in VARIABLES.iter().zip(files) {
+        println!("cargo::rustc-env={variable}={}", file.display());
     }
 }
 
-/// Builds a package with the profile of the same name.
-fn build(root: &Path, out: &Path, package: &str, flags: &[&str]) {
-    // cargo finds its home in the same way: only rustup sets the variable.
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
-    let home = home.unwrap_or_else(|| root.join("no-cargo-home"));
-    let mut flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-    flags.push(format!("--remap-path-prefix={}=/marvin", root.display()));
-    flags.push(format!("--remap-path-prefix={}=/cargo", home.display()));
-    let mut cargo = Command::new(std::env::var_os("CARGO").expect("cargo sets it"));
-    cargo.args([
-        "build",
-        "--quiet",
-        "--package",
-        package,
-        "--profile",
-        package,
-        "--target",
-        TARGET,
-        "--target-dir",
-    ]);
-    cargo
-        .arg(out)
-        .current_dir(root)
-        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
-    // A caller's wrappers and flags, such as clippy's, must not change these builds.
-    for name in [
-        "RUSTC_WRAPPER",
-        "RUSTC_WORKSPACE_WRAPPER",
-        "RUSTFLAGS",
-        "CARGO_TARGET_DIR",
-        "CARGO_BUILD_TARGET",
-    ] {
-        cargo.env_remove(name);
+/// Writes the carried programs to `out`; none where they are not those of the tree's sources.
+fn place_carried(root: &Path, out: &Path) -> Option<Vec<PathBuf>> {
+    let manifest = carried::read_manifest(root)?;
+    if manifest.sources != carried::sources_hash(root).expect("the sources can be read") {
+        return None;
     }
-    let status = cargo.status().expect("cargo can be started");
-    assert!(status.success(), "the {package} does not build");
+    let programs = carried::unpack(root, &manifest).expect("the carried programs are whole");
+    let mut files = Vec::new();
+    for (name, bytes) in carried::PROGRAMS.iter().zip(programs) {
+        let file = out.join(name);
+        std::fs::write(&file, bytes).expect("cargo's directory can be written");
+        files.push(file);
+    }
+    Some(files)
 }
