@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::foreign::{self, Foreign, LkpResultPath};
-use model::{LKP, UnixTime};
+use model::LKP;
 
 use super::tree::{FILE_MAX, Found, Walk, modified_unix, unpack, wrong};
-use super::{ForeignRun, ImportError, Imported, Keep, Part, from_modification};
+use super::{ForeignRun, ImportError, Imported, Keep, Part, RunStart};
 
 /// Most bytes of `job.yaml`.
 const JOB_MAX: u64 = 1 << 20;
@@ -101,11 +101,11 @@ pub(crate) fn read(
             match unpack(file, FILE_MAX).and_then(|json| foreign::lkp_run(&place, &json)) {
                 Ok(foreign) => {
                     done.push(*number);
-                    let started = start_of(file);
+                    let start = start_of(file);
                     keep(Part::Run(Box::new(run(
                         &place,
                         (*number, &shown),
-                        started,
+                        start,
                         foreign,
                     ))))?;
                 }
@@ -126,7 +126,7 @@ pub(crate) fn read(
                     .into_iter()
                     .filter(|(number, _)| done.binary_search(number).is_err())
                 {
-                    let started = from_modification(
+                    let start = RunStart::from_modification(
                         modified_unix(file),
                         "no directory with job.yaml",
                         &name_of(file),
@@ -134,7 +134,7 @@ pub(crate) fn read(
                     keep(Part::Run(Box::new(run(
                         &place,
                         (number, &shown),
-                        started,
+                        start,
                         foreign,
                     ))))?;
                 }
@@ -151,15 +151,17 @@ pub(crate) fn read(
     Ok(())
 }
 
-/// Returns the start of a run, and what stands in for it.
-fn start_of(stats: &Path) -> (Option<UnixTime>, Option<String>) {
+fn start_of(stats: &Path) -> RunStart {
     let job = stats.with_file_name("job.yaml");
     match unpack(&job, JOB_MAX)
         .ok()
         .and_then(|job| foreign::lkp_started(&job))
     {
-        Some(started) => (Some(started), None),
-        None => from_modification(
+        Some(started) => RunStart {
+            time: Some(started),
+            remark: None,
+        },
+        None => RunStart::from_modification(
             modified_unix(stats),
             "no start_time in job.yaml",
             &name_of(stats),
@@ -170,7 +172,7 @@ fn start_of(stats: &Path) -> (Option<UnixTime>, Option<String>) {
 fn run(
     place: &LkpResultPath,
     (number, folder): (u64, &str),
-    (started_unix, start_time): (Option<UnixTime>, Option<String>),
+    start: RunStart,
     foreign: Foreign,
 ) -> ForeignRun {
     let LkpResultPath {
@@ -184,7 +186,7 @@ fn run(
     let kernel = short(commit);
     let name = format!("{kernel} {test} run {number}");
     let foreign = Foreign {
-        started_unix,
+        started_unix: start.time,
         ..foreign
     };
     ForeignRun {
@@ -194,7 +196,7 @@ fn run(
         number,
         name,
         folder: format!("{folder}/{number}"),
-        start_time,
+        start_time: start.remark,
         foreign,
     }
 }

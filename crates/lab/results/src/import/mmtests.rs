@@ -6,7 +6,7 @@ use model::MMTESTS;
 
 use super::foreign;
 use super::tree::{Entry, FILE_MAX, Kind, RUN_MAX, Walk, describe, modified_unix, unpack, wrong};
-use super::{ForeignRun, ImportError, Imported, Keep, Part, from_modification};
+use super::{ForeignRun, ImportError, Imported, Keep, Part, RunStart};
 
 /// An iteration of a run.
 pub(crate) struct Iteration {
@@ -127,8 +127,10 @@ pub(crate) fn read(
         };
         let mut start_time = None;
         if foreign.started_unix.is_none() {
-            (foreign.started_unix, start_time) =
-                from_modification(first, "tests-timestamp has no start time", "its first file");
+            let missing = "tests-timestamp has no start time";
+            let start = RunStart::from_modification(first, missing, "its first file");
+            foreign.started_unix = start.time;
+            start_time = start.remark;
         }
         let name = format!("{kernel} iter-{number}");
         let folder = format!("{kernel}/iter-{number}");

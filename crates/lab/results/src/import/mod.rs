@@ -285,17 +285,25 @@ fn build(suite: &str, kernel: &str, origin: String) -> Result<Build, ImportError
     })
 }
 
-/// Returns the start of a run from the modification of its files, and words about it.
-fn from_modification(
-    modified: Option<UnixTime>,
-    missing: &str,
-    file: &str,
-) -> (Option<UnixTime>, Option<String>) {
-    let start = match modified {
-        Some(_) => format!("{missing}; Marvin takes the modification time of {file}"),
-        None => format!("{missing}, and {file} has no modification time: the run has no date"),
-    };
-    (modified, Some(start))
+/// When a run started.
+struct RunStart {
+    time: Option<UnixTime>,
+    /// What stands in for a time that its files do not tell.
+    remark: Option<String>,
+}
+
+impl RunStart {
+    /// Takes the modification of the run's files.
+    fn from_modification(modified: Option<UnixTime>, missing: &str, file: &str) -> Self {
+        let remark = match modified {
+            Some(_) => format!("{missing}; Marvin takes the modification time of {file}"),
+            None => format!("{missing}, and {file} has no modification time: the run has no date"),
+        };
+        Self {
+            time: modified,
+            remark: Some(remark),
+        }
+    }
 }
 
 /// Returns the machine as far as its suite describes it, without properties of the kernel.
