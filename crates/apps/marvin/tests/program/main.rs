@@ -14,6 +14,7 @@ mod explains;
 mod fresh;
 mod history;
 mod hostile;
+mod hosts;
 mod imported;
 mod interrupted;
 mod kept;

@@ -2,6 +2,7 @@
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
 use crate::fresh::fresh;
 use crate::{folder, format_output, marvin, names};
@@ -25,38 +26,60 @@ fn path_without_qemu() -> tempfile::TempDir {
     folder
 }
 
-/// Measures the two kernels, and returns the machine's id and all samples.
-fn measured(home: &Path, path: &Path) -> (String, String) {
-    let [older, newer] = names();
-    let mut command = marvin(home);
-    command.env("PATH", path);
-    let output = command
-        .args(["compare", &older, &newer, "--quick", "-q"])
-        .args(["--workload", "getppid,fork-exit"])
-        .output()
-        .unwrap();
-    let text = format_output(&output, home);
-    assert!(text.contains("fork-exit "), "{text}");
-    let exported = marvin(home)
+/// What a data directory holds: the machines' ids, and all samples.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Samples {
+    machines: Vec<String>,
+    samples: Vec<String>,
+}
+
+/// Has the program, which knows its data directory, export what it measured.
+pub(crate) fn read_samples(program: &mut Command) -> Samples {
+    let exported = program
         .args(["export", "--format", "csv"])
         .output()
         .unwrap();
     let table = String::from_utf8(exported.stdout).unwrap();
-    let mut samples: Vec<&str> = Vec::new();
-    let mut machines: Vec<&str> = Vec::new();
+    let mut samples = Vec::new();
+    let mut machines = Vec::new();
     let mut lines = table.lines();
     let header: Vec<&str> = lines.next().unwrap().split(',').collect();
     let column = |name: &str| header.iter().position(|one| *one == name).unwrap();
     let (machine, value) = (column("machine"), column("sample"));
     for line in lines {
         let cells: Vec<&str> = line.split(',').collect();
-        machines.push(cells[machine]);
-        samples.push(cells[value]);
+        machines.push(cells[machine].to_owned());
+        samples.push(cells[value].to_owned());
     }
+    machines.sort_unstable();
     machines.dedup();
     samples.sort_unstable();
     assert!(samples.len() >= 60, "{table}");
-    (machines.join(" "), samples.join(" "))
+    Samples { machines, samples }
+}
+
+/// Returns whether `marvin setup` found neither today's packages nor a snapshot service; says so.
+pub(crate) fn archive_moved_on(text: &str) -> bool {
+    let moved =
+        text.starts_with("exit 5") && text.contains("cannot fetch http://snapshot.debian.org/");
+    if moved {
+        println!("skipped: the archive has newer packages, and no snapshot service is reachable");
+    }
+    moved
+}
+
+/// Measures the two kernels with the programs of a PATH.
+fn measure(home: &Path, path: &Path) -> Samples {
+    let [older, newer] = names();
+    let output = marvin(home)
+        .env("PATH", path)
+        .args(["compare", &older, &newer, "--quick", "-q"])
+        .args(["--workload", "getppid,fork-exit"])
+        .output()
+        .unwrap();
+    let text = format_output(&output, home);
+    assert!(text.contains("fork-exit "), "{text}");
+    read_samples(&mut marvin(home))
 }
 
 #[test]
@@ -68,8 +91,7 @@ fn qemu_of_setup_is_the_same_machine() {
         .output()
         .unwrap();
     let text = format_output(&set_up, &home);
-    if text.starts_with("exit 5") && text.contains("cannot fetch http://snapshot.debian.org/") {
-        println!("skipped: the archive has newer packages, and no snapshot service is reachable");
+    if archive_moved_on(&text) {
         return;
     }
     assert!(
@@ -77,8 +99,8 @@ fn qemu_of_setup_is_the_same_machine() {
         "{text}"
     );
     let without = path_without_qemu();
-    let bundled = measured(&home, without.path());
+    let bundled = measure(&home, without.path());
     let usual_path = std::env::var_os("PATH").unwrap();
-    let usual = measured(&fresh("setup-usual-home"), Path::new(&usual_path));
+    let usual = measure(&fresh("setup-usual-home"), Path::new(&usual_path));
     assert_eq!(bundled, usual);
 }

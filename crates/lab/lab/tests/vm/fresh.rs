@@ -15,7 +15,7 @@ pub(crate) fn fresh(name: &str) -> Fresh {
     Fresh(folder)
 }
 
-fn remove(place: &Path) {
+pub(crate) fn remove(place: &Path) {
     drop(std::fs::remove_file(place).or_else(|_| std::fs::remove_dir_all(place)));
 }
 

@@ -1,0 +1,304 @@
+//! Other hosts, as roots of this one: the same table, the same samples. `make test-full` prints
+//! the matrix of docs/hosts.md.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use archives::{Debian, unpack_deb};
+use model::{DebianSettings, UnixTime};
+
+use crate::fresh::{fresh, remove};
+use crate::setup::{Samples, archive_moved_on, read_samples};
+use crate::{folder, format_output, images, marvin, names, output_of};
+
+/// A host's root file system, and the program that starts on it.
+struct Host {
+    root: PathBuf,
+    program: PathBuf,
+    home: PathBuf,
+}
+
+/// What a root is made of.
+enum Recipe {
+    /// Packages with all they depend on, unpacked: no package manager, no compiler.
+    Unpacked {
+        suite: &'static str,
+        packages: &'static [&'static str],
+    },
+    /// A distribution as mmdebstrap installs it, with the walls' program.
+    Installed { suite: &'static str },
+}
+
+/// Makes a root, or takes the one of last time.
+fn make_root(name: &str, recipe: &Recipe) -> Result<PathBuf, String> {
+    let root = folder("hosts").join(name);
+    let complete = folder("hosts").join(format!("{name}.complete"));
+    if complete.exists() {
+        return Ok(root);
+    }
+    drop(std::fs::remove_dir_all(&root));
+    std::fs::create_dir_all(&root).unwrap();
+    match recipe {
+        Recipe::Unpacked { suite, packages } => unpack_root(suite, packages, &root)?,
+        Recipe::Installed { suite } => install_root(suite, &root)?,
+    }
+    for directory in ["proc", "dev", "tmp", "data"] {
+        std::fs::create_dir_all(root.join(directory)).unwrap();
+    }
+    std::fs::write(complete, "").unwrap();
+    Ok(root)
+}
+
+fn unpack_root(suite: &str, packages: &[&str], root: &Path) -> Result<(), String> {
+    fn now() -> UnixTime {
+        UnixTime::from(std::time::SystemTime::now())
+    }
+    let home = folder("hosts").join("packages");
+    let debian = Debian::new(&home, DebianSettings::default(), now);
+    let packages: Vec<String> = packages.iter().map(|name| (*name).to_owned()).collect();
+    let closure = debian.closure(suite, &packages);
+    for needed in closure.map_err(|error| error.to_string())? {
+        let file = debian.download(&needed.package, &home);
+        unpack_deb(&file.map_err(|error| error.to_string())?, root).unwrap();
+    }
+    Ok(())
+}
+
+fn install_root(suite: &str, root: &Path) -> Result<(), String> {
+    let output = Command::new("mmdebstrap")
+        .args(["-q", "--variant=minbase", "--include=bubblewrap"])
+        // What is tested is Marvin's archive, not apt's: a mirror that lags behind serves a root.
+        .args(["--aptopt=Acquire::Check-Valid-Until \"false\""])
+        .args(["--dpkgopt=path-exclude=/usr/share/doc/*", suite])
+        .arg(root)
+        .arg("http://deb.debian.org/debian")
+        .output()
+        .map_err(|error| format!("mmdebstrap: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    Err(format!("mmdebstrap {suite}: {}", text.trim()))
+}
+
+impl Host {
+    fn new(name: &'static str, recipe: &Recipe, program: &Path) -> Result<Self, String> {
+        let home = folder("hosts").join(format!("{name}-data"));
+        // What was fetched stays from one time to the next, what was measured does not.
+        for entry in std::fs::read_dir(&home).into_iter().flatten().flatten() {
+            if !["qemu", "archives"].contains(&&*entry.file_name().to_string_lossy()) {
+                remove(&entry.path());
+            }
+        }
+        std::fs::create_dir_all(&home).unwrap();
+        Ok(Self {
+            root: make_root(name, recipe)?,
+            program: program.to_owned(),
+            home,
+        })
+    }
+
+    /// The program on this host, with the network but nothing else of ours.
+    fn command(&self) -> Command {
+        // Under the name that they have here: tables name them.
+        let kernels = images().0;
+        let mut command = Command::new("bwrap");
+        command.arg("--bind").arg(&self.root).arg("/");
+        command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
+        let names = "/etc/resolv.conf";
+        command.args(["--dir", "/etc", "--ro-bind-try", names, names]);
+        command.arg("--bind").arg(&self.home).arg("/data");
+        command.arg("--ro-bind").arg(&kernels).arg(&kernels);
+        command.arg("--ro-bind").arg(&self.program).arg("/marvin");
+        let path = "/usr/bin:/bin:/usr/sbin:/sbin";
+        command.args(["--clearenv", "--setenv", "PATH", path]);
+        command.args(["--setenv", "MARVIN_HOME", "/data", "--chdir", "/"]);
+        command.arg("/marvin");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> String {
+        let output = self.command().args(arguments).output().unwrap();
+        without_time(&format_output(&output, Path::new("/data")))
+    }
+}
+
+/// Runs the program here.
+fn run_here(home: &Path, arguments: &[&str]) -> String {
+    without_time(&output_of(home, arguments))
+}
+
+/// A text without its one line that differs from run to run.
+fn without_time(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with("Compared:"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// What a host without apt, dpkg, a compiler and QEMU has: a shell, and what the walls need.
+const WITHOUT_APT: Recipe = Recipe::Unpacked {
+    suite: "trixie",
+    packages: &[
+        "base-files",
+        "dash",
+        "coreutils",
+        "util-linux",
+        "bubblewrap",
+        "libgcc-s1",
+    ],
+};
+
+#[test]
+fn root_without_apt_gives_this_hosts_samples() {
+    let program = Path::new(env!("CARGO_BIN_EXE_marvin"));
+    let host = match Host::new("without-apt", &WITHOUT_APT, program) {
+        Ok(host) => host,
+        Err(reason) => {
+            println!("skipped: no root of Debian 13: {reason}");
+            return;
+        }
+    };
+    let text = host.run(&["setup", "-q"]);
+    if archive_moved_on(&text) {
+        return;
+    }
+    assert!(text.starts_with("exit 0"), "{text}");
+    let doctor = host.run(&["doctor"]);
+    assert!(doctor.starts_with("exit 0"), "{doctor}");
+    let [older, newer] = names();
+    let compare = ["compare", &older, &newer, "--quick", "-q", "--force"];
+    let compare = [&compare[..], &["--workload", "getppid,fork-exit"]].concat();
+    let home = fresh("hosts-here");
+    let here = run_here(&home, &compare);
+    assert!(here.contains("fork-exit"), "{here}");
+    assert_eq!(host.run(&compare), here);
+    assert_eq!(
+        read_samples(&mut host.command()),
+        read_samples(&mut marvin(&home))
+    );
+}
+
+/// The roots of the matrix in docs/hosts.md, and whether only a static program starts there.
+const HOSTS: [(&str, Recipe, bool); 5] = [
+    ("Debian 11", Recipe::Installed { suite: "bullseye" }, true),
+    ("Debian 13", Recipe::Installed { suite: "trixie" }, false),
+    ("Debian sid", Recipe::Installed { suite: "sid" }, false),
+    ("Debian 13 without apt, dpkg, compiler", WITHOUT_APT, false),
+    (
+        "musl and busybox only",
+        Recipe::Unpacked {
+            suite: "bookworm",
+            packages: &["musl", "busybox-static"],
+        },
+        true,
+    ),
+];
+
+/// Commands whose text must be this host's, with their columns.
+const COMMANDS: [(&str, &[&str]); 3] = [
+    (
+        "compare",
+        &["compare", "deb:6.1", "deb:6.12", "--quick", "-q", "--force"],
+    ),
+    (
+        "profile",
+        &[
+            "profile",
+            "deb:6.1",
+            "deb:6.12",
+            "--workload",
+            "fork-exit",
+            "-q",
+        ],
+    ),
+    (
+        "exact-smp",
+        &[
+            "compare",
+            "deb:6.1",
+            "deb:6.12",
+            "--quick",
+            "-q",
+            "--force",
+            "--on",
+            "exact-smp",
+            "--workload",
+            "share-mmap",
+        ],
+    ),
+];
+
+/// What was seen of one host: a word for each column.
+fn try_host(host: &Host, here: &[String], samples: &Samples) -> Vec<String> {
+    let doctor = host.run(&["doctor"]);
+    let mut cells = vec![if doctor.starts_with("exit 0") {
+        "fit".to_owned()
+    } else {
+        println!("{doctor}");
+        "not fit".to_owned()
+    }];
+    for ((_, command), expected) in COMMANDS.iter().zip(here) {
+        let text = host.run(command);
+        if text == *expected {
+            cells.push("equal".to_owned());
+        } else {
+            println!("{command:?} here:\n{expected}\nthere:\n{text}");
+            cells.push("differs".to_owned());
+        }
+    }
+    let equal = read_samples(&mut host.command()) == *samples;
+    cells.push(if equal { "equal" } else { "differ" }.to_owned());
+    cells
+}
+
+#[test]
+fn every_root_gives_this_hosts_samples() {
+    if std::env::var_os("MARVIN_FULL").is_none() {
+        println!("skipped: five roots of other hosts: make test-full makes them");
+        return;
+    }
+    let home = fresh("hosts-all-here");
+    let here: Vec<String> = COMMANDS
+        .iter()
+        .map(|(_, command)| run_here(&home, command))
+        .collect();
+    let samples = read_samples(&mut marvin(&home));
+    println!("| host | doctor | compare | profile | exact-smp | samples |");
+    println!("|---|---|---|---|---|---|");
+    let mut wrong = Vec::new();
+    for (name, recipe, needs_static) in &HOSTS {
+        let Some(program) = program_for(*needs_static) else {
+            println!("| {name} | not tried: make test-full builds the static program | | | | |");
+            continue;
+        };
+        let host = match Host::new(name, recipe, &program) {
+            Ok(host) => host,
+            Err(reason) => {
+                println!("| {name} | not tried: {reason} | | | | |");
+                continue;
+            }
+        };
+        let text = host.run(&["setup", "-q"]);
+        if archive_moved_on(&text) {
+            return;
+        }
+        assert!(text.starts_with("exit 0"), "{name}: {text}");
+        let cells = try_host(&host, &here, &samples);
+        println!("| {name} | {} |", cells.join(" | "));
+        if cells
+            .iter()
+            .any(|cell| cell.starts_with("not") || cell.starts_with("differ"))
+        {
+            wrong.push(*name);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+/// The program that starts on a host: the static one of `make release`, or this test's.
+fn program_for(needs_static: bool) -> Option<PathBuf> {
+    if !needs_static {
+        return Some(PathBuf::from(env!("CARGO_BIN_EXE_marvin")));
+    }
+    let program = std::env::var_os("MARVIN_STATIC").map(PathBuf::from)?;
+    program.exists().then_some(program)
+}
