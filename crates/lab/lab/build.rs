@@ -36,11 +36,21 @@ fn main() {
         println!("cargo::rerun-if-changed={}", input.display());
     }
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it"));
-    let files = place_carried(&root, &out).unwrap_or_else(|| {
+    let cargo = PathBuf::from(std::env::var_os("CARGO").expect("cargo sets it"));
+    let mut files = place_carried(&root, &out).unwrap_or_else(|| {
         println!("cargo::warning=guest programs were changed: built here, another exact machine");
-        let cargo = PathBuf::from(std::env::var_os("CARGO").expect("cargo sets it"));
         compile::compile(&cargo, &root, &out.join("agent")).expect("the guest programs build")
     });
+    // Guests are of one architecture, hosts of several.
+    if std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets it") != "x86_64" {
+        // A QEMU is linked dynamically, whatever the program is.
+        let target = std::env::var("TARGET")
+            .expect("cargo sets it")
+            .replace("musl", "gnu");
+        let tracer = compile::compile_tracer(&cargo, &root, &out.join("tracer"), &target);
+        files.pop();
+        files.push(tracer.expect("the plugin builds for this host"));
+    }
     for (variable, file) in VARIABLES.iter().zip(files) {
         println!("cargo::rustc-env={variable}={}", file.display());
     }

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const TARGET: &str = "x86_64-unknown-linux-gnu";
+/// What guests run.
+const GUEST: &str = "x86_64-unknown-linux-gnu";
 
 /// Builds the programs below `out`; returns their paths in the order of `carried::PROGRAMS`.
 ///
@@ -13,18 +14,27 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 pub(crate) fn compile(cargo: &Path, root: &Path, out: &Path) -> Result<Vec<PathBuf>, String> {
     // Without relocations at start, workloads that do not run touch no page.
     let flags = ["-Ctarget-feature=+crt-static", "-Crelocation-model=static"];
-    build_package(cargo, root, out, "agent", &flags)?;
-    build_package(cargo, root, out, "tracer", &[])?;
-    let folder = out.join(TARGET);
-    let path = |name: &&str| {
-        let profile = if name.ends_with(".so") {
-            "tracer"
-        } else {
-            "agent"
-        };
-        folder.join(profile).join(name)
-    };
-    Ok(super::carried::PROGRAMS.iter().map(path).collect())
+    build_package(cargo, root, out, "agent", GUEST, &flags)?;
+    let tracer = compile_tracer(cargo, root, out, GUEST)?;
+    let [guests @ .., _] = super::carried::PROGRAMS;
+    let folder = out.join(GUEST).join("agent");
+    let mut programs: Vec<PathBuf> = guests.iter().map(|name| folder.join(name)).collect();
+    programs.push(tracer);
+    Ok(programs)
+}
+
+/// Builds the plugin for hosts of a target; QEMU loads it, so it has the host's processor.
+///
+/// # Errors
+/// A sentence: it does not build.
+pub(crate) fn compile_tracer(
+    cargo: &Path,
+    root: &Path,
+    out: &Path,
+    target: &str,
+) -> Result<PathBuf, String> {
+    build_package(cargo, root, out, "tracer", target, &[])?;
+    Ok(out.join(target).join("tracer/libtracer.so"))
 }
 
 /// Builds a package with the profile of the same name.
@@ -33,6 +43,7 @@ fn build_package(
     root: &Path,
     out: &Path,
     package: &str,
+    target: &str,
     flags: &[&str],
 ) -> Result<(), String> {
     // cargo finds its home in the same way: only rustup sets the variable.
@@ -45,7 +56,7 @@ fn build_package(
     let mut command = Command::new(cargo);
     command
         .args(["build", "--quiet", "--locked", "--package", package])
-        .args(["--profile", package, "--target", TARGET, "--target-dir"])
+        .args(["--profile", package, "--target", target, "--target-dir"])
         .arg(out)
         .current_dir(root)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
