@@ -21,7 +21,7 @@ pub(crate) struct ServeArguments {
     pub(crate) listen: Option<std::net::SocketAddr>,
 
     /// Also answer requests for this host name, such as a proxy's; localhost, addresses and this
-    /// machine's name need none
+    /// machine's name always work
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Vec<String>,
 }

@@ -43,7 +43,7 @@ pub(crate) struct WorkArguments {
     #[arg(long, value_name = "SYSTEM")]
     pub(crate) via: Option<BatchName>,
 
-    /// Run this one job of the queue as its worker; a batch job does
+    /// Run this one job of the queue as its worker; batch jobs use this
     #[arg(long, value_name = "NUMBER", hide = true, conflicts_with_all = ["via", "execute"])]
     pub(crate) take: Option<u64>,
 

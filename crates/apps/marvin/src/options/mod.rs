@@ -20,7 +20,7 @@ pub(crate) use values::{margin, seconds, time, whole};
 
 pub(crate) const KERNELS: &str = "Kernel names:
   deb:6.12                     newest 6.12 package of Debian's bookworm, flavour cloud-amd64
-  deb:trixie/6.12              the same of another suite; trixie@20260101: of a day of the past
+  deb:trixie/6.12              the same from another suite; trixie@20260101: as of that day
   deb:6.12+amd64               the same, another flavour
   deb:6.12.117                 one upstream version
   deb:linux-image-VERSION…     one Debian package

@@ -63,7 +63,7 @@ pub(crate) struct GlobalOptions {
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Colour::Auto)]
     color: Colour,
 
-    /// Run QEMU and the Makefiles of kernels without walls: as you, with your files and your
+    /// Run QEMU and the Makefiles of kernels without a sandbox: as you, with your files and your
     /// network
     #[arg(long, global = true)]
     no_sandbox: bool,

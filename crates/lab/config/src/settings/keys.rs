@@ -69,7 +69,7 @@ const fn key(name: &'static str, kind: Kind, presence: Presence, about: &'static
 
 pub(crate) static FILE: Table = Table {
     what: "the file",
-    about: "What a site asks of its lab: marvin.toml in the home of Marvin, or the file of --config-file.",
+    about: "The settings of a lab: marvin.toml in the data directory, or the file of --config-file.",
     keys: &[
         key(
             "tree",
@@ -81,7 +81,7 @@ pub(crate) static FILE: Table = Table {
             "plan",
             Kind::Many(&PLAN),
             Optional,
-            "What is measured of each kernel of some trees.",
+            "Workloads to measure on each kernel of some trees.",
         ),
         key(
             "work",
@@ -99,7 +99,7 @@ pub(crate) static FILE: Table = Table {
             "notify",
             Kind::Many(&NOTIFY),
             Optional,
-            "Whom to tell of what goes wrong, and how.",
+            "Recipients of failure notices, each by mail, webhook or command.",
         ),
         key(
             "machine",
@@ -144,7 +144,7 @@ static TREE: Table = Table {
             "debian",
             Kind::Texts,
             Optional,
-            "Or what the versions of Debian's packages begin with: 6.1, 6.12.",
+            "Or Debian packages whose versions begin with one of these: 6.1, 6.12.",
         ),
         key(
             "flavour",
@@ -168,7 +168,7 @@ static TREE: Table = Table {
             "points",
             Kind::Choice(&["monthly", "every", "never"]),
             Without(Preset::Text("monthly")),
-            "Which stable updates are taken: of each series the newest, at most one in a calendar month; all; none.",
+            "Stable updates to take: the newest of each series, at most one in a calendar month (monthly); all (every); none (never).",
         ),
         key(
             "since",
@@ -180,14 +180,14 @@ static TREE: Table = Table {
             "config",
             Kind::Text,
             Without(Preset::Text("micro")),
-            "How kernels are configured that are built here: micro, smp, small, or a file.",
+            "Kernel config for kernels that Marvin builds: micro, smp, small, or a file.",
         ),
     ],
 };
 
 static PLAN: Table = Table {
     what: "[[plan]]",
-    about: "What is measured of each kernel of some trees. What is added here later is measured of older kernels too.",
+    about: "Workloads to measure on each kernel of some trees. Marvin measures later additions on older kernels too.",
     keys: &[
         key("name", Kind::Name, Needed, "Its name."),
         key(
@@ -261,7 +261,7 @@ static DEBIAN: Table = Table {
             "suite",
             Kind::Text,
             Without(Preset::Text("bookworm")),
-            "The suite of names that have none: deb:6.12 is deb:bookworm/6.12.",
+            "Suite of deb: names without one: deb:6.12 is deb:bookworm/6.12.",
         ),
     ],
 };
@@ -326,7 +326,7 @@ static NOTIFY: Table = Table {
             "user",
             Kind::Text,
             Optional,
-            "Who Marvin is to the mail server, where it asks.",
+            "User name at the mail server, if it requires a login.",
         ),
         key(
             "password",
@@ -382,8 +382,8 @@ static MACHINE: Table = Table {
             "boot_command",
             Kind::Texts,
             Optional,
-            "Program of the server that has the kernel MARVIN_KERNEL booted once, with MARVIN_INITRD and \
-             MARVIN_COMMAND_LINE, and restarts.",
+            "Program on the server that sets MARVIN_KERNEL, with MARVIN_INITRD and MARVIN_COMMAND_LINE, for \
+             one boot, and restarts the server.",
         ),
         key(
             "boot_deadline",
@@ -395,14 +395,14 @@ static MACHINE: Table = Table {
             "idle_off",
             Kind::Span,
             Optional,
-            "`marvin work` switches it off when it had no job and no reservation for so long; a measurement switches it on. \
+            "`marvin work` switches the server off after this time without a job or a reservation; a measurement switches it on. \
              Needs a [machine.power].",
         ),
         key(
             "check_every",
             Kind::Span,
             Optional,
-            "`marvin work` measures a known kernel on it when no job was completed there for so long.",
+            "`marvin work` measures a known kernel on the server after this time without a completed job.",
         ),
         key(
             "cpus",
@@ -414,13 +414,13 @@ static MACHINE: Table = Table {
             "power",
             Kind::One(&POWER),
             Optional,
-            "What switches its power. Without it, a kernel that hangs leaves it lost.",
+            "The server's power control. Without it, Marvin loses the server when a kernel hangs.",
         ),
         key(
             "console",
             Kind::One(&CONSOLE),
             Optional,
-            "Where its serial console is. Without it, why a kernel died is not recorded.",
+            "Its serial console. Without it, Marvin does not record why a kernel died.",
         ),
         key(
             "slurm_node",
@@ -432,7 +432,7 @@ static MACHINE: Table = Table {
             "deploy",
             Kind::One(&DEPLOY),
             Optional,
-            "How it comes to run an image. Without it, by kexec.",
+            "How Marvin starts an image on the server. Without it, by kexec.",
         ),
     ],
 };
@@ -536,7 +536,7 @@ const JOBS: Key = key(
     "jobs",
     Kind::Whole(1, 10_000),
     Without(Preset::Whole(50)),
-    "Most jobs of Marvin that wait or run there at once; the others wait in the queue.",
+    "Limit on Marvin's jobs that wait or run there at once; the others wait in Marvin's queue.",
 );
 const ITS_HOME: Key = key(
     "home",
@@ -656,7 +656,7 @@ static POWER: Table = Table {
             "Or a program of this host; its last argument is on, off or status, which prints on or off. For the next boot it gets \
              boot, and pxe, disk or bios.",
         ),
-        key("user", Kind::Text, Optional, "Who Marvin is to the BMC."),
+        key("user", Kind::Text, Optional, "User name at the BMC."),
         key(
             "password",
             Kind::Text,
@@ -691,6 +691,6 @@ static SERVE: Table = Table {
         "listen",
         Kind::Text,
         Optional,
-        "Where `marvin serve` listens unless told: 127.0.0.1:8080.",
+        "Address that `marvin serve` listens on without --listen: 127.0.0.1:8080.",
     )],
 };

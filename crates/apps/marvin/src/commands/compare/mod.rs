@@ -72,8 +72,8 @@ pub(crate) struct CompareArguments {
     #[arg(long, conflicts_with = "seeds")]
     pub(crate) quick: bool,
 
-    /// Boot on until no row is unclear, at most --boots times; looking after each boot raises no
-    /// more false alarms
+    /// Keep booting until no row is unclear, at most --boots times; checking after each boot adds
+    /// no false alarms
     #[arg(long)]
     pub(crate) until_clear: bool,
 

@@ -43,8 +43,8 @@ pub(crate) struct ExplainArguments {
     #[arg(long, conflicts_with = "command")]
     pub(crate) pid: Option<u32>,
 
-    /// Observe for at most N seconds, and end a command that runs longer [default: a command to
-    /// its end, a process 30]
+    /// Observe for at most N seconds, and end a command that runs longer [default: until the
+    /// command ends; 30 with --pid]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 86400))]
     pub(crate) seconds: Option<u32>,
 

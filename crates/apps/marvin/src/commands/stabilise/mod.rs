@@ -79,8 +79,8 @@ pub(crate) struct StabiliseArguments {
     #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
     pub(crate) margin: Option<f64>,
 
-    /// Stop the search after this time, such as 8h or 30m, with the series by then; the same
-    /// command continues
+    /// Stop the search after this time, such as 8h or 30m, and report the series found so far; the
+    /// same command continues
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) budget: Option<u64>,
 
