@@ -8,6 +8,7 @@ compare() {
     target/release/marvin compare deb:6.1 deb:6.12 --quick "$@" || status=$?
     case $status in 0 | 1 | 3) ;; *) exit "$status" ;; esac
 }
+target/release/marvin setup
 compare
 compare --quiet --format html --output demo/report.html
 echo

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs what is missing on a Debian 12 machine, and says what before it does. Safe to repeat.
+# Installs what is missing on Debian 12 or 13, and says what before it does. Safe to repeat.
 #   scripts/needs.sh build    a compiler for Rust and C
-#   scripts/needs.sh demo     that, and what Marvin runs
+#   scripts/needs.sh demo     that, and the walls
 #   scripts/needs.sh bench    that, and what kernels are built with
 #   scripts/needs.sh test     that, and what the tests use
 #   scripts/needs.sh test-full   that, and what those use that take minutes
@@ -28,11 +28,14 @@ fi
 
 case "${1:-build}" in
 build) ;;
-demo | bench | test | test-full)
+demo)
+    # Walls around QEMU and builds. QEMU itself comes by `marvin setup`: the same on every host.
+    want bwrap bubblewrap
+    ;;
+bench | test | test-full)
+    want bwrap bubblewrap
     want qemu-system-x86_64 qemu-system-x86
     want setpriv util-linux
-    # Walls around QEMU and builds: recommended, and tested.
-    want bwrap bubblewrap
     ;;
 *)
     echo "usage: scripts/needs.sh build|demo|bench|test|test-full" >&2
