@@ -8,6 +8,7 @@
 
 #![warn(missing_docs)]
 
+mod affinity;
 mod at_end;
 mod curl;
 mod lock;
@@ -26,10 +27,12 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
 
+pub use affinity::pin_thread;
 pub use at_end::AtEnd;
 pub use curl::curl_config;
 pub use lock::lock_file;
 pub use qmp::{Qmp, QmpError};
+use running::{Lifeline, Start};
 pub use running::{Running, signal_of};
 pub use shared::Shared;
 pub use shell::quote_words;
@@ -37,9 +40,7 @@ pub use tethered::Tethered;
 pub use walls::{Walls, no_walls, remove_walls, wants_walls};
 pub use whole_file::replace_file;
 
-/// The exit status of timeout(1) if it ended the program.
-const TIMED_OUT: i32 = 124;
-/// The exit status of timeout(1) if there is no such program.
+/// The exit status of a shell if there is no such program.
 const NOT_FOUND: i32 = 127;
 /// Limit of the kept standard error, in bytes: its beginning.
 const SAID_MAX: u64 = 1 << 20;
@@ -74,6 +75,10 @@ pub struct Program {
     output_max: u64,
     log: Option<PathBuf>,
     walls: Option<Walls>,
+    /// What starts it, outside its walls.
+    prefix: Vec<OsString>,
+    /// The only processor that it may use.
+    processor: Option<usize>,
     /// Whether its end is the end of what it left in the background.
     is_swept: bool,
 }
@@ -95,6 +100,9 @@ pub enum ProgramError {
     /// There is no such program.
     #[error("there is no program `{0}`")]
     Missing(String),
+    /// The program is there, but what it names as its dynamic linker or interpreter is not.
+    #[error("`{0}` is there, but its dynamic linker (PT_INTERP) or interpreter (#!) is not")]
+    NoLoader(String),
     /// It exceeded its deadline.
     #[error("`{command}` did not end within {seconds} s")]
     Deadline {
@@ -145,6 +153,8 @@ impl Program {
             output_max: 1 << 30,
             log: None,
             walls: None,
+            prefix: Vec::new(),
+            processor: None,
             is_swept: false,
         }
         .inherit(&VARIABLES)
@@ -223,6 +233,20 @@ impl Program {
         }
     }
 
+    /// Has another program start it, outside its walls: words such as those of chrt(1).
+    #[must_use]
+    pub fn started_by(mut self, words: &[&str]) -> Self {
+        self.prefix = words.iter().map(OsString::from).collect();
+        self
+    }
+
+    /// Starts it on one processor, as far as the host allows.
+    #[must_use]
+    pub fn processor(mut self, processor: Option<usize>) -> Self {
+        self.processor = processor;
+        self
+    }
+
     /// Sets the time after which it is killed, in seconds.
     #[must_use]
     pub fn deadline_s(mut self, seconds: u64) -> Self {
@@ -285,13 +309,14 @@ impl Program {
         self.wait_with(running, || input.map(|mut input| feed(&mut input)))
     }
 
-    /// Starts it and returns at once. It ends when the value is dropped, or when the thread that
-    /// started it ends.
+    /// Starts it and returns at once. It ends when the value is dropped, or when Marvin ends.
     ///
     /// # Errors
     /// If the host cannot start a process.
     pub fn start(&self, input: Stdio, output: Stdio, errors: Stdio) -> io::Result<Running> {
-        let mut command = running::command(self.deadline_s);
+        let lifeline = Lifeline::new()?;
+        let mut command = lifeline.command();
+        command.args(&self.prefix);
         if let Some(walls) = &self.walls {
             command.args(walls.arguments(self.folder.as_deref()));
         }
@@ -309,7 +334,12 @@ impl Program {
                 .env_clear()
                 .envs(variables.iter().map(|(name, value)| (name, value)));
         }
-        Running::spawn(command, self.deadline_s, self.walls.is_some())
+        let start = Start {
+            deadline_s: self.deadline_s,
+            is_walled: self.walls.is_some(),
+            processor: self.processor,
+        };
+        Running::spawn(command, lifeline, &start)
     }
 
     fn start_caught(&self, input: Stdio) -> Result<Running, ProgramError> {
@@ -353,10 +383,8 @@ impl Program {
         let output = output.map_err(|e| self.to_error(e))?;
         let messages = messages.map_err(|e| self.to_error(e))?;
         match status.code().filter(|_| signal_of(status).is_none()) {
-            Some(NOT_FOUND) if !overran => Err(ProgramError::Missing(
-                self.name.to_string_lossy().into_owned(),
-            )),
-            Some(TIMED_OUT) | None if overran => Err(ProgramError::Deadline {
+            Some(NOT_FOUND) if !overran => Err(self.why_missing()),
+            None if overran => Err(ProgramError::Deadline {
                 command: self.command(),
                 seconds: self.deadline_s,
             }),
@@ -371,10 +399,21 @@ impl Program {
         }
     }
 
+    /// Returns why the shell says that there is no such program. The kernel says so of a program
+    /// whose dynamic linker is not there, too.
+    fn why_missing(&self) -> ProgramError {
+        let program = self.name.to_string_lossy().into_owned();
+        if program.contains('/') && Path::new(&self.name).is_file() {
+            ProgramError::NoLoader(program)
+        } else {
+            ProgramError::Missing(program)
+        }
+    }
+
     fn to_error(&self, source: io::Error) -> ProgramError {
         match source.kind() {
-            // setpriv comes with every distribution that has a kernel.
-            io::ErrorKind::NotFound => ProgramError::Missing("setpriv".to_owned()),
+            // util-linux and busybox have it.
+            io::ErrorKind::NotFound => ProgramError::Missing("setsid".to_owned()),
             _ => ProgramError::Io {
                 command: self.command(),
                 source,

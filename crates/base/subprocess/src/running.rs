@@ -1,56 +1,115 @@
 //! Starts a program so that it ends with Marvin, however Marvin ends, and ends it with all
 //! processes that it started.
 //!
-//! Each program has a session of its own with a guard, a shell, as its leader. The kernel sends the
-//! guard SIGTERM when Marvin's thread that started it ends (prctl(2), `PR_SET_PDEATHSIG`); the
-//! guard passes it to the session's processes, and SIGKILL a second later. A death signal comes
-//! only for a death after prctl, so the guard then compares its parent with the expected one: if
-//! that died before, the parent is another. timeout(1) enforces the deadline; it cannot be the
-//! guard, as a signal right after its fork(2) ends it alone.
+//! Each program has a session of its own with a guard, a shell, as its leader. The guard starts a
+//! watcher, which reads a pipe that only Marvin has the other end of: its end comes with every
+//! death of Marvin, and when Marvin lets go of it because the deadline is reached. The watcher then
+//! sends SIGTERM to the session's processes, and SIGKILL a second later.
+//!
+//! The guard opens the pipe by its number in /proc, so no program inherits it, and then compares its
+//! parent with Marvin: from the comparison on, the pipe tells of Marvin's end. A shell, sleep(1) and
+//! setsid(1) of any kind do: busybox has them.
 
-use std::io;
+use std::convert::Infallible;
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+
+use crate::affinity;
 
 /// How long the processes behind walls may take to end after the program there.
 const EMPTY: Duration = Duration::from_secs(2);
 /// Interval at which this is checked.
 const EMPTY_LOOK: Duration = Duration::from_millis(2);
 
-/// The guard: starts the program if Marvin ($1) lives, with the deadline $2 in seconds. It prepares
-/// for the signal before it compares and starts anything. A program that reached its deadline takes
-/// along what it started.
-const GUARD: &str = "trap 'trap \"\" TERM; kill -TERM 0; sleep 1; kill -KILL 0' TERM
+/// The guard: starts the program if Marvin ($1) lives, whose pipe has the number $2. A signal to all
+/// of the session leaves the guard, which still has to say how the program ended.
+const GUARD: &str = "trap : TERM
+exec 3<&0 4<\"/proc/$1/fd/$2\" </dev/null
 [ \"$PPID\" = \"$1\" ] || exit 125
-deadline=$2
 shift 2
-exec 3<&0
-timeout --foreground --kill-after=1 \"$deadline\" \"$@\" <&3 3<&- &
-exec 3<&- </dev/null
-wait $!
+{
+trap '' TERM
+read -r line
+kill -TERM 0
+sleep 1
+kill -KILL 0
+} <&4 >/dev/null 2>&1 3<&- 4<&- &
+watcher=$!
+exec \"$@\" <&3 3<&- 4<&- &
+program=$!
+exec >/dev/null 2>&1 3<&- 4<&-
+wait $program
 status=$?
-case $status in 124 | 137) kill -KILL 0 ;; esac
+while kill -0 $program; do
+wait $program
+status=$?
+done
+kill -KILL $watcher
+wait $watcher
 exit $status";
 
-/// Returns the command that starts a program; the caller appends the program and its arguments.
-pub(crate) fn command(deadline_s: u64) -> Command {
-    let mut command = Command::new("setpriv");
-    command.args([
-        "--pdeathsig",
-        "TERM",
-        "--",
-        "setsid",
-        "sh",
-        "-c",
-        GUARD,
-        "guard",
-    ]);
-    command.args([u64::from(std::process::id()), deadline_s].map(|number| number.to_string()));
-    command
+/// A pipe whose end tells the guard that Marvin ended, or that the deadline is reached.
+#[derive(Debug)]
+pub(crate) struct Lifeline {
+    /// The guard opens it by its number.
+    reader: PipeReader,
+    writer: PipeWriter,
+}
+
+impl Lifeline {
+    pub(crate) fn new() -> io::Result<Self> {
+        let (reader, writer) = io::pipe()?;
+        Ok(Self { reader, writer })
+    }
+
+    /// Returns the command that starts a program; the caller appends the program and its arguments.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new("setsid");
+        command.args(["sh", "-c", GUARD, "guard"]);
+        command.arg(std::process::id().to_string());
+        command.arg(self.reader.as_raw_fd().to_string());
+        command
+    }
+
+    /// Lets go of it when the deadline is reached.
+    fn hold(self, deadline: Duration) -> io::Result<Deadline> {
+        let (cancel, cancelled) = mpsc::channel::<Infallible>();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let reached = Arc::clone(&is_over);
+        let writer = self.writer;
+        thread::Builder::new()
+            .name("deadline".to_owned())
+            .spawn(move || {
+                if cancelled.recv_timeout(deadline) == Err(RecvTimeoutError::Timeout) {
+                    reached.store(true, Ordering::SeqCst);
+                }
+                drop(writer);
+            })?;
+        Ok(Deadline {
+            _reader: self.reader,
+            _cancel: cancel,
+            is_over,
+        })
+    }
+}
+
+/// The deadline of a program that runs.
+#[derive(Debug)]
+struct Deadline {
+    _reader: PipeReader,
+    /// Its end ends the thread that waits for the deadline.
+    _cancel: Sender<Infallible>,
+    is_over: Arc<AtomicBool>,
 }
 
 /// Returns the signal that ended a program, also if its guard or its walls say it as shells do.
@@ -63,12 +122,20 @@ pub fn signal_of(status: ExitStatus) -> Option<i32> {
     status.signal().or(reported)
 }
 
+/// How a program is started.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Start {
+    pub(crate) deadline_s: u64,
+    pub(crate) is_walled: bool,
+    /// The only processor that it may use.
+    pub(crate) processor: Option<usize>,
+}
+
 /// A running program. It and the processes that it started end when this is dropped.
 #[derive(Debug)]
 pub struct Running {
     guard: Child,
-    begun: Instant,
-    deadline: Duration,
+    deadline: Deadline,
     /// The guard's process id until it has ended: afterwards the number may be another's.
     session: Option<Pid>,
     is_walled: bool,
@@ -77,18 +144,21 @@ pub struct Running {
 impl Running {
     pub(crate) fn spawn(
         mut command: Command,
-        deadline_s: u64,
-        is_walled: bool,
+        lifeline: Lifeline,
+        start: &Start,
     ) -> io::Result<Self> {
-        let begun = Instant::now();
-        let guard = command.spawn()?;
+        let guard = match start.processor {
+            Some(processor) => affinity::on_processor(processor, || command.spawn())?,
+            None => command.spawn()?,
+        };
         let session = Some(Pid::from_child(&guard));
+        // Without a thread for the deadline, the pipe ends here, and so does the program.
+        let deadline = lifeline.hold(Duration::from_secs(start.deadline_s))?;
         Ok(Self {
             guard,
-            begun,
-            deadline: Duration::from_secs(deadline_s),
+            deadline,
             session,
-            is_walled,
+            is_walled: start.is_walled,
         })
     }
 
@@ -115,8 +185,7 @@ impl Running {
     /// If the host fails.
     pub fn wait(&mut self) -> io::Result<(ExitStatus, bool)> {
         let status = self.guard.wait()?;
-        self.wait_for_walls();
-        Ok((status, self.begun.elapsed() >= self.deadline))
+        Ok((status, self.end_session()))
     }
 
     /// Waits for its end, and then kills what it left in its session.
@@ -137,9 +206,20 @@ impl Running {
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         let status = self.guard.try_wait()?;
         if status.is_some() {
-            self.wait_for_walls();
+            self.end_session();
         }
         Ok(status)
+    }
+
+    /// Ends what the program left, if it reached its deadline, and returns whether it did.
+    fn end_session(&mut self) -> bool {
+        let is_over = self.deadline.is_over.load(Ordering::SeqCst);
+        if let Some(session) = self.session.filter(|_| is_over) {
+            // The number is not another's while a process of the group is left.
+            kill_process_group(session, Signal::KILL).ok();
+        }
+        self.wait_for_walls();
+        is_over
     }
 
     /// Waits until no process is left behind the walls: bubblewrap ends when the program does, and
@@ -171,17 +251,21 @@ impl Running {
     }
 
     /// Returns the process id of the program behind guard and walls: the only process of the
-    /// session without a child.
+    /// session without a child, but for the watcher, a copy of the guard.
     #[must_use]
     pub fn program_id(&self) -> u32 {
+        let guard = self.guard.id();
+        let command_line = |id: u32| std::fs::read(format!("/proc/{id}/cmdline")).ok();
+        let of_guard = command_line(guard);
         let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let ours: Vec<(u32, u32)> = processes
-            .filter_map(|entry| in_session(&entry.path(), self.guard.id()))
+            .filter_map(|entry| in_session(&entry.path(), guard))
+            .filter(|(id, _)| *id == guard || command_line(*id) != of_guard)
             .collect();
         let mut ids = ours.iter().map(|(id, _)| *id);
         // The others have a parent in the session; the program's is the guard.
         ids.find(|id| !ours.iter().any(|(_, parent)| parent == id))
-            .unwrap_or(self.guard.id())
+            .unwrap_or(guard)
     }
 }
 
@@ -278,7 +362,7 @@ mod tests {
             .unwrap();
         assert!(
             has_within(Duration::from_secs(20), || processes_in(&folder).len() >= 5),
-            "guard, timeout, shell, two sleeps"
+            "guard, watcher, shell, two sleeps"
         );
         drop(running);
         assert!(

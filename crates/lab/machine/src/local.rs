@@ -183,7 +183,7 @@ impl Booted for Here {
             Err(ProgramError::Io { source, .. }) => {
                 return Err(MachineError::io("run", &self.local.agent)(source));
             }
-            Err(ProgramError::Missing(_)) => {
+            Err(ProgramError::Missing(_) | ProgramError::NoLoader(_)) => {
                 let missing = std::io::Error::from(std::io::ErrorKind::NotFound);
                 return Err(MachineError::io("run", &self.local.agent)(missing));
             }

@@ -39,8 +39,7 @@ pub(crate) fn doctor(session: &Session, command: &DoctorArguments) -> anyhow::Re
     let home = session.home()?;
     let checks = vec![
         Check::new("QEMU", qemu(home)),
-        program("setpriv", "util-linux"),
-        program("taskset", "util-linux"),
+        program("setsid", "util-linux"),
         Check::new("walls", Ok(walls())),
         Check::new("kernels", kernels(session)),
         Check::new("home", usable(home)),

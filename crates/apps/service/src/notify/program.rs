@@ -24,7 +24,7 @@ pub(crate) fn feed(command: &[String], input: &[u8], deadline_s: u64) -> InputRe
                     format!("{name} did not end within {deadline_s} s")
                 }
                 ProgramError::Io { source, .. } => format!("{name}: {source}"),
-                ProgramError::Missing(_) => error.to_string(),
+                ProgramError::Missing(_) | ProgramError::NoLoader(_) => error.to_string(),
             })?;
     match (ended.code, written) {
         // A program that ignores its input, or ends early, is judged by its exit code.

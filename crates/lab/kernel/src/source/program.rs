@@ -123,7 +123,7 @@ impl Program {
 
 fn to_source_error(error: ProgramError) -> KernelError {
     match error {
-        ProgramError::Missing(program) => {
+        ProgramError::Missing(program) | ProgramError::NoLoader(program) => {
             let package = if program == "nice" {
                 "coreutils".to_owned()
             } else {

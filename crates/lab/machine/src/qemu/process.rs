@@ -218,13 +218,19 @@ impl Process {
     ) -> Result<Self, MachineError> {
         let stderr = scratch.path("stderr");
         let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
-        let mut running = Program::new("chrt")
-            .args(seat.arguments())
-            .args(qemu.command())
+        let command = qemu.command();
+        let (program, first) = command.split_first().ok_or_else(|| MachineError::QemuDied {
+            how: "no program".into(),
+            stderr: String::new(),
+        })?;
+        let mut running = Program::new(program)
+            .args(first)
             .args(arguments)
             .args(qemu.sandbox())
             .without_variables()
             .walls(scratch.walls(qemu))
+            .started_by(seat.scheduling())
+            .processor(seat.processor())
             .folder(&scratch.folder)
             .deadline_s(DEADLINE_S)
             .start(Stdio::piped(), Stdio::piped(), file.into())

@@ -288,7 +288,7 @@ impl Qemu {
     }
 }
 
-fn in_path(name: &Path) -> Option<PathBuf> {
+pub(super) fn in_path(name: &Path) -> Option<PathBuf> {
     if name.components().count() > 1 {
         return Some(name.to_owned());
     }

@@ -8,8 +8,11 @@
 //! about one job in a thousand still differed on a heavily overloaded host.
 
 use std::collections::BTreeMap;
+use std::path::Path;
+
 use subprocess::Shared;
 
+use super::program::in_path;
 use crate::host::allowed_processors;
 
 /// Number of our machines on each processor.
@@ -35,13 +38,21 @@ impl Seat {
         Self(None)
     }
 
-    /// Returns the arguments of chrt(1) that run a program on it.
-    pub(crate) fn arguments(&self) -> Vec<String> {
-        let arguments = match self.0 {
-            Some(processor) => format!("--batch 0 taskset --cpu-list {processor}"),
-            None => "--other 0".to_owned(),
-        };
-        arguments.split(' ').map(str::to_owned).collect()
+    /// Returns the processor; `None` for all.
+    pub(crate) fn processor(&self) -> Option<usize> {
+        self.0
+    }
+
+    /// Returns the words of chrt(1) before a program that runs here, as util-linux and busybox
+    /// understand them; none on a host without it, where the tracer alone keeps machines exact.
+    pub(crate) fn scheduling(&self) -> &'static [&'static str] {
+        if in_path(Path::new("chrt")).is_none() {
+            return &[];
+        }
+        match self.0 {
+            Some(_) => &["chrt", "-b", "0"],
+            None => &["chrt", "-o", "0"],
+        }
     }
 }
 
@@ -63,7 +74,7 @@ mod tests {
         let one = Seat::take();
         let other = Seat::take();
         if std::thread::available_parallelism().unwrap().get() > 1 {
-            assert_ne!(one.arguments(), other.arguments());
+            assert_ne!(one.processor(), other.processor());
         }
     }
 }

@@ -3,12 +3,7 @@
 
 use std::fs;
 
-use subprocess::Program;
-
 use crate::host::processors;
-
-/// How long taskset(1) may take (s).
-const DEADLINE_S: u64 = 10;
 
 /// Where the processors of a guest run.
 #[derive(Debug)]
@@ -70,25 +65,10 @@ impl Pinned {
 
 /// Keeps a thread on a processor and returns where the kernel says that it is.
 fn pin_one(process: u32, thread: u32, processor: usize) -> Result<usize, String> {
-    let arguments = [
-        "--cpu-list".to_owned(),
-        "--pid".to_owned(),
-        processor.to_string(),
-        thread.to_string(),
-    ];
-    let ended = Program::new("taskset")
-        .args(arguments)
-        .deadline_s(DEADLINE_S)
-        .run()
-        .map_err(|error| error.to_string())?;
-    if ended.code != Some(0) {
-        return Err(model::sanitize_line(&ended.reason()));
-    }
+    subprocess::pin_thread(thread, processor).map_err(|error| error.to_string())?;
     match allowed(process, thread)[..] {
         [only] if only == processor => Ok(only),
-        _ => Err(format!(
-            "taskset did not keep them on processor {processor}"
-        )),
+        _ => Err(format!("they are not kept on processor {processor}")),
     }
 }
 
@@ -155,7 +135,7 @@ mod tests {
         assert!(
             absent
                 .describe()
-                .starts_with("host processors=any (taskset: "),
+                .starts_with("host processors=any (Invalid argument"),
             "{}",
             absent.describe()
         );
