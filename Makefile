@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 CARGO ?= cargo
 
-.PHONY: help build dump deb demo check figures test test-full bench bench-dump bench-access bench-stats fuzz install clean
+.PHONY: help build dump deb release demo check figures test test-full bench bench-dump bench-access bench-stats fuzz install clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -17,6 +17,10 @@ dump: ## Build marvin-dump, static: it runs in a capture initramfs (TARGET=aarch
 
 deb: dump ## Build a Debian package of marvin-dump, and print its path
 	@scripts/deb.sh
+
+release: ## Write release/: a static program for any Linux, its machine, hashes, sources, licences
+	@scripts/needs.sh build
+	@CARGO="$(CARGO)" scripts/release.sh
 
 demo: ## Compare the newest Debian 6.1 and 6.12: table here, page in demo/report.html
 	@scripts/needs.sh demo

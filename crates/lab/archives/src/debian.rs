@@ -564,6 +564,14 @@ impl Receiver for Download {
     }
 }
 
+/// Fetches a file of at most so many bytes, which the caller verifies.
+///
+/// # Errors
+/// If it cannot be fetched: then nothing is left.
+pub fn fetch_file(url: &str, bytes_max: u64, file: &Path) -> Result<(), ArchiveError> {
+    fetch(url, None, bytes_max, file, "is the address right?").map(drop)
+}
+
 /// Fetches a file of at most so many bytes; `hint` is for one that is not there.
 fn fetch(
     url: &str,

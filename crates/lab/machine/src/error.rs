@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use archives::ArchiveError;
 use model::{Fault, FileSystem};
 
-use crate::qemu::QemuProblem;
+use crate::qemu::{QemuProblem, ReleaseProblem};
 
 /// A failure of a machine that another crate implements: this crate carries it to the lab, and
 /// knows only whether a retry may help.
@@ -56,9 +56,12 @@ pub enum MachineError {
     /// The packages of the reference QEMU could not be had.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// They lack files that they had.
-    #[error("cannot set QEMU up: its packages lack {missing}: a fault of Marvin's list")]
-    Bundle { missing: String },
+    /// They have other files than Marvin's list says.
+    #[error("cannot set QEMU up from its packages: {detail}: a fault of Marvin's list")]
+    Bundle { detail: String },
+    /// A release did not give the reference QEMU.
+    #[error(transparent)]
+    Release(#[from] ReleaseProblem),
     /// A machine that another crate implements could not be used.
     #[error(transparent)]
     Backend(#[from] BackendFault),
@@ -141,6 +144,7 @@ impl MachineError {
     pub fn fault(&self) -> Fault {
         match self {
             Self::Job(_) => Fault::User,
+            Self::Release(problem) => problem.fault(),
             _ => Fault::Lab,
         }
     }

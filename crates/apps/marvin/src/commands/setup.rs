@@ -1,7 +1,10 @@
-//! `marvin setup`: puts the reference QEMU into the data directory, without root.
+//! `marvin setup`: puts the reference QEMU into the data directory, without root, or packs it for a
+//! release.
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use machine::qemu::{Qemu, SetupEvent, set_up, setup_packages};
+use machine::qemu::{Origin, Qemu, SetupEvent, pack_setup, set_up, setup_packages};
 
 use crate::exit::Exit;
 use crate::say;
@@ -13,36 +16,59 @@ pub(crate) struct SetupArguments {
     /// Do it also where this host's own QEMU gives the reference numbers
     #[arg(long)]
     force: bool,
+    /// Take it from a release, not from Debian's archive: the folder or the address that has
+    /// machine-*.tar.xz
+    #[arg(long, value_name = "FOLDER|URL")]
+    from: Option<String>,
+    /// Also pack it into a file in this folder, as a release has it
+    #[arg(long, value_name = "FOLDER")]
+    pack: Option<PathBuf>,
 }
 
 pub(crate) fn setup(session: &Session, command: &SetupArguments) -> anyhow::Result<Exit> {
     let home = session.home()?;
     let answer = session.answer(None)?;
-    let here = Qemu::find(None, home);
-    if let Ok(qemu) = &here
+    let is_wanted = command.force || command.from.is_some() || command.pack.is_some();
+    if let Ok(qemu) = &Qemu::find(None, home)
         && qemu.is_known()
-        && !command.force
+        && !is_wanted
     {
         answer.write(describe(qemu))?;
         return Ok(Exit::Fine);
     }
-    let (count, bytes) = setup_packages();
-    if !session.is_quiet() {
-        let megabytes = bytes as f64 / 1e6;
-        say(&format!(
-            "reference QEMU: {count} packages of Debian 12, {megabytes:.1} MB, into {}",
-            home.join("qemu").display()
-        ));
-    }
-    let qemu = set_up(home, &session.debian()?, &|event| {
+    let notify = |event: SetupEvent| {
         if !session.is_quiet()
             && let Some(text) = progress_line(&event)
         {
             say(&text);
         }
-    })?;
-    answer.write(describe(&qemu))?;
+    };
+    let qemu = match &command.from {
+        Some(release) => set_up(home, &Origin::Release(release), &notify)?,
+        None => {
+            if !session.is_quiet() {
+                announce(home);
+            }
+            set_up(home, &Origin::Debian(&session.debian()?), &notify)?
+        }
+    };
+    let mut text = describe(&qemu);
+    if let Some(folder) = &command.pack {
+        let file = pack_setup(home, folder)?;
+        text = format!("{text}packed: {}\n", file.display());
+    }
+    answer.write(text)?;
     Ok(Exit::Fine)
+}
+
+/// Says what is fetched from Debian.
+fn announce(home: &Path) {
+    let (count, bytes) = setup_packages();
+    let megabytes = bytes as f64 / 1e6;
+    say(&format!(
+        "reference QEMU: {count} packages of Debian 12, {megabytes:.1} MB, into {}",
+        home.join("qemu").display()
+    ));
 }
 
 fn describe(qemu: &Qemu) -> String {
@@ -57,6 +83,8 @@ fn describe(qemu: &Qemu) -> String {
 fn progress_line(event: &SetupEvent) -> Option<String> {
     match event {
         SetupEvent::Present => Some("it is there".to_owned()),
+        SetupEvent::Damaged { detail } => Some(format!("making it again: {detail}")),
+        SetupEvent::Taking => Some("taking it from the release".to_owned()),
         SetupEvent::Fetching { number, of } if number % 10 == 0 => {
             Some(format!("fetching package {number} of {of}"))
         }

@@ -27,6 +27,7 @@ mod prepared;
 mod real_build;
 mod real_source;
 mod rebooted;
+mod released;
 mod reserved;
 mod served;
 mod server;

@@ -3,6 +3,7 @@
 
 mod bundle;
 mod memory;
+mod packed;
 mod process;
 mod program;
 mod seat;
@@ -11,8 +12,9 @@ mod state;
 use model::{FailureReason, Stage, SubjectFailure};
 use wire::StreamError;
 
-pub use self::bundle::{SetupEvent, packages as setup_packages, set_up};
+pub use self::bundle::{Origin, SetupEvent, packages as setup_packages, set_up};
 pub use self::memory::VmcoreFormat;
+pub use self::packed::{ReleaseProblem, pack_setup};
 pub use self::process::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch};
 pub use self::program::{Qemu, QemuProblem};
 pub(crate) use self::seat::Seat;

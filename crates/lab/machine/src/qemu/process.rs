@@ -219,10 +219,12 @@ impl Process {
         let stderr = scratch.path("stderr");
         let file = fs::File::create(&stderr).map_err(MachineError::io("create", &stderr))?;
         let command = qemu.command();
-        let (program, first) = command.split_first().ok_or_else(|| MachineError::QemuDied {
-            how: "no program".into(),
-            stderr: String::new(),
-        })?;
+        let (program, first) = command
+            .split_first()
+            .ok_or_else(|| MachineError::QemuDied {
+                how: "no program".into(),
+                stderr: String::new(),
+            })?;
         let mut running = Program::new(program)
             .args(first)
             .args(arguments)

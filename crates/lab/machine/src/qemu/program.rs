@@ -175,6 +175,12 @@ impl Qemu {
         }
     }
 
+    /// Starts a bundle that is not in its place yet.
+    pub(super) fn identify_bundle(folder: &Path) -> Result<Self, MachineError> {
+        let (program, loader) = bundle::programs(folder);
+        Self::identify(program, Some(loader))
+    }
+
     /// Asks a program for what it is, and hashes what results depend on.
     fn identify(program: PathBuf, loader: Option<PathBuf>) -> Result<Self, MachineError> {
         let command = command(&program, loader.as_deref());
