@@ -13,6 +13,9 @@ use serde_json::{Value, json};
 
 /// Limit on a line from QEMU (bytes).
 const LINE_MAX: u64 = 1 << 20;
+/// Most lines before the greeting that are none of the protocol: some builds print that they found
+/// no KVM.
+const FOREIGN_MAX: usize = 100;
 /// Most events between a command and its answer: a guest that causes more is not waited for.
 const EVENTS_MAX: usize = 1000;
 
@@ -63,6 +66,9 @@ impl Qmp {
         // The thread ends when QEMU closes its side, or when the receiver is dropped.
         std::thread::spawn(move || {
             let mut lines = BufReader::new(from);
+            if skip_foreign(&mut lines).is_err() {
+                return;
+            }
             while let Ok(value) = read_line(&mut lines) {
                 if sender.send(value).is_err() {
                     break;
@@ -167,6 +173,19 @@ impl Stream {
             }
         }
     }
+}
+
+/// Skips what a build prints before QEMU's first object.
+fn skip_foreign(from: &mut impl BufRead) -> io::Result<()> {
+    let mut line = String::new();
+    for _ in 0..FOREIGN_MAX {
+        if matches!(from.fill_buf()?.first(), None | Some(b'{')) {
+            break;
+        }
+        line.clear();
+        from.take(LINE_MAX).read_line(&mut line)?;
+    }
+    Ok(())
 }
 
 fn read_line(from: &mut impl BufRead) -> Result<Value, QmpError> {

@@ -6,7 +6,7 @@
 //! trusts.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 /// How long connecting and each read may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long connecting to one of several addresses may take before the next is tried.
+const QUICK: Duration = Duration::from_secs(3);
 /// Longest head of an answer (bytes).
 const HEAD_MAX: usize = 1 << 16;
 /// Most headers in it.
@@ -283,18 +285,29 @@ fn connect(address: &Address, proxy: Option<&Address>) -> Result<Box<dyn Connect
 }
 
 fn tcp(address: &Address) -> Result<TcpStream, HttpError> {
-    let mut failure = format!("{} has no address", address.host);
-    for place in (address.host.as_str(), address.port).to_socket_addrs()? {
-        match TcpStream::connect_timeout(&place, PATIENCE) {
-            Ok(stream) => {
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
-                return Ok(stream);
+    let found = (address.host.as_str(), address.port).to_socket_addrs()?;
+    let places: Vec<SocketAddr> = found.collect();
+    if places.is_empty() {
+        let text = format!("{} has no address", address.host);
+        return Err(HttpError::Network(text));
+    }
+    // One of several may be of a network that leads nowhere, such as IPv6 without a route.
+    let quick = (places.len() > 1).then_some(QUICK);
+    let mut failures = Vec::new();
+    for patience in quick.into_iter().chain([PATIENCE]) {
+        failures.clear();
+        for place in &places {
+            match TcpStream::connect_timeout(place, patience) {
+                Ok(stream) => {
+                    stream.set_read_timeout(Some(PATIENCE))?;
+                    stream.set_write_timeout(Some(PATIENCE))?;
+                    return Ok(stream);
+                }
+                Err(error) => failures.push(format!("{place}: {error}")),
             }
-            Err(error) => failure = format!("{place}: {error}"),
         }
     }
-    Err(HttpError::Network(failure))
+    Err(HttpError::Network(failures.join("; ")))
 }
 
 /// Returns the settings that trust whom the host trusts; `SSL_CERT_FILE` names another list.

@@ -11,6 +11,8 @@ use super::bundle;
 use crate::{MachineError, hash};
 
 const PROGRAM: &str = "qemu-system-x86_64";
+/// Where the distributions of Red Hat have theirs.
+const ELSEWHERE: &str = "/usr/libexec/qemu-kvm";
 /// The oldest QEMU with which microvm, icount and x-ignore-shared are known to be exact together.
 const OLDEST: (u32, u32) = (7, 2);
 /// The oldest QEMU whose microvm sends the timer interrupt through an interrupt controller that is
@@ -158,7 +160,9 @@ impl Qemu {
                 None => Err(missing(given, "no such program".into()).into()),
             };
         }
-        let usual = in_path(Path::new(PROGRAM)).map(|program| Self::identify(program, None));
+        let elsewhere = || Some(PathBuf::from(ELSEWHERE)).filter(|program| program.is_file());
+        let usual = in_path(Path::new(PROGRAM)).or_else(elsewhere);
+        let usual = usual.map(|program| Self::identify(program, None));
         match usual {
             Some(Ok(qemu)) if qemu.is_known() => Ok(qemu),
             _ if bundle::find(home).is_some() => Self::bundled(home),
@@ -340,7 +344,10 @@ fn output(command: &[OsString], arguments: &[&str]) -> Result<String, String> {
 }
 
 fn version_in(answer: &str) -> Option<String> {
-    let version = answer.lines().next()?.split_once(" version ")?.1.trim();
+    // Some builds say first that there is no KVM.
+    let mut lines = answer.lines();
+    let line = lines.find(|line| line.starts_with("QEMU emulator version "))?;
+    let version = line.split_once(" version ")?.1.trim();
     numbers(version).map(|_| version.to_owned())
 }
 
@@ -368,6 +375,8 @@ mod tests {
             version_in(debian).as_deref(),
             Some("7.2.22 (Debian 1:7.2+dfsg-7+deb12u18+b3)")
         );
+        let without_kvm = format!("failed to initialize KVM: version 7\n{debian}");
+        assert_eq!(version_in(&without_kvm), version_in(debian));
         assert!(numbers("10.0.2") > numbers("7.2"));
         assert_eq!(version_in("busybox"), None);
     }
