@@ -25,6 +25,10 @@ fn main() -> ExitCode {
     completion::answer(cli::Arguments::command);
     let arguments =
         cli::Arguments::try_parse().unwrap_or_else(|error| cli::without_variables(error).exit());
+    if let Err(error) = can_have_threads() {
+        say(&error);
+        return ExitCode::from(Exit::Lab.code());
+    }
     let session = Session::new(arguments.global);
     // A panic is always a bug in Marvin and has its own exit code.
     let end = std::panic::catch_unwind(|| arguments.command.run(&session));
@@ -37,6 +41,22 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(exit.code())
+}
+
+/// Checks that this host lets threads be made: the seccomp filters of old container runtimes refuse
+/// a system call that they do not know, where libc asks for the error of a missing one.
+fn can_have_threads() -> Result<(), String> {
+    match std::thread::Builder::new().spawn(|| ()) {
+        Ok(thread) => {
+            drop(thread.join());
+            Ok(())
+        }
+        Err(error) => Err(format!(
+            "error: this host lets Marvin make no threads (clone3: {error})\nhint: a container's seccomp filter that is \
+             older than the C library refuses it: update the container runtime, or use --security-opt seccomp=unconfined; \
+             or raise the limits of processes (ulimit -u, pids.max)"
+        )),
+    }
 }
 
 /// Prints text on standard error, made safe; ignores a closed one.

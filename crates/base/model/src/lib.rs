@@ -71,7 +71,7 @@ pub use idle::{ServerUse, describe_off};
 pub use ids::{BuildId, IdError, MachineId, RunId, hexadecimal};
 pub use imported::{IMPORTED_MARGIN_PERCENT, LKP, MMTESTS, imported_metric, imported_workload};
 pub use kernel::{DebQuery, DebSelection, KernelName, KernelNameError};
-pub use machine::{KnownQemu, Machine, MachineKind, UnknownMachineKind};
+pub use machine::{ExactCpu, KnownQemu, Machine, MachineKind, UnknownExactCpu, UnknownMachineKind};
 pub use metric::{Direction, Metric, Quantity, Unit};
 pub use monitor::{
     Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of,

@@ -100,6 +100,60 @@ impl FromStr for MachineKind {
     }
 }
 
+/// The CPU of an exact machine. Another one is another machine: kernels choose string functions and
+/// mitigations by it (`docs/exact-machine.md`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExactCpu {
+    /// What QEMU offers on every host, of an old model without its own mitigations.
+    #[default]
+    Generic,
+    /// Nearer to a server of today: AMD's EPYC of the third generation.
+    Server,
+}
+
+/// A name of no CPU.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no CPU `{0}`; there are generic and server (--cpus sets the number of processors)")]
+pub struct UnknownExactCpu(String);
+
+impl ExactCpu {
+    /// The key of its name in a machine's fingerprint; the usual one has no entry there.
+    pub const KEY: &str = "cpu.name";
+
+    /// The names of all.
+    pub const NAMES: &[&str] = &["generic", "server"];
+
+    /// Returns its name on the command line and in marvin.toml.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Generic => "generic",
+            Self::Server => "server",
+        }
+    }
+
+    /// Returns a command that measures on this CPU, on any host.
+    #[must_use]
+    pub fn repeat(self, command: String) -> String {
+        if self == Self::default() {
+            command
+        } else {
+            format!("{command} --cpu {}", self.name())
+        }
+    }
+}
+
+impl FromStr for ExactCpu {
+    type Err = UnknownExactCpu;
+
+    fn from_str(word: &str) -> Result<Self, UnknownExactCpu> {
+        [Self::Generic, Self::Server]
+            .into_iter()
+            .find(|cpu| cpu.name() == word)
+            .ok_or_else(|| UnknownExactCpu(word.to_owned()))
+    }
+}
+
 /// A machine with its fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
@@ -123,8 +177,9 @@ pub struct KnownQemu {
     pub name: &'static str,
     /// Its version, for people.
     pub version: &'static str,
-    /// The SHA-256 of the program and of its module for TCG.
-    hashes: [(&'static str, &'static str); 2],
+    /// The SHA-256 of the program, of its module for TCG, and of the firmware that boots kernels:
+    /// a guest executes that, too.
+    hashes: &'static [(&'static str, &'static str)],
 }
 
 impl KnownQemu {
@@ -132,7 +187,7 @@ impl KnownQemu {
     pub const ALL: &[Self] = &[Self {
         name: "debian-7.2.22",
         version: "Debian 12's 1:7.2+dfsg-7+deb12u18+b3",
-        hashes: [
+        hashes: &[
             (
                 "qemu-system-x86_64",
                 "1493008ba0036014c727bb23bbe2f399135867e9b5c4fe288ef2b4b816f46b0c",
@@ -140,6 +195,18 @@ impl KnownQemu {
             (
                 "accel-tcg-x86_64.so",
                 "e113de9d435e9b4cb118e2a9dbd0f0954d24ded7034e5ec0ed1baa6111dfeb5b",
+            ),
+            (
+                "bios-microvm.bin",
+                "5c4d986a8829abc3ccc45302bb0e9e93e9f78435a6ed4d13a48f4e2822f91f74",
+            ),
+            (
+                "pvh.bin",
+                "bac467fcfca0232cc87f4054463df09c341d633dab3daeedc4ad73e5658f9d02",
+            ),
+            (
+                "linuxboot_dma.bin",
+                "388e7e5dc15ac1884cd5a65cccee09ff68837a50da41228f88a0fd45f4f2ff7d",
             ),
         ],
     }];
@@ -180,6 +247,16 @@ impl Machine {
         KnownQemu::find(&hashes).is_none().then_some(version)
     }
 
+    /// Returns the CPU of an exact machine; the usual one for other machines.
+    #[must_use]
+    pub fn exact_cpu(&self) -> ExactCpu {
+        let mut pairs = self.fingerprint.iter();
+        let named = pairs.find(|(name, _)| name == ExactCpu::KEY);
+        named
+            .and_then(|(_, name)| name.parse().ok())
+            .unwrap_or_default()
+    }
+
     /// Returns the machine of imported results.
     #[must_use]
     pub const fn imported(
@@ -211,7 +288,7 @@ impl Machine {
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, MachineKind};
+    use super::{ExactCpu, Machine, MachineKind};
     use crate::MachineId;
 
     #[test]
@@ -227,6 +304,20 @@ mod tests {
         assert_eq!(
             "quantum".parse::<MachineKind>().unwrap_err().to_string(),
             "no kind of machine `quantum`"
+        );
+    }
+
+    #[test]
+    fn cpus_are_read_from_their_names() {
+        for (name, cpu) in ExactCpu::NAMES
+            .iter()
+            .zip([ExactCpu::Generic, ExactCpu::Server])
+        {
+            assert_eq!((name.parse(), cpu.name()), (Ok(cpu), *name));
+        }
+        assert_eq!(
+            "4".parse::<ExactCpu>().unwrap_err().to_string(),
+            "no CPU `4`; there are generic and server (--cpus sets the number of processors)"
         );
     }
 

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{BatchSettings, ImageSettings, Release, ServerSettings, Suite};
+use crate::{BatchSettings, ExactCpu, ImageSettings, Release, ServerSettings, Suite};
 
 /// The contents of marvin.toml.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +30,8 @@ pub struct MarvinConfig {
     pub debian: DebianSettings,
     /// The batch system that jobs may go to.
     pub batch: Option<BatchSettings>,
+    /// The CPU of exact machines.
+    pub cpu: ExactCpu,
     /// The address of the dashboard.
     pub listen: Option<SocketAddr>,
 }

@@ -8,11 +8,12 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use crate::no_walls::NoWalls;
 use crate::{Program, ProgramError};
 
 /// Directories with programs and libraries, and what these need of /etc: read-only behind the
 /// walls.
-const SYSTEM: [&str; 15] = [
+const SYSTEM: [&str; 16] = [
     "/usr",
     "/bin",
     "/sbin",
@@ -21,6 +22,8 @@ const SYSTEM: [&str; 15] = [
     "/lib64",
     "/libx32",
     "/nix/store",
+    // Where NixOS has the links to its programs.
+    "/run/current-system",
     "/etc/alternatives",
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
@@ -96,23 +99,29 @@ impl Walls {
 }
 
 /// Why programs run without walls.
-static WHY: OnceLock<Option<String>> = OnceLock::new();
+static WHY: OnceLock<Option<NoWalls>> = OnceLock::new();
 
 /// The reason if the user wants none.
 const NOT_WANTED: &str = "--no-sandbox";
 
 /// Lets programs run without walls from now on, because the user wants it.
 pub fn remove_walls() {
-    WHY.get_or_init(|| Some(NOT_WANTED.to_owned()));
+    WHY.get_or_init(|| {
+        Some(NoWalls {
+            why: NOT_WANTED.to_owned(),
+            fix: format!("leave {NOT_WANTED} out"),
+        })
+    });
 }
 
 /// Returns whether the user wants walls, which this host may not have.
 pub fn wants_walls() -> bool {
-    no_walls() != Some(NOT_WANTED)
+    no_walls().is_none_or(|none| none.why != NOT_WANTED)
 }
 
-/// Returns why programs run without walls on this host; `None` if they have them. Tries it once.
-pub fn no_walls() -> Option<&'static str> {
+/// Returns why programs run without walls on this host; `None` if they have them. Tries it once,
+/// with all that walls need: namespaces, mounts, a network of its own.
+pub fn no_walls() -> Option<&'static NoWalls> {
     WHY.get_or_init(|| {
         let probe = Program::new("true")
             .walled(Walls::default())
@@ -120,12 +129,12 @@ pub fn no_walls() -> Option<&'static str> {
             .run();
         match probe {
             Ok(ended) if ended.code == Some(0) => None,
-            Ok(ended) => Some(ended.reason()),
-            Err(ProgramError::Missing(_)) => Some("there is no program `bwrap`".to_owned()),
-            Err(error) => Some(error.to_string()),
+            Ok(ended) => Some(NoWalls::explain(&ended.reason(), Path::new("/proc/sys"))),
+            Err(ProgramError::Missing(_)) => Some(NoWalls::without_program()),
+            Err(error) => Some(NoWalls::explain(&error.to_string(), Path::new("/proc/sys"))),
         }
     })
-    .as_deref()
+    .as_ref()
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ const VULNERABILITIES: &str = "/sys/devices/system/cpu/vulnerabilities/";
 const SYSCTLS: &str = "/proc/sys/";
 /// What the machine adds about itself and what was set on it: a name and a value per line.
 const MACHINE: &str = "marvin/machine";
-/// Longest value, in characters.
-const VALUE_MAX: usize = 400;
+/// Longest value, in characters: a CPU of today has a hundred flags.
+const VALUE_MAX: usize = 2000;
 
 /// Returns the environment in the stream of an environment job, in a fixed order.
 #[must_use]
@@ -55,6 +55,16 @@ pub fn environment(stream: &Stream) -> Environment {
         "CPU model",
         text("/proc/cpuinfo").and_then(|cpus| field(&cpus, "model name")),
     );
+    let cpus = text("/proc/cpuinfo").unwrap_or_default();
+    let numbers = ["cpu family", "model", "stepping"].map(|name| field(&cpus, name));
+    if let [Some(family), Some(model), Some(stepping)] = numbers {
+        let numbers = format!("{family}, {model}, {stepping}");
+        add("CPU family, model, stepping", Some(numbers));
+    }
+    let flags = field(&cpus, "flags");
+    add("CPU string loops", flags.as_deref().map(string_loops));
+    add("CPU bugs", field(&cpus, "bugs"));
+    add("CPU flags", flags);
     // Of one processor there is nothing to say: the exact machine has no more.
     let processors = text("/proc/cpuinfo").map(|cpus| {
         cpus.lines()
@@ -113,6 +123,19 @@ fn field(text: &str, name: &str) -> Option<String> {
     })
 }
 
+/// Returns what the flags say of how a kernel copies and clears: its alternatives
+/// (arch/x86/lib/clear_page_64.S, memset_64.S and copy_user_64.S).
+fn string_loops(flags: &str) -> String {
+    let has = |name: &str| flags.split_whitespace().any(|flag| flag == name);
+    let names = ["rep_good", "erms", "fsrm", "fsrs", "fzrm", "fsrc"];
+    let found: Vec<&str> = names.into_iter().filter(|name| has(name)).collect();
+    if found.is_empty() {
+        "none of rep_good, erms, fsrm, fsrs".to_owned()
+    } else {
+        found.join(" ")
+    }
+}
+
 /// The word in brackets of a sysfs choice such as `always [madvise] never`.
 fn read_choice(text: &str) -> String {
     let word = text
@@ -144,7 +167,7 @@ mod tests {
                 ),
                 file(
                     "/proc/cpuinfo",
-                    "processor\t: 0\nmodel name\t: QEMU Virtual",
+                    "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 1\nstepping\t: 1\nflags\t\t: fpu rep_good\nbugs\t\t: srso\nmodel name\t: QEMU Virtual",
                 ),
                 file("/proc/cpuinfo", " CPU\n"),
                 file(
@@ -169,6 +192,10 @@ mod tests {
         kernel release = 6.12.117+deb12
         kernel version = Linux version 6.12.117+deb12 (x@y) #1 SMP
         CPU model = QEMU Virtual CPU
+        CPU family, model, stepping = 25, 1, 1
+        CPU string loops = rep_good
+        CPU bugs = srso
+        CPU flags = fpu rep_good
         transparent huge pages = madvise
         net.ipv4.tcp_rmem = 4096 131072 6291456
         mitigation meltdown = Not affected

@@ -205,8 +205,8 @@ impl BuildCache {
             what: what.clone(),
             estimate_s: objects.seconds().map(|seconds| seconds.last),
         });
-        if let Some(why) = subprocess::no_walls().filter(|_| subprocess::wants_walls()) {
-            notify(BuildEvent::NoWalls { why });
+        if let Some(none) = subprocess::no_walls().filter(|_| subprocess::wants_walls()) {
+            notify(BuildEvent::NoWalls { why: &none.why });
         }
         workshop.check_out(&source.tree, &from)?;
         let made = objects.make(&source.tree, &from)?;

@@ -12,9 +12,9 @@ use machine::{
     Backend, BootOutcome, Limits, MachineError, Observe, Programs, Settings, SnapshotUse,
 };
 use model::{
-    Availability, Build, BuildId, CallTree, Capabilities, CostModel, DebianSettings, KernelName,
-    Machine, Modelled, MonitorCopy, Observation, Profile, Run, RunId, Sharing, SourceLocation,
-    UnixTime, Workload, WorkloadResult,
+    Availability, Build, BuildId, CallTree, Capabilities, CostModel, DebianSettings, ExactCpu,
+    KernelName, Machine, Modelled, MonitorCopy, Observation, Profile, Run, RunId, Sharing,
+    SourceLocation, UnixTime, Workload, WorkloadResult,
 };
 use store::{Artifact, HomeLock, Location, Store};
 use subprocess::Shared;
@@ -47,6 +47,8 @@ pub struct LabOptions {
     pub wanted: Wanted,
     /// The QEMU program; default: the one in PATH.
     pub qemu: Option<PathBuf>,
+    /// The CPU of exact machines.
+    pub cpu: ExactCpu,
     /// The guest's programs; default: [`INIT`] and [`AGENT`].
     pub programs: Programs,
     /// Whether to use snapshots.
@@ -68,6 +70,7 @@ impl Default for LabOptions {
             machine: None,
             wanted: Wanted::Exact,
             qemu: None,
+            cpu: ExactCpu::default(),
             programs: Programs {
                 init: INIT.to_vec(),
                 agent: AGENT.to_vec(),
@@ -207,6 +210,7 @@ impl Lab {
             machine,
             wanted,
             qemu,
+            cpu,
             programs,
             snapshots,
             limits,
@@ -222,6 +226,7 @@ impl Lab {
             None => {
                 let settings = Settings {
                     qemu,
+                    cpu,
                     programs: programs_for(&wanted, programs),
                     loader: MODLOAD.to_vec(),
                     tracer: TRACER.to_vec(),

@@ -24,6 +24,7 @@ mod open_machine;
 mod own_cost;
 mod perturb;
 mod plan;
+mod proof;
 mod records;
 mod rmap;
 mod run_in_progress;
@@ -57,6 +58,7 @@ pub use lab::{
 pub use lease::switch_off;
 pub use open_machine::Wanted;
 pub use plan::{Dumps, Plan, Reuse, Sampled};
+pub use proof::prove_host;
 pub use sampling::sampled_profile;
 pub use tools::{Tools, ToolsError};
 pub use twins::doubt_by_twins;

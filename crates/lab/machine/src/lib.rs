@@ -33,7 +33,7 @@ pub use backend::{
 };
 pub use console::{check_emulator, readable_tail, reason_in, until_next_kernel};
 pub use error::{BackendFault, MachineError};
-pub use exact::{Costs, Exact, Smp, hash_memory};
+pub use exact::{Costs, Exact, ReferenceNumbers, Smp, hash_memory};
 #[cfg(feature = "fake")]
 pub use fake::{Does, Fake, FakeRequest};
 pub use host::{count_processors, host_mark, person, processor_count};

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use model::ExactCpu;
+
 use crate::MachineError;
 use crate::initrd::Programs;
 
@@ -65,6 +67,8 @@ pub enum SnapshotUse {
 pub struct Settings {
     /// QEMU; default: the one in PATH.
     pub qemu: Option<PathBuf>,
+    /// The CPU of exact machines.
+    pub cpu: ExactCpu,
     pub programs: Programs,
     /// The first PID 1 of guests that load modules.
     pub loader: Vec<u8>,

@@ -97,6 +97,7 @@ fn format_site(site: &ConfigFile) -> String {
             ),
         );
     }
+    line("exact", format!("CPU {}", settings.cpu.name()));
     let work = settings.work;
     line(
         "work",

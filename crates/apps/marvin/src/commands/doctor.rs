@@ -1,16 +1,17 @@
 //! `marvin doctor`: checks this host and prints a command that fixes each problem.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use lab::{Lab, LabError, LabOptions, Measurement};
+use lab::{Lab, LabError, LabOptions, Measurement, prove_host};
+use machine::ReferenceNumbers;
 use machine::qemu::Qemu;
 use model::{Build, DebQuery, DebSelection, KernelName, KnownQemu};
 use store::{InUse, StoreError};
 
 use crate::exit::Exit;
 use crate::select::{find_suite, select_workload};
-use crate::session::{Output, Session};
+use crate::session::{Output, Session, named_qemu};
 use crate::views::{Check, DoctorDocument, Problem};
 
 /// `marvin doctor`.
@@ -23,7 +24,7 @@ pub(crate) struct DoctorArguments {
 /// The workload that is tried: the shortest.
 const TRIED: &str = "getppid";
 
-/// The kernel that is tried if no other one is known.
+/// A kernel that is always offered.
 const KERNEL: &str = "deb:6.12";
 
 /// Most known kernels that are tried: files may be gone.
@@ -37,16 +38,28 @@ const MEMORY_MB: u64 = 1200;
 
 pub(crate) fn doctor(session: &Session, command: &DoctorArguments) -> anyhow::Result<Exit> {
     let home = session.home()?;
+    let qemu = Check::new("QEMU", qemu(home));
+    // One cause is one line: what depends on a failed check is not tried.
+    let numbers = match &qemu.problem {
+        None => numbers(session),
+        Some(_) => Ok("not tried: no QEMU can be used".to_owned()),
+    };
+    let job = match (&qemu.problem, &numbers) {
+        (None, Ok(_)) => job(session),
+        _ => Ok("not tried: see above".to_owned()),
+    };
     let checks = vec![
-        Check::new("QEMU", qemu(home)),
+        qemu,
         program("setsid", "util-linux"),
         Check::new("walls", Ok(walls())),
         Check::new("kernels", kernels(session)),
+        Check::new("compiler", Ok(compiler())),
         Check::new("home", usable(home)),
         Check::new("disk", disk(home)),
         Check::new("memory", memory()),
         Check::new("processors", processors()),
-        Check::new("job", job(session)),
+        Check::new("numbers", numbers),
+        Check::new("job", job),
     ];
     let document = DoctorDocument::new("this host", checks);
     session.answer(None)?.list(&document, command.output)?;
@@ -65,8 +78,7 @@ fn trouble<T>(wrong: impl ToString, fix: impl ToString) -> Result<T, Problem> {
 }
 
 fn qemu(home: &Path) -> Result<String, Problem> {
-    let given = std::env::var_os("MARVIN_QEMU");
-    match Qemu::find(given.as_ref().map(Path::new), home) {
+    match Qemu::find(named_qemu().as_deref(), home) {
         Ok(qemu) if !qemu.plugins => trouble(
             format!(
                 "{} was built without plugins: no profiles, and results are not always exact",
@@ -104,7 +116,49 @@ fn known_qemus() -> String {
     )
 }
 
-/// Runs one job as measurements do: behind the walls, with the plugin, from a snapshot.
+/// Executes the reference job as measurements do: behind the walls, with the plugin, from a
+/// snapshot. It needs no kernel and no network.
+fn numbers(session: &Session) -> Result<String, Problem> {
+    let found = session
+        .home()
+        .and_then(|home| Ok((home, session.exact_cpu()?)))
+        .and_then(|(home, cpu)| Ok(prove_host(home, named_qemu(), cpu)?));
+    let found = match found {
+        Ok(found) => found,
+        Err(error) if is_measuring(&error) => {
+            return Ok("not tried: another Marvin measures here now".to_owned());
+        }
+        Err(error) => {
+            return trouble(
+                one_line(&error),
+                "marvin setup, or mend what is wrong above",
+            );
+        }
+    };
+    let given = named_qemu();
+    let qemu = Qemu::find(given.as_deref(), session.home().unwrap_or(Path::new("/")));
+    judge(found, qemu.is_ok_and(|qemu| qemu.is_known()))
+}
+
+/// Says whether these are the reference numbers.
+fn judge(found: ReferenceNumbers, is_known: bool) -> Result<String, Problem> {
+    const QUESTION: &str = "this host gives the reference numbers:";
+    match (found == ReferenceNumbers::RECORDED, is_known) {
+        (true, true) => Ok(format!("{QUESTION} yes ({found})")),
+        (false, true) => trouble(
+            format!(
+                "{QUESTION} no: {found}, recorded {}",
+                ReferenceNumbers::RECORDED
+            ),
+            "report it with the output of marvin doctor; until then trust no result of this host",
+        ),
+        (_, false) => Ok(format!(
+            "{QUESTION} no, as its QEMU is another one: its results are those of a machine of its own ({found})"
+        )),
+    }
+}
+
+/// Runs a workload on a kernel that is there; fetches none.
 fn job(session: &Session) -> Result<String, Problem> {
     let lab = match session.store_location().and_then(|store| {
         let options = LabOptions {
@@ -125,7 +179,10 @@ fn job(session: &Session) -> Result<String, Problem> {
         }
     };
     match try_out(&lab, session) {
-        Ok(found) => Ok(found),
+        Ok(Some(found)) => Ok(found),
+        Ok(None) => Ok(format!(
+            "not tried: no kernel is there yet; marvin run {KERNEL} --workload {TRIED} fetches one"
+        )),
         Err(error) => trouble(
             one_line(&error),
             "try it: marvin run deb:6.12 --workload getppid",
@@ -144,8 +201,10 @@ fn is_measuring(error: &anyhow::Error) -> bool {
     )
 }
 
-fn try_out(lab: &Lab, session: &Session) -> anyhow::Result<String> {
-    let build = kernel_to_try(lab, session)?;
+fn try_out(lab: &Lab, session: &Session) -> anyhow::Result<Option<String>> {
+    let Some(build) = kernel_to_try(lab, session)? else {
+        return Ok(None);
+    };
     let workload = select_workload(find_suite("micro")?, TRIED)?;
     let measurement = Measurement {
         build: &build,
@@ -160,14 +219,14 @@ fn try_out(lab: &Lab, session: &Session) -> anyhow::Result<String> {
     let value = value.map_err(|why| anyhow::anyhow!("{TRIED} on {}: {why}", build.version))?;
     let unit =
         compare::value_unit(&result, value.scale, model::Clock::Instructions).unwrap_or_default();
-    Ok(format!(
+    Ok(Some(format!(
         "{TRIED} on {}: {:.2} {unit}",
         build.version, value.value
-    ))
+    )))
 }
 
-/// Returns the kernel that was used last and is still there, or Debian's.
-fn kernel_to_try(lab: &Lab, session: &Session) -> anyhow::Result<Build> {
+/// Returns the kernel that was used last and is still there.
+fn kernel_to_try(lab: &Lab, session: &Session) -> anyhow::Result<Option<Build>> {
     let mut seen = session.open_store()?.kernels()?;
     seen.sort_by_key(|kernel| std::cmp::Reverse(kernel.seen_unix));
     let names = seen
@@ -176,29 +235,44 @@ fn kernel_to_try(lab: &Lab, session: &Session) -> anyhow::Result<Build> {
     let boots = |name: &KernelName| matches!(name, KernelName::Deb(_) | KernelName::Path(_));
     for name in names.filter(boots).take(KERNELS_MAX) {
         if let Ok(build) = lab.build(&name, &|_| {}) {
-            return Ok(build);
+            return Ok(Some(build));
         }
     }
-    Ok(lab.build(&KERNEL.parse()?, &|_| {})?)
+    Ok(None)
 }
 
 fn walls() -> String {
     match subprocess::no_walls() {
         None => "bubblewrap separates QEMU and builds from this host".to_owned(),
-        Some(why) => format!(
-            "none ({why}): QEMU and builds run as you; recommended: sudo apt-get install bubblewrap"
+        Some(none) => format!(
+            "none: {}; QEMU and builds run as you, the numbers are the same; for walls: {}",
+            none.why, none.fix
         ),
     }
 }
 
-fn program(name: &'static str, package: &str) -> Check {
+/// Says what compiles kernels.
+fn compiler() -> String {
+    match find_program("gcc").or_else(|| find_program("cc")) {
+        Some(file) => format!("{} builds kernels from source", file.display()),
+        None => {
+            "none: git:, patch: and deb-src: kernels, series and bisect need one; all else works"
+                .to_owned()
+        }
+    }
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
+    std::env::split_paths(&path)
         .map(|folder| folder.join(name))
-        .find(|file| file.is_file());
-    let found = match found {
+        .find(|file| file.is_file())
+}
+
+fn program(name: &'static str, package: &str) -> Check {
+    let found = match find_program(name) {
         Some(file) => Ok(file.display().to_string()),
-        None => trouble("not found", format!("sudo apt-get install {package}")),
+        None => trouble("not found", format!("install the package {package}")),
     };
     Check::new(name, found)
 }

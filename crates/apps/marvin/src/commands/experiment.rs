@@ -114,7 +114,10 @@ pub(crate) fn experiment(session: &Session, command: &ExperimentCommand) -> anyh
             .collect(),
         machine: machine.summary.clone(),
         seed: command.seed,
-        command: reproducer(command, &builds),
+        command: lab
+            .machine()
+            .exact_cpu()
+            .repeat(reproducer(command, &builds)),
         cases,
         processes,
         mappings,

@@ -80,7 +80,7 @@ impl<'a> BatchTarget<'a> {
             "--config-file".into(),
             file.into_os_string(),
         ];
-        command.extend(session.walls_and_store_arguments());
+        command.extend(session.machine_and_store_arguments()?);
         Ok(Self {
             system,
             settings,

@@ -16,6 +16,7 @@ use archives::Debian;
 use clap::Args;
 use config::ConfigFile;
 use lab::{Lab, LabOptions};
+use model::ExactCpu;
 use results::{HistoryReader, HistorySnapshot};
 use store::{Location, Store};
 
@@ -62,6 +63,11 @@ pub(crate) struct GlobalOptions {
     /// Colour the text
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t = Colour::Auto)]
     color: Colour,
+
+    /// CPU of exact and exact-smp: generic, or server, which is nearer to a server of today; each
+    /// is a machine of its own [default: cpu of [exact] in marvin.toml, or generic]
+    #[arg(long, global = true, value_name = "NAME", hide_possible_values = true)]
+    cpu: Option<ExactCpu>,
 
     /// Run QEMU and the Makefiles of kernels without a sandbox: as you, with your files and your
     /// network
@@ -166,14 +172,32 @@ impl Session {
 
     /// Opens the lab of the data directory. MARVIN_QEMU may name its QEMU.
     pub(crate) fn open_lab(&self, options: LabOptions) -> anyhow::Result<Lab> {
-        let qemu = std::env::var_os("MARVIN_QEMU").map(PathBuf::from);
         let debian = self.config()?.settings.debian.clone();
         let options = LabOptions {
-            qemu,
+            qemu: named_qemu(),
+            cpu: self.exact_cpu()?,
             debian,
             ..options
         };
         Ok(Lab::open(self.home()?, options)?)
+    }
+
+    /// Returns the CPU of exact machines.
+    pub(crate) fn exact_cpu(&self) -> anyhow::Result<ExactCpu> {
+        match self.options.cpu {
+            Some(cpu) => Ok(cpu),
+            None => Ok(self.config()?.settings.cpu),
+        }
+    }
+
+    /// Returns the words that choose the CPU again, on any host; none for the usual one.
+    pub(crate) fn cpu_arguments(&self) -> anyhow::Result<Vec<String>> {
+        let cpu = self.exact_cpu()?;
+        Ok(if cpu == ExactCpu::default() {
+            Vec::new()
+        } else {
+            vec!["--cpu".to_owned(), cpu.name().to_owned()]
+        })
     }
 
     /// Returns Debian's archive, with its lists in the data directory.
@@ -234,14 +258,15 @@ impl Session {
         if let Some(file) = &self.options.config_file {
             arguments.extend(["--config-file".into(), file.into()]);
         }
-        arguments.extend(self.walls_and_store_arguments());
+        arguments.extend(self.machine_and_store_arguments()?);
         Ok(arguments)
     }
 
     /// Returns the options that another Marvin gets wherever it runs. The store is not among them
     /// if it is in the environment, which that one gets too and which `ps` does not show.
-    pub(crate) fn walls_and_store_arguments(&self) -> Vec<std::ffi::OsString> {
-        let mut arguments = Vec::new();
+    pub(crate) fn machine_and_store_arguments(&self) -> anyhow::Result<Vec<std::ffi::OsString>> {
+        let cpu = self.cpu_arguments()?;
+        let mut arguments: Vec<std::ffi::OsString> = cpu.into_iter().map(Into::into).collect();
         if self.options.no_sandbox {
             arguments.push("--no-sandbox".into());
         }
@@ -250,8 +275,13 @@ impl Session {
         if let Some(address) = address.filter(|address| inherited.as_deref() != Some(address)) {
             arguments.extend(["--store".into(), address.into()]);
         }
-        arguments
+        Ok(arguments)
     }
+}
+
+/// Returns the QEMU of MARVIN_QEMU.
+pub(crate) fn named_qemu() -> Option<PathBuf> {
+    std::env::var_os("MARVIN_QEMU").map(PathBuf::from)
 }
 
 /// Returns what a cell has, and opens it first if it is empty. An error leaves it empty.

@@ -82,6 +82,61 @@ fn equal_comparisons_give_equal_json() {
 }
 
 #[test]
+fn server_cpu_is_a_machine_of_its_own() {
+    let [old, new] = names();
+    let arguments = |cpu| {
+        let kernels = [&*old, &*new, "--quick", "--workload", "getppid"];
+        [&kernels[..], &["--cpu", cpu]].concat()
+    };
+    let home = fresh("server-cpu-home");
+    let usual = json(&home, &arguments("generic"));
+    let [mut server, mut again] =
+        [&home, &fresh("server-cpu-again")].map(|home| json(home, &arguments("server")));
+    let machine = server["base"]["machine"].clone();
+    assert_ne!(machine["id"], usual["base"]["machine"]["id"]);
+    let summary = machine["summary"].as_str().unwrap();
+    assert!(
+        summary.contains("CPU server (family 25 model 1)"),
+        "{summary}"
+    );
+    let named = |machine: &Value| machine["fingerprint"].to_string().contains("cpu.name");
+    assert!(
+        named(&machine) && !named(&usual["base"]["machine"]),
+        "the usual one keeps its id"
+    );
+    let command = server["provenance"]["command"].to_string();
+    assert!(command.contains("--cpu server"), "{command}");
+    for document in [&mut server, &mut again] {
+        let ids_and_dates = document.as_object_mut().unwrap().remove("provenance");
+        assert!(ids_and_dates.is_some());
+    }
+    assert!(server == again, "{server:#}\n{again:#}");
+
+    let runs = marvin(&home).args(["runs", "--format", "json"]).output();
+    let runs: Value = serde_json::from_slice(&runs.unwrap().stdout).unwrap();
+    let run_on = |version: &str, is_server: bool| {
+        let mut runs = runs["runs"].as_array().unwrap().iter();
+        let run = runs.find(|run| {
+            let on_server = run["machine"] == machine["id"];
+            run["version"].as_str().unwrap().starts_with(version) && on_server == is_server
+        });
+        run.unwrap()["id"].as_str().unwrap().to_owned()
+    };
+    let sides = [run_on("6.1.", false), run_on("6.12.", true)];
+    let refused = crate::output_of(&home, &["report", &sides[0], &sides[1]]);
+    assert!(
+        refused.starts_with("exit 2") && refused.contains("--mixed-machines"),
+        "{refused}"
+    );
+    let mixed = ["report", &sides[0], &sides[1], "--mixed-machines"];
+    let mixed = crate::output_of(&home, &mixed);
+    assert!(
+        mixed.contains("WARNING: these kernels ran on different machines"),
+        "{mixed}"
+    );
+}
+
+#[test]
 fn every_format_shows_differing_releases() {
     let home = fresh("differ-home");
     let [old, new] = names();

@@ -1,5 +1,7 @@
 //! The keys of marvin.toml: one definition for the check of the file and its schema.
 
+use model::ExactCpu;
+
 /// A table of the file.
 #[derive(Debug)]
 pub(crate) struct Table {
@@ -88,6 +90,12 @@ pub(crate) static FILE: Table = Table {
             Kind::One(&WORK),
             Optional,
             "How `marvin work` works.",
+        ),
+        key(
+            "exact",
+            Kind::One(&EXACT),
+            Optional,
+            "The exact machine; docs/exact-machine.md.",
         ),
         key(
             "debian",
@@ -289,6 +297,17 @@ static WORK: Table = Table {
             "Folder that all hosts share: what one host builds, the others fetch there by its hash.",
         ),
     ],
+};
+
+static EXACT: Table = Table {
+    what: "[exact]",
+    about: "The exact machine.",
+    keys: &[key(
+        "cpu",
+        Kind::Choice(ExactCpu::NAMES),
+        Without(Preset::Text("generic")),
+        "The CPU of exact and exact-smp, unless --cpu names another. Each is a machine of its own.",
+    )],
 };
 
 static NOTIFY: Table = Table {

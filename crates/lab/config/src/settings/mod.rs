@@ -16,7 +16,7 @@ mod tests;
 use std::collections::BTreeSet;
 
 use model::{
-    CHECK_PLAN, DebianSettings, MarvinConfig, Points, Release, SUITES, SelectionError,
+    CHECK_PLAN, DebianSettings, ExactCpu, MarvinConfig, Points, Release, SUITES, SelectionError,
     StandingPlan, TOOL, ToolRows, TreeOrigin, USUAL_MACHINE, WatchedTree, WorkSettings,
 };
 use toml::de::DeTable;
@@ -110,6 +110,7 @@ fn whole(file: &Record, tools: &ToolRows) -> Result<MarvinConfig, Mistake> {
         work: work(file),
         builds: file.one("work").text("builds").map(Into::into),
         debian: debian(file)?,
+        cpu: exact_cpu(file),
         batch: batch::batch(file)?,
         listen: listen(file)?,
         trees,
@@ -350,6 +351,12 @@ fn debian(file: &Record) -> Result<DebianSettings, Mistake> {
         keyring: record.text("keyring").map(Into::into),
         suite: owned(record, "suite"),
     })
+}
+
+fn exact_cpu(file: &Record) -> ExactCpu {
+    let name = file.one("exact").text("cpu");
+    // The key takes no other words than these names.
+    name.and_then(|name| name.parse().ok()).unwrap_or_default()
 }
 
 fn listen(file: &Record) -> Result<Option<std::net::SocketAddr>, Mistake> {

@@ -8,18 +8,21 @@
 mod capture;
 mod cpu;
 mod processors;
+mod proof;
 mod snapshot;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{Capabilities, GuestConfig, Machine, MachineKind, Stage};
+use model::{Capabilities, ExactCpu, GuestConfig, Machine, MachineKind, Stage};
 use serde_json::json;
 use wire::Job;
 
+use self::cpu::Cpu;
 pub use self::processors::{Costs, Smp};
 use self::processors::{Processors, SHARED, count_transfers};
+pub use self::proof::ReferenceNumbers;
 pub use self::snapshot::hash_memory;
 use self::snapshot::{RAM, Snapshot, Snapshots};
 use crate::backend::{
@@ -133,10 +136,11 @@ impl Exact {
         let tracer = scratch.join(TRACER);
         fs::write(&tracer, &settings.tracer).map_err(MachineError::io("write", &tracer))?;
         if !qemu.is_known() {
-            let mut arguments = machine_arguments(&qemu, processors);
+            let cpu = Cpu::named(settings.cpu);
+            let mut arguments = machine_arguments(&qemu, cpu, processors);
             arguments.extend(plugin(&qemu, String::new()));
             arguments.extend(AT_THE_END.map(str::to_owned));
-            cpu::check(&qemu, arguments, &tracer, &scratch)?;
+            cpu::check(&qemu, cpu, arguments, &tracer, &scratch)?;
         }
         let snapshots = Snapshots::new(
             settings.home.join("snapshots"),
@@ -247,22 +251,25 @@ impl Exact {
         scratch: &mut Scratch,
         observe: Observe<'_>,
     ) -> Result<Process, MachineError> {
+        let share = self.link_snapshot(folder, scratch)?;
+        let mut arguments = self.arguments(seed, "quiet", observe);
+        arguments.extend(memory(self.memory_mib(), &share));
+        arguments.extend(["-S", "-incoming", "defer"].map(str::to_owned));
+        let mut process = Process::start(&self.qemu, &arguments, scratch)?;
+        restore(&mut process, scratch)?;
+        Ok(process)
+    }
+
+    /// Links a snapshot into a scratch directory, and returns how QEMU shares its memory: not. The
+    /// guest's writes stay in its process, the saved memory is only read.
+    fn link_snapshot(&self, folder: &Path, scratch: &mut Scratch) -> Result<String, MachineError> {
         let read_only = self.qemu.read_only_memory();
         match read_only {
             Some(_) => scratch.link(RAM, &folder.join(RAM))?,
             None => scratch.link_writable(RAM, &folder.join(RAM))?,
         }
         scratch.link(STATE, &folder.join(STATE))?;
-        let mut arguments = self.arguments(seed, "quiet", observe);
-        // share=off: the guest's writes stay in this process, the saved memory is only read.
-        arguments.extend(memory(
-            self.memory_mib(),
-            &format!("off{}", read_only.unwrap_or_default()),
-        ));
-        arguments.extend(["-S", "-incoming", "defer"].map(str::to_owned));
-        let mut process = Process::start(&self.qemu, &arguments, scratch)?;
-        restore(&mut process, scratch)?;
-        Ok(process)
+        Ok(format!("off{}", read_only.unwrap_or_default()))
     }
 
     /// Boots again with all messages, and returns the console if it has more.
@@ -302,7 +309,8 @@ impl Exact {
             tracer_arguments(observe, seed),
             of_processors.unwrap_or_default()
         );
-        let mut arguments = fixed_arguments(&self.qemu, self.processors);
+        let cpu = Cpu::named(self.settings.cpu);
+        let mut arguments = fixed_arguments(&self.qemu, cpu, self.processors);
         arguments.extend(plugin(&self.qemu, of_tracer));
         arguments.extend(["-seed".into(), (seed & 0xffff_ffff).to_string()]);
         arguments.extend([
@@ -559,15 +567,15 @@ fn plugin(qemu: &Qemu, of_tracer: String) -> Vec<String> {
 }
 
 /// The arguments shared by all boots and builds; part of the machine's identity.
-fn fixed_arguments(qemu: &Qemu, processors: Option<Processors>) -> Vec<String> {
+fn fixed_arguments(qemu: &Qemu, cpu: &Cpu, processors: Option<Processors>) -> Vec<String> {
     let guest = "-device ib700 -action watchdog=pause -kernel kernel -initrd initrd -fw_cfg name=opt/marvin/job,file=job";
-    let mut arguments = machine_arguments(qemu, processors);
+    let mut arguments = machine_arguments(qemu, cpu, processors);
     arguments.extend(guest.split(' ').map(str::to_owned));
     arguments
 }
 
 /// The arguments of a machine without a guest.
-fn machine_arguments(qemu: &Qemu, processors: Option<Processors>) -> Vec<String> {
+fn machine_arguments(qemu: &Qemu, cpu: &Cpu, processors: Option<Processors>) -> Vec<String> {
     let arguments = [
         "-nodefaults -no-user-config -display none -no-reboot",
         "-accel tcg,thread=single,tb-size=64 -icount shift=0,sleep=off",
@@ -582,7 +590,7 @@ fn machine_arguments(qemu: &Qemu, processors: Option<Processors>) -> Vec<String>
     arguments.extend(["-M".into(), qemu.microvm().into()]);
     arguments.extend([
         "-cpu".into(),
-        cpu::cpu(has_several(processors)),
+        cpu.argument(has_several(processors)),
         "-serial".into(),
         format!("file:{CONSOLE}"),
     ]);
@@ -616,6 +624,7 @@ fn identity(
     initrds: &Initrds,
     settings: &Settings,
 ) -> Result<Machine, MachineError> {
+    let cpu = Cpu::named(settings.cpu);
     let memory_mib = initrds.guest_config().memory_mib;
     let mut fingerprint = initrds.fingerprint();
     fingerprint.extend([
@@ -629,11 +638,15 @@ fn identity(
         ),
         (
             "arguments".to_owned(),
-            fixed_arguments(qemu, processors).join(" "),
+            fixed_arguments(qemu, cpu, processors).join(" "),
         ),
         ("command_line".to_owned(), command_line(processors)),
-        ("cpu".to_owned(), cpu::cpu(has_several(processors))),
+        ("cpu".to_owned(), cpu.argument(has_several(processors))),
     ]);
+    // The usual one has no name: machines from before there were others keep their ids.
+    if settings.cpu != ExactCpu::default() {
+        fingerprint.push((ExactCpu::KEY.to_owned(), settings.cpu.name().to_owned()));
+    }
     fingerprint.extend(processors.into_iter().flat_map(Processors::fingerprint));
     fingerprint.extend(
         qemu.fingerprint()
@@ -654,8 +667,7 @@ fn identity(
     let other = if qemu.is_known() { "" } else { "another " };
     let summary = format!(
         "{other}QEMU {}, microvm, {}{smp}, {memory_mib} MiB{fitted}, -icount shift=0",
-        qemu.version,
-        cpu::SUMMARY
+        qemu.version, cpu.summary
     );
     identify(kind, summary, fingerprint)
 }

@@ -215,6 +215,7 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
     }
     progress.end();
     let configuration = configuration(command, &sources);
+    let cpu = lab.machine().exact_cpu();
     let report = BisectionReport {
         findings: &findings,
         headlines: &headlines,
@@ -224,8 +225,8 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
         ends: (history.good(), history.bad()),
         machine: lab.machine(),
         configuration: configuration.clone(),
-        command: reproducer(command, &history, &configuration, command.seeds),
-        mail_command: mail_command(command, &history, &configuration),
+        command: cpu.repeat(reproducer(command, &history, &configuration, command.seeds)),
+        mail_command: cpu.repeat(mail_command(command, &history, &configuration)),
     };
     log.keep(&record_of(command, &report).to_text())?;
     write_report(&report, answer, mail, &progress)

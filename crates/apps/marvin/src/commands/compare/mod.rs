@@ -265,6 +265,7 @@ impl OnMachine<'_> {
     }
 
     fn question(&self, seeds: Vec<u64>, looks_max: Option<usize>) -> Question {
+        let cpu = self.lab.machine().exact_cpu();
         Question {
             scatters: std::collections::BTreeMap::new(),
             looks_max,
@@ -273,7 +274,7 @@ impl OnMachine<'_> {
             seeds,
             margin_percent: self.command.write.margin,
             machines: Machines::Equal,
-            command: reproducer(self.command, &self.builds),
+            command: cpu.repeat(reproducer(self.command, &self.builds)),
             created_unix: Some(now()),
         }
     }

@@ -72,7 +72,9 @@ pub(crate) fn kernels(session: &Session, command: &ExplainArguments) -> anyhow::
         settings,
         other_options,
         without_commits,
-        command: reproducer(command, &observed.builds),
+        command: session
+            .exact_cpu()?
+            .repeat(reproducer(command, &observed.builds)),
     };
     let document = kernels_document(&explained);
     let text = match command.format {

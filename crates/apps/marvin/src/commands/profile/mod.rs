@@ -147,7 +147,10 @@ fn counted(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit
         model: command.model.clone(),
         modelled: simulated.differences,
         without_model: simulated.without,
-        command: reproducer(command, &builds),
+        command: lab
+            .machine()
+            .exact_cpu()
+            .repeat(reproducer(command, &builds)),
         lines_max: command.lines,
     };
     let document = ledger::document(&profiled)?;

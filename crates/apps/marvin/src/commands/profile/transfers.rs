@@ -42,6 +42,7 @@ pub(crate) fn profile(
         .into_iter()
         .chain(command.on.arguments(false));
     let command_line = arguments.collect::<Vec<_>>().join(" ");
+    let command_line = lab.machine().exact_cpu().repeat(command_line);
     let machine = lab.machine().summary.clone();
     let functions_max = command.lines;
     let shared = Shared {

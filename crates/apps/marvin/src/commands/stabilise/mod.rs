@@ -584,7 +584,7 @@ impl Trial<'_> {
         if command.check {
             command_line.push_str(" --check");
         }
-        command_line
+        self.lab.machine().exact_cpu().repeat(command_line)
     }
 
     /// Makes the branch with the series; `None` without one.

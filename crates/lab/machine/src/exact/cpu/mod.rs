@@ -1,50 +1,67 @@
-//! The processor of the exact machine, feature by feature, and the check that a QEMU shows its
-//! guests exactly this one.
+//! The CPUs of the exact machine, feature by feature, and the check that a QEMU shows its guests
+//! exactly the named one. The tables of each are in its file.
 //!
 //! Kernels choose string functions, ways to clear a page and mitigations by what CPUID says. `-cpu
 //! max` is another processor in each QEMU: 10.0 shows guests fsrs, and 6.12 then fills memory byte
 //! by byte (`rep stosb`), which counts one instruction for each. `docs/exact-machine.md` has the
 //! figures.
 
+mod generic;
+mod server;
+
 use std::path::Path;
 
+use model::ExactCpu;
 use serde_json::json;
+
+use generic::GENERIC;
+use server::SERVER;
 
 use crate::MachineError;
 use crate::qemu::{Budget, CONSOLE, Ended, Process, Qemu, QemuProblem, Scratch};
-
-/// The model without features, then who it says it is: an early Athlon 64, for which Linux sets
-/// `rep_good` (`arch/x86/kernel/cpu/amd.c`, `early_init_amd` and `init_amd_k8`).
-const MODEL: &str = "base,vendor=AuthenticAMD,family=15,model=107,stepping=1,model-id=QEMU TCG CPU version 2.5+,\
-                     min-level=13,min-xlevel=2147483658";
-
-/// What TCG of QEMU 7.2 offers, less two. With erms and fsrm, kernels copy and clear by `rep movsb`
-/// and `rep stosb`, which icount counts byte by byte, and others word by word.
-const FEATURES: &str = "3dnow 3dnowext abm acpi adx aes apic arat avx avx2 bmi1 bmi2 clflush clflushopt clwb cmov \
-                        cr8legacy cx8 de f16c fma fpu fsgsbase fxsr hypervisor la57 lahf-lm lm mca mce mmx mmxext \
-                        monitor movbe mpx msr mtrr npt nx pae pat pclmulqdq pcommit pdpe1gb pge pks pku pni popcnt pse pse36 \
-                        rdrand rdtscp sep smap smep ss sse sse2 sse4.1 sse4.2 sse4a ssse3 svm svme-addr-chk syscall tsc \
-                        umip vaes vgif xgetbv1 xsave xsaveopt";
 
 /// Of several processors none has this one: QEMU 7.2 computes its other flags from an old `cc_op`
 /// (`helper_cmpxchg16b_unlocked`), so what follows runs with a wrong direction flag if a turn ends
 /// there.
 const OF_ONE: &str = "cx16";
 
-/// The processor for people; its features are in the machine's fingerprint.
-pub(super) const SUMMARY: &str = "CPU family 15 model 107, without erms and fsrm";
+/// A CPU.
+#[derive(Debug)]
+pub(super) struct Cpu {
+    /// The model without features, then who it says it is.
+    model: &'static str,
+    /// Its features but [`OF_ONE`], by QEMU's names.
+    features: &'static str,
+    /// It for people; its features are in the machine's fingerprint.
+    pub(super) summary: &'static str,
+    /// What CPUID answers.
+    answers: &'static [Answer],
+    ignored: &'static [Ignored],
+}
 
-/// Returns the argument of `-cpu`.
-pub(super) fn cpu(has_several: bool) -> String {
-    let of_one = (!has_several).then_some(OF_ONE);
-    let features = FEATURES
-        .split_whitespace()
-        .chain(of_one)
-        .map(|feature| format!(",{feature}=on"));
-    format!("{MODEL}{}", features.collect::<String>())
+impl Cpu {
+    /// Returns the CPU of this name.
+    pub(super) const fn named(cpu: ExactCpu) -> &'static Self {
+        match cpu {
+            ExactCpu::Generic => &GENERIC,
+            ExactCpu::Server => &SERVER,
+        }
+    }
+
+    /// Returns the argument of `-cpu`.
+    pub(super) fn argument(&self, has_several: bool) -> String {
+        let of_one = (!has_several).then_some(OF_ONE);
+        let features = self
+            .features
+            .split_whitespace()
+            .chain(of_one)
+            .map(|feature| format!(",{feature}=on"));
+        format!("{}{}", self.model, features.collect::<String>())
+    }
 }
 
 /// What CPUID answers.
+#[derive(Debug)]
 struct Answer {
     leaf: u32,
     subleaf: u32,
@@ -60,70 +77,15 @@ const fn answer(leaf: u32, subleaf: u32, registers: [u32; 4]) -> Answer {
     }
 }
 
-/// All leaves that this processor has, for a guest with one. Of leaf 13 the components of XSAVE
-/// that it has: the places of others differ between QEMUs, and no kernel uses them.
-const ANSWERS: &[Answer] = &[
-    answer(0x0, 0, [0xd, 0x6874_7541, 0x444d_4163, 0x6974_6e65]),
-    answer(0x1, 0, [0x0006_0fb1, 0x800, 0xf6d8_320b, 0x0fcb_fbfd]),
-    answer(0x2, 0, [0; 4]),
-    answer(0x3, 0, [0; 4]),
-    answer(0x4, 0, [0; 4]),
-    answer(0x4, 1, [0; 4]),
-    answer(0x4, 2, [0; 4]),
-    answer(0x4, 3, [0; 4]),
-    answer(0x5, 0, [0, 0, 0x3, 0]),
-    answer(0x6, 0, [0x4, 0, 0, 0]),
-    answer(0x7, 0, [0, 0x01d8_41a9, 0x8001_020c, 0]),
-    answer(0x7, 1, [0; 4]),
-    answer(0x7, 2, [0; 4]),
-    answer(0x8, 0, [0; 4]),
-    answer(0x9, 0, [0; 4]),
-    answer(0xa, 0, [0; 4]),
-    answer(0xb, 0, [0, 0x1, 0x100, 0]),
-    answer(0xb, 1, [0, 0x1, 0x201, 0]),
-    answer(0xb, 2, [0, 0, 0x2, 0]),
-    answer(0xc, 0, [0; 4]),
-    answer(0xd, 0, [0x21f, 0x240, 0xa88, 0]),
-    answer(0xd, 1, [0x5, 0x3c8, 0, 0]),
-    answer(0xd, 2, [0x100, 0x240, 0, 0]),
-    answer(0xd, 3, [0x40, 0x3c0, 0, 0]),
-    answer(0xd, 4, [0x40, 0x400, 0, 0]),
-    answer(0xd, 9, [0x8, 0xa80, 0, 0]),
-    answer(
-        0x4000_0000,
-        0,
-        [0x4000_0001, 0x5447_4354, 0x4354_4743, 0x4743_5447],
-    ),
-    answer(0x4000_0001, 0, [0; 4]),
-    answer(
-        0x8000_0000,
-        0,
-        [0x8000_000a, 0x6874_7541, 0x444d_4163, 0x6974_6e65],
-    ),
-    answer(0x8000_0001, 0, [0x0006_0fb1, 0, 0x75, 0xedd3_fbfd]),
-    answer(
-        0x8000_0002,
-        0,
-        [0x554d_4551, 0x4743_5420, 0x5550_4320, 0x7265_7620],
-    ),
-    answer(0x8000_0003, 0, [0x6e6f_6973, 0x352e_3220, 0x2b, 0]),
-    answer(0x8000_0004, 0, [0; 4]),
-    answer(
-        0x8000_0005,
-        0,
-        [0x01ff_01ff, 0x01ff_01ff, 0x4002_0140, 0x4002_0140],
-    ),
-    answer(0x8000_0006, 0, [0, 0x4200_4200, 0x0200_8140, 0x0080_8140]),
-    answer(0x8000_0007, 0, [0; 4]),
-    answer(0x8000_0008, 0, [0x3928, 0, 0, 0]),
-    answer(0x8000_0009, 0, [0; 4]),
-    answer(0x8000_000a, 0, [0x1, 0x10, 0, 0x1001_0001]),
-];
-
-/// pcommit, bit 22 of EBX: no processor has it, QEMU 10 has dropped it, and kernels of the last ten
-/// years do not ask for it (Linux kernel commit fd1d961dd681 ("x86/insn: remove pcommit") (in
-/// v4.8)).
-const NOT_ASKED_FOR: (u32, usize, u32) = (0x7, 1, 1 << 22); // leaf, register, bits
+/// Bits of a register that are not compared, as they differ between QEMUs and no kernel reads them.
+#[derive(Debug)]
+struct Ignored {
+    leaf: u32,
+    subleaf: u32,
+    /// EAX is 0, EBX 1, ECX 2, EDX 3.
+    register: usize,
+    bits: u32,
+}
 
 /// The firmware's size: QEMU takes multiples of this (`x86_bios_rom_init` in hw/i386/x86.c).
 const FIRMWARE_SIZE: usize = 64 << 10;
@@ -176,6 +138,12 @@ fn firmware(leaves: &[Answer]) -> Vec<u8> {
     }
     bytes.extend(NO_LEAF.to_le_bytes());
     bytes.extend(NO_LEAF.to_le_bytes());
+    in_rom(&bytes)
+}
+
+/// Returns firmware that begins with this code.
+pub(super) fn in_rom(code: &[u8]) -> Vec<u8> {
+    let mut bytes = code.to_vec();
     bytes.resize(RESET, 0);
     // jmp to the beginning: the distance from behind these three bytes wraps at 64 KiB.
     bytes.extend([0xe9, 0x0d, 0x00]);
@@ -184,15 +152,16 @@ fn firmware(leaves: &[Answer]) -> Vec<u8> {
 }
 
 /// Checks that a QEMU starts with these arguments and the plugin, within its walls, and that its
-/// guests see exactly the processor of the exact machine.
+/// guests see exactly this CPU.
 pub(super) fn check(
     qemu: &Qemu,
+    cpu: &Cpu,
     arguments: Vec<String>,
     tracer: &Path,
     parent: &Path,
 ) -> Result<(), MachineError> {
     let mut scratch = Scratch::new(parent)?;
-    scratch.write(FIRMWARE, &firmware(ANSWERS))?;
+    scratch.write(FIRMWARE, &firmware(cpu.answers))?;
     scratch.link(super::TRACER, tracer)?;
     let mut arguments = arguments;
     // It waits until Marvin listens: the firmware ends sooner than QEMU would tell.
@@ -207,7 +176,7 @@ pub(super) fn check(
         }
         error => error,
     })?;
-    let differing = differing(&answer);
+    let differing = differing(cpu, &answer);
     if differing.is_empty() {
         Ok(())
     } else {
@@ -241,7 +210,7 @@ fn answers(
 }
 
 /// Returns the registers that differ from the exact machine's, in words.
-fn differing(answer: &[u8]) -> Vec<String> {
+fn differing(cpu: &Cpu, answer: &[u8]) -> Vec<String> {
     let mut fields = answer
         .chunks_exact(4)
         .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
@@ -250,18 +219,17 @@ fn differing(answer: &[u8]) -> Vec<String> {
         leaf,
         subleaf,
         registers,
-    } in ANSWERS
+    } in cpu.answers
     {
         for (number, (name, expected)) in ["EAX", "EBX", "ECX", "EDX"]
             .into_iter()
             .zip(registers)
             .enumerate()
         {
-            let ignored = if (*leaf, number) == (NOT_ASKED_FOR.0, NOT_ASKED_FOR.1) {
-                NOT_ASKED_FOR.2
-            } else {
-                0
-            };
+            let ignored = cpu.ignored.iter().find(|ignored| {
+                [ignored.leaf, ignored.subleaf] == [*leaf, *subleaf] && ignored.register == number
+            });
+            let ignored = ignored.map_or(0, |ignored| ignored.bits);
             let found = fields.next();
             if found.is_none_or(|value| (value ^ expected) & !ignored != 0) {
                 let found = found.map_or("none".to_owned(), |value| format!("{value:08x}"));
@@ -276,13 +244,16 @@ fn differing(answer: &[u8]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ANSWERS, check, cpu, differing, firmware};
+    use model::ExactCpu;
+
+    use super::{Cpu, GENERIC, SERVER, check, differing, firmware};
     use crate::MachineError;
     use crate::exact::{AT_THE_END, machine_arguments};
     use crate::qemu::{Qemu, QemuProblem};
 
     fn answers() -> Vec<u8> {
-        ANSWERS
+        GENERIC
+            .answers
             .iter()
             .flat_map(|answer| answer.registers)
             .flat_map(u32::to_le_bytes)
@@ -291,63 +262,90 @@ mod tests {
 
     #[test]
     fn cpu_is_named_feature_by_feature() {
-        let one = cpu(false);
+        let one = GENERIC.argument(false);
         assert!(one.starts_with("base,") && !one.contains("max"), "{one}");
         for absent in ["erms", "fsrm", "fsrs", "fzrm", "fsrc"] {
             assert!(!one.contains(absent), "{absent}");
         }
         assert!(one.contains(",rdrand=on") && one.contains(",cx16=on"));
-        assert!(!cpu(true).contains("cx16"));
+        assert!(!GENERIC.argument(true).contains("cx16"));
     }
 
     #[test]
     fn differing_registers_are_named() {
         let mut answer = answers();
-        assert_eq!(differing(&answer), [""; 0]);
+        assert_eq!(differing(&GENERIC, &answer), [""; 0]);
         // Leaf 1, EAX: family 6 model 6 stepping 3, as `-cpu max` of QEMU 10.
         answer[16..20].copy_from_slice(&0x663_u32.to_le_bytes());
         assert_eq!(
-            differing(&answer),
+            differing(&GENERIC, &answer),
             ["CPUID 0x1.0 EAX 00000663, not 00060fb1"]
         );
-        let place = 16 * ANSWERS.iter().position(|answer| answer.leaf == 7).unwrap() + 4;
+        let place = 16
+            * GENERIC
+                .answers
+                .iter()
+                .position(|answer| answer.leaf == 7)
+                .unwrap()
+            + 4;
         answer = answers();
         answer[place + 2] ^= 0x40;
-        assert_eq!(differing(&answer), [""; 0], "pcommit is not compared");
         assert_eq!(
-            differing(&answer[..8]).len(),
-            ANSWERS.len() * 4 - 2,
+            differing(&GENERIC, &answer),
+            [""; 0],
+            "pcommit is not compared"
+        );
+        assert_eq!(
+            differing(&GENERIC, &answer[..8]).len(),
+            GENERIC.answers.len() * 4 - 2,
             "a guest that stops early shows nothing"
         );
     }
 
     #[test]
     fn firmware_begins_at_the_reset_vector() {
-        let firmware = firmware(ANSWERS);
+        let firmware = firmware(GENERIC.answers);
         assert_eq!(firmware.len(), 0x10000);
         let distance = i32::from(u16::from_le_bytes([firmware[0xfff1], firmware[0xfff2]]));
         assert_eq!((0xfff3 + distance) & 0xffff, 0);
     }
 
     /// Checks the installed QEMU with another processor.
-    fn checked(model: &str) -> Result<(), MachineError> {
+    fn checked(cpu: &Cpu, more: &str) -> Result<(), MachineError> {
         let qemu = Qemu::find(None, std::path::Path::new("/nonexistent")).unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let mut arguments = machine_arguments(&qemu, None);
+        let mut arguments = machine_arguments(&qemu, cpu, None);
         let place = arguments
             .iter()
             .position(|argument| argument == "-cpu")
             .unwrap();
-        arguments[place + 1] = model.to_owned();
+        arguments[place + 1] = cpu.argument(false) + more;
         arguments.extend(AT_THE_END.map(str::to_owned));
         let unused = folder.path().join("tracer");
         std::fs::write(&unused, "").unwrap();
-        check(&qemu, arguments, &unused, folder.path())
+        check(&qemu, cpu, arguments, &unused, folder.path())
     }
 
     #[test]
-    fn installed_qemu_has_exactly_this_cpu() {
-        checked(&cpu(false)).unwrap();
+    fn installed_qemu_has_exactly_these_cpus() {
+        for cpu in [ExactCpu::Generic, ExactCpu::Server] {
+            checked(Cpu::named(cpu), "").unwrap();
+        }
+    }
+
+    #[test]
+    fn cpus_are_told_apart() {
+        let generic_for_server = Cpu {
+            answers: SERVER.answers,
+            ..GENERIC
+        };
+        match checked(&generic_for_server, "") {
+            Err(MachineError::Qemu(QemuProblem::OtherCpu { differing, .. })) => assert_eq!(
+                differing[0], "CPUID 0x1.0 EAX 00060fb1, not 00a00f11",
+                "{differing:?}"
+            ),
+            result => panic!("{result:?}"),
+        }
     }
 
     #[test]
@@ -357,7 +355,7 @@ mod tests {
             (",erms=on", "0x7.0 EBX"),
             (",rdrand=off", "0x1.0 ECX"),
         ] {
-            match checked(&(cpu(false) + other)) {
+            match checked(&GENERIC, other) {
                 Err(MachineError::Qemu(QemuProblem::OtherCpu { differing, .. })) => {
                     assert!(
                         differing[0].starts_with(&format!("CPUID {register} ")),
@@ -371,7 +369,7 @@ mod tests {
 
     #[test]
     fn qemu_without_a_feature_is_refused() {
-        let answer = match checked(&(cpu(false) + ",no-such-feature=on")) {
+        let answer = match checked(&GENERIC, ",no-such-feature=on") {
             Err(MachineError::Qemu(problem)) => problem.to_string(),
             result => panic!("{result:?}"),
         };
