@@ -74,6 +74,15 @@ full)
     else
         echo "== skipped: marvin-dump on 64-bit Arm: this Rust has no $arm; rustup target add $arm"
     fi
+    if command -v musl-gcc >/dev/null && [ -d "$(rustc --print sysroot)/lib/rustlib/x86_64-unknown-linux-musl" ]; then
+        step make release RELEASE=target/full-release
+        MARVIN_STATIC=$PWD/target/full-release/marvin
+        export MARVIN_STATIC
+    else
+        echo "== skipped: hosts where only a static program starts: no musl-gcc, or rustup target add x86_64-unknown-linux-musl"
+    fi
+    # Roots of other hosts: the same tables and samples in each, and the matrix of docs/hosts.md.
+    step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program -- hosts:: released:: --nocapture
     MARVIN_FULL=1 timed "$cargo" test --locked -p lab --test vm -- --nocapture --test-threads 1
     # The carried guest programs, built again: the same bytes.
     step env MARVIN_FULL=1 "$cargo" test --locked -p lab --test guest_programs -- --nocapture

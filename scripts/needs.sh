@@ -44,6 +44,8 @@ bench | test | test-full)
 esac
 if [ "${1:-}" = test-full ]; then
     want makedumpfile makedumpfile
+    # The static program of a release.
+    want musl-gcc musl-tools
     # Guests and programs of 64-bit Arm, and a compiler for them.
     want qemu-system-aarch64 qemu-system-arm
     want qemu-aarch64 qemu-user
