@@ -30,7 +30,11 @@ pub fn pin_thread(thread: u32, processor: usize) -> io::Result<()> {
 
 fn set_of(processor: usize) -> io::Result<CpuSet> {
     if processor >= CpuSet::MAX_CPU {
-        return Err(io::ErrorKind::InvalidInput.into());
+        let why = format!(
+            "processor {processor} is beyond the first {}",
+            CpuSet::MAX_CPU
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     let mut set = CpuSet::new();
     set.set(processor);

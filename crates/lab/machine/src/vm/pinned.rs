@@ -135,7 +135,7 @@ mod tests {
         assert!(
             absent
                 .describe()
-                .starts_with("host processors=any (Invalid argument"),
+                .starts_with("host processors=any (processor 4000 is beyond "),
             "{}",
             absent.describe()
         );
