@@ -15,14 +15,17 @@ pub(crate) struct Member {
     pub(crate) bytes: u64,
 }
 
-/// Returns the first member whose name begins so.
-pub(crate) fn find(archive: &mut (impl Read + Seek), start: &str) -> io::Result<Option<Member>> {
+/// Returns the member `data.tar` of a Debian package. As deb(5) says, members whose names begin with
+/// an underscore are skipped, others must stand in order, and what follows is ignored.
+pub(crate) fn find_data(archive: &mut (impl Read + Seek)) -> io::Result<Option<Member>> {
     let mut magic = [0; MAGIC.len()];
     archive.read_exact(&mut magic)?;
     if magic != *MAGIC {
         return Err(damaged("it is no ar archive"));
     }
     let mut offset = MAGIC.len() as u64;
+    let mut expected = ["debian-binary", "control.tar", "data.tar"].into_iter();
+    let mut next = expected.next();
     loop {
         let mut header = [0; HEADER];
         archive.seek(SeekFrom::Start(offset))?;
@@ -41,12 +44,21 @@ pub(crate) fn find(archive: &mut (impl Read + Seek), start: &str) -> io::Result<
             .parse()
             .map_err(|_| damaged("the size of a member is none"))?;
         offset += HEADER as u64;
-        if name.starts_with(start) {
-            return Ok(Some(Member {
-                name,
-                offset,
-                bytes,
-            }));
+        if !name.starts_with('_') {
+            if !next.is_some_and(|start| name.starts_with(start)) {
+                let name = name.escape_debug();
+                return Err(damaged(&format!(
+                    "it has a member `{name}` before its data.tar"
+                )));
+            }
+            next = expected.next();
+            if next.is_none() {
+                return Ok(Some(Member {
+                    name,
+                    offset,
+                    bytes,
+                }));
+            }
         }
         // Members begin at even places.
         offset += bytes + bytes % 2;
@@ -63,12 +75,11 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{MAGIC, Member, find};
+    use super::{MAGIC, Member, find_data};
 
-    #[test]
-    fn members_are_found_behind_odd_ones() {
+    fn archive(members: &[(&str, &str)]) -> Cursor<Vec<u8>> {
         let mut archive = MAGIC.to_vec();
-        for (name, content) in [("debian-binary", "2.0"), ("data.tar.xz", "xz")] {
+        for (name, content) in members {
             let size = content.len();
             archive.extend(
                 format!(
@@ -82,22 +93,41 @@ mod tests {
                 archive.push(b'\n');
             }
         }
-        let found = find(&mut Cursor::new(&archive), "data.tar").unwrap();
+        Cursor::new(archive)
+    }
+
+    #[test]
+    fn data_is_found_behind_odd_and_extra_members() {
+        let plain = [
+            ("debian-binary", "2.0"),
+            ("control.tar.xz", "c"),
+            ("data.tar.xz", "xz"),
+        ];
         let expected = Member {
             name: "data.tar.xz".to_owned(),
-            offset: 132,
+            offset: 194,
             bytes: 2,
         };
-        assert_eq!(found, Some(expected));
-        assert_eq!(find(&mut Cursor::new(&archive), "control").unwrap(), None);
-        assert!(find(&mut Cursor::new(b"no archive"), "x").is_err());
+        assert_eq!(find_data(&mut archive(&plain)).unwrap(), Some(expected));
+        assert_eq!(find_data(&mut archive(&plain[..2])).unwrap(), None);
+        assert!(find_data(&mut Cursor::new(b"no archive")).is_err());
+        for place in 1..=3 {
+            let mut signed = plain.to_vec();
+            signed.insert(place, ("_gpgorigin/", "odd"));
+            let found = find_data(&mut archive(&signed)).unwrap().unwrap();
+            assert_eq!((&*found.name, found.bytes), ("data.tar.xz", 2), "{place}");
+            let mut strange = plain.to_vec();
+            strange.insert(place, ("foo", "odd"));
+            let found = find_data(&mut archive(&strange));
+            assert_eq!(found.is_ok(), place == 3, "{place}");
+        }
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let archive = [MAGIC.as_slice(), &bytes].concat();
-            drop(find(&mut Cursor::new(archive), "data"));
+            drop(find_data(&mut Cursor::new(archive)));
         }
     }
 }

@@ -1,45 +1,42 @@
 //! Debian's archive: suites with their signed lists, kept in the data directory, and packages,
 //! downloaded and verified by these lists.
 //!
-//! `archives/SUITE.InRelease` is the newest list that was seen, `archives/HASH.xz` a list of
-//! packages, `archives/HASH.NAME` an extract of it. Lists are asked for again when they are older
-//! than [`FRESH_S`]; without a network the old ones serve as long as they are valid.
+//! `archives/HASH.xz` is a list of packages, `archives/HASH.NAME` an extract of it; `lists` fetches
+//! and verifies them.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use model::{DebianSettings, UnixTime};
 
-use crate::http::{self, Answer, HttpError, Receiver};
-use crate::release::{ListedFile, Release, is_sha256};
+use crate::fetch::{fetch_known, file_name, write};
+use crate::release::is_sha256;
 use crate::resolve::{Needed, closure};
 use crate::stanza::field;
 use crate::unpack::decoder;
 use crate::version::debian_version;
-use crate::{ArchiveError, hashing, openpgp};
+use crate::{ArchiveError, hashing};
 
-/// How old a list may be that is used without asking (s).
-const FRESH_S: u64 = 6 * 3600;
-/// Largest InRelease, which a signature protects only afterwards.
-const RELEASE_MAX: u64 = 16 << 20;
-/// The list of packages: Marvin's guests are amd64, and kernels are in main.
-const PACKAGES: &str = "main/binary-amd64/Packages.xz";
 /// Suites that come alone: without updates and security updates beside them.
 const ALONE: [&str; 3] = ["sid", "unstable", "experimental"];
-/// Debian's keys, of the package debian-archive-keyring 2023.3+deb12u2.
-const KEYRING: &[u8] = include_bytes!("../keys/debian.gpg");
+/// Days of the past that are tried for a package.
+const PAST_DAYS_MAX: usize = 3;
+/// Releases whose security updates are in the suite `NAME/updates`.
+const OLD_SECURITY: [&str; 7] = [
+    "etch", "lenny", "squeeze", "wheezy", "jessie", "stretch", "buster",
+];
 
 /// Debian's archive, with its lists in a data directory.
 #[derive(Debug, Clone)]
 pub struct Debian {
-    settings: DebianSettings,
-    folder: PathBuf,
+    pub(crate) settings: DebianSettings,
+    pub(crate) folder: PathBuf,
     /// Says what time it is.
-    clock: fn() -> UnixTime,
+    pub(crate) clock: fn() -> UnixTime,
     /// Whether the kept lists have to do.
-    is_offline: bool,
+    pub(crate) is_offline: bool,
 }
 
 /// A package in an archive.
@@ -108,13 +105,13 @@ pub struct Stanzas {
 
 /// A suite in one archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Source {
-    archive: String,
-    suite: String,
+pub(crate) struct Source {
+    pub(crate) archive: String,
+    pub(crate) suite: String,
     /// The name of its files in the data directory.
-    file: String,
+    pub(crate) file: String,
     /// Whether it stands for a day in the past, whose lists have ended.
-    is_past: bool,
+    pub(crate) is_past: bool,
 }
 
 impl Debian {
@@ -240,25 +237,54 @@ impl Debian {
         Ok(newest)
     }
 
-    /// Downloads a package into a directory and verifies it; returns its file.
+    /// Downloads a package into a directory and verifies it; returns its file. What the archive
+    /// removed comes from the snapshot service, of the day of the list that has it.
     ///
     /// # Errors
     /// If it cannot be fetched, or is another one than the list says: then nothing is left.
     pub fn download(&self, package: &Package, into: &Path) -> Result<PathBuf, ArchiveError> {
-        let name = package.url.rsplit('/').next().unwrap_or_default();
-        // The name comes from a signed list, but need not be one of a file.
-        let name = name.replace(
-            |c: char| !c.is_ascii_alphanumeric() && !"._+~-%".contains(c),
-            "_",
-        );
-        let file = into.join(format!("{}-{name}", &package.sha256[..8]));
-        let hint = "the lists may be older than the archive: `marvin kernels --refresh`; the snapshot service has old packages (deb:SUITE@DATE/…)";
-        let fetched = fetch(&package.url, None, package.bytes, &file, hint)
-            .and_then(|_| check(&package.url, &file, package.bytes, &package.sha256));
-        if fetched.is_err() {
-            drop(fs::remove_file(&file));
+        let absent = match download(package, &package.url, into) {
+            Err(absent @ ArchiveError::Absent { .. }) => absent,
+            result => return result,
+        };
+        for url in self.in_the_past(&package.url) {
+            if let Ok(file) = download(package, &url, into) {
+                return Ok(file);
+            }
         }
-        fetched.map(|()| file)
+        Err(absent)
+    }
+
+    /// Returns where the snapshot service may have a file that the archive lacks: on the days of
+    /// the lists of that archive, the newest first.
+    fn in_the_past(&self, url: &str) -> Vec<String> {
+        let archives = [
+            (
+                "debian-security",
+                self.settings.security.trim_end_matches('/'),
+            ),
+            ("debian", self.settings.mirror.trim_end_matches('/')),
+        ];
+        let found = archives.iter().find_map(|(kind, base)| {
+            let path = url.strip_prefix(base)?.strip_prefix('/')?;
+            Some((kind, base, path))
+        });
+        let Some((kind, base, path)) = found else {
+            return Vec::new();
+        };
+        let mut days: Vec<String> = self
+            .days_of_lists(base)
+            .into_iter()
+            .map(|made| made.date().replace(['-', ':'], ""))
+            .collect();
+        days.sort();
+        days.dedup();
+        let snapshot = self.settings.snapshot.trim_end_matches('/');
+        days.iter()
+            .rev()
+            .take(PAST_DAYS_MAX)
+            .map(|day| format!("{snapshot}/archive/{kind}/{day}/{path}"))
+            .collect()
     }
 
     /// Downloads a package that is known by its hash, whatever today's lists have: from the archive,
@@ -284,11 +310,11 @@ impl Debian {
             &self.settings.mirror
         };
         package.url = format!("{}/{path}", base.trim_end_matches('/'));
-        match self.download(&package, into) {
+        match download(&package, &package.url, into) {
             Err(ArchiveError::Absent { .. } | ArchiveError::Checksum { .. }) => {
                 let snapshot = &self.settings.snapshot;
                 package.url = format!("{snapshot}/archive/{kind}/{}/{path}", known.day);
-                self.download(&package, into)
+                download(&package, &package.url, into)
             }
             result => result,
         }
@@ -323,19 +349,6 @@ impl Debian {
             .map_err(ArchiveError::io(&lock))
     }
 
-    /// Removes the list of packages of an old list and what was made of it.
-    fn remove_old(&self, old: &Release, new: &Release) {
-        let listed = |release: &Release| release.file(PACKAGES).map(|file| file.sha256.clone());
-        let Some(hash) = listed(old).filter(|hash| Some(hash) != listed(new).as_ref()) else {
-            return;
-        };
-        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().starts_with(&hash) {
-                drop(fs::remove_file(entry.path()));
-            }
-        }
-    }
-
     /// Returns the archives of a suite, `NAME` or `NAME@DATE`.
     fn sources(&self, suite: &str) -> Result<Vec<Source>, ArchiveError> {
         let (name, date) = match suite.split_once('@') {
@@ -366,10 +379,15 @@ impl Debian {
         };
         let main = archive(&self.settings.mirror, "debian");
         let security = archive(&self.settings.security, "debian-security");
-        let mut sources = vec![(main.clone(), name.to_owned())];
-        if !ALONE.contains(&name) && !name.contains('-') {
-            sources.push((main, format!("{name}-updates")));
-            sources.push((security, format!("{name}-security")));
+        let mut sources = Vec::new();
+        if let Some(release) = name.strip_suffix("-security") {
+            sources.push((security, security_suite(release)));
+        } else {
+            sources.push((main.clone(), name.to_owned()));
+            if !ALONE.contains(&name) && !name.contains('-') {
+                sources.push((main, format!("{name}-updates")));
+                sources.push((security, security_suite(name)));
+            }
         }
         Ok(sources
             .into_iter()
@@ -377,7 +395,7 @@ impl Debian {
                 // Another mirror has other lists.
                 let place = hashing::sha256(archive.as_bytes());
                 Source {
-                    file: format!("{suite}-{}", &place[..8]),
+                    file: format!("{}-{}", suite.replace('/', "_"), &place[..8]),
                     archive,
                     suite,
                     is_past: date.is_some(),
@@ -385,238 +403,23 @@ impl Debian {
             })
             .collect())
     }
+}
 
-    /// Returns the file with a suite's list of packages, fetched if it is not there.
-    fn packages(&self, source: &Source) -> Result<PathBuf, ArchiveError> {
-        let release = self.release(source)?;
-        let base = format!("{}/dists/{}", source.archive, source.suite);
-        let listed = release
-            .file(PACKAGES)
-            .ok_or_else(|| ArchiveError::Damaged {
-                what: format!("{base}/InRelease"),
-                detail: format!("it does not list {PACKAGES}"),
-            })?;
-        let file = self.folder.join(format!("{}.xz", listed.sha256));
-        if file.is_file() {
-            return Ok(file);
-        }
-        self.fetch_list(&base, release.by_hash, listed, &file)?;
-        Ok(file)
-    }
-
-    fn fetch_list(
-        &self,
-        base: &str,
-        by_hash: bool,
-        listed: &ListedFile,
-        file: &Path,
-    ) -> Result<(), ArchiveError> {
-        let folder = listed
-            .path
-            .rsplit_once('/')
-            .map_or("", |(folder, _)| folder);
-        let url = if by_hash {
-            format!("{base}/{folder}/by-hash/SHA256/{}", listed.sha256)
-        } else {
-            format!("{base}/{}", listed.path)
-        };
-        let new = file.with_extension("new");
-        let hint = "the mirror is being updated: try again in some minutes";
-        fetch(&url, None, listed.bytes, &new, hint)?;
-        if let Err(error) = check(&url, &new, listed.bytes, &listed.sha256) {
-            drop(fs::remove_file(&new));
-            return Err(error);
-        }
-        fs::rename(&new, file).map_err(ArchiveError::io(file))
-    }
-
-    /// Returns a suite's signed list: the kept one while it is fresh.
-    fn release(&self, source: &Source) -> Result<Release, ArchiveError> {
-        let url = format!("{}/dists/{}/InRelease", source.archive, source.suite);
-        let kept = self.folder.join(format!("{}.InRelease", source.file));
-        let seen = self.folder.join(format!("{}.seen", source.file));
-        let old = if kept.is_file() {
-            Some(self.verify(&url, &kept, source)?)
-        } else {
-            None
-        };
-        if let Some(old) = &old
-            && (source.is_past || self.is_offline || self.is_fresh(&seen))
-        {
-            return Ok(old.clone());
-        }
-        if self.is_offline {
-            return Err(ArchiveError::Fetch {
-                url,
-                detail: "it is not in the data directory".to_owned(),
-            });
-        }
-        let new = self.folder.join(format!("{}.new", source.file));
-        let since = old.as_ref().and_then(|_| fs::read_to_string(&seen).ok());
-        let hint =
-            "the mirror no longer has this suite: set another one below [debian] in marvin.toml";
-        let answer = fetch(&url, since.as_deref(), RELEASE_MAX, &new, hint);
-        match (answer, old) {
-            (Ok(Answer::Unchanged), Some(old)) => {
-                write(&seen, since.unwrap_or_default().as_bytes())?;
-                Ok(old)
-            }
-            (Ok(Answer::Unchanged), None) => Err(ArchiveError::Fetch {
-                url,
-                detail: "it says that nothing has changed, but nothing was there".to_owned(),
-            }),
-            (Ok(Answer::Received { modified }), old) => {
-                let release = self.verify(&url, &new, source);
-                let release = release.and_then(|release| check_order(&url, release, old.as_ref()));
-                if release.is_err() {
-                    drop(fs::remove_file(&new));
-                }
-                let release = release?;
-                if let Some(old) = &old {
-                    self.remove_old(old, &release);
-                }
-                fs::rename(&new, &kept).map_err(ArchiveError::io(&kept))?;
-                write(&seen, modified.unwrap_or_default().as_bytes())?;
-                Ok(release)
-            }
-            // The network is away: the old list is valid, or it would have been refused.
-            (Err(ArchiveError::Fetch { .. }), Some(old)) => Ok(old),
-            // A mirror that is there and lacks the suite: it has another name.
-            (Err(ArchiveError::Absent { .. }), None) => {
-                Err(ArchiveError::Suite(source.suite.clone()))
-            }
-            (Err(error), _) => Err(error),
-        }
-    }
-
-    /// Returns whether a list was seen not long ago.
-    fn is_fresh(&self, seen: &Path) -> bool {
-        let modified = fs::metadata(seen).and_then(|found| found.modified());
-        let Ok(modified) = modified.map(UnixTime::from) else {
-            return false;
-        };
-        let age_s = (self.clock)().seconds_since(modified);
-        // A clock that was set back makes them asked for again.
-        age_s.is_some_and(|age_s| age_s < FRESH_S)
-    }
-
-    /// Verifies a list and reads it.
-    fn verify(&self, url: &str, file: &Path, source: &Source) -> Result<Release, ArchiveError> {
-        let keyring = match &self.settings.keyring {
-            Some(keyring) => keyring.clone(),
-            None => {
-                let keyring = self.folder.join("debian-archive-keyring.gpg");
-                if fs::read(&keyring).ok().as_deref() != Some(KEYRING) {
-                    write(&keyring, KEYRING)?;
-                }
-                keyring
-            }
-        };
-        let text =
-            openpgp::signed_text(file, &keyring).map_err(|detail| ArchiveError::Signature {
-                url: url.to_owned(),
-                keyring: keyring.display().to_string(),
-                detail,
-            })?;
-        let release = Release::parse(&text).ok_or_else(|| ArchiveError::Damaged {
-            what: url.to_owned(),
-            detail: "it is no list of a suite".to_owned(),
-        })?;
-        match release.valid_until {
-            Some(end) if end < (self.clock)() && !source.is_past => Err(ArchiveError::Stale {
-                url: url.to_owned(),
-                detail: format!("it was valid until {}", end.date()),
-            }),
-            _ => Ok(release),
-        }
+/// Returns the suite of a release's security updates.
+fn security_suite(release: &str) -> String {
+    if OLD_SECURITY.contains(&release) {
+        format!("{release}/updates")
+    } else {
+        format!("{release}-security")
     }
 }
 
-/// Refuses a list that is older than the one that was seen.
-fn check_order(url: &str, new: Release, old: Option<&Release>) -> Result<Release, ArchiveError> {
-    match old {
-        Some(old) if old.made > new.made => Err(ArchiveError::Stale {
-            url: url.to_owned(),
-            detail: format!(
-                "it was made on {}, and one of {} was seen",
-                new.made.date(),
-                old.made.date()
-            ),
-        }),
-        _ => Ok(new),
-    }
-}
-
-/// A file that is received.
-struct Download {
-    file: File,
-}
-
-impl Receiver for Download {
-    fn restart(&mut self) -> io::Result<()> {
-        use std::io::Seek;
-        self.file.set_len(0)?;
-        self.file.rewind()
-    }
-
-    fn receive(&mut self, piece: &[u8]) -> io::Result<()> {
-        self.file.write_all(piece)
-    }
-}
-
-/// Fetches a file of at most so many bytes, which the caller verifies.
-///
-/// # Errors
-/// If it cannot be fetched: then nothing is left.
-pub fn fetch_file(url: &str, bytes_max: u64, file: &Path) -> Result<(), ArchiveError> {
-    fetch(url, None, bytes_max, file, "is the address right?").map(drop)
-}
-
-/// Fetches a file of at most so many bytes; `hint` is for one that is not there.
-fn fetch(
-    url: &str,
-    since: Option<&str>,
-    bytes_max: u64,
-    file: &Path,
-    hint: &'static str,
-) -> Result<Answer, ArchiveError> {
-    let mut download = Download {
-        file: File::create(file).map_err(ArchiveError::io(file))?,
-    };
-    let since = since.filter(|date| !date.is_empty());
-    http::get(url, since, bytes_max, &mut download).map_err(|error| {
-        drop(fs::remove_file(file));
-        let url = url.to_owned();
-        match error {
-            HttpError::Status(404 | 410) => ArchiveError::Absent { url, hint },
-            HttpError::Status(status) => ArchiveError::Fetch {
-                url,
-                detail: format!("the server answers with status {status}"),
-            },
-            HttpError::Network(detail) => ArchiveError::Fetch { url, detail },
-            HttpError::Receiver(source) => ArchiveError::io(file)(source),
-        }
-    })
-}
-
-/// Checks that a file is the one that a list names.
-fn check(url: &str, file: &Path, bytes: u64, sha256: &str) -> Result<(), ArchiveError> {
-    let length = fs::metadata(file).map_err(ArchiveError::io(file))?.len();
-    let got = hashing::sha256_of_file(file).map_err(ArchiveError::io(file))?;
-    if length == bytes && got == sha256 {
-        return Ok(());
-    }
-    Err(ArchiveError::Checksum {
-        url: url.to_owned(),
-        expected: sha256.to_owned(),
-        got,
-    })
-}
-
-/// Writes a file completely or not at all.
-fn write(file: &Path, content: &[u8]) -> Result<(), ArchiveError> {
-    let new = file.with_extension("part");
-    subprocess::replace_file(file, &new, content).map_err(ArchiveError::io(file))
+/// Downloads a package from an address and verifies it.
+fn download(package: &Package, url: &str, into: &Path) -> Result<PathBuf, ArchiveError> {
+    let file = into.join(format!("{}-{}", &package.sha256[..8], file_name(url)));
+    let hint = "the lists may be older than the archive: `marvin kernels --refresh`; the snapshot service has old packages (deb:SUITE@DATE/…)";
+    fetch_known(url, package.bytes, &package.sha256, &file, hint)?;
+    Ok(file)
 }
 
 /// Returns the stanzas of a packed list whose package begins with one of these.
@@ -626,7 +429,7 @@ fn extract(list: &Path, starts: &[&str]) -> Result<String, ArchiveError> {
         detail: error.to_string(),
     };
     let packed = BufReader::new(File::open(list).map_err(ArchiveError::io(list))?);
-    let mut lines = BufReader::new(decoder("Packages.xz", packed).map_err(damaged)?);
+    let mut lines = BufReader::new(decoder(&list.to_string_lossy(), packed).map_err(damaged)?);
     let mut text = String::new();
     let mut line = String::new();
     let mut is_wanted = false;

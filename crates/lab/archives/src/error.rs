@@ -10,7 +10,7 @@ use model::Fault;
 pub enum ArchiveError {
     /// The network, a proxy or the server failed.
     #[error(
-        "cannot fetch {url}: {detail}\nhint: check the network, or set another mirror below [debian] in marvin.toml"
+        "cannot fetch {url}: {detail}\nhint: check the network, or set another `mirror` in marvin.toml"
     )]
     Fetch { url: String, detail: String },
     /// The server has no such file.
@@ -18,7 +18,7 @@ pub enum ArchiveError {
     Absent { url: String, hint: &'static str },
     /// A file is not the one that its signed list names.
     #[error(
-        "{url} has SHA-256 {got}, but the archive's list says {expected}: the mirror is broken or lies, and nothing was kept\nhint: set another mirror below [debian] in marvin.toml"
+        "{url} has SHA-256 {got}, but the archive's list says {expected}: the mirror is broken or lies, and nothing was kept\nhint: set another `mirror` in marvin.toml"
     )]
     Checksum {
         url: String,
@@ -28,22 +28,50 @@ pub enum ArchiveError {
     },
     /// A list that no trusted key has signed.
     #[error(
-        "{url} is not signed by a key of {keyring}: {detail}\nhint: set another mirror, or the archive's own `keyring`, below [debian] in marvin.toml"
+        "{url} is not signed by a key of {keyring}: {detail}\nhint: set another `mirror`, or the archive's own `keyring`, in marvin.toml"
     )]
     Signature {
         url: String,
         keyring: String,
         detail: String,
     },
+    /// A signature by a key that is no longer valid.
+    #[error(
+        "{url} is signed by the key {key}, which expired on {ended}\nhint: {keyring} is old: set a newer `keyring` in marvin.toml; is this host's date right?"
+    )]
+    ExpiredKey {
+        url: String,
+        keyring: String,
+        key: String,
+        /// When its validity ended.
+        ended: String,
+    },
+    /// A list of another suite, signed all the same.
+    #[error(
+        "{url} is the list of another suite: `{requested}` was requested, and it says {names}\nhint: name the suite as the archive does, or set another `mirror` in marvin.toml"
+    )]
+    OtherSuite {
+        url: String,
+        requested: String,
+        /// Its own names.
+        names: String,
+    },
+    /// A list that was made in the future.
+    #[error(
+        "{url} was signed at {made}, and this host's clock shows {now}\nhint: set this host's clock: `timedatectl`, or `date --set`"
+    )]
+    Early {
+        url: String,
+        made: String,
+        now: String,
+    },
     /// A list whose validity has ended, or that is older than one that was seen.
     #[error(
-        "{url} is out of date: {detail}\nhint: the mirror may be stale or replayed by someone: set another mirror below [debian] in marvin.toml; is this host's date right?"
+        "{url} is out of date: {detail}\nhint: the mirror may be stale or replayed by someone: set another `mirror` in marvin.toml; is this host's date right?"
     )]
     Stale { url: String, detail: String },
     /// A list or a package that is damaged.
-    #[error(
-        "{what} is damaged: {detail}\nhint: try again, or set another mirror below [debian] in marvin.toml"
-    )]
+    #[error("{what} is damaged: {detail}\nhint: try again, or set another `mirror` in marvin.toml")]
     Damaged { what: String, detail: String },
     /// There is no suite of this name.
     #[error(

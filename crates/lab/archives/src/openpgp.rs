@@ -1,13 +1,13 @@
-//! Verifies OpenPGP signatures of archives' lists (RFC 9580 and, for older keys, RFC 4880) by
-//! ring, and before that by gpgv where the host has it.
+//! Verifies OpenPGP signatures of archives' lists and packages (RFC 9580 and, for older keys,
+//! RFC 4880) by ring, and before that by gpgv where the host has it.
 //!
-//! Only what archives use: version 4 keys and signatures, RSA and Ed25519, SHA-256 and longer.
-//! A keyring is trusted as a whole, subkeys with their primary keys; keys that the keyring itself
-//! revokes are not. Expiry of keys is left to the package that has the keyring.
+//! Only what archives use: version 4 keys and signatures, RSA and Ed25519, SHA-256 and longer. Of
+//! several signatures one has to be good, and none may be bad; those of unknown keys do not count.
+//! `keyring` says which keys are valid until when.
 
 use std::path::Path;
 
-use base64::Engine as _;
+use model::UnixTime;
 use ring::digest::{SHA256, SHA384, SHA512, digest};
 use ring::signature::{
     ED25519, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_2048_8192_SHA384, RSA_PKCS1_2048_8192_SHA512,
@@ -15,17 +15,34 @@ use ring::signature::{
 };
 use subprocess::Program;
 
+use crate::keyring::{KeyId, Material, PublicKey, created, issuer, keys};
+use crate::packets::{binary, dearmour, mpi, number, packets};
+
 const BEGIN_MESSAGE: &str = "-----BEGIN PGP SIGNED MESSAGE-----";
 const BEGIN_SIGNATURE: &str = "-----BEGIN PGP SIGNATURE-----";
 const END_SIGNATURE: &str = "-----END PGP SIGNATURE-----";
-/// The curve Ed25519 as older keys name it: its object identifier, after its length.
-const ED25519_OID: &[u8] = &[9, 0x2b, 6, 1, 4, 1, 0xda, 0x47, 0x0f, 1];
 
-/// A key that may have signed.
+/// Why a document is not trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Key {
-    Rsa { n: Vec<u8>, e: Vec<u8> },
-    Ed25519(Vec<u8>),
+pub(crate) enum SignatureFault {
+    /// Its signature is good, but the key is no longer valid.
+    Expired { key: String, ended: UnixTime },
+    /// It has no good signature, or a bad one.
+    Untrusted(String),
+}
+
+impl From<String> for SignatureFault {
+    fn from(detail: String) -> Self {
+        Self::Untrusted(detail)
+    }
+}
+
+/// The time at which keys have to be valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Validity {
+    At(UnixTime),
+    /// When the signature was made: for the archive of a day in the past.
+    WhenSigned,
 }
 
 /// A signature of a document.
@@ -37,6 +54,9 @@ struct Signature {
     /// What is hashed behind the document.
     trailer: Vec<u8>,
     value: SignatureValue,
+    /// The key that it names.
+    issuer: Option<KeyId>,
+    created: Option<UnixTime>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,32 +67,90 @@ enum SignatureValue {
 
 /// Returns the signed text of a file with its signature in it, if a key of the keyring signed it;
 /// text outside the signature is refused.
-pub(crate) fn signed_text(file: &Path, keyring: &Path) -> Result<String, String> {
-    let read = |file: &Path| std::fs::read(file).map_err(|error| error.to_string());
+pub(crate) fn signed_text(
+    file: &Path,
+    keyring: &Path,
+    validity: Validity,
+) -> Result<String, SignatureFault> {
     let document = String::from_utf8(read(file)?).map_err(|_| "it is no text".to_owned())?;
     let (text, armour) = split(&document)?;
-    if let Some(result) = by_gpgv(file, keyring) {
+    if let Some(result) = by_gpgv(&[file], keyring) {
         result?;
     }
     // Also after gpgv: of a strange file, it may take another part for the signed text.
-    verify(text.as_bytes(), &dearmour(armour)?, &read(keyring)?)?;
+    let signatures = dearmour(armour)?;
+    verify(
+        text.clone().into_bytes(),
+        &signatures,
+        &read(keyring)?,
+        validity,
+    )?;
     Ok(text)
 }
 
-/// Asks gpgv; `None` if this host has none.
-fn by_gpgv(file: &Path, keyring: &Path) -> Option<Result<(), String>> {
-    let ended = Program::new("gpgv")
-        .args(["--keyring".as_ref(), keyring.as_os_str(), file.as_os_str()])
-        .run()
-        .ok()?;
-    if ended.code == Some(0) {
-        return Some(Ok(()));
+/// Returns the text of a file that a signature beside it covers.
+pub(crate) fn text_signed_beside(
+    file: &Path,
+    signature: &Path,
+    keyring: &Path,
+    validity: Validity,
+) -> Result<String, SignatureFault> {
+    let document = read(file)?;
+    if let Some(result) = by_gpgv(&[signature, file], keyring) {
+        result?;
     }
-    Some(Err(ended.reason()))
+    verify(
+        document.clone(),
+        &binary(&read(signature)?)?,
+        &read(keyring)?,
+        validity,
+    )?;
+    String::from_utf8(document).map_err(|_| "it is no text".to_owned().into())
 }
 
-/// Verifies a document by ring.
-fn verify(document: &[u8], signatures: &[u8], keyring: &[u8]) -> Result<(), String> {
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(file).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// Asks gpgv; `None` if this host has none, or does not read the keyring.
+fn by_gpgv(files: &[&Path], keyring: &Path) -> Option<Result<(), String>> {
+    if std::fs::read(keyring).ok()?.starts_with(b"-----") {
+        return None;
+    }
+    let ended = Program::new("gpgv")
+        .args(["--status-fd", "1", "--keyring"])
+        .args([keyring])
+        .args(files)
+        .run()
+        .ok()?;
+    Some(judge(&ended.text(), &ended.reason()))
+}
+
+/// Judges by what gpgv says of each signature: it ends with an error for a good one beside one of
+/// an unknown key. Whether an expired key does is left to [`verify`].
+fn judge(status: &str, reason: &str) -> Result<(), String> {
+    let says = |word: &str| {
+        let mut words = status
+            .lines()
+            .filter_map(|line| line.strip_prefix("[GNUPG:] "));
+        words.any(|line| line.split(' ').next() == Some(word))
+    };
+    if says("BADSIG") || says("REVKEYSIG") {
+        return Err(reason.to_owned());
+    }
+    if says("VALIDSIG") {
+        return Ok(());
+    }
+    Err(reason.to_owned())
+}
+
+/// Verifies a document by ring; returns the key.
+pub(crate) fn verify(
+    document: Vec<u8>,
+    signatures: &[u8],
+    keyring: &[u8],
+    validity: Validity,
+) -> Result<(), SignatureFault> {
     let keys = keys(keyring)?;
     let signatures: Vec<Signature> = packets(signatures)?
         .into_iter()
@@ -80,28 +158,94 @@ fn verify(document: &[u8], signatures: &[u8], keyring: &[u8]) -> Result<(), Stri
         .filter_map(|packet| signature(packet.body))
         .collect();
     if signatures.is_empty() {
-        return Err("it has no signature of a known kind".to_owned());
+        return Err("it has no signature of a known kind".to_owned().into());
     }
-    let is_signed = signatures
-        .iter()
-        .any(|signature| keys.iter().any(|key| signature.is_by(key, document)));
+    let mut message = document;
+    let mut expired = None;
+    let mut is_signed = false;
+    for signature in &signatures {
+        let Some(key) = signature.find_key(&keys, &mut message)? else {
+            continue;
+        };
+        let moment = match validity {
+            Validity::At(time) => Some(time),
+            Validity::WhenSigned => signature.created,
+        };
+        match key.expires {
+            Some(ended) if moment.is_none_or(|moment| moment >= ended) => {
+                expired = Some(SignatureFault::Expired {
+                    key: hexadecimal(&key.id),
+                    ended,
+                });
+            }
+            _ => is_signed = true,
+        }
+    }
     if is_signed {
-        Ok(())
+        return Ok(());
+    }
+    Err(expired.unwrap_or_else(|| SignatureFault::Untrusted(unknown(&signatures))))
+}
+
+/// Describes signatures of which no key is known.
+fn unknown(signatures: &[Signature]) -> String {
+    let signers: Vec<String> = signatures
+        .iter()
+        .filter_map(|signature| signature.issuer.as_ref())
+        .map(|id| hexadecimal(id))
+        .collect();
+    if signers.is_empty() {
+        "no key of the keyring made its signature".to_owned()
     } else {
-        Err("no key of the keyring made its signature".to_owned())
+        let signers = signers.join(", ");
+        format!("no key of the keyring made its signature, which is by {signers}")
     }
 }
 
+fn hexadecimal(id: &KeyId) -> String {
+    model::hexadecimal(id).to_ascii_uppercase()
+}
+
 impl Signature {
-    fn is_by(&self, key: &Key, document: &[u8]) -> bool {
-        let mut message = if self.is_text {
-            canonical(document)
-        } else {
-            document.to_vec()
-        };
-        message.extend(&self.trailer);
+    /// Returns the key that made it; `None` if that is not in the keyring.
+    ///
+    /// # Errors
+    /// If it is bad: the key that it names did not make it.
+    fn find_key<'a>(
+        &self,
+        keys: &'a [PublicKey],
+        document: &mut Vec<u8>,
+    ) -> Result<Option<&'a PublicKey>, String> {
+        let found = keys.iter().find(|key| {
+            self.issuer.is_none_or(|id| id == key.id) && self.is_by(&key.material, document)
+        });
+        match (found, self.issuer) {
+            (None, Some(id)) if keys.iter().any(|key| key.id == id) => Err(format!(
+                "its signature by {} is bad: the text was changed",
+                hexadecimal(&id)
+            )),
+            (found, _) => Ok(found),
+        }
+    }
+
+    /// Returns whether a key made it. The document is unchanged afterwards; a copy of it may be too
+    /// large for the memory.
+    fn is_by(&self, key: &Material, document: &mut Vec<u8>) -> bool {
+        if self.is_text {
+            let mut message = canonical(document);
+            message.extend(&self.trailer);
+            return self.is_of(key, &message);
+        }
+        let length = document.len();
+        document.extend(&self.trailer);
+        let is_of = self.is_of(key, document);
+        document.truncate(length);
+        is_of
+    }
+
+    fn is_of(&self, key: &Material, message: &[u8]) -> bool {
         match (key, &self.value) {
-            (Key::Rsa { n, e }, SignatureValue::Rsa(value)) => {
+            (Material::Rsa { n, e }, SignatureValue::Rsa(value)) => {
                 let parameters: &RsaParameters = match self.hash {
                     8 => &RSA_PKCS1_2048_8192_SHA256,
                     9 => &RSA_PKCS1_2048_8192_SHA384,
@@ -113,16 +257,16 @@ impl Signature {
                 };
                 let value = [vec![0; padding], value.clone()].concat();
                 let key = RsaPublicKeyComponents { n, e };
-                key.verify(parameters, &message, &value).is_ok()
+                key.verify(parameters, message, &value).is_ok()
             }
-            (Key::Ed25519(point), SignatureValue::Ed25519(value)) => {
+            (Material::Ed25519(point), SignatureValue::Ed25519(value)) => {
                 let algorithm = match self.hash {
                     8 => &SHA256,
                     9 => &SHA384,
                     10 => &SHA512,
                     _ => return false,
                 };
-                let hash = digest(algorithm, &message);
+                let hash = digest(algorithm, message);
                 UnparsedPublicKey::new(&ED25519, point)
                     .verify(hash.as_ref(), value)
                     .is_ok()
@@ -164,143 +308,6 @@ fn split(document: &str) -> Result<(String, &str), String> {
     Ok((lines.join("\n"), armour))
 }
 
-/// Decodes the lines of an armour, without its headers and checksum.
-fn dearmour(armour: &str) -> Result<Vec<u8>, String> {
-    let body = armour.split_once("\n\n").map_or(armour, |(_, body)| body);
-    let digits: String = body
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.starts_with('='))
-        .collect();
-    base64::engine::general_purpose::STANDARD
-        .decode(digits)
-        .map_err(|error| format!("its signature is damaged: {error}"))
-}
-
-struct Packet<'a> {
-    tag: u8,
-    body: &'a [u8],
-}
-
-fn packets(mut bytes: &[u8]) -> Result<Vec<Packet<'_>>, String> {
-    let mut packets = Vec::new();
-    while !bytes.is_empty() {
-        let (packet, rest) = packet(bytes).ok_or("a packet of OpenPGP is damaged")?;
-        packets.push(packet);
-        bytes = rest;
-    }
-    Ok(packets)
-}
-
-/// Reads a packet in the new format or the old one; those in parts are for large data only.
-fn packet(bytes: &[u8]) -> Option<(Packet<'_>, &[u8])> {
-    let (first, rest) = bytes.split_first()?;
-    if first & 0x80 == 0 {
-        return None;
-    }
-    let is_new = first & 0x40 != 0;
-    let tag = if is_new {
-        first & 0x3f
-    } else {
-        first >> 2 & 0xf
-    };
-    let (length, rest) = if is_new {
-        new_length(rest)?
-    } else {
-        let octets = match first & 3 {
-            0 => 1,
-            1 => 2,
-            2 => 4,
-            _ => return None,
-        };
-        let (length, rest) = rest.split_at_checked(octets)?;
-        (number(length), rest)
-    };
-    let (body, rest) = rest.split_at_checked(length)?;
-    Some((Packet { tag, body }, rest))
-}
-
-/// Reads a length of one, two or five octets.
-fn new_length(bytes: &[u8]) -> Option<(usize, &[u8])> {
-    let (first, rest) = bytes.split_first()?;
-    match first {
-        0..=191 => Some((usize::from(*first), rest)),
-        192..=223 => {
-            let (second, rest) = rest.split_first()?;
-            let length = ((usize::from(*first) - 192) << 8) + usize::from(*second) + 192;
-            Some((length, rest))
-        }
-        224..=254 => None,
-        255 => {
-            let (length, rest) = rest.split_at_checked(4)?;
-            Some((number(length), rest))
-        }
-    }
-}
-
-fn number(bytes: &[u8]) -> usize {
-    bytes
-        .iter()
-        .fold(0, |number, byte| number << 8 | usize::from(*byte))
-}
-
-/// Reads a number of many bits: their count, then the octets.
-fn mpi(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (bits, rest) = bytes.split_at_checked(2)?;
-    rest.split_at_checked(number(bits).div_ceil(8))
-}
-
-/// Returns the keys of a keyring, except those that it revokes.
-fn keys(keyring: &[u8]) -> Result<Vec<Key>, String> {
-    const REVOKES_KEY: u8 = 0x20;
-    const REVOKES_SUBKEY: u8 = 0x28;
-    let mut keys: Vec<Key> = Vec::new();
-    // Where the keys of the last primary key begin.
-    let mut primary = 0;
-    for packet in packets(keyring)? {
-        match packet.tag {
-            6 | 14 => {
-                if packet.tag == 6 {
-                    primary = keys.len();
-                }
-                keys.extend(key(packet.body));
-            }
-            2 if packet.body.first() == Some(&4) => match packet.body.get(1) {
-                Some(&REVOKES_KEY) => keys.truncate(primary),
-                Some(&REVOKES_SUBKEY) => drop(keys.pop()),
-                _ => {}
-            },
-            _ => {}
-        }
-    }
-    if keys.is_empty() {
-        return Err("the keyring has no key of a known kind".to_owned());
-    }
-    Ok(keys)
-}
-
-/// Reads a key of version 4.
-fn key(body: &[u8]) -> Option<Key> {
-    let (head, material) = body.split_at_checked(6)?;
-    match (head[0], head[5]) {
-        (4, 1 | 3) => {
-            let (n, rest) = mpi(material)?;
-            let (e, _) = mpi(rest)?;
-            Some(Key::Rsa {
-                n: n.to_vec(),
-                e: e.to_vec(),
-            })
-        }
-        (4, 22) => {
-            let (point, _) = mpi(material.strip_prefix(ED25519_OID)?)?;
-            // 0x40 says that the point is as it comes.
-            Some(Key::Ed25519(point.strip_prefix(&[0x40])?.to_vec()))
-        }
-        (4, 27) => Some(Key::Ed25519(material.get(..32)?.to_vec())),
-        _ => None,
-    }
-}
-
 /// Reads a signature of version 4 over a document.
 fn signature(body: &[u8]) -> Option<Signature> {
     let head = body.get(..6)?;
@@ -309,6 +316,10 @@ fn signature(body: &[u8]) -> Option<Signature> {
         (4, 1) => true,
         _ => return None,
     };
+    // SHA-1 and older are no proof any more.
+    if ![8, 9, 10].contains(&head[3]) {
+        return None;
+    }
     let hashed_end = 6 + number(&head[4..]);
     let hashed = body.get(..hashed_end)?;
     let length = u32::try_from(hashed_end).ok()?;
@@ -340,6 +351,8 @@ fn signature(body: &[u8]) -> Option<Signature> {
         hash: head[3],
         trailer,
         value,
+        issuer: issuer(body),
+        created: created(body),
     })
 }
 
@@ -351,7 +364,13 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{by_gpgv, dearmour, key, keys, packets, signature, signed_text, split, verify};
+    use super::{
+        SignatureFault, Validity, by_gpgv, dearmour, keys, packets, signature, signed_text, split,
+        verify,
+    };
+    use crate::keyring::key;
+
+    const ANY_TIME: Validity = Validity::WhenSigned;
 
     /// Makes a key of a kind and signs a text with it, by the host's gpg.
     fn signed(folder: &Path, kind: &str, text: &str) -> (PathBuf, PathBuf) {
@@ -400,13 +419,14 @@ mod tests {
         (home.join("signed"), home.join("keyring"))
     }
 
-    fn verified(file: &Path, keyring: &Path) -> Result<String, String> {
+    fn verified(file: &Path, keyring: &Path) -> Result<String, SignatureFault> {
         let document = fs::read_to_string(file).unwrap();
         let (text, armour) = split(&document)?;
         verify(
-            text.as_bytes(),
+            text.clone().into_bytes(),
             &dearmour(armour)?,
             &fs::read(keyring).unwrap(),
+            ANY_TIME,
         )?;
         Ok(text)
     }
@@ -420,21 +440,18 @@ mod tests {
             let (file, keyring) = signed(folder.path(), kind, text);
             let ours = verified(&file, &keyring).unwrap();
             assert_eq!(ours, "Suite: x\n- dashed\nblank at end\n\nlast", "{kind}");
-            assert_eq!(signed_text(&file, &keyring).unwrap(), ours);
-            assert!(by_gpgv(&file, &keyring).unwrap().is_ok());
-            assert!(by_gpgv(&file, &other).unwrap().is_err());
-            assert!(
-                verified(&file, &other)
-                    .unwrap_err()
-                    .contains("no key of the keyring")
-            );
+            assert_eq!(signed_text(&file, &keyring, ANY_TIME).unwrap(), ours);
+            assert!(by_gpgv(&[&file], &keyring).unwrap().is_ok());
+            assert!(by_gpgv(&[&file], &other).unwrap().is_err());
+            let refused = format!("{:?}", verified(&file, &other).unwrap_err());
+            assert!(refused.contains("no key of the keyring"), "{refused}");
             let changed = fs::read_to_string(&file)
                 .unwrap()
                 .replace("Suite: x", "Suite: y");
             let forged = file.with_extension("forged");
             fs::write(&forged, &changed).unwrap();
             assert!(verified(&forged, &keyring).is_err());
-            assert!(signed_text(&forged, &keyring).is_err());
+            assert!(signed_text(&forged, &keyring, ANY_TIME).is_err());
         }
     }
 
@@ -481,7 +498,7 @@ mod tests {
             let mut keyring = DEBIAN.to_vec();
             keyring.splice(at..(at + bytes.len()).min(DEBIAN.len()), bytes.iter().copied());
             drop(keys(&keyring));
-            drop(verify(&bytes, &bytes, &keyring));
+            drop(verify(bytes.clone(), &bytes, &keyring, ANY_TIME));
         }
     }
 }

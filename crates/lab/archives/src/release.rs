@@ -8,6 +8,9 @@ use crate::stanza::{field, lines_below};
 /// What a suite's list says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Release {
+    /// The suite's names: `oldstable` and `bookworm`.
+    suite: String,
+    codename: String,
     /// When it was made.
     pub(crate) made: UnixTime,
     /// Until when it is valid; lists of released suites have no end.
@@ -44,6 +47,8 @@ impl Release {
             })
             .collect();
         Some(Self {
+            suite: field(text, "Suite").unwrap_or_default().to_owned(),
+            codename: field(text, "Codename").unwrap_or_default().to_owned(),
             made: date(field(text, "Date")?)?,
             valid_until: match field(text, "Valid-Until") {
                 Some(text) => Some(date(text)?),
@@ -57,6 +62,30 @@ impl Release {
     /// Returns the list at a path below the suite.
     pub(crate) fn file(&self, path: &str) -> Option<&ListedFile> {
         self.files.iter().find(|file| file.path == path)
+    }
+
+    /// Returns the list of packages: Marvin's guests are amd64, and kernels are in main.
+    pub(crate) fn packages(&self) -> Option<&ListedFile> {
+        ["main", "updates/main"].iter().find_map(|component| {
+            let list = format!("{component}/binary-amd64/Packages");
+            ["xz", "gz"]
+                .iter()
+                .find_map(|ending| self.file(&format!("{list}.{ending}")))
+        })
+    }
+
+    /// Returns whether it is the list of a suite that was requested by this name, which may be the
+    /// old path of security updates, `buster/updates`.
+    pub(crate) fn is_of(&self, requested: &str) -> bool {
+        let requested = requested.strip_suffix("/updates").unwrap_or(requested);
+        // Ubuntu's noble-updates has the code name noble.
+        let is_beside = self.suite.starts_with(&format!("{requested}-"));
+        self.suite == requested || (self.codename == requested && !is_beside)
+    }
+
+    /// Returns the names of its suite, for messages.
+    pub(crate) fn names(&self) -> String {
+        format!("Suite: {}, Codename: {}", self.suite, self.codename)
     }
 }
 
@@ -103,6 +132,10 @@ mod tests {
         );
         assert!(release.file("evil").is_none(), "a hash becomes a file name");
         assert!(Release::parse("Date: today\n").is_none());
+        assert_eq!(
+            release.packages(),
+            release.file("main/binary-amd64/Packages.xz")
+        );
         let odd_end = format!("{text}Valid-Until: soon\n");
         assert!(
             Release::parse(&odd_end).is_none(),
@@ -112,5 +145,23 @@ mod tests {
             date("Sun, 06 Nov 1994 08:49:37 GMT"),
             Some(UnixTime::new(784_111_777))
         );
+    }
+    #[test]
+    fn suite_is_known_by_either_name() {
+        let names = |suite: &str, codename: &str| {
+            let text = format!(
+                "Suite: {suite}\nCodename: {codename}\nDate: Sat, 09 May 2026 9:05:00 UTC\n"
+            );
+            Release::parse(&text).unwrap()
+        };
+        let bookworm = names("oldstable", "bookworm");
+        assert!(bookworm.is_of("bookworm") && bookworm.is_of("oldstable"));
+        assert!(!bookworm.is_of("sid") && !bookworm.is_of("bookworm-updates"));
+        assert!(names("unstable", "sid").is_of("sid"));
+        assert!(names("oldoldstable", "buster").is_of("buster/updates"));
+        assert!(names("noble", "noble").is_of("noble"));
+        assert!(names("noble-updates", "noble").is_of("noble-updates"));
+        assert!(!names("noble-updates", "noble").is_of("noble"));
+        assert!(!names("", "").is_of("bookworm"));
     }
 }

@@ -27,7 +27,7 @@ pub fn unpack_deb(deb: &Path, into: &Path) -> Result<(), ArchiveError> {
         detail: error.to_string(),
     };
     let mut package = File::open(deb).map_err(ArchiveError::io(deb))?;
-    let content = ar::find(&mut package, "data.tar").map_err(|error| damaged(&error))?;
+    let content = ar::find_data(&mut package).map_err(|error| damaged(&error))?;
     let content = content.ok_or_else(|| damaged(&io::Error::other("it has no data.tar")))?;
     package
         .seek(SeekFrom::Start(content.offset))
