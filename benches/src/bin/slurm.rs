@@ -11,11 +11,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use archives::Debian;
+use archives::Archives;
 use figures::cpu;
 use figures::figure::{Against, Figure, Figures};
 use kernel::BuildCache;
-use model::{DebianSettings, UnixTime};
+use model::{ArchiveSettings, UnixTime};
 use rack::Slurm;
 use store::cluster::{Cluster, Durability};
 
@@ -59,8 +59,8 @@ fn main() -> anyhow::Result<()> {
     );
     let folder = tempfile::tempdir()?;
     let home = folder.path().join("kernels");
-    let debian = Debian::new(&home, DebianSettings::default(), now);
-    let cache = BuildCache::open(&home, debian)?;
+    let archives = Archives::new(&home, ArchiveSettings::default(), now);
+    let cache = BuildCache::open(&home, archives)?;
     let mut kernels = Vec::new();
     for name in KERNELS {
         kernels.push(format!(

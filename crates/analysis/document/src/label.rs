@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Build, DebSelection, KernelName, Machine};
+use model::{Build, KernelName, Machine, PackageSelection};
 
 use crate::cut_middle;
 use model::sanitize_line;
@@ -105,9 +105,11 @@ fn split_version(version: &str) -> (&str, &str) {
 /// package, the file.
 fn format_request(name: &KernelName) -> String {
     match name {
-        KernelName::Deb(query) => match &query.selection {
-            DebSelection::Version { flavour, .. } => flavour.clone(),
-            DebSelection::Package(package) => package.trim_start_matches("linux-image-").to_owned(),
+        KernelName::Package(query) => match &query.selection {
+            PackageSelection::Version { flavour, .. } => flavour.clone(),
+            PackageSelection::Package(package) => {
+                package.trim_start_matches("linux-image-").to_owned()
+            }
         },
         KernelName::Imported(name) => name.clone(),
         KernelName::Running => "running".to_owned(),
@@ -117,7 +119,10 @@ fn format_request(name: &KernelName) -> String {
                 |name| name.to_string_lossy().into_owned(),
             )
         }
-        KernelName::Git(text) | KernelName::DebSrc(text) => text.clone(),
+        KernelName::Installed(query) => query.to_string(),
+        KernelName::Git(text) | KernelName::DebSrc(text) | KernelName::KernelOrg(text) => {
+            text.clone()
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The bisection that finds the commit of an alert, or the steps before it.
 
-use model::{Build, KernelName, Origin, SourceOrigin, sanitize_line};
+use model::{Build, Distribution, KernelName, Origin, SourceOrigin, sanitize_line};
 
 use super::alerts::{Alert, Member};
 use super::changes::Basis;
@@ -196,7 +196,7 @@ fn is_line(after: &str, at: &str) -> bool {
 /// package.
 fn name_anywhere(build: &Build) -> Option<String> {
     match (&build.name, &build.origin) {
-        (KernelName::Deb(_), Origin::Package { .. }) | (KernelName::DebSrc(_), _) => {
+        (KernelName::Package(_), Origin::Package { .. }) | (KernelName::DebSrc(_), _) => {
             Some(build.exact_name())
         }
         (KernelName::Git(_), _) => Some(format!("git:{}", tree_revision(build, "")?.revision)),
@@ -273,12 +273,15 @@ pub(super) fn revision(build: &Build) -> Option<String> {
     tree_revision(build, "").map(|place| place.revision)
 }
 
+/// Returns whether a kernel is a package of Debian, whose sources Marvin imports.
+fn is_of_debian(name: &KernelName) -> bool {
+    matches!(name, KernelName::Package(query) if query.distribution == Distribution::Debian)
+}
+
 /// Returns the hint for kernels that Marvin did not build.
 fn packages(good: &Build, bad: &Build, debian: &str, options: &str) -> BisectHint {
     let built = [good, bad];
-    let other = built
-        .iter()
-        .find(|build| !matches!(build.name, KernelName::Deb(_)));
+    let other = built.iter().find(|build| !is_of_debian(&build.name));
     if let Some(other) = other {
         let why = format!(
             "the source of {} is not a commit or a package: build both ends from one tree (git:REVISION, deb-src:VERSION)",

@@ -30,7 +30,19 @@ const RUNS_MAX: usize = 50;
 const AUTOLOADED: &str =
     "[[ ${funcstack[1]} == _marvin ]] && _clap_dynamic_completer_marvin \"$@\"\n";
 /// What kernel names begin with.
-const SOURCES: [&str; 6] = ["deb:", "path:", "git:", "patch:", "tree:", "deb-src:"];
+const SOURCES: [&str; 11] = [
+    "deb:",
+    "ubuntu:",
+    "fedora:",
+    "arch:",
+    "installed:",
+    "path:",
+    "git:",
+    "patch:",
+    "tree:",
+    "deb-src:",
+    "kernel.org:",
+];
 
 /// Shells that Marvin completes for; its own adapter for bash keeps words with colons whole.
 const SHELLS: &[&dyn EnvCompleter] = &[

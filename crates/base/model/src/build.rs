@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{BuildId, KernelName, Origin};
+use crate::{BuildId, Distribution, KernelName, Origin, PackageSelection};
 
 /// One file of a build and the hash of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,9 +43,25 @@ impl Build {
     #[must_use]
     pub fn exact_name(&self) -> String {
         match &self.origin {
-            Origin::Package { name, .. } => format!("deb:{name}"),
+            Origin::Package { name, .. } => self.package_name(name),
             Origin::Built { .. } | Origin::Described(_) => self.name.to_string(),
         }
+    }
+
+    fn package_name(&self, package: &str) -> String {
+        let KernelName::Package(query) = &self.name else {
+            return format!("deb:{package}");
+        };
+        let mut exact = query.clone();
+        match (query.distribution, &mut exact.selection) {
+            (Distribution::Debian | Distribution::Ubuntu, selection) => {
+                *selection = PackageSelection::Package(package.to_owned());
+            }
+            // Their packages have the same name in every version.
+            (_, PackageSelection::Version { version, .. }) => version.clone_from(&self.version),
+            (_, PackageSelection::Package(_)) => {}
+        }
+        KernelName::Package(exact).to_string()
     }
 
     /// Returns the file that a machine boots.

@@ -1,5 +1,5 @@
 //! How a user names a kernel: `deb:6.12`, `deb:6.12+amd64`, `path:/boot/vmlinuz-6.12`, `git:v6.12`,
-//! `tree:linux`, `patch:fix.patch@v6.12`, `running:`.
+//! `tree:linux`, `patch:fix.patch@v6.12`, `ubuntu:6.8`, `installed:6.1.0-42-amd64`, `running:`.
 //!
 //! This module parses the text only; the `kernel` crate resolves it.
 
@@ -7,17 +7,14 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The default flavour of `deb:` names: small, fast to boot, made for virtual machines.
-const DEFAULT_FLAVOUR: &str = "cloud-amd64";
-
 /// The default revision that a patch applies to.
 const HEAD: &str = "HEAD";
 
 /// A kernel as the user named it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KernelName {
-    /// A Debian package, by name or version.
-    Deb(DebQuery),
+    /// A package of a distribution, by name or version.
+    Package(PackageQuery),
     /// An image file, bzImage or vmlinux.
     Path(PathBuf),
     /// A revision of the configured git tree.
@@ -33,6 +30,10 @@ pub enum KernelName {
     Tree(PathBuf),
     /// The newest Debian source package whose upstream version begins with these numbers.
     DebSrc(String),
+    /// The newest source of kernel.org whose version begins with these numbers.
+    KernelOrg(String),
+    /// An image that this host has installed.
+    Installed(InstalledQuery),
     /// The kernel that the machine runs; it has no image and cannot be booted.
     Running,
     /// A kernel measured by another suite, by that suite's name for it. It has no image and cannot
@@ -40,28 +41,103 @@ pub enum KernelName {
     Imported(String),
 }
 
-/// A request to the Debian archive.
+/// A distribution with kernels in packages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Distribution {
+    /// Its archive has suites, such as bookworm.
+    Debian,
+    /// In Debian's layout.
+    Ubuntu,
+    /// Its archive has numbered releases with RPM packages.
+    Fedora,
+    /// Its archive has the newest packages only.
+    Arch,
+}
+
+impl Distribution {
+    /// All of them, Debian first.
+    pub const ALL: [Self; 4] = [Self::Debian, Self::Ubuntu, Self::Fedora, Self::Arch];
+
+    /// Returns the prefix of its kernel names, without the colon.
+    #[must_use]
+    pub const fn scheme(self) -> &'static str {
+        match self {
+            Self::Debian => "deb",
+            Self::Ubuntu => "ubuntu",
+            Self::Fedora => "fedora",
+            Self::Arch => "arch",
+        }
+    }
+
+    /// Returns the flavour of names that have none. Debian's is small, fast to boot, and made for
+    /// virtual machines.
+    #[must_use]
+    pub const fn default_flavour(self) -> &'static str {
+        match self {
+            Self::Debian => "cloud-amd64",
+            Self::Ubuntu => "generic",
+            Self::Fedora => "core",
+            Self::Arch => "arch",
+        }
+    }
+
+    /// Returns the prefix of its packages with kernels.
+    #[must_use]
+    pub const fn package_prefix(self) -> &'static str {
+        match self {
+            Self::Debian | Self::Ubuntu => "linux-image-",
+            Self::Fedora => "kernel",
+            Self::Arch => "linux",
+        }
+    }
+}
+
+impl fmt::Display for Distribution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Debian => "Debian",
+            Self::Ubuntu => "Ubuntu",
+            Self::Fedora => "Fedora",
+            Self::Arch => "Arch Linux",
+        })
+    }
+}
+
+/// A request to the archive of a distribution.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DebQuery {
+pub struct PackageQuery {
+    /// Whose archive.
+    pub distribution: Distribution,
     /// The suite, such as `trixie`, or `trixie@20260101` for a day of the past; `None` for the one
     /// of the settings.
     pub suite: Option<String>,
     /// Which of its kernels.
-    pub selection: DebSelection,
+    pub selection: PackageSelection,
 }
 
 /// Which kernel of a suite.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum DebSelection {
+pub enum PackageSelection {
     /// The newest kernel whose upstream version begins with these numbers.
     Version {
         /// Upstream version or its beginning: `6.1`, `6.12.117`.
         version: String,
-        /// Debian flavour: `cloud-amd64`, `amd64`, `rt-amd64`.
+        /// The distribution's flavour: `cloud-amd64`, `amd64`, `generic`.
         flavour: String,
     },
     /// One package by its whole name.
     Package(String),
+}
+
+/// Which image of this host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum InstalledQuery {
+    /// All of them: a list, not one kernel.
+    All,
+    /// That of the kernel which runs.
+    Running,
+    /// That of a release, `6.1.0-42-amd64`, or the newest whose release begins with these numbers.
+    Release(String),
 }
 
 /// An invalid kernel name.
@@ -69,7 +145,7 @@ pub enum DebSelection {
 pub enum KernelNameError {
     /// An unknown source before the colon.
     #[error(
-        "`{0}` names no kernel: expected deb:VERSION, deb:PACKAGE, path:FILE, git:REVISION, patch:FILE@REVISION, tree:FOLDER, deb-src:VERSION or running:, for example deb:6.12 or path:/boot/vmlinuz"
+        "`{0}` names no kernel: expected deb:VERSION, deb:PACKAGE, ubuntu:VERSION, fedora:VERSION, arch:VERSION, installed:RELEASE, path:FILE, git:REVISION, patch:FILE@REVISION, tree:FOLDER, deb-src:VERSION, kernel.org:VERSION or running:, for example deb:6.12 or path:/boot/vmlinuz"
     )]
     Source(String),
     /// A version without a source.
@@ -80,6 +156,19 @@ pub enum KernelNameError {
         "`{0}` is neither a version (deb:6.12, deb:6.12.117, deb:6.12+amd64) nor a package (deb:linux-image-…), with or without a suite in front (deb:trixie/6.12, deb:trixie@20260101/6.12)"
     )]
     Deb(String),
+    /// A name of another distribution's package that is neither a version nor a package.
+    #[error(
+        "`{0}` is neither a version ({1}:6.12, {1}:6.12.117) nor a package ({1}:{2}…): docs/hosts.md has examples"
+    )]
+    Distribution(String, &'static str, &'static str),
+    /// `installed:` with something that is no release.
+    #[error(
+        "`{0}` names no release: expected installed:RELEASE, for example installed:6.1.0-42-amd64, or installed:running; `marvin kernels installed:` lists them"
+    )]
+    Installed(String),
+    /// `kernel.org:` without a version of a series.
+    #[error("`{0}` is no version of kernel.org: expected kernel.org:6.12 or kernel.org:6.12.3")]
+    KernelOrg(String),
     /// `path:` without a path.
     #[error("`path:` needs a file, for example path:/boot/vmlinuz")]
     EmptyPath,
@@ -124,36 +213,74 @@ impl FromStr for KernelName {
                 Ok(Self::DebSrc(version.to_owned()))
             }
             Some(("deb-src", _)) => Err(KernelNameError::DebSrc(text.to_owned())),
+            Some(("kernel.org", version)) if is_kernel_org_version(version) => {
+                Ok(Self::KernelOrg(version.to_owned()))
+            }
+            Some(("kernel.org", _)) => Err(KernelNameError::KernelOrg(text.to_owned())),
+            Some(("installed", release)) => installed_query(release)
+                .map(Self::Installed)
+                .ok_or_else(|| KernelNameError::Installed(text.to_owned())),
             Some(("running", "")) => Ok(Self::Running),
             Some(("imported", name)) if !name.is_empty() => Ok(Self::Imported(name.to_owned())),
-            Some(("deb", query)) => deb_query(query)
-                .map(Self::Deb)
-                .ok_or_else(|| KernelNameError::Deb(text.to_owned())),
-            _ => Err(KernelNameError::Source(text.to_owned())),
+            Some((scheme, query)) => {
+                let distribution = Distribution::ALL
+                    .into_iter()
+                    .find(|distribution| distribution.scheme() == scheme)
+                    .ok_or_else(|| KernelNameError::Source(text.to_owned()))?;
+                package_query(distribution, query)
+                    .map(Self::Package)
+                    .ok_or_else(|| match distribution {
+                        Distribution::Debian => KernelNameError::Deb(text.to_owned()),
+                        other => KernelNameError::Distribution(
+                            text.to_owned(),
+                            other.scheme(),
+                            other.package_prefix(),
+                        ),
+                    })
+            }
+            None => Err(KernelNameError::Source(text.to_owned())),
         }
     }
 }
 
-fn deb_query(query: &str) -> Option<DebQuery> {
+fn installed_query(release: &str) -> Option<InstalledQuery> {
+    match release {
+        "" => Some(InstalledQuery::All),
+        "running" => Some(InstalledQuery::Running),
+        release if is_word(release) => Some(InstalledQuery::Release(release.to_owned())),
+        _ => None,
+    }
+}
+
+fn package_query(distribution: Distribution, query: &str) -> Option<PackageQuery> {
     let (suite, selection) = match query.split_once('/') {
         Some((suite, selection)) => (Some(suite), selection),
         None => (None, query),
     };
-    if !suite.is_none_or(is_suite) {
+    let fits = |suite| match distribution {
+        Distribution::Debian | Distribution::Ubuntu => is_suite(suite),
+        // A release of Fedora is a number, or `rawhide`.
+        Distribution::Fedora => is_word(suite),
+        Distribution::Arch => false,
+    };
+    if !suite.is_none_or(fits) {
         return None;
     }
-    Some(DebQuery {
+    Some(PackageQuery {
+        distribution,
         suite: suite.map(str::to_owned),
-        selection: deb_selection(selection)?,
+        selection: package_selection(distribution, selection)?,
     })
 }
 
-fn deb_selection(text: &str) -> Option<DebSelection> {
-    if text.starts_with("linux-image-") && is_word(text) {
-        return Some(DebSelection::Package(text.to_owned()));
+fn package_selection(distribution: Distribution, text: &str) -> Option<PackageSelection> {
+    if text.starts_with(distribution.package_prefix()) && is_word(text) {
+        return Some(PackageSelection::Package(text.to_owned()));
     }
-    let (version, flavour) = text.split_once('+').unwrap_or((text, DEFAULT_FLAVOUR));
-    (is_version(version) && is_word(flavour)).then(|| DebSelection::Version {
+    let (version, flavour) = text
+        .split_once('+')
+        .unwrap_or((text, distribution.default_flavour()));
+    (is_version(version) && is_word(flavour)).then(|| PackageSelection::Version {
         version: version.to_owned(),
         flavour: flavour.to_owned(),
     })
@@ -185,6 +312,11 @@ fn is_version(text: &str) -> bool {
         .all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
 }
 
+/// Returns whether it may be a version of kernel.org: `6.12` or `6.12.3`; release candidates are not signed.
+fn is_kernel_org_version(text: &str) -> bool {
+    text.contains('.') && is_version(text)
+}
+
 impl fmt::Display for KernelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -195,22 +327,36 @@ impl fmt::Display for KernelName {
             Self::DebSrc(version) => write!(f, "deb-src:{version}"),
             Self::Running => f.write_str("running:"),
             Self::Imported(name) => write!(f, "imported:{name}"),
-            Self::Deb(query) => write!(f, "deb:{query}"),
+            Self::KernelOrg(version) => write!(f, "kernel.org:{version}"),
+            Self::Installed(query) => write!(f, "installed:{query}"),
+            Self::Package(query) => write!(f, "{}:{query}", query.distribution.scheme()),
         }
     }
 }
 
-impl fmt::Display for DebQuery {
+impl fmt::Display for PackageQuery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(suite) = &self.suite {
             write!(f, "{suite}/")?;
         }
         match &self.selection {
-            DebSelection::Package(package) => f.write_str(package),
-            DebSelection::Version { version, flavour } if flavour == DEFAULT_FLAVOUR => {
+            PackageSelection::Package(package) => f.write_str(package),
+            PackageSelection::Version { version, flavour }
+                if flavour == self.distribution.default_flavour() =>
+            {
                 f.write_str(version)
             }
-            DebSelection::Version { version, flavour } => write!(f, "{version}+{flavour}"),
+            PackageSelection::Version { version, flavour } => write!(f, "{version}+{flavour}"),
+        }
+    }
+}
+
+impl fmt::Display for InstalledQuery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => Ok(()),
+            Self::Running => f.write_str("running"),
+            Self::Release(release) => f.write_str(release),
         }
     }
 }
@@ -229,6 +375,21 @@ mod tests {
             "deb:trixie-backports/6.19+amd64",
             "deb:sid@20260101T120000Z/linux-image-6.18.3+deb14-cloud-amd64",
             "deb:linux-image-6.12.117+deb12-cloud-amd64",
+            "ubuntu:6.8",
+            "ubuntu:noble/6.8+lowlatency",
+            "ubuntu:noble@20240601/linux-image-6.8.0-31-generic",
+            "fedora:6.12",
+            "fedora:42/6.14.0",
+            "fedora:rawhide/kernel-rt-core",
+            "arch:6.18",
+            "arch:6.12+lts",
+            "arch:linux-zen",
+            "installed:",
+            "installed:running",
+            "installed:6.1.0-42-amd64",
+            "installed:6.12.35+deb13-amd64",
+            "kernel.org:6.12",
+            "kernel.org:6.12.3",
             "path:/boot/vmlinuz-6.1",
             "path:a:b",
             "git:HEAD~3",
@@ -266,6 +427,16 @@ mod tests {
             "path:",
             "rpm:6.1",
             "deb:6.1 -o x",
+            "arch:core/6.1",
+            "ubuntu:42/6.1",
+            "ubuntu:six",
+            "fedora:../42/6.1",
+            "installed:../x",
+            "installed:a/b",
+            "kernel.org:",
+            "kernel.org:6",
+            "kernel.org:v6.12",
+            "kernel.org:6.12-rc1",
             "git:",
             "patch:",
             "patch:@v6.12",

@@ -70,7 +70,9 @@ pub use health::{Health, quarantine_of};
 pub use idle::{ServerUse, describe_off};
 pub use ids::{BuildId, IdError, MachineId, RunId, hexadecimal};
 pub use imported::{IMPORTED_MARGIN_PERCENT, LKP, MMTESTS, imported_metric, imported_workload};
-pub use kernel::{DebQuery, DebSelection, KernelName, KernelNameError};
+pub use kernel::{
+    Distribution, InstalledQuery, KernelName, KernelNameError, PackageQuery, PackageSelection,
+};
 pub use machine::{ExactCpu, KnownQemu, Machine, MachineKind, UnknownExactCpu, UnknownMachineKind};
 pub use metric::{Direction, Metric, Quantity, Unit};
 pub use monitor::{
@@ -105,8 +107,9 @@ pub use selection::{
 };
 pub use server::{BootOnce, ServerSettings};
 pub use settings::{
-    Channel, ChannelKind, DebianSettings, Login, MailServer, MailTaker, MarvinConfig, Points,
-    Secrecy, Secret, StandingPlan, TreeOrigin, WatchedTree, WorkSettings,
+    ArchiveSettings, Channel, ChannelKind, DebianSettings, FedoraSettings, Login, MailServer,
+    MailTaker, MarvinConfig, MirrorSettings, Points, Secrecy, Secret, StandingPlan, TreeOrigin,
+    WatchedTree, WorkSettings,
 };
 pub use sharing::{Counted, Entered, Move, Movement, Sharing, WATCHED, without_suffix};
 pub use source::SourceLocation;

@@ -59,15 +59,19 @@ impl Origin {
     #[must_use]
     pub fn of_line(line: &str, name: &KernelName) -> Self {
         let read = match name {
-            KernelName::Deb(_) => line.split_once(' ').map(|(name, version)| Self::Package {
+            KernelName::Package(_) => line.split_once(' ').map(|(name, version)| Self::Package {
                 name: name.to_owned(),
                 version: version.to_owned(),
             }),
             KernelName::Git(_)
             | KernelName::Patch { .. }
             | KernelName::Tree(_)
-            | KernelName::DebSrc(_) => parse_built(line),
-            KernelName::Path(_) | KernelName::Running | KernelName::Imported(_) => None,
+            | KernelName::DebSrc(_)
+            | KernelName::KernelOrg(_) => parse_built(line),
+            KernelName::Path(_)
+            | KernelName::Installed(_)
+            | KernelName::Running
+            | KernelName::Imported(_) => None,
         };
         read.unwrap_or_else(|| Self::Described(line.to_owned()))
     }

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{DebSelection, KernelName, UnixTime};
+use crate::{KernelName, PackageSelection, UnixTime};
 
 /// A sortable version: 6.1, 6.1.192, 6.12-rc4, 6.12, 6.12.0-g1f0e2d3c4b5a, 6.12.117. Any text can
 /// be sorted; texts without numbers come first.
@@ -208,9 +208,9 @@ impl fmt::Display for ReleaseLine {
 #[must_use]
 pub fn track_of(name: &KernelName) -> String {
     match name {
-        KernelName::Deb(query) => match &query.selection {
-            DebSelection::Version { flavour, .. } => flavour.clone(),
-            DebSelection::Package(package) => flavour_of(package),
+        KernelName::Package(query) => match &query.selection {
+            PackageSelection::Version { flavour, .. } => flavour.clone(),
+            PackageSelection::Package(package) => flavour_of(package),
         },
         other => other
             .to_string()
@@ -226,6 +226,7 @@ pub fn track_of(name: &KernelName) -> String {
 fn flavour_of(package: &str) -> String {
     let name = package
         .trim_start_matches("linux-image-")
+        .trim_start_matches("unsigned-")
         .trim_end_matches("-unsigned");
     let is_version =
         |part: &&str| part.starts_with(|c: char| c.is_ascii_digit()) || part.starts_with("rc");

@@ -26,8 +26,8 @@ pub struct MarvinConfig {
     pub images: Vec<ImageSettings>,
     /// The directory of builds that hosts share.
     pub builds: Option<PathBuf>,
-    /// Where Debian's packages come from.
-    pub debian: DebianSettings,
+    /// Where packages and sources come from.
+    pub archives: ArchiveSettings,
     /// The batch system that jobs may go to.
     pub batch: Option<BatchSettings>,
     /// The CPU of exact machines.
@@ -36,7 +36,44 @@ pub struct MarvinConfig {
     pub listen: Option<SocketAddr>,
 }
 
-/// Where Debian's packages come from.
+/// Where packages and sources of kernels come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveSettings {
+    /// Debian's packages.
+    pub debian: DebianSettings,
+    /// Ubuntu's packages.
+    pub ubuntu: DebianSettings,
+    /// Fedora's packages.
+    pub fedora: FedoraSettings,
+    /// Arch Linux's packages.
+    pub arch: MirrorSettings,
+    /// The tarballs of kernel.org.
+    pub kernel_org: MirrorSettings,
+}
+
+impl Default for ArchiveSettings {
+    fn default() -> Self {
+        Self {
+            debian: DebianSettings::default(),
+            ubuntu: DebianSettings::ubuntu(),
+            fedora: FedoraSettings {
+                mirror: "https://dl.fedoraproject.org/pub/fedora/linux".to_owned(),
+                keyring: None,
+                release: "43".to_owned(),
+            },
+            arch: MirrorSettings {
+                mirror: "https://geo.mirror.pkgbuild.com".to_owned(),
+                keyring: None,
+            },
+            kernel_org: MirrorSettings {
+                mirror: "https://cdn.kernel.org/pub/linux/kernel".to_owned(),
+                keyring: None,
+            },
+        }
+    }
+}
+
+/// Where packages of Debian, or of a distribution with archives in its layout, come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DebianSettings {
     /// The archive, an address with the folders `dists` and `pool`.
@@ -45,7 +82,7 @@ pub struct DebianSettings {
     pub security: String,
     /// The service that has each day's archive, for `SUITE@DATE`.
     pub snapshot: String,
-    /// Public keys that may sign lists, as a binary keyring; Debian's if it is `None`.
+    /// Public keys that may sign lists, as a binary keyring; the distribution's if it is `None`.
     pub keyring: Option<PathBuf>,
     /// The suite of names that have none.
     pub suite: String,
@@ -61,6 +98,40 @@ impl Default for DebianSettings {
             suite: "bookworm".to_owned(),
         }
     }
+}
+
+impl DebianSettings {
+    /// Returns the defaults of Ubuntu's archive.
+    #[must_use]
+    pub fn ubuntu() -> Self {
+        Self {
+            mirror: "http://archive.ubuntu.com/ubuntu".to_owned(),
+            security: "http://security.ubuntu.com/ubuntu".to_owned(),
+            snapshot: "https://snapshot.ubuntu.com".to_owned(),
+            keyring: None,
+            suite: "noble".to_owned(),
+        }
+    }
+}
+
+/// Where Fedora's packages come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FedoraSettings {
+    /// An address with the folders `releases`, `updates` and `development`.
+    pub mirror: String,
+    /// Public keys that may sign packages; without them no package is used.
+    pub keyring: Option<PathBuf>,
+    /// The release of names that have none.
+    pub release: String,
+}
+
+/// A mirror and the keys that sign what it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MirrorSettings {
+    /// An address.
+    pub mirror: String,
+    /// Public keys that may sign; without them nothing of it is used.
+    pub keyring: Option<PathBuf>,
 }
 
 /// A git tree whose new kernels are measured.

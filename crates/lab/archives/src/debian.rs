@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use model::{DebianSettings, UnixTime};
+use model::{DebianSettings, Distribution, UnixTime};
 
 use crate::fetch::{fetch_known, file_name, write};
 use crate::release::is_sha256;
@@ -28,9 +28,10 @@ const OLD_SECURITY: [&str; 7] = [
     "etch", "lenny", "squeeze", "wheezy", "jessie", "stretch", "buster",
 ];
 
-/// Debian's archive, with its lists in a data directory.
+/// The archive of Debian, or of Ubuntu in the same layout, with its lists in a data directory.
 #[derive(Debug, Clone)]
 pub struct Debian {
+    pub(crate) distribution: Distribution,
     pub(crate) settings: DebianSettings,
     pub(crate) folder: PathBuf,
     /// Says what time it is.
@@ -119,11 +120,27 @@ impl Debian {
     #[must_use]
     pub fn new(home: &Path, settings: DebianSettings, clock: fn() -> UnixTime) -> Self {
         Self {
+            distribution: Distribution::Debian,
             settings,
             folder: home.join("archives"),
             clock,
             is_offline: false,
         }
+    }
+
+    /// Returns Ubuntu's archive.
+    #[must_use]
+    pub fn ubuntu(home: &Path, settings: DebianSettings, clock: fn() -> UnixTime) -> Self {
+        Self {
+            distribution: Distribution::Ubuntu,
+            ..Self::new(home, settings, clock)
+        }
+    }
+
+    /// Returns whose archive it is.
+    #[must_use]
+    pub fn distribution(&self) -> Distribution {
+        self.distribution
     }
 
     /// Returns the same archive as far as its lists are in the data directory, however old.
@@ -201,7 +218,7 @@ impl Debian {
         }
         let needed = closure(&stanzas, packages).map_err(|packages| ArchiveError::NoPackage {
             packages: packages.join(", "),
-            suites: suite.to_owned(),
+            suites: format!("{}'s {suite}", self.distribution),
         })?;
         let text: String = needed.iter().map(|one| format!("{one}\n")).collect();
         write(&kept, text.as_bytes())?;
@@ -258,12 +275,10 @@ impl Debian {
     /// Returns where the snapshot service may have a file that the archive lacks: on the days of
     /// the lists of that archive, the newest first.
     fn in_the_past(&self, url: &str) -> Vec<String> {
+        let [archive, security] = self.in_snapshots();
         let archives = [
-            (
-                "debian-security",
-                self.settings.security.trim_end_matches('/'),
-            ),
-            ("debian", self.settings.mirror.trim_end_matches('/')),
+            (security, self.settings.security.trim_end_matches('/')),
+            (archive, self.settings.mirror.trim_end_matches('/')),
         ];
         let found = archives.iter().find_map(|(kind, base)| {
             let path = url.strip_prefix(base)?.strip_prefix('/')?;
@@ -283,7 +298,7 @@ impl Debian {
         days.iter()
             .rev()
             .take(PAST_DAYS_MAX)
-            .map(|day| format!("{snapshot}/archive/{kind}/{day}/{path}"))
+            .map(|day| format!("{snapshot}/{kind}/{day}/{path}"))
             .collect()
     }
 
@@ -349,6 +364,35 @@ impl Debian {
             .map_err(ArchiveError::io(&lock))
     }
 
+    /// Returns the folders of the snapshot service with the archive and its security updates.
+    fn in_snapshots(&self) -> [&'static str; 2] {
+        match self.distribution {
+            Distribution::Ubuntu => ["ubuntu", "ubuntu"],
+            _ => ["archive/debian", "archive/debian-security"],
+        }
+    }
+
+    /// Returns the address of an archive, today or on a day of the past.
+    fn archive_of(&self, date: Option<&str>, base: &str, in_snapshots: &str) -> String {
+        let Some(date) = date else {
+            return base.trim_end_matches('/').to_owned();
+        };
+        let time = if date.len() == 8 { "T000000Z" } else { "" };
+        let snapshot = self.settings.snapshot.trim_end_matches('/');
+        format!("{snapshot}/{in_snapshots}/{date}{time}")
+    }
+
+    /// Returns the error for a suite that is not there.
+    pub(crate) fn no_suite(&self, suite: &str) -> ArchiveError {
+        ArchiveError::Suite {
+            suite: suite.to_owned(),
+            known: match self.distribution {
+                Distribution::Ubuntu => "Ubuntu's, such as jammy, noble or noble-updates",
+                _ => "Debian's, such as bookworm, trixie, trixie-backports or sid",
+            },
+        }
+    }
+
     /// Returns the archives of a suite, `NAME` or `NAME@DATE`.
     fn sources(&self, suite: &str) -> Result<Vec<Source>, ArchiveError> {
         let (name, date) = match suite.split_once('@') {
@@ -368,17 +412,11 @@ impl Debian {
                 })
         };
         if !is_word(name) || !date.is_none_or(is_date) {
-            return Err(ArchiveError::Suite(suite.to_owned()));
+            return Err(self.no_suite(suite));
         }
-        let archive = |base: &str, kind: &str| match date {
-            Some(date) if date.len() == 8 => {
-                format!("{}/archive/{kind}/{date}T000000Z", self.settings.snapshot)
-            }
-            Some(date) => format!("{}/archive/{kind}/{date}", self.settings.snapshot),
-            None => base.trim_end_matches('/').to_owned(),
-        };
-        let main = archive(&self.settings.mirror, "debian");
-        let security = archive(&self.settings.security, "debian-security");
+        let [main, security] = self.in_snapshots();
+        let main = self.archive_of(date, &self.settings.mirror, main);
+        let security = self.archive_of(date, &self.settings.security, security);
         let mut sources = Vec::new();
         if let Some(release) = name.strip_suffix("-security") {
             sources.push((security, security_suite(release)));

@@ -74,12 +74,40 @@ pub enum ArchiveError {
     #[error("{what} is damaged: {detail}\nhint: try again, or set another `mirror` in marvin.toml")]
     Damaged { what: String, detail: String },
     /// There is no suite of this name.
+    #[error("no suite `{suite}`: name one of {known}")]
+    Suite {
+        suite: String,
+        /// Some that there are.
+        known: &'static str,
+    },
+    /// An archive whose keys Marvin does not have.
     #[error(
-        "no suite `{0}`: name one of Debian's, such as bookworm, trixie, trixie-backports or sid"
+        "cannot verify {what}: no keys are set\nhint: set `keyring` below {table} in marvin.toml: {example}"
     )]
-    Suite(String),
+    NoKeyring {
+        what: &'static str,
+        table: &'static str,
+        /// Where the keys are.
+        example: &'static str,
+    },
+    /// A package that is signed, but is another one than the list says.
+    #[error(
+        "{url} is another package: the list says {expected}, and its signed content {found}; nothing was kept\nhint: set another `mirror` in marvin.toml"
+    )]
+    OtherPackage {
+        url: String,
+        expected: String,
+        found: String,
+    },
+    /// A version of which kernel.org has no tarball.
+    #[error("kernel.org has no linux-{version}.tar.xz; its newest: {listed}")]
+    NoTarball {
+        version: String,
+        /// The newest versions of the list.
+        listed: String,
+    },
     /// Packages that no list has.
-    #[error("no package {packages} in Debian's {suites}: correct the name")]
+    #[error("no package {packages} in {suites}: correct the name")]
     NoPackage { packages: String, suites: String },
     /// Files that exceed a limit.
     #[error("the files have more than {bytes_max} bytes")]
@@ -90,6 +118,14 @@ pub enum ArchiveError {
     /// A file of the cache could not be read or written.
     #[error("{} could not be used: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
+}
+
+/// Returns the error for a file that is not what it should be.
+pub(crate) fn damaged(file: &Path, error: &io::Error) -> ArchiveError {
+    ArchiveError::Damaged {
+        what: file.display().to_string(),
+        detail: error.to_string(),
+    }
 }
 
 impl ArchiveError {
@@ -107,7 +143,10 @@ impl ArchiveError {
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Suite(_) | Self::NoPackage { .. } => Fault::User,
+            Self::NoKeyring { .. }
+            | Self::NoTarball { .. }
+            | Self::Suite { .. }
+            | Self::NoPackage { .. } => Fault::User,
             _ => Fault::Lab,
         }
     }

@@ -17,7 +17,11 @@ pub fn sha256(bytes: &[u8]) -> String {
 /// # Errors
 /// If it cannot be read.
 pub fn sha256_of_file(file: &Path) -> io::Result<String> {
-    let mut content = BufReader::with_capacity(1 << 20, File::open(file)?);
+    sha256_of(&mut BufReader::with_capacity(1 << 20, File::open(file)?))
+}
+
+/// Returns the SHA-256 of what a reader still has.
+pub(crate) fn sha256_of(content: &mut impl BufRead) -> io::Result<String> {
     let mut hash = Sha256::new();
     loop {
         let piece = content.fill_buf()?;

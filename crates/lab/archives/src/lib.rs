@@ -5,12 +5,18 @@
 //! which ones make its QEMU; the callers choose the data directory and say what time it is.
 
 mod ar;
+mod arch;
+
 mod collect;
+mod cpio;
 mod debian;
 mod error;
+mod fedora;
 mod fetch;
+mod fresh;
 mod hashing;
 mod http;
+mod kernel_org;
 mod keyring;
 mod linked;
 mod lists;
@@ -18,23 +24,30 @@ mod openpgp;
 mod packed;
 mod packets;
 mod release;
+mod repodata;
 mod resolve;
 mod root;
+mod rpm;
+mod sources;
 mod stanza;
 mod tar;
 mod unpack;
 mod version;
 
+pub use arch::Arch;
 pub use collect::{Collected, collect};
 pub use debian::{Debian, KnownPackage, Package, Stanzas};
 pub use error::ArchiveError;
+pub use fedora::Fedora;
 pub use fetch::fetch_file;
 pub use hashing::{sha256, sha256_of_file};
+pub use kernel_org::{KernelOrg, SourceVersion, Tarball};
 pub use linked::{Linked, parse_linking};
 pub use packed::{PackedFile, Packer, open_packed, pack};
 pub use resolve::Needed;
 pub use root::Root;
+pub use sources::Archives;
 pub use stanza::field;
 pub use tar::{Archive, Entry, EntryKind, Paths};
-pub use unpack::unpack_deb;
+pub use unpack::{unpack, unpack_deb};
 pub use version::{Key, debian_version, key, numbers, upstream};

@@ -6,9 +6,9 @@
 //! than [`FRESH_S`]; without a network the old ones serve as long as they are valid.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use model::UnixTime;
+use model::{Distribution, UnixTime};
 
 use crate::debian::{Debian, Source};
 use crate::fetch::{fetch, fetch_known, write};
@@ -18,13 +18,15 @@ use crate::release::{ListedFile, Release};
 use crate::{ArchiveError, hashing};
 
 /// How old a list may be that is used without asking (s).
-const FRESH_S: u64 = 6 * 3600;
+pub(crate) const FRESH_S: u64 = 6 * 3600;
 /// Largest InRelease, which a signature protects only afterwards.
 const RELEASE_MAX: u64 = 16 << 20;
 /// How far the clocks of a host and of an archive may differ (s).
 const SKEW_S: u64 = 600;
 /// Debian's keys, of the package debian-archive-keyring 2023.3+deb12u2.
-const KEYRING: &[u8] = include_bytes!("../keys/debian.gpg");
+const DEBIAN_KEYS: &[u8] = include_bytes!("../keys/debian.gpg");
+/// Ubuntu's keys, of the package ubuntu-keyring 2023.11.28.1.
+const UBUNTU_KEYS: &[u8] = include_bytes!("../keys/ubuntu.gpg");
 /// What to do when a list is not there.
 const NO_SUITE: &str = "the mirror no longer has this suite: set another `mirror` in marvin.toml";
 
@@ -86,7 +88,7 @@ impl Debian {
         base: &str,
         by_hash: bool,
         listed: &ListedFile,
-        file: &PathBuf,
+        file: &Path,
     ) -> Result<(), ArchiveError> {
         let folder = listed
             .path
@@ -160,9 +162,7 @@ impl Debian {
             // The network is away: the old list is valid, or it would have been refused.
             (Err(ArchiveError::Fetch { .. }), Some(old)) => Ok(old),
             // A mirror that is there and lacks the suite: it has another name.
-            (Err(ArchiveError::Absent { .. }), None) => {
-                Err(ArchiveError::Suite(source.suite.clone()))
-            }
+            (Err(ArchiveError::Absent { .. }), None) => Err(self.no_suite(&source.suite)),
             (Err(error), _) => Err(error),
         }
     }
@@ -268,17 +268,15 @@ impl Debian {
             let is_list = ["InRelease", "Release"]
                 .iter()
                 .any(|ending| name.ends_with(&format!("-{}.{ending}", &place[..8])));
-            let text = fs::read_to_string(entry.path()).ok().filter(|_| is_list);
-            days.extend(
-                text.and_then(|text| Release::parse(&text))
-                    .map(|list| list.made),
-            );
+            if is_list && let Ok(text) = fs::read_to_string(entry.path()) {
+                days.extend(Release::parse(&text).map(|list| list.made));
+            }
         }
         days
     }
 
     /// Returns whether a list was seen not long ago.
-    fn is_fresh(&self, seen: &std::path::Path) -> bool {
+    fn is_fresh(&self, seen: &Path) -> bool {
         let modified = fs::metadata(seen).and_then(|found| found.modified());
         let Ok(modified) = modified.map(UnixTime::from) else {
             return false;
@@ -293,9 +291,14 @@ impl Debian {
         if let Some(keyring) = &self.settings.keyring {
             return Ok(keyring.clone());
         }
-        let keyring = self.folder.join("debian-archive-keyring.gpg");
-        if fs::read(&keyring).ok().as_deref() != Some(KEYRING) {
-            write(&keyring, KEYRING)?;
+        let name = format!("{}-archive-keyring.gpg", self.distribution).to_lowercase();
+        let keyring = self.folder.join(name);
+        let keys = match self.distribution {
+            Distribution::Ubuntu => UBUNTU_KEYS,
+            _ => DEBIAN_KEYS,
+        };
+        if fs::read(&keyring).ok().as_deref() != Some(keys) {
+            write(&keyring, keys)?;
         }
         Ok(keyring)
     }
@@ -315,8 +318,7 @@ impl Debian {
                 openpgp::text_signed_beside(text, signature, &keyring, validity)
             }
         };
-        let keyring = keyring.display().to_string();
-        let text = text.map_err(|fault| ArchiveError::signature(url, keyring, fault))?;
+        let text = text.map_err(|fault| ArchiveError::signature(url, &keyring, fault))?;
         let release = Release::parse(&text).ok_or_else(|| ArchiveError::Damaged {
             what: url.to_owned(),
             detail: "it is no list of a suite".to_owned(),
@@ -383,8 +385,9 @@ fn check_order(url: &str, new: Release, old: Option<&Release>) -> Result<Release
 
 impl ArchiveError {
     /// Returns the error for a signature.
-    pub(crate) fn signature(url: &str, keyring: String, fault: SignatureFault) -> Self {
+    pub(crate) fn signature(url: &str, keyring: &Path, fault: SignatureFault) -> Self {
         let url = url.to_owned();
+        let keyring = keyring.display().to_string();
         match fault {
             SignatureFault::Expired { key, ended } => Self::ExpiredKey {
                 url,

@@ -72,6 +72,33 @@ impl Root<'_> {
         Ok(at.join(name))
     }
 
+    /// Removes the links of unpacked packages that lead outside or nowhere: who follows one without
+    /// [`find`](Self::find) stays inside.
+    ///
+    /// # Errors
+    /// If a directory cannot be read, or a link not be removed.
+    pub fn remove_links_out(&self) -> io::Result<()> {
+        let mut folders = vec![self.0.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder)? {
+                let entry = entry?;
+                let kind = entry.file_type()?;
+                if kind.is_dir() {
+                    folders.push(entry.path());
+                } else if kind.is_symlink() && self.leads_out(&entry.path()) {
+                    fs::remove_file(entry.path())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn leads_out(&self, link: &Path) -> bool {
+        let outside = fs::canonicalize(self.0)
+            .and_then(|root| Ok(!fs::canonicalize(link)?.starts_with(root)));
+        outside.unwrap_or(true)
+    }
+
     /// Returns the location of a file: at its path, or below `/usr`, where distributions moved
     /// top-level directories.
     #[must_use]
@@ -162,6 +189,11 @@ mod tests {
         );
         assert_eq!(root.files("/lib/x/libx.so.1"), ["/lib/x/libx.so.1"]);
         assert!(root.files("/nothing").is_empty());
+        root.remove_links_out().unwrap();
+        for (link, is_there) in [("usr/lib/out", false), ("usr/lib/absolute", false)] {
+            assert_eq!(at(link).is_symlink(), is_there, "{link}");
+        }
+        assert!(at("usr/lib/x/libx.so.1").is_symlink());
         fs::create_dir(at("usr/bin")).unwrap();
         fs::write(at("usr/bin/tool"), "x").unwrap();
         assert_eq!(root.file("/bin/tool"), Some(at("usr/bin/tool")));

@@ -201,8 +201,9 @@ fn below_top(path: &str) -> io::Result<String> {
 }
 
 /// Returns a path from the root, without `/` at either end, and refuses paths that lead elsewhere.
-fn from_root(path: &str) -> io::Result<String> {
-    let path = path.strip_prefix('.').unwrap_or(path);
+pub(crate) fn from_root(path: &str) -> io::Result<String> {
+    let path = path.strip_prefix("./").unwrap_or(path);
+    let path = if path == "." { "" } else { path };
     let path = path.trim_start_matches('/').trim_end_matches('/');
     let leads_elsewhere = path.split('/').any(|part| part == "." || part == "..");
     if leads_elsewhere || path.contains(['\n', '\0']) {
@@ -308,7 +309,9 @@ mod tests {
         assert_eq!(below_top("./top/a/b").unwrap(), "a/b");
         assert_eq!(from_root("./usr/bin/").unwrap(), "usr/bin");
         assert_eq!(from_root("./").unwrap(), "");
+        assert_eq!(from_root(".").unwrap(), "");
         assert_eq!(from_root("./.pam").unwrap(), ".pam");
+        assert_eq!(from_root(".PKGINFO").unwrap(), ".PKGINFO");
         assert!(from_root("./usr/../../etc/passwd").is_err());
     }
 

@@ -9,17 +9,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archives::{Debian, unpack_deb};
-use model::{Build, BuildId, DebQuery, KernelName, Origin};
+use archives::Archives;
+use model::{Build, BuildId, KernelName, Origin};
 use subprocess::Shared;
 
-use crate::catalogue::{Catalogue, Offer};
+use crate::catalogue::Catalogue;
 use crate::companion_files::{self, Beside};
-use crate::folder::{self, Folder, sha256};
+use crate::folder::{Folder, sha256};
 use crate::image::{self, Image, Vmlinux};
 use crate::running::running;
 use crate::scratch::{self, Scratch};
-use crate::{KernelError, PackageError, SourceSettings};
+use crate::{KernelError, SourceSettings};
 
 /// A build cache in a data directory.
 #[derive(Debug, Clone)]
@@ -28,9 +28,9 @@ pub struct BuildCache {
     pub(crate) builds: PathBuf,
     pub(crate) downloads: PathBuf,
     pub(crate) settings: SourceSettings,
-    pub(crate) debian: Debian,
+    pub(crate) archives: Archives,
     /// Each suite's offers, read once.
-    catalogues: Arc<Shared<BTreeMap<String, Arc<Catalogue>>>>,
+    pub(crate) catalogues: Arc<Shared<BTreeMap<String, Arc<Catalogue>>>>,
 }
 
 /// The progress of resolving a name.
@@ -86,11 +86,11 @@ pub(crate) struct LocatedImage<'a> {
 }
 
 impl BuildCache {
-    /// Opens the cache below `home`, and makes its directories; packages come from `debian`.
+    /// Opens the cache below `home`, and makes its directories; packages come from `archives`.
     ///
     /// # Errors
     /// If `home` cannot be used.
-    pub fn open(home: &Path, debian: Debian) -> Result<Self, KernelError> {
+    pub fn open(home: &Path, archives: Archives) -> Result<Self, KernelError> {
         let builds = home.join("builds");
         let downloads = home.join("downloads");
         let settings = SourceSettings::default();
@@ -100,7 +100,7 @@ impl BuildCache {
             builds,
             downloads,
             settings,
-            debian,
+            archives,
             catalogues,
         };
         fs::create_dir_all(cache.builds.join("by-name"))
@@ -133,8 +133,9 @@ impl BuildCache {
     ) -> Result<Build, KernelError> {
         notify(BuildEvent::Resolving);
         match name {
-            KernelName::Deb(query) => self.package(name, query, notify),
+            KernelName::Package(query) => self.package(name, query, notify),
             KernelName::Imported(_) => return Err(KernelError::Imported(name.to_string())),
+            KernelName::Installed(query) => self.installed(name, query, notify),
             KernelName::Running => running(Path::new("/")),
             KernelName::Path(file) => {
                 let origin = Origin::Described(file.display().to_string());
@@ -150,7 +151,8 @@ impl BuildCache {
             KernelName::Git(_)
             | KernelName::Patch { .. }
             | KernelName::Tree(_)
-            | KernelName::DebSrc(_) => self.built(name, notify),
+            | KernelName::DebSrc(_)
+            | KernelName::KernelOrg(_) => self.built(name, notify),
         }
         .map_err(|error| match error {
             // The scratch directory of this path is gone when the message is read.
@@ -161,25 +163,13 @@ impl BuildCache {
         })
     }
 
-    /// Returns the offers for a name, newest first; at least one.
-    fn offers(&self, query: &DebQuery) -> Result<Vec<Offer>, KernelError> {
-        let suite = self.debian.suite(query.suite.as_deref()).to_owned();
-        let known = self.catalogues.lock().get(&suite).cloned();
-        if let Some(known) = known {
-            return known.find(query);
-        }
-        let read = Arc::new(Catalogue::open(&self.debian, Some(&suite))?);
-        self.catalogues.lock().insert(suite, Arc::clone(&read));
-        read.find(query)
-    }
-
     /// Checks that a name selects a kernel, without fetching or building it.
     ///
     /// # Errors
     /// If it selects none, or that cannot be determined.
     pub fn check(&self, name: &KernelName) -> Result<(), KernelError> {
         match name {
-            KernelName::Deb(query) => self.offers(query).map(drop),
+            KernelName::Package(query) => self.offers(query).map(drop),
             KernelName::Path(file) => match fs::metadata(file) {
                 Ok(_) => Ok(()),
                 Err(_) => image::load(file)
@@ -192,93 +182,18 @@ impl BuildCache {
             KernelName::Git(revision) | KernelName::Patch { revision, .. } => {
                 self.check_revision(revision)
             }
-            KernelName::Tree(_) | KernelName::DebSrc(_) | KernelName::Running => Ok(()),
+            KernelName::Installed(query) => self.check_installed(query),
+            KernelName::Tree(_)
+            | KernelName::DebSrc(_)
+            | KernelName::KernelOrg(_)
+            | KernelName::Running => Ok(()),
             KernelName::Imported(_) => Err(KernelError::Imported(name.to_string())),
         }
-    }
-
-    fn package(
-        &self,
-        name: &KernelName,
-        query: &DebQuery,
-        notify: &dyn Fn(BuildEvent),
-    ) -> Result<Build, KernelError> {
-        let offer = self.offers(query)?.swap_remove(0);
-        if let Some((id, folder)) = self.find_cached(&offer)? {
-            notify(BuildEvent::Cached {
-                what: offer.origin().to_string(),
-            });
-            return build(id, name, offer.upstream.clone(), offer.origin(), &folder);
-        }
-        let scratch = Scratch::new(&self.downloads)?;
-        notify(BuildEvent::Downloading {
-            package: offer.package.clone(),
-            bytes: offer.bytes(),
-        });
-        if !offer.missing.is_empty() {
-            notify(BuildEvent::Incomplete {
-                package: offer.package.clone(),
-                missing: offer.missing.clone(),
-            });
-        }
-        let mut debs = Vec::new();
-        for file in &offer.files {
-            debs.push(self.debian.download(file, scratch.path())?);
-        }
-        notify(BuildEvent::Unpacking {
-            what: offer.origin().to_string(),
-        });
-        let root = scratch.path().join("root");
-        for deb in &debs {
-            unpack_deb(deb, &root)?;
-            // The download is not needed any more, but its disk space may be.
-            fs::remove_file(deb).map_err(KernelError::io(deb))?;
-        }
-        let file = vmlinuz(&root).ok_or_else(|| {
-            KernelError::Package(PackageError::NoImage(offer.origin().to_string()))
-        })?;
-        let found = LocatedImage {
-            name,
-            file: &file,
-            origin: offer.origin(),
-            version: Some(offer.upstream.clone()),
-            ours: true,
-        };
-        let build = self.keep(found, &|_| {})?;
-        self.remember(&offer, &build.id)?;
-        Ok(build)
     }
 
     /// Returns the directory for temporary files.
     pub(crate) fn downloads(&self) -> &Path {
         &self.downloads
-    }
-
-    fn by_name(&self, offer: &Offer) -> PathBuf {
-        let name = format!("{}_{}", offer.package, offer.version);
-        self.builds.join("by-name").join(name)
-    }
-
-    /// Returns the cached build of a package, if it is still there and the package unchanged.
-    fn find_cached(&self, offer: &Offer) -> Result<Option<(BuildId, Folder)>, KernelError> {
-        let facts = folder::read_facts(&self.by_name(offer))?.unwrap_or_default();
-        if facts.get("deb") != Some(&offer.content()) {
-            return Ok(None);
-        }
-        let Some(Ok(id)) = facts.get("build").map(|hex| BuildId::from_hex(hex)) else {
-            return Ok(None);
-        };
-        let folder = Folder::open(self.builds.join(id.hex()))?;
-        Ok(folder.map(|folder| (id, folder)))
-    }
-
-    fn remember(&self, offer: &Offer, id: &BuildId) -> Result<(), KernelError> {
-        let _writing = scratch::lock(&self.downloads)?;
-        let facts = BTreeMap::from([
-            ("build".to_owned(), id.hex().to_owned()),
-            ("deb".to_owned(), offer.content()),
-        ]);
-        folder::write_facts(&self.by_name(offer), &facts)
     }
 
     /// Makes a build of an image, or completes the existing one.
@@ -380,28 +295,6 @@ fn fill(folder: &mut Folder, image: &[u8], vmlinux: &Vmlinux) -> Result<(), Kern
     Ok(())
 }
 
-/// Finds the image in packages: below /boot or, if Debian splits kernels, beside the modules.
-fn vmlinuz(root: &Path) -> Option<PathBuf> {
-    let entries = |folder: &str| {
-        fs::read_dir(root.join(folder))
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-    };
-    let beside_modules = || {
-        entries("usr/lib/modules")
-            .map(|folder| folder.join("vmlinuz"))
-            .find(|path| path.is_file())
-    };
-    entries("boot")
-        .find(|path: &PathBuf| {
-            path.file_name()
-                .is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz-"))
-        })
-        .or_else(beside_modules)
-}
-
 pub(crate) fn build(
     id: BuildId,
     name: &KernelName,
@@ -422,16 +315,20 @@ pub(crate) fn build(
     })
 }
 
-/// Debian's archive at an address where nothing listens.
+/// Archives at addresses where nothing listens.
 #[cfg(test)]
-pub(crate) fn without_network(home: &Path) -> Debian {
+pub(crate) fn without_network(home: &Path) -> Archives {
     let nowhere = "http://127.0.0.1:1".to_owned();
-    let settings = model::DebianSettings {
-        mirror: nowhere.clone(),
-        security: nowhere,
-        ..model::DebianSettings::default()
-    };
-    Debian::new(home, settings, model::UnixTime::default)
+    let mut settings = model::ArchiveSettings::default();
+    for archive in [&mut settings.debian, &mut settings.ubuntu] {
+        archive.mirror.clone_from(&nowhere);
+        archive.security.clone_from(&nowhere);
+        archive.snapshot.clone_from(&nowhere);
+    }
+    settings.fedora.mirror.clone_from(&nowhere);
+    settings.arch.mirror.clone_from(&nowhere);
+    settings.kernel_org.mirror = nowhere;
+    Archives::new(home, settings, model::UnixTime::default)
 }
 
 #[cfg(test)]

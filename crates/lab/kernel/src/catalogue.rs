@@ -1,13 +1,13 @@
-//! The kernels that a suite of Debian's archive offers: parses stanzas of its lists, and selects the
-//! offers for a query.
+//! The kernels that a suite of Debian's or Ubuntu's archive offers: parses stanzas of its lists, and
+//! selects the offers for a query.
 //!
 //! Pure except for [`offers`]; `archives` has the lists, `suggestions` words alternatives.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use archives::{Debian, Key, Package, Stanzas, debian_version, field, key, numbers, upstream};
-use model::{DebQuery, DebSelection, KernelName, Origin};
+use archives::{Archives, Key, Package, Stanzas, debian_version, field, key, numbers, upstream};
+use model::{Distribution, KernelName, Origin, PackageQuery, PackageSelection};
 
 use crate::{KernelError, PackageError, suggestions};
 
@@ -22,12 +22,16 @@ const IMAGE_PART: &str = "linux-binary-";
 /// backports do, lack their other parts.
 const PARTS: [&str; 3] = [IMAGE_PART, "linux-base-", "linux-modules-"];
 
+/// The prefix of Ubuntu's packages with the modules that few guests need, which no image depends on.
+const EXTRA: &str = "linux-modules-extra-";
+
 /// Longest chain of metapackages; more of them are a circle.
 const DEPTH: usize = 4;
 
 /// One kernel package on offer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
+    pub distribution: Distribution,
     pub package: String,
     /// Its Debian version: `6.12.117-1~deb12u1`.
     pub version: String,
@@ -49,6 +53,16 @@ impl Offer {
         self.files.iter().map(|file| file.bytes).sum()
     }
 
+    /// Returns the name that selects it in a suite, or in that of the settings.
+    #[must_use]
+    pub fn name(&self, suite: Option<&str>) -> KernelName {
+        KernelName::Package(PackageQuery {
+            distribution: self.distribution,
+            suite: suite.map(str::to_owned),
+            selection: PackageSelection::Package(self.package.clone()),
+        })
+    }
+
     /// Returns a text that identifies its content among all offers.
     pub(crate) fn content(&self) -> String {
         self.files
@@ -63,6 +77,23 @@ impl Offer {
         Origin::Package {
             name: self.package.clone(),
             version: self.version.clone(),
+        }
+    }
+
+    /// Returns whether a package of this name is meant: of an unsigned image also the signed one, and
+    /// of Fedora and Arch a name with its version, or Fedora's empty package beside the image.
+    fn is_called(&self, package: &str) -> bool {
+        if self.package == package {
+            return true;
+        }
+        match self.distribution {
+            Distribution::Debian | Distribution::Ubuntu => {
+                signed_name(&self.package).as_deref() == Some(package)
+            }
+            Distribution::Fedora | Distribution::Arch => {
+                self.package.strip_suffix("-core") == Some(package)
+                    || format!("{}-{}", self.package, self.version) == package
+            }
         }
     }
 
@@ -91,9 +122,10 @@ struct Meta {
 }
 
 /// All that a suite says of kernels.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Catalogue {
-    suite: String,
+    pub(crate) distribution: Distribution,
+    pub(crate) suite: String,
     pub(crate) images: Vec<Offer>,
     metas: Vec<Meta>,
     /// Kernels without their image in any list.
@@ -114,33 +146,60 @@ struct WithoutImage {
 ///
 /// # Errors
 /// If the lists cannot be had, or have no package with that name.
-pub fn offers(debian: &Debian, query: &DebQuery) -> Result<Vec<Offer>, KernelError> {
-    Catalogue::open(debian, query.suite.as_deref())?.find(query)
+pub fn offers(archives: &Archives, query: &PackageQuery) -> Result<Vec<Offer>, KernelError> {
+    Catalogue::open(archives, query.distribution, query.suite.as_deref())?.find(query)
 }
 
 /// Returns all offers of a suite, or of that of the settings, newest first.
 ///
 /// # Errors
 /// If the lists cannot be had.
-pub fn all_offers(debian: &Debian, suite: Option<&str>) -> Result<Vec<Offer>, KernelError> {
-    Ok(Catalogue::open(debian, suite)?.images)
+pub fn all_offers(
+    archives: &Archives,
+    distribution: Distribution,
+    suite: Option<&str>,
+) -> Result<Vec<Offer>, KernelError> {
+    Ok(Catalogue::open(archives, distribution, suite)?.images)
 }
 
 impl Catalogue {
     /// Reads what a suite, or that of the settings, says of kernels.
-    pub(crate) fn open(debian: &Debian, suite: Option<&str>) -> Result<Self, KernelError> {
-        let suite = debian.suite(suite);
+    pub(crate) fn open(
+        archives: &Archives,
+        distribution: Distribution,
+        suite: Option<&str>,
+    ) -> Result<Self, KernelError> {
+        let archive = match distribution {
+            Distribution::Debian => &archives.debian,
+            Distribution::Ubuntu => &archives.ubuntu,
+            Distribution::Fedora => return Self::of_fedora(archives, suite),
+            Distribution::Arch => return Self::of_arch(archives),
+        };
+        let suite = archive.suite(suite);
         let starts = [&[PREFIX], PARTS.as_slice()].concat();
-        let stanzas = debian.extract(suite, "kernels", &starts)?;
-        Ok(Self::read(suite, &stanzas))
+        let stanzas = archive.extract(suite, "kernels", &starts)?;
+        Ok(Self::read(distribution, suite, &stanzas))
+    }
+
+    /// Returns the catalogue of these images.
+    pub(crate) fn with_images(
+        distribution: Distribution,
+        suite: &str,
+        mut images: Vec<Offer>,
+    ) -> Self {
+        images.sort_by_key(|offer| Reverse(offer.age()));
+        Self {
+            distribution,
+            suite: suite.to_owned(),
+            images,
+            metas: Vec::new(),
+            without_image: Vec::new(),
+        }
     }
 
     /// Parses stanzas; skips packages that are no bootable kernel for amd64.
-    pub(crate) fn read(suite: &str, stanzas: &[Stanzas]) -> Self {
-        let mut catalogue = Self {
-            suite: suite.to_owned(),
-            ..Self::default()
-        };
+    pub(crate) fn read(distribution: Distribution, suite: &str, stanzas: &[Stanzas]) -> Self {
+        let mut catalogue = Self::with_images(distribution, suite, Vec::new());
         let records: Vec<Record<'_>> = stanzas
             .iter()
             .flat_map(|list| {
@@ -167,13 +226,14 @@ impl Catalogue {
             if let Some(meta) = meta(record.text) {
                 catalogue.metas.push(meta);
             } else {
-                match offer(record, &parts) {
+                match offer(record, distribution, &parts) {
                     Some(Ok(offer)) => catalogue.images.push(offer),
                     Some(Err(without)) => catalogue.without_image.push(without),
                     None => {}
                 }
             }
         }
+        catalogue.add_unsigned(&records, &parts);
         catalogue.images.sort_by_key(|offer| Reverse(offer.age()));
         catalogue
             .metas
@@ -181,28 +241,52 @@ impl Catalogue {
         catalogue
     }
 
+    /// Adds images that the lists have without their signature only: they are the same but for it.
+    fn add_unsigned(&mut self, records: &[Record<'_>], parts: &HashMap<(&str, &str), Package>) {
+        let signed: HashSet<String> = self
+            .images
+            .iter()
+            .map(|offer| offer.package.clone())
+            .collect();
+        let mut seen = HashSet::new();
+        for record in records {
+            let named = (field(record.text, "Package"), field(record.text, "Version"));
+            let Some(package) = named.0.filter(|name| signed_name(name).is_some()) else {
+                continue;
+            };
+            let is_missing = signed_name(package).is_some_and(|name| !signed.contains(&name));
+            if is_missing
+                && seen.insert(named)
+                && let Some(Ok(offer)) = offer(record, self.distribution, parts)
+            {
+                self.images.push(offer);
+            }
+        }
+    }
+
     /// Returns the offers for a query, newest first; at least one.
-    pub(crate) fn find(&self, query: &DebQuery) -> Result<Vec<Offer>, KernelError> {
+    pub(crate) fn find(&self, query: &PackageQuery) -> Result<Vec<Offer>, KernelError> {
         let found: Vec<Offer> = match &query.selection {
-            DebSelection::Version { version, flavour } => self
+            PackageSelection::Version { version, flavour } => self
                 .images
                 .iter()
                 .filter(|offer| offer.flavour == *flavour && offer.is_version(version))
                 .cloned()
                 .collect(),
-            DebSelection::Package(package) => {
+            PackageSelection::Package(package) => {
                 let package = self.follow_metapackages(package);
                 self.images
                     .iter()
-                    .filter(|offer| offer.package == package)
+                    .filter(|offer| offer.is_called(package))
                     .cloned()
                     .collect()
             }
         };
         if self.images.is_empty() && self.without_image.is_empty() {
-            return Err(KernelError::Package(PackageError::NoKernels(
-                self.suite.clone(),
-            )));
+            return Err(KernelError::Package(PackageError::NoKernels {
+                suite: format!("{}'s {}", self.distribution, self.suite),
+                scheme: self.distribution.scheme(),
+            }));
         }
         if found.is_empty() {
             if let Some(without) = self
@@ -213,11 +297,12 @@ impl Catalogue {
                 return Err(KernelError::Package(PackageError::NoImagePart {
                     package: format!("{} {}", without.package, without.version),
                     missing: without.missing.clone(),
+                    scheme: self.distribution.scheme(),
                 }));
             }
             return Err(KernelError::Unknown {
-                suite: self.suite.clone(),
-                requested: KernelName::Deb(query.clone()).to_string(),
+                suite: format!("{}'s {}", self.distribution, self.suite),
+                requested: KernelName::Package(query.clone()).to_string(),
                 instead: suggestions::instead(query, &self.images),
             });
         }
@@ -237,15 +322,25 @@ impl Catalogue {
 }
 
 impl WithoutImage {
-    fn is_asked_for(&self, query: &DebQuery) -> bool {
+    fn is_asked_for(&self, query: &PackageQuery) -> bool {
         match &query.selection {
-            DebSelection::Version { version, flavour } => {
+            PackageSelection::Version { version, flavour } => {
                 self.flavour == *flavour
                     && numbers(upstream(&self.version)).starts_with(&numbers(version))
             }
-            DebSelection::Package(package) => self.package == *package,
+            PackageSelection::Package(package) => self.package == *package,
         }
     }
+}
+
+/// Returns the signed package of an unsigned image: Debian's and Ubuntu's names differ.
+fn signed_name(package: &str) -> Option<String> {
+    if let Some(signed) = package.strip_suffix("-unsigned") {
+        return flavour_of(signed).map(|_| signed.to_owned());
+    }
+    let signed = format!("{PREFIX}{}", package.strip_prefix("linux-image-unsigned-")?);
+    flavour_of(&signed)?;
+    Some(signed)
 }
 
 /// Returns whether a package only accompanies a kernel's: its symbols, its unsigned twin, its
@@ -308,6 +403,7 @@ pub(crate) fn sources(stanzas: &[Stanzas], package: &str) -> Vec<Offer> {
             };
             let file = file(&record, "all").filter(|file| file.package == package);
             offers.extend(file.map(|file| Offer {
+                distribution: Distribution::Debian,
                 package: package.to_owned(),
                 version: version.to_owned(),
                 upstream: upstream(version).to_owned(),
@@ -323,11 +419,13 @@ pub(crate) fn sources(stanzas: &[Stanzas], package: &str) -> Vec<Offer> {
 /// Parses the record of a kernel; `None` if it is none that can be downloaded.
 fn offer(
     record: &Record<'_>,
+    distribution: Distribution,
     parts: &HashMap<(&str, &str), Package>,
 ) -> Option<Result<Offer, WithoutImage>> {
     let package = field(record.text, "Package")?;
     let version = field(record.text, "Version")?;
-    let flavour = flavour_of(package)?;
+    let signed = signed_name(package).unwrap_or_else(|| package.to_owned());
+    let flavour = flavour_of(&signed)?;
     let depends = field(record.text, "Depends").unwrap_or_default();
     let names = depends
         .split(',')
@@ -339,8 +437,17 @@ fn offer(
     if !of_kernel.iter().any(|name| name.starts_with(IMAGE_PART)) {
         files.push(file(record, "amd64")?);
     }
+    // Ubuntu signs an image again with a `+1` behind the version of its modules.
+    let unmarked = version.rsplit_once('+').map_or(version, |(rest, _)| rest);
+    let extra = signed
+        .strip_prefix(PREFIX)
+        .map(|release| format!("{EXTRA}{release}"));
+    let extra = extra
+        .as_deref()
+        .and_then(|name| parts.get(&(name, unmarked)));
     for name in of_kernel {
-        match parts.get(&(name, version)) {
+        let part = parts.get(&(name, version));
+        match part.or_else(|| parts.get(&(name, unmarked))) {
             Some(part) => files.push(part.clone()),
             None if name.starts_with(IMAGE_PART) => {
                 return Some(Err(WithoutImage {
@@ -353,7 +460,9 @@ fn offer(
             None => missing.push(name.to_owned()),
         }
     }
+    files.extend(extra.cloned());
     Some(Ok(Offer {
+        distribution,
         package: package.to_owned(),
         version: version.to_owned(),
         upstream: upstream(version).to_owned(),
@@ -378,7 +487,7 @@ pub(crate) fn flavour_of(package: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use archives::Stanzas;
-    use model::{DebQuery, DebSelection, Fault, KernelName};
+    use model::{Distribution, Fault, KernelName, PackageQuery, PackageSelection};
     use proptest::prelude::*;
 
     use super::{Catalogue, flavour_of};
@@ -393,28 +502,30 @@ mod tests {
             archive: "http://archive".to_owned(),
             text: text.to_owned(),
         };
-        Catalogue::read("bookworm", &[stanzas])
+        Catalogue::read(Distribution::Debian, "bookworm", &[stanzas])
     }
 
-    fn version(version: &str) -> DebQuery {
-        DebQuery {
+    fn version(version: &str) -> PackageQuery {
+        PackageQuery {
+            distribution: Distribution::Debian,
             suite: None,
-            selection: DebSelection::Version {
+            selection: PackageSelection::Version {
                 version: version.to_owned(),
                 flavour: "cloud-amd64".to_owned(),
             },
         }
     }
 
-    fn package(package: &str) -> DebQuery {
-        DebQuery {
+    fn package(package: &str) -> PackageQuery {
+        PackageQuery {
+            distribution: Distribution::Debian,
             suite: None,
-            selection: DebSelection::Package(package.to_owned()),
+            selection: PackageSelection::Package(package.to_owned()),
         }
     }
 
     fn find(name: &str) -> Result<Vec<String>, KernelError> {
-        let Ok(KernelName::Deb(query)) = name.parse() else {
+        let Ok(KernelName::Package(query)) = name.parse() else {
             panic!("{name}");
         };
         let offers = read(RECORDS).find(&query)?;
@@ -435,6 +546,7 @@ mod tests {
         let catalogue = read(RECORDS);
         insta::assert_debug_snapshot!(catalogue.images[0], @r#"
         Offer {
+            distribution: Debian,
             package: "linux-image-6.12.117+deb12-cloud-amd64",
             version: "6.12.117-1~deb12u1",
             upstream: "6.12.117",
@@ -541,7 +653,7 @@ mod tests {
     #[test]
     fn unknown_package_is_refused_with_nearest_names() {
         insta::assert_snapshot!(refusal("deb:6.13"), @"Debian's bookworm has no kernel `deb:6.13`; nearest: deb:6.12.117, deb:6.12.113; newest of each series: deb:6.12.117, deb:6.1.192");
-        insta::assert_snapshot!(refusal("deb:6.1.180"), @"Debian's bookworm has no kernel `deb:6.1.180`; nearest: deb:6.1.192, deb:6.1.190, deb:6.1.170; newest of each series: deb:6.12.117, deb:6.1.192");
+        insta::assert_snapshot!(refusal("deb:6.1.180"), @"Debian's bookworm has no kernel `deb:6.1.180`; nearest: deb:6.1.192, deb:6.1.190, deb:6.1.170; newest of each series: deb:6.12.117, deb:6.1.192; the archive of a day that had it: deb:SUITE@YYYYMMDD/6.1.180");
         insta::assert_snapshot!(refusal("deb:5.10+rt-amd64"), @"Debian's bookworm has no kernel `deb:5.10+rt-amd64`; nearest: deb:6.1.192+rt-amd64; newest of each series: deb:6.1.192+rt-amd64");
         insta::assert_snapshot!(refusal("deb:6.12+rt-amd64"), @"Debian's bookworm has no kernel `deb:6.12+rt-amd64`; it comes as deb:6.12+amd64, deb:6.12");
         insta::assert_snapshot!(refusal("deb:6.1+cloud"), @"Debian's bookworm has no kernel `deb:6.1+cloud`; it comes as deb:6.1+amd64, deb:6.1, deb:6.1+rt-amd64");
@@ -549,6 +661,56 @@ mod tests {
         insta::assert_snapshot!(refusal("deb:linux-image-6.1.0-55-cloud-amd64"), @"Debian's bookworm has no kernel `deb:linux-image-6.1.0-55-cloud-amd64`; nearest: deb:linux-image-6.1.0-56-cloud-amd64, deb:linux-image-6.1.0-54-cloud-amd64, deb:linux-image-6.1.0-47-cloud-amd64, deb:linux-image-6.12.117+deb12-cloud-amd64");
         insta::assert_snapshot!(refusal("deb:linux-image-6.1.0-56-cloud-amd64-unsigned"), @"Debian's bookworm has no kernel `deb:linux-image-6.1.0-56-cloud-amd64-unsigned`; nearest: deb:linux-image-6.1.0-56-cloud-amd64, deb:linux-image-6.1.0-54-cloud-amd64, deb:linux-image-6.1.0-47-cloud-amd64, deb:linux-image-6.12.117+deb12-cloud-amd64");
         insta::assert_snapshot!(refusal("deb:linux-image-nonesuch"), @"Debian's bookworm has no kernel `deb:linux-image-nonesuch`; nearest: deb:linux-image-6.12.117+deb12-cloud-amd64, deb:linux-image-6.12.117+deb12-amd64, deb:linux-image-6.12.113+deb12-cloud-amd64, deb:linux-image-6.12.100+deb12-cloud-amd64");
+    }
+
+    #[test]
+    fn unsigned_image_stands_in() {
+        let hash = "a".repeat(64);
+        let record = |package: &str, more: &str| {
+            format!(
+                "Package: {package}\nVersion: 4.19.67-2\nArchitecture: amd64\nFilename: pool/{package}\nSize: 1\nSHA256: {hash}\n{more}\n"
+            )
+        };
+        let unsigned = "linux-image-4.19.0-8-cloud-amd64-unsigned";
+        let meta = record(
+            "linux-image-cloud-amd64",
+            "Depends: linux-image-4.19.0-8-cloud-amd64\n",
+        );
+        let lists = meta + &record(unsigned, "");
+        for query in [version("4.19"), package("linux-image-cloud-amd64")] {
+            let offer = read(&lists).find(&query).unwrap().swap_remove(0);
+            assert_eq!(offer.package, unsigned);
+            assert_eq!(offer.flavour, "cloud-amd64");
+        }
+    }
+
+    #[test]
+    fn extra_modules_of_ubuntu_are_taken_where_they_are() {
+        let hash = "a".repeat(64);
+        let record = |package: &str, version: &str, more: &str| {
+            format!(
+                "Package: {package}\nVersion: {version}\nArchitecture: amd64\nFilename: pool/{package}\nSize: 1\nSHA256: {hash}\n{more}\n"
+            )
+        };
+        let depends = "Depends: kmod, linux-base (>= 4.5), linux-modules-6.8.0-31-generic\n";
+        let mut text = record("linux-image-6.8.0-31-generic", "6.8.0-31.31+1", depends)
+            + &record("linux-modules-6.8.0-31-generic", "6.8.0-31.31", "");
+        let files = |text: &str| {
+            let stanzas = Stanzas {
+                archive: "http://archive".to_owned(),
+                text: text.to_owned(),
+            };
+            let catalogue = Catalogue::read(Distribution::Ubuntu, "noble", &[stanzas]);
+            let Ok(KernelName::Package(query)) = "ubuntu:6.8".parse() else {
+                panic!("it is a name");
+            };
+            let offer = catalogue.find(&query).unwrap().swap_remove(0);
+            assert!(offer.missing.is_empty(), "{offer:?}");
+            offer.files.len()
+        };
+        assert_eq!(files(&text), 2);
+        text += &record("linux-modules-extra-6.8.0-31-generic", "6.8.0-31.31", "");
+        assert_eq!(files(&text), 3);
     }
 
     #[test]

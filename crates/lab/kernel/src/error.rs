@@ -20,7 +20,7 @@ pub enum KernelError {
     #[error(transparent)]
     Archive(#[from] ArchiveError),
     /// A suite has kernels, but not this one.
-    #[error("Debian's {suite} has no kernel `{requested}`; {instead}")]
+    #[error("{suite} has no kernel `{requested}`; {instead}")]
     Unknown {
         suite: String,
         requested: String,
@@ -31,6 +31,27 @@ pub enum KernelError {
         "cannot boot {0}: it was imported and has results but no image; `marvin report` compares stored results"
     )]
     Imported(String),
+    /// A name that stands for all images of this host.
+    #[error("`installed:` names all images of this host, and one is needed: {instead}")]
+    AllInstalled { instead: String },
+    /// This host has not installed the kernel.
+    #[error("this host has no image for {requested}: {instead}")]
+    NotInstalled {
+        /// The name, and what it stands for.
+        requested: String,
+        instead: String,
+    },
+    /// This host's image is not readable for the user.
+    #[error(
+        "cannot read {}: {detail}\nhint: sudo chmod 0644 {} (dpkg-statoverride --add keeps it so), or take {release} from its distribution's archive, such as ubuntu:VERSION",
+        file.display(),
+        file.display()
+    )]
+    InstalledUnreadable {
+        file: PathBuf,
+        detail: String,
+        release: String,
+    },
     /// No host has put the build where others find it.
     #[error(
         "cannot fetch the build {id}: it is not whole in the directory that hosts share\nhint: `builds` below [work] in marvin.toml"
@@ -91,18 +112,19 @@ pub enum KernelError {
 #[derive(Debug, thiserror::Error)]
 pub enum PackageError {
     /// A suite without kernels.
-    #[error("Debian's {0} has no kernel package for amd64: name another suite (deb:SUITE/VERSION)")]
-    NoKernels(String),
+    #[error("{suite} has no kernel package for amd64: name another suite ({scheme}:SUITE/VERSION)")]
+    NoKernels { suite: String, scheme: &'static str },
     /// The package with a kernel's image is missing from the lists.
     #[error(
         "cannot get {package}: the lists of the archive lack {missing}, which has its image\nhint: name a day when it was \
-         there (deb:SUITE@DATE/PACKAGE), or an image file with path:FILE"
+         there ({scheme}:SUITE@DATE/PACKAGE), or an image file with path:FILE"
     )]
     NoImagePart {
         /// The kernel's package and its version.
         package: String,
         /// The package with its image.
         missing: String,
+        scheme: &'static str,
     },
     /// A package contains no kernel.
     #[error("package {0} has no boot/vmlinuz-*: name another one")]
@@ -119,6 +141,9 @@ impl KernelError {
             | Self::Unknown { .. }
             | Self::LargeUserland { .. }
             | Self::Imported(_)
+            | Self::AllInstalled { .. }
+            | Self::NotInstalled { .. }
+            | Self::InstalledUnreadable { .. }
             | Self::NotShared { .. }
             | Self::Image { .. }
             | Self::Module { .. }
@@ -166,7 +191,10 @@ mod tests {
     fn every_message_says_what_to_do() {
         let package = "linux-image-6.1.0-56-amd64 6.1.192-2".to_owned();
         let messages = [
-            KernelError::Package(PackageError::NoKernels("buster".to_owned())),
+            KernelError::Package(PackageError::NoKernels {
+                suite: "Debian's buster".to_owned(),
+                scheme: "deb",
+            }),
             KernelError::Program {
                 command: "tar -c x".to_owned(),
                 detail: "exit status 2".to_owned(),

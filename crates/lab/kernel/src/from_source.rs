@@ -14,7 +14,7 @@ use crate::cache::{LocatedImage, build};
 use crate::folder::{self, Folder, sha256};
 use crate::source::{
     BuildSeconds, CommitGraph, Compiled, Headline, Objects, Repository, SourceError,
-    SourceSettings, TreeError, WorkTree, compiler, import,
+    SourceSettings, TreeError, WorkTree, compiler, import, import_tarball,
 };
 use crate::{BuildCache, BuildEvent, KernelError};
 
@@ -65,7 +65,7 @@ impl BuildCache {
     ) -> Result<(PathBuf, String), KernelError> {
         let repository = self.home.join("workshop/debian");
         let places = crate::source::SourceFolders {
-            debian: &self.debian,
+            debian: &self.archives.debian,
             repository,
             downloads: &self.downloads,
         };
@@ -149,7 +149,7 @@ impl BuildCache {
             }
             KernelName::DebSrc(version) => {
                 let places = crate::source::SourceFolders {
-                    debian: &self.debian,
+                    debian: &self.archives.debian,
                     repository: self.home.join("workshop/debian"),
                     downloads: &self.downloads,
                 };
@@ -164,7 +164,26 @@ impl BuildCache {
                     ..source
                 })
             }
-            KernelName::Deb(_)
+            KernelName::KernelOrg(version) => {
+                let places = crate::source::SourceFolders {
+                    debian: &self.archives.debian,
+                    repository: self.home.join("workshop/kernel.org"),
+                    downloads: &self.downloads,
+                };
+                let kernel_org = &self.archives.kernel_org;
+                let imported = import_tarball(version, kernel_org, &places, notify)?;
+                let tag = format!("refs/tags/{}", imported.tag);
+                let source = committed(&imported.repository, &tag, Some("-org".to_owned()))?;
+                let origin =
+                    SourceOrigin::Described(format!("linux {} of kernel.org", imported.tag));
+                Ok(Source {
+                    origin,
+                    committed_unix: None,
+                    ..source
+                })
+            }
+            KernelName::Package(_)
+            | KernelName::Installed(_)
             | KernelName::Path(_)
             | KernelName::Running
             | KernelName::Imported(_) => Err(SourceError::Tree(TreeError::NotLinux {

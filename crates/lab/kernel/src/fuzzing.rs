@@ -92,7 +92,7 @@ pub fn catalogue(bytes: &[u8]) {
         archive: String::new(),
         text: String::from_utf8_lossy(bytes).into_owned(),
     };
-    let found = Catalogue::read("suite", &[stanzas]);
+    let found = Catalogue::read(model::Distribution::Debian, "suite", &[stanzas]);
     let packages: HashSet<&str> = found
         .images
         .iter()

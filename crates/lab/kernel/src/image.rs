@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use crate::bounded::{self, ReadFault};
-use crate::{bzimage, elf, payload};
+use crate::{bzimage, elf, payload, unified};
 
 /// Largest kernel, debug information included.
 const MOST: u64 = 1 << 30;
@@ -41,6 +41,9 @@ pub enum ImageFault {
     /// It is for another processor architecture.
     #[error("it is not for x86-64")]
     OtherMachine,
+    /// It is an image for another architecture, in a form that says so.
+    #[error("it is {0}, not a kernel for x86-64")]
+    OtherImage(String),
     #[error("it is cut short: it has {has} bytes of {needed}; copy or build it again")]
     Truncated {
         /// Its size in bytes.
@@ -86,14 +89,17 @@ pub(crate) enum Vmlinux {
     Unpacked(Vec<u8>),
 }
 
-/// Reads an image file into memory, once.
+/// Reads an image file into memory, once; of a unified kernel image the kernel in it.
 pub(crate) fn load(file: &Path) -> Result<Vec<u8>, ImageFault> {
     if fs::metadata(file).map_err(fault_of)?.is_dir() {
         return Err(ImageFault::Folder);
     }
     match bounded::open(file, MOST).and_then(|opened| opened.read()) {
         Ok(bytes) if bytes.is_empty() => Err(ImageFault::Empty),
-        Ok(bytes) => Ok(bytes),
+        Ok(bytes) => match unified::kernel(&bytes) {
+            Some(kernel) => Ok(kernel.to_vec()),
+            None => Ok(bytes),
+        },
         Err(ReadFault::Special) => Err(ImageFault::Special),
         Err(ReadFault::Large) => Err(ImageFault::Large),
         Err(ReadFault::Io(error)) => Err(fault_of(error)),
@@ -117,7 +123,10 @@ impl<'a> Image<'a> {
             });
         }
         if !elf::is_elf(bytes) {
-            return Err(ImageFault::NotKernel);
+            return Err(match unified::other_machine(bytes) {
+                Some(what) => ImageFault::OtherImage(what),
+                None => ImageFault::NotKernel,
+            });
         }
         let pvh = elf::has_pvh(bytes)?;
         let release = elf::release(bytes);

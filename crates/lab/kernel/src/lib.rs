@@ -1,7 +1,8 @@
 //! Resolves kernel names to bootable builds: Debian packages, files, sources, the build cache.
 //!
-//! `deb:` names select from the current lists of Debian's archive (`archives` fetches them), `path:` names a file; `git:`, `tree:` and
-//! `deb-src:` name sources, which are built (`source/`). The result is a directory of the build
+//! `deb:`, `ubuntu:`, `fedora:` and `arch:` names select from the current lists of a distribution's
+//! archive (`archives` fetches them), `installed:` names an image of this host, `path:` a file;
+//! `git:`, `tree:`, `deb-src:` and `kernel.org:` name sources, which are built (`source/`). The result is a directory of the build
 //! cache, named by the hash of the image. `model` parses names, the callers show progress and
 //! choose the data directory, `machine` boots.
 
@@ -12,6 +13,7 @@ mod cache;
 mod catalogue;
 mod companion_files;
 mod coverage;
+mod distributions;
 mod elf;
 mod error;
 mod folder;
@@ -19,7 +21,9 @@ mod from_source;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod image;
+mod installed;
 mod modules;
+mod packages;
 mod patches;
 mod payload;
 mod picking;
@@ -29,6 +33,7 @@ mod shared_builds;
 mod source;
 mod sources;
 mod suggestions;
+mod unified;
 mod userland;
 
 pub use cache::{BuildCache, BuildEvent};
@@ -37,6 +42,7 @@ pub use coverage::{NotCompiled, WhyNot};
 pub use error::{KernelError, PackageError};
 pub use from_source::Sources;
 pub use image::ImageFault;
+pub use installed::{InstalledImage, installed_images};
 pub use modules::{Module, is_built_in, modules, option};
 pub use patches::{
     ChangedFile, Cover, DiffFault, FileChange, Fixes, Identifiers, Patch, PatchesError, Position,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use archives::{key, numbers};
-use model::{DebQuery, DebSelection, KernelName};
+use model::{Distribution, KernelName, PackageQuery, PackageSelection};
 
 use crate::catalogue::{Offer, flavour_of};
 
@@ -11,22 +11,34 @@ use crate::catalogue::{Offer, flavour_of};
 const SHOWN: usize = 4;
 
 /// Describes the alternatives; `offers` are all that the suite has, newest first.
-pub(crate) fn instead(query: &DebQuery, offers: &[Offer]) -> String {
-    let suite = query.suite.as_deref();
+pub(crate) fn instead(query: &PackageQuery, offers: &[Offer]) -> String {
+    let names = Names {
+        distribution: query.distribution,
+        suite: query.suite.as_deref(),
+    };
     match &query.selection {
-        DebSelection::Package(package) => {
-            format!("nearest: {}", packages(suite, package, offers))
+        PackageSelection::Package(package) => {
+            format!("nearest: {}", packages(names, package, offers))
         }
-        DebSelection::Version { version, flavour } => version_of(suite, flavour, version, offers),
+        PackageSelection::Version { version, flavour } => {
+            version_of(names, flavour, version, offers)
+        }
     }
 }
 
-fn version_of(suite: Option<&str>, flavour: &str, version: &str, offers: &[Offer]) -> String {
+/// The parts that all names of an archive have.
+#[derive(Debug, Clone, Copy)]
+struct Names<'a> {
+    distribution: Distribution,
+    suite: Option<&'a str>,
+}
+
+fn version_of(archive: Names<'_>, flavour: &str, version: &str, offers: &[Offer]) -> String {
     let of_version = flavours(offers.iter().filter(|offer| offer.is_version(version)));
     if !of_version.is_empty() {
         let names: Vec<String> = of_version
             .iter()
-            .map(|it| name(suite, version, it))
+            .map(|it| name(archive, version, it))
             .collect();
         return format!("it comes as {}", names.join(", "));
     }
@@ -36,17 +48,34 @@ fn version_of(suite: Option<&str>, flavour: &str, version: &str, offers: &[Offer
         return format!("the flavours are {}", all.join(", "));
     }
     format!(
-        "nearest: {}; newest of each series: {}",
-        names(suite, &neighbours(version, &same)),
-        names(suite, &series(&same))
+        "nearest: {}; newest of each series: {}{}",
+        names(archive, &neighbours(version, &same)),
+        names(archive, &series(&same)),
+        in_the_past(archive, version)
     )
 }
 
+/// Describes where a release of a stable series may be that its archive no longer has.
+fn in_the_past(archive: Names<'_>, version: &str) -> String {
+    let has_days = matches!(
+        archive.distribution,
+        Distribution::Debian | Distribution::Ubuntu
+    );
+    let is_of_today = archive.suite.is_none_or(|suite| !suite.contains('@'));
+    if !has_days || !is_of_today || numbers(version).len() < 3 {
+        return String::new();
+    }
+    let scheme = archive.distribution.scheme();
+    let suite = archive.suite.unwrap_or("SUITE");
+    format!("; the archive of a day that had it: {scheme}:{suite}@YYYYMMDD/{version}")
+}
+
 /// Formats a kernel name for an offer.
-fn name(suite: Option<&str>, version: &str, flavour: &str) -> String {
-    KernelName::Deb(DebQuery {
-        suite: suite.map(str::to_owned),
-        selection: DebSelection::Version {
+fn name(archive: Names<'_>, version: &str, flavour: &str) -> String {
+    KernelName::Package(PackageQuery {
+        distribution: archive.distribution,
+        suite: archive.suite.map(str::to_owned),
+        selection: PackageSelection::Version {
             version: version.to_owned(),
             flavour: flavour.to_owned(),
         },
@@ -54,10 +83,10 @@ fn name(suite: Option<&str>, version: &str, flavour: &str) -> String {
     .to_string()
 }
 
-fn names(suite: Option<&str>, offers: &[&Offer]) -> String {
+fn names(archive: Names<'_>, offers: &[&Offer]) -> String {
     let mut names: Vec<String> = offers
         .iter()
-        .map(|offer| name(suite, &offer.upstream, &offer.flavour))
+        .map(|offer| name(archive, &offer.upstream, &offer.flavour))
         .collect();
     names.dedup();
     names.join(", ")
@@ -88,7 +117,7 @@ fn series<'a>(offers: &[&'a Offer]) -> Vec<&'a Offer> {
 }
 
 /// Returns the most similar packages: same flavour first, then by the length of the common prefix.
-fn packages(suite: Option<&str>, name: &str, offers: &[Offer]) -> String {
+fn packages(archive: Names<'_>, name: &str, offers: &[Offer]) -> String {
     let image = name.trim_end_matches("-dbg").trim_end_matches("-unsigned");
     let flavour = flavour_of(image);
     let mut sorted: Vec<&Offer> = offers.iter().collect();
@@ -101,11 +130,12 @@ fn packages(suite: Option<&str>, name: &str, offers: &[Offer]) -> String {
         .iter()
         .take(SHOWN)
         .map(|offer| {
-            let query = DebQuery {
-                suite: suite.map(str::to_owned),
-                selection: DebSelection::Package(offer.package.clone()),
+            let query = PackageQuery {
+                distribution: archive.distribution,
+                suite: archive.suite.map(str::to_owned),
+                selection: PackageSelection::Package(offer.package.clone()),
             };
-            KernelName::Deb(query).to_string()
+            KernelName::Package(query).to_string()
         })
         .collect();
     names.join(", ")

@@ -8,22 +8,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use archives::Debian;
+use archives::Archives;
 use kernel::{BuildCache, BuildEvent, Wanted, all_offers, offers};
-use model::{Build, DebQuery, DebSelection, DebianSettings, Fault, KernelName, UnixTime};
+use model::{
+    ArchiveSettings, Build, Distribution, Fault, KernelName, PackageQuery, PackageSelection,
+    UnixTime,
+};
 
 /// The lists of these tests, fetched once.
-fn debian() -> Debian {
+fn archives() -> Archives {
     fn now() -> UnixTime {
         UnixTime::from(std::time::SystemTime::now())
     }
     let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("debian");
-    Debian::new(&home, DebianSettings::default(), now)
+    Archives::new(&home, ArchiveSettings::default(), now)
 }
 
 fn resolve(home: &Path, name: &str) -> (Build, Vec<BuildEvent>) {
     let steps = RefCell::new(vec![]);
-    let build = BuildCache::open(home, debian())
+    let build = BuildCache::open(home, archives())
         .unwrap()
         .resolve(&name.parse().unwrap(), &|step| {
             steps.borrow_mut().push(step);
@@ -90,14 +93,15 @@ fn newest_kernel_of_series_is_downloaded_once() {
 
 #[test]
 fn offers_are_sorted_and_of_one_flavour() {
-    let query = |version: &str| DebQuery {
+    let query = |version: &str| PackageQuery {
+        distribution: Distribution::Debian,
         suite: None,
-        selection: DebSelection::Version {
+        selection: PackageSelection::Version {
             version: version.to_owned(),
             flavour: "amd64".to_owned(),
         },
     };
-    let found = offers(&debian(), &query("6")).unwrap();
+    let found = offers(&archives(), &query("6")).unwrap();
     assert!(found.len() > 1);
     assert!(
         found
@@ -106,17 +110,17 @@ fn offers_are_sorted_and_of_one_flavour() {
     );
     assert!(found[0].upstream.starts_with("6.12."), "{:?}", found[0]);
     assert_eq!(
-        offers(&debian(), &query("99")).unwrap_err().fault(),
+        offers(&archives(), &query("99")).unwrap_err().fault(),
         Fault::User
     );
 }
 
 #[test]
 fn a_metapackage_is_followed() {
-    let KernelName::Deb(query) = "deb:linux-image-cloud-amd64".parse().unwrap() else {
+    let KernelName::Package(query) = "deb:linux-image-cloud-amd64".parse().unwrap() else {
         panic!("a deb: name");
     };
-    let found = offers(&debian(), &query).unwrap();
+    let found = offers(&archives(), &query).unwrap();
     assert_eq!(found[0].flavour, "cloud-amd64");
     assert!(found[0].bytes() > 1_000_000);
 }
@@ -130,7 +134,7 @@ fn a_userland_made_twice_is_the_same() {
             .to_vec(),
     };
     let home = tempfile::tempdir().unwrap();
-    let cache = BuildCache::open(home.path(), debian()).unwrap();
+    let cache = BuildCache::open(home.path(), archives()).unwrap();
     let downloads = Cell::new(0);
     let notify = |step| {
         let is_download = matches!(step, BuildEvent::Downloading { .. });
@@ -195,7 +199,7 @@ fn offers_are_those_of_apt() {
             Some((package, archives::field(stanza, "SHA256")?))
         })
         .collect();
-    let offers = all_offers(&debian(), None).unwrap();
+    let offers = all_offers(&archives(), Distribution::Debian, None).unwrap();
     let ours: BTreeMap<&str, &str> = offers
         .iter()
         .flat_map(|offer| &offer.files)
@@ -228,7 +232,7 @@ fn dependencies_are_those_of_apt() {
             .filter_map(|line| line.split(' ').nth(1)?.split('_').next())
             .map(str::to_owned)
             .collect();
-        let debian = debian();
+        let debian = archives().debian;
         let needed = debian
             .closure(debian.suite(None), &[package.to_owned()])
             .unwrap();

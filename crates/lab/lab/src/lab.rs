@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::open_machine::{Wanted, open_machine};
-use archives::Debian;
+use archives::Archives;
 use kernel::{BuildCache, BuildEvent, NotCompiled, SourceSettings, Sources};
 use machine::{
     Backend, BootOutcome, Limits, MachineError, Observe, Programs, Settings, SnapshotUse,
 };
 use model::{
-    Availability, Build, BuildId, CallTree, Capabilities, CostModel, DebianSettings, ExactCpu,
-    KernelName, Machine, Modelled, MonitorCopy, Observation, Profile, Run, RunId, Sharing,
-    SourceLocation, UnixTime, Workload, WorkloadResult,
+    ArchiveSettings, Availability, Build, BuildId, CallTree, Capabilities, CostModel, ExactCpu, KernelName,
+    Machine, Modelled, MonitorCopy, Observation, Profile, Run, RunId, Sharing, SourceLocation,
+    UnixTime, Workload, WorkloadResult,
 };
 use store::{Artifact, HomeLock, Location, Store};
 use subprocess::Shared;
@@ -59,8 +59,8 @@ pub struct LabOptions {
     pub tools: Tools,
     /// How to build sources.
     pub sources: SourceSettings,
-    /// Where Debian's packages come from.
-    pub debian: DebianSettings,
+    /// Where packages and sources of kernels come from.
+    pub archives: ArchiveSettings,
 }
 
 impl Default for LabOptions {
@@ -79,7 +79,7 @@ impl Default for LabOptions {
             limits: Limits::default(),
             tools: Tools::default(),
             sources: SourceSettings::default(),
-            debian: DebianSettings::default(),
+            archives: ArchiveSettings::default(),
         }
     }
 }
@@ -216,7 +216,7 @@ impl Lab {
             limits,
             tools,
             sources,
-            debian,
+            archives,
         } = options;
         let lock = HomeLock::acquire(home)?;
         let location = store.unwrap_or_else(|| home.into());
@@ -238,7 +238,7 @@ impl Lab {
                 open_machine(wanted, settings, location)?
             }
         };
-        let mut cache = BuildCache::open(home, Debian::new(home, debian, now))?;
+        let mut cache = BuildCache::open(home, Archives::new(home, archives, now))?;
         cache.set_sources(sources);
         let symbols = SymbolCache::new(home.join("symbols"));
         let calibration = Calibration::new(home.join("calibration"));

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use model::{Build, BuildFile, BuildId, DebQuery, DebSelection, KernelName, Origin};
+use model::{Build, BuildFile, BuildId, KernelName, Origin, PackageQuery, PackageSelection};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 
 use crate::columns::{Id, PathColumn, UnknownCode, text_or_blob};
@@ -128,20 +128,23 @@ fn name_bytes(name: &KernelName) -> Vec<u8> {
             revision.as_bytes(),
         ]
         .concat(),
-        KernelName::Git(_) | KernelName::DebSrc(_) | KernelName::Running => {
-            name.to_string().into_bytes()
-        }
-        KernelName::Deb(DebQuery {
+        KernelName::Git(_)
+        | KernelName::DebSrc(_)
+        | KernelName::KernelOrg(_)
+        | KernelName::Installed(_)
+        | KernelName::Running => name.to_string().into_bytes(),
+        KernelName::Package(PackageQuery {
+            distribution,
             suite,
-            selection: DebSelection::Version { version, flavour },
+            selection: PackageSelection::Version { version, flavour },
         }) => {
             // With its flavour always: which one is the default may change.
             let suite = suite
                 .as_ref()
                 .map_or_else(String::new, |suite| format!("{suite}/"));
-            format!("deb:{suite}{version}+{flavour}").into_bytes()
+            format!("{}:{suite}{version}+{flavour}", distribution.scheme()).into_bytes()
         }
-        KernelName::Deb(_) | KernelName::Imported(_) => name.to_string().into_bytes(),
+        KernelName::Package(_) | KernelName::Imported(_) => name.to_string().into_bytes(),
     }
 }
 

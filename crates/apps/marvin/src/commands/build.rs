@@ -34,7 +34,7 @@ pub(crate) fn build(session: &Session, command: &BuildArguments) -> anyhow::Resu
     let name = kernel_name(&command.kernel)?;
     let mut settings = source_settings(session, &command.sources)?;
     settings.jobs = command.jobs.map_or(settings.jobs, usize::from);
-    let mut cache = BuildCache::open(session.home()?, session.debian()?)?;
+    let mut cache = BuildCache::open(session.home()?, session.archives()?)?;
     cache.set_sources(settings);
     let progress = session.progress();
     let shown = name.to_string();

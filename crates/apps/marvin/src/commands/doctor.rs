@@ -6,7 +6,7 @@ use clap::Args;
 use lab::{Lab, LabError, LabOptions, Measurement, prove_host};
 use machine::ReferenceNumbers;
 use machine::qemu::Qemu;
-use model::{Build, DebQuery, DebSelection, KernelName, KnownQemu};
+use model::{Build, Distribution, KernelName, KnownQemu, PackageQuery, PackageSelection};
 use store::{InUse, StoreError};
 
 use crate::exit::Exit;
@@ -232,7 +232,7 @@ fn kernel_to_try(lab: &Lab, session: &Session) -> anyhow::Result<Option<Build>> 
     let names = seen
         .iter()
         .filter_map(|kernel| kernel.name.parse::<KernelName>().ok());
-    let boots = |name: &KernelName| matches!(name, KernelName::Deb(_) | KernelName::Path(_));
+    let boots = |name: &KernelName| matches!(name, KernelName::Package(_) | KernelName::Path(_));
     for name in names.filter(boots).take(KERNELS_MAX) {
         if let Ok(build) = lab.build(&name, &|_| {}) {
             return Ok(Some(build));
@@ -278,21 +278,22 @@ fn program(name: &'static str, package: &str) -> Check {
 }
 
 fn kernels(session: &Session) -> Result<String, Problem> {
-    let debian = match session.debian() {
-        Ok(debian) => debian,
+    let archives = match session.archives() {
+        Ok(archives) => archives,
         Err(error) => return trouble(one_line(&error), "correct marvin.toml"),
     };
-    let query = DebQuery {
+    let query = PackageQuery {
+        distribution: Distribution::Debian,
         suite: None,
-        selection: DebSelection::Version {
+        selection: PackageSelection::Version {
             version: "6".into(),
             flavour: "cloud-amd64".into(),
         },
     };
-    match kernel::offers(&debian, &query) {
+    match kernel::offers(&archives, &query) {
         Ok(offers) => Ok(format!(
             "Debian's {} has {} cloud kernels of series 6",
-            debian.suite(None),
+            archives.debian.suite(None),
             offers.len()
         )),
         // Kernels of files and sources need no archive.

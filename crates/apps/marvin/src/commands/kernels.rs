@@ -1,7 +1,11 @@
 //! `marvin kernels`: lists the kernels that match a name.
 
+use std::path::Path;
+
+use archives::Archives;
 use clap::Args;
-use model::{DebQuery, KernelName};
+use kernel::Offer;
+use model::{Distribution, InstalledQuery, KernelName};
 
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
@@ -14,7 +18,7 @@ use crate::views::{KernelsDocument, ListedKernel};
 #[derive(Debug, Args)]
 #[command(after_help = KERNELS.trim_end())]
 pub(crate) struct KernelsArguments {
-    /// Kernel name to look up, such as deb:6.1 or deb:trixie/6.12; without it all kernels of
+    /// Kernel name to look up, such as deb:6.1, ubuntu:noble/6.8 or installed:; without it all kernels of
     /// Debian's suite
     #[arg(add = completion::kernel())]
     pub(crate) name: Option<String>,
@@ -28,58 +32,73 @@ pub(crate) struct KernelsArguments {
 }
 
 pub(crate) fn kernels(session: &Session, command: &KernelsArguments) -> anyhow::Result<Exit> {
-    let debian = session.debian()?;
-    if command.refresh {
-        debian.forget_lists()?;
-    }
-    let asked = command.name.as_deref().map(query).transpose()?;
-    let offers = match &asked {
-        Some(query) => kernel::offers(&debian, query)?,
-        None => kernel::all_offers(&debian, None)?,
+    let name = command.name.as_deref().map(kernel_name).transpose()?;
+    let kernels = match name {
+        Some(KernelName::Installed(query)) => installed(&query),
+        Some(KernelName::Package(query)) => {
+            let archives = archives(session, command.refresh)?;
+            let offers = kernel::offers(&archives, &query)?;
+            offers
+                .iter()
+                .map(|offer| offered(offer, query.suite.as_deref()))
+                .collect()
+        }
+        Some(other) => return Err(WrongInput(one_kernel(&other)).into()),
+        None => {
+            let archives = archives(session, command.refresh)?;
+            let offers = kernel::all_offers(&archives, Distribution::Debian, None)?;
+            offers.iter().map(|offer| offered(offer, None)).collect()
+        }
     };
-    let suite = asked.and_then(|query| query.suite);
-    let kernels = offers.iter().map(|offer| ListedKernel {
-        name: match &suite {
-            Some(suite) => format!("deb:{suite}/{}", offer.package),
-            None => format!("deb:{}", offer.package),
-        },
-        version: offer.upstream.to_string(),
-        flavour: offer.flavour.to_string(),
-        bytes: offer.bytes(),
-    });
     session
         .answer(None)?
-        .list(&KernelsDocument::new(kernels.collect()), command.output)?;
+        .list(&KernelsDocument::new(kernels), command.output)?;
     Ok(Exit::Fine)
 }
 
-/// Returns the query for the archive.
-fn query(name: &str) -> anyhow::Result<DebQuery> {
-    Ok(match kernel_name(name)? {
-        KernelName::Deb(query) => query,
-        name @ KernelName::Imported(_) => {
-            return Err(WrongInput(format!(
-                "{name} was imported: only deb: names match several kernels"
-            ))
-            .into());
-        }
-        KernelName::Path(path) => {
-            let text = format!(
-                "path:{} is one file: only deb: names match several kernels",
-                path.display()
-            );
-            return Err(WrongInput(text).into());
-        }
-        KernelName::Running => {
-            let text = "running: is the kernel of this host: only deb: names match several kernels";
-            return Err(WrongInput(text.to_owned()).into());
-        }
-        name @ (KernelName::Git(_)
-        | KernelName::Patch { .. }
-        | KernelName::Tree(_)
-        | KernelName::DebSrc(_)) => {
-            let text = format!("{name} is one source: only deb: names match several kernels");
-            return Err(WrongInput(text).into());
-        }
-    })
+fn archives(session: &Session, refresh: bool) -> anyhow::Result<Archives> {
+    let archives = session.archives()?;
+    if refresh {
+        archives.forget_lists()?;
+    }
+    Ok(archives)
+}
+
+fn offered(offer: &Offer, suite: Option<&str>) -> ListedKernel {
+    ListedKernel {
+        name: offer.name(suite).to_string(),
+        version: offer.upstream.clone(),
+        flavour: offer.flavour.clone(),
+        bytes: offer.bytes(),
+    }
+}
+
+/// Returns the images of this host that a name selects.
+fn installed(query: &InstalledQuery) -> Vec<ListedKernel> {
+    let images = kernel::installed_images(Path::new("/")).into_iter();
+    let fitting = images.filter(|image| match query {
+        InstalledQuery::All | InstalledQuery::Running => true,
+        InstalledQuery::Release(release) => image.release.starts_with(release.as_str()),
+    });
+    let listed = fitting.map(|image| ListedKernel {
+        name: format!("installed:{}", image.release),
+        version: image.release,
+        flavour: match image.trouble {
+            None => String::new(),
+            Some(_) => "not readable".to_owned(),
+        },
+        bytes: image.bytes,
+    });
+    listed.collect()
+}
+
+/// Describes why a name does not match several kernels.
+fn one_kernel(name: &KernelName) -> String {
+    const SEVERAL: &str = "only names of packages match several kernels, and installed:";
+    match name {
+        KernelName::Imported(_) => format!("{name} was imported: {SEVERAL}"),
+        KernelName::Path(path) => format!("path:{} is one file: {SEVERAL}", path.display()),
+        KernelName::Running => format!("running: is the kernel of this host: {SEVERAL}"),
+        name => format!("{name} is one source: {SEVERAL}"),
+    }
 }

@@ -251,11 +251,11 @@ fn new_job(session: &Session, add: &QueueAdd) -> anyhow::Result<NewJob> {
 }
 
 /// Makes the paths in a name absolute, so that a worker finds them from any directory. Refuses
-/// missing files and packages that Debian's suite has not; without a network, the worker reports a
+/// missing files and packages that the distribution's archive has not; without a network, the worker reports a
 /// missing package.
 fn absolute(session: &Session, name: KernelName) -> anyhow::Result<KernelName> {
-    if let KernelName::Deb(query) = &name
-        && let Err(error) = kernel::offers(&session.debian()?, query)
+    if let KernelName::Package(query) = &name
+        && let Err(error) = kernel::offers(&session.archives()?, query)
         && matches!(error, KernelError::Unknown { .. })
     {
         return Err(error).with_context(|| format!("cannot queue {name}"));

@@ -62,7 +62,7 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         .into());
     }
     let answer = session.answer(command.output.as_deref())?;
-    let mut cache = BuildCache::open(session.home()?, session.debian()?)?;
+    let mut cache = BuildCache::open(session.home()?, session.archives()?)?;
     cache.set_sources(settings);
     let sources = Sources::open(&cache)?;
     let (older, newer) = sources.repository().range(&command.range)?;

@@ -57,7 +57,7 @@ fn pass(session: &Session, site: &ConfigFile) -> anyhow::Result<Exit> {
     let store = session.open_store()?;
     let now_unix = store.time(now())?;
     let remotes = Remotes {
-        debian: session.debian()?,
+        archives: session.archives()?,
     };
     let watched = service::watch(&site.settings, &store, &remotes, now_unix, &|event| {
         if !session.is_quiet() {

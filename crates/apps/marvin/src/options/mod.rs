@@ -24,11 +24,14 @@ pub(crate) const KERNELS: &str = "Kernel names:
   deb:6.12+amd64               the same, another flavour
   deb:6.12.117                 one upstream version
   deb:linux-image-VERSION…     one Debian package
+  ubuntu:noble/6.8             package of Ubuntu; fedora:43/6.17 and arch:6.12+lts likewise
+  installed:RELEASE            image of this host, or installed:running; `marvin kernels installed:`
   path:/boot/vmlinuz-VERSION   bzImage or vmlinux file
   git:REVISION                 commit of the tree given by --tree; Marvin builds it
   patch:FILE@REVISION          patch on top of a commit, or of HEAD without @REVISION; Marvin builds it
   tree:FOLDER                  source directory with uncommitted changes; Marvin builds it
   deb-src:6.12                 Debian source package; Marvin builds it
+  kernel.org:6.12.3            tarball of kernel.org; Marvin builds it
   running:                     the kernel that this host runs; only with --on local
   HEAD~1                       inside a kernel tree: git:HEAD~1 of that tree
   vmlinux.old                  existing file: path:vmlinux.old

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use anyhow::Context;
-use archives::Debian;
+use archives::{Archives, Debian};
 use clap::Args;
 use config::ConfigFile;
 use lab::{Lab, LabOptions};
@@ -172,11 +172,10 @@ impl Session {
 
     /// Opens the lab of the data directory. MARVIN_QEMU may name its QEMU.
     pub(crate) fn open_lab(&self, options: LabOptions) -> anyhow::Result<Lab> {
-        let debian = self.config()?.settings.debian.clone();
         let options = LabOptions {
             qemu: named_qemu(),
             cpu: self.exact_cpu()?,
-            debian,
+            archives: self.config()?.settings.archives.clone(),
             ..options
         };
         Ok(Lab::open(self.home()?, options)?)
@@ -202,8 +201,13 @@ impl Session {
 
     /// Returns Debian's archive, with its lists in the data directory.
     pub(crate) fn debian(&self) -> anyhow::Result<Debian> {
-        let settings = self.config()?.settings.debian.clone();
-        Ok(Debian::new(self.home()?, settings, now))
+        Ok(self.archives()?.debian)
+    }
+
+    /// Returns all archives, with their lists in the data directory.
+    pub(crate) fn archives(&self) -> anyhow::Result<Archives> {
+        let settings = self.config()?.settings.archives.clone();
+        Ok(Archives::new(self.home()?, settings, now))
     }
 
     /// Prepares standard output, or the file of `--output`, for the answer.

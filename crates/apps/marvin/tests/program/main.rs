@@ -93,8 +93,8 @@ fn lab_home_with_kernels(home: &Path) -> Vec<PathBuf> {
     fn now() -> model::UnixTime {
         model::UnixTime::from(std::time::SystemTime::now())
     }
-    let debian = archives::Debian::new(home, model::DebianSettings::default(), now);
-    let cache = kernel::BuildCache::open(home, debian).unwrap();
+    let archives = archives::Archives::new(home, model::ArchiveSettings::default(), now);
+    let cache = kernel::BuildCache::open(home, archives).unwrap();
     ["deb:6.1", "deb:6.12"]
         .map(|name| {
             cache

@@ -1,14 +1,14 @@
 //! The real sources of kernel names: git repositories and Debian's archive.
 
-use archives::Debian;
-use model::{DebQuery, DebSelection};
+use archives::Archives;
+use model::{Distribution, PackageQuery, PackageSelection};
 
 use super::{KernelSource, Packages};
 
 /// The remote repositories and archives that this host reaches.
 #[derive(Debug, Clone)]
 pub struct Remotes {
-    pub debian: Debian,
+    pub archives: Archives,
 }
 
 impl KernelSource for Remotes {
@@ -17,14 +17,15 @@ impl KernelSource for Remotes {
     }
 
     fn packages(&self, series: &str, flavour: &str) -> Result<Packages, String> {
-        let query = DebQuery {
+        let query = PackageQuery {
+            distribution: Distribution::Debian,
             suite: None,
-            selection: DebSelection::Version {
+            selection: PackageSelection::Version {
                 version: series.to_owned(),
                 flavour: flavour.to_owned(),
             },
         };
-        let offers = kernel::offers(&self.debian, &query).map_err(|error| error.to_string())?;
+        let offers = kernel::offers(&self.archives, &query).map_err(|error| error.to_string())?;
         Ok(offers
             .into_iter()
             .map(|offer| (offer.package, offer.upstream))

@@ -128,7 +128,10 @@ fn past_days_come_from_the_snapshot_service() {
         "-x",
     ] {
         let error = debian.extract(suite, "kernels", &[""]).unwrap_err();
-        assert!(matches!(error, ArchiveError::Suite(_)), "{suite}: {error}");
+        assert!(
+            matches!(error, ArchiveError::Suite { .. }),
+            "{suite}: {error}"
+        );
     }
 }
 

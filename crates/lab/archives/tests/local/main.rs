@@ -3,6 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test: what fails here is to fail")]
 
+mod arch;
 mod debian;
+mod fedora;
+mod kernel_org;
 mod mirror;
 mod outside;

@@ -156,6 +156,14 @@ impl Mirror {
         gpg(self.folder.path(), &[arguments, &sign].concat());
     }
 
+    /// Returns the signature of bytes.
+    pub(crate) fn sign_bytes(&self, bytes: &[u8]) -> Vec<u8> {
+        fs::write(self.path("bytes"), bytes).unwrap();
+        let sign = ["--output", "bytes.sig", "--detach-sign", "bytes"];
+        gpg(self.folder.path(), &sign);
+        fs::read(self.path("bytes.sig")).unwrap()
+    }
+
     /// Publishes a suite with its updates.
     pub(crate) fn publish_all(&self, packages: &str) {
         self.publish("debian", "bookworm", packages, 100, 1000);

@@ -1,5 +1,7 @@
 //! The keys of marvin.toml: one definition for the check of the file and its schema.
 
+mod archives;
+
 use model::ExactCpu;
 
 /// A table of the file.
@@ -59,6 +61,7 @@ pub(crate) enum Preset {
 }
 
 use Presence::{Needed, Optional, Preset as Without};
+use archives::{ARCH, DEBIAN, FEDORA, KERNEL_ORG, UBUNTU};
 
 const fn key(name: &'static str, kind: Kind, presence: Presence, about: &'static str) -> Key {
     Key {
@@ -102,6 +105,30 @@ pub(crate) static FILE: Table = Table {
             Kind::One(&DEBIAN),
             Optional,
             "Where deb: kernels, deb-src: sources and packages of tools come from.",
+        ),
+        key(
+            "ubuntu",
+            Kind::One(&UBUNTU),
+            Optional,
+            "Where ubuntu: kernels come from.",
+        ),
+        key(
+            "fedora",
+            Kind::One(&FEDORA),
+            Optional,
+            "Where fedora: kernels come from.",
+        ),
+        key(
+            "arch",
+            Kind::One(&ARCH),
+            Optional,
+            "Where arch: kernels come from.",
+        ),
+        key(
+            "kernel_org",
+            Kind::One(&KERNEL_ORG),
+            Optional,
+            "Where kernel.org: sources come from.",
         ),
         key(
             "notify",
@@ -233,43 +260,6 @@ static PLAN: Table = Table {
             Kind::Whole(0, 1000),
             Without(Preset::Whole(100)),
             "Plans of higher priority are done first.",
-        ),
-    ],
-};
-
-static DEBIAN: Table = Table {
-    what: "[debian]",
-    about: "Debian's archive: the same packages on every host, without apt; docs/hosts.md.",
-    keys: &[
-        key(
-            "mirror",
-            Kind::Text,
-            Without(Preset::Text("http://deb.debian.org/debian")),
-            "The archive: an address with the folders dists and pool. Signatures protect it, with TLS or without.",
-        ),
-        key(
-            "security",
-            Kind::Text,
-            Without(Preset::Text("http://deb.debian.org/debian-security")),
-            "The archive of security updates.",
-        ),
-        key(
-            "snapshot",
-            Kind::Text,
-            Without(Preset::Text("http://snapshot.debian.org")),
-            "The service that has the archive of each day, for deb:SUITE@DATE/VERSION.",
-        ),
-        key(
-            "keyring",
-            Kind::Text,
-            Optional,
-            "A binary keyring with the keys that may sign; Debian's keys are in Marvin.",
-        ),
-        key(
-            "suite",
-            Kind::Text,
-            Without(Preset::Text("bookworm")),
-            "Suite of deb: names without one: deb:6.12 is deb:bookworm/6.12.",
         ),
     ],
 };

@@ -1,6 +1,7 @@
 //! Parses `marvin.toml` into settings. Strict: an unknown key is an error with its position and a
 //! suggestion.
 
+mod archives;
 mod batch;
 mod channel;
 mod check;
@@ -16,8 +17,8 @@ mod tests;
 use std::collections::BTreeSet;
 
 use model::{
-    CHECK_PLAN, DebianSettings, ExactCpu, MarvinConfig, Points, Release, SUITES, SelectionError,
-    StandingPlan, TOOL, ToolRows, TreeOrigin, USUAL_MACHINE, WatchedTree, WorkSettings,
+    CHECK_PLAN, ExactCpu, MarvinConfig, Points, Release, SUITES, SelectionError, StandingPlan, TOOL,
+    ToolRows, TreeOrigin, USUAL_MACHINE, WatchedTree, WorkSettings,
 };
 use toml::de::DeTable;
 
@@ -109,7 +110,7 @@ fn whole(file: &Record, tools: &ToolRows) -> Result<MarvinConfig, Mistake> {
         images,
         work: work(file),
         builds: file.one("work").text("builds").map(Into::into),
-        debian: debian(file)?,
+        archives: archives::archives(file)?,
         cpu: exact_cpu(file),
         batch: batch::batch(file)?,
         listen: listen(file)?,
@@ -331,26 +332,6 @@ fn work(file: &Record) -> WorkSettings {
         deadline_s: work.whole("deadline"),
         attempts_max: u32::try_from(work.whole("attempts")).unwrap_or(u32::MAX),
     }
-}
-
-fn debian(file: &Record) -> Result<DebianSettings, Mistake> {
-    let record = file.one("debian");
-    for key in ["mirror", "security", "snapshot"] {
-        let address = record.text(key).unwrap_or_default();
-        if !address.starts_with("http://") && !address.starts_with("https://") {
-            return Err(Mistake::new(
-                record.span_of(key),
-                "expected an address such as http://deb.debian.org/debian",
-            ));
-        }
-    }
-    Ok(DebianSettings {
-        mirror: owned(record, "mirror"),
-        security: owned(record, "security"),
-        snapshot: owned(record, "snapshot"),
-        keyring: record.text("keyring").map(Into::into),
-        suite: owned(record, "suite"),
-    })
 }
 
 fn exact_cpu(file: &Record) -> ExactCpu {

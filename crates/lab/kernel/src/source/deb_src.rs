@@ -72,7 +72,7 @@ pub(crate) fn import(
         let archive = root
             .join("usr/src")
             .join(format!("{}.tar.xz", offer.package));
-        store(&repository, &archive, &offer)?;
+        store(&repository, &archive, &offer.origin().to_string())?;
         chain(&repository, &offer, &tag)?;
     }
     Ok(Imported { repository, tag })
@@ -113,7 +113,11 @@ fn tag(version: &str) -> String {
 }
 
 /// Imports a source archive into the repository, as a commit with a ref.
-fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), KernelError> {
+pub(crate) fn store(
+    repository: &Repository,
+    archive: &Path,
+    what: &str,
+) -> Result<(), KernelError> {
     let file = File::open(archive).map_err(KernelError::io(archive))?;
     let unpacked = unpacked(BufReader::new(file)).map_err(KernelError::io(archive))?;
     let mut files = Archive::new(unpacked, Paths::BelowTop);
@@ -127,7 +131,7 @@ fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), K
         begin(&mut input).map_err(pipe(at))?;
         while let Some(entry) = files
             .next_entry()
-            .map_err(|error| damaged(offer, error.to_string()))?
+            .map_err(|error| damaged(what, error.to_string()))?
         {
             add(&mut input, &entry).map_err(pipe(at))?;
         }
@@ -138,13 +142,13 @@ fn store(repository: &Repository, archive: &Path, offer: &Offer) -> Result<(), K
     })?;
     match ended.code {
         Some(0) => Ok(()),
-        _ => Err(damaged(offer, ended.reason()).into()),
+        _ => Err(damaged(what, ended.reason()).into()),
     }
 }
 
-fn damaged(offer: &Offer, detail: String) -> SourceError {
+fn damaged(what: &str, detail: String) -> SourceError {
     SourceError::Archive {
-        what: offer.origin().to_string(),
+        what: what.to_owned(),
         detail,
     }
 }
@@ -246,7 +250,7 @@ fn is_release(tag: &str) -> bool {
             .all(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
-fn set_date(mut git: Program, day: u64) -> Program {
+pub(crate) fn set_date(mut git: Program, day: u64) -> Program {
     let date = format!("{} +0000", FIRST_DAY + day * 86_400);
     for who in ["AUTHOR", "COMMITTER"] {
         let [name, email, when] = match who {
@@ -298,6 +302,7 @@ mod tests {
 
     fn offer(version: &str) -> Offer {
         Offer {
+            distribution: model::Distribution::Debian,
             package: "linux-source-6.12".to_owned(),
             version: version.to_owned(),
             upstream: version.split('-').next().unwrap().to_owned(),
@@ -330,7 +335,7 @@ mod tests {
             .unwrap();
             xz.finish().unwrap();
             let offer = offer(version);
-            store(&repository, &file, &offer).unwrap();
+            store(&repository, &file, &offer.origin().to_string()).unwrap();
             chain(&repository, &offer, &tag(version)).unwrap();
             // Tags that are no versions belong to the user.
             git(home.path())
@@ -369,7 +374,7 @@ mod tests {
         let repository = Repository::open(home.path()).unwrap();
         let file = home.path().join("source.tar.xz");
         std::fs::write(&file, "no xz").unwrap();
-        let error = store(&repository, &file, &offer("6.12.9-1"))
+        let error = store(&repository, &file, &offer("6.12.9-1").origin().to_string())
             .unwrap_err()
             .to_string();
         assert!(

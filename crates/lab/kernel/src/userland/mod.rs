@@ -100,8 +100,8 @@ impl BuildCache {
     /// # Errors
     /// If the lists cannot be had, or lack one.
     pub fn resolve_userland(&self, wanted: &Wanted) -> Result<Resolved, KernelError> {
-        let suite = self.debian.suite(None);
-        let packages = self.debian.closure(suite, &wanted.packages)?;
+        let suite = self.archives.debian.suite(None);
+        let packages = self.archives.debian.closure(suite, &wanted.packages)?;
         Ok(Resolved {
             wanted: wanted.clone(),
             packages,

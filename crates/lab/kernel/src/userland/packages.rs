@@ -45,7 +45,10 @@ impl BuildCache {
         });
         let scratch = Scratch::new(self.downloads())?;
         for (one, file) in absent {
-            let deb = self.debian.download(&one.package, scratch.path())?;
+            let deb = self
+                .archives
+                .debian
+                .download(&one.package, scratch.path())?;
             fs::rename(&deb, &file).map_err(KernelError::io(&file))?;
         }
         Ok(files)

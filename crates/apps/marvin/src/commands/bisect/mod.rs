@@ -244,7 +244,7 @@ fn open_sources(
         )
         .into());
     }
-    let mut cache = BuildCache::open(home, session.debian()?)?;
+    let mut cache = BuildCache::open(home, session.archives()?)?;
     cache.set_sources(settings);
     Ok(Sources::open(&cache)?)
 }

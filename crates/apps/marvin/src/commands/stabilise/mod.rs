@@ -241,7 +241,7 @@ impl NamedSources {
         progress: &Progress,
     ) -> anyhow::Result<Self> {
         let mut settings = source_settings(session, &command.sources)?;
-        let mut cache = BuildCache::open(home, session.debian()?)?;
+        let mut cache = BuildCache::open(home, session.archives()?)?;
         let mut ends = [command.baseline.clone(), command.new.clone()];
         let mut candidates = command.candidates.clone();
         if ends.iter().any(|end| end.starts_with(DEB_SRC)) {
