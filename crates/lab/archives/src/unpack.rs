@@ -243,7 +243,10 @@ mod tests {
             (name, data),
         ] {
             let size = content.len();
-            let head = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 100_644);
+            let head = format!(
+                "{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n",
+                0, 0, 0, 100_644
+            );
             package.extend(head.bytes());
             package.extend(content);
             package.resize(package.len().next_multiple_of(2), b'\n');
