@@ -257,6 +257,17 @@ impl Machine {
             .unwrap_or_default()
     }
 
+    /// Returns what tells it from the usual exact machine, with a comma before each: its CPU, its
+    /// QEMU.
+    #[must_use]
+    pub fn peculiarities(&self) -> String {
+        let cpu = self.exact_cpu();
+        let cpu = (cpu != ExactCpu::default()).then(|| format!(", CPU {}", cpu.name()));
+        let qemu = self.another_qemu();
+        let qemu = qemu.map(|version| format!(", another QEMU ({version})"));
+        [cpu, qemu].into_iter().flatten().collect()
+    }
+
     /// Returns the machine of imported results.
     #[must_use]
     pub const fn imported(
@@ -288,7 +299,7 @@ impl Machine {
 
 #[cfg(test)]
 mod tests {
-    use super::{ExactCpu, Machine, MachineKind};
+    use super::{ExactCpu, KnownQemu, Machine, MachineKind};
     use crate::MachineId;
 
     #[test]
@@ -318,6 +329,36 @@ mod tests {
         assert_eq!(
             "4".parse::<ExactCpu>().unwrap_err().to_string(),
             "no CPU `4`; there are generic and server (--cpus sets the number of processors)"
+        );
+    }
+
+    #[test]
+    fn other_cpus_and_qemus_are_peculiarities() {
+        let hashes = KnownQemu::ALL[0].hashes.iter();
+        let mut fingerprint: Vec<(String, String)> = hashes
+            .map(|(name, hash)| (format!("{}{name}", KnownQemu::PREFIX), (*hash).to_owned()))
+            .collect();
+        fingerprint.push(("qemu.version".to_owned(), "7.2.22".to_owned()));
+        let mut machine = Machine {
+            id: MachineId::from_hex(&"a".repeat(64)).unwrap(),
+            kind: MachineKind::Exact,
+            summary: String::new(),
+            fingerprint,
+        };
+        assert_eq!(machine.peculiarities(), "");
+        assert_eq!(machine.exact_cpu().repeat("run".to_owned()), "run");
+        let server = ExactCpu::Server.name().to_owned();
+        machine.fingerprint.push((ExactCpu::KEY.to_owned(), server));
+        assert_eq!(machine.peculiarities(), ", CPU server");
+        assert_eq!(
+            machine.exact_cpu().repeat("run".to_owned()),
+            "run --cpu server"
+        );
+        // Other firmware: the guest executes it.
+        machine.fingerprint[2].1 = "0".to_owned();
+        assert_eq!(
+            machine.peculiarities(),
+            ", CPU server, another QEMU (7.2.22)"
         );
     }
 

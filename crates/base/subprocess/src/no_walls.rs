@@ -18,7 +18,7 @@ const NAMESPACES: [&str; 7] = ["user", "mnt", "pid", "net", "ipc", "uts", "cgrou
 impl NoWalls {
     /// Returns the cause behind what bubblewrap printed. `sysctls` is /proc/sys.
     pub(crate) fn explain(printed: &str, sysctls: &Path) -> Self {
-        let cause = Cause::of_message(printed, sysctls);
+        let cause = Cause::find(printed, sysctls);
         Self {
             why: format!("{} ({printed})", cause.why),
             fix: cause.fix,
@@ -48,7 +48,7 @@ impl Cause {
         }
     }
 
-    fn of_message(printed: &str, sysctls: &Path) -> Self {
+    fn find(printed: &str, sysctls: &Path) -> Self {
         let number = |name: &str| {
             let text = std::fs::read_to_string(sysctls.join(name)).ok()?;
             text.trim().parse::<u64>().ok()
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_apart() {
+    fn causes_are_distinguished() {
         for (printed, files, why) in [
             (
                 "bwrap: Can't mount proc on /newroot/proc: Operation not permitted",

@@ -58,8 +58,8 @@ pub fn environment(stream: &Stream) -> Environment {
     let cpus = text("/proc/cpuinfo").unwrap_or_default();
     let numbers = ["cpu family", "model", "stepping"].map(|name| field(&cpus, name));
     if let [Some(family), Some(model), Some(stepping)] = numbers {
-        let numbers = format!("{family}, {model}, {stepping}");
-        add("CPU family, model, stepping", Some(numbers));
+        let numbers = format!("{family}, model {model}, stepping {stepping}");
+        add("CPU family", Some(numbers));
     }
     let flags = field(&cpus, "flags");
     add("CPU string loops", flags.as_deref().map(string_loops));
@@ -192,7 +192,7 @@ mod tests {
         kernel release = 6.12.117+deb12
         kernel version = Linux version 6.12.117+deb12 (x@y) #1 SMP
         CPU model = QEMU Virtual CPU
-        CPU family, model, stepping = 25, 1, 1
+        CPU family = 25, model 1, stepping 1
         CPU string loops = rep_good
         CPU bugs = srso
         CPU flags = fpu rep_good

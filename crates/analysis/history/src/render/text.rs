@@ -47,12 +47,13 @@ fn one(page: &mut Page, history: &History, key: &Key, series: &Series, styles: &
     page.paragraph(
         0,
         &format!(
-            "{by}; {}; margin {}%; {} on {} {}",
+            "{by}; {}; margin {}%; {} on {} {}{}",
             metric.direction,
             metric.margin_percent,
             key.track,
             machine.kind,
-            machine.id.short()
+            machine.id.short(),
+            sanitize_line(&machine.peculiarities())
         ),
     );
     let values: Vec<Option<f64>> = series.points.iter().map(|point| point.value).collect();

@@ -103,7 +103,15 @@ fn qemu(home: &Path) -> Result<String, Problem> {
                 qemu.program.display()
             ))
         }
-        Err(error) => trouble(error, "marvin setup"),
+        Err(error) => failed_with(&error.to_string(), "marvin setup"),
+    }
+}
+
+/// Returns the problem of an error: its hint is the fix, if it has one.
+fn failed_with<T>(error: &str, fix: &str) -> Result<T, Problem> {
+    match error.split_once("\nhint: ") {
+        Some((wrong, hint)) => trouble(wrong.replace('\n', "; "), hint),
+        None => trouble(error.replace('\n', "; "), fix),
     }
 }
 
@@ -129,10 +137,8 @@ fn numbers(session: &Session) -> Result<String, Problem> {
             return Ok("not tried: another Marvin measures here now".to_owned());
         }
         Err(error) => {
-            return trouble(
-                one_line(&error),
-                "marvin setup, or mend what is wrong above",
-            );
+            let fix = "mend what it names; for the reference QEMU: marvin setup";
+            return failed_with(&format!("{error:#}"), fix);
         }
     };
     let given = named_qemu();
@@ -172,10 +178,8 @@ fn job(session: &Session) -> Result<String, Problem> {
             return Ok("not tried: another Marvin measures here now".to_owned());
         }
         Err(error) => {
-            return trouble(
-                one_line(&error),
-                "name another QEMU with MARVIN_QEMU, or mend what is wrong above",
-            );
+            let fix = "name another QEMU with MARVIN_QEMU, or mend what is wrong above";
+            return failed_with(&format!("{error:#}"), fix);
         }
     };
     match try_out(&lab, session) {
@@ -183,8 +187,8 @@ fn job(session: &Session) -> Result<String, Problem> {
         Ok(None) => Ok(format!(
             "not tried: no kernel is there yet; marvin run {KERNEL} --workload {TRIED} fetches one"
         )),
-        Err(error) => trouble(
-            one_line(&error),
+        Err(error) => failed_with(
+            &format!("{error:#}"),
             "try it: marvin run deb:6.12 --workload getppid",
         ),
     }

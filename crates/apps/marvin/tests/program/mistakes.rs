@@ -324,7 +324,8 @@ fn qemu_with_another_cpu_is_refused() {
         .unwrap();
     let doctor = format_output(&doctor, &home);
     assert!(
-        doctor.starts_with("exit 5") && doctor.contains("WRONG numbers     cannot measure with QEMU 7.2"),
+        doctor.starts_with("exit 5")
+            && doctor.contains("WRONG numbers     cannot measure with QEMU 7.2"),
         "{doctor}"
     );
     // The same program by another hash shows the processor, and its numbers are its own.

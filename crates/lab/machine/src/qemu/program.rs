@@ -187,6 +187,8 @@ impl Qemu {
 
     /// Asks a program for what it is, and hashes what results depend on.
     fn identify(program: PathBuf, loader: Option<PathBuf>) -> Result<Self, MachineError> {
+        // QEMU looks for its files from where a link leads.
+        let program = program.canonicalize().unwrap_or(program);
         let command = command(&program, loader.as_deref());
         let asked =
             |arguments: &[&str]| output(&command, arguments).map_err(|why| missing(&program, why));

@@ -176,6 +176,13 @@ pub(super) fn check(
         }
         error => error,
     })?;
+    if answer.is_empty() {
+        return Err(QemuProblem::DoesNotStart {
+            found: found(),
+            answer: "its guest sends nothing over the serial line".to_owned(),
+        }
+        .into());
+    }
     let differing = differing(cpu, &answer);
     if differing.is_empty() {
         Ok(())
@@ -334,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_are_told_apart() {
+    fn cpus_are_distinguished() {
         let generic_for_server = Cpu {
             answers: SERVER.answers,
             ..GENERIC
