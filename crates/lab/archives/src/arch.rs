@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use model::{MirrorSettings, UnixTime};
 
 use crate::error::damaged;
-use crate::fetch::{fetch, fetch_known, file_name};
+use crate::fetch::{fetch, fetch_known, file_name, read};
 use crate::fresh::FreshList;
 use crate::openpgp::{self, Validity};
 use crate::packets::binary;
@@ -102,7 +102,6 @@ impl Arch {
         let hint = "Arch signs every package: set another `mirror` in marvin.toml";
         let url = format!("{}.sig", package.url);
         fetch(&url, None, SIGNATURE_MAX, &beside, hint)?;
-        let read = |file: &Path| fs::read(file).map_err(ArchiveError::io(file));
         let signature = read(&beside)?;
         drop(fs::remove_file(&beside));
         let signature = binary(&signature)
@@ -132,20 +131,22 @@ fn info(package: &Path) -> io::Result<String> {
     let mut entries = Archive::new(unpacked.take(UNPACKED_MAX), Paths::FromRoot);
     while let Some(entry) = entries.next_entry()? {
         if entry.path == INFO {
-            let text = String::from_utf8_lossy(&entry.content).into_owned();
-            let field = |name: &str| {
-                text.lines().find_map(|line| {
-                    let (key, value) = line.split_once(" = ")?;
-                    (key == name).then(|| value.to_owned())
-                })
-            };
-            let named = field("pkgname").zip(field("pkgver"));
+            let text = String::from_utf8_lossy(&entry.content);
+            let named = info_field(&text, "pkgname").zip(info_field(&text, "pkgver"));
             return named
                 .map(|(name, version)| format!("{name}-{version}"))
                 .ok_or_else(|| io::Error::other("its .PKGINFO has no name and version"));
         }
     }
     Err(io::Error::other("it has no .PKGINFO"))
+}
+
+/// Returns a field of a `.PKGINFO`.
+fn info_field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let (key, value) = line.split_once(" = ")?;
+        (key == name).then_some(value)
+    })
 }
 
 /// Reads a database: a tar archive with a file `desc` for each package.
@@ -163,21 +164,23 @@ fn stanzas(database: impl Read) -> io::Result<String> {
 }
 
 fn stanza(description: &str) -> Option<String> {
-    let field = |name: &str| {
-        let (_, rest) = description.split_once(&format!("%{name}%\n"))?;
-        rest.lines().next().filter(|value| !value.contains(' '))
-    };
     let mut stanza = String::new();
     writeln!(
         stanza,
         "Package: {}\nVersion: {}\nArchitecture: {}\nFilename: {}\nSize: {}\nSHA256: {}\n",
-        field("NAME")?,
-        field("VERSION")?,
-        field("ARCH").filter(|arch| *arch == "x86_64")?,
-        field("FILENAME")?,
-        field("CSIZE")?,
-        field("SHA256SUM")?
+        field(description, "NAME")?,
+        field(description, "VERSION")?,
+        field(description, "ARCH").filter(|arch| *arch == "x86_64")?,
+        field(description, "FILENAME")?,
+        field(description, "CSIZE")?,
+        field(description, "SHA256SUM")?
     )
     .ok()?;
     Some(stanza)
+}
+
+/// Returns a field of one word of a description.
+fn field<'a>(description: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = description.split_once(&format!("%{name}%\n"))?;
+    rest.lines().next().filter(|value| !value.contains(' '))
 }

@@ -91,6 +91,11 @@ fn check(url: &str, file: &Path, bytes: u64, sha256: &str) -> Result<(), Archive
     })
 }
 
+/// Reads a whole file.
+pub(crate) fn read(file: &Path) -> Result<Vec<u8>, ArchiveError> {
+    fs::read(file).map_err(ArchiveError::io(file))
+}
+
 /// Writes a file completely or not at all.
 pub(crate) fn write(file: &Path, content: &[u8]) -> Result<(), ArchiveError> {
     let new = file.with_extension("part");

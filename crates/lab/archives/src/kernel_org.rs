@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use model::{MirrorSettings, UnixTime};
 
 use crate::error::damaged;
-use crate::fetch::fetch;
+use crate::fetch::{fetch, read};
 use crate::fresh::FreshList;
 use crate::openpgp::{self, Validity};
 use crate::packets::binary;
@@ -126,7 +126,6 @@ impl KernelOrg {
         let beside = file.with_extension("sign");
         let hint = "a version without a signature is not used";
         fetch(&url, None, SIGNATURE_MAX, &beside, hint)?;
-        let read = |file: &Path| fs::read(file).map_err(ArchiveError::io(file));
         let signature = read(&beside)?;
         drop(fs::remove_file(&beside));
         let signature = binary(&signature)

@@ -184,7 +184,7 @@ impl Debian {
             NO_SUITE,
         ) {
             Err(ArchiveError::Absent { .. }) => {}
-            Ok(answer) => return Ok(Fetched::of(answer, Signed::Within(within))),
+            Ok(answer) => return Ok(Fetched::new(answer, Signed::Within(within))),
             Err(error) => return Err(error),
         }
         let signed = Signed::Beside {
@@ -214,7 +214,7 @@ impl Debian {
                 });
             }
         }
-        Ok(Fetched::of(answer, signed))
+        Ok(Fetched::new(answer, signed))
     }
 
     /// Returns the list of a suite that is in the data directory.
@@ -323,7 +323,7 @@ impl Debian {
             what: url.to_owned(),
             detail: "it is no list of a suite".to_owned(),
         })?;
-        if !release.is_of(&source.suite) {
+        if !release.is_called(&source.suite) {
             return Err(ArchiveError::OtherSuite {
                 url: url.to_owned(),
                 requested: source.suite.clone(),
@@ -352,7 +352,7 @@ impl Debian {
 }
 
 impl Fetched {
-    fn of(answer: Answer, signed: Signed) -> Self {
+    fn new(answer: Answer, signed: Signed) -> Self {
         match answer {
             Answer::Unchanged => {
                 signed.remove();

@@ -192,7 +192,7 @@ fn unknown(signatures: &[Signature]) -> String {
     let signers: Vec<String> = signatures
         .iter()
         .filter_map(|signature| signature.issuer.as_ref())
-        .map(|id| hexadecimal(id))
+        .map(hexadecimal)
         .collect();
     if signers.is_empty() {
         "no key of the keyring made its signature".to_owned()
@@ -234,16 +234,16 @@ impl Signature {
         if self.is_text {
             let mut message = canonical(document);
             message.extend(&self.trailer);
-            return self.is_of(key, &message);
+            return self.is_valid_for(key, &message);
         }
         let length = document.len();
         document.extend(&self.trailer);
-        let is_of = self.is_of(key, document);
+        let is_valid = self.is_valid_for(key, document);
         document.truncate(length);
-        is_of
+        is_valid
     }
 
-    fn is_of(&self, key: &Material, message: &[u8]) -> bool {
+    fn is_valid_for(&self, key: &Material, message: &[u8]) -> bool {
         match (key, &self.value) {
             (Material::Rsa { n, e }, SignatureValue::Rsa(value)) => {
                 let parameters: &RsaParameters = match self.hash {

@@ -76,7 +76,7 @@ impl Release {
 
     /// Returns whether it is the list of a suite that was requested by this name, which may be the
     /// old path of security updates, `buster/updates`.
-    pub(crate) fn is_of(&self, requested: &str) -> bool {
+    pub(crate) fn is_called(&self, requested: &str) -> bool {
         let requested = requested.strip_suffix("/updates").unwrap_or(requested);
         // Ubuntu's noble-updates has the code name noble.
         let is_beside = self.suite.starts_with(&format!("{requested}-"));
@@ -99,14 +99,14 @@ pub(crate) fn is_sha256(hash: &str) -> bool {
 /// Reads `Sat, 09 May 2026 10:00:00 UTC`: dates of HTTP say GMT.
 fn date(text: &str) -> Option<UnixTime> {
     let text = text.replace("UTC", "GMT").replace("+0000", "GMT");
-    // Debian writes hours without a leading zero.
+    // Debian writes hours without a leading zero, Ubuntu with a space instead.
     let (day, time) = text.rsplit_once(" GMT")?.0.rsplit_once(' ')?;
     let time = if time.len() == 7 {
         format!("0{time}")
     } else {
         time.to_owned()
     };
-    let date = httpdate::parse_http_date(&format!("{day} {time} GMT"));
+    let date = httpdate::parse_http_date(&format!("{} {time} GMT", day.trim_end()));
     date.ok().map(UnixTime::from)
 }
 
@@ -142,6 +142,10 @@ mod tests {
             "an end that is not understood is no end"
         );
         assert_eq!(
+            date("Wed, 25 Nov 2026  0:28:14 UTC"),
+            date("Wed, 25 Nov 2026 00:28:14 GMT")
+        );
+        assert_eq!(
             date("Sun, 06 Nov 1994 08:49:37 GMT"),
             Some(UnixTime::new(784_111_777))
         );
@@ -155,13 +159,13 @@ mod tests {
             Release::parse(&text).unwrap()
         };
         let bookworm = names("oldstable", "bookworm");
-        assert!(bookworm.is_of("bookworm") && bookworm.is_of("oldstable"));
-        assert!(!bookworm.is_of("sid") && !bookworm.is_of("bookworm-updates"));
-        assert!(names("unstable", "sid").is_of("sid"));
-        assert!(names("oldoldstable", "buster").is_of("buster/updates"));
-        assert!(names("noble", "noble").is_of("noble"));
-        assert!(names("noble-updates", "noble").is_of("noble-updates"));
-        assert!(!names("noble-updates", "noble").is_of("noble"));
-        assert!(!names("", "").is_of("bookworm"));
+        assert!(bookworm.is_called("bookworm") && bookworm.is_called("oldstable"));
+        assert!(!bookworm.is_called("sid") && !bookworm.is_called("bookworm-updates"));
+        assert!(names("unstable", "sid").is_called("sid"));
+        assert!(names("oldoldstable", "buster").is_called("buster/updates"));
+        assert!(names("noble", "noble").is_called("noble"));
+        assert!(names("noble-updates", "noble").is_called("noble-updates"));
+        assert!(!names("noble-updates", "noble").is_called("noble"));
+        assert!(!names("", "").is_called("bookworm"));
     }
 }

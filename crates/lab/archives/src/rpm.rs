@@ -149,20 +149,30 @@ impl Header {
     }
 }
 
+/// An open package.
+struct Opened {
+    signatures: Header,
+    header: Header,
+    payload: BufReader<File>,
+}
+
 /// Reads the headers of a package; what follows is the payload.
-fn open(package: &Path) -> Result<(Header, Header, BufReader<File>), ArchiveError> {
+fn open(package: &Path) -> Result<Opened, ArchiveError> {
     let file = File::open(package).map_err(ArchiveError::io(package))?;
-    let mut input = BufReader::new(file);
-    let read = |input: &mut BufReader<File>| {
-        let mut lead = [0; LEAD];
-        input.read_exact(&mut lead)?;
-        if !is_rpm(&lead) {
-            return Err(invalid("it is no rpm package"));
-        }
-        Ok((read_header(input, true)?, read_header(input, false)?))
-    };
-    let (signatures, header) = read(&mut input).map_err(|error| damaged(package, &error))?;
-    Ok((signatures, header, input))
+    read_headers(BufReader::new(file)).map_err(|error| damaged(package, &error))
+}
+
+fn read_headers(mut payload: BufReader<File>) -> io::Result<Opened> {
+    let mut lead = [0; LEAD];
+    payload.read_exact(&mut lead)?;
+    if !is_rpm(&lead) {
+        return Err(invalid("it is no rpm package"));
+    }
+    Ok(Opened {
+        signatures: read_header(&mut payload, true)?,
+        header: read_header(&mut payload, false)?,
+        payload,
+    })
 }
 
 /// Verifies a package: a key of the keyring signed its header, the header has the payload's hash,
@@ -174,7 +184,11 @@ pub(crate) fn verify(
     keyring: &Path,
     validity: Validity,
 ) -> Result<(), ArchiveError> {
-    let (signatures, header, mut payload) = open(package)?;
+    let Opened {
+        signatures,
+        header,
+        mut payload,
+    } = open(package)?;
     let keys = fs::read(keyring).map_err(ArchiveError::io(keyring))?;
     let signatures = signatures
         .signatures()
@@ -205,7 +219,9 @@ pub(crate) fn verify(
 /// Unpacks the payload of a package below a directory. What it is packed by is told by its bytes,
 /// whatever name and header say.
 pub(crate) fn unpack(package: &Path, into: &Path) -> Result<(), ArchiveError> {
-    let (_, header, payload) = open(package)?;
+    let Opened {
+        header, payload, ..
+    } = open(package)?;
     let unpacked = decoder_of(payload).map_err(|error| damaged(package, &error))?;
     fs::create_dir_all(into).map_err(ArchiveError::io(into))?;
     let files = header.files();

@@ -172,8 +172,8 @@ impl Catalogue {
         let archive = match distribution {
             Distribution::Debian => &archives.debian,
             Distribution::Ubuntu => &archives.ubuntu,
-            Distribution::Fedora => return Self::of_fedora(archives, suite),
-            Distribution::Arch => return Self::of_arch(archives),
+            Distribution::Fedora => return Self::open_fedora(archives, suite),
+            Distribution::Arch => return Self::open_arch(archives),
         };
         let suite = archive.suite(suite);
         let starts = [&[PREFIX], PARTS.as_slice()].concat();

@@ -27,23 +27,23 @@ const FEDORA_MODULES: [&str; 2] = ["modules-core", "modules"];
 
 impl Catalogue {
     /// Reads what a release of Fedora, or that of the settings, says of kernels.
-    pub(crate) fn of_fedora(
+    pub(crate) fn open_fedora(
         archives: &Archives,
         release: Option<&str>,
     ) -> Result<Self, KernelError> {
         let release = archives.fedora.release(release);
         let stanzas = archives.fedora.kernels(release)?;
         let offers = fedora(&stanzas);
-        Ok(Self::of_offers(Distribution::Fedora, release, offers))
+        Ok(Self::with_all(Distribution::Fedora, release, offers))
     }
 
     /// Reads what Arch's databases say of kernels.
-    pub(crate) fn of_arch(archives: &Archives) -> Result<Self, KernelError> {
+    pub(crate) fn open_arch(archives: &Archives) -> Result<Self, KernelError> {
         let offers = arch(&archives.arch.kernels()?);
-        Ok(Self::of_offers(Distribution::Arch, "archive", offers))
+        Ok(Self::with_all(Distribution::Arch, "archive", offers))
     }
 
-    fn of_offers(distribution: Distribution, suite: &str, mut offers: Vec<Offer>) -> Self {
+    fn with_all(distribution: Distribution, suite: &str, mut offers: Vec<Offer>) -> Self {
         // An update may be in the list of the release too.
         offers.sort_by_key(|offer| Reverse(offer.age()));
         offers.dedup_by(|later, earlier| later.content() == earlier.content());

@@ -13,7 +13,7 @@ use model::{Build, BuildId, KernelName, Origin, SourceOrigin, UnixTime};
 use crate::cache::{LocatedImage, build};
 use crate::folder::{self, Folder, sha256};
 use crate::source::{
-    BuildSeconds, CommitGraph, Compiled, Headline, Objects, Repository, SourceError,
+    BuildSeconds, CommitGraph, Compiled, Headline, Objects, Repository, SourceError, SourceFolders,
     SourceSettings, TreeError, WorkTree, compiler, import, import_tarball,
 };
 use crate::{BuildCache, BuildEvent, KernelError};
@@ -31,7 +31,27 @@ pub(crate) struct Source {
     committed_unix: Option<UnixTime>,
 }
 
+impl Source {
+    /// Returns the source with another origin; the date of the import is none of the source.
+    fn imported(self, origin: SourceOrigin) -> Self {
+        Self {
+            origin,
+            committed_unix: None,
+            ..self
+        }
+    }
+}
+
 impl BuildCache {
+    /// Returns where sources are imported to, into a repository of the workshop.
+    fn folders(&self, repository: &str) -> SourceFolders<'_> {
+        SourceFolders {
+            debian: &self.archives.debian,
+            repository: self.home.join("workshop").join(repository),
+            downloads: &self.downloads,
+        }
+    }
+
     /// Returns the build of a source; builds it if necessary.
     pub(crate) fn built(
         &self,
@@ -63,14 +83,8 @@ impl BuildCache {
         version: &str,
         notify: &dyn Fn(BuildEvent),
     ) -> Result<(PathBuf, String), KernelError> {
-        let repository = self.home.join("workshop/debian");
-        let places = crate::source::SourceFolders {
-            debian: &self.archives.debian,
-            repository,
-            downloads: &self.downloads,
-        };
         let _workshop = WorkTree::open(&self.home)?;
-        let imported = import(version, &places, notify)?;
+        let imported = import(version, &self.folders("debian"), notify)?;
         Ok((imported.repository.folder().to_owned(), imported.tag))
     }
 
@@ -148,39 +162,20 @@ impl BuildCache {
                 })
             }
             KernelName::DebSrc(version) => {
-                let places = crate::source::SourceFolders {
-                    debian: &self.archives.debian,
-                    repository: self.home.join("workshop/debian"),
-                    downloads: &self.downloads,
-                };
-                let imported = import(version, &places, notify)?;
+                let imported = import(version, &self.folders("debian"), notify)?;
                 let tag = format!("refs/tags/{}", imported.tag);
                 let source = committed(&imported.repository, &tag, Some("-deb".to_owned()))?;
-                // The date of the import is none of the source.
                 let origin = SourceOrigin::DebianSource { tag: imported.tag };
-                Ok(Source {
-                    origin,
-                    committed_unix: None,
-                    ..source
-                })
+                Ok(source.imported(origin))
             }
             KernelName::KernelOrg(version) => {
-                let places = crate::source::SourceFolders {
-                    debian: &self.archives.debian,
-                    repository: self.home.join("workshop/kernel.org"),
-                    downloads: &self.downloads,
-                };
-                let kernel_org = &self.archives.kernel_org;
-                let imported = import_tarball(version, kernel_org, &places, notify)?;
+                let archive = &self.archives.kernel_org;
+                let folders = self.folders("kernel.org");
+                let imported = import_tarball(version, archive, &folders, notify)?;
                 let tag = format!("refs/tags/{}", imported.tag);
                 let source = committed(&imported.repository, &tag, Some("-org".to_owned()))?;
-                let origin =
-                    SourceOrigin::Described(format!("linux {} of kernel.org", imported.tag));
-                Ok(Source {
-                    origin,
-                    committed_unix: None,
-                    ..source
-                })
+                let origin = format!("linux {} of kernel.org", imported.tag);
+                Ok(source.imported(SourceOrigin::Described(origin)))
             }
             KernelName::Package(_)
             | KernelName::Installed(_)

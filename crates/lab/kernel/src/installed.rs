@@ -54,8 +54,7 @@ pub struct InstalledImage {
 }
 
 /// Returns the images below a root, the newest first, one for each release.
-#[must_use]
-pub fn installed_images(root: &Path) -> Vec<InstalledImage> {
+fn installed_images(root: &Path) -> Vec<InstalledImage> {
     let mut images: Vec<InstalledImage> = PLACES
         .iter()
         .flat_map(|(folder, start, end)| files(root, folder, start, end))
@@ -66,6 +65,34 @@ pub fn installed_images(root: &Path) -> Vec<InstalledImage> {
     images.sort_by_key(|image| (Reverse(key(&image.release)), image.trouble.is_some()));
     images.dedup_by(|later, earlier| later.release == earlier.release);
     images
+}
+
+/// Returns the images below a root that a name may mean, the newest first; at least one.
+///
+/// # Errors
+/// If there is none.
+pub fn find_installed(
+    root: &Path,
+    query: &InstalledQuery,
+) -> Result<Vec<InstalledImage>, KernelError> {
+    let images = installed_images(root);
+    let wanted = match query {
+        InstalledQuery::All => String::new(),
+        InstalledQuery::Running => running_release(root)?,
+        InstalledQuery::Release(release) => release.clone(),
+    };
+    let fitting = images
+        .iter()
+        .filter(|image| image.release.starts_with(&wanted));
+    let fitting: Vec<InstalledImage> = fitting.cloned().collect();
+    if fitting.is_empty() {
+        let name = KernelName::Installed(query.clone());
+        return Err(KernelError::NotInstalled {
+            requested: format!("`{name}`"),
+            instead: instead(root, &images),
+        });
+    }
+    Ok(fitting)
 }
 
 /// Returns the files of a place.
@@ -345,6 +372,8 @@ mod tests {
             let error = resolve(root.path(), name).unwrap_err().to_string();
             error.replace(root.path().to_str().unwrap(), "")
         };
+        let none = super::find_installed(root.path(), &model::InstalledQuery::All);
+        assert!(none.unwrap_err().to_string().contains("none that Marvin finds"));
         let nowhere = message("installed:6.1");
         assert!(
             nowhere.contains("it has none that Marvin finds"),

@@ -42,7 +42,7 @@ pub use coverage::{NotCompiled, WhyNot};
 pub use error::{KernelError, PackageError};
 pub use from_source::Sources;
 pub use image::ImageFault;
-pub use installed::{InstalledImage, installed_images};
+pub use installed::{InstalledImage, find_installed};
 pub use modules::{Module, is_built_in, modules, option};
 pub use patches::{
     ChangedFile, Cover, DiffFault, FileChange, Fixes, Identifiers, Patch, PatchesError, Position,

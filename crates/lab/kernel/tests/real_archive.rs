@@ -242,3 +242,35 @@ fn dependencies_are_those_of_apt() {
         assert_eq!(ours, theirs, "{package}");
     }
 }
+
+#[test]
+fn kernels_of_ubuntu_are_listed_with_their_modules() {
+    let KernelName::Package(query) = "ubuntu:noble/6.8".parse().unwrap() else {
+        panic!("it names a package");
+    };
+    let found = offers(&archives(), &query).unwrap();
+    for offer in &found {
+        assert!(offer.upstream.starts_with("6.8."), "{offer:?}");
+        assert_eq!(offer.flavour, "generic");
+        assert!(offer.missing.is_empty(), "{offer:?}");
+        let has = |start: &str| {
+            offer
+                .files
+                .iter()
+                .any(|file| file.package.starts_with(start))
+        };
+        assert!(
+            has("linux-image-") && has("linux-modules-6.8."),
+            "{offer:?}"
+        );
+        assert!(has("linux-modules-extra-6.8."), "{offer:?}");
+    }
+    assert!(found.len() > 1, "{found:?}");
+    // Later series have all modules in one package.
+    let all = all_offers(&archives(), Distribution::Ubuntu, None).unwrap();
+    let whole = all
+        .iter()
+        .filter(|offer| offer.flavour == "generic" && offer.missing.is_empty())
+        .find(|offer| offer.files.len() == 2);
+    assert!(whole.is_some(), "{:?}", all.first());
+}

@@ -12,9 +12,9 @@ use machine::{
     Backend, BootOutcome, Limits, MachineError, Observe, Programs, Settings, SnapshotUse,
 };
 use model::{
-    ArchiveSettings, Availability, Build, BuildId, CallTree, Capabilities, CostModel, ExactCpu, KernelName,
-    Machine, Modelled, MonitorCopy, Observation, Profile, Run, RunId, Sharing, SourceLocation,
-    UnixTime, Workload, WorkloadResult,
+    ArchiveSettings, Availability, Build, BuildId, CallTree, Capabilities, CostModel, ExactCpu,
+    KernelName, Machine, Modelled, MonitorCopy, Observation, Profile, Run, RunId, Sharing,
+    SourceLocation, UnixTime, Workload, WorkloadResult,
 };
 use store::{Artifact, HomeLock, Location, Store};
 use subprocess::Shared;

@@ -34,7 +34,7 @@ pub(crate) struct KernelsArguments {
 pub(crate) fn kernels(session: &Session, command: &KernelsArguments) -> anyhow::Result<Exit> {
     let name = command.name.as_deref().map(kernel_name).transpose()?;
     let kernels = match name {
-        Some(KernelName::Installed(query)) => installed(&query),
+        Some(KernelName::Installed(query)) => installed(&query)?,
         Some(KernelName::Package(query)) => {
             let archives = archives(session, command.refresh)?;
             let offers = kernel::offers(&archives, &query)?;
@@ -74,13 +74,9 @@ fn offered(offer: &Offer, suite: Option<&str>) -> ListedKernel {
 }
 
 /// Returns the images of this host that a name selects.
-fn installed(query: &InstalledQuery) -> Vec<ListedKernel> {
-    let images = kernel::installed_images(Path::new("/")).into_iter();
-    let fitting = images.filter(|image| match query {
-        InstalledQuery::All | InstalledQuery::Running => true,
-        InstalledQuery::Release(release) => image.release.starts_with(release.as_str()),
-    });
-    let listed = fitting.map(|image| ListedKernel {
+fn installed(query: &InstalledQuery) -> anyhow::Result<Vec<ListedKernel>> {
+    let images = kernel::find_installed(Path::new("/"), query)?;
+    let listed = images.into_iter().map(|image| ListedKernel {
         name: format!("installed:{}", image.release),
         version: image.release,
         flavour: match image.trouble {
@@ -89,7 +85,7 @@ fn installed(query: &InstalledQuery) -> Vec<ListedKernel> {
         },
         bytes: image.bytes,
     });
-    listed.collect()
+    Ok(listed.collect())
 }
 
 /// Describes why a name does not match several kernels.

@@ -17,8 +17,8 @@ mod tests;
 use std::collections::BTreeSet;
 
 use model::{
-    CHECK_PLAN, ExactCpu, MarvinConfig, Points, Release, SUITES, SelectionError, StandingPlan, TOOL,
-    ToolRows, TreeOrigin, USUAL_MACHINE, WatchedTree, WorkSettings,
+    CHECK_PLAN, ExactCpu, MarvinConfig, Points, Release, SUITES, SelectionError, StandingPlan,
+    TOOL, ToolRows, TreeOrigin, USUAL_MACHINE, WatchedTree, WorkSettings,
 };
 use toml::de::DeTable;
 
