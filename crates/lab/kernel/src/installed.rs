@@ -373,7 +373,11 @@ mod tests {
             error.replace(root.path().to_str().unwrap(), "")
         };
         let none = super::find_installed(root.path(), &model::InstalledQuery::All);
-        assert!(none.unwrap_err().to_string().contains("none that Marvin finds"));
+        assert!(
+            none.unwrap_err()
+                .to_string()
+                .contains("none that Marvin finds")
+        );
         let nowhere = message("installed:6.1");
         assert!(
             nowhere.contains("it has none that Marvin finds"),

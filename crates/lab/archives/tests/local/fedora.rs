@@ -1,7 +1,8 @@
 //! An archive in Fedora's layout, with rpm packages made and signed here.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::io::Write;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -131,11 +132,13 @@ fn publish(mirror: &Mirror, repository: &str, rpms: &[Rpm<'_>], packer: &[&str])
         let place = mirror.path(&format!("fedora/{repository}/{path}"));
         fs::create_dir_all(place.parent().unwrap()).unwrap();
         fs::write(&place, &content).unwrap();
-        list += &format!(
-            "<package type=\"rpm\"><name>{name}</name><arch>x86_64</arch><version epoch=\"0\" ver=\"{version}\" rel=\"{release}\"/><checksum type=\"sha256\" pkgid=\"YES\">{}</checksum><size package=\"{}\" installed=\"1\" archive=\"1\"/><location href=\"{path}\"/></package>\n",
+        writeln!(
+            list,
+            "<package type=\"rpm\"><name>{name}</name><arch>x86_64</arch><version epoch=\"0\" ver=\"{version}\" rel=\"{release}\"/><checksum type=\"sha256\" pkgid=\"YES\">{}</checksum><size package=\"{}\" installed=\"1\" archive=\"1\"/><location href=\"{path}\"/></package>",
             sha256(&content),
             content.len()
-        );
+        )
+        .unwrap();
     }
     list += "</metadata>";
     let primary = packed(packer, list.as_bytes());

@@ -1,5 +1,6 @@
 //! Tarballs in kernel.org's layout, made and signed here.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -34,7 +35,7 @@ fn publish(mirror: &Mirror, versions: &[&str], listed: &[&str]) {
         );
         if listed.contains(version) {
             let hash = sha256_of_file(&folder.join(format!("{tar}.xz"))).unwrap();
-            list += &format!("{hash}  {tar}.xz\n{hash}  {tar}.gz\n");
+            writeln!(list, "{hash}  {tar}.xz\n{hash}  {tar}.gz").unwrap();
         }
     }
     fs::write(mirror.path("sha256sums"), list).unwrap();
