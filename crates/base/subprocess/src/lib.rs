@@ -31,7 +31,7 @@ use std::thread;
 pub use affinity::pin_thread;
 pub use at_end::AtEnd;
 pub use curl::curl_config;
-pub use lock::lock_file;
+pub use lock::{lock_file, wait_for_lock};
 pub use no_walls::NoWalls;
 pub use qmp::{Qmp, QmpError};
 use running::{Lifeline, Start};

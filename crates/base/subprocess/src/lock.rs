@@ -43,12 +43,41 @@ pub fn lock_file(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// Opens the file of a lock and waits for the lock.
+///
+/// # Errors
+/// If it cannot be opened, or its file system has no locks.
+pub fn wait_for_lock(path: &Path) -> io::Result<File> {
+    let file = lock_file(path)?;
+    file.lock().map_err(explain_lock)?;
+    Ok(file)
+}
+
+/// Returns why a lock could not be had, for the user if the file system has none.
+fn explain_lock(error: io::Error) -> io::Error {
+    let none = [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOSYS].map(Errno::raw_os_error);
+    match error.raw_os_error() {
+        Some(code) if none.contains(&code) => io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this file system has no locks, as some NFS: name a folder on a local disk with --home",
+        ),
+        _ => error,
+    }
+}
+
 fn unfit(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn file_system_without_locks_is_named() {
+        let explain = |code| super::explain_lock(std::io::Error::from_raw_os_error(code));
+        assert!(explain(37).to_string().contains("has no locks"));
+        assert_eq!(explain(5).raw_os_error(), Some(5));
+    }
+
     use std::fs;
 
     use super::lock_file;

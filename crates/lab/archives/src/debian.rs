@@ -359,9 +359,7 @@ impl Debian {
         }
         fs::create_dir_all(&self.folder).map_err(ArchiveError::io(&self.folder))?;
         let lock = self.folder.join("lock");
-        subprocess::lock_file(&lock)
-            .and_then(|file| file.lock().map(|()| file))
-            .map_err(ArchiveError::io(&lock))
+        subprocess::wait_for_lock(&lock).map_err(ArchiveError::io(&lock))
     }
 
     /// Returns the folders of the snapshot service with the archive and its security updates.

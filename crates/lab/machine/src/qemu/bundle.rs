@@ -198,9 +198,7 @@ pub fn set_up(
     let parent = home.join("qemu");
     fs::create_dir_all(&parent).map_err(MachineError::io("create", &parent))?;
     let lock = parent.join("lock");
-    let _alone = subprocess::lock_file(&lock)
-        .and_then(|file| file.lock().map(|()| file))
-        .map_err(MachineError::io("lock", &lock))?;
+    let _alone = subprocess::wait_for_lock(&lock).map_err(MachineError::io("lock", &lock))?;
     match damage(&place, files()) {
         None => {
             notify(SetupEvent::Present);
