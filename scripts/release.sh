@@ -60,6 +60,6 @@ while IFS='|' read -r package _; do
 done <"$out/licences/rust/PACKAGES"
 chmod -R u=rwX,go=rX "$out"
 
-(cd "$out" && find . -type f ! -name SHA256SUMS | sed 's,^\./,,' | LC_ALL=C sort | xargs -d '\n' sha256sum) >"$out/SHA256SUMS.new"
+(cd "$out" && find . -type f ! -name 'SHA256SUMS*' | sed 's,^\./,,' | LC_ALL=C sort | xargs -d '\n' sha256sum) >"$out/SHA256SUMS.new"
 mv "$out/SHA256SUMS.new" "$out/SHA256SUMS"
 echo "release.sh: $out, $(du -sh "$out" | cut -f1)"
