@@ -218,7 +218,7 @@ impl Program {
         self
     }
 
-    /// Puts walls around it, unless [`no_walls`] says why not.
+    /// Puts walls around it, unless [`no_walls()`] says why not.
     #[must_use]
     pub fn walls(self, walls: Walls) -> Self {
         if no_walls().is_some() {

@@ -3,7 +3,7 @@
 //!
 //! Each program has a session of its own with a guard, a shell, as its leader. The guard starts a
 //! watcher, which reads a pipe that only Marvin has the other end of: its end comes with every
-//! death of Marvin, and when Marvin lets go of it because the deadline is reached. The watcher then
+//! death of Marvin, and when Marvin closes it because the deadline is reached. The watcher then
 //! sends SIGTERM to the session's processes, and SIGKILL a second later.
 //!
 //! The guard opens the pipe by its number in /proc, so no program inherits it, and then compares its
@@ -81,7 +81,7 @@ impl Lifeline {
         command
     }
 
-    /// Lets go of it when the deadline is reached.
+    /// Closes it when the deadline is reached.
     fn hold(self, deadline: Duration) -> io::Result<Deadline> {
         let (cancel, cancelled) = mpsc::channel::<Infallible>();
         let is_over = Arc::new(AtomicBool::new(false));

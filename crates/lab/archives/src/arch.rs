@@ -109,7 +109,7 @@ impl Arch {
         let validity = Validity::At((self.clock)());
         openpgp::verify(read(file)?, &signature, &read(keyring)?, validity)
             .map_err(|fault| ArchiveError::signature(&package.url, keyring, fault))?;
-        // The file's name comes from a list that nobody signed.
+        // The file's name comes from a list without a signature.
         let found = info(file).map_err(|error| damaged(file, &error))?;
         let is_expected = name
             .strip_prefix(&found)

@@ -216,8 +216,8 @@ pub(crate) fn verify(
     Ok(())
 }
 
-/// Unpacks the payload of a package below a directory. What it is packed by is told by its bytes,
-/// whatever name and header say.
+/// Unpacks the payload of a package below a directory. Its first bytes show how it is
+/// packed, whatever name and header say.
 pub(crate) fn unpack(package: &Path, into: &Path) -> Result<(), ArchiveError> {
     let Opened {
         header, payload, ..

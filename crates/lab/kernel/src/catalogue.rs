@@ -685,7 +685,7 @@ mod tests {
     }
 
     #[test]
-    fn extra_modules_of_ubuntu_are_taken_where_they_are() {
+    fn extra_modules_of_ubuntu_are_optional() {
         let hash = "a".repeat(64);
         let record = |package: &str, version: &str, more: &str| {
             format!(

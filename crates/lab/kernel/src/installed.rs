@@ -402,7 +402,7 @@ mod tests {
         put(root.path(), "boot/vmlinuz-6.8.0-31-generic", &kernel());
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         if fs::File::open(&file).is_ok() {
-            // Root may read it: something that nobody opens stands for it.
+            // Root may read it: a file that cannot be opened stands for it.
             fs::remove_file(&file).unwrap();
             symlink("/proc/self/mem/none", &file).unwrap();
             assert!(installed_images(root.path()).is_empty());
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn release_is_in_the_name_of_a_file_or_its_folder() {
+    fn release_is_in_the_path() {
         for (file, release) in [
             ("/boot/vmlinuz-6.8.0-31-generic", "6.8.0-31-generic"),
             ("/boot/kernels/3x1-linux-5.4.8-bzImage", "5.4.8"),

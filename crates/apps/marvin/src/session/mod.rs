@@ -65,7 +65,7 @@ pub(crate) struct GlobalOptions {
     color: Colour,
 
     /// CPU of exact and exact-smp: generic, or server, which is nearer to a server of today; each
-    /// is a machine of its own [default: cpu of [exact] in marvin.toml, or generic]
+    /// is a machine of its own [default: that of marvin.toml, or generic]
     #[arg(long, global = true, value_name = "NAME", hide_possible_values = true)]
     cpu: Option<ExactCpu>,
 

@@ -89,7 +89,7 @@ fn refused(release: &str) -> String {
 }
 
 #[test]
-fn machine_is_taken_from_a_folder_or_a_server() {
+fn machine_comes_from_a_folder_or_a_server() {
     let Some(release) = release() else {
         return;
     };

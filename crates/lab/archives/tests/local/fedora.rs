@@ -101,7 +101,7 @@ impl Rpm<'_> {
             text(1000, self.name),
             text(1001, self.version),
             text(1002, self.release),
-            // Which compression is told wrongly, as some packages do.
+            // The wrong compression, as in some packages.
             text(1125, "xz"),
             text(5092, &sha256(&payload)),
         ]);

@@ -77,7 +77,7 @@ fn newest_listed_version_is_verified_by_the_list() {
 }
 
 #[test]
-fn version_that_the_list_lacks_is_verified_by_its_signature() {
+fn version_without_a_sum_has_its_signature() {
     let mirror = Mirror::start();
     publish(&mirror, &["6.18.29", "6.18.30"], &["6.18.29"]);
     let home = tempfile::tempdir().unwrap();

@@ -58,7 +58,7 @@ fn mirror_without_files_by_hash_serves_plain_names() {
     mirror.publish_all(PACKAGES);
     let binary = mirror.path(&format!("{BOOKWORM}/main/binary-amd64"));
     fs::remove_dir_all(binary.join("by-hash")).unwrap();
-    // A newer list that nobody signed.
+    // A newer list without a signature.
     fs::write(binary.join("Packages"), "Package: linux-image-2\n").unwrap();
     let home = tempfile::tempdir().unwrap();
     let found = extract(&mirror.debian(home.path()), "bookworm").unwrap();
@@ -298,7 +298,7 @@ fn security_suites_have_old_and_new_names() {
 }
 
 #[test]
-fn removed_package_comes_from_the_day_of_its_list() {
+fn removed_package_comes_from_its_lists_day() {
     let mirror = Mirror::start();
     mirror.publish_all(PACKAGES);
     let home = tempfile::tempdir().unwrap();
