@@ -9,22 +9,17 @@ cargo=${CARGO:-cargo}
 
 target=${CARGO_TARGET_DIR:-$PWD/target}
 
-# Runs tests so that each says how long it took. Only the tests see the runner, so nothing is compiled anew for it.
+# Runs tests and then lists the ten slowest. Only the tests see the runner, so nothing is compiled anew for it.
 timed() {
-    step env CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/scripts/timed.sh" "$@"
-}
-
-# Runs a command with its output in a file beside the tests' and its exit code in another.
-logged() {
-    log=$1
-    shift
-    rm -f "$log.status"
-    { "$@" && status=0 || status=$?; echo "$status" >"$log.status"; } >"$log" 2>&1
-}
-
-slowest() {
+    log=$target/tests.log
+    echo "== $*"
+    {
+        CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/scripts/timed.sh" "$@" && status=0 || status=$?
+        echo "$status" >"$log.status"
+    } 2>&1 | tee "$log"
     echo "== the ten slowest tests"
-    cat "$@" | sed -n 's/^test \(.*\) \.\.\. .* <\([0-9.]*\)s>$/\2 s  \1/p' | sort -rn | head -n 10
+    sed -n 's/^test \(.*\) \.\.\. .* <\([0-9.]*\)s>$/\2 s  \1/p' "$log" | sort -rn | head -n 10
+    return "$(cat "$log.status")"
 }
 
 # A test that samples this host's kernel: samples are lost where others take the processors.
@@ -43,20 +38,6 @@ documents() {
     step env RUSTDOCFLAGS="-D warnings" "$cargo" doc --locked --workspace --no-deps --document-private-items -q &&
         # Examples in documents.
         step "$cargo" test --locked --workspace --doc -q
-}
-
-tests_of_the_program() {
-    timed "$cargo" test --locked --workspace --test program
-}
-
-all_other_tests() {
-    timed env MARVIN_ELSEWHERE=program "$cargo" test --locked --workspace --tests --no-fail-fast -- --skip "$alone"
-}
-
-lints_and_documents() {
-    # The tests have cargo's lock first: they compile nothing.
-    sleep 15
-    lints && documents
 }
 
 case "${1:-all}" in
@@ -128,24 +109,22 @@ else
     echo "== skipped: cargo deny check licenses bans sources (deny.toml): cargo-deny is not installed; cargo install --locked cargo-deny"
 fi
 step "$cargo" test --locked --workspace --no-run -q
-# Those that boot kernels wait for much of their time. So the program's tests run beside all others, and lints and documents
-# take what both leave. Nothing of this compiles a test.
-program=$target/program.log others=$target/others.log lints_log=$target/lints.log
-echo "== the program's tests, all other tests, lints and documents, side by side: $program $others $lints_log"
-: >"$others"
-logged "$program" tests_of_the_program &
-logged "$lints_log" lints_and_documents &
+# One test program runs after the other, and those that boot kernels wait: lints and documents take what they leave.
+lints_log=$target/lints.log
+rm -f "$lints_log.status"
+echo "== lints and documents, beside the tests: $lints_log"
+{
+    # The tests have cargo's lock first: they compile nothing.
+    sleep 15
+    (lints && documents) && status=0 || status=$?
+    echo "$status" >"$lints_log.status"
+} >"$lints_log" 2>&1 &
 renice -n 19 $! >/dev/null
-logged "$others" all_other_tests &
-tail -n +1 -f "$others" --pid $! || true
-wait
 failed=
-for log in "$others" "$program" "$lints_log"; do
-    # The others were shown while they ran.
-    [ "$log" = "$others" ] || cat "$log"
-    [ "$(cat "$log.status")" = 0 ] || failed="$failed $log"
-done
-slowest "$program" "$others"
+timed "$cargo" test --locked --workspace --tests --no-fail-fast -- --skip "$alone" || failed="$failed tests"
+wait
+cat "$lints_log"
+[ "$(cat "$lints_log.status")" = 0 ] || failed="$failed lints-or-documents"
 step "$cargo" test --locked -p lab --test vm -- "$alone" || failed="$failed $alone"
 [ -z "$failed" ] || {
     echo "== failed:$failed"
