@@ -40,9 +40,11 @@ pub(crate) fn find_data(archive: &mut (impl Read + Seek)) -> io::Result<Option<M
             String::from_utf8_lossy(&header[range]).trim().to_owned()
         };
         let name = text(0..16).trim_end_matches('/').to_owned();
-        let bytes: u64 = text(48..58)
-            .parse()
-            .map_err(|_| damaged("the size of a member is none"))?;
+        let size = text(48..58);
+        let digits = Some(&size).filter(|size| size.bytes().all(|byte| byte.is_ascii_digit()));
+        let bytes: u64 = digits
+            .and_then(|size| size.parse().ok())
+            .ok_or_else(|| damaged("the size of a member is none"))?;
         offset += HEADER as u64;
         if !name.starts_with('_') {
             if !next.is_some_and(|start| name.starts_with(start)) {
@@ -50,6 +52,9 @@ pub(crate) fn find_data(archive: &mut (impl Read + Seek)) -> io::Result<Option<M
                 return Err(damaged(&format!(
                     "it has a member `{name}` before its data.tar"
                 )));
+            }
+            if next == Some("debian-binary") {
+                check_format(archive, bytes)?;
             }
             next = expected.next();
             if next.is_none() {
@@ -63,6 +68,19 @@ pub(crate) fn find_data(archive: &mut (impl Read + Seek)) -> io::Result<Option<M
         // Members begin at even places.
         offset += bytes + bytes % 2;
     }
+}
+
+/// Refuses packages of another format than 2: their members may mean something else.
+fn check_format(archive: &mut impl Read, bytes: u64) -> io::Result<()> {
+    let mut format = String::new();
+    archive.take(bytes.min(16)).read_to_string(&mut format)?;
+    if format.starts_with("2.") {
+        return Ok(());
+    }
+    let format = format.trim().escape_debug();
+    Err(damaged(&format!(
+        "its debian-binary says format `{format}`, and Marvin reads 2"
+    )))
 }
 
 fn damaged(what: &str) -> io::Error {
@@ -111,6 +129,12 @@ mod tests {
         assert_eq!(find_data(&mut archive(&plain)).unwrap(), Some(expected));
         assert_eq!(find_data(&mut archive(&plain[..2])).unwrap(), None);
         assert!(find_data(&mut Cursor::new(b"no archive")).is_err());
+        for format in ["3.0", "", "hello"] {
+            let mut other = plain.to_vec();
+            other[0].1 = format;
+            let error = find_data(&mut archive(&other)).unwrap_err().to_string();
+            assert!(error.contains(&format!("format `{format}`")), "{error}");
+        }
         for place in 1..=3 {
             let mut signed = plain.to_vec();
             signed.insert(place, ("_gpgorigin/", "odd"));

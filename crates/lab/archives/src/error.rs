@@ -67,7 +67,7 @@ pub enum ArchiveError {
     },
     /// A list whose validity has ended, or that is older than one that was seen.
     #[error(
-        "{url} is out of date: {detail}\nhint: the mirror may be stale or replayed by someone: set another `mirror` in marvin.toml; is this host's date right?"
+        "{url} is out of date: {detail}\nhint: the mirror may be stale or replayed by someone: set another address in marvin.toml (`mirror`, or `security`); is this host's date right?"
     )]
     Stale { url: String, detail: String },
     /// A list or a package that is damaged.

@@ -65,21 +65,95 @@ enum Fetched {
     },
 }
 
+/// A suite's list, and what it replaces once its packages are there too.
+struct Seen {
+    release: Release,
+    /// `None` if it is the one in the data directory.
+    pending: Option<Pending>,
+}
+
+/// A new list that is verified and not yet at its place.
+struct Pending {
+    signed: Signed,
+    modified: Option<String>,
+    old: Option<Release>,
+}
+
 impl Debian {
     /// Returns the file with a suite's list of packages, fetched if it is not there.
     pub(crate) fn packages(&self, source: &Source) -> Result<PathBuf, ArchiveError> {
-        let release = self.release(source)?;
-        let base = base(source);
-        let listed = release.packages().ok_or_else(|| ArchiveError::Damaged {
-            what: format!("{base}/InRelease"),
-            detail: "it lists no main/binary-amd64/Packages.xz".to_owned(),
-        })?;
-        let ending = listed.path.rsplit('.').next().unwrap_or_default();
-        let file = self.folder.join(format!("{}.{ending}", listed.sha256));
-        if !file.is_file() {
-            self.fetch_packages(&base, release.by_hash, listed, &file)?;
+        match self.packages_now(source) {
+            // A mirror in change has, for a moment, a list that its packages do not fit.
+            Err(ArchiveError::Checksum { .. } | ArchiveError::Absent { .. }) => {
+                self.packages_now(source)
+            }
+            result => result,
         }
-        Ok(file)
+    }
+
+    fn packages_now(&self, source: &Source) -> Result<PathBuf, ArchiveError> {
+        let Seen { release, pending } = self.release(source)?;
+        let file = self.packages_of(source, &release);
+        let Some(pending) = pending else {
+            return file;
+        };
+        match file {
+            Ok(file) => {
+                if let Some(old) = &pending.old {
+                    self.remove_old(old, &release);
+                }
+                self.keep(source, &pending.signed)?;
+                let modified = pending.modified.unwrap_or_default();
+                write(&self.seen(source), modified.as_bytes())?;
+                Ok(file)
+            }
+            Err(error) => {
+                // What was there stays, and serves as long as it is valid.
+                pending.signed.remove();
+                let old = pending.old.as_ref();
+                old.and_then(|old| self.present_packages(old)).ok_or(error)
+            }
+        }
+    }
+
+    /// Returns the file with the packages of a list, fetched if it is not there.
+    fn packages_of(&self, source: &Source, release: &Release) -> Result<PathBuf, ArchiveError> {
+        if let Some(file) = self.present_packages(release) {
+            return Ok(file);
+        }
+        let base = base(source);
+        let mut result = Err(ArchiveError::Damaged {
+            what: format!("{base}/InRelease"),
+            detail: "it lists no Packages of main for amd64".to_owned(),
+        });
+        for listed in release.packages() {
+            let file = self.packages_file(listed);
+            let fetched = self.fetch_packages(&base, release.by_hash, listed, &file);
+            result = fetched.map(|()| file);
+            // A mirror need not have all forms.
+            if !matches!(result, Err(ArchiveError::Absent { .. })) {
+                break;
+            }
+        }
+        result
+    }
+
+    fn present_packages(&self, release: &Release) -> Option<PathBuf> {
+        let files = release.packages().into_iter();
+        let mut files = files.map(|listed| self.packages_file(listed));
+        files.find(|file| file.is_file())
+    }
+
+    /// Returns the place of a list of packages; its ending says how it is packed.
+    fn packages_file(&self, listed: &ListedFile) -> PathBuf {
+        let (_, name) = listed.path.rsplit_once('/').unwrap_or(("", &listed.path));
+        let ending = name.rsplit_once('.').map_or("plain", |(_, ending)| ending);
+        self.folder.join(format!("{}.{ending}", listed.sha256))
+    }
+
+    /// Returns the file that says when a suite's list was seen last.
+    fn seen(&self, source: &Source) -> PathBuf {
+        self.folder.join(format!("{}.seen", source.file))
     }
 
     /// Fetches a list of packages by its hash; from mirrors that lack such files, by its name.
@@ -116,10 +190,10 @@ impl Debian {
     }
 
     /// Returns a suite's signed list: that of the data directory while it is fresh.
-    fn release(&self, source: &Source) -> Result<Release, ArchiveError> {
+    fn release(&self, source: &Source) -> Result<Seen, ArchiveError> {
         let base = base(source);
         let url = format!("{base}/InRelease");
-        let seen = self.folder.join(format!("{}.seen", source.file));
+        let seen = self.seen(source);
         let old = match self.in_data_directory(source) {
             Some(signed) => Some(self.verify(&url, &signed, source)?),
             None => None,
@@ -127,7 +201,7 @@ impl Debian {
         if let Some(old) = &old
             && (source.is_past || self.is_offline || self.is_fresh(&seen))
         {
-            return Ok(old.clone());
+            return Ok(Seen::known(old.clone()));
         }
         if self.is_offline {
             return Err(ArchiveError::Fetch {
@@ -139,7 +213,7 @@ impl Debian {
         match (self.fetch_release(&base, source, since.as_deref()), old) {
             (Ok(Fetched::Unchanged), Some(old)) => {
                 write(&seen, since.unwrap_or_default().as_bytes())?;
-                Ok(old)
+                Ok(Seen::known(old))
             }
             (Ok(Fetched::Unchanged), None) => Err(ArchiveError::Fetch {
                 url,
@@ -151,16 +225,18 @@ impl Debian {
                 if release.is_err() {
                     signed.remove();
                 }
-                let release = release?;
-                if let Some(old) = &old {
-                    self.remove_old(old, &release);
-                }
-                self.keep(source, &signed)?;
-                write(&seen, modified.unwrap_or_default().as_bytes())?;
-                Ok(release)
+                let pending = Pending {
+                    signed,
+                    modified,
+                    old,
+                };
+                Ok(Seen {
+                    release: release?,
+                    pending: Some(pending),
+                })
             }
             // The network is away: the old list is valid, or it would have been refused.
-            (Err(ArchiveError::Fetch { .. }), Some(old)) => Ok(old),
+            (Err(ArchiveError::Fetch { .. }), Some(old)) => Ok(Seen::known(old)),
             // A mirror that is there and lacks the suite: it has another name.
             (Err(ArchiveError::Absent { .. }), None) => Err(self.no_suite(&source.suite)),
             (Err(error), _) => Err(error),
@@ -248,13 +324,16 @@ impl Debian {
 
     /// Removes the list of packages of an old list and what was made of it.
     fn remove_old(&self, old: &Release, new: &Release) {
-        let listed = |release: &Release| release.packages().map(|file| file.sha256.clone());
-        let Some(hash) = listed(old).filter(|hash| Some(hash) != listed(new).as_ref()) else {
-            return;
-        };
-        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().starts_with(&hash) {
-                drop(fs::remove_file(entry.path()));
+        let new = new.packages();
+        for listed in old.packages() {
+            if new.iter().any(|one| one.sha256 == listed.sha256) {
+                continue;
+            }
+            for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+                let name = entry.file_name();
+                if name.to_string_lossy().starts_with(&listed.sha256) {
+                    drop(fs::remove_file(entry.path()));
+                }
             }
         }
     }
@@ -347,6 +426,15 @@ impl Debian {
                 ),
             }),
             _ => Ok(release),
+        }
+    }
+}
+
+impl Seen {
+    fn known(release: Release) -> Self {
+        Self {
+            release,
+            pending: None,
         }
     }
 }

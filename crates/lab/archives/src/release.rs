@@ -64,14 +64,16 @@ impl Release {
         self.files.iter().find(|file| file.path == path)
     }
 
-    /// Returns the list of packages: Marvin's guests are amd64, and kernels are in main.
-    pub(crate) fn packages(&self) -> Option<&ListedFile> {
-        ["main", "updates/main"].iter().find_map(|component| {
-            let list = format!("{component}/binary-amd64/Packages");
-            ["xz", "gz"]
-                .iter()
-                .find_map(|ending| self.file(&format!("{list}.{ending}")))
-        })
+    /// Returns the list of packages in all forms that it has, the smallest first: Marvin's guests
+    /// are amd64, and kernels are in main.
+    pub(crate) fn packages(&self) -> Vec<&ListedFile> {
+        let mut forms = Vec::new();
+        for component in ["main", "updates/main"] {
+            for ending in [".xz", ".gz", ""] {
+                forms.extend(self.file(&format!("{component}/binary-amd64/Packages{ending}")));
+            }
+        }
+        forms
     }
 
     /// Returns whether it is the list of a suite that was requested by this name, which may be the
@@ -133,9 +135,11 @@ mod tests {
         assert!(release.file("evil").is_none(), "a hash becomes a file name");
         assert!(Release::parse("Date: today\n").is_none());
         assert_eq!(
-            release.packages(),
+            release.packages().first().copied(),
             release.file("main/binary-amd64/Packages.xz")
         );
+        let plain = Release::parse(&text.replace("Packages.xz", "Packages")).unwrap();
+        assert_eq!(plain.packages()[0].path, "main/binary-amd64/Packages");
         let odd_end = format!("{text}Valid-Until: soon\n");
         assert!(
             Release::parse(&odd_end).is_none(),

@@ -12,7 +12,10 @@ pub fn field<'a>(stanza: &'a str, name: &str) -> Option<&'a str> {
 /// Returns the lines below a field, without their indent.
 pub(crate) fn lines_below<'a>(stanza: &'a str, name: &str) -> Vec<&'a str> {
     let mut lines = stanza.lines();
-    let found = lines.find(|line| line.strip_prefix(name) == Some(":"));
+    let found = lines.find(|line| {
+        line.strip_prefix(name)
+            .is_some_and(|rest| rest.trim_end() == ":")
+    });
     if found.is_none() {
         return Vec::new();
     }
@@ -33,5 +36,6 @@ mod tests {
         assert_eq!(field(stanza, "Pack"), None);
         assert_eq!(lines_below(stanza, "SHA256"), ["a 1 main/x", "b 2 y"]);
         assert!(lines_below(stanza, "MD5Sum").is_empty());
+        assert_eq!(lines_below("SHA256: \n a 1 x\n", "SHA256"), ["a 1 x"]);
     }
 }

@@ -71,6 +71,8 @@ impl<R: Read> Archive<R> {
     pub fn next_entry(&mut self) -> io::Result<Option<Entry>> {
         let mut path = None;
         let mut link = None;
+        // A file that is larger than a header can say.
+        let mut real_size = None;
         loop {
             let mut header = [0; BLOCK];
             self.input.read_exact(&mut header)?;
@@ -80,12 +82,20 @@ impl<R: Read> Archive<R> {
             check(&header)?;
             let size = number(&header[124..136])?;
             match header[156] {
+                // What size means then, readers do not agree about.
+                b'L' | b'K' if real_size.is_some() => {
+                    return Err(damage_error("it mixes the headers of GNU and of pax"));
+                }
                 b'L' => path = Some(text(&self.body(size, NAME_MAX)?)),
                 b'K' => link = Some(text(&self.body(size, NAME_MAX)?)),
                 b'x' => {
                     let records = self.body(size, NAME_MAX)?;
                     path = pax(&records, "path").or(path);
                     link = pax(&records, "linkpath").or(link);
+                    real_size = match pax(&records, "size") {
+                        Some(size) => Some(whole_number(&size, 10)?),
+                        None => real_size,
+                    };
                 }
                 b'g' => drop(self.body(size, NAME_MAX)?),
                 b'5' if self.paths == Paths::BelowTop => {
@@ -94,8 +104,10 @@ impl<R: Read> Archive<R> {
                 }
                 b'1' if self.paths == Paths::BelowTop => return Err(neither_file_nor_link()),
                 kind @ (b'0' | 0 | b'1' | b'2' | b'5') => {
-                    let content = self.body(size, FILE_MAX)?;
+                    let content = self.body(real_size.unwrap_or(size), FILE_MAX)?;
                     let path = path.unwrap_or_else(|| name(&header));
+                    // The oldest archives have no kind for directories.
+                    let is_old_folder = kind == 0 && path.ends_with('/');
                     let path = match self.paths {
                         Paths::BelowTop => below_top(&path)?,
                         Paths::FromRoot => from_root(&path)?,
@@ -105,6 +117,7 @@ impl<R: Read> Archive<R> {
                         b'1' => EntryKind::HardLink,
                         b'2' => EntryKind::Link,
                         b'5' => EntryKind::Folder,
+                        _ if is_old_folder && self.paths == Paths::FromRoot => EntryKind::Folder,
                         _ if is_program => EntryKind::Program,
                         _ => EntryKind::File,
                     };
@@ -152,8 +165,23 @@ fn check(header: &[u8; BLOCK]) -> io::Result<()> {
 }
 
 fn number(field: &[u8]) -> io::Result<u64> {
-    let digits = text(field);
-    u64::from_str_radix(digits.trim(), 8).map_err(|_| damage_error("a number in it is none"))
+    // GNU's form of numbers with too many digits: a bit, and the number itself.
+    if let [0x80, zeros @ .., _, _, _, _, _, _, _, _] = field
+        && zeros.iter().all(|byte| *byte == 0)
+    {
+        let bytes = field.iter().skip(1 + zeros.len());
+        return Ok(bytes.fold(0, |sum, byte| sum << 8 | u64::from(*byte)));
+    }
+    whole_number(text(field).trim(), 8)
+}
+
+/// Reads digits and nothing else: no sign.
+fn whole_number(digits: &str, radix: u32) -> io::Result<u64> {
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = u64::from_str_radix(digits, radix)
+        .ok()
+        .filter(|_| is_number);
+    number.ok_or_else(|| damage_error("a number in it is none"))
 }
 
 fn text(field: &[u8]) -> String {
@@ -286,6 +314,69 @@ mod tests {
                 format != "ustar"
             );
         }
+    }
+
+    /// A header with its sum.
+    fn header(name: &str, kind: u8, size: &[u8]) -> Vec<u8> {
+        let mut header = vec![0; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[100..108].copy_from_slice(b"0000644\0");
+        header[124..124 + size.len()].copy_from_slice(size);
+        header[148..156].fill(b' ');
+        header[156] = kind;
+        let sum: u64 = header.iter().map(|byte| u64::from(*byte)).sum();
+        header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
+        header
+    }
+
+    fn block(content: &[u8]) -> Vec<u8> {
+        let mut block = content.to_vec();
+        block.resize(512, 0);
+        block
+    }
+
+    #[test]
+    fn sizes_of_every_dialect_are_read() {
+        let end = vec![0; 1024];
+        let content = |archive: &[Vec<u8>]| {
+            let entries = read(&archive.concat())?;
+            std::io::Result::Ok(entries[0].content.clone())
+        };
+        let pax = [
+            header("x", b'x', b"11"),
+            block(b"9 size=3\n"),
+            header("top/a", b'0', b"0"),
+            block(b"abc"),
+            end.clone(),
+        ];
+        assert_eq!(content(&pax).unwrap(), b"abc");
+        let mut large = [0; 12];
+        large[0] = 0x80;
+        large[11] = 3;
+        let gnu = [header("top/a", b'0', &large), block(b"abc"), end.clone()];
+        assert_eq!(content(&gnu).unwrap(), b"abc");
+        let mixed = [
+            pax[0].clone(),
+            pax[1].clone(),
+            header("x", b'L', b"5"),
+            block(b"top/b"),
+            pax[2].clone(),
+            pax[3].clone(),
+            end.clone(),
+        ];
+        assert!(content(&mixed).is_err());
+        for size in [&b"+3"[..], b"-3", b"x", b""] {
+            let odd = [header("top/a", b'0', size), block(b"abc"), end.clone()];
+            assert!(content(&odd).is_err(), "{size:?}");
+        }
+    }
+
+    #[test]
+    fn directory_without_a_kind_is_one() {
+        let bytes = [header("lib/", 0, b"0"), vec![0; 1024]].concat();
+        let mut archive = Archive::new(&*bytes, Paths::FromRoot);
+        let entry = archive.next_entry().unwrap().unwrap();
+        assert_eq!((&*entry.path, entry.kind), ("lib", EntryKind::Folder));
     }
 
     #[test]

@@ -73,7 +73,18 @@ pub(crate) fn decoder_of<'a>(mut packed: impl BufRead + 'a) -> io::Result<Box<dy
         (b"\xfd7zXZ", "x.xz"),
         (&[0x28, 0xb5, 0x2f, 0xfd], "x.zst"),
     ];
+    const UNKNOWN: [(&[u8], &str); 4] = [
+        (b"BZh", "bzip2"),
+        (b"\0ZCK1", "zchunk"),
+        (&[0x04, 0x22, 0x4d, 0x18], "lz4"),
+        (b"LZIP", "lzip"),
+    ];
     let start = packed.fill_buf()?;
+    if let Some((_, name)) = UNKNOWN.iter().find(|(magic, _)| start.starts_with(magic)) {
+        return Err(io::Error::other(format!(
+            "it is packed by {name}, which Marvin does not read"
+        )));
+    }
     let found = MAGICS.iter().find(|(magic, _)| start.starts_with(magic));
     let name = found.map_or("x.tar", |(_, name)| name);
     decoder(name, packed)
@@ -83,7 +94,7 @@ pub(crate) fn decoder_of<'a>(mut packed: impl BufRead + 'a) -> io::Result<Box<dy
 pub(crate) fn decoder<'a>(name: &str, packed: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     Ok(match ending {
-        "tar" => Box::new(packed),
+        "tar" | "plain" => Box::new(packed),
         "gz" => Box::new(flate2::read::MultiGzDecoder::new(packed)),
         "xz" => Box::new(XzDecoder::new_stream(
             packed,

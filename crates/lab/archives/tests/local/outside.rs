@@ -96,6 +96,70 @@ fn list_packed_by_gzip_is_read() {
     assert!(found.contains("linux-image-1"));
 }
 
+/// Signs a list that names these forms of the list of packages.
+fn list_forms(mirror: &Mirror, names: &[&str]) {
+    let lines: Vec<String> = names
+        .iter()
+        .map(|name| {
+            let file = mirror.path(&format!("{BOOKWORM}/main/binary-amd64/{name}"));
+            let list = fs::read(file).unwrap();
+            let hash = sha256(&list);
+            format!(" {hash} {} main/binary-amd64/{name}\n", list.len())
+        })
+        .collect();
+    // A blank behind the colon, as Nexus writes it.
+    edit(&mirror.path(&format!("{BOOKWORM}/Release")), |text| {
+        let (head, _) = text.split_once("SHA256:").unwrap();
+        format!("{head}SHA256: \n{}", lines.concat())
+    });
+    mirror.sign(BOOKWORM, &[]);
+}
+
+#[test]
+fn any_form_of_the_list_is_read() {
+    let mirror = Mirror::start();
+    mirror.publish_all(PACKAGES);
+    let binary = mirror.path(&format!("{BOOKWORM}/main/binary-amd64"));
+    let found = || {
+        let home = tempfile::tempdir().unwrap();
+        extract(&mirror.debian(home.path()), "bookworm")
+    };
+    list_forms(&mirror, &["Packages"]);
+    assert!(found().unwrap().contains("linux-image-1"));
+    // The smallest is listed, and the mirror does not have it.
+    list_forms(&mirror, &["Packages.xz", "Packages"]);
+    fs::remove_dir_all(binary.join("by-hash")).unwrap();
+    fs::remove_file(binary.join("Packages.xz")).unwrap();
+    assert!(found().unwrap().contains("linux-image-1"));
+    list_forms(&mirror, &[]);
+    let error = found().unwrap_err().to_string();
+    assert!(error.contains("no Packages of main for amd64"), "{error}");
+}
+
+#[test]
+fn mirror_in_change_leaves_the_old_list() {
+    let mirror = Mirror::start();
+    mirror.publish_all(PACKAGES);
+    let home = tempfile::tempdir().unwrap();
+    let debian = mirror.debian(home.path());
+    extract(&debian, "bookworm").unwrap();
+    // The new list is there before its packages.
+    let newer = PACKAGES.replace("linux-image-1", "linux-image-2");
+    mirror.publish("debian", "bookworm", &newer, 0, 1000);
+    let binary = mirror.path(&format!("{BOOKWORM}/main/binary-amd64"));
+    let list = fs::read(binary.join("Packages.xz")).unwrap();
+    fs::remove_dir_all(binary.join("by-hash")).unwrap();
+    fs::write(binary.join("Packages.xz"), "old").unwrap();
+    debian.forget_lists().unwrap();
+    for _ in 0..2 {
+        let found = extract(&debian, "bookworm").unwrap();
+        assert!(found.contains("linux-image-1"), "{found}");
+    }
+    fs::write(binary.join("Packages.xz"), list).unwrap();
+    let found = extract(&debian, "bookworm").unwrap();
+    assert!(found.contains("linux-image-2"), "{found}");
+}
+
 #[test]
 fn list_of_another_suite_is_refused() {
     let mirror = Mirror::start();
