@@ -280,7 +280,14 @@ fn package_selection(distribution: Distribution, text: &str) -> Option<PackageSe
     let (version, flavour) = text
         .split_once('+')
         .unwrap_or((text, distribution.default_flavour()));
-    (is_version(version) && is_word(flavour)).then(|| PackageSelection::Version {
+    // Ubuntu's kernels have an ABI number behind the version: `6.8.0-31`.
+    let numbers = match (distribution, version.split_once('-')) {
+        (Distribution::Ubuntu, Some((numbers, abi))) if !abi.contains('.') && is_version(abi) => {
+            numbers
+        }
+        _ => version,
+    };
+    (is_version(numbers) && is_word(flavour)).then(|| PackageSelection::Version {
         version: version.to_owned(),
         flavour: flavour.to_owned(),
     })
@@ -376,6 +383,7 @@ mod tests {
             "deb:sid@20260101T120000Z/linux-image-6.18.3+deb14-cloud-amd64",
             "deb:linux-image-6.12.117+deb12-cloud-amd64",
             "ubuntu:6.8",
+            "ubuntu:6.8.0-31",
             "ubuntu:noble/6.8+lowlatency",
             "ubuntu:noble@20240601/linux-image-6.8.0-31-generic",
             "fedora:6.12",
@@ -430,6 +438,7 @@ mod tests {
             "arch:core/6.1",
             "ubuntu:42/6.1",
             "ubuntu:six",
+            "ubuntu:6.8.0-31.2",
             "fedora:../42/6.1",
             "installed:../x",
             "installed:a/b",

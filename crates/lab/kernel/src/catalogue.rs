@@ -109,6 +109,10 @@ impl Offer {
     /// Returns whether its upstream version begins with the numbers of `version`: 6.1 does not
     /// begin 6.12.
     pub(crate) fn is_version(&self, version: &str) -> bool {
+        // An ABI number behind it is that of one kernel: `6.8.0-31`.
+        if version.contains('-') {
+            return self.upstream == version;
+        }
         numbers(&self.upstream).starts_with(&numbers(version))
     }
 }
@@ -220,6 +224,7 @@ impl Catalogue {
             if named
                 .0
                 .is_none_or(|name| !name.starts_with(PREFIX) || is_side_product(name))
+                || named.0.is_some_and(|name| signed_name(name).is_some())
             {
                 continue;
             }
@@ -461,11 +466,19 @@ fn offer(
         }
     }
     files.extend(extra.cloned());
+    // All kernels of an Ubuntu have the same upstream version: their ABI numbers tell them apart.
+    let release = signed
+        .strip_prefix(PREFIX)
+        .and_then(|rest| rest.strip_suffix(flavour)?.strip_suffix('-'));
+    let upstream = match distribution {
+        Distribution::Ubuntu => release.unwrap_or_else(|| upstream(version)),
+        _ => upstream(version),
+    };
     Some(Ok(Offer {
         distribution,
         package: package.to_owned(),
         version: version.to_owned(),
-        upstream: upstream(version).to_owned(),
+        upstream: upstream.to_owned(),
         flavour: flavour.to_owned(),
         files,
         missing,
@@ -706,8 +719,18 @@ mod tests {
             };
             let offer = catalogue.find(&query).unwrap().swap_remove(0);
             assert!(offer.missing.is_empty(), "{offer:?}");
+            assert_eq!(offer.package, "linux-image-6.8.0-31-generic");
+            assert_eq!(offer.upstream, "6.8.0-31");
+            assert!(offer.is_version("6.8.0-31") && !offer.is_version("6.8.0-3"));
             offer.files.len()
         };
+        assert_eq!(files(&text), 2);
+        // Its unsigned twin, which comes later, is not taken.
+        text += &record(
+            "linux-image-unsigned-6.8.0-31-generic",
+            "6.8.0-31.31",
+            depends,
+        );
         assert_eq!(files(&text), 2);
         text += &record("linux-modules-extra-6.8.0-31-generic", "6.8.0-31.31", "");
         assert_eq!(files(&text), 3);

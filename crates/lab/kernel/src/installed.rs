@@ -17,7 +17,7 @@ use crate::{BuildCache, BuildEvent, KernelError};
 
 /// Where images lie: directories below the root, and how their files begin and end. A `*` is any
 /// directory.
-const PLACES: [(&str, &str, &str); 11] = [
+const PLACES: [(&str, &str, &str); 13] = [
     ("boot", "vmlinuz-", ""),
     ("boot", "bzImage-", ""),
     ("boot", "kernel-", ""),
@@ -26,6 +26,8 @@ const PLACES: [(&str, &str, &str); 11] = [
     // Of NixOS, with a hash in front and the version in the middle.
     ("boot/kernels", "", "-bzImage"),
     ("boot/EFI/nixos", "", "-bzImage.efi"),
+    ("run/booted-system", "kernel", ""),
+    ("run/current-system", "kernel", ""),
     ("usr/lib/modules/*", "vmlinuz", ""),
     // Unified kernel images.
     ("usr/lib/modules/*", "", ".efi"),
@@ -263,7 +265,7 @@ fn instead(root: &Path, images: &[InstalledImage]) -> String {
     let places: Vec<String> = PLACES
         .iter()
         .map(|(folder, start, end)| match (*start, *end) {
-            (whole @ ("vmlinuz" | "linux"), _) => format!("{folder}/{whole}"),
+            (whole @ ("vmlinuz" | "linux" | "kernel"), _) => format!("{folder}/{whole}"),
             (start, end) => format!("{folder}/{start}*{end}"),
         })
         .map(|place| root.join(place).display().to_string())
