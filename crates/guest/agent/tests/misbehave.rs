@@ -11,22 +11,22 @@ fn agent(words: &[&str]) -> Output {
     Command::new(AGENT).args(words).output().unwrap()
 }
 
-fn said(output: &Output) -> String {
+fn message_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]
 fn they_are_not_listed() {
-    assert!(!said(&agent(&["list"])).contains("misbehave"));
+    assert!(!message_of(&agent(&["list"])).contains("misbehave"));
 }
 
 #[test]
 fn each_fails_in_its_own_way() {
     let failed = agent(&["run", "misbehave-fail", "1"]);
     assert_eq!(failed.status.code(), Some(1));
-    assert_eq!(said(&failed), "misbehave-fail: failed on purpose\n");
+    assert_eq!(message_of(&failed), "misbehave-fail: failed on purpose\n");
 
-    let unsupported = said(&agent(&["run", "misbehave-unsupported", "1"]));
+    let unsupported = message_of(&agent(&["run", "misbehave-unsupported", "1"]));
     assert_eq!(
         unsupported,
         "misbehave-unsupported: not supported: lacking on purpose\n"
@@ -34,7 +34,7 @@ fn each_fails_in_its_own_way() {
 
     let exited = agent(&["run", "misbehave-exit", "1"]);
     assert_eq!(
-        (exited.status.code(), said(&exited).as_str()),
+        (exited.status.code(), message_of(&exited).as_str()),
         (Some(0), "")
     );
 
@@ -44,7 +44,7 @@ fn each_fails_in_its_own_way() {
 
 #[test]
 fn printing_is_refused_outside_of_a_guest() {
-    let refused = said(&agent(&["run", "misbehave-garble", "1"]));
+    let refused = message_of(&agent(&["run", "misbehave-garble", "1"]));
     assert!(
         refused.contains("not supported: only in a guest"),
         "{refused}"
@@ -55,5 +55,5 @@ fn printing_is_refused_outside_of_a_guest() {
 fn an_unknown_workload_is_not_supported() {
     let unknown = agent(&["run", "no-such-workload", "1"]);
     assert_eq!(unknown.status.code(), Some(1));
-    assert!(said(&unknown).contains("this agent has no workload `no-such-workload`"));
+    assert!(message_of(&unknown).contains("this agent has no workload `no-such-workload`"));
 }

@@ -9,13 +9,13 @@ use crate::{format_output, marvin, names, output_of};
 
 /// Polls until a condition holds, and fails after a deadline.
 pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..1200 {
+    for _ in 0..3000 {
         if is_so() {
             return;
         }
         std::thread::sleep(Duration::from_millis(100));
     }
-    panic!("not within two minutes: {what}");
+    panic!("not within five minutes: {what}");
 }
 
 /// Counts the running machines of a data directory: QEMU's working directory is a scratch directory
