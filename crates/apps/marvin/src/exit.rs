@@ -134,6 +134,7 @@ fn fault_of(cause: &(dyn std::error::Error + 'static)) -> Option<Fault> {
         .or_else(|| cause.downcast_ref().map(ServiceError::fault))
         .or_else(|| cause.downcast_ref().map(ImportError::fault))
         .or_else(|| cause.downcast_ref().map(KernelError::fault))
+        .or_else(|| cause.downcast_ref().map(machine::MachineError::fault))
         .or_else(|| match cause.downcast_ref()? {
             web::PublishError::Foreign(_) => Some(Fault::User),
             _ => None,
