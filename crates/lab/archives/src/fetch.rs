@@ -51,6 +51,10 @@ pub(crate) fn fetch(
         let url = url.to_owned();
         match error {
             HttpError::Status(404 | 410) => ArchiveError::Absent { url, hint },
+            HttpError::Status(407) => ArchiveError::Fetch {
+                url,
+                detail: "the proxy asks for a login (407), and Marvin sends none".to_owned(),
+            },
             HttpError::Status(status) => ArchiveError::Fetch {
                 url,
                 detail: format!("the server answers with status {status}"),

@@ -183,7 +183,7 @@ fn get_once(
 ) -> Result<Answer, HttpError> {
     let mut address = Address::parse(url)?;
     for _ in 0..=REDIRECTS_MAX {
-        let proxy = proxy(&address);
+        let proxy = proxy(&address)?;
         let target = match &proxy {
             Some(_) if !address.secure => address.url(),
             _ => address.path.clone(),
@@ -219,7 +219,7 @@ fn get_once(
 }
 
 /// Returns the proxy that the environment names for an address, as curl and apt read it.
-fn proxy(address: &Address) -> Option<Address> {
+fn proxy(address: &Address) -> Result<Option<Address>, HttpError> {
     let variable = |name: &str| {
         [name.to_owned(), name.to_ascii_uppercase()]
             .iter()
@@ -234,7 +234,7 @@ fn proxy(address: &Address) -> Option<Address> {
                 && (address.host == name || address.host.ends_with(&format!(".{name}"))))
     });
     if is_without {
-        return None;
+        return Ok(None);
     }
     // HTTP_PROXY is what a web server calls a header of its client.
     let value = if address.secure {
@@ -244,13 +244,22 @@ fn proxy(address: &Address) -> Option<Address> {
             .ok()
             .filter(|value| !value.is_empty())
     }
-    .or_else(|| variable("all_proxy"))?;
+    .or_else(|| variable("all_proxy"));
+    let Some(value) = value else {
+        return Ok(None);
+    };
     let value = if value.contains("://") {
         value
     } else {
         format!("http://{value}")
     };
-    Address::parse(&value).ok()
+    // Without it, the servers would be asked although the user forbids it. The address may have a
+    // password: it is not shown.
+    Address::parse(&value).map(Some).map_err(|_| {
+        HttpError::Network(
+            "the proxy in http_proxy, https_proxy or all_proxy cannot be used: Marvin knows proxies http://HOST:PORT without a login".to_owned(),
+        )
+    })
 }
 
 /// A connection, with TLS or without.
