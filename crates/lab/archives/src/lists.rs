@@ -108,9 +108,16 @@ impl Debian {
                 Ok(file)
             }
             Err(error) => {
-                // What was there stays, and serves as long as it is valid.
                 pending.signed.remove();
-                let old = pending.old.as_ref();
+                // What was there stays, and serves as long as it is valid. A disk that is full is
+                // no fault of the mirror.
+                let is_of_mirror = matches!(
+                    error,
+                    ArchiveError::Absent { .. }
+                        | ArchiveError::Checksum { .. }
+                        | ArchiveError::Fetch { .. }
+                );
+                let old = pending.old.as_ref().filter(|_| is_of_mirror);
                 old.and_then(|old| self.present_packages(old)).ok_or(error)
             }
         }
