@@ -35,6 +35,14 @@ pub struct Tethered {
     guard: Option<AtEnd>,
 }
 
+/// Says which program could not be started: it is not the one that the caller named.
+fn name_setpriv(error: io::Error) -> io::Error {
+    io::Error::new(
+        error.kind(),
+        format!("setpriv, which starts it: {error}; install util-linux 2.33 or newer"),
+    )
+}
+
 impl Tethered {
     /// Starts the words as a program that is stopped. It has Marvin's environment and standard
     /// input, and prints to `output` and to Marvin's standard error.
@@ -59,7 +67,7 @@ impl Tethered {
             .args(command_line)
             .stdout(output);
         let mut tethered = Self {
-            child: command.spawn()?,
+            child: command.spawn().map_err(name_setpriv)?,
             guard: None,
         };
         tethered.wait_for_stop()?;
@@ -100,7 +108,7 @@ impl Tethered {
                 Some('T' | 't') => return Ok(()),
                 Some('Z' | 'X') => {
                     return Err(io::Error::other(
-                        "the shell ended before it ran the program",
+                        "its starter setpriv ended at once: setpriv of util-linux 2.33 or newer is needed",
                     ));
                 }
                 _ => sleep(LOOK),

@@ -129,9 +129,9 @@ pub fn no_walls() -> Option<&'static NoWalls> {
             .run();
         match probe {
             Ok(ended) if ended.code == Some(0) => None,
-            Ok(ended) => Some(NoWalls::explain(&ended.reason(), Path::new("/proc/sys"))),
+            Ok(ended) => Some(NoWalls::explain(&ended.reason(), Path::new("/"))),
             Err(ProgramError::Missing(_)) => Some(NoWalls::without_program()),
-            Err(error) => Some(NoWalls::explain(&error.to_string(), Path::new("/proc/sys"))),
+            Err(error) => Some(NoWalls::explain(&error.to_string(), Path::new("/"))),
         }
     })
     .as_ref()

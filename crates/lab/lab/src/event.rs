@@ -33,6 +33,10 @@ pub enum Event {
         /// Wall seconds; `None` while no estimate would be within a factor of two.
         seconds: Option<f64>,
     },
+    /// QEMU runs as the user, without walls around it, although the user did not ask for that.
+    NoWalls {
+        why: String,
+    },
     /// A build boots; the machine saves the guest afterwards.
     Booting {
         version: String,

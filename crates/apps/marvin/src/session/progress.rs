@@ -121,6 +121,9 @@ impl Progress {
         match event {
             Event::Planned { jobs, reused } => self.planned(*jobs, *reused),
             Event::RemainingTime { seconds } => self.left(*seconds),
+            Event::NoWalls { why } => self.line(&format!(
+                "QEMU runs without walls, as you: {why}; `marvin doctor` has the fix, --no-sandbox says that you know"
+            )),
             Event::Booting { version, replicate } => {
                 self.line(&format!("booting {version}, {replicate}"));
             }

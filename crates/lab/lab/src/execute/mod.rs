@@ -57,6 +57,20 @@ struct Execution<'a> {
     is_closed: Shared<bool>,
 }
 
+/// Says that guests of a QEMU of ours run without walls.
+fn notify_missing_walls(context: &ExecutionContext<'_>) {
+    let can = context.machine_pool.plain().capabilities();
+    let starts_qemu = can.boots && !can.foreign && !can.installed_tools;
+    if starts_qemu
+        && subprocess::wants_walls()
+        && let Some(none) = subprocess::no_walls()
+    {
+        (context.notify)(Event::NoWalls {
+            why: none.why.clone(),
+        });
+    }
+}
+
 /// Executes a plan and returns the runs of each side: reused and new ones.
 pub(crate) fn execute(
     plan: &Plan<'_>,
@@ -73,6 +87,9 @@ pub(crate) fn execute(
         jobs: jobs.iter().sum(),
         reused,
     });
+    if !runs_in_progress.is_empty() {
+        notify_missing_walls(context);
+    }
     let forecast = forecast(&runs_in_progress, context, plan.machines)?;
     let at_once = context
         .machine_pool
