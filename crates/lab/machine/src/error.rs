@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use archives::ArchiveError;
 use model::{Fault, FileSystem};
 
-use crate::qemu::{QemuProblem, ReleaseProblem};
+use crate::qemu::{QemuProblem, ReleaseProblem, find_fix};
 
 /// A failure of a machine that another crate implements: this crate carries it to the lab, and
 /// knows only whether a retry may help.
@@ -66,7 +66,7 @@ pub enum MachineError {
     #[error(transparent)]
     Backend(#[from] BackendFault),
     /// QEMU ended without a request from the guest.
-    #[error("QEMU exited unexpectedly ({how}){}", format_stderr(.stderr))]
+    #[error("QEMU exited unexpectedly ({how}){}", format_printed(.stderr))]
     QemuDied {
         /// Exit status or signal.
         how: String,
@@ -130,11 +130,12 @@ pub enum MachineError {
     Job(#[from] wire::JobError),
 }
 
-fn format_stderr(stderr: &str) -> String {
-    if stderr.is_empty() {
-        String::new()
-    } else {
-        format!(": {stderr}")
+/// Formats what QEMU printed, with what mends it.
+fn format_printed(stderr: &str) -> String {
+    match (stderr.is_empty(), find_fix(stderr)) {
+        (true, _) => String::new(),
+        (false, None) => format!(": {stderr}"),
+        (false, Some(fix)) => format!(": {stderr}\nhint: {fix}"),
     }
 }
 
@@ -152,11 +153,13 @@ impl MachineError {
     /// Returns whether an immediate retry may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Backend(fault) if fault.is_passing)
-            || matches!(
-                self,
-                Self::QemuDied { .. } | Self::Overloaded { .. } | Self::Breakpoint
-            )
+        match self {
+            Self::Backend(fault) => fault.is_passing,
+            // What the host lacks it lacks at the next try, too.
+            Self::QemuDied { stderr, .. } => find_fix(stderr).is_none(),
+            Self::Overloaded { .. } | Self::Breakpoint => true,
+            _ => false,
+        }
     }
 
     /// Returns what makes an error of a failed action on a file.
@@ -193,6 +196,15 @@ mod tests {
             stderr: String::new(),
         };
         insta::assert_snapshot!(died, @"QEMU exited unexpectedly (signal 9)");
+        let without_firmware = MachineError::QemuDied {
+            how: "exit status 1".into(),
+            stderr: "qemu: could not load PC BIOS 'bios-microvm.bin'".into(),
+        };
+        assert!(died.is_passing() && !without_firmware.is_passing());
+        insta::assert_snapshot!(without_firmware, @r"
+        QEMU exited unexpectedly (exit status 1): qemu: could not load PC BIOS 'bios-microvm.bin'
+        hint: its firmware is not on this host: `marvin setup` brings a QEMU with its own
+        ");
         let busy = MachineError::Overloaded {
             cpu_s: 4,
             wall_s: 900,

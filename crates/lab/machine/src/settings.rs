@@ -103,3 +103,9 @@ pub fn free_mib(folder: &Path) -> Option<u64> {
     let room = rustix::fs::statvfs(folder).ok()?;
     Some(room.f_bavail.saturating_mul(room.f_frsize) >> 20)
 }
+
+/// Returns whether the file system of a directory is mounted noexec.
+pub(crate) fn is_noexec(folder: &Path) -> bool {
+    rustix::fs::statvfs(folder)
+        .is_ok_and(|mount| mount.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC))
+}

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 use archives::{Debian, KnownPackage, Root, collect, unpack_deb};
 
-use super::{Qemu, packed};
+use super::{Qemu, QemuProblem, packed};
 use crate::MachineError;
-use crate::settings::free_mib;
+use crate::settings::{free_mib, is_noexec};
 
 /// What the bundle is made of: `NAME VERSION PATH SHA256 BYTES`.
 const PACKAGES: &str = include_str!("debian-7.2.22.packages");
@@ -212,6 +212,13 @@ pub fn set_up(
     let new = parent.join("new");
     remove_folder(&new)?;
     check_room(&parent, origin)?;
+    if is_noexec(&parent) {
+        return Err(QemuProblem::NotStartable {
+            program: format!("a program from {}", parent.display()),
+            why: "the file system is mounted noexec".to_owned(),
+        }
+        .into());
+    }
     let installed = make(&downloads, &new, origin, notify).and_then(|bundle| {
         // A host that does not let it start gets none.
         Qemu::identify_bundle(&bundle)?;

@@ -7,6 +7,7 @@ mod packed;
 mod process;
 mod program;
 mod seat;
+mod start_failure;
 mod state;
 
 use model::{FailureReason, Stage, SubjectFailure};
@@ -18,6 +19,7 @@ pub use self::packed::{ReleaseProblem, pack_setup};
 pub use self::process::{Budget, CONSOLE, CONTROL, Ended, Process, Scratch};
 pub use self::program::{Qemu, QemuProblem};
 pub(crate) use self::seat::Seat;
+pub(crate) use self::start_failure::find_fix;
 pub use self::state::{STATE, restore, save};
 use crate::console::{readable_tail, reason_in};
 

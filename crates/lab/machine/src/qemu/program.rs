@@ -8,6 +8,7 @@ use model::KnownQemu;
 use subprocess::Program;
 
 use super::bundle;
+use super::start_failure::find_fix;
 use crate::{MachineError, hash};
 
 const PROGRAM: &str = "qemu-system-x86_64";
@@ -86,7 +87,7 @@ impl std::error::Error for QemuProblem {}
 
 impl fmt::Display for QemuProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const REFERENCE: &str = "get the reference QEMU with `marvin setup`";
+        const REFERENCE: &str = "get the reference QEMU with `marvin setup`, and unset MARVIN_QEMU if it names this one";
         /// Registers that a message has.
         const SHOWN: usize = 3;
         const MEND: &str =
@@ -96,11 +97,14 @@ impl fmt::Display for QemuProblem {
             Self::Missing { program, why } => {
                 write!(f, "QEMU not found: `{program}`: {why}; {MEND}")
             }
-            Self::NotStartable { program, why } => write!(
-                f,
-                "cannot start {program}: {why}\nhint: it may be on a file system that is mounted noexec: name another data \
-                 directory with --home"
-            ),
+            Self::NotStartable { program, why } => {
+                let hint = if why.contains("there is no program") {
+                    "install it, or put its directory into PATH"
+                } else {
+                    "name a data directory from which programs can start with --home"
+                };
+                write!(f, "cannot start {program}: {why}\nhint: {hint}")
+            }
             Self::TooOld { found } => {
                 write!(
                     f,
@@ -112,6 +116,7 @@ impl fmt::Display for QemuProblem {
                 "exact-smp needs a build of QEMU that Marvin knows: {known}; this is {found}; get it with `marvin setup`"
             ),
             Self::DoesNotStart { found, answer } => {
+                let fix = find_fix(answer).unwrap_or(REFERENCE);
                 let errors: Vec<&str> = answer
                     .split("; ")
                     .filter(|line| !line.contains("warning: "))
@@ -119,7 +124,7 @@ impl fmt::Display for QemuProblem {
                 let answer = errors.join("; ");
                 write!(
                     f,
-                    "cannot measure with QEMU {found}: it does not start the exact machine: {answer}\nhint: {REFERENCE}"
+                    "cannot measure with QEMU {found}: it does not start the exact machine: {answer}\nhint: {fix}"
                 )
             }
             Self::OtherCpu { found, differing } => {
@@ -243,6 +248,15 @@ impl Qemu {
     #[must_use]
     pub fn is_known(&self) -> bool {
         KnownQemu::find(&self.hashes).is_some()
+    }
+
+    /// Returns the firmware that no guest starts without, if none of its folders has it.
+    pub(crate) fn missing_firmware(&self) -> Option<&'static str> {
+        let has = |file: &str| self.hashes.iter().any(|(name, _)| name == file);
+        match FIRMWARE {
+            [bios, other_bios, ..] if !has(bios) && !has(other_bios) => Some(bios),
+            _ => None,
+        }
     }
 
     /// Returns the words that start it.

@@ -160,12 +160,21 @@ pub(super) fn check(
     tracer: &Path,
     parent: &Path,
 ) -> Result<(), MachineError> {
+    // The firmware below is Marvin's: that of measurements is the QEMU's own.
+    if let Some(missing) = qemu.missing_firmware() {
+        return Err(MachineError::Qemu(QemuProblem::DoesNotStart {
+            found: qemu.version.clone(),
+            answer: format!("could not load PC BIOS: no {missing} in its folders"),
+        }));
+    }
     let mut scratch = Scratch::new(parent)?;
     scratch.write(FIRMWARE, &firmware(cpu.answers))?;
     scratch.link(super::TRACER, tracer)?;
     let mut arguments = arguments;
     // It waits until Marvin listens: the firmware ends sooner than QEMU would tell.
     arguments.extend(["-bios", FIRMWARE, "-m", "64", "-S"].map(str::to_owned));
+    // The only device that a measurement adds.
+    arguments.extend(["-device", "ib700"].map(str::to_owned));
     let found = || qemu.version.clone();
     let answer = answers(qemu, &arguments, &mut scratch).map_err(|error| match error {
         MachineError::QemuDied { how, stderr } if how.starts_with("exit status") => {
