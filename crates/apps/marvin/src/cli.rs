@@ -46,7 +46,24 @@ pub(crate) fn without_variables(error: clap::Error) -> clap::Error {
     let command = GlobalOptions::WITH_VARIABLES
         .into_iter()
         .fold(Arguments::command(), unset);
-    command.try_get_matches().err().unwrap_or(error)
+    command
+        .try_get_matches()
+        .err()
+        .or_else(find_empty_variable)
+        .unwrap_or(error)
+}
+
+/// Returns an error for a variable that is set to nothing: clap names only its option.
+fn find_empty_variable() -> Option<clap::Error> {
+    let mut command = Arguments::command();
+    let name = command
+        .get_arguments()
+        .filter_map(clap::Arg::get_env)
+        .find(|name| std::env::var_os(name).is_some_and(|value| value.is_empty()))?
+        .to_string_lossy()
+        .into_owned();
+    let text = format!("{name} is set to nothing: give it a value, or unset it\n");
+    Some(command.error(ErrorKind::InvalidValue, text))
 }
 
 #[derive(Debug, Subcommand)]

@@ -35,18 +35,23 @@ fn directory_variable(name: &str) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
+fn home_directory() -> Option<PathBuf> {
+    directory_variable("HOME").or_else(std::env::home_dir)
+}
+
 /// Returns the data directory: the given one, or `marvin` below `$XDG_DATA_HOME`, or below
-/// `~/.local/share`. Always absolute.
+/// `~/.local/share`. Always absolute. Without HOME the home is that of the user's entry in passwd.
 pub(super) fn find_home(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let home = match given {
         Some(home) => home.to_owned(),
         None => directory_variable("XDG_DATA_HOME")
             // The XDG base directory specification says to ignore relative paths.
             .filter(|data| data.is_absolute())
-            .or_else(|| Some(directory_variable("HOME")?.join(".local/share")))
+            .or_else(|| Some(home_directory()?.join(".local/share")))
             .ok_or_else(|| {
                 WrongInput(
-                    "no data directory: neither XDG_DATA_HOME nor HOME is set; give --home FOLDER"
+                    "no data directory: neither XDG_DATA_HOME (an absolute path) nor HOME is set, and this user has no \
+                     home in passwd; give --home FOLDER"
                         .into(),
                 )
             })?
