@@ -119,7 +119,9 @@ pub use suites::{
     CONTENTION, DISKS, IO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SEEDS, SMOKE, SUITES,
     declared_transfers, floor_percent, spread_percent, twins,
 };
-pub use tool::{Column, Find, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload};
+pub use tool::{
+    Column, Find, OwnProgram, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload,
+};
 pub use triage::{Decision, Triage, TriageError};
 pub use unix_time::UnixTime;
 pub use verdict::{Uncertainty, Verdict};

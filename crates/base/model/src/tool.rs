@@ -22,6 +22,23 @@ pub struct Tool {
     pub environment: Vec<(String, String)>,
     /// The workloads that its output has values of.
     pub workloads: Vec<ToolWorkload>,
+    /// What a user's own program brings; `None` for a program of packages.
+    pub own: Option<OwnProgram>,
+}
+
+/// What a user's own program brings into a guest, and what it expects there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnProgram {
+    /// SHA-256 of the archive with its files, as hexadecimal digits.
+    pub image: String,
+    /// Its working directory.
+    pub directory: String,
+    /// The file that is its standard input; empty input without one.
+    pub stdin: Option<String>,
+    /// Exit statuses beside 0 with which it has done its work.
+    pub accepted: Vec<u8>,
+    /// Whether it marks by itself what is measured, instead of whole runs.
+    pub marks: bool,
 }
 
 /// One way of running a tool, with its metrics.
@@ -75,8 +92,9 @@ pub struct ToolMetric {
     pub direction: Direction,
     /// The margin: a difference up to this many percent counts as same.
     pub margin_percent: f64,
-    /// Where the output contains it.
-    pub reader: Reader,
+    /// Where the output contains it; `None` for the cost of the run itself, which the machine
+    /// measures.
+    pub reader: Option<Reader>,
 }
 
 /// Where a tool's output contains a value.

@@ -13,7 +13,7 @@ mod tool;
 pub use checksum::crc32;
 pub use job::{Clock, JOB_SIZE, Job, JobError, Perturbation, Task};
 pub use stream::{Frame, MARK, Stream, StreamError, decode, encode, find_hello, find_last_words};
-pub use tool::{Command, NOT_INSTALLED, PROGRAMS, ToolTask};
+pub use tool::{Command, NOT_INSTALLED, PROGRAMS, SystemTask, ToolTask};
 
 /// Version of job and stream. Raise it if either changes incompatibly.
 pub const PROTOCOL: u32 = 1;

@@ -30,6 +30,21 @@ pub struct ToolTask {
     pub files: Vec<String>,
     /// The time limit for everything, in seconds of guest time.
     pub limit_s: u32,
+    /// Where it runs as on a whole system; `None` for a program of packages, in its own directory.
+    pub system: Option<SystemTask>,
+}
+
+/// What a user's own program expects of the system that it runs on.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SystemTask {
+    /// Its working directory.
+    pub directory: String,
+    /// The file that is its standard input; empty input without one.
+    pub stdin: Option<String>,
+    /// Exit statuses beside 0 with which it has done its work.
+    pub accepted: Vec<u8>,
+    /// Whether the program marks by itself what is measured, instead of the agent around it.
+    pub marks: bool,
 }
 
 impl ToolTask {
@@ -55,6 +70,22 @@ impl ToolTask {
         lines.push(format!("runs={}", self.runs));
         lines.extend(self.files.iter().map(|file| format!("file={}", text(file))));
         lines.push(format!("limit_s={}", self.limit_s));
+        if let Some(system) = &self.system {
+            lines.push(format!("directory={}", text(&system.directory)));
+            lines.extend(
+                system
+                    .stdin
+                    .iter()
+                    .map(|file| format!("stdin={}", text(file))),
+            );
+            lines.extend(
+                system
+                    .accepted
+                    .iter()
+                    .map(|status| format!("accepted={status}")),
+            );
+            lines.extend(system.marks.then(|| "marks=own".to_owned()));
+        }
         lines
     }
 
@@ -75,6 +106,20 @@ impl ToolTask {
             Some(command) => Some((command?, u16::try_from(number("port")?).ok()?)),
             None => None,
         };
+        let system = match all("directory").next() {
+            Some(directory) => Some(SystemTask {
+                directory: directory?.pop()?,
+                stdin: match all("stdin").next() {
+                    Some(file) => Some(file?.pop()?),
+                    None => None,
+                },
+                accepted: all("accepted")
+                    .map(|words| words?.pop()?.parse().ok())
+                    .collect::<Option<_>>()?,
+                marks: all("marks").next().is_some(),
+            }),
+            None => None,
+        };
         Some(Self {
             environment: all("env").map(pair).collect::<Option<_>>()?,
             setup: all("setup").collect::<Option<_>>()?,
@@ -86,6 +131,7 @@ impl ToolTask {
                 .map(|words| words?.pop())
                 .collect::<Option<_>>()?,
             limit_s: number("limit_s")?,
+            system,
         })
     }
 }
@@ -100,7 +146,7 @@ fn words(line: &str) -> Option<Command> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::ToolTask;
+    use super::{SystemTask, ToolTask};
 
     proptest! {
         #[test]
@@ -109,7 +155,15 @@ mod tests {
             pairs in prop::collection::vec(("[A-Z]{1,4}", any::<String>()), 0..3),
             port in prop::option::of(any::<u16>()),
             runs: u32,
+            accepted in prop::collection::vec(any::<u8>(), 0..3),
+            own: bool,
         ) {
+            let system = own.then(|| SystemTask {
+                directory: words[0].clone(),
+                stdin: words.get(1).cloned(),
+                accepted,
+                marks: own,
+            });
             let task = ToolTask {
                 environment: pairs,
                 setup: vec![words.clone(); 2],
@@ -119,6 +173,7 @@ mod tests {
                 runs,
                 files: words,
                 limit_s: 7,
+                system,
             };
             let body = task.lines().join("\n");
             prop_assert_eq!(ToolTask::from_body(&body), Some(task));

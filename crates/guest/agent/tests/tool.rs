@@ -6,7 +6,9 @@
 use std::io::Write;
 use std::process::{Command, Output, Stdio};
 
-use wire::{Clock, Frame, Job, NOT_INSTALLED, PROGRAMS, Perturbation, Stream, Task, ToolTask};
+use wire::{
+    Clock, Frame, Job, NOT_INSTALLED, PROGRAMS, Perturbation, Stream, SystemTask, Task, ToolTask,
+};
 
 const AGENT: &str = env!("CARGO_BIN_EXE_marvin-agent");
 
@@ -139,4 +141,58 @@ fn missing_program_is_said_to_be_missing() {
     };
     let expected = Frame::Unsupported(format!("{NOT_INSTALLED}/usr/bin/nonesuch"));
     assert!(stream.frames.contains(&expected), "{:?}", stream.frames);
+}
+
+#[test]
+fn own_program_runs_where_it_lies() {
+    let before = printed_directories();
+    let folder = std::env::temp_dir();
+    let text = "pwd; cat; head -c 400000 /dev/zero | tr '\\0' x; exit 3";
+    let input = folder.join(format!("marvin-input-{}", std::process::id()));
+    std::fs::write(&input, "input\n").unwrap();
+    let tool = ToolTask {
+        environment: vec![("PATH".to_owned(), "/usr/bin:/bin".to_owned())],
+        command: words(&["/bin/sh", "-c", text]),
+        system: Some(SystemTask {
+            directory: folder.display().to_string(),
+            stdin: Some(input.display().to_string()),
+            accepted: vec![3],
+            marks: false,
+        }),
+        ..ToolTask::default()
+    };
+    let Some((_, stream)) = run(tool, &[]) else {
+        return;
+    };
+    std::fs::remove_file(input).unwrap();
+    let stdout: Vec<u8> = stream
+        .frames
+        .iter()
+        .filter_map(|frame| match frame {
+            Frame::File { name, bytes } if name == "1/stdout" => Some(bytes.clone()),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let printed = String::from_utf8_lossy(&stdout);
+    let begin = format!("{}\ninput\nxxx", folder.display());
+    assert!(printed.starts_with(&begin), "{}", &printed[..80]);
+    assert!(printed.contains(" bytes are left out]"));
+    assert!(stdout.len() < 300_000);
+    assert!(
+        stream
+            .frames
+            .iter()
+            .any(|frame| matches!(frame, Frame::Samples(ticks) if ticks.len() == 2))
+    );
+    assert_eq!(printed_directories(), before);
+}
+
+/// How many directories of output are there: tests that were killed may have left some.
+fn printed_directories() -> usize {
+    let entries = std::fs::read_dir("/tmp").unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names
+        .filter(|name| name.starts_with(".marvin-printed"))
+        .count()
 }

@@ -3,8 +3,8 @@
 //! Total and bounded: the files come from packages.
 
 use object::LittleEndian;
-use object::elf::FileHeader64;
 use object::elf::{DT_NEEDED, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRTAB, PT_LOAD};
+use object::elf::{FileHeader32, FileHeader64};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 
 /// Most parsed entries of a dynamic section, and longest name.
@@ -18,17 +18,28 @@ pub struct Linked {
     pub needed: Vec<String>,
     /// Directories to search first, with `$ORIGIN` unexpanded.
     pub folders: Vec<String>,
+    /// Whether it is a file of 32 bits: a library must be one too.
+    pub is_32_bit: bool,
 }
 
-/// Returns the needs of a file; `None` if it is damaged or no ELF file of 64 bits.
+/// Returns the needs of a file; `None` if it is damaged or no little-endian ELF file.
 #[must_use]
 pub fn parse_linking(bytes: &[u8]) -> Option<Linked> {
-    let header = FileHeader64::<LittleEndian>::parse(bytes).ok()?;
-    if !header.is_class_64() || !header.is_little_endian() {
-        return None;
+    if let Ok(header) = FileHeader64::<LittleEndian>::parse(bytes) {
+        return parse_header(header, bytes);
     }
+    parse_header(FileHeader32::<LittleEndian>::parse(bytes).ok()?, bytes)
+}
+
+fn parse_header<Elf: FileHeader<Endian = LittleEndian>>(
+    header: &Elf,
+    bytes: &[u8],
+) -> Option<Linked> {
     let segments = header.program_headers(LittleEndian, bytes).ok()?;
-    let mut linked = Linked::default();
+    let mut linked = Linked {
+        is_32_bit: !header.is_class_64(),
+        ..Linked::default()
+    };
     let mut entries = None;
     for segment in segments {
         if let Some(path) = segment.interpreter(LittleEndian, bytes).ok()? {
@@ -53,7 +64,7 @@ pub fn parse_linking(bytes: &[u8]) -> Option<Linked> {
         .iter()
         .filter(|segment| segment.p_type(LittleEndian) == PT_LOAD)
         .find_map(|segment| {
-            let begin = address.checked_sub(segment.p_vaddr(LittleEndian))?;
+            let begin = address.checked_sub(segment.p_vaddr(LittleEndian).into())?;
             let content = segment.data(LittleEndian, bytes).ok()?;
             content.get(usize::try_from(begin).ok()?..)
         })?;

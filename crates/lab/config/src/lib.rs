@@ -12,4 +12,6 @@ mod tools;
 pub use file::{ConfigError, ConfigFile};
 pub use settings::{SETTINGS_MAX, seconds, settings, settings_schema};
 pub use toml_document::ManifestError;
-pub use tools::{OUTPUT_MAX, OutputError, SHIPPED, ToolOutput, tool, tool_samples};
+pub use tools::{
+    OUTPUT_MAX, OutputError, SHIPPED, ToolOutput, ValueError, program_values, tool, tool_samples,
+};

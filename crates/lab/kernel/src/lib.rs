@@ -54,4 +54,4 @@ pub use source::{
 };
 pub use source::{commits_touching, config_options, remote_tags, revision_of, tree_with_tag};
 pub use sources::{Inlines, source_places};
-pub use userland::{Resolved, Userland, UserlandFile, Wanted};
+pub use userland::{Resolved, USERLAND_FACTS, Userland, UserlandFile, Wanted};

@@ -16,6 +16,8 @@ use crate::own_cost::{self, OwnCost};
 use crate::perturb::perturbation;
 use crate::run_in_progress::job_id;
 use crate::symbols::Named;
+use crate::tool_job;
+use crate::tools::Tools;
 
 /// Number of attempts at a job or a boot if the lab fails.
 const TRIES: u32 = 3;
@@ -32,6 +34,7 @@ pub(crate) struct BootedBuild<'a> {
     pub(crate) replicate: u64,
     pub(crate) machine: &'a dyn Backend,
     pub(crate) booted: &'a dyn Booted,
+    pub(crate) tools: &'a Tools,
 }
 
 impl BootedBuild<'_> {
@@ -71,7 +74,10 @@ impl BootedBuild<'_> {
 
     /// Returns the job of a workload.
     pub(crate) fn job_of(&self, workload: &Workload) -> Job {
-        self.job(&workload.name, task(workload))
+        match self.tools.workload(workload.job_name()) {
+            Some((tool, run)) => self.job(&run.name, tool_job::task(tool, run)),
+            None => self.job(&workload.name, task(workload)),
+        }
     }
 
     pub(crate) fn clock(&self) -> Clock {

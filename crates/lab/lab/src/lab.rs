@@ -298,6 +298,10 @@ impl Lab {
         &self.machine_pool
     }
 
+    pub(crate) fn tools(&self) -> &Tools {
+        &self.tools
+    }
+
     /// Returns the sources of the tree in the settings.
     ///
     /// # Errors
@@ -578,8 +582,12 @@ impl Lab {
                 return Ok(Availability::Unavailable(format!("not supported: {why}")));
             }
         };
-        let done =
-            action(placement.booted_build(measurement.build, measurement.replicate, &*booted));
+        let done = action(placement.booted_build(
+            measurement.build,
+            measurement.replicate,
+            &*booted,
+            &self.tools,
+        ));
         booted.release()?;
         done
     }

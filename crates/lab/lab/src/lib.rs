@@ -22,6 +22,7 @@ mod lease;
 mod machine_pool;
 mod open_machine;
 mod own_cost;
+mod own_program;
 mod perturb;
 mod plan;
 mod proof;
@@ -57,6 +58,7 @@ pub use lab::{
 };
 pub use lease::switch_off;
 pub use open_machine::Wanted;
+pub use own_program::{OwnProgramError, PreparedProgram, ProgramRequest, prepare_program};
 pub use plan::{Dumps, Plan, Reuse, Sampled};
 pub use proof::prove_host;
 pub use sampling::sampled_profile;

@@ -14,6 +14,7 @@ use model::{Build, BuildId, ExtraFiles, GuestConfig, GuestModule, Need, Workload
 use subprocess::Shared;
 
 use crate::LabError;
+use crate::Tools;
 use crate::job::BootedBuild;
 use crate::tools::{Images, fits};
 
@@ -180,8 +181,10 @@ impl Placement {
         build: &'a Build,
         replicate: u64,
         booted: &'a dyn Booted,
+        tools: &'a Tools,
     ) -> BootedBuild<'a> {
         BootedBuild {
+            tools,
             build,
             replicate,
             machine: &*self.machine,

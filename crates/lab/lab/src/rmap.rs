@@ -69,7 +69,7 @@ impl Lab {
             mappings,
         };
         let job = placement
-            .booted_build(build, seed, &*booted)
+            .booted_build(build, seed, &*booted, self.tools())
             .job(&name, task);
         let end = with_retries(&|_| {}, || booted.run(&job, Observe::Nothing))?;
         Ok(match end.stream {

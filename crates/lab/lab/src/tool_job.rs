@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use config::{ToolOutput, tool_samples};
 use machine::{Disturbance, MachineError, Observe};
 use model::{
-    Clock, Declared, Environment, FailureReason, Outcome, Source, Stage, SubjectFailure, Tool,
-    ToolWorkload, Workload, WorkloadResult, sanitize_line,
+    Clock, Declared, Environment, FailureReason, Outcome, Quantity, Reader, Region, Source, Stage,
+    SubjectFailure, Tool, ToolWorkload, Workload, WorkloadResult, sanitize_line,
 };
-use wire::{Frame, NOT_INSTALLED, OWN_COST, PROGRAMS, Stream, Task, ToolTask};
+use wire::{Frame, NOT_INSTALLED, OWN_COST, PROGRAMS, Stream, SystemTask, Task, ToolTask};
 
 use crate::job::{BootedBuild, explain_by_console};
 use crate::own_cost::{self, OwnCost};
+use crate::symbols::Named;
 use crate::tools::row_name;
 
 /// Limit on a quoted cause (characters).
@@ -36,6 +37,10 @@ pub(crate) struct Printed {
     pub(crate) output: Vec<u8>,
     /// The programs that a host had installed, for the environment.
     pub(crate) programs: Environment,
+    /// Its profile as stored, or why there is none; `None` if not requested.
+    pub(crate) profile: Option<Result<String, String>>,
+    /// Instructions of each run, by the profile.
+    counted: Vec<Region>,
 }
 
 impl Printed {
@@ -47,7 +52,12 @@ impl Printed {
             declared: Some(Declared::from_metric(&row.metric, self.clock)),
             outcome: self.outcome.clone(),
             samples: self.rows.get(&*row.name).cloned().unwrap_or_default(),
-            counted: Vec::new(),
+            // Only costs are counted.
+            counted: if row.metric.quantity == Quantity::Cost {
+                self.counted.clone()
+            } else {
+                Vec::new()
+            },
         }
     }
 }
@@ -56,7 +66,10 @@ impl Printed {
 pub(crate) fn task(tool: &Tool, workload: &ToolWorkload) -> Task {
     let mut files: Vec<String> = Vec::new();
     for metric in &workload.metrics {
-        if let Source::File(path) = &metric.reader.source
+        if let Some(Reader {
+            source: Source::File(path),
+            ..
+        }) = &metric.reader
             && !files.contains(path)
         {
             files.push(path.clone());
@@ -74,17 +87,27 @@ pub(crate) fn task(tool: &Tool, workload: &ToolWorkload) -> Task {
         runs: workload.runs,
         files,
         limit_s: workload.limit_s,
+        system: tool.own.as_ref().map(|own| SystemTask {
+            directory: own.directory.clone(),
+            stdin: own.stdin.clone(),
+            accepted: own.accepted.clone(),
+            marks: own.marks,
+        }),
     })
 }
 
-/// Runs a tool and parses its output.
+/// Runs a tool and parses its output; counts the instructions of each function if the functions are
+/// known.
 pub(crate) fn run(
     on: BootedBuild<'_>,
     tool: &Tool,
     workload: &ToolWorkload,
+    named: Option<&Named>,
 ) -> Result<Printed, MachineError> {
     let job = on.job(&workload.name, task(tool, workload));
-    let (end, own_cost) = own_cost::run(on, &job, Observe::Nothing)?;
+    let named = named.filter(|_| on.machine.capabilities().counts);
+    let observe = named.map_or(Observe::Nothing, |named| Observe::Counts(&named.marks));
+    let (end, own_cost) = own_cost::run(on, &job, observe)?;
     let mut files = Files::new();
     let (outcome, rows) = match end.stream {
         Err(failure) => (Outcome::Failed(failure), BTreeMap::new()),
@@ -98,6 +121,25 @@ pub(crate) fn run(
     let output = list_files(&files);
     let (outcome, rows) = fail_if_killed(outcome, rows, &end.console);
     let outcome = name_packages(explain_by_console(outcome, &end.console), tool);
+    let profile = named
+        .filter(|_| outcome == Outcome::Completed)
+        .map(|named| {
+            let counts = end.counts.unwrap_or_default();
+            ingest::profile(&counts, &named.symbols, 1).map_err(|error| error.to_string())
+        });
+    let regions = match &profile {
+        Some(Ok(profile)) => profile.regions.clone(),
+        _ => Vec::new(),
+    };
+    let is_marked = tool.own.as_ref().is_some_and(|own| own.marks);
+    let (outcome, rows) = if is_marked {
+        use_marks(outcome, rows, workload, &regions)
+    } else {
+        (outcome, rows)
+    };
+    // The plugin records one region per run; another number means that they do not match.
+    let is_one_each = regions.len() == workload.runs as usize;
+    let counted = if is_one_each { regions } else { Vec::new() };
     let disturbance = end.disturbance;
     Ok(Printed {
         outcome,
@@ -108,7 +150,36 @@ pub(crate) fn run(
         own_cost,
         output,
         programs,
+        profile: profile.map(|profile| profile.map(|profile| ingest::profile_to_text(&profile))),
+        counted,
     })
+}
+
+/// Replaces the cost of whole runs by that of what the program marked.
+fn use_marks(
+    outcome: Outcome,
+    mut rows: Rows,
+    workload: &ToolWorkload,
+    regions: &[Region],
+) -> (Outcome, Rows) {
+    if outcome != Outcome::Completed {
+        return (outcome, rows);
+    }
+    let runs = workload.runs as usize;
+    if regions.is_empty() || regions.len() % runs != 0 {
+        let why = format!(
+            "{} regions were marked in {runs} runs: each run must mark the same number with marvin-mark begin and end, on \
+             a machine that counts instructions",
+            regions.len()
+        );
+        return (failed(FailureReason::WorkloadFailed(why)), Rows::new());
+    }
+    let each = regions.len() / runs;
+    let sums = regions
+        .chunks(each)
+        .map(|marked| marked.iter().map(Region::total).sum::<u64>() as f64);
+    rows.insert(workload.name.clone(), sums.collect());
+    (outcome, rows)
 }
 
 /// Adds to the outcome of a tool that is not installed how to install it.
@@ -139,7 +210,7 @@ fn describe_programs(bytes: &[u8]) -> Environment {
 /// Returns the tool's outcome, and its samples by row.
 fn read(workload: &ToolWorkload, stream: &Stream, files: &Files) -> (Outcome, Rows) {
     let outcome = match ingest::outcome(stream, 1, workload.runs) {
-        Ok((Outcome::Completed, _)) => match samples(workload, files) {
+        Ok((Outcome::Completed, ticks)) => match samples(workload, files, &ticks) {
             Ok(rows) => return (Outcome::Completed, rows),
             Err(why) => failed(FailureReason::WorkloadFailed(why)),
         },
@@ -227,8 +298,8 @@ fn list_files(files: &Files) -> Vec<u8> {
 }
 
 /// Returns the samples of each row, run after run; the error says in which run the output is wrong,
-/// and why.
-fn samples(workload: &ToolWorkload, files: &Files) -> Result<Rows, String> {
+/// and why. `ticks` is what the machine measured of each run.
+fn samples(workload: &ToolWorkload, files: &Files, ticks: &[f64]) -> Result<Rows, String> {
     let mut rows = Rows::new();
     for run in 0..workload.runs {
         let part = |name: &str| {
@@ -255,6 +326,11 @@ fn samples(workload: &ToolWorkload, files: &Files) -> Result<Rows, String> {
             rows.entry(row_name(workload, at))
                 .or_default()
                 .extend(samples);
+        }
+    }
+    for (at, metric) in workload.metrics.iter().enumerate() {
+        if metric.reader.is_none() {
+            rows.insert(row_name(workload, at), ticks.to_vec());
         }
     }
     Ok(rows)
@@ -290,10 +366,10 @@ mod tests {
             .iter()
             .map(|(name, hackbench_output)| (name.as_str(), *hackbench_output))
             .collect();
-        let rows = samples(workload, &files(&all)).unwrap();
+        let rows = samples(workload, &files(&all), &[]).unwrap();
         assert_eq!(rows["hackbench"], [0.4, 0.2, 0.1, 0.3]);
         assert!(list_files(&files(&all[..1])).starts_with(b"==> 0/stdout <==\nRunning"));
-        let answer = samples(workload, &files(&all[..1])).unwrap_err();
+        let answer = samples(workload, &files(&all[..1]), &[]).unwrap_err();
         insta::assert_snapshot!(answer, @"run 2: unknown output: nothing was printed");
         assert!(matches!(
             task(tool, workload),

@@ -17,12 +17,13 @@ use sha2::{Digest, Sha256};
 use subprocess::replace_file;
 
 use crate::LabError;
+use crate::own_program;
 
 /// Limit on a row's name: names of artifacts contain it.
 const ROW_MAX: usize = 48;
 
 /// Memory of a guest beside its files (MiB): for the kernel and a small tool.
-const BESIDE_FILES_MIB: u64 = 64;
+pub(crate) const BESIDE_FILES_MIB: u64 = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToolsError {
@@ -98,20 +99,40 @@ impl Tools {
             }
             all.push(declared);
         }
+        Ok(Self::with_rows(all))
+    }
+
+    /// Returns these tools and a user's own program.
+    #[must_use]
+    pub fn with_program(self, program: Tool) -> Self {
+        let mut all = self.all;
+        all.push(declared(program));
+        Self::with_rows(all)
+    }
+
+    /// Returns whether a row of this name is there already.
+    #[must_use]
+    pub fn is_taken(&self, row: &str) -> bool {
+        let builtin = model::workloads();
+        builtin.iter().any(|workload| workload.name == row)
+            || self.suite.workloads.iter().any(|known| known.name == row)
+    }
+
+    fn with_rows(all: Vec<Declared>) -> Self {
         let workloads = all
             .iter()
             .flat_map(|declared| &declared.rows)
             .map(|(_, row)| Arc::clone(row))
             .collect();
         let Suite { name, purpose, .. } = *ToolRows::default().suite;
-        Ok(Self {
+        Self {
             all,
             suite: Arc::new(Suite {
                 name,
                 purpose,
                 workloads,
             }),
-        })
+        }
     }
 
     pub fn all(&self) -> impl Iterator<Item = &Tool> {
@@ -226,7 +247,10 @@ fn declared(tool: Tool) -> Declared {
                 exercises: &[],
                 metric: Metric {
                     name: Cow::Owned(metric.name.clone()),
-                    quantity: Quantity::Of(Cow::Owned(metric.unit.clone())),
+                    quantity: match metric.reader {
+                        Some(_) => Quantity::Of(Cow::Owned(metric.unit.clone())),
+                        None => Quantity::Cost,
+                    },
                     direction: metric.direction,
                     margin_percent: metric.margin_percent,
                 },
@@ -289,6 +313,9 @@ fn image(
     cache: &BuildCache,
     notify: &dyn Fn(BuildEvent),
 ) -> Result<PathBuf, LabError> {
+    if let Some(own) = &tool.own {
+        return Ok(own_program::image_file(home, &own.image));
+    }
     let mut paths: Vec<String> = tool.workloads.iter().flat_map(programs).cloned().collect();
     paths.extend(tool.files.iter().cloned());
     paths.sort();

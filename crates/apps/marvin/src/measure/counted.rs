@@ -7,11 +7,11 @@ use model::{Availability, Build, CostModel, KernelName, Outcome, Run, RunId, Wor
 use profile::ledger::Ledger;
 
 use super::{
-    FollowedCalls, RepeatedJobs, Simulated, find_builds, follow_calls, open_exact_lab,
-    parallel_machines, plan_runs, simulate_processor,
+    FollowedCalls, RepeatedJobs, Simulated, find_builds, follow_calls, open_exact_lab_with,
+    parallel_machines, plan_runs, prepare_tools, simulate_processor,
 };
 use crate::options::MeasureOptions;
-use crate::select::{find_suite, select_workloads};
+use crate::select::{ChosenWorkloads, choose_workloads};
 use crate::session::{Progress, Session};
 
 /// What to count beside instructions.
@@ -56,12 +56,16 @@ pub(crate) fn count_kernels(
     wanting: &CountOptions<'_>,
     progress: &Progress,
 ) -> anyhow::Result<CountedKernels> {
-    let suite = find_suite(&measure.suite)?;
-    let selected = select_workloads(suite, &measure.workload)?;
-    let lab = open_exact_lab(session, measure)?;
+    let ChosenWorkloads {
+        suite,
+        workloads: selected,
+        tools,
+    } = choose_workloads(session, measure)?;
+    let lab = open_exact_lab_with(session, measure, tools)?;
+    prepare_tools(&lab, &selected, progress)?;
     let builds = find_builds(&lab, names, progress)?;
     let seeds: Vec<u64> = (1..=wanting.seeds).collect();
-    let plan = plan_runs(measure, &builds, suite, &selected, &seeds);
+    let plan = plan_runs(measure, &builds, &suite, &selected, &seeds);
     let runs = lab.execute(&plan, &|event| progress.event(&event))?;
     let mut ledgers = Vec::new();
     let mut missing = Vec::new();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use model::CostModel;
 
-use super::{SourceOptions, whole};
+use super::{ProgramOptions, SourceOptions, whole};
 use crate::completion;
 
 /// Options for a measurement.
@@ -45,6 +45,28 @@ pub(crate) struct MeasureOptions {
     /// Boot for every workload instead of restoring a snapshot: slower, same numbers
     #[arg(long)]
     pub(crate) no_snapshots: bool,
+
+    #[command(flatten)]
+    pub(crate) program: ProgramOptions,
+}
+
+impl MeasureOptions {
+    /// Returns the words that choose the same workloads again; the program of the user's own, if
+    /// there is one, follows at the end of a command.
+    pub(crate) fn choice_arguments(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        if self.suite != model::MICRO.name {
+            words.extend(["--suite".into(), self.suite.clone()]);
+        }
+        if !self.workload.is_empty() {
+            words.extend(["--workload".into(), self.workload.join(",")]);
+        }
+        for manifest in &self.manifest {
+            words.extend(["--manifest".into(), manifest.display().to_string()]);
+        }
+        words.extend(self.program.arguments());
+        words
+    }
 }
 
 /// Returns the number of seeds that counting needs: a model depends on the layout of memory.

@@ -4,6 +4,7 @@ mod batch;
 mod comparison;
 mod machines;
 mod measure;
+mod program;
 mod search;
 mod sources;
 mod values;
@@ -14,6 +15,7 @@ pub(crate) use machines::{
     EXACT_SMP, MachineOptions, NoisyOptions, OWN_MACHINES, ThreadOptions, Threads, own_machine,
 };
 pub(crate) use measure::{MeasureOptions, seeds_for};
+pub(crate) use program::ProgramOptions;
 pub(crate) use search::SearchOptions;
 pub(crate) use sources::SourceOptions;
 pub(crate) use values::{margin, seconds, time, whole};

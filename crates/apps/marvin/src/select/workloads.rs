@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use lab::Tools;
+use lab::{PreparedProgram, Tools};
 use model::{CONTENTION, Choice, MICRO, SUITES, SelectionError, Suite, Workload};
 
 use super::did_you_mean;
 use crate::exit::WrongInput;
-use crate::options::MeasureOptions;
+use crate::options::{MeasureOptions, ProgramOptions};
 use crate::session::Session;
 
 pub(crate) fn find_suite(name: &str) -> anyhow::Result<&'static Arc<Suite>> {
@@ -29,11 +29,67 @@ pub(crate) fn choose_workloads(
     session: &Session,
     measure: &MeasureOptions,
 ) -> anyhow::Result<ChosenWorkloads> {
-    choose_named_workloads(
-        session.tools(&measure.manifest)?,
-        &measure.suite,
-        &measure.workload,
-    )
+    let tools = session.tools(&measure.manifest)?;
+    if measure.program.is_given() {
+        return choose_program(session, &measure.program, tools);
+    }
+    choose_named_workloads(tools, &measure.suite, &measure.workload)
+}
+
+/// Makes workloads of a program of the user's own.
+fn choose_program(
+    session: &Session,
+    options: &ProgramOptions,
+    tools: Tools,
+) -> anyhow::Result<ChosenWorkloads> {
+    let home = session.home()?;
+    let prepared = lab::prepare_program(&options.request()?, &tools, home)
+        .map_err(|error| WrongInput(error.to_string()))?;
+    let name = prepared.tool.name.clone();
+    if !session.is_quiet() {
+        for text in describe_program(&prepared) {
+            crate::say(&text);
+        }
+    }
+    let tools = tools.with_program(prepared.tool);
+    Ok(ChosenWorkloads {
+        suite: Arc::clone(tools.suite()),
+        workloads: tools.select(&name),
+        tools,
+    })
+}
+
+/// Says what goes into the guest, and what may be missing there.
+fn describe_program(prepared: &PreparedProgram) -> Vec<String> {
+    const SHOWN: usize = 5;
+    let mut lines = Vec::new();
+    let workload = &prepared.tool.workloads[0];
+    lines.push(format!(
+        "{}: {:.1} MB of files, in a guest of {} MiB",
+        workload.name,
+        prepared.bytes as f64 / 1e6,
+        workload.memory_mib
+    ));
+    if !prepared.missing.is_empty() {
+        let shown: Vec<&str> = prepared
+            .missing
+            .iter()
+            .take(SHOWN)
+            .map(String::as_str)
+            .collect();
+        let more = prepared.missing.len() - shown.len();
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        lines.push(format!(
+            "{}: its files name {}{more}, which this host has not",
+            workload.name,
+            shown.join(", ")
+        ));
+    }
+    lines
 }
 
 /// Selects workloads of a suite and of these tools; the error for an unknown word suggests a

@@ -183,13 +183,13 @@ mod tests {
             unit: unit.to_owned(),
             direction,
             margin_percent: 1.0,
-            reader: Reader {
+            reader: Some(Reader {
                 source: Source::Stdout,
                 after: None,
                 find: Find::Key("x".to_owned()),
                 pick: Pick::Only,
                 factor: 1.0,
-            },
+            }),
         };
         let command = "/usr/bin/sysbench cpu --time=0 --events=200 --cpu-max-prime=2000 run";
         Tool {
@@ -217,6 +217,7 @@ mod tests {
                     metric("latency-max", "ms\u{1b}[31m", Direction::LowerIsBetter),
                 ],
             }],
+            own: None,
         }
     }
 

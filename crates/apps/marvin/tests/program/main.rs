@@ -22,6 +22,7 @@ mod killed;
 mod mistakes;
 mod observed;
 mod one_value;
+mod own_program;
 mod planted_sharing;
 mod prepared;
 mod real_build;

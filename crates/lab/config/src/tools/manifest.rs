@@ -142,6 +142,7 @@ fn whole(document: &DeTable<'_>) -> Result<Tool, Mistake> {
             .into_iter()
             .map(workload)
             .collect::<Result<_, _>>()?,
+        own: None,
     };
     let mut seen = BTreeSet::new();
     if let Some(twice) = tool
@@ -332,7 +333,7 @@ fn metric(value: &Value<'_>) -> Result<ToolMetric, Mistake> {
         unit: section.text("unit")?.to_owned(),
         direction: better.ok_or_else(|| Mistake::new(section.span(), "metric without `better`"))?,
         margin_percent,
-        reader: reader(&section)?,
+        reader: Some(reader(&section)?),
     })
 }
 

@@ -7,7 +7,9 @@ mod pattern;
 mod shipped;
 #[cfg(test)]
 mod tests;
+mod value;
 
 pub use manifest::tool;
 pub use output::{OUTPUT_MAX, OutputError, ToolOutput, tool_samples};
 pub use shipped::SHIPPED;
+pub use value::{ValueError, program_values};

@@ -215,13 +215,17 @@ fn check_version(workload: &ToolWorkload, output: &ToolOutput<'_>) -> Result<(),
 }
 
 fn samples(metric: &ToolMetric, output: &ToolOutput<'_>) -> Result<Vec<f64>, OutputError> {
+    // The machine measures it.
+    let Some(reader) = &metric.reader else {
+        return Ok(Vec::new());
+    };
     let Reader {
         source,
         after,
         find,
         pick,
         factor,
-    } = &metric.reader;
+    } = reader;
     let text = content(output, source)?;
     let mut rest: Vec<Line<'_>> = lines(&text).collect();
     if let Some(after) = after {
@@ -241,7 +245,7 @@ fn samples(metric: &ToolMetric, output: &ToolOutput<'_>) -> Result<Vec<f64>, Out
     let values = pick_values(*pick, found, metric)?;
     if values.is_empty() {
         let line = text.trim_end().lines().count();
-        let sought = describe_search(metric);
+        let sought = describe_search(reader);
         return Err(OutputError::NotFound {
             metric: metric.name.clone(),
             place: place(source),
@@ -252,8 +256,8 @@ fn samples(metric: &ToolMetric, output: &ToolOutput<'_>) -> Result<Vec<f64>, Out
     Ok(values.into_iter().map(|value| value * factor).collect())
 }
 
-fn describe_search(metric: &ToolMetric) -> String {
-    let what = match &metric.reader.find {
+fn describe_search(reader: &Reader) -> String {
+    let what = match &reader.find {
         Find::Line(pattern) => format!("a line with `{pattern}`"),
         Find::Key(key) => format!("a line `{key}: …`"),
         Find::Json(path) => format!("a number at {path}"),
@@ -266,7 +270,7 @@ fn describe_search(metric: &ToolMetric) -> String {
             )
         }
     };
-    match &metric.reader.after {
+    match &reader.after {
         Some(after) => format!("{what}, after one with `{after}`"),
         None => what,
     }
@@ -283,7 +287,9 @@ fn describe_column(column: &Column) -> String {
 type LineValues = Vec<(usize, f64)>;
 
 fn number(word: &str, line: usize, metric: &ToolMetric) -> Result<(usize, f64), OutputError> {
-    match word.trim().parse::<f64>() {
+    let word = word.trim();
+    let ungrouped = without_separators(word);
+    match ungrouped.as_deref().unwrap_or(word).parse::<f64>() {
         Ok(number) if number.abs() <= NUMBER_MAX => Ok((line, number)),
         _ => Err(OutputError::NotANumber {
             metric: metric.name.clone(),
@@ -291,6 +297,22 @@ fn number(word: &str, line: usize, metric: &ToolMetric) -> Result<(usize, f64), 
             quoted: quote(word),
         }),
     }
+}
+
+/// Returns a number such as `1,234,567.8` without the commas between its thousands. `3,472` may be
+/// a decimal comma: it stays, and is no number.
+fn without_separators(word: &str) -> Option<String> {
+    let (whole, has_fraction) = match word.split_once('.') {
+        Some((whole, _)) => (whole, true),
+        None => (word, false),
+    };
+    let mut groups = whole.trim_start_matches('-').split(',');
+    let first = groups.next()?;
+    let groups: Vec<&str> = groups.collect();
+    let is_grouped = (1..=3).contains(&first.len())
+        && groups.iter().all(|group| group.len() == 3)
+        && (groups.len() > 1 || groups.len() == 1 && has_fraction);
+    is_grouped.then(|| word.replace(',', ""))
 }
 
 fn in_lines(

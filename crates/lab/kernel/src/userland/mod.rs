@@ -17,7 +17,7 @@ use crate::{BuildCache, BuildEvent, KernelError};
 /// Limit of a userland's files, in bytes.
 const USERLAND_MAX: u64 = 1 << 30;
 /// Files of every userland: names of users and of this host, for programs that look them up.
-const FACTS: [(&str, &str); 4] = [
+pub const USERLAND_FACTS: [(&str, &str); 4] = [
     ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
     ("/etc/hosts", "127.0.0.1 localhost\n"),
     (
@@ -132,11 +132,11 @@ impl BuildCache {
 /// Copies the requested files and their libraries from a root, beside the files of every userland.
 fn userland_of(root: &Path, wanted: &[String]) -> Result<Userland, KernelError> {
     let bytes_max = USERLAND_MAX;
-    let collected = collect(&Root(root), wanted, bytes_max).map_err(|error| match error {
+    let collected = collect(&Root(root), wanted, &[], bytes_max).map_err(|error| match error {
         ArchiveError::Large { bytes_max } => KernelError::LargeUserland { bytes_max },
         other => KernelError::Archive(other),
     })?;
-    let mut files: BTreeMap<String, Vec<u8>> = FACTS
+    let mut files: BTreeMap<String, Vec<u8>> = USERLAND_FACTS
         .iter()
         .map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()))
         .collect();

@@ -27,7 +27,9 @@ impl Execution<'_> {
         job: usize,
         booted: &dyn Booted,
     ) -> Result<(), LabError> {
-        let on = run.placement.booted_build(run.build, run.replicate, booted);
+        let on = run
+            .placement
+            .booted_build(run.build, run.replicate, booted, self.context.tools);
         match run.declared(job) {
             None => self.measure_environment(run, on),
             Some(declared) => match self.context.tools.workload(&declared.name) {
@@ -66,9 +68,11 @@ impl Execution<'_> {
         name: &str,
         (tool, workload): (&Tool, &ToolWorkload),
     ) -> Result<(), LabError> {
+        let known = tool.own.is_some().then(|| self.symbols(on)).transpose()?;
+        let named = known.as_ref().and_then(|known| known.value());
         let printed = self.undisturbed(run, name, || {
             with_retries(&|error| self.notify_retry(error), || {
-                tool_job::run(on, tool, workload)
+                tool_job::run(on, tool, workload, named)
             })
         })?;
         let results: Vec<_> = run
@@ -90,6 +94,11 @@ impl Execution<'_> {
         progress
             .consoles
             .push((format!("{name}.output"), printed.output));
+        if let Some(Ok(text)) = printed.profile {
+            progress
+                .consoles
+                .push((format!("{name}.profile"), text.into_bytes()));
+        }
         Ok(())
     }
 

@@ -320,7 +320,7 @@ fn collect_files(
         .chain(FIRMWARE.map(str::to_owned))
         .chain(copyright)
         .collect();
-    let collected = collect(&Root(&root), &wanted, BYTES_MAX)?;
+    let collected = collect(&Root(&root), &wanted, &[], BYTES_MAX)?;
     if !collected.missing.is_empty() {
         return Err(MachineError::Bundle {
             detail: format!("{} is missing", collected.missing.join(", ")),

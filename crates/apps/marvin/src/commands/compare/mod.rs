@@ -500,15 +500,7 @@ fn origins(
 fn reproducer(command: &CompareArguments, builds: &[Build]) -> String {
     let mut arguments = vec!["marvin".to_owned(), "compare".to_owned()];
     arguments.extend(builds.iter().map(Build::exact_name));
-    if command.measure.suite != model::MICRO.name {
-        arguments.extend(["--suite".into(), command.measure.suite.clone()]);
-    }
-    if !command.measure.workload.is_empty() {
-        arguments.extend(["--workload".into(), command.measure.workload.join(",")]);
-    }
-    for manifest in &command.measure.manifest {
-        arguments.extend(["--manifest".into(), manifest.display().to_string()]);
-    }
+    arguments.extend(command.measure.choice_arguments());
     arguments.extend(command.on.arguments(command.until_clear));
     arguments.extend(command.tasks.arguments());
     if command.until_clear {
@@ -532,5 +524,6 @@ fn reproducer(command: &CompareArguments, builds: &[Build]) -> String {
     if command.measure.force {
         arguments.push("--force".into());
     }
+    arguments.extend(command.measure.program.tail());
     arguments.join(" ")
 }

@@ -431,12 +431,7 @@ fn reproducer(command: &ExplainArguments, builds: &[Build]) -> String {
             .take(command.kernels.len())
             .map(Build::exact_name),
     );
-    if command.measure.suite != model::MICRO.name {
-        arguments.extend(["--suite".into(), command.measure.suite.clone()]);
-    }
-    if !command.measure.workload.is_empty() {
-        arguments.extend(["--workload".into(), command.measure.workload.join(",")]);
-    }
+    arguments.extend(command.measure.choice_arguments());
     arguments.extend(
         command
             .model
@@ -444,5 +439,6 @@ fn reproducer(command: &ExplainArguments, builds: &[Build]) -> String {
             .map(|model| format!("--model={}", model.name())),
     );
     arguments.extend(command.on.arguments(false));
+    arguments.extend(command.measure.program.tail());
     arguments.join(" ")
 }

@@ -2,7 +2,6 @@
 
 mod kernels;
 
-use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
@@ -32,15 +31,11 @@ pub(crate) const SECONDS: u32 = 30;
 #[command(after_help = EXPLAIN_EXAMPLES)]
 pub(crate) struct ExplainArguments {
     /// One kernel: where the time of a workload goes; two: why the second is slower or faster
-    #[arg(add = completion::kernel(), num_args = 0..=2, value_name = "KERNEL", conflicts_with_all = ["pid", "command"])]
+    #[arg(add = completion::kernel(), num_args = 0..=2, value_name = "KERNEL", conflicts_with = "pid")]
     pub(crate) kernels: Vec<String>,
 
-    /// Command to run and observe; its output goes to standard error
-    #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<OsString>,
-
     /// Observe a running process and its children
-    #[arg(long, conflicts_with = "command")]
+    #[arg(long, conflicts_with = "program")]
     pub(crate) pid: Option<u32>,
 
     /// Observe for at most N seconds, and end a command that runs longer [default: until the
@@ -79,7 +74,7 @@ pub(crate) struct ExplainArguments {
 }
 
 pub(crate) fn explain(session: &Session, command: &ExplainArguments) -> anyhow::Result<Exit> {
-    if command.verify && command.command.is_empty() {
+    if command.verify && !command.measure.program.is_given() {
         return Err(WrongInput(
             "--verify needs a command: marvin explain --verify -- COMMAND".into(),
         )
@@ -87,16 +82,16 @@ pub(crate) fn explain(session: &Session, command: &ExplainArguments) -> anyhow::
     }
     let subject = match (
         command.pid,
-        command.command.as_slice(),
+        command.measure.program.program.as_slice(),
         command.kernels.as_slice(),
     ) {
         (Some(process), ..) => Subject::Process(process),
-        (None, command @ [_, ..], _) => Subject::Command(command.to_vec()),
+        (None, command @ [_, ..], []) => Subject::Command(command.to_vec()),
         (None, [], []) => {
             let text = "nothing to explain: give `-- COMMAND`, --pid PID, or one or two kernels with --workload";
             return Err(WrongInput(text.into()).into());
         }
-        (None, [], _) => return kernels::kernels(session, command),
+        (None, _, _) => return kernels::kernels(session, command),
     };
     program(session, command, subject)
 }
@@ -135,7 +130,7 @@ fn program(
         let rate = command.rate.as_deref();
         let seconds = command.seconds;
         let verification = Verification {
-            command: &command.command,
+            command: &command.measure.program.program,
             rate,
             seconds,
             home,
@@ -208,7 +203,9 @@ fn end(command: &ExplainArguments, observed: &Observed) -> End {
 
 fn reproducer(command: &ExplainArguments) -> String {
     let arguments = command
-        .command
+        .measure
+        .program
+        .program
         .iter()
         .map(|word| word.to_string_lossy().into_owned());
     let mut begin = vec!["marvin".to_owned(), "explain".into()];

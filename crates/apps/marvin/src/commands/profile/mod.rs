@@ -194,12 +194,7 @@ fn sources(lab: &Lab, builds: &[Build], runs: &[Vec<Run>]) -> anyhow::Result<Sou
 pub(crate) fn kernel_words(command: &ProfileArguments, builds: &[Build]) -> Vec<String> {
     let mut arguments = vec!["marvin".to_owned(), "profile".to_owned()];
     arguments.extend(builds.iter().map(Build::exact_name));
-    if command.measure.suite != model::MICRO.name {
-        arguments.extend(["--suite".into(), command.measure.suite.clone()]);
-    }
-    if !command.measure.workload.is_empty() {
-        arguments.extend(["--workload".into(), command.measure.workload.join(",")]);
-    }
+    arguments.extend(command.measure.choice_arguments());
     arguments
 }
 
@@ -214,5 +209,6 @@ fn reproducer(command: &ProfileArguments, builds: &[Build]) -> String {
     if command.no_calls {
         arguments.push("--no-calls".into());
     }
+    arguments.extend(command.measure.program.tail());
     arguments.join(" ")
 }

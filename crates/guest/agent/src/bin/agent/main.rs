@@ -26,6 +26,7 @@ mod rmap;
 mod samples;
 mod sampling;
 mod symbols;
+mod system;
 mod tick_profile;
 mod tool;
 mod tool_place;
@@ -46,7 +47,14 @@ fn main() -> ExitCode {
     if std::process::id() == 1 {
         job::main();
     }
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut arguments = std::env::args();
+    if arguments
+        .next()
+        .is_some_and(|name| name.ends_with(system::MARK))
+    {
+        return mark(arguments.next().as_deref());
+    }
+    let arguments: Vec<String> = arguments.collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (text, code) = match words.as_slice() {
         ["job"] => match job::do_job() {
@@ -73,6 +81,19 @@ fn main() -> ExitCode {
         Ok(()) => code,
         Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// Marks what is measured, for scripts: `marvin-mark begin`, `marvin-mark end`.
+fn mark(word: Option<&str>) -> ExitCode {
+    match word {
+        Some("begin") => region::open(),
+        Some("end") => region::close(),
+        _ => {
+            drop(io::stderr().write_all(b"usage: marvin-mark begin | end\n"));
+            return ExitCode::from(2);
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 type Turn = fn(&knobs::Tree, &Path) -> io::Result<Vec<String>>;

@@ -27,3 +27,26 @@ pub(crate) fn close() {
         );
     };
 }
+
+#[cfg(test)]
+mod tests {
+    /// The header for programs of users has the same instructions.
+    const HEADER: &str = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../docs/marvin-mark.h"
+    ));
+    const MARKS: &str = include_str!("region.rs");
+
+    #[test]
+    fn header_has_the_same_marks() {
+        let marks: Vec<&str> = MARKS
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("\".byte "))
+            .collect();
+        assert_eq!(marks.len(), 2);
+        for mark in marks {
+            let bytes = mark.trim_end_matches("\",");
+            assert!(HEADER.contains(bytes), "{bytes}");
+        }
+    }
+}

@@ -13,6 +13,8 @@ use guest::clock::now;
 use guest::sys::{bad_end, check};
 use wire::{Clock, Frame, PROGRAMS, ToolTask};
 
+use crate::region;
+use crate::system;
 use crate::tool_place::{FOLDER, ToolPlace, describe};
 
 /// Most bytes of one output that are sent: one more than are read, so that it is seen that there is
@@ -20,6 +22,9 @@ use crate::tool_place::{FOLDER, ToolPlace, describe};
 const OUTPUT_MAX: u64 = (1 << 20) + 1;
 /// Most bytes of all outputs together.
 const ALL_MAX: usize = 4 << 20;
+/// What is sent of a longer output of a user's own program: two outputs of a run.
+const BEGINNING: usize = 64 << 10;
+const END: usize = 192 << 10;
 /// Longest quote of a tool's last line, in characters.
 const QUOTED_MAX: usize = 200;
 /// How long to wait before looking again whether a server listens.
@@ -58,6 +63,7 @@ pub(crate) fn run(
         Err(Stop::Error(error)) => return Err(error),
     };
     place.end_processes()?;
+    place.remove_output(tool.system.is_some());
     if place == ToolPlace::Host && matches!(end, Frame::Samples(_)) {
         let programs: Vec<PathBuf> = programs(tool)
             .filter_map(|program| place.program(program))
@@ -66,7 +72,7 @@ pub(crate) fn run(
     }
     if sent.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() > ALL_MAX {
         return Ok((
-            Frame::Failed(format!("it printed more than {ALL_MAX} bytes")),
+            Frame::Failed(format!("it printed more than {} MiB", ALL_MAX >> 20)),
             Vec::new(),
         ));
     }
@@ -85,6 +91,14 @@ fn programs(tool: &ToolTask) -> impl Iterator<Item = &String> {
     commands.filter_map(|words| words.first())
 }
 
+/// Stops where a program is not there.
+fn check_programs(tool: &ToolTask, place: ToolPlace) -> Result<(), Stop> {
+    match programs(tool).find(|program| place.program(program).is_none()) {
+        Some(program) => Err(Stop::Unsupported(place.lacks(program))),
+        None => Ok(()),
+    }
+}
+
 fn runs(
     tool: &ToolTask,
     clock: Clock,
@@ -92,17 +106,27 @@ fn runs(
     place: ToolPlace,
     sent: &mut Vec<Sent>,
 ) -> Result<Vec<u64>, Stop> {
-    if let Some(program) = programs(tool).find(|program| place.program(program).is_none()) {
-        return Err(Stop::Unsupported(place.lacks(program)));
+    if tool.system.is_none() {
+        check_programs(tool, place)?;
     }
-    place.prepare().map_err(|error| match place {
+    let output = place.output_directory(tool.system.is_some());
+    let prepared = match &tool.system {
+        None => place.prepare(),
+        Some(system) => place.prepare_system(&system.directory),
+    };
+    prepared.map_err(|error| match place {
         ToolPlace::Guest => Stop::Error(error),
         ToolPlace::Host => Stop::Unsupported(format!("it needs {error}")),
     })?;
+    if tool.system.is_some() {
+        // What the program brought to /tmp shows only now.
+        check_programs(tool, place)?;
+    }
     hold_child_signals()?;
     let guest = Guest {
         tool,
         place,
+        output,
         end_ns: now(Clock::Monotonic) + u64::from(tool.limit_s) * 1_000_000_000,
     };
     for (at, words) in tool.setup.iter().enumerate() {
@@ -121,11 +145,24 @@ fn runs(
         guest.to_its_end(words, &format!("prepare{at}"), sent)?;
     }
     let mut ticks = Vec::new();
+    let is_marked_here = tool.system.as_ref().is_none_or(|system| !system.marks);
     for at in 0..tool.runs {
         pause()?;
+        let name = at.to_string();
         let start = now(clock);
-        guest.to_its_end(&tool.command, &at.to_string(), sent)?;
+        if is_marked_here {
+            region::open();
+        }
+        let ended = guest.execute(&tool.command, &name)?;
+        if is_marked_here {
+            region::close();
+        }
         ticks.push(now(clock).saturating_sub(start));
+        let accepted = tool
+            .system
+            .as_ref()
+            .map_or(&[][..], |system| &system.accepted);
+        guest.judge(&tool.command, &name, ended, accepted, sent)?;
         for path in &tool.files {
             sent.push((format!("{at}{path}"), content(Path::new(path))));
             // Each run writes its own.
@@ -164,10 +201,26 @@ fn content(path: &Path) -> Vec<u8> {
     bytes
 }
 
+/// What a user's own program printed: its beginning and its end where it is long.
+fn beginning_and_end(path: &Path) -> Vec<u8> {
+    let Ok(bytes) = fs::read(path) else {
+        return Vec::new();
+    };
+    let Some(left_out) = bytes.len().checked_sub(BEGINNING + END).filter(|n| *n > 0) else {
+        return bytes;
+    };
+    let mut kept = bytes[..BEGINNING].to_vec();
+    kept.extend_from_slice(format!("\n[{left_out} bytes are left out]\n").as_bytes());
+    kept.extend_from_slice(&bytes[bytes.len() - END..]);
+    kept
+}
+
 /// Where a tool's programs run.
 struct Guest<'a> {
     tool: &'a ToolTask,
     place: ToolPlace,
+    /// Where the programs' output is kept until the end.
+    output: String,
     /// When everything has to have ended, by CLOCK_MONOTONIC.
     end_ns: u64,
 }
@@ -177,8 +230,13 @@ impl Guest<'_> {
         let (program, arguments) = words
             .split_first()
             .ok_or_else(|| io::Error::other("a command without a program"))?;
-        let output =
-            |kind: &str| File::create(format!("{}/{name}.{kind}", self.place.output_directory()));
+        let output = |kind: &str| File::create(format!("{}/{name}.{kind}", self.output));
+        let system = self.tool.system.as_ref();
+        let directory = system.map_or(FOLDER, |system| &system.directory);
+        let input = match system.and_then(|system| system.stdin.as_ref()) {
+            Some(file) => File::open(file)?.into(),
+            None => Stdio::null(),
+        };
         let environment = self
             .tool
             .environment
@@ -192,8 +250,8 @@ impl Guest<'_> {
             .args(arguments)
             .env_clear()
             .envs(environment)
-            .current_dir(FOLDER)
-            .stdin(Stdio::null())
+            .current_dir(directory)
+            .stdin(input)
             .stdout(output("stdout")?)
             .stderr(output("stderr")?)
             .spawn()
@@ -203,16 +261,48 @@ impl Guest<'_> {
 
     /// Runs a program to its end and takes what it printed.
     fn to_its_end(&self, words: &[String], name: &str, sent: &mut Vec<Sent>) -> Result<(), Stop> {
+        let ended = self.execute(words, name)?;
+        self.judge(words, name, ended, &[], sent)
+    }
+
+    /// Runs a program to its end; returns its status, and none where it did not end in time.
+    fn execute(&self, words: &[String], name: &str) -> Result<Option<i32>, Stop> {
         let pid = self.start(words, name)?;
-        let ended = self.wait(pid)?;
+        Ok(self.wait(pid)?)
+    }
+
+    /// Takes what a program printed, and fails where it ended badly.
+    fn judge(
+        &self,
+        words: &[String],
+        name: &str,
+        ended: Option<i32>,
+        accepted: &[u8],
+        sent: &mut Vec<Sent>,
+    ) -> Result<(), Stop> {
         let printed = |kind: &str| {
-            content(Path::new(&format!(
-                "{}/{name}.{kind}",
-                self.place.output_directory()
-            )))
+            let file = format!("{}/{name}.{kind}", self.output);
+            match self.tool.system {
+                Some(_) => beginning_and_end(Path::new(&file)),
+                None => content(Path::new(&file)),
+            }
         };
         let (stdout, stderr) = (printed("stdout"), printed("stderr"));
+        let is_accepted = |status: i32| {
+            libc::WIFEXITED(status)
+                && accepted
+                    .iter()
+                    .any(|known| i32::from(*known) == libc::WEXITSTATUS(status))
+        };
+        let is_full = self.place == ToolPlace::Guest
+            && self.tool.system.is_some()
+            && system::is_full(&self.output);
         let bad = match ended {
+            _ if is_full => Some(format!(
+                "it printed more than {} MiB",
+                system::PRINTED_MAX >> 20
+            )),
+            Some(status) if is_accepted(status) => None,
             None if self.place == ToolPlace::Host => {
                 Some(format!("no end within {} s", self.tool.limit_s))
             }
@@ -270,10 +360,7 @@ impl Guest<'_> {
             }
             let ended = buried(server)?;
             if ended.is_some() || now(Clock::Monotonic) > self.end_ns {
-                let text = content(Path::new(&format!(
-                    "{}/server.stderr",
-                    self.place.output_directory()
-                )));
+                let text = content(Path::new(&format!("{}/server.stderr", self.output)));
                 let text = last_line(&text).map_or_else(String::new, |line| format!(": {line}"));
                 let how = if ended.is_some() {
                     "ended before it listened"

@@ -12,6 +12,8 @@ use guest::sys::{c, check};
 use guest::{IN_GUEST, mount};
 use wire::crc32;
 
+use crate::system;
+
 /// Where tools run.
 pub(crate) const FOLDER: &str = "/run";
 /// Where glibc keeps shared memory that has a name.
@@ -40,10 +42,35 @@ impl ToolPlace {
     }
 
     /// Returns where programs write their output, until the end.
-    pub(crate) const fn output_directory(self) -> &'static str {
+    pub(crate) fn output_directory(self, is_system: bool) -> String {
+        match (self, is_system) {
+            (Self::Guest, _) => "/printed".to_owned(),
+            (Self::Host, false) => "/run/.printed".to_owned(),
+            // The host's /run stays as it is.
+            (Self::Host, true) => format!("/tmp/.marvin-printed-{}", std::process::id()),
+        }
+    }
+
+    /// Removes a host's directory of output: no mount of ours ends with it.
+    pub(crate) fn remove_output(self, is_system: bool) {
+        if self == Self::Host && is_system {
+            drop(fs::remove_dir_all(self.output_directory(is_system)));
+        }
+    }
+
+    /// Makes what a user's own program expects: an ordinary system in a guest; on a host nothing
+    /// but a place for its output.
+    pub(crate) fn prepare_system(self, directory: &str) -> io::Result<()> {
+        let output = self.output_directory(true);
         match self {
-            Self::Guest => "/printed",
-            Self::Host => "/run/.printed",
+            Self::Guest => {
+                system::make(&output)?;
+                system::make_directory(directory)
+            }
+            Self::Host => {
+                fs::create_dir_all(&output)?;
+                adopt_orphans()
+            }
         }
     }
 
@@ -56,7 +83,7 @@ impl ToolPlace {
             adopt_orphans()?;
         }
         fs::create_dir_all(FOLDER)?;
-        fs::create_dir_all(self.output_directory())?;
+        fs::create_dir_all(self.output_directory(false))?;
         mount("tmpfs", SHARED)?;
         // 1777, as everywhere: servers are not root.
         open_to_all(SHARED)

@@ -1,0 +1,185 @@
+//! Programs that a user brings, in guests: the row, its numbers, its ledger, and how they fail.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use crate::fresh::fresh;
+use crate::{format_output, marvin, names};
+
+/// Forks, and prints two numbers.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    for (int i = 0; i < 20; i++) {
+        if (fork() == 0) _exit(0);
+        wait(0);
+    }
+    printf("20 forks/s, lat= 7us, %d words\n", count);
+    return 0;
+}
+"#;
+
+fn compile(folder: &Path, name: &str, text: &str) {
+    let source = folder.join(format!("{name}.c"));
+    std::fs::write(&source, text).unwrap();
+    let status = Command::new("cc")
+        .arg("-O2")
+        .arg("-o")
+        .arg(folder.join(name))
+        .arg(&source)
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+fn script(folder: &Path, name: &str, text: &str) {
+    let file = folder.join(name);
+    std::fs::write(&file, text).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Runs Marvin in a directory.
+fn run_in(folder: &Path, home: &Path, arguments: &[&str]) -> String {
+    let output = marvin(home)
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .unwrap();
+    format_output(&output, home)
+}
+
+#[test]
+fn own_program_is_compared_and_taken_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = fresh("own-program");
+    compile(folder.path(), "forks", PROGRAM);
+    let [older, newer] = names();
+    let program = ["--", "./forks", "a b"];
+    let values = [
+        "--value",
+        r"(\d+) forks/s",
+        "--value",
+        r"lat= *(?<lat>\d+)us",
+    ];
+    let compare = [
+        &["compare", &older, &newer, "--quick", "-q"][..],
+        &values,
+        &program,
+    ]
+    .concat();
+    let text = run_in(folder.path(), &home, &compare);
+    assert!(text.starts_with("exit "), "{text}");
+    for expected in [
+        "forks.value",
+        "forks.lat",
+        "higher is better",
+        r"--value '(\d+) forks/s' --value",
+        "-- ./forks 'a b'",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    assert!(
+        text.contains("0 unclear"),
+        "every row has a verdict: {text}"
+    );
+    let again = run_in(folder.path(), &home, &[&compare[..], &["x"]].concat());
+    assert!(again.contains("forks"), "{again}");
+    let profile = [
+        &["profile", &older, &newer, "-q", "--no-calls"][..],
+        &program,
+    ]
+    .concat();
+    let ledger = run_in(folder.path(), &home, &profile);
+    assert!(
+        ledger.starts_with("exit 0") && ledger.contains("ledger: mean of 4 iterations"),
+        "{ledger}"
+    );
+}
+
+#[test]
+fn scripts_bring_tools_and_mark_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = fresh("own-script");
+    script(
+        folder.path(),
+        "bench",
+        "#!/bin/sh\nseq 2000 | sort -rn >/tmp/sorted\nmarvin-mark begin\ncat - >/tmp/copy\nmarvin-mark end\n\
+         awk '{s+=$1} END {print \"sum \" s}' /tmp/sorted\nexit 3\n",
+    );
+    std::fs::write(folder.path().join("input"), "some text\n").unwrap();
+    let [_, newer] = names();
+    let run = |more: &[&str]| {
+        let words = [
+            &["run", &newer, "-q", "--accept-status", "3"][..],
+            &["--stdin", "input", "--value", r"sum (\d+)"],
+            more,
+            &["--", "./bench"],
+        ]
+        .concat();
+        run_in(folder.path(), &home, &words)
+    };
+    let row = |text: &str| -> f64 {
+        let line = text.lines().find(|line| line.starts_with("bench "));
+        let words = line.unwrap_or_else(|| panic!("{text}")).split_whitespace();
+        words.skip(1).find_map(|word| word.parse().ok()).unwrap()
+    };
+    let whole = run(&[]);
+    assert!(whole.contains("2001000"), "{whole}");
+    let part = run(&["--marks"]);
+    assert!(row(&part) < row(&whole) / 2.0, "{part}{whole}");
+}
+
+#[test]
+fn failing_programs_say_how() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = fresh("own-failures");
+    script(
+        folder.path(),
+        "fails",
+        "#!/bin/sh\ncase $1 in\ncrash) kill -SEGV $$ ;;\nhang) sleep 100 ;;\nmuch) yes ;;\ntty) test -t 1 || { echo no terminal >&2; exit 4; } ;;\n\
+         lost) ./not-brought ;;\nesac\n",
+    );
+    let [_, newer] = names();
+    for (word, expected) in [
+        ("crash", "killed by signal 11"),
+        ("hang", "no end within 2 s of the guest"),
+        ("much", "it printed more than 8 MiB"),
+        ("tty", "exit status 4: no terminal"),
+        ("lost", "exit status 127"),
+    ] {
+        let words = [
+            "run",
+            &newer,
+            "-q",
+            "--time-limit",
+            "2s",
+            "--",
+            "./fails",
+            word,
+        ];
+        let text = run_in(folder.path(), &home, &words);
+        let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            text.starts_with("exit 4") && flat.contains(expected),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn mistakes_in_own_programs_are_named() {
+    let home = fresh("own-mistakes");
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |words: &[&str]| {
+        let command = [&["run", "deb:6.12", "-q"][..], words].concat();
+        run_in(folder.path(), &home, &command).replace(&folder.path().display().to_string(), "DIR")
+    };
+    insta::assert_snapshot!(refused(&["--", "nonesuch"]));
+    insta::assert_snapshot!(refused(&["--value", "x", "--", "true"]));
+    insta::assert_snapshot!(refused(&["--with", "none", "--", "true"]));
+    insta::assert_snapshot!(refused(&["--workload", "fork", "--", "true"]));
+    insta::assert_snapshot!(refused(&["--marks"]));
+}

@@ -1,0 +1,84 @@
+//! Why a user's own program cannot be measured.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use archives::ArchiveError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum OwnProgramError {
+    /// Nothing follows `--`.
+    #[error("no program: give it after `--`: marvin compare A B -- ./my-bench --args")]
+    Nothing,
+    /// PATH has no such program.
+    #[error("there is no program `{name}` in PATH{hint}")]
+    NotInPath {
+        name: String,
+        /// What may help.
+        hint: &'static str,
+    },
+    /// The path names no file.
+    #[error("there is no {}", .path.display())]
+    NoFile { path: PathBuf },
+    /// It may not be executed.
+    #[error("{} is not executable: chmod +x {}", .path.display(), .path.display())]
+    NotExecutable { path: PathBuf },
+    /// It is a directory, a device or a socket.
+    #[error("{} is no regular file: its content cannot be taken into a guest", .path.display())]
+    Special { path: PathBuf },
+    /// A script names an interpreter that is not there.
+    #[error("{} needs {interpreter}, which this host has not", .path.display())]
+    NoInterpreter { path: PathBuf, interpreter: String },
+    /// The dynamic linker would not find a library.
+    #[error(
+        "the program needs files that this host has not: {}; name their directory in LD_LIBRARY_PATH with --env, or bring them with --with",
+        .names.join(", ")
+    )]
+    NoLibrary { names: Vec<String> },
+    /// A path in the guest is not absolute or has `..`.
+    #[error("--with {written}: the place in the guest must be an absolute path without `..`")]
+    BadPlace { written: String },
+    /// A name is not UTF-8.
+    #[error("{} is not UTF-8: rename it", .path.display())]
+    NotText { path: PathBuf },
+    /// The files are more than a guest can hold.
+    #[error(
+        "its files have more than {} MiB: name fewer with --with, or put them into an archive that the program reads", .bytes_max >> 20
+    )]
+    Large { bytes_max: u64 },
+    /// A file could not be read.
+    #[error("cannot read {}: {source}", .path.display())]
+    Read { path: PathBuf, source: io::Error },
+    /// The image could not be written.
+    #[error("cannot write {}: {source}", .path.display())]
+    Write { path: PathBuf, source: io::Error },
+    /// This process has no working directory.
+    #[error("the working directory is gone: {0}")]
+    Directory(io::Error),
+}
+
+impl OwnProgramError {
+    pub(super) fn directory(error: io::Error) -> Self {
+        Self::Directory(error)
+    }
+
+    pub(super) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Write { path, source }
+    }
+
+    pub(super) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Read { path, source }
+    }
+
+    pub(super) fn archive(error: ArchiveError) -> Self {
+        match error {
+            ArchiveError::Large { bytes_max } => Self::Large { bytes_max },
+            other => Self::Read {
+                path: PathBuf::from("a file of the program"),
+                source: io::Error::other(other.to_string()),
+            },
+        }
+    }
+}
