@@ -8,11 +8,12 @@ use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::{MirrorSettings, UnixTime};
 
 use crate::error::damaged;
-use crate::fetch::{fetch, fetch_known, file_name, read};
+use crate::fetch::{Pause, Wanted, file_name, read};
 use crate::fresh::FreshList;
 use crate::openpgp::{self, Validity};
 use crate::packets::binary;
@@ -34,6 +35,7 @@ pub struct Arch {
     settings: MirrorSettings,
     folder: PathBuf,
     clock: fn() -> UnixTime,
+    pause: Pause,
 }
 
 impl Arch {
@@ -44,7 +46,14 @@ impl Arch {
             settings,
             folder: home.join("archives"),
             clock,
+            pause: std::thread::sleep,
         }
+    }
+
+    /// Returns the same archive, which waits between tries as `pause` does.
+    #[must_use]
+    pub fn pausing(self, pause: fn(Duration)) -> Self {
+        Self { pause, ..self }
     }
 
     /// Returns the stanzas of packages whose names begin as a kernel's.
@@ -60,6 +69,7 @@ impl Arch {
                 url: &format!("{archive}/{repository}.db"),
                 folder: &self.folder,
                 clock: self.clock,
+                pause: self.pause,
             }
             .file()?;
             let file = File::open(&database).map_err(ArchiveError::io(&database))?;
@@ -83,7 +93,12 @@ impl Arch {
         let name = file_name(&package.url);
         let file = into.join(format!("{}-{name}", &package.sha256[..8]));
         let hint = "the lists may be older than the archive: `marvin kernels --refresh`";
-        fetch_known(&package.url, package.bytes, &package.sha256, &file, hint)?;
+        Wanted {
+            url: &package.url,
+            hint,
+            pause: self.pause,
+        }
+        .fetch_known(package.bytes, &package.sha256, &file)?;
         let verified = self.verify(package, &file, &name, keyring);
         if verified.is_err() {
             drop(fs::remove_file(&file));
@@ -101,7 +116,12 @@ impl Arch {
         let beside = file.with_extension("sig");
         let hint = "Arch signs every package: set another `mirror` in marvin.toml";
         let url = format!("{}.sig", package.url);
-        fetch(&url, None, SIGNATURE_MAX, &beside, hint)?;
+        Wanted {
+            url: &url,
+            hint,
+            pause: self.pause,
+        }
+        .fetch(None, SIGNATURE_MAX, &beside)?;
         let signature = read(&beside)?;
         drop(fs::remove_file(&beside));
         let signature = binary(&signature)

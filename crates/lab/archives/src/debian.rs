@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::{DebianSettings, Distribution, UnixTime};
 
-use crate::fetch::{fetch_known, file_name, write};
+use crate::fetch::{Pause, Wanted, file_name, write};
+use crate::notices::{ListNotice, Notices};
 use crate::release::is_sha256;
 use crate::resolve::{Needed, closure};
 use crate::stanza::field;
@@ -36,6 +38,9 @@ pub struct Debian {
     pub(crate) folder: PathBuf,
     /// Says what time it is.
     pub(crate) clock: fn() -> UnixTime,
+    /// Waits between tries.
+    pub(crate) pause: Pause,
+    pub(crate) notices: Notices,
     /// Whether the kept lists have to do.
     pub(crate) is_offline: bool,
 }
@@ -113,6 +118,10 @@ pub(crate) struct Source {
     pub(crate) file: String,
     /// Whether it stands for a day in the past, whose lists have ended.
     pub(crate) is_past: bool,
+    /// Whether it is the suite that was requested, not its updates.
+    pub(crate) is_main: bool,
+    /// The setting with its address.
+    setting: &'static str,
 }
 
 impl Debian {
@@ -124,8 +133,16 @@ impl Debian {
             settings,
             folder: home.join("archives"),
             clock,
+            pause: std::thread::sleep,
+            notices: Notices::default(),
             is_offline: false,
         }
+    }
+
+    /// Returns the same archive, which waits between tries as `pause` does.
+    #[must_use]
+    pub fn pausing(self, pause: fn(Duration)) -> Self {
+        Self { pause, ..self }
     }
 
     /// Returns Ubuntu's archive.
@@ -171,8 +188,7 @@ impl Debian {
     ) -> Result<Vec<Stanzas>, ArchiveError> {
         let _alone = self.lock()?;
         let mut found = Vec::new();
-        for source in self.sources(suite)? {
-            let list = self.packages(&source)?;
+        for (source, list) in self.lists(suite)? {
             let kept = list.with_extension(name);
             let text = match fs::read_to_string(&kept) {
                 Ok(text) => text,
@@ -198,8 +214,7 @@ impl Debian {
         let mut lists = Vec::new();
         // Reading whole lists takes seconds, and what they say of these packages does not change.
         let mut key = packages.join(" ");
-        for source in self.sources(suite)? {
-            let list = self.packages(&source)?;
+        for (source, list) in self.lists(suite)? {
             key = format!("{key} {}", list.display());
             lists.push((source.archive, list));
         }
@@ -254,18 +269,59 @@ impl Debian {
         Ok(newest)
     }
 
+    /// Returns the lists of packages of a suite with its updates; omits, with a notice, updates whose
+    /// list has ended: what the suite itself has is valid all the same.
+    fn lists(&self, suite: &str) -> Result<Vec<(Source, PathBuf)>, ArchiveError> {
+        let mut lists = Vec::new();
+        for source in self.sources(suite)? {
+            let url = format!("{}/dists/{}", source.archive, source.suite);
+            match self.packages(&source) {
+                Err(ArchiveError::Stale {
+                    ended: Some(ended), ..
+                }) if !source.is_main => self.notices.add(ListNotice::LeftOut {
+                    suite: format!("{}'s {}", self.distribution, source.suite),
+                    url,
+                    ended,
+                    setting: format!(
+                        "`{}` below [{}]",
+                        source.setting,
+                        self.distribution.to_string().to_lowercase()
+                    ),
+                }),
+                list => {
+                    let list = list?;
+                    self.notices.list_is_valid(&url);
+                    lists.push((source, list));
+                }
+            }
+        }
+        Ok(lists)
+    }
+
+    /// Returns the notices that came up, once each.
+    #[must_use]
+    pub fn take_notices(&self) -> Vec<ListNotice> {
+        self.notices.take()
+    }
+
+    /// Returns the suites that are left out now.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<ListNotice> {
+        self.notices.left_out()
+    }
+
     /// Downloads a package into a directory and verifies it; returns its file. What the archive
     /// removed comes from the snapshot service, of the day of the list that has it.
     ///
     /// # Errors
     /// If it cannot be fetched, or is another one than the list says: then nothing is left.
     pub fn download(&self, package: &Package, into: &Path) -> Result<PathBuf, ArchiveError> {
-        let absent = match download(package, &package.url, into) {
+        let absent = match self.download_from(package, &package.url, into) {
             Err(absent @ ArchiveError::Absent { .. }) => absent,
             result => return result,
         };
         for url in self.in_the_past(&package.url) {
-            if let Ok(file) = download(package, &url, into) {
+            if let Ok(file) = self.download_from(package, &url, into) {
                 return Ok(file);
             }
         }
@@ -325,14 +381,31 @@ impl Debian {
             &self.settings.mirror
         };
         package.url = format!("{}/{path}", base.trim_end_matches('/'));
-        match download(&package, &package.url, into) {
+        match self.download_from(&package, &package.url, into) {
             Err(ArchiveError::Absent { .. } | ArchiveError::Checksum { .. }) => {
                 let snapshot = &self.settings.snapshot;
                 package.url = format!("{snapshot}/archive/{kind}/{}/{path}", known.day);
-                download(&package, &package.url, into)
+                self.download_from(&package, &package.url, into)
             }
             result => result,
         }
+    }
+
+    /// Downloads a package from an address and verifies it.
+    fn download_from(
+        &self,
+        package: &Package,
+        url: &str,
+        into: &Path,
+    ) -> Result<PathBuf, ArchiveError> {
+        let file = into.join(format!("{}-{}", &package.sha256[..8], file_name(url)));
+        let wanted = Wanted {
+            url,
+            hint: "the lists may be older than the archive: `marvin kernels --refresh`; the snapshot service has old packages (deb:SUITE@DATE/…)",
+            pause: self.pause,
+        };
+        wanted.fetch_known(package.bytes, &package.sha256, &file)?;
+        Ok(file)
     }
 
     /// Forgets when lists were seen: the next use asks for them.
@@ -355,6 +428,7 @@ impl Debian {
             return Err(ArchiveError::Fetch {
                 url: self.settings.mirror.clone(),
                 detail: "no list is in the data directory".to_owned(),
+                hint: None,
             });
         }
         fs::create_dir_all(&self.folder).map_err(ArchiveError::io(&self.folder))?;
@@ -417,17 +491,18 @@ impl Debian {
         let security = self.archive_of(date, &self.settings.security, security);
         let mut sources = Vec::new();
         if let Some(release) = name.strip_suffix("-security") {
-            sources.push((security, security_suite(release)));
+            sources.push(("security", security, security_suite(release)));
         } else {
-            sources.push((main.clone(), name.to_owned()));
+            sources.push(("mirror", main.clone(), name.to_owned()));
             if !ALONE.contains(&name) && !name.contains('-') {
-                sources.push((main, format!("{name}-updates")));
-                sources.push((security, security_suite(name)));
+                sources.push(("mirror", main, format!("{name}-updates")));
+                sources.push(("security", security, security_suite(name)));
             }
         }
         Ok(sources
             .into_iter()
-            .map(|(archive, suite)| {
+            .enumerate()
+            .map(|(number, (setting, archive, suite))| {
                 // Another mirror has other lists.
                 let place = hashing::sha256(archive.as_bytes());
                 Source {
@@ -435,6 +510,8 @@ impl Debian {
                     archive,
                     suite,
                     is_past: date.is_some(),
+                    is_main: number == 0,
+                    setting,
                 }
             })
             .collect())
@@ -448,14 +525,6 @@ fn security_suite(release: &str) -> String {
     } else {
         format!("{release}-security")
     }
-}
-
-/// Downloads a package from an address and verifies it.
-fn download(package: &Package, url: &str, into: &Path) -> Result<PathBuf, ArchiveError> {
-    let file = into.join(format!("{}-{}", &package.sha256[..8], file_name(url)));
-    let hint = "the lists may be older than the archive: `marvin kernels --refresh`; the snapshot service has old packages (deb:SUITE@DATE/…)";
-    fetch_known(url, package.bytes, &package.sha256, &file, hint)?;
-    Ok(file)
 }
 
 /// Returns the stanzas of a packed list whose package begins with one of these.

@@ -5,14 +5,31 @@ use std::path::{Path, PathBuf};
 
 use model::Fault;
 
+const NETWORK_HINT: &str = "check the network, or set another `mirror` in marvin.toml";
+/// What to do when something between this host and the server answers.
+pub(crate) const PORTAL_HINT: &str = "open the address in a browser and log in to the network, set http_proxy if there is a proxy, or set another `mirror` in marvin.toml";
+
 /// Why an archive did not give a file.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// The network, a proxy or the server failed.
+    #[error("cannot fetch {url}: {detail}\nhint: {}", .hint.unwrap_or(NETWORK_HINT))]
+    Fetch {
+        url: String,
+        detail: String,
+        /// What to do; `None` if nothing special.
+        hint: Option<&'static str>,
+    },
+    /// The server does not give a file to this host.
     #[error(
-        "cannot fetch {url}: {detail}\nhint: check the network, or set another `mirror` in marvin.toml"
+        "cannot fetch {url}: the server answers with status {status}: it gives that to others only\nhint: set another `mirror` in marvin.toml; Marvin sends mirrors no login"
     )]
-    Fetch { url: String, detail: String },
+    Forbidden { url: String, status: u16 },
+    /// A portal or a proxy answered in place of the server.
+    #[error(
+        "{url} is a web page (of a portal of the network, or of a proxy), not the file: nothing of it was kept\nhint: {PORTAL_HINT}"
+    )]
+    WebPage { url: String },
     /// The server has no such file.
     #[error("the archive has no {url}: it was removed or never there\nhint: {hint}")]
     Absent { url: String, hint: &'static str },
@@ -69,7 +86,12 @@ pub enum ArchiveError {
     #[error(
         "{url} is out of date: {detail}\nhint: the mirror may be stale or replayed by someone: set another address in marvin.toml (`mirror`, or `security`); is this host's date right?"
     )]
-    Stale { url: String, detail: String },
+    Stale {
+        url: String,
+        detail: String,
+        /// When it was valid last; `None` if it is only older than another one.
+        ended: Option<String>,
+    },
     /// A list or a package that is damaged.
     #[error("{what} is damaged: {detail}\nhint: try again, or set another `mirror` in marvin.toml")]
     Damaged { what: String, detail: String },
@@ -80,6 +102,11 @@ pub enum ArchiveError {
         /// Some that there are.
         known: &'static str,
     },
+    /// An archive without suites.
+    #[error(
+        "cannot use {url}: it is {layout}, and Marvin reads archives with suites below dists/ only\nhint: download the packages with the image and the modules, unpack them into one folder (`dpkg-deb -x FILE.deb FOLDER`, or `ar x FILE.deb` and `tar -xf data.tar.*`), and name the image: path:FOLDER/boot/vmlinuz-VERSION"
+    )]
+    Layout { url: String, layout: &'static str },
     /// An archive whose keys Marvin does not have.
     #[error(
         "cannot verify {what}: no keys are set\nhint: set `keyring` below {table} in marvin.toml: {example}"
@@ -139,11 +166,20 @@ impl ArchiveError {
         }
     }
 
+    /// Returns whether the server cannot be reached now, so that old lists may serve.
+    pub(crate) fn is_away(&self) -> bool {
+        matches!(
+            self,
+            Self::Fetch { .. } | Self::Forbidden { .. } | Self::WebPage { .. }
+        )
+    }
+
     /// Returns who has to act on it.
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
             Self::NoKeyring { .. }
+            | Self::Layout { .. }
             | Self::NoTarball { .. }
             | Self::Suite { .. }
             | Self::NoPackage { .. } => Fault::User,

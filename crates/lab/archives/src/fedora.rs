@@ -7,11 +7,12 @@
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::{FedoraSettings, UnixTime};
 
 use crate::error::damaged;
-use crate::fetch::{fetch_known, file_name, write};
+use crate::fetch::{Pause, Wanted, file_name, write};
 use crate::fresh::FreshList;
 use crate::openpgp::Validity;
 use crate::unpack::decoder_of;
@@ -26,6 +27,7 @@ pub struct Fedora {
     settings: FedoraSettings,
     folder: PathBuf,
     clock: fn() -> UnixTime,
+    pause: Pause,
 }
 
 impl Fedora {
@@ -36,7 +38,14 @@ impl Fedora {
             settings,
             folder: home.join("archives"),
             clock,
+            pause: std::thread::sleep,
         }
+    }
+
+    /// Returns the same archive, which waits between tries as `pause` does.
+    #[must_use]
+    pub fn pausing(self, pause: fn(Duration)) -> Self {
+        Self { pause, ..self }
     }
 
     /// Returns the release that a name without one means, or the given one.
@@ -82,6 +91,7 @@ impl Fedora {
             url: &format!("{repository}/repodata/repomd.xml"),
             folder: &self.folder,
             clock: self.clock,
+            pause: self.pause,
         }
         .file()?;
         let text = fs::read_to_string(&repomd).map_err(ArchiveError::io(&repomd))?;
@@ -96,7 +106,12 @@ impl Fedora {
         let url = format!("{repository}/{}", listed.path);
         let list = self.folder.join(format!("{}.primary", listed.sha256));
         let hint = "the mirror is being updated: try again in some minutes";
-        fetch_known(&url, listed.bytes, &listed.sha256, &list, hint)?;
+        Wanted {
+            url: &url,
+            hint,
+            pause: self.pause,
+        }
+        .fetch_known(listed.bytes, &listed.sha256, &list)?;
         let packed = BufReader::new(File::open(&list).map_err(ArchiveError::io(&list))?);
         let text = decoder_of(packed)
             .and_then(|list| repodata::stanzas(BufReader::new(list), PREFIX))
@@ -121,7 +136,12 @@ impl Fedora {
         let name = file_name(&package.url);
         let file = into.join(format!("{}-{name}", &package.sha256[..8]));
         let hint = "the lists may be older than the archive: `marvin kernels --refresh`";
-        fetch_known(&package.url, package.bytes, &package.sha256, &file, hint)?;
+        Wanted {
+            url: &package.url,
+            hint,
+            pause: self.pause,
+        }
+        .fetch_known(package.bytes, &package.sha256, &file)?;
         let expected = name.trim_end_matches(".rpm").trim_end_matches(".x86_64");
         let validity = Validity::At((self.clock)());
         let verified = rpm::verify(&file, &package.url, expected, keyring, validity);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use model::UnixTime;
 
-use crate::fetch::fetch;
+use crate::fetch::{Pause, Wanted, refuse_web_page};
 use crate::lists::FRESH_S;
 use crate::{ArchiveError, hashing};
 
@@ -18,6 +18,7 @@ pub(crate) struct FreshList<'a> {
     pub(crate) url: &'a str,
     pub(crate) folder: &'a Path,
     pub(crate) clock: fn() -> UnixTime,
+    pub(crate) pause: Pause,
 }
 
 impl FreshList<'_> {
@@ -38,13 +39,22 @@ impl FreshList<'_> {
         }
         let new = file.with_extension("new");
         let hint = "the mirror no longer has it: set another `mirror` in marvin.toml";
-        match fetch(self.url, None, LIST_MAX, &new, hint) {
-            Ok(_) => {
+        let wanted = Wanted {
+            url: self.url,
+            hint,
+            pause: self.pause,
+        };
+        let fetched = wanted.fetch(None, LIST_MAX, &new).and_then(|_| {
+            // A list that nobody signs would be read as an empty one.
+            refuse_web_page(self.url, &new).inspect_err(|_| drop(fs::remove_file(&new)))
+        });
+        match fetched {
+            Ok(()) => {
                 fs::rename(&new, &file).map_err(ArchiveError::io(&file))?;
                 fs::write(&seen, "").map_err(ArchiveError::io(&seen))?;
                 Ok(file)
             }
-            Err(ArchiveError::Fetch { .. }) if file.is_file() => Ok(file),
+            Err(error) if error.is_away() && file.is_file() => Ok(file),
             Err(error) => Err(error),
         }
     }

@@ -4,11 +4,12 @@
 use std::fs::{self, File};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::{MirrorSettings, UnixTime};
 
 use crate::error::damaged;
-use crate::fetch::{fetch, read};
+use crate::fetch::{Pause, Wanted, read, refuse_web_page};
 use crate::fresh::FreshList;
 use crate::openpgp::{self, Validity};
 use crate::packets::binary;
@@ -30,6 +31,7 @@ pub struct KernelOrg {
     settings: MirrorSettings,
     folder: PathBuf,
     clock: fn() -> UnixTime,
+    pause: Pause,
 }
 
 /// A version of the kernel's source.
@@ -58,7 +60,14 @@ impl KernelOrg {
             settings,
             folder: home.join("archives"),
             clock,
+            pause: std::thread::sleep,
         }
+    }
+
+    /// Returns the same archive, which waits between tries as `pause` does.
+    #[must_use]
+    pub fn pausing(self, pause: fn(Duration)) -> Self {
+        Self { pause, ..self }
     }
 
     /// Returns the newest version that begins with these numbers, or the version itself if the list
@@ -73,6 +82,7 @@ impl KernelOrg {
             url: &url,
             folder: &self.folder,
             clock: self.clock,
+            pause: self.pause,
         }
         .file()?;
         let validity = Validity::At((self.clock)());
@@ -100,15 +110,19 @@ impl KernelOrg {
         let tar = format!("{}/linux-{version}.tar", self.series(version));
         let file = into.join(format!("linux-{version}.tar.xz"));
         let hint = "marvin kernels names no sources: https://www.kernel.org has the list";
-        fetch(&format!("{tar}.xz"), None, TARBALL_MAX, &file, hint).map_err(
-            |error| match error {
-                ArchiveError::Absent { .. } => ArchiveError::NoTarball {
-                    version: version.clone(),
-                    listed: source.listed.join(", "),
-                },
-                error => error,
+        Wanted {
+            url: &format!("{tar}.xz"),
+            hint,
+            pause: self.pause,
+        }
+        .fetch(None, TARBALL_MAX, &file)
+        .map_err(|error| match error {
+            ArchiveError::Absent { .. } => ArchiveError::NoTarball {
+                version: version.clone(),
+                listed: source.listed.join(", "),
             },
-        )?;
+            error => error,
+        })?;
         let verified = match &source.sha256 {
             Some(sha256) => check(&tar, &file, sha256).map(|()| "sha256sums.asc"),
             None => self.verify(&tar, &file).map(|()| "its signature"),
@@ -125,7 +139,12 @@ impl KernelOrg {
         let url = format!("{tar}.sign");
         let beside = file.with_extension("sign");
         let hint = "a version without a signature is not used";
-        fetch(&url, None, SIGNATURE_MAX, &beside, hint)?;
+        Wanted {
+            url: &url,
+            hint,
+            pause: self.pause,
+        }
+        .fetch(None, SIGNATURE_MAX, &beside)?;
         let signature = read(&beside)?;
         drop(fs::remove_file(&beside));
         let signature = binary(&signature)
@@ -171,8 +190,10 @@ fn check(tar: &str, file: &Path, sha256: &str) -> Result<(), ArchiveError> {
     if got == sha256 {
         return Ok(());
     }
+    let url = format!("{tar}.xz");
+    refuse_web_page(&url, file)?;
     Err(ArchiveError::Checksum {
-        url: format!("{tar}.xz"),
+        url,
         expected: sha256.to_owned(),
         got,
     })

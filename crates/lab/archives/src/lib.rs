@@ -4,10 +4,11 @@
 //! An installed apt or dpkg is not needed. `kernel` knows which package is a kernel, `machine`
 //! which ones make its QEMU; the callers choose the data directory and say what time it is.
 
+mod address;
 mod ar;
 mod arch;
-
 mod collect;
+mod connection;
 mod cpio;
 mod debian;
 mod error;
@@ -18,11 +19,14 @@ mod hashing;
 mod http;
 mod kernel_org;
 mod keyring;
+mod layout;
 mod linked;
 mod lists;
+mod notices;
 mod openpgp;
 mod packed;
 mod packets;
+mod proxy;
 mod release;
 mod repodata;
 mod resolve;
@@ -43,6 +47,7 @@ pub use fetch::fetch_file;
 pub use hashing::{sha256, sha256_of_file};
 pub use kernel_org::{KernelOrg, SourceVersion, Tarball};
 pub use linked::{Linked, parse_linking};
+pub use notices::ListNotice;
 pub use packed::{PackedFile, Packer, open_packed, pack};
 pub use resolve::Needed;
 pub use root::Root;

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use model::{Distribution, UnixTime};
 
 use crate::debian::{Debian, Source};
-use crate::fetch::{fetch, fetch_known, write};
+use crate::fetch::{Wanted, refuse_web_page, write};
 use crate::http::Answer;
+use crate::notices::ListNotice;
 use crate::openpgp::{self, SignatureFault, Validity};
 use crate::release::{ListedFile, Release};
 use crate::{ArchiveError, hashing};
@@ -77,6 +78,23 @@ struct Pending {
     signed: Signed,
     modified: Option<String>,
     old: Option<Release>,
+    old_is_valid: bool,
+}
+
+/// The list of the data directory.
+struct Known {
+    release: Release,
+    /// Why it is not valid now; `None` if it is.
+    refusal: Option<ArchiveError>,
+}
+
+impl Known {
+    fn valid(self) -> Result<Release, ArchiveError> {
+        match self.refusal {
+            None => Ok(self.release),
+            Some(refusal) => Err(refusal),
+        }
+    }
 }
 
 impl Debian {
@@ -103,6 +121,7 @@ impl Debian {
                     self.remove_old(old, &release);
                 }
                 self.keep(source, &pending.signed)?;
+                self.notice_rename(source, &pending, &release);
                 let modified = pending.modified.unwrap_or_default();
                 write(&self.seen(source), modified.as_bytes())?;
                 Ok(file)
@@ -111,13 +130,9 @@ impl Debian {
                 pending.signed.remove();
                 // What was there stays, and serves as long as it is valid. A disk that is full is
                 // no fault of the mirror.
-                let is_of_mirror = matches!(
-                    error,
-                    ArchiveError::Absent { .. }
-                        | ArchiveError::Checksum { .. }
-                        | ArchiveError::Fetch { .. }
-                );
-                let old = pending.old.as_ref().filter(|_| is_of_mirror);
+                let is_of_mirror = is_of_one_file(&error) || error.is_away();
+                let old = pending.old.as_ref();
+                let old = old.filter(|_| is_of_mirror && pending.old_is_valid);
                 old.and_then(|old| self.present_packages(old)).ok_or(error)
             }
         }
@@ -129,17 +144,24 @@ impl Debian {
             return Ok(file);
         }
         let base = base(source);
-        let mut result = Err(ArchiveError::Damaged {
+        let mut result: Result<PathBuf, _> = Err(ArchiveError::Damaged {
             what: format!("{base}/InRelease"),
             detail: "it lists no Packages of main for amd64".to_owned(),
         });
         for listed in release.packages() {
             let file = self.packages_file(listed);
             let fetched = self.fetch_packages(&base, release.by_hash, listed, &file);
-            result = fetched.map(|()| file);
-            // A mirror need not have all forms.
-            if !matches!(result, Err(ArchiveError::Absent { .. })) {
-                break;
+            match fetched {
+                Ok(()) => return Ok(file),
+                // A mirror need not have all forms, and one in change has them of different days.
+                Err(error) if is_of_one_file(&error) => {
+                    let tells_less = matches!(error, ArchiveError::Absent { .. });
+                    let is_first = matches!(result, Err(ArchiveError::Damaged { .. }));
+                    if is_first || !tells_less {
+                        result = Err(error);
+                    }
+                }
+                Err(error) => return Err(error),
             }
         }
         result
@@ -187,8 +209,17 @@ impl Debian {
         let hint = "the mirror is being updated: try again in some minutes";
         let mut result = Ok(());
         for url in urls {
-            result = fetch_known(&url, listed.bytes, &listed.sha256, &new, hint);
-            if !matches!(result, Err(ArchiveError::Absent { .. })) {
+            let wanted = Wanted {
+                url: &url,
+                hint,
+                pause: self.pause,
+            };
+            result = wanted.fetch_known(listed.bytes, &listed.sha256, &new);
+            let is_refused = matches!(
+                result,
+                Err(ArchiveError::Absent { .. } | ArchiveError::Forbidden { .. })
+            );
+            if !is_refused {
                 break;
             }
         }
@@ -202,31 +233,38 @@ impl Debian {
         let url = format!("{base}/InRelease");
         let seen = self.seen(source);
         let old = match self.in_data_directory(source) {
-            Some(signed) => Some(self.verify(&url, &signed, source)?),
+            Some(signed) => self.known(&url, &signed, source)?,
             None => None,
         };
         if let Some(old) = &old
+            && old.refusal.is_none()
             && (source.is_past || self.is_offline || self.is_fresh(&seen))
         {
-            return Ok(Seen::known(old.clone()));
+            return Ok(Seen::known(old.release.clone()));
         }
         if self.is_offline {
-            return Err(ArchiveError::Fetch {
+            let refusal = old.and_then(|old| old.refusal);
+            return Err(refusal.unwrap_or(ArchiveError::Fetch {
                 url,
                 detail: "it is not in the data directory".to_owned(),
-            });
+                hint: None,
+            }));
         }
         let since = old.as_ref().and_then(|_| fs::read_to_string(&seen).ok());
         match (self.fetch_release(&base, source, since.as_deref()), old) {
             (Ok(Fetched::Unchanged), Some(old)) => {
+                let old = old.valid()?;
                 write(&seen, since.unwrap_or_default().as_bytes())?;
                 Ok(Seen::known(old))
             }
             (Ok(Fetched::Unchanged), None) => Err(ArchiveError::Fetch {
                 url,
                 detail: "it says that nothing has changed, but nothing was there".to_owned(),
+                hint: None,
             }),
             (Ok(Fetched::New { signed, modified }), old) => {
+                let old_is_valid = old.as_ref().is_some_and(|old| old.refusal.is_none());
+                let old = old.map(|old| old.release);
                 let release = self.verify(&url, &signed, source);
                 let release = release.and_then(|release| check_order(&url, release, old.as_ref()));
                 if release.is_err() {
@@ -236,16 +274,17 @@ impl Debian {
                     signed,
                     modified,
                     old,
+                    old_is_valid,
                 };
                 Ok(Seen {
                     release: release?,
                     pending: Some(pending),
                 })
             }
-            // The network is away: the old list is valid, or it would have been refused.
-            (Err(ArchiveError::Fetch { .. }), Some(old)) => Ok(Seen::known(old)),
+            // The network is away: the old list serves as long as it is valid.
+            (Err(error), Some(old)) if error.is_away() => old.valid().map(Seen::known),
             // A mirror that is there and lacks the suite: it has another name.
-            (Err(ArchiveError::Absent { .. }), None) => Err(self.no_suite(&source.suite)),
+            (Err(ArchiveError::Absent { .. }), None) => Err(self.explain_absence(source)),
             (Err(error), _) => Err(error),
         }
     }
@@ -259,32 +298,30 @@ impl Debian {
     ) -> Result<Fetched, ArchiveError> {
         let file = |ending: &str| self.folder.join(format!("{}.{ending}.new", source.file));
         let within = file("InRelease");
-        match fetch(
-            &format!("{base}/InRelease"),
-            since,
-            RELEASE_MAX,
-            &within,
-            NO_SUITE,
-        ) {
-            Err(ArchiveError::Absent { .. }) => {}
+        let first = match self.fetch_list(&format!("{base}/InRelease"), since, &within, NO_SUITE) {
             Ok(answer) => return Ok(Fetched::new(answer, Signed::Within(within))),
+            // Some mirrors and proxies refuse a name that they do not know.
+            Err(error) if is_of_one_file(&error) => error,
             Err(error) => return Err(error),
-        }
+        };
         let signed = Signed::Beside {
             text: file("Release"),
             signature: file("Release.gpg"),
         };
-        let answer = fetch(
-            &format!("{base}/Release"),
-            since,
-            RELEASE_MAX,
-            &file("Release"),
-            NO_SUITE,
-        )?;
+        let url = format!("{base}/Release");
+        let answer = match self.fetch_list(&url, since, &file("Release"), NO_SUITE) {
+            Ok(answer) => answer,
+            // A web page in place of the first says more than that the second is not there.
+            Err(error) if is_of_one_file(&error) => {
+                let tells_less = matches!(first, ArchiveError::Absent { .. });
+                return Err(if tells_less { error } else { first });
+            }
+            Err(error) => return Err(error),
+        };
         if answer != Answer::Unchanged {
             let url = format!("{base}/Release.gpg");
             let hint = "an archive that signs its lists has InRelease or Release.gpg";
-            let beside = fetch(&url, None, RELEASE_MAX, &file("Release.gpg"), hint);
+            let beside = self.fetch_list(&url, None, &file("Release.gpg"), hint);
             if let Err(error) = beside {
                 signed.remove();
                 return Err(match error {
@@ -298,6 +335,40 @@ impl Debian {
             }
         }
         Ok(Fetched::new(answer, signed))
+    }
+
+    /// Fetches a list or its signature; leaves nothing of a web page.
+    fn fetch_list(
+        &self,
+        url: &str,
+        since: Option<&str>,
+        file: &Path,
+        hint: &'static str,
+    ) -> Result<Answer, ArchiveError> {
+        let wanted = Wanted {
+            url,
+            hint,
+            pause: self.pause,
+        };
+        let answer = wanted.fetch(since, RELEASE_MAX, file)?;
+        refuse_web_page(url, file).inspect_err(|_| drop(fs::remove_file(file)))?;
+        Ok(answer)
+    }
+
+    /// Says that a suite's name has come to stand for another release.
+    fn notice_rename(&self, source: &Source, pending: &Pending, now: &Release) {
+        let Some(old) = &pending.old else {
+            return;
+        };
+        let is_known = !old.codename.is_empty() && !now.codename.is_empty();
+        if source.is_main && is_known && old.codename != now.codename {
+            self.notices.add(ListNotice::Renamed {
+                distribution: self.distribution,
+                suite: source.suite.clone(),
+                before: old.codename.clone(),
+                now: now.codename.clone(),
+            });
+        }
     }
 
     /// Returns the list of a suite that is in the data directory.
@@ -389,8 +460,48 @@ impl Debian {
         Ok(keyring)
     }
 
+    /// Reads the list of the data directory; `None` if its signature counts no longer, as after a
+    /// change of the keyring: then a new one is fetched.
+    fn known(
+        &self,
+        url: &str,
+        signed: &Signed,
+        source: &Source,
+    ) -> Result<Option<Known>, ArchiveError> {
+        let release = match self.read_signed(url, signed, source) {
+            Ok(release) => release,
+            Err(ArchiveError::Signature { .. } | ArchiveError::ExpiredKey { .. })
+                if !self.is_offline =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Some(match self.check_dates(url, release.clone(), source) {
+            Ok(release) => Known {
+                release,
+                refusal: None,
+            },
+            Err(refusal) => Known {
+                release,
+                refusal: Some(refusal),
+            },
+        }))
+    }
+
     /// Verifies a list and reads it.
     fn verify(&self, url: &str, signed: &Signed, source: &Source) -> Result<Release, ArchiveError> {
+        let release = self.read_signed(url, signed, source)?;
+        self.check_dates(url, release, source)
+    }
+
+    /// Verifies a list's signature and reads it.
+    fn read_signed(
+        &self,
+        url: &str,
+        signed: &Signed,
+        source: &Source,
+    ) -> Result<Release, ArchiveError> {
         let keyring = self.keyring()?;
         let now = (self.clock)();
         let validity = if source.is_past {
@@ -416,6 +527,17 @@ impl Debian {
                 names: release.names(),
             });
         }
+        Ok(release)
+    }
+
+    /// Refuses a list that is not valid now.
+    fn check_dates(
+        &self,
+        url: &str,
+        release: Release,
+        source: &Source,
+    ) -> Result<Release, ArchiveError> {
+        let now = (self.clock)();
         if release.made > now.plus_seconds(SKEW_S) {
             return Err(ArchiveError::Early {
                 url: url.to_owned(),
@@ -431,6 +553,7 @@ impl Debian {
                     end.date(),
                     now.date()
                 ),
+                ended: Some(end.date()),
             }),
             _ => Ok(release),
         }
@@ -458,6 +581,17 @@ impl Fetched {
     }
 }
 
+/// Returns whether another file of the same mirror may serve in place of the one that failed so.
+fn is_of_one_file(error: &ArchiveError) -> bool {
+    matches!(
+        error,
+        ArchiveError::Absent { .. }
+            | ArchiveError::Checksum { .. }
+            | ArchiveError::Forbidden { .. }
+            | ArchiveError::WebPage { .. }
+    )
+}
+
 /// Returns the address of a suite.
 fn base(source: &Source) -> String {
     format!("{}/dists/{}", source.archive, source.suite)
@@ -473,6 +607,7 @@ fn check_order(url: &str, new: Release, old: Option<&Release>) -> Result<Release
                 new.made.date(),
                 old.made.date()
             ),
+            ended: None,
         }),
         _ => Ok(new),
     }

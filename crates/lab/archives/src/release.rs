@@ -10,7 +10,7 @@ use crate::stanza::{field, lines_below};
 pub(crate) struct Release {
     /// The suite's names: `oldstable` and `bookworm`.
     suite: String,
-    codename: String,
+    pub(crate) codename: String,
     /// When it was made.
     pub(crate) made: UnixTime,
     /// Until when it is valid; lists of released suites have no end.
@@ -69,7 +69,7 @@ impl Release {
     pub(crate) fn packages(&self) -> Vec<&ListedFile> {
         let mut forms = Vec::new();
         for component in ["main", "updates/main"] {
-            for ending in [".xz", ".gz", ""] {
+            for ending in [".xz", ".zst", ".gz", ""] {
                 forms.extend(self.file(&format!("{component}/binary-amd64/Packages{ending}")));
             }
         }

@@ -58,7 +58,7 @@ fn old_lists_serve_while_the_mirror_is_away() {
         keyring: Some(mirror.path("keyring.gpg")),
         ..DebianSettings::default()
     };
-    let later = Debian::new(home.path(), settings, much_later);
+    let later = Debian::new(home.path(), settings, much_later).pausing(|_| {});
     let error = extract(&later, "bookworm").unwrap_err();
     assert!(matches!(error, ArchiveError::Stale { .. }), "{error}");
     let error = extract(&debian, "sid").unwrap_err().to_string();

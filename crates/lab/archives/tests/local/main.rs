@@ -7,5 +7,6 @@ mod arch;
 mod debian;
 mod fedora;
 mod kernel_org;
+mod lists;
 mod mirror;
 mod outside;

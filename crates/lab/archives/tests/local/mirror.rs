@@ -19,7 +19,14 @@ pub(crate) struct Mirror {
     asked: Arc<Mutex<Vec<String>>>,
     /// Ends each connection without an answer.
     pub(crate) is_away: Arc<AtomicBool>,
+    /// Whole answers to paths that end so, instead of files.
+    answers: Arc<Mutex<Vec<(String, String)>>>,
 }
+
+/// A page of a portal, as a whole answer.
+pub(crate) const PORTAL: &str =
+    "HTTP/1.1 200 OK\r\nContent-Length: 44\r\n\r\n<!DOCTYPE html><title>Hotel</title>Log in!!!\n";
+pub(crate) const FORBIDDEN: &str = "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
 
 pub(crate) fn now() -> UnixTime {
     UnixTime::from(SystemTime::now())
@@ -68,6 +75,8 @@ impl Mirror {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
         let is_away = Arc::new(AtomicBool::new(false));
+        let answers: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
+        let instead = Arc::clone(&answers);
         let root = folder.path().to_owned();
         let seen = Arc::clone(&asked);
         let away = Arc::clone(&is_away);
@@ -85,7 +94,21 @@ impl Mirror {
                 }
                 let request = String::from_utf8(request).unwrap();
                 let path = request.split(' ').nth(1).unwrap().to_owned();
-                let answer = match fs::read(root.join(path.trim_start_matches('/'))) {
+                let other = instead
+                    .lock()
+                    .unwrap()
+                    .iter()
+                    .find(|(end, _)| path.ends_with(end))
+                    .map(|(_, answer)| answer.clone());
+                let file = match other {
+                    Some(answer) => {
+                        seen.lock().unwrap().push(path);
+                        drop(stream.write_all(answer.as_bytes()));
+                        continue;
+                    }
+                    None => fs::read(root.join(path.trim_start_matches('/'))),
+                };
+                let answer = match file {
                     Ok(content) => {
                         let head = format!(
                             "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
@@ -104,6 +127,7 @@ impl Mirror {
             url,
             asked,
             is_away,
+            answers,
         }
     }
 
@@ -179,7 +203,18 @@ impl Mirror {
             keyring: Some(self.path("keyring.gpg")),
             ..DebianSettings::default()
         };
-        Debian::new(home, settings, now)
+        Debian::new(home, settings, now).pausing(|_| {})
+    }
+
+    /// Answers so to paths with this end.
+    pub(crate) fn answer(&self, end: &str, answer: &str) {
+        let answer = (end.to_owned(), answer.to_owned());
+        self.answers.lock().unwrap().insert(0, answer);
+    }
+
+    /// Answers to all paths with files again.
+    pub(crate) fn answer_with_files(&self) {
+        self.answers.lock().unwrap().clear();
     }
 
     pub(crate) fn take_asked(&self) -> Vec<String> {

@@ -10,9 +10,9 @@ use model::{DebianSettings, UnixTime};
 use crate::debian::{PACKAGES, extract};
 use crate::mirror::{Mirror, gpg, now};
 
-const BOOKWORM: &str = "debian/dists/bookworm";
+pub(crate) const BOOKWORM: &str = "debian/dists/bookworm";
 
-fn edit(file: &Path, change: impl FnOnce(String) -> String) {
+pub(crate) fn edit(file: &Path, change: impl FnOnce(String) -> String) {
     let text = fs::read_to_string(file).unwrap();
     fs::write(file, change(text)).unwrap();
 }
@@ -97,7 +97,7 @@ fn list_packed_by_gzip_is_read() {
 }
 
 /// Signs a list that names these forms of the list of packages.
-fn list_forms(mirror: &Mirror, names: &[&str]) {
+pub(crate) fn list_forms(mirror: &Mirror, names: &[&str]) {
     let lines: Vec<String> = names
         .iter()
         .map(|name| {

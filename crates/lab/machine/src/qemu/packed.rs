@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use archives::{ArchiveError, PackedFile, fetch_file, open_packed, pack};
@@ -24,7 +24,14 @@ pub enum ReleaseProblem {
     /// There is no such file.
     Missing { place: String },
     /// The network or the server failed.
-    Unreachable { url: String, detail: String },
+    Unreachable {
+        url: String,
+        detail: String,
+        /// What to do; `None` if nothing special.
+        hint: Option<&'static str>,
+    },
+    /// The file is there and cannot be read.
+    Unreadable { place: String, detail: String },
     /// The file is cut short or no archive.
     Damaged { place: String, detail: String },
     /// The file has another machine, or files of no machine.
@@ -41,9 +48,13 @@ impl fmt::Display for ReleaseProblem {
                 "there is no {place}\nhint: name the folder or the address of a release, with the file {}",
                 file_name()
             ),
-            Self::Unreachable { url, detail } => write!(
+            Self::Unreachable { url, detail, hint } => {
+                let hint = hint.unwrap_or("check the network, or name a folder with --from");
+                write!(f, "cannot fetch {url}: {detail}\nhint: {hint}")
+            }
+            Self::Unreadable { place, detail } => write!(
                 f,
-                "cannot fetch {url}: {detail}\nhint: check the network, or name a folder with --from"
+                "cannot read {place}: {detail}\nhint: give this user the right to read the file and to enter its folders, or copy it"
             ),
             Self::Damaged { place, detail } => write!(
                 f,
@@ -62,7 +73,7 @@ impl fmt::Display for ReleaseProblem {
 impl ReleaseProblem {
     pub(crate) fn fault(&self) -> Fault {
         match self {
-            Self::Missing { .. } => Fault::User,
+            Self::Missing { .. } | Self::Unreadable { .. } => Fault::User,
             _ => Fault::Lab,
         }
     }
@@ -115,22 +126,45 @@ fn is_address(release: &str) -> bool {
 pub(super) fn take(release: &str, scratch: &Path, new: &Path) -> Result<(), MachineError> {
     let name = file_name();
     if !is_address(release) {
-        let file = Path::new(release).join(&name);
-        return if file.is_file() {
-            unpack(&file, &file.display().to_string(), new, bundle::files())
-        } else {
-            let place = file.display().to_string();
-            Err(ReleaseProblem::Missing { place }.into())
-        };
+        return take_file(Path::new(release), new);
     }
     let url = format!("{}/{name}", release.trim_end_matches('/'));
     let file = scratch.join(&name);
     fetch_file(&url, PACKED_MAX, &file).map_err(|error| match error {
         ArchiveError::Absent { url, .. } => ReleaseProblem::Missing { place: url }.into(),
-        ArchiveError::Fetch { url, detail } => ReleaseProblem::Unreachable { url, detail }.into(),
+        ArchiveError::Fetch { url, detail, hint } => {
+            ReleaseProblem::Unreachable { url, detail, hint }.into()
+        }
+        ArchiveError::Forbidden { url, status } => ReleaseProblem::Unreachable {
+            url,
+            detail: format!("the server answers with status {status}"),
+            hint: None,
+        }
+        .into(),
         other => MachineError::Archive(other),
     })?;
     unpack(&file, &url, new, bundle::files())
+}
+
+/// Unpacks the QEMU of a release in a directory, or of its file, into a new directory.
+fn take_file(release: &Path, new: &Path) -> Result<(), MachineError> {
+    let file = match fs::metadata(release) {
+        Ok(found) if found.is_file() => release.to_owned(),
+        _ => release.join(file_name()),
+    };
+    let place = file.display().to_string();
+    // A directory opens too, and cannot be read.
+    let opened = fs::File::open(&file).and_then(|mut open| open.read(&mut [0]));
+    match opened {
+        Ok(_) => unpack(&file, &place, new, bundle::files()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(ReleaseProblem::Missing { place }.into())
+        }
+        Err(error) => {
+            let detail = error.to_string();
+            Err(ReleaseProblem::Unreadable { place, detail }.into())
+        }
+    }
 }
 
 /// Unpacks a file, all of whose files must be known, and which must have all of those.
@@ -274,5 +308,41 @@ mod tests {
             error.starts_with(&format!("there is no {release}/machine-")),
             "{error}"
         );
+    }
+
+    #[test]
+    fn release_that_cannot_be_read_says_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let refused = |release: &Path| {
+            let error = take(
+                &release.display().to_string(),
+                Path::new("/nonexistent"),
+                Path::new("/nonexistent"),
+            );
+            error.unwrap_err().to_string()
+        };
+        // A folder in place of the file, a file in place of the folder above it, a link to itself.
+        let file = folder.path().join(super::file_name());
+        fs::create_dir(&file).unwrap();
+        let error = refused(folder.path());
+        assert!(error.contains("Is a directory"), "{error}");
+        fs::remove_dir(&file).unwrap();
+        std::os::unix::fs::symlink(super::file_name(), &file).unwrap();
+        let error = refused(folder.path());
+        assert!(error.starts_with("cannot read /"), "{error}");
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, "x").unwrap();
+        let error = refused(&file.join("below"));
+        assert!(error.contains("Not a directory"), "{error}");
+        // The file itself is as good as its folder.
+        let error = refused(&file);
+        assert!(error.contains("is damaged"), "{error}");
+        let closed = std::os::unix::fs::PermissionsExt::from_mode(0o000);
+        fs::set_permissions(&file, closed).unwrap();
+        // Root may read it all the same.
+        if fs::File::open(&file).is_err() {
+            let error = refused(folder.path());
+            assert!(error.contains("ermission denied"), "{error}");
+        }
     }
 }
