@@ -8,7 +8,7 @@ use machine::qemu::{Origin, Qemu, SetupEvent, pack_setup, set_up, setup_packages
 
 use crate::exit::Exit;
 use crate::say;
-use crate::session::Session;
+use crate::session::{Session, named_qemu};
 
 /// `marvin setup`.
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ pub(crate) fn setup(session: &Session, command: &SetupArguments) -> anyhow::Resu
         && qemu.is_known()
         && !is_wanted
     {
-        answer.write(describe(qemu))?;
+        answer.write(format!("{}{}", describe(qemu), describe_instead(qemu)))?;
         return Ok(Exit::Fine);
     }
     let notify = |event: SetupEvent| {
@@ -57,8 +57,20 @@ pub(crate) fn setup(session: &Session, command: &SetupArguments) -> anyhow::Resu
         let file = pack_setup(home, folder)?;
         text = format!("{text}packed: {}\n", file.display());
     }
+    text.push_str(&describe_instead(&qemu));
     answer.write(text)?;
     Ok(Exit::Fine)
+}
+
+/// Says which QEMU is used in place of the one that was set up; empty if that is used.
+fn describe_instead(qemu: &Qemu) -> String {
+    let other = named_qemu().filter(|named| *named != qemu.program);
+    other.map_or_else(String::new, |named| {
+        format!(
+            "it is not used: MARVIN_QEMU names {}, which Marvin uses instead\n",
+            named.display()
+        )
+    })
 }
 
 /// Says what is fetched from Debian.
