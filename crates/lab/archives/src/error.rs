@@ -95,6 +95,11 @@ pub enum ArchiveError {
     /// A list or a package that is damaged.
     #[error("{what} is damaged: {detail}\nhint: try again, or set another `mirror` in marvin.toml")]
     Damaged { what: String, detail: String },
+    /// A list or a package in a form that Marvin does not read.
+    #[error(
+        "cannot read {what}: {detail}\nhint: set another `mirror` in marvin.toml, or unpack the package with the image and name that: path:FILE"
+    )]
+    Unsupported { what: String, detail: String },
     /// There is no suite of this name.
     #[error("no suite `{suite}`: name one of {known}")]
     Suite {
@@ -147,8 +152,14 @@ pub enum ArchiveError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Returns the error for a file that is not what it should be.
+/// Returns the error for a file that is not what it should be, or packed in an unknown way.
 pub(crate) fn damaged(file: &Path, error: &io::Error) -> ArchiveError {
+    if error.kind() == io::ErrorKind::Unsupported {
+        return ArchiveError::Unsupported {
+            what: file.display().to_string(),
+            detail: error.to_string(),
+        };
+    }
     ArchiveError::Damaged {
         what: file.display().to_string(),
         detail: error.to_string(),

@@ -14,7 +14,9 @@ use model::{FedoraSettings, UnixTime};
 use crate::error::damaged;
 use crate::fetch::{Pause, Wanted, file_name, write};
 use crate::fresh::FreshList;
+use crate::hashing::HashingReader;
 use crate::openpgp::Validity;
+use crate::repodata::Primary;
 use crate::unpack::decoder_of;
 use crate::{ArchiveError, Package, Stanzas, repodata, rpm};
 
@@ -95,30 +97,27 @@ impl Fedora {
         }
         .file()?;
         let text = fs::read_to_string(&repomd).map_err(ArchiveError::io(&repomd))?;
-        let listed = repodata::primary(&text).ok_or_else(|| ArchiveError::Damaged {
+        let listed = Primary::parse(&text).map_err(|detail| ArchiveError::Unsupported {
             what: format!("{repository}/repodata/repomd.xml"),
-            detail: "it names no list of packages with a SHA-256".to_owned(),
+            detail,
         })?;
-        let extract = self.folder.join(format!("{}.{PREFIX}", listed.sha256));
+        let extract = self.folder.join(format!("{}.{PREFIX}", listed.file.sha256));
         if let Ok(text) = fs::read_to_string(&extract) {
             return Ok(text);
         }
-        let url = format!("{repository}/{}", listed.path);
-        let list = self.folder.join(format!("{}.primary", listed.sha256));
-        let hint = "the mirror is being updated: try again in some minutes";
-        Wanted {
+        let url = format!("{repository}/{}", listed.file.path);
+        let list = self.folder.join(format!("{}.primary", listed.file.sha256));
+        let wanted = Wanted {
             url: &url,
-            hint,
+            hint: "the mirror is being updated: try again in some minutes",
             pause: self.pause,
-        }
-        .fetch_known(listed.bytes, &listed.sha256, &list)?;
-        let packed = BufReader::new(File::open(&list).map_err(ArchiveError::io(&list))?);
-        let text = decoder_of(packed)
-            .and_then(|list| repodata::stanzas(BufReader::new(list), PREFIX))
-            .map_err(|error| damaged(&list, &error))?;
-        write(&extract, text.as_bytes())?;
+        };
+        wanted.fetch_known(listed.file.bytes, &listed.file.sha256, &list)?;
+        let text = read_primary(&url, &list, &listed);
         // The whole list is large, and nothing else of it is needed.
         drop(fs::remove_file(&list));
+        let text = text?;
+        write(&extract, text.as_bytes())?;
         Ok(text)
     }
 
@@ -149,6 +148,24 @@ impl Fedora {
             drop(fs::remove_file(&file));
         }
         verified.map(|()| file)
+    }
+}
+
+/// Reads the stanzas of kernels from a list of packages, and checks what it unpacks to.
+fn read_primary(url: &str, list: &Path, listed: &Primary) -> Result<String, ArchiveError> {
+    let packed = BufReader::new(File::open(list).map_err(ArchiveError::io(list))?);
+    let unpacked = decoder_of(packed).map_err(|error| damaged(Path::new(url), &error))?;
+    let mut unpacked = HashingReader::new(unpacked);
+    let text = repodata::stanzas(BufReader::new(&mut unpacked), PREFIX)
+        .map_err(|error| damaged(Path::new(url), &error))?;
+    let got = unpacked.finish();
+    match &listed.unpacked_sha256 {
+        Some(expected) if *expected != got => Err(ArchiveError::Checksum {
+            url: format!("{url}, unpacked,"),
+            expected: expected.clone(),
+            got,
+        }),
+        _ => Ok(text),
     }
 }
 

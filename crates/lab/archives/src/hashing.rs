@@ -1,7 +1,7 @@
 //! SHA-256 of bytes and files, in hexadecimal digits.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use sha2::{Digest, Sha256};
@@ -18,6 +18,34 @@ pub fn sha256(bytes: &[u8]) -> String {
 /// If it cannot be read.
 pub fn sha256_of_file(file: &Path) -> io::Result<String> {
     sha256_of(&mut BufReader::with_capacity(1 << 20, File::open(file)?))
+}
+
+/// A reader that hashes what it gives.
+pub(crate) struct HashingReader<R> {
+    content: R,
+    hash: Sha256,
+}
+
+impl<R: Read> HashingReader<R> {
+    pub(crate) fn new(content: R) -> Self {
+        Self {
+            content,
+            hash: Sha256::new(),
+        }
+    }
+
+    /// Returns the SHA-256 of what was read.
+    pub(crate) fn finish(self) -> String {
+        model::hexadecimal(&self.hash.finalize())
+    }
+}
+
+impl<R: Read> Read for HashingReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.content.read(buffer)?;
+        self.hash.update(&buffer[..length]);
+        Ok(length)
+    }
 }
 
 /// Returns the SHA-256 of what a reader still has.

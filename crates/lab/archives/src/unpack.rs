@@ -73,17 +73,20 @@ pub(crate) fn decoder_of<'a>(mut packed: impl BufRead + 'a) -> io::Result<Box<dy
         (b"\xfd7zXZ", "x.xz"),
         (&[0x28, 0xb5, 0x2f, 0xfd], "x.zst"),
     ];
-    const UNKNOWN: [(&[u8], &str); 4] = [
+    const UNKNOWN: [(&[u8], &str); 6] = [
         (b"BZh", "bzip2"),
         (b"\0ZCK1", "zchunk"),
         (&[0x04, 0x22, 0x4d, 0x18], "lz4"),
         (b"LZIP", "lzip"),
+        (&[0x5d, 0, 0], "lzma"),
+        (b"SQLite format 3", "SQLite"),
     ];
     let start = packed.fill_buf()?;
     if let Some((_, name)) = UNKNOWN.iter().find(|(magic, _)| start.starts_with(magic)) {
-        return Err(io::Error::other(format!(
-            "it is packed by {name}, which Marvin does not read"
-        )));
+        return Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            format!("it is packed by {name}, which Marvin does not read"),
+        ));
     }
     let found = MAGICS.iter().find(|(magic, _)| start.starts_with(magic));
     let name = found.map_or("x.tar", |(_, name)| name);
@@ -101,7 +104,12 @@ pub(crate) fn decoder<'a>(name: &str, packed: impl Read + 'a) -> io::Result<Box<
             Stream::new_stream_decoder(XZ_MEMORY, liblzma::stream::CONCATENATED)?,
         )),
         "zst" => Box::new(zstd::stream::read::Decoder::new(packed)?),
-        _ => return Err(io::Error::other(format!("{name}: unknown compression"))),
+        _ => {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                format!("{name}: unknown compression"),
+            ));
+        }
     })
 }
 

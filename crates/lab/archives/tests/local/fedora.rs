@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use archives::{ArchiveError, Fedora, Package, sha256, unpack};
 use model::FedoraSettings;
 
-use crate::mirror::{Mirror, now};
+use crate::mirror::{Mirror, PORTAL, now};
 
 const OS: &str = "releases/43/Everything/x86_64/os";
 const UPDATES: &str = "updates/43/Everything/x86_64";
@@ -294,4 +294,75 @@ fn empty_package_and_damage_are_named() {
         "{error}"
     );
     assert!(fedora.kernels("../x").is_err());
+}
+
+/// Publishes a list of packages packed so, and returns what Marvin says of it.
+fn list_refusal(packer: &[&str], change: fn(String) -> String) -> String {
+    let mirror = Mirror::start();
+    publish(&mirror, OS, &[CORE], packer);
+    publish(&mirror, UPDATES, &[], &[]);
+    let repomd = mirror.path(&format!("fedora/{OS}/repodata/repomd.xml"));
+    let text = fs::read_to_string(&repomd).unwrap();
+    fs::write(&repomd, change(text)).unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let fedora = fedora(&mirror, home.path(), None);
+    let error = fedora.kernels("43").unwrap_err().to_string();
+    // Nothing of it is kept, so that the next one is read.
+    let lists = fs::read_dir(home.path().join("archives")).unwrap();
+    for entry in lists {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(name.ends_with(".list") || name.ends_with(".seen"), "{name}");
+    }
+    error
+}
+
+#[test]
+fn lists_of_other_forms_are_named_and_not_kept() {
+    let same: fn(String) -> String = |text| text;
+    for (packer, expected) in [
+        (
+            &["sed", "1s/^/BZh/"][..],
+            "it is packed by bzip2, which Marvin does not read",
+        ),
+        (&["sed", "1s/^/\\x00ZCK1/"], "it is packed by zchunk"),
+        (
+            &["sed", "s/./&&/g"],
+            "it is no list of packages of createrepo",
+        ),
+        (
+            &["head", "-c", "60"],
+            "it is no list of packages of createrepo, or cut short",
+        ),
+    ] {
+        let error = list_refusal(packer, same);
+        assert!(
+            error.contains(expected) && error.contains("-primary.xml.zst"),
+            "{error}"
+        );
+    }
+    let error = list_refusal(&[], |text| text.replace("\"primary\"", "\"primary_zck\""));
+    assert!(error.contains("names no list `primary`"), "{error}");
+    let error = list_refusal(&[], |text| {
+        let open = format!("<open-checksum type=\"sha256\">{}<", "a".repeat(64));
+        text.replace("<location", &format!("{open}/open-checksum><location"))
+    });
+    assert!(error.contains("unpacked, has SHA-256"), "{error}");
+}
+
+#[test]
+fn web_page_in_place_of_a_list_is_not_kept() {
+    let mirror = Mirror::start();
+    publish(&mirror, OS, &[CORE], &[]);
+    publish(&mirror, UPDATES, &[], &[]);
+    let home = tempfile::tempdir().unwrap();
+    let fedora = fedora(&mirror, home.path(), None);
+    mirror.answer("repomd.xml", PORTAL);
+    let error = fedora.kernels("43").unwrap_err().to_string();
+    assert!(error.contains("repomd.xml is a web page"), "{error}");
+    mirror.answer_with_files();
+    assert!(
+        fedora.kernels("43").unwrap()[0]
+            .text
+            .contains("kernel-core")
+    );
 }
