@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use model::{ArchiveSettings, Distribution, UnixTime};
 
-use crate::{Arch, ArchiveError, Debian, Fedora, KernelOrg, Package};
+use crate::{Arch, ArchiveError, Debian, Fedora, KernelOrg, ListNotice, Package};
 
 /// All archives, with their lists in one data directory.
 #[derive(Debug, Clone)]
@@ -44,6 +44,24 @@ impl Archives {
             Distribution::Ubuntu => self.ubuntu.download(package, into),
             Distribution::Fedora => self.fedora.download(package, into),
             Distribution::Arch => self.arch.download(package, into),
+        }
+    }
+
+    /// Returns the notices about lists that came up, once each.
+    #[must_use]
+    pub fn take_notices(&self) -> Vec<ListNotice> {
+        let mut notices = self.debian.take_notices();
+        notices.extend(self.ubuntu.take_notices());
+        notices
+    }
+
+    /// Returns the suites of a distribution that are left out now.
+    #[must_use]
+    pub fn left_out(&self, distribution: Distribution) -> Vec<ListNotice> {
+        match distribution {
+            Distribution::Debian => self.debian.left_out(),
+            Distribution::Ubuntu => self.ubuntu.left_out(),
+            Distribution::Fedora | Distribution::Arch => Vec::new(),
         }
     }
 

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archives::Archives;
+use archives::{Archives, ListNotice};
 use model::{Build, BuildId, KernelName, Origin};
 use subprocess::Shared;
 
@@ -45,6 +45,13 @@ pub enum BuildEvent {
     Incomplete {
         package: String,
         missing: Vec<String>,
+    },
+    /// What to know of an archive's lists.
+    Lists(ListNotice),
+    /// The kernel has no folder of modules.
+    NoModules {
+        /// The kernel's release, or its package.
+        kernel: String,
     },
     Unpacking {
         /// The package or the file.
@@ -132,6 +139,23 @@ impl BuildCache {
         notify: &dyn Fn(BuildEvent),
     ) -> Result<Build, KernelError> {
         notify(BuildEvent::Resolving);
+        let resolved = self.resolve_name(name, notify);
+        self.notify_of_lists(notify);
+        resolved
+    }
+
+    /// Passes on what came up about lists.
+    pub(crate) fn notify_of_lists(&self, notify: &dyn Fn(BuildEvent)) {
+        for notice in self.archives.take_notices() {
+            notify(BuildEvent::Lists(notice));
+        }
+    }
+
+    fn resolve_name(
+        &self,
+        name: &KernelName,
+        notify: &dyn Fn(BuildEvent),
+    ) -> Result<Build, KernelError> {
         match name {
             KernelName::Package(query) => self.package(name, query, notify),
             KernelName::Imported(_) => return Err(KernelError::Imported(name.to_string())),

@@ -59,8 +59,23 @@ impl Offer {
         KernelName::Package(PackageQuery {
             distribution: self.distribution,
             suite: suite.map(str::to_owned),
-            selection: PackageSelection::Package(self.package.clone()),
+            selection: PackageSelection::Package(match self.distribution {
+                Distribution::Debian | Distribution::Ubuntu => self.package.clone(),
+                // All builds of a version have the same package: their versions tell them apart.
+                Distribution::Fedora | Distribution::Arch => {
+                    format!("{}-{}", self.package, self.version)
+                }
+            }),
         })
+    }
+
+    /// Returns the version that tells builds apart: of Fedora and Arch with the number of the build.
+    #[must_use]
+    pub fn shown_version(&self) -> &str {
+        match self.distribution {
+            Distribution::Debian | Distribution::Ubuntu => &self.upstream,
+            Distribution::Fedora | Distribution::Arch => &self.version,
+        }
     }
 
     /// Returns a text that identifies its content among all offers.
@@ -151,7 +166,9 @@ struct WithoutImage {
 /// # Errors
 /// If the lists cannot be had, or have no package with that name.
 pub fn offers(archives: &Archives, query: &PackageQuery) -> Result<Vec<Offer>, KernelError> {
-    Catalogue::open(archives, query.distribution, query.suite.as_deref())?.find(query)
+    let catalogue = Catalogue::open(archives, query.distribution, query.suite.as_deref())?;
+    let found = catalogue.find(query);
+    found.map_err(|error| suggestions::name_left_out(error, archives, query.distribution))
 }
 
 /// Returns all offers of a suite, or of that of the settings, newest first.

@@ -35,6 +35,7 @@ pub(crate) fn find(image: &Path, release: Option<&str>) -> Beside {
         .file_name()
         .and_then(|name| name.to_str())
         .and_then(tag_of)
+        .or_else(|| folder_of_modules(folder))
         .or(release)
         .filter(|tag| is_plain(tag))
         .unwrap_or_default();
@@ -101,6 +102,13 @@ fn tag_of(name: &str) -> Option<&str> {
     ["vmlinuz", "vmlinux", "bzImage"]
         .contains(&kind)
         .then_some(tag)
+}
+
+/// Returns the name of a folder with modules, which is their release, whatever the image beside them
+/// says.
+fn folder_of_modules(folder: &Path) -> Option<&str> {
+    let is_in_modules = folder.parent()?.ends_with("lib/modules");
+    folder.file_name()?.to_str().filter(|_| is_in_modules)
 }
 
 /// Returns whether a release, which comes from the image, is safe as part of a path.

@@ -233,6 +233,35 @@ mod tests {
     }
 
     #[test]
+    fn builds_of_one_version_are_told_apart() {
+        let offers = || {
+            arch(&stanzas(&[
+                ("linux-lts", "6.12.63-1"),
+                ("linux-lts", "6.12.63-2"),
+            ]))
+        };
+        assert_eq!(
+            find(offers(), "arch:6.12.63+lts").unwrap(),
+            "linux-lts 6.12.63-2: linux-lts"
+        );
+        for offer in offers() {
+            let name = offer.name(None).to_string();
+            assert_eq!(name, format!("arch:linux-lts-{}", offer.version));
+            let found = find(offers(), &name).unwrap();
+            assert_eq!(found, format!("{}: linux-lts", offer.origin()));
+            assert_eq!(offer.shown_version(), offer.version);
+        }
+        let fedora = of_fedora().swap_remove(0);
+        let name = fedora.name(Some("43")).to_string();
+        assert_eq!(name, "fedora:43/kernel-core-6.17.1-300.fc43");
+        assert!(
+            find(of_fedora(), &name)
+                .unwrap()
+                .starts_with("kernel-core 6.17.1-300.fc43")
+        );
+    }
+
+    #[test]
     fn kernels_of_arch_have_flavours() {
         let offers = || {
             arch(&stanzas(&[
@@ -251,6 +280,7 @@ mod tests {
             "linux-zen 6.18.1.zen1-1: linux-zen"
         );
         assert_eq!(offers()[0].upstream, "6.18.1");
+        assert_eq!(offers()[0].shown_version(), "6.18.1.arch1-1");
         assert_eq!(offers()[0].distribution, Distribution::Arch);
         insta::assert_snapshot!(find(offers(), "arch:6.12").unwrap_err(), @"Arch Linux's 43 has no kernel `arch:6.12`; it comes as arch:6.12+lts");
     }

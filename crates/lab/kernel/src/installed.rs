@@ -41,6 +41,8 @@ const MODULES: [&str; 3] = [
     "lib/modules",
     "run/current-system/kernel-modules/lib/modules",
 ];
+/// The file of Arch Linux beside the modules that names their package.
+const PKGBASE: &str = "pkgbase";
 /// Most images that are looked at.
 const IMAGES_MAX: usize = 200;
 
@@ -53,6 +55,15 @@ pub struct InstalledImage {
     pub bytes: u64,
     /// Why it cannot be read; `None` if it can.
     pub trouble: Option<String>,
+    /// Arch Linux's package that it is of, `linux-lts`, as the file beside its modules says.
+    pub pkgbase: Option<String>,
+}
+
+impl InstalledImage {
+    /// Returns whether it has this release, or is of this package of Arch Linux.
+    fn is_called(&self, wanted: &str) -> bool {
+        self.release == wanted || self.pkgbase.as_deref() == Some(wanted)
+    }
 }
 
 /// Returns the images below a root, the newest first, one for each release.
@@ -66,7 +77,29 @@ fn installed_images(root: &Path) -> Vec<InstalledImage> {
     // Of one release, an image that can be read.
     images.sort_by_key(|image| (Reverse(key(&image.release)), image.trouble.is_some()));
     images.dedup_by(|later, earlier| later.release == earlier.release);
+    for image in &mut images {
+        image.pkgbase = find_modules(root, image).and_then(|modules| {
+            let pkgbase = fs::read_to_string(modules.join(PKGBASE)).ok()?;
+            Some(model::sanitize_line(pkgbase.trim()))
+        });
+    }
     images
+}
+
+/// Returns the folder with the modules of an image.
+fn find_modules(root: &Path, image: &InstalledImage) -> Option<PathBuf> {
+    let beside = image.file.parent().filter(|folder| {
+        let above = folder.parent().unwrap_or(root);
+        MODULES.iter().any(|place| above == root.join(place))
+    });
+    let places = MODULES
+        .iter()
+        .map(|place| root.join(place).join(&image.release));
+    beside
+        .map(Path::to_owned)
+        .into_iter()
+        .chain(places)
+        .find(|modules| modules.is_dir())
 }
 
 /// Returns the images below a root that a name may mean, the newest first; at least one.
@@ -85,7 +118,7 @@ pub fn find_installed(
     };
     let fitting = images
         .iter()
-        .filter(|image| image.release.starts_with(&wanted));
+        .filter(|image| image.release.starts_with(&wanted) || image.is_called(&wanted));
     let fitting: Vec<InstalledImage> = fitting.cloned().collect();
     if fitting.is_empty() {
         let name = KernelName::Installed(query.clone());
@@ -135,6 +168,7 @@ fn look_at(file: &Path) -> Option<InstalledImage> {
         file: file.to_owned(),
         bytes,
         trouble,
+        pkgbase: None,
     };
     // What is readable is a kernel or none; of the rest, the name says which.
     if let Err(error) = fs::File::open(file) {
@@ -198,11 +232,12 @@ impl BuildCache {
             ours: false,
         };
         let mut build = self.keep(located, notify)?;
+        // Of the cache or of another copy, they may be those of another build of this release.
+        build.modules = find_modules(root, &image).or(build.modules);
         if build.modules.is_none() {
-            build.modules = MODULES
-                .iter()
-                .map(|place| root.join(place).join(&image.release))
-                .find(|modules| modules.is_dir());
+            notify(BuildEvent::NoModules {
+                kernel: image.release,
+            });
         }
         Ok(build)
     }
@@ -218,7 +253,7 @@ fn find(root: &Path, query: &InstalledQuery) -> Result<InstalledImage, KernelErr
     };
     let found = images
         .iter()
-        .find(|image| image.release == wanted)
+        .find(|image| image.is_called(&wanted))
         .or_else(|| {
             let is_version = wanted.starts_with(|c: char| c.is_ascii_digit())
                 && wanted
@@ -338,6 +373,61 @@ mod tests {
                 assert!(build.modules.is_some(), "{file}");
             }
         }
+    }
+
+    #[test]
+    fn package_of_arch_names_its_image() {
+        let root = tempfile::tempdir().unwrap();
+        // Two packages; the one has an image of the other's version in /boot too.
+        for (folder, package) in [("6.9.1-test", "linux"), ("6.6.63-1-lts", "linux-lts")] {
+            let modules = format!("usr/lib/modules/{folder}");
+            write(
+                root.path(),
+                &format!("{modules}/pkgbase"),
+                &format!("{package}\n"),
+            );
+            write(root.path(), &format!("{modules}/modules.order"), "");
+        }
+        put(root.path(), "boot/vmlinuz-linux", &kernel());
+        for name in ["installed:linux", "installed:6.9.1-test"] {
+            let build = resolve(root.path(), name).unwrap();
+            assert_eq!(build.version, "6.9.1-test");
+            assert!(build.modules.unwrap().ends_with("modules/6.9.1-test"));
+        }
+        let linux = model::InstalledQuery::Release("linux".to_owned());
+        let listed = super::find_installed(root.path(), &linux).unwrap();
+        assert_eq!(listed[0].pkgbase.as_deref(), Some("linux"));
+        // Its modules are there and its image is not.
+        let error = resolve(root.path(), "installed:linux-lts").unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("no image for `installed:linux-lts`")
+        );
+    }
+
+    #[test]
+    fn image_without_modules_says_so() {
+        let root = tempfile::tempdir().unwrap();
+        put(root.path(), "boot/vmlinuz-6.9.1-test", &kernel());
+        let home = tempfile::tempdir().unwrap();
+        let cache = BuildCache::open(home.path(), without_network(home.path())).unwrap();
+        let name: KernelName = "installed:6.9".parse().unwrap();
+        let query = model::InstalledQuery::Release("6.9".to_owned());
+        let events = std::cell::RefCell::new(Vec::new());
+        let resolve = || {
+            let notify = |event| events.borrow_mut().push(event);
+            let build = cache.installed_below(root.path(), &name, &query, &notify);
+            (build.unwrap().modules, events.take())
+        };
+        let said = crate::BuildEvent::NoModules {
+            kernel: "6.9.1-test".to_owned(),
+        };
+        let (modules, events) = resolve();
+        assert!(modules.is_none() && events.contains(&said), "{events:?}");
+        write(root.path(), "lib/modules/6.9.1-test/modules.order", "");
+        let (modules, events) = resolve();
+        assert!(modules.is_some() && !events.contains(&said), "{events:?}");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::cache::{LocatedImage, build};
 use crate::catalogue::{Catalogue, Offer};
 use crate::folder::{self, Folder};
 use crate::scratch::{self, Scratch};
+use crate::suggestions;
 use crate::{BuildCache, BuildEvent, KernelError, PackageError};
 
 impl BuildCache {
@@ -28,11 +29,16 @@ impl BuildCache {
         );
         let known = self.catalogues.lock().get(&key).cloned();
         if let Some(known) = known {
-            return known.find(query);
+            return self.find(&known, query);
         }
         let read = Arc::new(Catalogue::open(&self.archives, query.distribution, suite)?);
         self.catalogues.lock().insert(key, Arc::clone(&read));
-        read.find(query)
+        self.find(&read, query)
+    }
+
+    fn find(&self, catalogue: &Catalogue, query: &PackageQuery) -> Result<Vec<Offer>, KernelError> {
+        let found = catalogue.find(query);
+        found.map_err(|error| suggestions::name_left_out(error, &self.archives, query.distribution))
     }
 
     pub(crate) fn package(
@@ -89,6 +95,11 @@ impl BuildCache {
         };
         let build = self.keep(found, &|_| {})?;
         self.remember(&offer, &build.id)?;
+        if build.modules.is_none() && offer.missing.is_empty() {
+            notify(BuildEvent::NoModules {
+                kernel: offer.origin().to_string(),
+            });
+        }
         Ok(build)
     }
 
@@ -164,4 +175,63 @@ fn paths_in(folder: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.sort();
     paths
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use archives::Package;
+    use model::{Distribution, KernelName};
+
+    use super::{LocatedImage, make_root, vmlinuz};
+    use crate::BuildCache;
+    use crate::cache::without_network;
+    use crate::catalogue::Offer;
+    use crate::companion_files::tests::write;
+    use crate::payload::tests::pack;
+    use crate::{bzimage, elf};
+
+    /// Two packages of one version, `6.9.1-1` and `6.9.1-2`, each with its modules.
+    #[test]
+    fn build_of_arch_has_the_modules_of_its_package() {
+        let home = tempfile::tempdir().unwrap();
+        let cache = BuildCache::open(home.path(), without_network(home.path())).unwrap();
+        let mut builds = Vec::new();
+        for number in ["1", "2"] {
+            let root = home.path().join(number);
+            make_root(&root).unwrap();
+            let modules = format!("usr/lib/modules/6.9.1-{number}-lts");
+            write(&root, &format!("{modules}/modules.order"), number);
+            let image = bzimage::tests::write(&pack("zstd", &elf::tests::write(18, number)));
+            fs::write(root.join(&modules).join("vmlinuz"), image).unwrap();
+            let offer = Offer {
+                distribution: Distribution::Arch,
+                package: "linux-lts".to_owned(),
+                version: format!("6.9.1-{number}"),
+                upstream: "6.9.1".to_owned(),
+                flavour: "lts".to_owned(),
+                files: Vec::<Package>::new(),
+                missing: Vec::new(),
+            };
+            let name: KernelName = offer.name(None);
+            let found = LocatedImage {
+                name: &name,
+                file: &vmlinuz(&root, &offer).unwrap(),
+                origin: offer.origin(),
+                version: Some(offer.upstream.clone()),
+                ours: true,
+            };
+            let build = cache.keep(found, &|_| {}).unwrap();
+            assert_eq!(
+                build.origin.to_string(),
+                format!("linux-lts 6.9.1-{number}")
+            );
+            let order = build.modules.as_ref().unwrap().join("modules.order");
+            assert_eq!(fs::read_to_string(order).unwrap(), number);
+            builds.push(build);
+        }
+        assert_ne!(builds[0].id, builds[1].id);
+        assert_ne!(builds[0].name, builds[1].name);
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use archives::{key, numbers};
+use archives::{Archives, key, numbers};
 use model::{Distribution, KernelName, PackageQuery, PackageSelection};
 
+use crate::KernelError;
 use crate::catalogue::{Offer, flavour_of};
 
 /// Most packages in a message.
@@ -23,6 +24,30 @@ pub(crate) fn instead(query: &PackageQuery, offers: &[Offer]) -> String {
         PackageSelection::Version { version, flavour } => {
             version_of(names, flavour, version, offers)
         }
+    }
+}
+
+/// Adds suites that are left out now to the error for a kernel that the others lack.
+pub(crate) fn name_left_out(
+    error: KernelError,
+    archives: &Archives,
+    distribution: Distribution,
+) -> KernelError {
+    let KernelError::Unknown {
+        suite,
+        requested,
+        mut instead,
+    } = error
+    else {
+        return error;
+    };
+    for notice in archives.left_out(distribution) {
+        instead = format!("{instead}; {notice}");
+    }
+    KernelError::Unknown {
+        suite,
+        requested,
+        instead,
     }
 }
 

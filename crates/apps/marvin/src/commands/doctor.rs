@@ -295,11 +295,15 @@ fn kernels(session: &Session) -> Result<String, Problem> {
         },
     };
     match kernel::offers(&archives, &query) {
-        Ok(offers) => Ok(format!(
-            "Debian's {} has {} cloud kernels of series 6",
-            archives.debian.suite(None),
-            offers.len()
-        )),
+        Ok(offers) => {
+            let notices = archives.take_notices().into_iter();
+            let notices: String = notices.map(|notice| format!("; {notice}")).collect();
+            Ok(format!(
+                "Debian's {} has {} cloud kernels of series 6{notices}",
+                archives.debian.suite(None),
+                offers.len()
+            ))
+        }
         // Kernels of files and sources need no archive.
         Err(error) => Ok(format!("no deb: kernels now: {}", one_line(&error.into()))),
     }

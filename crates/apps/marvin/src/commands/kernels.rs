@@ -10,6 +10,7 @@ use model::{Distribution, InstalledQuery, KernelName};
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::options::KERNELS;
+use crate::say;
 use crate::select::kernel_name;
 use crate::session::{Output, Session};
 use crate::views::{KernelsDocument, ListedKernel};
@@ -37,7 +38,9 @@ pub(crate) fn kernels(session: &Session, command: &KernelsArguments) -> anyhow::
         Some(KernelName::Installed(query)) => installed(&query)?,
         Some(KernelName::Package(query)) => {
             let archives = archives(session, command.refresh)?;
-            let offers = kernel::offers(&archives, &query)?;
+            let offers = kernel::offers(&archives, &query);
+            say_notices(session, &archives);
+            let offers = offers?;
             offers
                 .iter()
                 .map(|offer| offered(offer, query.suite.as_deref()))
@@ -46,7 +49,9 @@ pub(crate) fn kernels(session: &Session, command: &KernelsArguments) -> anyhow::
         Some(other) => return Err(WrongInput(one_kernel(&other)).into()),
         None => {
             let archives = archives(session, command.refresh)?;
-            let offers = kernel::all_offers(&archives, Distribution::Debian, None)?;
+            let offers = kernel::all_offers(&archives, Distribution::Debian, None);
+            say_notices(session, &archives);
+            let offers = offers?;
             offers.iter().map(|offer| offered(offer, None)).collect()
         }
     };
@@ -64,10 +69,19 @@ fn archives(session: &Session, refresh: bool) -> anyhow::Result<Archives> {
     Ok(archives)
 }
 
+/// Says what to know of the lists.
+fn say_notices(session: &Session, archives: &Archives) {
+    for notice in archives.take_notices() {
+        if !session.is_quiet() {
+            say(&notice.to_string());
+        }
+    }
+}
+
 fn offered(offer: &Offer, suite: Option<&str>) -> ListedKernel {
     ListedKernel {
         name: offer.name(suite).to_string(),
-        version: offer.upstream.clone(),
+        version: offer.shown_version().to_owned(),
         flavour: offer.flavour.clone(),
         bytes: offer.bytes(),
     }
@@ -80,7 +94,7 @@ fn installed(query: &InstalledQuery) -> anyhow::Result<Vec<ListedKernel>> {
         name: format!("installed:{}", image.release),
         version: image.release,
         flavour: match image.trouble {
-            None => String::new(),
+            None => image.pkgbase.unwrap_or_default(),
             Some(_) => "not readable".to_owned(),
         },
         bytes: image.bytes,

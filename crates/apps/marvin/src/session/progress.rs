@@ -101,6 +101,10 @@ impl Progress {
                 let missing = missing.join(" and ");
                 self.line(&format!("{name}: {package} without {missing}, which the archive lacks"));
             }
+            BuildEvent::Lists(notice) => self.line(&format!("{name}: {notice}")),
+            BuildEvent::NoModules { kernel } => {
+                self.line(&format!("{name}: {kernel} has no folder of modules: guests have what is built in"));
+            }
             BuildEvent::Unpacking { what } => self.message(&format!("{name}: unpacking {what}")),
             BuildEvent::Building { what, estimate_s } => {
                 let last = estimate_s.map_or_else(String::new, |seconds| format!(", the last one took {seconds} s"));

@@ -117,6 +117,7 @@ impl BuildCache {
         resolved: &Resolved,
         notify: &dyn Fn(BuildEvent),
     ) -> Result<Userland, KernelError> {
+        self.notify_of_lists(notify);
         let what = resolved.wanted.packages.join(", ");
         let packages = self.packages(&resolved.packages, &what, notify)?;
         notify(BuildEvent::Unpacking { what });
