@@ -19,7 +19,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// How long connecting to one of several addresses may take before the next is tried.
 const QUICK: Duration = Duration::from_secs(3);
 
-const ISSUER_HINT: &str = "if a proxy of your company or a server of your own answers, set SSL_CERT_FILE to a file (PEM) with the certificate of its CA; else somebody reads along: set another `mirror` in marvin.toml";
+const ISSUER_HINT: &str = "if a proxy of your company or a server of your own answers, set SSL_CERT_FILE to a file (PEM) with the certificate of its CA; else the connection is being tapped: set another `mirror` in marvin.toml";
 const CLOCK_HINT: &str = "if this host's clock is wrong, set it: `timedatectl`, or `date --set`; else set another `mirror` in marvin.toml";
 const NAME_HINT: &str =
     "a portal of the network or a proxy may answer in its place: open the address in a browser";
@@ -97,7 +97,7 @@ fn tcp(address: &Address) -> Result<TcpStream, HttpError> {
     }
     let detail = failures.join("; ");
     Err(if is_passing {
-        HttpError::Passing(detail)
+        HttpError::Silent(detail)
     } else {
         HttpError::network(detail)
     })

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use model::{DebianSettings, Distribution, UnixTime};
 
+use crate::address::without_login;
 use crate::fetch::{Pause, Wanted, file_name, write};
 use crate::notices::{ListNotice, Notices};
 use crate::release::is_sha256;
@@ -426,7 +427,7 @@ impl Debian {
     fn lock(&self) -> Result<File, ArchiveError> {
         if self.is_offline && !self.folder.exists() {
             return Err(ArchiveError::Fetch {
-                url: self.settings.mirror.clone(),
+                url: without_login(&self.settings.mirror),
                 detail: "no list is in the data directory".to_owned(),
                 hint: None,
             });

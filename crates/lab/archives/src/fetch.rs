@@ -109,7 +109,7 @@ impl Wanted<'_> {
             HttpError::Status(status) | HttpError::Throttled { status, .. } => {
                 failed(format!("the server answers with status {status}"), None)
             }
-            HttpError::Passing(detail) => failed(detail, None),
+            HttpError::Passing(detail) | HttpError::Silent(detail) => failed(detail, None),
             HttpError::Network { detail, hint } => failed(detail, hint),
             HttpError::Receiver(source) => ArchiveError::io(file)(source),
         }

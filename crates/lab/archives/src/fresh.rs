@@ -45,7 +45,7 @@ impl FreshList<'_> {
             pause: self.pause,
         };
         let fetched = wanted.fetch(None, LIST_MAX, &new).and_then(|_| {
-            // A list that nobody signs would be read as an empty one.
+            // A list without a signature would be read as an empty one.
             refuse_web_page(self.url, &new).inspect_err(|_| drop(fs::remove_file(&new)))
         });
         match fetched {

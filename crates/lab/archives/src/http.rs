@@ -19,7 +19,9 @@ const HEADERS_MAX: usize = 100;
 const REDIRECTS_MAX: usize = 5;
 /// Tries of a request that a passing fault ended.
 const TRIES: u32 = 4;
-/// The first pause between two tries; each further one is three times as long.
+/// Tries of a server that does not answer at all: it takes long to find that out.
+const CONNECTING_TRIES: u32 = 2;
+/// The first pause between two tries; each further one is twice as long.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause, whatever a server asks for.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -37,6 +39,8 @@ pub(crate) enum HttpError {
     },
     /// A fault of the network, a proxy or the server that may pass.
     Passing(String),
+    /// No connection comes about in time.
+    Silent(String),
     /// Another fault of them, or a damaged answer.
     Network {
         detail: String,
@@ -54,8 +58,10 @@ impl HttpError {
     /// Returns how long to wait before the next try, the `tries`th of which failed; `None` if the
     /// fault stays.
     fn pause(&self, tries: u32) -> Option<Duration> {
-        let growing = PAUSE * 3_u32.pow(tries - 1);
+        let growing = PAUSE * 2_u32.pow(tries - 1);
         match self {
+            Self::Silent(_) if tries >= CONNECTING_TRIES => None,
+            Self::Silent(_) => Some(growing),
             Self::Throttled { wait, .. } => Some(wait.unwrap_or(growing).min(PAUSE_MAX)),
             Self::Passing(_) | Self::Status(500 | 502 | 504) => Some(growing),
             Self::Status(_) | Self::Network { .. } | Self::Receiver(_) => None,
@@ -78,7 +84,9 @@ impl HttpError {
                     hint: Some("try again later, or set another `mirror` in marvin.toml"),
                 }
             }
-            Self::Passing(detail) => Self::network(format!("{detail}{tried}")),
+            Self::Passing(detail) | Self::Silent(detail) => {
+                Self::network(format!("{detail}{tried}"))
+            }
             Self::Status(status @ (500 | 502 | 504)) => {
                 Self::network(format!("the server answers with status {status}{tried}"))
             }
@@ -445,11 +453,13 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::{Answer, Download, Request, get_through, parse_head, read_body, read_head};
+    use super::{
+        Answer, Download, HttpError, Request, get_through, parse_head, read_body, read_head,
+    };
     use crate::proxy::Proxies;
 
     thread_local! {
-        /// The pauses of this thread, which nobody waits for (s).
+        /// The pauses of this thread, noted and not waited for (s).
         static PAUSES: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
     }
 
@@ -557,7 +567,7 @@ mod tests {
         ]);
         got.answer.unwrap();
         assert_eq!(got.body, b"hello");
-        assert_eq!(got.pauses, [1, 3, 9]);
+        assert_eq!(got.pauses, [1, 2, 4]);
         assert!(!got.requests[1].contains("Range"), "it has no version");
         let got = fetch(&["HTTP/1.1 504 Late\r\n\r\n"; 4]);
         let error = got.answer.unwrap_err();
@@ -577,7 +587,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         ]);
         got.answer.unwrap();
-        assert_eq!(got.pauses, [7, 20, 9]);
+        assert_eq!(got.pauses, [7, 20, 4]);
         let got = fetch(&["HTTP/1.1 429 Slow\r\nRetry-After: 3600\r\n\r\n"; 4]);
         assert_eq!(got.pauses, [60, 60, 60]);
         let error = got.answer.unwrap_err();
@@ -585,6 +595,13 @@ mod tests {
             error.contains("throttles with status 429 (tried 4 times); it asks to wait 3600 s"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn silent_server_is_tried_twice() {
+        let silent = HttpError::Silent("x".to_owned());
+        assert_eq!(silent.pause(1), Some(Duration::from_secs(1)));
+        assert_eq!(silent.pause(2), None);
     }
 
     #[test]

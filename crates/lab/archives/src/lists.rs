@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use model::{Distribution, UnixTime};
 
+use crate::address::without_login;
 use crate::debian::{Debian, Source};
 use crate::fetch::{Wanted, refuse_web_page, write};
 use crate::http::Answer;
@@ -245,7 +246,7 @@ impl Debian {
         if self.is_offline {
             let refusal = old.and_then(|old| old.refusal);
             return Err(refusal.unwrap_or(ArchiveError::Fetch {
-                url,
+                url: without_login(&url),
                 detail: "it is not in the data directory".to_owned(),
                 hint: None,
             }));

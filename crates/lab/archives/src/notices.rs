@@ -28,6 +28,16 @@ pub enum ListNotice {
     },
 }
 
+impl ListNotice {
+    /// Returns whether the list at an address is left out.
+    fn is_left_out(&self, list: &str) -> bool {
+        match self {
+            Self::LeftOut { url, .. } => url == list,
+            Self::Renamed { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for ListNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -59,7 +69,7 @@ pub(crate) struct Notices(Arc<Shared<Noticed>>);
 
 #[derive(Debug, Default)]
 struct Noticed {
-    /// Those that nobody took yet, in order.
+    /// Those that were not taken yet, in order.
     new: Vec<ListNotice>,
     all: BTreeSet<ListNotice>,
 }
@@ -75,10 +85,9 @@ impl Notices {
 
     /// Forgets that a list was left out: it is valid.
     pub(crate) fn list_is_valid(&self, url: &str) {
-        let is_of_it = |notice: &ListNotice| matches!(notice, ListNotice::LeftOut { url: left_out, .. } if left_out == url);
         let mut noticed = self.0.lock();
-        noticed.all.retain(|notice| !is_of_it(notice));
-        noticed.new.retain(|notice| !is_of_it(notice));
+        noticed.all.retain(|notice| !notice.is_left_out(url));
+        noticed.new.retain(|notice| !notice.is_left_out(url));
     }
 
     /// Returns the new notices, once.

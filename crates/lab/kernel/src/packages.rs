@@ -194,7 +194,7 @@ mod tests {
 
     /// Two packages of one version, `6.9.1-1` and `6.9.1-2`, each with its modules.
     #[test]
-    fn build_of_arch_has_the_modules_of_its_package() {
+    fn build_has_the_modules_of_its_package() {
         let home = tempfile::tempdir().unwrap();
         let cache = BuildCache::open(home.path(), without_network(home.path())).unwrap();
         let mut builds = Vec::new();

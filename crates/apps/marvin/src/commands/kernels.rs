@@ -10,7 +10,6 @@ use model::{Distribution, InstalledQuery, KernelName};
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::options::KERNELS;
-use crate::say;
 use crate::select::kernel_name;
 use crate::session::{Output, Session};
 use crate::views::{KernelsDocument, ListedKernel};
@@ -39,7 +38,7 @@ pub(crate) fn kernels(session: &Session, command: &KernelsArguments) -> anyhow::
         Some(KernelName::Package(query)) => {
             let archives = archives(session, command.refresh)?;
             let offers = kernel::offers(&archives, &query);
-            say_notices(session, &archives);
+            session.say_notices(&archives);
             let offers = offers?;
             offers
                 .iter()
@@ -50,7 +49,7 @@ pub(crate) fn kernels(session: &Session, command: &KernelsArguments) -> anyhow::
         None => {
             let archives = archives(session, command.refresh)?;
             let offers = kernel::all_offers(&archives, Distribution::Debian, None);
-            say_notices(session, &archives);
+            session.say_notices(&archives);
             let offers = offers?;
             offers.iter().map(|offer| offered(offer, None)).collect()
         }
@@ -67,15 +66,6 @@ fn archives(session: &Session, refresh: bool) -> anyhow::Result<Archives> {
         archives.forget_lists()?;
     }
     Ok(archives)
-}
-
-/// Says what to know of the lists.
-fn say_notices(session: &Session, archives: &Archives) {
-    for notice in archives.take_notices() {
-        if !session.is_quiet() {
-            say(&notice.to_string());
-        }
-    }
 }
 
 fn offered(offer: &Offer, suite: Option<&str>) -> ListedKernel {

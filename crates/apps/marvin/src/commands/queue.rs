@@ -254,11 +254,13 @@ fn new_job(session: &Session, add: &QueueAdd) -> anyhow::Result<NewJob> {
 /// missing files and packages that the distribution's archive has not; without a network, the worker reports a
 /// missing package.
 fn absolute(session: &Session, name: KernelName) -> anyhow::Result<KernelName> {
-    if let KernelName::Package(query) = &name
-        && let Err(error) = kernel::offers(&session.archives()?, query)
-        && matches!(error, KernelError::Unknown { .. })
-    {
-        return Err(error).with_context(|| format!("cannot queue {name}"));
+    if let KernelName::Package(query) = &name {
+        let archives = session.archives()?;
+        let offers = kernel::offers(&archives, query);
+        session.say_notices(&archives);
+        if let Err(error @ KernelError::Unknown { .. }) = offers {
+            return Err(error).with_context(|| format!("cannot queue {name}"));
+        }
     }
     Ok(match name {
         KernelName::Path(path) => KernelName::Path(absolute_path(&path)?),

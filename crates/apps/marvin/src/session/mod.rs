@@ -21,6 +21,7 @@ use results::{HistoryReader, HistorySnapshot};
 use store::{Location, Store};
 
 use crate::exit::WrongInput;
+use crate::say;
 pub(crate) use answer::{Answer, Colour, Format, ListFormat, Output};
 pub(crate) use clock::{now, now_ms};
 pub(crate) use home::keep_private;
@@ -208,6 +209,13 @@ impl Session {
     pub(crate) fn archives(&self) -> anyhow::Result<Archives> {
         let settings = self.config()?.settings.archives.clone();
         Ok(Archives::new(self.home()?, settings, now))
+    }
+
+    /// Says what came up about the lists of archives, with `--quiet` too: it is no progress.
+    pub(crate) fn say_notices(&self, archives: &Archives) {
+        for notice in archives.take_notices() {
+            say(&notice.to_string());
+        }
     }
 
     /// Prepares standard output, or the file of `--output`, for the answer.

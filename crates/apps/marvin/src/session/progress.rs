@@ -101,7 +101,7 @@ impl Progress {
                 let missing = missing.join(" and ");
                 self.line(&format!("{name}: {package} without {missing}, which the archive lacks"));
             }
-            BuildEvent::Lists(notice) => self.line(&format!("{name}: {notice}")),
+            BuildEvent::Lists(notice) => self.warn(&format!("{name}: {notice}")),
             BuildEvent::NoModules { kernel } => {
                 self.line(&format!("{name}: {kernel} has no folder of modules: guests have what is built in"));
             }
@@ -292,6 +292,14 @@ impl Progress {
             Self::Bar(bar) => bar.println(sanitize_text(text)),
             Self::Lines(_) => say(text),
             Self::Quiet => {}
+        }
+    }
+
+    /// Prints what a result may depend on, with `--quiet` too: it is no progress.
+    fn warn(&self, text: &str) {
+        match self {
+            Self::Quiet => say(text),
+            Self::Bar(_) | Self::Lines(_) => self.line(text),
         }
     }
 

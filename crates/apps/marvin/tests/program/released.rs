@@ -65,6 +65,61 @@ fn serve(root: PathBuf, percent: usize) -> String {
     url
 }
 
+/// A proxy that asks everybody for a login; returns its address without scheme.
+fn refusing_proxy() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut request = Vec::new();
+            let mut byte = [0];
+            while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() == 1 {
+                request.push(byte[0]);
+            }
+            drop(stream.write_all(b"HTTP/1.1 407 Login\r\nProxy-Authenticate: Basic\r\n\r\n"));
+        }
+    });
+    address
+}
+
+#[test]
+fn password_of_a_proxy_is_never_shown() {
+    let home = tempfile::tempdir().unwrap();
+    let proxy = refusing_proxy();
+    let with_proxy = |variable: &str, value: &str, arguments: &[&str]| {
+        let mut command = marvin(home.path());
+        let output = command.env(variable, value).args(arguments).output();
+        let text = format_output(&output.unwrap(), home.path());
+        assert!(!text.contains("s3cret"), "{text}");
+        text
+    };
+    let secure = ["setup", "--from", "https://release.invalid/"];
+    let plain = ["setup", "--from", "http://release.invalid/"];
+    for (variable, arguments) in [("https_proxy", &secure), ("http_proxy", &plain)] {
+        let text = with_proxy(variable, &format!("http://{proxy}"), arguments);
+        assert!(text.contains("asks for a login (407)"), "{text}");
+        assert!(text.contains("http_proxy=http://USER:PASSWORD@"), "{text}");
+        let text = with_proxy(variable, &format!("http://me:s3cret@{proxy}"), arguments);
+        assert!(text.contains("refuses the login in its address"), "{text}");
+        let text = with_proxy(variable, &format!("socks5://me:s3cret@{proxy}"), arguments);
+        assert!(text.contains("cannot be used"), "{text}");
+    }
+    let text = with_proxy(
+        "http_proxy",
+        &format!("http://me:s3cret@{proxy}"),
+        &["kernels"],
+    );
+    assert!(text.contains("refuses the login in its address"), "{text}");
+    // A web server's CGI program has its client's header there.
+    let text = with_proxy(
+        "HTTP_PROXY",
+        &format!("http://{proxy}"),
+        &["setup", "--from", "http://127.0.0.1:1/"],
+    );
+    assert!(text.contains("refused"), "{text}");
+}
+
 /// Returns what a data directory has of QEMU.
 fn installed(home: &Path) -> Vec<String> {
     let entries = fs::read_dir(home.join("qemu"))

@@ -98,6 +98,22 @@ fn qemu_of_setup_is_the_same_machine() {
         text.starts_with("exit 0") && text.contains("gives the reference numbers: QEMU 7.2"),
         "{text}"
     );
+    // Another one that is named overrules it; it itself does not.
+    let again = |qemu: &Path| {
+        let output = marvin(&home)
+            .env("MARVIN_QEMU", qemu)
+            .args(["setup", "--force", "-q"])
+            .output()
+            .unwrap();
+        format_output(&output, &home)
+    };
+    let overruled = again(Path::new("/no/qemu"));
+    assert!(
+        overruled.contains("it is not used: MARVIN_QEMU names /no/qemu, which Marvin uses instead"),
+        "{overruled}"
+    );
+    let itself = again(&home.join("qemu/debian-7.2.22/bin/qemu-system-x86_64"));
+    assert!(!itself.contains("not used"), "{itself}");
     let without = path_without_qemu();
     let bundled = measure(&home, without.path());
     let usual_path = std::env::var_os("PATH").unwrap();

@@ -317,7 +317,7 @@ fn list_refusal(packer: &[&str], change: fn(String) -> String) -> String {
 }
 
 #[test]
-fn lists_of_other_forms_are_named_and_not_kept() {
+fn other_forms_of_lists_are_not_kept() {
     let same: fn(String) -> String = |text| text;
     for (packer, expected) in [
         (
@@ -350,7 +350,7 @@ fn lists_of_other_forms_are_named_and_not_kept() {
 }
 
 #[test]
-fn web_page_in_place_of_a_list_is_not_kept() {
+fn web_page_is_no_list_of_fedora() {
     let mirror = Mirror::start();
     publish(&mirror, OS, &[CORE], &[]);
     publish(&mirror, UPDATES, &[], &[]);

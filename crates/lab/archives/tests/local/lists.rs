@@ -23,7 +23,7 @@ fn sign_beside(mirror: &Mirror) {
 }
 
 #[test]
-fn list_that_is_refused_is_read_with_its_signature_beside() {
+fn refused_list_has_its_signature_beside() {
     let mirror = Mirror::start();
     mirror.publish_all(PACKAGES);
     sign_beside(&mirror);
@@ -207,7 +207,7 @@ fn suite_that_became_another_release_is_noticed_once() {
 }
 
 #[test]
-fn updates_that_have_ended_are_left_out_with_a_notice() {
+fn ended_updates_are_left_out_with_notice() {
     for (archive, suite, setting) in [
         ("debian", "bookworm-updates", "`mirror` below [debian]"),
         ("security", "bookworm-security", "`security` below [debian]"),
