@@ -266,8 +266,7 @@ impl Debian {
             (Ok(Fetched::New { signed, modified }), old) => {
                 let old_is_valid = old.as_ref().is_some_and(|old| old.refusal.is_none());
                 let old = old.map(|old| old.release);
-                let release = self.verify(&url, &signed, source);
-                let release = release.and_then(|release| check_order(&url, release, old.as_ref()));
+                let release = self.verify(&url, &signed, source, old.as_ref());
                 if release.is_err() {
                     signed.remove();
                 }
@@ -325,13 +324,16 @@ impl Debian {
             let beside = self.fetch_list(&url, None, &file("Release.gpg"), hint);
             if let Err(error) = beside {
                 signed.remove();
-                return Err(match error {
-                    ArchiveError::Absent { url, .. } => ArchiveError::Signature {
-                        url: format!("{base}/Release"),
-                        keyring: self.keyring()?.display().to_string(),
-                        detail: format!("there is no {url}"),
-                    },
-                    error => error,
+                return Err(match (error, first) {
+                    (ArchiveError::Absent { url, .. }, ArchiveError::Absent { .. }) => {
+                        ArchiveError::Signature {
+                            url: format!("{base}/Release"),
+                            keyring: self.keyring()?.display().to_string(),
+                            detail: format!("there is no {url}"),
+                        }
+                    }
+                    (ArchiveError::Absent { .. }, first) => first,
+                    (error, _) => error,
                 });
             }
         }
@@ -490,9 +492,17 @@ impl Debian {
         }))
     }
 
-    /// Verifies a list and reads it.
-    fn verify(&self, url: &str, signed: &Signed, source: &Source) -> Result<Release, ArchiveError> {
+    /// Verifies a new list and reads it. One that is older than the one that was seen is replayed,
+    /// and no list that has only ended.
+    fn verify(
+        &self,
+        url: &str,
+        signed: &Signed,
+        source: &Source,
+        old: Option<&Release>,
+    ) -> Result<Release, ArchiveError> {
         let release = self.read_signed(url, signed, source)?;
+        let release = check_order(url, release, old)?;
         self.check_dates(url, release, source)
     }
 

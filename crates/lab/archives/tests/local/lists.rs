@@ -71,6 +71,9 @@ fn web_page_is_no_list() {
     assert!(message("bookworm").contains("InRelease is a web page"));
     mirror.answer("bookworm/InRelease", FORBIDDEN);
     assert!(message("bookworm").contains("InRelease: the server answers with status 403"));
+    fs::write(mirror.path(&format!("{BOOKWORM}/Release")), "unsigned").unwrap();
+    fs::remove_file(mirror.path(&format!("{BOOKWORM}/Release.gpg"))).unwrap();
+    assert!(message("bookworm").contains("InRelease: the server answers with status 403"));
     // Who was in this network before has lists that are valid.
     mirror.answer_with_files();
     mirror.publish_all(PACKAGES);
@@ -257,10 +260,13 @@ fn ended_updates_are_left_out_with_notice() {
     mirror.publish_all(PACKAGES);
     let debian = mirror.debian(home.path());
     extract(&debian, "bookworm").unwrap();
-    mirror.publish("debian", "bookworm-updates", "", 5000, 1000);
     debian.forget_lists().unwrap();
-    let error = extract(&debian, "bookworm").unwrap_err();
-    assert!(error.to_string().contains("was seen"), "{error}");
+    for valid_s in [1000, -10] {
+        mirror.publish("debian", "bookworm-updates", "", 5000, valid_s);
+        let error = extract(&debian, "bookworm").unwrap_err();
+        assert!(error.to_string().contains("was seen"), "{error}");
+        assert!(debian.take_notices().is_empty());
+    }
 }
 
 #[test]
