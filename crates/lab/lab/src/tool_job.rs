@@ -166,7 +166,7 @@ fn use_marks(
         return (outcome, rows);
     }
     let runs = workload.runs as usize;
-    if regions.is_empty() || regions.len() % runs != 0 {
+    if regions.is_empty() || !regions.len().is_multiple_of(runs) {
         let why = format!(
             "{} regions were marked in {runs} runs: each run must mark the same number with marvin-mark begin and end, on \
              a machine that counts instructions",

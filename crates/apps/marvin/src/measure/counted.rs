@@ -39,6 +39,16 @@ pub(crate) struct CountedKernels {
     pub(crate) simulated: Simulated,
 }
 
+impl CountedKernels {
+    /// Returns the summary of the machine: that of the workloads' guests if they share one.
+    pub(crate) fn machine_summary(&self) -> anyhow::Result<String> {
+        Ok(match self.lab.machines(&self.workloads)?.as_slice() {
+            [machine] => machine.summary.clone(),
+            _ => self.lab.machine().summary.clone(),
+        })
+    }
+}
+
 /// Returns one kernel as both sides, and two as they are.
 pub(crate) fn as_sides<T: Clone>(mut kernels: Vec<T>) -> Vec<T> {
     if let [one] = kernels.as_slice() {

@@ -106,8 +106,8 @@ fn scripts_bring_tools_and_mark_parts() {
     script(
         folder.path(),
         "bench",
-        "#!/bin/sh\nseq 2000 | sort -rn >/tmp/sorted\nmarvin-mark begin\ncat - >/tmp/copy\nmarvin-mark end\n\
-         awk '{s+=$1} END {print \"sum \" s}' /tmp/sorted\nexit 3\n",
+        "#!/bin/sh\nseq 2000 | sort -rn >sorted\nmarvin-mark begin\ncat - >copy\nmarvin-mark end\n\
+         awk '{s+=$1} END {print \"sum \" s}' sorted\nexit 3\n",
     );
     std::fs::write(folder.path().join("input"), "some text\n").unwrap();
     let [_, newer] = names();
@@ -177,9 +177,18 @@ fn mistakes_in_own_programs_are_named() {
         let command = [&["run", "deb:6.12", "-q"][..], words].concat();
         run_in(folder.path(), &home, &command).replace(&folder.path().display().to_string(), "DIR")
     };
-    insta::assert_snapshot!(refused(&["--", "nonesuch"]));
-    insta::assert_snapshot!(refused(&["--value", "x", "--", "true"]));
-    insta::assert_snapshot!(refused(&["--with", "none", "--", "true"]));
-    insta::assert_snapshot!(refused(&["--workload", "fork", "--", "true"]));
-    insta::assert_snapshot!(refused(&["--marks"]));
+    insta::assert_snapshot!("program-not-in-path", refused(&["--", "nonesuch"]));
+    insta::assert_snapshot!(
+        "value-without-group",
+        refused(&["--value", "x", "--", "true"])
+    );
+    insta::assert_snapshot!(
+        "absent-file-to-bring",
+        refused(&["--with", "none", "--", "true"])
+    );
+    insta::assert_snapshot!(
+        "program-and-workloads",
+        refused(&["--workload", "fork", "--", "true"])
+    );
+    insta::assert_snapshot!("marks-without-program", refused(&["--marks"]));
 }

@@ -63,7 +63,7 @@ fn script_brings_its_interpreter_and_tools() {
 }
 
 #[test]
-fn text_of_a_shell_and_started_programs_are_found() {
+fn shell_text_and_started_programs_are_found() {
     let folder = tempfile::tempdir().unwrap();
     let found = paths(
         folder.path(),

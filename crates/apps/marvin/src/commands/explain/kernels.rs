@@ -130,7 +130,7 @@ fn explain_instructions(
         workloads.push(explained);
     }
     progress.end();
-    let machine = counted.lab.machine().summary.clone();
+    let machine = counted.machine_summary()?;
     Ok(Observations {
         builds: counted.builds,
         runs: counted.runs,

@@ -111,6 +111,7 @@ fn counted(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit
     let counted = count_kernels(session, measure, &names, &wanted, &progress)?;
     progress.end();
     let sources = sources(&counted.lab, &counted.builds, &counted.runs)?;
+    let machine = counted.machine_summary()?;
     let CountedKernels {
         lab,
         builds,
@@ -136,7 +137,7 @@ fn counted(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit
     let profiled = Profiled {
         base,
         new,
-        machine: lab.machine().summary.clone(),
+        machine,
         seeds,
         ledgers,
         missing,
