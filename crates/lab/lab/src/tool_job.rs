@@ -185,9 +185,14 @@ fn use_marks(
 /// Adds to the outcome of a tool that is not installed how to install it.
 fn name_packages(outcome: Outcome, tool: &Tool) -> Outcome {
     match outcome {
-        Outcome::Unsupported(why) if why.starts_with(NOT_INSTALLED) => Outcome::Unsupported(
-            format!("{why}; apt-get install {}", tool.packages.join(" ")),
-        ),
+        Outcome::Unsupported(why) if why.starts_with(NOT_INSTALLED) => {
+            let how = if tool.own.is_some() {
+                "copy it to the same place there".to_owned()
+            } else {
+                format!("apt-get install {}", tool.packages.join(" "))
+            };
+            Outcome::Unsupported(format!("{why}; {how}"))
+        }
         outcome => outcome,
     }
 }

@@ -70,6 +70,7 @@ pub(crate) fn open_search_lab(
     on: &str,
     cpus: Option<u32>,
     sources: &Sources,
+    tools: Tools,
 ) -> anyhow::Result<Lab> {
     let options = NoisyOptions {
         boots: None,
@@ -80,6 +81,7 @@ pub(crate) fn open_search_lab(
         store: Some(session.store_location()?),
         wanted: own_machine(on, &options).unwrap_or(Wanted::Exact),
         sources: sources.settings().clone(),
+        tools,
         ..LabOptions::default()
     })
 }

@@ -27,6 +27,7 @@ pub(crate) fn follow_lines(
     seeds: &[u64],
     wanted: &Wanted,
 ) -> anyhow::Result<FollowedLines> {
+    measure.program.refuse("a profile of exact-smp")?;
     let suite = smp_suite(&measure.suite)?;
     let workloads = select_workloads(suite, &measure.workload)?;
     let lab = open_lab_on(wanted.clone(), session, measure, lab::Tools::default())?;

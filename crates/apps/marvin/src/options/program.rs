@@ -102,6 +102,20 @@ impl ProgramOptions {
         !self.program.is_empty()
     }
 
+    /// Refuses a program where only workloads are known.
+    ///
+    /// # Errors
+    /// If the user gave one; `what` says who knows only workloads.
+    pub(crate) fn refuse(&self, what: &str) -> Result<(), WrongInput> {
+        if !self.is_given() {
+            return Ok(());
+        }
+        Err(WrongInput(format!(
+            "{what} knows workloads only, no program of your own: marvin compare, run, profile and explain on exact, \
+             series and bisect do"
+        )))
+    }
+
     /// Returns what the user wants to run.
     ///
     /// # Errors

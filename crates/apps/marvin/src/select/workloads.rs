@@ -37,7 +37,7 @@ pub(crate) fn choose_workloads(
 }
 
 /// Makes workloads of a program of the user's own.
-fn choose_program(
+pub(crate) fn choose_program(
     session: &Session,
     options: &ProgramOptions,
     tools: Tools,

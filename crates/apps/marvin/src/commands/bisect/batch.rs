@@ -60,7 +60,10 @@ impl<'a> Ahead<'a> {
             ("--tree", absolute(sources.repository().folder())?.into()),
             ("--config", config),
             ("--suite", (&command.suite).into()),
-            ("--workload", (&command.workload).into()),
+            (
+                "--workload",
+                command.workload.clone().unwrap_or_default().into(),
+            ),
             ("--seeds", command.seeds.to_string().into()),
         ];
         let arguments = values

@@ -13,9 +13,9 @@ use kernel::{BuildCache, BuildEvent, CommitGraph, Sources};
 use lab::bisection::{BisectionReport, add};
 use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Elsewhere,
-    Event, Lab, LabProber, Noise, Plan, Refused, Reuse, Sampled, bisection,
+    Event, Lab, LabProber, Noise, Plan, Refused, Reuse, Sampled, Tools, bisection,
 };
-use model::{Availability, Steadiness, Workload};
+use model::{Availability, ExtraFiles, Steadiness, Workload};
 use profile::render::brief;
 
 use self::batch::Ahead;
@@ -23,11 +23,15 @@ use self::plan::plan_bisection;
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{
-    line_difference, open_search_lab, parallel_machines, read_ledger, reuse_unless,
+    line_difference, open_search_lab, parallel_machines, prepare_tools, read_ledger, reuse_unless,
 };
-use crate::options::{BatchName, EXACT_SMP, SearchOptions, SourceOptions, margin, whole};
+use crate::options::{
+    BatchName, EXACT_SMP, ProgramOptions, SearchOptions, SourceOptions, margin, whole,
+};
 use crate::queue::BatchTarget;
-use crate::select::{find_suite, select_workload, smp_suite, source_settings};
+use crate::select::{
+    ChosenWorkloads, choose_program, find_suite, select_workload, smp_suite, source_settings,
+};
 use crate::session::{Answer, Progress, Session};
 use crate::views::ONE_SEED;
 
@@ -46,8 +50,8 @@ pub(crate) struct BisectArguments {
     pub(crate) bad: String,
 
     /// Workload that shows the change
-    #[arg(long, value_name = "NAME", add = completion::workload())]
-    pub(crate) workload: String,
+    #[arg(long, value_name = "NAME", required_unless_present = "program", add = completion::workload())]
+    pub(crate) workload: Option<String>,
 
     /// Suite of the workload
     #[arg(long, value_name = "SUITE", default_value = "micro", add = completion::suite())]
@@ -60,6 +64,9 @@ pub(crate) struct BisectArguments {
     /// Processors of exact-smp [default: 2]
     #[arg(long, value_name = "N", value_parser = whole::<u32>(2, 4))]
     pub(crate) cpus: Option<u32>,
+
+    #[command(flatten)]
+    pub(crate) program: ProgramOptions,
 
     #[command(flatten)]
     pub(crate) sources: SourceOptions,
@@ -130,12 +137,12 @@ const SEEDS_OF_DRAFTS: u64 = 5;
 const FUNCTIONS_MAX: usize = 8;
 
 pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Result<Exit> {
-    let suite = if command.on == EXACT_SMP {
-        smp_suite(&command.suite)?
-    } else {
-        find_suite(&command.suite)?
-    };
-    let workload = select_workload(suite, &command.workload)?;
+    let ChosenWorkloads {
+        suite,
+        workloads,
+        tools,
+    } = choose(session, command)?;
+    let workload = Arc::clone(&workloads[0]);
     let home = session.home()?;
     let answer = session.answer(command.output.as_deref())?;
     let mail = command
@@ -160,8 +167,9 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
         answer.write(plan()?.text(via.as_ref().map(|via| batch::nodes(command, via))))?;
         return Ok(Exit::Fine);
     }
-    let lab = open_search_lab(session, &command.on, command.cpus, &sources)?;
+    let lab = open_search_lab(session, &command.on, command.cpus, &sources, tools)?;
     let progress = session.progress();
+    prepare_tools(&lab, &workloads, &progress)?;
     batch::check(command, &workload, lab.machine().capabilities())?;
     let ahead = |via| Ahead::new(command, via, &sources, plan()?.measuring.seconds, &progress);
     let ahead = via.as_ref().map(ahead).transpose()?;
@@ -184,7 +192,7 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
     let mut prober = LabProber {
         lab: &lab,
         sources: &sources,
-        suite,
+        suite: &suite,
         workload: Arc::clone(&workload),
         machines: parallel_machines(command.search.jobs),
         reuse,
@@ -230,6 +238,24 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
     };
     log.keep(&record_of(command, &report).to_text())?;
     write_report(&report, answer, mail, &progress)
+}
+
+/// Chooses the workload: one of a suite, or the first row of a program of the user's own.
+fn choose(session: &Session, command: &BisectArguments) -> anyhow::Result<ChosenWorkloads> {
+    if command.program.is_given() {
+        return choose_program(session, &command.program, session.tools(&[])?);
+    }
+    let suite = if command.on == EXACT_SMP {
+        smp_suite(&command.suite)?
+    } else {
+        find_suite(&command.suite)?
+    };
+    let word = command.workload.as_deref().unwrap_or_default();
+    Ok(ChosenWorkloads {
+        workloads: vec![select_workload(suite, word)?],
+        suite: Arc::clone(suite),
+        tools: Tools::default(),
+    })
 }
 
 fn open_sources(
@@ -385,8 +411,13 @@ fn identity(
         Steadiness::Chaotic => "runs".to_owned(),
     };
     let compiler = sources.compiler();
+    // A program of the user's own is known by its image.
+    let files = match &workload.guest_config.files {
+        ExtraFiles::Image(image) => format!(" {image}"),
+        ExtraFiles::None => String::new(),
+    };
     format!(
-        "{good}..{bad} {tree} {config} {compiler} {} {} {seeds} {machine} counted",
+        "{good}..{bad} {tree} {config} {compiler} {} {} {seeds} {machine} counted{files}",
         command.suite, workload.name
     )
 }
@@ -434,10 +465,10 @@ fn reproducer(
 ) -> String {
     let good = bisection::short(history.good());
     let bad = bisection::short(history.bad());
-    let mut command_line = format!(
-        "marvin bisect {good} {bad} --tree linux --workload {}",
-        command.workload
-    );
+    let mut command_line = format!("marvin bisect {good} {bad} --tree linux");
+    if let Some(workload) = &command.workload {
+        add(&mut command_line, format_args!(" --workload {workload}"));
+    }
     if command.suite != model::MICRO.name {
         add(
             &mut command_line,
@@ -456,6 +487,10 @@ fn reproducer(
     );
     if let Some(margin) = command.margin {
         add(&mut command_line, format_args!(" --margin {margin}"));
+    }
+    let program = &command.program;
+    for word in program.arguments().into_iter().chain(program.tail()) {
+        add(&mut command_line, format_args!(" {word}"));
     }
     command_line
 }

@@ -106,6 +106,9 @@ pub(crate) struct BatchOptions {
 }
 
 pub(crate) fn compare(session: &Session, command: &CompareArguments) -> anyhow::Result<Exit> {
+    if command.spread.via.is_some() {
+        command.measure.program.refuse("--via")?;
+    }
     let chosen = choose_workloads(session, &command.measure)?;
     let names = sides(command)?;
     if command.write.mail && command.on.names().len() > 1 {

@@ -185,7 +185,13 @@ pub(crate) fn stabilise(session: &Session, command: &StabiliseArguments) -> anyh
         )?)?;
         return Ok(Exit::Fine);
     }
-    let lab = open_search_lab(session, &command.on, command.cpus, &named.sources)?;
+    let lab = open_search_lab(
+        session,
+        &command.on,
+        command.cpus,
+        &named.sources,
+        lab::Tools::default(),
+    )?;
     let trial = Trial {
         command,
         lab: &lab,
