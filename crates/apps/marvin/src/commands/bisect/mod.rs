@@ -137,12 +137,8 @@ const SEEDS_OF_DRAFTS: u64 = 5;
 const FUNCTIONS_MAX: usize = 8;
 
 pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Result<Exit> {
-    let ChosenWorkloads {
-        suite,
-        workloads,
-        tools,
-    } = choose(session, command)?;
-    let workload = Arc::clone(&workloads[0]);
+    let chosen = choose(session, command)?;
+    let workload = Arc::clone(&chosen.workloads[0]);
     let home = session.home()?;
     let answer = session.answer(command.output.as_deref())?;
     let mail = command
@@ -167,9 +163,9 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
         answer.write(plan()?.text(via.as_ref().map(|via| batch::nodes(command, via))))?;
         return Ok(Exit::Fine);
     }
-    let lab = open_search_lab(session, &command.on, command.cpus, &sources, tools)?;
+    let lab = open_search_lab(session, &command.on, command.cpus, &sources, chosen.tools)?;
     let progress = session.progress();
-    prepare_tools(&lab, &workloads, &progress)?;
+    prepare_tools(&lab, &chosen.workloads, &progress)?;
     batch::check(command, &workload, lab.machine().capabilities())?;
     let ahead = |via| Ahead::new(command, via, &sources, plan()?.measuring.seconds, &progress);
     let ahead = via.as_ref().map(ahead).transpose()?;
@@ -192,7 +188,7 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
     let mut prober = LabProber {
         lab: &lab,
         sources: &sources,
-        suite: &suite,
+        suite: &chosen.suite,
         workload: Arc::clone(&workload),
         machines: parallel_machines(command.search.jobs),
         reuse,
