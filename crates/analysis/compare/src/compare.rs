@@ -62,6 +62,7 @@ pub fn compare(
     let mut others: Vec<Against> = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
     noisy::means(&mut others, &rows);
     warnings.extend(other_qemus(&sides));
+    warnings.extend(answer.built_differently());
     warnings.extend(answer.left_out(&rows));
     warnings.extend(answer.disturbed(&rows));
     warnings.extend(answer.superseded());

@@ -58,6 +58,15 @@ pub enum Warning {
         /// The files, each with what it needs.
         files: Vec<String>,
     },
+    /// A kernel was built by another compiler, or with other variables of make, than the base.
+    BuiltDifferently {
+        /// Its title in this comparison.
+        kernel: String,
+        /// Its compiler, linker and variables of make.
+        compiler: String,
+        /// Those of the base.
+        base: String,
+    },
     /// Two runs of one kernel, workload and seed differ on a machine where they must not.
     NotRepeated {
         /// Its title in this comparison.

@@ -255,6 +255,24 @@ impl ComparisonBuilder<'_> {
         warnings
     }
 
+    /// Returns the kernels that were built by another compiler than the base.
+    pub(crate) fn built_differently(&self) -> Vec<Warning> {
+        let Some(base) = self.sides[0].build.origin.compiler() else {
+            return Vec::new();
+        };
+        let others = self.sides.iter().zip(self.labels).skip(1);
+        others
+            .filter_map(|(side, label)| {
+                let compiler = side.build.origin.compiler().filter(|own| *own != base)?;
+                Some(Warning::BuiltDifferently {
+                    kernel: label.title.clone(),
+                    compiler: compiler.to_owned(),
+                    base: base.to_owned(),
+                })
+            })
+            .collect()
+    }
+
     /// Returns the seeds that a kernel or the base lacks.
     pub(crate) fn left_out(&self, rows: &[ComparisonRow]) -> Vec<Warning> {
         let mut warnings = Vec::new();

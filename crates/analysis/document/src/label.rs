@@ -120,6 +120,7 @@ fn format_request(name: &KernelName) -> String {
             )
         }
         KernelName::Installed(query) => query.to_string(),
+        KernelName::Changed { kernel, changes } => format!("{}{changes}", format_request(kernel)),
         KernelName::Git(text) | KernelName::DebSrc(text) | KernelName::KernelOrg(text) => {
             text.clone()
         }

@@ -7,6 +7,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::BuildChanges;
+
 /// The default revision that a patch applies to.
 const HEAD: &str = "HEAD";
 
@@ -32,6 +34,13 @@ pub enum KernelName {
     DebSrc(String),
     /// The newest source of kernel.org whose version begins with these numbers.
     KernelOrg(String),
+    /// A kernel that Marvin builds otherwise than the settings say.
+    Changed {
+        /// The source.
+        kernel: Box<KernelName>,
+        /// How its build differs from the settings.
+        changes: BuildChanges,
+    },
     /// An image that this host has installed.
     Installed(InstalledQuery),
     /// The kernel that the machine runs; it has no image and cannot be booted.
@@ -148,6 +157,11 @@ pub enum KernelNameError {
         "`{0}` names no kernel: expected deb:VERSION, deb:PACKAGE, ubuntu:VERSION, fedora:VERSION, arch:VERSION, installed:RELEASE, path:FILE, git:REVISION, patch:FILE@REVISION, tree:FOLDER, deb-src:VERSION, kernel.org:VERSION or running:, for example deb:6.12 or path:/boot/vmlinuz"
     )]
     Source(String),
+    /// A release's tag without a source.
+    #[error(
+        "`{0}` is a revision: run Marvin inside a kernel tree, or name the tree: git:{0} --tree DIR"
+    )]
+    Revision(String),
     /// A version without a source.
     #[error("`{0}` has no source: did you mean deb:{0}?")]
     Bare(String),
@@ -186,12 +200,62 @@ pub enum KernelNameError {
     /// `deb-src:` without a version of a series.
     #[error("`{0}` is no version of a source package: expected deb-src:6.12 or deb-src:6.12.117")]
     DebSrc(String),
+    /// A change to the build that is none.
+    #[error("cannot build `{name}` that way: {detail}")]
+    Changes {
+        /// The whole name.
+        name: String,
+        /// What is wrong with the change.
+        detail: String,
+    },
+    /// A change to the build of a kernel that nobody builds.
+    #[error(
+        "`{0}` is built already: @config:, @cc: and @make: are for kernels that Marvin builds (git:, patch:, tree:, deb-src:, kernel.org:)"
+    )]
+    Prebuilt(String),
+}
+
+impl KernelName {
+    /// Returns the kernel without the changes to its build.
+    #[must_use]
+    pub fn source(&self) -> &Self {
+        match self {
+            Self::Changed { kernel, .. } => kernel,
+            other => other,
+        }
+    }
+
+    /// Returns whether Marvin builds a kernel of such a name.
+    #[must_use]
+    pub fn is_built(&self) -> bool {
+        matches!(
+            self.source(),
+            Self::Git(_)
+                | Self::Patch { .. }
+                | Self::Tree(_)
+                | Self::DebSrc(_)
+                | Self::KernelOrg(_)
+        )
+    }
 }
 
 impl FromStr for KernelName {
     type Err = KernelNameError;
 
     fn from_str(text: &str) -> Result<Self, KernelNameError> {
+        // A file may have any name.
+        if !text.starts_with("path:")
+            && let Some((plain, changes)) = BuildChanges::split(text)?
+        {
+            let kernel: Self = plain.parse()?;
+            if !kernel.is_built() {
+                return Err(KernelNameError::Prebuilt(text.to_owned()));
+            }
+            return Ok(Self::Changed {
+                kernel: Box::new(kernel),
+                changes,
+            });
+        }
         match text.split_once(':') {
             Some(("path", "")) => Err(KernelNameError::EmptyPath),
             Some(("path", file)) => Ok(Self::Path(PathBuf::from(file))),
@@ -332,6 +396,7 @@ impl fmt::Display for KernelName {
             Self::Patch { file, revision } => write!(f, "patch:{}@{revision}", file.display()),
             Self::Tree(folder) => write!(f, "tree:{}", folder.display()),
             Self::DebSrc(version) => write!(f, "deb-src:{version}"),
+            Self::Changed { kernel, changes } => write!(f, "{kernel}{changes}"),
             Self::Running => f.write_str("running:"),
             Self::Imported(name) => write!(f, "imported:{name}"),
             Self::KernelOrg(version) => write!(f, "kernel.org:{version}"),
@@ -402,6 +467,9 @@ mod tests {
             "path:a:b",
             "git:HEAD~3",
             "patch:a@b/fix.patch@v6.12",
+            "patch:fix.patch@v6.12@config:MEMCG=y",
+            "git:HEAD@config:micro,MEMCG=y@cc:clang-14@make:KCFLAGS=-O3",
+            "path:a@config:b",
             "tree:../linux",
             "deb-src:6.12",
             "deb-src:6.12.117",

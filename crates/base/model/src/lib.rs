@@ -8,6 +8,7 @@
 mod availability;
 mod batch;
 mod build;
+mod build_changes;
 mod calls;
 mod capabilities;
 mod clients;
@@ -27,6 +28,7 @@ mod ids;
 mod imported;
 mod kernel;
 mod machine;
+mod make_argument;
 mod metric;
 mod monitor;
 mod origin;
@@ -55,6 +57,7 @@ mod workload;
 pub use availability::Availability;
 pub use batch::{BatchKind, BatchSettings, SlurmSettings};
 pub use build::{Build, BuildFile};
+pub use build_changes::BuildChanges;
 pub use calls::{CallPath, CallTree};
 pub use capabilities::{Capabilities, Clock};
 pub use clients::{ClientCounts, ClientLimits};
@@ -74,6 +77,7 @@ pub use kernel::{
     Distribution, InstalledQuery, KernelName, KernelNameError, PackageQuery, PackageSelection,
 };
 pub use machine::{ExactCpu, KnownQemu, Machine, MachineKind, UnknownExactCpu, UnknownMachineKind};
+pub use make_argument::{MakeArgument, MakeArgumentError};
 pub use metric::{Direction, Metric, Quantity, Unit};
 pub use monitor::{
     Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of,

@@ -53,12 +53,14 @@ const COMMIT: &str = "commit ";
 const DEBIAN_SOURCE: &str = "linux-source ";
 /// At the end of the line, where earlier versions of Marvin read it as part of the compiler.
 const COMMITTED: &str = ", committed ";
+/// Between an image file and the compiler that its build directory names.
+const BUILT_BY: &str = ", built by ";
 
 impl Origin {
     /// Parses the stored line. A line that does not fit this kernel name is kept as it is.
     #[must_use]
     pub fn of_line(line: &str, name: &KernelName) -> Self {
-        let read = match name {
+        let read = match name.source() {
             KernelName::Package(_) => line.split_once(' ').map(|(name, version)| Self::Package {
                 name: name.to_owned(),
                 version: version.to_owned(),
@@ -71,9 +73,26 @@ impl Origin {
             KernelName::Path(_)
             | KernelName::Installed(_)
             | KernelName::Running
+            | KernelName::Changed { .. }
             | KernelName::Imported(_) => None,
         };
         read.unwrap_or_else(|| Self::Described(line.to_owned()))
+    }
+
+    /// Describes an image file in a build directory, which names its compiler.
+    #[must_use]
+    pub fn of_build_dir(file: &str, compiler: &str) -> Self {
+        Self::Described(format!("{file}{BUILT_BY}{compiler}"))
+    }
+
+    /// Returns the compiler, linker and variables of make, as far as they are known.
+    #[must_use]
+    pub fn compiler(&self) -> Option<&str> {
+        match self {
+            Self::Built { compiler, .. } => Some(compiler),
+            Self::Described(line) => Some(line.split_once(BUILT_BY)?.1),
+            Self::Package { .. } => None,
+        }
     }
 }
 
@@ -193,6 +212,26 @@ mod tests {
         assert_eq!(
             of_line("linux-image-6.1.0-9-amd64 6.1.27-1", "deb:6.1"),
             package
+        );
+    }
+
+    #[test]
+    fn compiler_is_known_of_built_kernels() {
+        let compiler = |line: &str, name: &str| of_line(line, name).compiler().map(str::to_owned);
+        assert_eq!(
+            compiler(
+                "/a as it stands, micro, gcc 12, ld 2.40, make A=1",
+                "tree:/a"
+            )
+            .as_deref(),
+            Some("gcc 12, ld 2.40, make A=1")
+        );
+        let image = Origin::of_build_dir("/b/arch/x86/boot/bzImage", "clang 14").to_string();
+        assert_eq!(compiler(&image, "path:/b").as_deref(), Some("clang 14"));
+        assert_eq!(compiler("/b/vmlinux", "path:/b/vmlinux"), None);
+        assert_eq!(
+            compiler("linux-image-6.1.0-9-amd64 6.1.27-1", "deb:6.1"),
+            None
         );
     }
 

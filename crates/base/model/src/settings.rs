@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::{BatchSettings, ExactCpu, ImageSettings, Release, ServerSettings, Suite};
+use crate::{BatchSettings, ExactCpu, ImageSettings, MakeArgument, Release, ServerSettings, Suite};
 
 /// The contents of marvin.toml.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,8 @@ pub struct MarvinConfig {
     pub images: Vec<ImageSettings>,
     /// The directory of builds that hosts share.
     pub builds: Option<PathBuf>,
+    /// Variables for make, for kernels that Marvin builds.
+    pub make_args: Vec<MakeArgument>,
     /// Where packages and sources come from.
     pub archives: ArchiveSettings,
     /// The batch system that jobs may go to.

@@ -13,12 +13,15 @@ use archives::{Archives, ListNotice};
 use model::{Build, BuildId, KernelName, Origin};
 use subprocess::Shared;
 
+use crate::build_dir;
 use crate::catalogue::Catalogue;
 use crate::companion_files::{self, Beside};
-use crate::folder::{Folder, sha256};
+use crate::elf;
+use crate::folder::{self, Folder, sha256};
 use crate::image::{self, Image, Vmlinux};
 use crate::running::running;
 use crate::scratch::{self, Scratch};
+use crate::source::module_folder;
 use crate::{KernelError, SourceSettings};
 
 /// A build cache in a data directory.
@@ -161,21 +164,12 @@ impl BuildCache {
             KernelName::Imported(_) => return Err(KernelError::Imported(name.to_string())),
             KernelName::Installed(query) => self.installed(name, query, notify),
             KernelName::Running => running(Path::new("/")),
-            KernelName::Path(file) => {
-                let origin = Origin::Described(file.display().to_string());
-                let found = LocatedImage {
-                    name,
-                    file,
-                    origin,
-                    version: None,
-                    ours: false,
-                };
-                self.keep(found, notify)
-            }
+            KernelName::Path(file) => self.file(name, file, notify),
             KernelName::Git(_)
             | KernelName::Patch { .. }
             | KernelName::Tree(_)
             | KernelName::DebSrc(_)
+            | KernelName::Changed { .. }
             | KernelName::KernelOrg(_) => self.built(name, notify),
         }
         .map_err(|error| match error {
@@ -207,12 +201,43 @@ impl BuildCache {
                 self.check_revision(revision)
             }
             KernelName::Installed(query) => self.check_installed(query),
+            KernelName::Changed { kernel, .. } => {
+                self.for_kernel(name)?.toolchain()?;
+                self.check(kernel)
+            }
             KernelName::Tree(_)
             | KernelName::DebSrc(_)
             | KernelName::KernelOrg(_)
             | KernelName::Running => Ok(()),
             KernelName::Imported(_) => Err(KernelError::Imported(name.to_string())),
         }
+    }
+
+    /// Returns the build of an image file, or of a build directory of make.
+    fn file(
+        &self,
+        name: &KernelName,
+        path: &Path,
+        notify: &dyn Fn(BuildEvent),
+    ) -> Result<Build, KernelError> {
+        let built = build_dir::find(path)?;
+        let origin = match &built {
+            None => Origin::Described(path.display().to_string()),
+            Some(built) => built.origin(),
+        };
+        let found = LocatedImage {
+            name,
+            file: built.as_ref().map_or(path, |built| &built.image),
+            origin,
+            version: None,
+            ours: false,
+        };
+        let Some(built) = &built else {
+            return self.keep(found, notify);
+        };
+        let scratch = Scratch::new(&self.downloads)?;
+        let modules = built.copy_modules(scratch.path())?;
+        self.keep_with(found, modules.as_deref(), notify)
     }
 
     /// Returns the directory for temporary files.
@@ -224,6 +249,52 @@ impl BuildCache {
     pub(crate) fn keep(
         &self,
         found: LocatedImage<'_>,
+        notify: &dyn Fn(BuildEvent),
+    ) -> Result<Build, KernelError> {
+        self.keep_with(found, None, notify)
+    }
+
+    /// Makes a build of an image that Marvin built, and moves its modules into the cache.
+    pub(crate) fn keep_built(
+        &self,
+        found: LocatedImage<'_>,
+        modules: Option<&Path>,
+    ) -> Result<Build, KernelError> {
+        self.keep_with(found, modules, &|_| {})
+    }
+
+    /// Makes a build of an image for another architecture, which no machine boots.
+    pub(crate) fn keep_foreign(
+        &self,
+        name: &KernelName,
+        file: &Path,
+        origin: Origin,
+    ) -> Result<Build, KernelError> {
+        let bytes = image::load(file).map_err(|fault| KernelError::Image {
+            what: origin.to_string(),
+            fault,
+        })?;
+        let version = elf::release(&bytes).unwrap_or("vmlinux");
+        let version = model::sanitize_line(version);
+        let id = BuildId::from_hex(&sha256(&bytes))?;
+        let place = self.builds.join(id.hex());
+        let folder = match Folder::open(place.clone())? {
+            Some(folder) => folder,
+            None => self.make(&place, |folder| {
+                folder.note("version", &version);
+                folder.note("origin", &origin.to_string());
+                folder.put("image", "image", &bytes)
+            })?,
+        };
+        let beside = companion_files::find(file, None);
+        let folder = self.add(folder, &beside, false)?;
+        build(id, name, version, origin, &folder)
+    }
+
+    fn keep_with(
+        &self,
+        found: LocatedImage<'_>,
+        modules: Option<&Path>,
         notify: &dyn Fn(BuildEvent),
     ) -> Result<Build, KernelError> {
         let refuse = |fault| KernelError::Image {
@@ -244,8 +315,19 @@ impl BuildCache {
                     .to_string_lossy()
                     .into_owned()
             });
-        let beside = companion_files::find(found.file, image.release);
-        let id = BuildId::from_hex(&sha256(&bytes))?;
+        let mut beside = companion_files::find(found.file, image.release);
+        let mut hash = sha256(&bytes);
+        let mut ours = found.ours;
+        let mut modules_hash = None;
+        if let Some(modules) = modules {
+            // A change that is only in a module is another build, too.
+            let digest = module_folder::digest(modules)?;
+            hash = folder::id_with_modules(&hash, &digest);
+            modules_hash = Some(digest);
+            beside.modules = Some(modules.to_owned());
+            ours = true;
+        }
+        let id = BuildId::from_hex(&hash)?;
         let place = self.builds.join(id.hex());
         let what = found.origin.to_string();
         let folder = if let Some(folder) = Folder::open(place.clone())? {
@@ -257,13 +339,16 @@ impl BuildCache {
             self.make(&place, |folder| {
                 folder.note("version", &version);
                 folder.note("origin", &found.origin.to_string());
+                if let Some(hash) = &modules_hash {
+                    folder.note(folder::MODULES_HASH, hash);
+                }
                 fill(folder, &bytes, &vmlinux)
             })?
         };
-        let folder = self.add(folder, &beside, found.ours)?;
+        let folder = self.add(folder, &beside, ours)?;
         let mut build = build(id, found.name, version, found.origin, &folder)?;
         // Modules outside the cache stay there: they may be large, and booting does not need them.
-        build.modules = build.modules.or(beside.modules.filter(|_| !found.ours));
+        build.modules = build.modules.or(beside.modules.filter(|_| !ours));
         Ok(build)
     }
 

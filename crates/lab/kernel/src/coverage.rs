@@ -7,11 +7,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use model::KernelName;
 
 use crate::folder;
-use crate::source::{Compiled, WorkTree, compiler, config_options, options_of};
+use crate::source::{Compiled, WorkTree, config_options, options_of};
 use crate::{BuildCache, KernelError, Sources};
 
 /// A changed file that a build did not compile.
@@ -47,12 +48,10 @@ impl fmt::Display for NotCompiled {
     }
 }
 
-/// Returns whether Marvin builds a kernel of such a name.
-fn is_built(name: &KernelName) -> bool {
-    matches!(
-        name,
-        KernelName::Git(_) | KernelName::Patch { .. } | KernelName::Tree(_) | KernelName::DebSrc(_)
-    )
+/// A source tree, and the recipe of its build.
+struct BuiltTree {
+    tree: String,
+    recipe: PathBuf,
 }
 
 impl BuildCache {
@@ -66,31 +65,38 @@ impl BuildCache {
         base: &KernelName,
         new: &KernelName,
     ) -> Result<Vec<NotCompiled>, KernelError> {
-        if !is_built(base) || !is_built(new) {
+        if !base.is_built() || !new.is_built() {
             return Ok(Vec::new());
         }
         let workshop = WorkTree::open(&self.home)?;
-        let base = self.source(base, &workshop, &|_| {})?.tree;
-        let new = self.source(new, &workshop, &|_| {})?.tree;
-        self.not_compiled_between(&workshop, &base, &new, &compiler()?)
+        let base = self.built_tree(base, &workshop)?;
+        let new = self.built_tree(new, &workshop)?;
+        self.not_compiled_between(&workshop, &base, &new)
+    }
+
+    /// Returns the tree of a kernel's source, and the recipe of its build.
+    fn built_tree(&self, name: &KernelName, workshop: &WorkTree) -> Result<BuiltTree, KernelError> {
+        let cache = self.for_kernel(name)?;
+        let tree = cache.source(name.source(), workshop, &|_| {})?.tree;
+        let recipe = cache.recipe(&tree, &cache.toolchain()?.identity());
+        Ok(BuiltTree { tree, recipe })
     }
 
     fn not_compiled_between(
         &self,
         workshop: &WorkTree,
-        base: &str,
-        new: &str,
-        compiler: &str,
+        base: &BuiltTree,
+        new: &BuiltTree,
     ) -> Result<Vec<NotCompiled>, KernelError> {
         let changed: Vec<String> = workshop
-            .changed_between(base, new)?
+            .changed_between(&base.tree, &new.tree)?
             .into_iter()
             .filter(|f| Compiled::is_code(f))
             .collect();
         let mut compiled = Compiled::default();
         let mut is_recorded = true;
-        for tree in [base, new] {
-            let file = self.recipe(tree, compiler).with_extension("compiled");
+        for built in [base, new] {
+            let file = built.recipe.with_extension("compiled");
             match fs::read(&file) {
                 Ok(text) => compiled.join(Compiled::from_text(&String::from_utf8_lossy(&text))),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => is_recorded = false,
@@ -106,7 +112,7 @@ impl BuildCache {
                 })
                 .collect());
         }
-        let config = self.config_of(new, compiler)?;
+        let config = self.config_of(&new.recipe)?;
         let options = config_options(&config);
         let is_on = |option: &str| options.get(option).map(String::as_str) == Some("y");
         let makefiles = RefCell::new(BTreeMap::new());
@@ -114,7 +120,7 @@ impl BuildCache {
             let mut known = makefiles.borrow_mut();
             known
                 .entry(path.to_owned())
-                .or_insert_with(|| workshop.file(new, path))
+                .or_insert_with(|| workshop.file(&new.tree, path))
                 .clone()
         };
         let mut found = Vec::new();
@@ -130,9 +136,9 @@ impl BuildCache {
         Ok(found)
     }
 
-    /// Returns the kernel config of the build of a tree; empty if there is no such build.
-    fn config_of(&self, tree: &str, compiler: &str) -> Result<String, KernelError> {
-        let facts = folder::read_facts(&self.recipe(tree, compiler))?.unwrap_or_default();
+    /// Returns the kernel config of the build of a recipe; empty if there is no such build.
+    fn config_of(&self, recipe: &Path) -> Result<String, KernelError> {
+        let facts = folder::read_facts(recipe)?.unwrap_or_default();
         let Some(build) = facts.get("build") else {
             return Ok(String::new());
         };
@@ -148,9 +154,10 @@ impl Sources {
     pub fn not_compiled(&self, older: &str, newer: &str) -> Result<Vec<NotCompiled>, KernelError> {
         let workshop = WorkTree::open(&self.cache().home)?;
         workshop.borrow(self.repository())?;
-        let base = workshop.tree_of(older)?;
-        let new = workshop.tree_of(newer)?;
-        self.cache()
-            .not_compiled_between(&workshop, &base, &new, self.compiler())
+        let [base, new] = [workshop.tree_of(older)?, workshop.tree_of(newer)?].map(|tree| {
+            let recipe = self.cache().recipe(&tree, self.compiler());
+            BuiltTree { tree, recipe }
+        });
+        self.cache().not_compiled_between(&workshop, &base, &new)
     }
 }

@@ -17,6 +17,8 @@ use crate::KernelError;
 
 /// The file of facts, written last.
 const ORIGIN: &str = "origin";
+/// The fact with the hash of modules that Marvin built.
+pub(crate) const MODULES_HASH: &str = "modules-sha256";
 /// The roles of files in a build, as `origin` names them.
 const ROLES: [&str; 4] = ["image", "vmlinux", "config", "symbols"];
 
@@ -65,7 +67,21 @@ pub(crate) fn write_facts(
     write(file, lines.collect::<String>().as_bytes())
 }
 
+/// Returns what identifies an image with modules that Marvin built.
+pub(crate) fn id_with_modules(image: &str, modules: &str) -> String {
+    sha256(format!("{image}\n{modules}").as_bytes())
+}
+
 impl Folder {
+    /// Returns whether its image, with its modules, has this id.
+    pub(crate) fn is_of_id(&self, id: &str) -> bool {
+        self.image()
+            .is_ok_and(|image| match self.facts.get(MODULES_HASH) {
+                None => image.sha256 == id,
+                Some(modules) => id_with_modules(&image.sha256, modules) == id,
+            })
+    }
+
     /// Makes an empty directory.
     pub(crate) fn create(path: PathBuf) -> Result<Self, KernelError> {
         fs::create_dir(&path).map_err(KernelError::io(&path))?;

@@ -14,7 +14,7 @@ use crate::cache::{LocatedImage, build};
 use crate::folder::{self, Folder, sha256};
 use crate::source::{
     BuildSeconds, CommitGraph, Compiled, Headline, Objects, Repository, SourceError, SourceFolders,
-    SourceSettings, TreeError, WorkTree, compiler, import, import_tarball,
+    SourceSettings, Toolchain, TreeError, WorkTree, X86, import, import_tarball,
 };
 use crate::{BuildCache, BuildEvent, KernelError};
 
@@ -58,9 +58,43 @@ impl BuildCache {
         name: &KernelName,
         notify: &dyn Fn(BuildEvent),
     ) -> Result<Build, KernelError> {
+        let cache = self.for_kernel(name)?;
+        let toolchain = cache.toolchain()?;
         let workshop = WorkTree::open(&self.home)?;
-        let source = self.source(name, &workshop, notify)?;
-        self.build_tree(name, &source, &workshop, notify)
+        let source = cache.source(name.source(), &workshop, notify)?;
+        cache.build_tree(name, &source, &toolchain, &workshop, notify)
+    }
+
+    /// Returns the cache with the settings of a kernel, which its name may change.
+    pub(crate) fn for_kernel(&self, name: &KernelName) -> Result<Self, KernelError> {
+        let mut cache = self.clone();
+        if let KernelName::Changed { changes, .. } = name {
+            let mut configuration = cache.settings.configuration;
+            for part in &changes.config {
+                configuration = configuration.with(part)?;
+            }
+            cache.settings.configuration = configuration;
+            let make = &mut cache.settings.make;
+            make.arguments.extend(changes.make_args.iter().cloned());
+            if let Some(cc) = &changes.cc {
+                make.cc = Some(cc.clone());
+            }
+        }
+        Ok(cache)
+    }
+
+    /// Returns the toolchain of the settings, which must fit the kernel config and, unless the
+    /// kernel is only built, the machines.
+    pub(crate) fn toolchain(&self) -> Result<Toolchain, KernelError> {
+        let toolchain = Toolchain::find(&self.settings.make)?;
+        let architecture = &toolchain.architecture;
+        self.settings
+            .configuration
+            .check_architecture(architecture)?;
+        if architecture != X86 && !self.settings.is_only_built {
+            return Err(SourceError::NoMachine(architecture.clone()).into());
+        }
+        Ok(toolchain)
     }
 
     /// Checks that the configured tree has a revision.
@@ -181,6 +215,7 @@ impl BuildCache {
             | KernelName::Installed(_)
             | KernelName::Path(_)
             | KernelName::Running
+            | KernelName::Changed { .. }
             | KernelName::Imported(_) => Err(SourceError::Tree(TreeError::NotLinux {
                 what: name.to_string(),
             })
@@ -193,17 +228,17 @@ impl BuildCache {
         &self,
         name: &KernelName,
         source: &Source,
+        toolchain: &Toolchain,
         workshop: &WorkTree,
         notify: &dyn Fn(BuildEvent),
     ) -> Result<Build, KernelError> {
-        let compiler = compiler()?;
         let configuration = self.settings.configuration.name();
-        let recipe = self.recipe(&source.tree, &compiler);
+        let recipe = self.recipe(&source.tree, &toolchain.identity());
         let from = source.origin.to_string();
         let origin = Origin::Built {
             source: source.origin.clone(),
             configuration: configuration.to_owned(),
-            compiler: compiler.clone(),
+            compiler: toolchain.description.clone(),
             committed_unix: source.committed_unix,
         };
         if !recipe.exists() {
@@ -213,7 +248,7 @@ impl BuildCache {
             notify(BuildEvent::Cached { what: from });
             return build(id, name, version, origin, &folder);
         }
-        let objects = Objects::open(workshop, &self.settings, &compiler)?;
+        let objects = Objects::open(workshop, &self.settings, toolchain)?;
         let what = format!("{from}, {configuration}");
         notify(BuildEvent::Building {
             what: what.clone(),
@@ -230,14 +265,18 @@ impl BuildCache {
                 options: made.not_kept,
             });
         }
-        let found = LocatedImage {
-            name,
-            file: &made.vmlinux,
-            origin,
-            version: None,
-            ours: false,
+        let mut build = if toolchain.architecture == X86 {
+            let found = LocatedImage {
+                name,
+                file: &made.image,
+                origin,
+                version: None,
+                ours: false,
+            };
+            self.keep_built(found, made.modules.as_deref())?
+        } else {
+            self.keep_foreign(name, &made.image, origin)?
         };
-        let mut build = self.keep(found, &|_| {})?;
         let release = build
             .version
             .split(['-', ' '])
@@ -343,6 +382,7 @@ fn bytes(folder: &Path) -> u64 {
 pub struct Sources {
     cache: BuildCache,
     repository: Repository,
+    /// What identifies the compiler.
     compiler: String,
 }
 
@@ -360,7 +400,7 @@ impl Sources {
         Ok(Self {
             cache: cache.clone(),
             repository: Repository::open(&folder)?,
-            compiler: compiler()?,
+            compiler: cache.toolchain()?.identity(),
         })
     }
 
@@ -467,7 +507,8 @@ impl Sources {
     pub fn build(&self, commit: &str, notify: &dyn Fn(BuildEvent)) -> Result<Build, KernelError> {
         let workshop = WorkTree::open(&self.cache.home)?;
         workshop.borrow(&self.repository)?;
-        let after = compiler()?;
+        let toolchain = self.cache.toolchain()?;
+        let after = toolchain.identity();
         if after != self.compiler {
             // Otherwise one compiler would build half of the commits and another one the rest.
             return Err(SourceError::CompilerChanged {
@@ -493,11 +534,14 @@ impl Sources {
         self.cache.build_tree(
             &KernelName::Git(commit.to_owned()),
             &source,
+            &toolchain,
             &workshop,
             notify,
         )
     }
 }
 
+#[cfg(test)]
+mod chosen_builds_tests;
 #[cfg(test)]
 mod tests;

@@ -21,6 +21,9 @@ pub enum ImageFault {
     /// It is a directory.
     #[error("it is a folder; name the image in it, for example bzImage or vmlinuz")]
     Folder,
+    /// It is a build directory of make without an image.
+    #[error("it is a build directory without an image: run make there first")]
+    NotBuilt,
     /// It is a device, a pipe or a socket.
     #[error("it is not a regular file")]
     Special,

@@ -7,6 +7,7 @@
 //! choose the data directory, `machine` boots.
 
 mod bounded;
+mod build_dir;
 mod bytes;
 mod bzimage;
 mod cache;
@@ -50,7 +51,7 @@ pub use patches::{
 };
 pub use source::{
     Authorship, BuildSeconds, Commit, CommitGraph, Compiled, Configuration, Headline, LinePoint,
-    Picked, RangeError, Repository, SourceError, SourceSettings, TreeError,
+    MakeOptions, Picked, RangeError, Repository, SourceError, SourceSettings, TreeError,
 };
 pub use source::{commits_touching, config_options, remote_tags, revision_of, tree_with_tag};
 pub use sources::{Inlines, source_places};

@@ -165,9 +165,7 @@ impl BuildCache {
         let scratch = Scratch::new(&self.downloads)?;
         let copy = scratch.path().join(id.hex());
         copy_tree(&theirs, &copy)?;
-        let Some(whole) = Folder::open(copy)?
-            .filter(|folder| folder.image().is_ok_and(|file| file.sha256 == id.hex()))
-        else {
+        let Some(whole) = Folder::open(copy)?.filter(|folder| folder.is_of_id(id.hex())) else {
             return Ok(None);
         };
         let _writing = scratch::lock(&self.downloads)?;

@@ -128,6 +128,9 @@ fn name_bytes(name: &KernelName) -> Vec<u8> {
             revision.as_bytes(),
         ]
         .concat(),
+        KernelName::Changed { kernel, changes } => {
+            [name_bytes(kernel), changes.to_string().into_bytes()].concat()
+        }
         KernelName::Git(_)
         | KernelName::DebSrc(_)
         | KernelName::KernelOrg(_)

@@ -68,6 +68,16 @@ pub(crate) fn warning(warning: &Warning) -> String {
                 shorten(files)
             )
         }
+        Warning::BuiltDifferently {
+            kernel,
+            compiler,
+            base,
+        } => format!(
+            "{kernel} was built by {}, the baseline by {}. A difference below may come from the compiler and not from the \
+             source.",
+            sanitize_line(compiler),
+            sanitize_line(base)
+        ),
         Warning::AnotherQemu(versions) => format!(
             "Numbers of another QEMU ({}): exact among themselves, but not those of the reference machine. `marvin doctor` \
              names the QEMU that gives these.",

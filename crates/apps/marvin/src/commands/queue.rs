@@ -265,6 +265,20 @@ fn absolute(session: &Session, name: KernelName) -> anyhow::Result<KernelName> {
     Ok(match name {
         KernelName::Path(path) => KernelName::Path(absolute_path(&path)?),
         KernelName::Tree(path) => KernelName::Tree(absolute_path(&path)?),
+        KernelName::Changed {
+            kernel,
+            mut changes,
+        } => {
+            for part in &mut changes.config {
+                if Path::new(part).is_file() {
+                    *part = absolute_path(Path::new(part))?.display().to_string();
+                }
+            }
+            KernelName::Changed {
+                kernel: Box::new(absolute(session, *kernel)?),
+                changes,
+            }
+        }
         other => other,
     })
 }

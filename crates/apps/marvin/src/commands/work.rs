@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use config::ConfigFile;
-use kernel::{Configuration, SourceSettings};
+use kernel::{Configuration, MakeOptions, SourceSettings};
 use lab::{Dumps, LabError, LabOptions, Plan, Reuse, Sampled, Wanted};
 use machine::MachineError;
 use model::{CHECK_PLAN, KernelName, QueuedJob, ReservationRefusal, ServerSettings, TreeOrigin};
@@ -343,10 +343,14 @@ fn sources(
     let shared = site.settings.builds.clone();
     let mut sources = SourceSettings {
         configuration,
+        make: MakeOptions {
+            cc: None,
+            arguments: site.settings.make_args.clone(),
+        },
         shared,
         ..SourceSettings::default()
     };
-    let KernelName::Git(revision) = &work.kernel else {
+    let KernelName::Git(revision) = work.kernel.source() else {
         return Ok(sources);
     };
     let tree = site

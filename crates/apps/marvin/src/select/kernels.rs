@@ -27,6 +27,12 @@ fn bare(text: &str) -> Option<Result<KernelName, KernelNameError>> {
     if format!("deb:{text}").parse::<KernelName>().is_ok() {
         return Some(Err(KernelNameError::Bare(text.to_owned())));
     }
+    let is_tag = text
+        .strip_prefix('v')
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    if is_tag && enclosing_tree().is_none() {
+        return Some(Err(KernelNameError::Revision(text.to_owned())));
+    }
     let is_path = text.contains('/') && !text.contains(':');
-    (enclosing_tree().is_some() && !is_path).then(|| Ok(KernelName::Git(text.to_owned())))
+    (enclosing_tree().is_some() && !is_path).then(|| format!("git:{text}").parse())
 }

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use kernel::{Configuration, SourceSettings};
-use model::{TreeOrigin, WatchedTree};
+use kernel::{Configuration, MakeOptions, SourceSettings};
+use model::{MakeArgument, TreeOrigin, WatchedTree};
 
 use super::did_you_mean;
 use crate::exit::WrongInput;
@@ -29,21 +29,81 @@ pub(crate) fn source_settings(
                 .map_err(|why| WrongInput(format!("{name} is not a directory, and {why}")))?;
             (Some(tree_directory(tree)?), Some(tree.config.clone()))
         }
-        None => (enclosing_tree().or_else(|| only_tree(session)), None),
+        None => {
+            let tree = enclosing_tree()
+                .or_else(|| chosen.build_dir.as_deref().and_then(built_tree))
+                .or_else(|| only_tree(session));
+            (tree, None)
+        }
     };
-    let config = chosen.config.clone().or(of_tree);
-    let configuration = Configuration::named(config.as_deref().unwrap_or(CONFIGURATION))?;
+    let configuration = match &chosen.build_dir {
+        Some(folder) => Configuration::of_build_dir(folder)?,
+        None => configuration(chosen.config.as_deref(), of_tree.as_deref())?,
+    };
     // `marvin config check` reports an unreadable file.
-    let shared = session
-        .config()
-        .ok()
-        .and_then(|site| site.settings.builds.clone());
-    Ok(SourceSettings {
+    let site = session.config().ok().map(|site| &site.settings);
+    let mut arguments = site.map_or_else(Vec::new, |settings| settings.make_args.clone());
+    for words in &chosen.make_args {
+        let words = MakeArgument::parse_words(words);
+        arguments.extend(words.map_err(|error| WrongInput(error.to_string()))?);
+    }
+    let settings = SourceSettings {
         tree,
         configuration,
-        shared,
+        make: MakeOptions {
+            cc: chosen.cc.clone(),
+            arguments,
+        },
+        shared: site.and_then(|settings| settings.builds.clone()),
         ..SourceSettings::default()
+    };
+    if let Some(folder) = &chosen.build_dir {
+        say_compilers(session, folder, &settings)?;
+    }
+    Ok(settings)
+}
+
+/// Returns the kernel config; single options are on top of the tree's.
+fn configuration(named: Option<&str>, of_tree: Option<&str>) -> anyhow::Result<Configuration> {
+    let usual = of_tree.unwrap_or(CONFIGURATION);
+    Ok(match named {
+        Some(named) if Configuration::is_option(named) => {
+            let base = Configuration::named(usual)?;
+            named
+                .split('+')
+                .try_fold(base, |base, part| base.with(part))?
+        }
+        named => Configuration::named(named.unwrap_or(usual))?,
     })
+}
+
+/// Says which compiler made a build directory, if Marvin builds with another.
+fn say_compilers(
+    session: &Session,
+    folder: &Path,
+    settings: &SourceSettings,
+) -> anyhow::Result<()> {
+    let ours = settings.compiler()?;
+    let theirs = settings.configuration.compiler();
+    let line = match theirs {
+        Some(theirs) if ours.starts_with(&theirs) => return Ok(()),
+        Some(theirs) => format!("was made by {theirs}; this build is by {ours}"),
+        None => format!("does not say which compiler made it; this build is by {ours}"),
+    };
+    session
+        .progress()
+        .say(&format!("{} {line}", folder.display()));
+    Ok(())
+}
+
+/// Returns the source of a build directory: itself, or what make's link in it names.
+fn built_tree(folder: &Path) -> Option<PathBuf> {
+    let folder = std::fs::canonicalize(folder).ok()?;
+    let source = std::fs::canonicalize(folder.join("source")).ok();
+    [Some(folder), source]
+        .into_iter()
+        .flatten()
+        .find(|tree| kernel_tree(tree) == Some(tree))
 }
 
 /// Returns the kernel tree that contains the current directory.

@@ -37,6 +37,8 @@ pub(crate) struct Share {
 const PATIENCE: Duration = Duration::from_secs(10);
 /// 128 plus the number of SIGINT, as in shells.
 const INTERRUPTED: i32 = 130;
+/// Most options of a kernel config in a line: a distribution's config has thousands.
+const OPTIONS_SHOWN: usize = 40;
 /// Interval between lines of a log.
 const PERIOD: Duration = Duration::from_secs(10);
 
@@ -114,7 +116,10 @@ impl Progress {
                 "{name}: its Makefile runs without walls, as you: {why}; `marvin doctor` says how to install bubblewrap"
             )),
             BuildEvent::NotKept { what, options } => {
-                self.line(&format!("{name}: {what} differs in {}", options.join(" ")));
+                let shown = options.iter().take(OPTIONS_SHOWN).cloned().collect::<Vec<_>>();
+                let more = options.len().saturating_sub(OPTIONS_SHOWN);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                self.line(&format!("{name}: {what} differs in {}{more}", shown.join(" ")));
             }
             BuildEvent::Cached { what } => self.message(&format!("{name}: {what} is built already")),
         }

@@ -95,6 +95,12 @@ pub(crate) static FILE: Table = Table {
             "How `marvin work` works.",
         ),
         key(
+            "build",
+            Kind::One(&BUILD),
+            Optional,
+            "How Marvin builds kernels; docs/building.md.",
+        ),
+        key(
             "exact",
             Kind::One(&EXACT),
             Optional,
@@ -215,7 +221,7 @@ static TREE: Table = Table {
             "config",
             Kind::Text,
             Without(Preset::Text("micro")),
-            "Kernel config for kernels that Marvin builds: micro, smp, small, or a file.",
+            "Kernel config for kernels that Marvin builds: micro, smp, small, defconfig, running, or a file; more on top with +.",
         ),
     ],
 };
@@ -287,6 +293,17 @@ static WORK: Table = Table {
             "Folder that all hosts share: what one host builds, the others fetch there by its hash.",
         ),
     ],
+};
+
+static BUILD: Table = Table {
+    what: "[build]",
+    about: "How Marvin builds kernels from source; options of commands come on top.",
+    keys: &[key(
+        "make_args",
+        Kind::Texts,
+        Optional,
+        "Variables for make, each VARIABLE=VALUE: LLVM=1, CC=gcc-12, KCFLAGS=-O3 -g.",
+    )],
 };
 
 static EXACT: Table = Table {

@@ -3,6 +3,7 @@
 
 mod archives;
 mod batch;
+mod build;
 mod channel;
 mod check;
 mod deploy;
@@ -110,6 +111,7 @@ fn whole(file: &Record, tools: &ToolRows) -> Result<MarvinConfig, Mistake> {
         images,
         work: work(file),
         builds: file.one("work").text("builds").map(Into::into),
+        make_args: build::make_args(file.one("build"))?,
         archives: archives::archives(file)?,
         cpu: exact_cpu(file),
         batch: batch::batch(file)?,

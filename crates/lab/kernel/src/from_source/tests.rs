@@ -17,13 +17,13 @@ const MAKEFILE: &str = "tinyconfig:\n\t@echo CONFIG_64BIT=y >$(O)/.config\n\
     vmlinux:\n\t@test ! -e fails || { cat fails >&2; exit 1; }\n\
     \t@cp image $(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c $(CURDIR)/include/linux/mm.h >$(O)/.memory.o.cmd\n";
 
-struct Tree {
-    folder: tempfile::TempDir,
-    home: tempfile::TempDir,
+pub(super) struct Tree {
+    pub(super) folder: tempfile::TempDir,
+    pub(super) home: tempfile::TempDir,
 }
 
 impl Tree {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let tree = Self {
             folder: tempfile::tempdir().unwrap(),
             home: tempfile::tempdir().unwrap(),
@@ -51,26 +51,26 @@ impl Tree {
             .unwrap()
     }
 
-    fn write(&self, file: &str, content: impl AsRef<[u8]>) {
+    pub(super) fn write(&self, file: &str, content: impl AsRef<[u8]>) {
         let path = self.folder.path().join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, content).unwrap();
     }
 
-    fn image(&self, what: &str) {
+    pub(super) fn image(&self, what: &str) {
         self.write(
             "image",
             elf::tests::write(18, &format!("Linux version 6.9.1-test {what}")),
         );
     }
 
-    fn commit(&self, tag: &str) {
+    pub(super) fn commit(&self, tag: &str) {
         self.git(&["add", "-A"]);
         self.git(&["commit", "-qm", tag]);
         self.git(&["tag", tag]);
     }
 
-    fn cache(&self) -> BuildCache {
+    pub(super) fn cache(&self) -> BuildCache {
         let mut cache =
             BuildCache::open(self.home.path(), without_network(self.home.path())).unwrap();
         let tree = Some(self.folder.path().to_owned());
@@ -82,7 +82,7 @@ impl Tree {
         cache
     }
 
-    fn resolve(&self, name: &str) -> (Result<Build, KernelError>, Vec<BuildEvent>) {
+    pub(super) fn resolve(&self, name: &str) -> (Result<Build, KernelError>, Vec<BuildEvent>) {
         let steps = RefCell::new(vec![]);
         let build = self.cache().resolve(&name.parse().unwrap(), &|step| {
             steps.borrow_mut().push(step);
@@ -100,7 +100,7 @@ impl Tree {
     }
 }
 
-fn is_building(steps: &[BuildEvent]) -> bool {
+pub(super) fn is_building(steps: &[BuildEvent]) -> bool {
     steps
         .iter()
         .any(|step| matches!(step, BuildEvent::Building { .. }))

@@ -1,13 +1,13 @@
-//! Kernel configs: Marvin's fragments and the user's own, and the options that the kernel's Kconfig
-//! changed.
+//! Kernel configs: Marvin's fragments and the user's own, stacked, and the options that the kernel's
+//! Kconfig changed.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use super::SourceError;
-use crate::KernelError;
 use crate::folder::sha256;
+use crate::{KernelError, bounded, payload};
 
 const MICRO: &str = include_str!("../../configs/micro.fragment");
 const SMP: &str = include_str!("../../configs/smp.fragment");
@@ -15,41 +15,114 @@ const SMALL: &str = include_str!("../../configs/small.fragment");
 const BYTES_MAX: u64 = 4 << 20;
 /// The first line of a complete kernel config.
 const WHOLE: &str = "Automatically generated file; DO NOT EDIT.";
+/// The config of the kernel that runs.
+const RUNNING: &str = "running";
+/// Options with certificates of whoever built the kernel, which other source trees lack.
+const CERTIFICATES: [&str; 2] = [
+    "CONFIG_SYSTEM_TRUSTED_KEYS",
+    "CONFIG_SYSTEM_REVOCATION_KEYS",
+];
 
 /// The basis of a kernel config.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Base {
     /// Lines on top of `make tinyconfig`.
     Tiny,
     /// A complete kernel config.
     Whole,
+    /// Lines on top of a config that make makes: `defconfig`.
+    Target(String),
 }
 
 /// A kernel config to build with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Configuration {
     name: String,
+    /// Options for the basis, and on top of it.
     pub(crate) text: String,
     pub(crate) base: Base,
+    /// Fragments of the kernel's own tree, such as `kvm_guest.config`.
+    pub(crate) in_tree: Vec<String>,
+    /// The modules to keep, instead of all.
+    pub(crate) modules: Option<Vec<String>>,
+    /// The architecture that a complete config is for, as its first line says.
+    architecture: Option<String>,
 }
 
 impl Default for Configuration {
     fn default() -> Self {
-        Self {
-            name: "micro".into(),
-            text: MICRO.into(),
-            base: Base::Tiny,
-        }
+        Self::new("micro", Base::Tiny, MICRO.to_owned())
     }
 }
 
 impl Configuration {
-    /// Returns the kernel config with that name, micro, smp or small, or the one in a file: a
-    /// complete `.config`, or else lines on top of `make tinyconfig`.
+    fn new(name: &str, base: Base, text: String) -> Self {
+        Self {
+            name: name.to_owned(),
+            text,
+            base,
+            in_tree: Vec::new(),
+            modules: None,
+            architecture: None,
+        }
+    }
+
+    /// Returns a kernel config with others on top, as in `micro+debug.config+MEMCG=y`. The first is
+    /// micro, smp, small, a target of make such as `defconfig`, `running`, or a file: a complete
+    /// `.config`, or lines on top of `make tinyconfig`. The others are files with lines, fragments
+    /// of the kernel's tree (`NAME.config`), or single options.
     ///
     /// # Errors
-    /// If there is none, or the file is no kernel config.
+    /// If one does not exist, or is no kernel config.
     pub fn named(name: &str) -> Result<Self, KernelError> {
+        let mut parts = Self::parts(name)?.into_iter();
+        let first = parts.next().unwrap_or(name);
+        let base = match option_line(first) {
+            Some(_) => Self::default().with(first)?,
+            None => Self::basis(first)?,
+        };
+        parts.try_fold(base, |base, part| base.with(part))
+    }
+
+    /// Returns whether a name begins with a single option, and so needs a config to be on top of.
+    #[must_use]
+    pub fn is_option(name: &str) -> bool {
+        name.split('+')
+            .next()
+            .is_some_and(|first| option_line(first).is_some())
+    }
+
+    /// Splits at `+`; a file's name may contain one.
+    fn parts(name: &str) -> Result<Vec<&str>, KernelError> {
+        let mut parts = Vec::new();
+        let mut rest = name;
+        while !rest.is_empty() {
+            let ends = rest
+                .rmatch_indices('+')
+                .map(|(end, _)| end)
+                .chain([0])
+                .collect::<Vec<_>>();
+            let longest = std::iter::once(rest.len())
+                .chain(ends)
+                .find(|end| *end > 0 && Path::new(&rest[..*end]).is_file());
+            let end = longest.unwrap_or_else(|| rest.find('+').unwrap_or(rest.len()));
+            if end == 0 {
+                return Err(unknown(name).into());
+            }
+            parts.push(&rest[..end]);
+            let Some(left) = rest[end..].strip_prefix('+') else {
+                break;
+            };
+            if left.is_empty() {
+                return Err(unknown(name).into());
+            }
+            rest = left;
+        }
+        Ok(parts)
+    }
+
+    /// Returns the config that others may be on top of.
+    fn basis(name: &str) -> Result<Self, KernelError> {
         let built_in = match name {
             "micro" => Some(MICRO.to_owned()),
             "smp" => Some(format!("{MICRO}{SMP}")),
@@ -57,35 +130,152 @@ impl Configuration {
             _ => None,
         };
         if let Some(text) = built_in {
-            return Ok(Self {
-                name: name.to_owned(),
-                text,
-                base: Base::Tiny,
-            });
+            return Ok(Self::new(name, Base::Tiny, text));
         }
-        let unknown = || SourceError::UnknownConfiguration {
-            name: name.to_owned(),
-        };
+        if name == RUNNING {
+            return Self::running(Path::new("/"));
+        }
+        if is_target(name) {
+            return Ok(Self::new(
+                name,
+                Base::Target(name.to_owned()),
+                String::new(),
+            ));
+        }
         let file = Path::new(name);
-        let found = fs::metadata(file)
-            .ok()
-            .filter(|found| found.is_file() && found.len() <= BYTES_MAX);
-        found.ok_or_else(unknown)?;
-        let text =
-            String::from_utf8_lossy(&fs::read(file).map_err(KernelError::io(file))?).into_owned();
-        if options(&text).is_empty() {
-            return Err(unknown().into());
-        }
-        let base = if text.lines().take(10).any(|line| line.contains(WHOLE)) {
-            Base::Whole
-        } else {
-            Base::Tiny
+        Self::of_text(&file_name(file), read(file, name)?).ok_or_else(|| unknown(name).into())
+    }
+
+    /// Reads the config of the kernel that runs, below a root directory.
+    pub(crate) fn running(root: &Path) -> Result<Self, KernelError> {
+        let release =
+            fs::read_to_string(root.join("proc/sys/kernel/osrelease")).unwrap_or_default();
+        let release = release.trim();
+        let files = [
+            root.join("proc/config.gz"),
+            root.join("boot").join(format!("config-{release}")),
+            root.join("lib/modules").join(release).join("config"),
+        ];
+        let found = files.iter().find_map(|file| {
+            let bytes = bounded::open(file, BYTES_MAX).ok()?.read().ok()?;
+            let text = match payload::unpack_file(&bytes) {
+                Ok(Some(unpacked)) => unpacked,
+                _ => bytes,
+            };
+            Self::of_text(RUNNING, String::from_utf8_lossy(&text).into_owned())
+        });
+        let mut found = found.ok_or_else(|| SourceError::NoRunningConfiguration {
+            release: release.to_owned(),
+        })?;
+        found.base = Base::Whole;
+        Ok(found.without_certificates())
+    }
+
+    /// Reads the config of a build directory of make.
+    ///
+    /// # Errors
+    /// If the directory has none.
+    pub fn of_build_dir(folder: &Path) -> Result<Self, KernelError> {
+        let no_config = || SourceError::NoBuildDir {
+            folder: folder.to_owned(),
         };
-        let name = file.file_name().map_or_else(
-            || name.to_owned(),
-            |name| name.to_string_lossy().into_owned(),
-        );
-        Ok(Self { name, text, base })
+        let file = folder.join(".config");
+        let bytes = bounded::open(&file, BYTES_MAX)
+            .and_then(bounded::Opened::read)
+            .map_err(|_| no_config())?;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let mut found =
+            Self::of_text(&format!("{}/.config", file_name(folder)), text).ok_or_else(no_config)?;
+        found.base = Base::Whole;
+        Ok(found)
+    }
+
+    /// Returns a config of a text; `None` if it has no options.
+    fn of_text(name: &str, text: String) -> Option<Self> {
+        if options(&text).is_empty() {
+            return None;
+        }
+        let is_whole = text.lines().take(10).any(|line| line.contains(WHOLE));
+        let base = if is_whole { Base::Whole } else { Base::Tiny };
+        let architecture = text.lines().take(10).find_map(|line| {
+            let (architecture, rest) = line.strip_prefix("# Linux/")?.split_once(' ')?;
+            rest.contains("Configuration")
+                .then(|| architecture.to_owned())
+        });
+        // The origin of a build separates its parts by commas.
+        let name = name.replace(", ", ",_");
+        Some(Self {
+            architecture,
+            ..Self::new(&name, base, text)
+        })
+    }
+
+    /// Returns it with more on top: a fragment or an option; a config that is a basis replaces it.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn with(self, part: &str) -> Result<Self, KernelError> {
+        // KUnit keeps its fragments in the directories of the code.
+        let in_folder = Path::new(part).join(".kunitconfig");
+        let file = if in_folder.is_file() {
+            &in_folder
+        } else {
+            Path::new(part)
+        };
+        let (name, lines) = match option_line(part) {
+            Some(line) => (part.to_owned(), line),
+            None if file.is_file() => {
+                let fragment = Self::of_text(&file_name(file), read(file, part)?)
+                    .ok_or_else(|| unknown(part))?;
+                if fragment.base == Base::Whole {
+                    return Ok(fragment);
+                }
+                (fragment.name, fragment.text)
+            }
+            None if is_in_tree(part) => {
+                let mut stacked = self.called(part);
+                stacked.in_tree.push(part.to_owned());
+                return Ok(stacked);
+            }
+            None if part.contains('=') => {
+                return Err(SourceError::NoOption(model::sanitize_line(part)).into());
+            }
+            None => return Self::basis(part),
+        };
+        let mut stacked = self.called(&name);
+        if !stacked.text.is_empty() && !stacked.text.ends_with('\n') {
+            stacked.text.push('\n');
+        }
+        stacked.text.push_str(&lines);
+        Ok(stacked)
+    }
+
+    fn called(self, part: &str) -> Self {
+        Self {
+            name: format!("{}+{part}", self.name),
+            ..self
+        }
+    }
+
+    /// Returns it with only these of its modules, as `make localmodconfig` selects them.
+    #[must_use]
+    pub fn with_modules(self, modules: Vec<String>) -> Self {
+        Self {
+            modules: Some(modules),
+            ..self.called("localmod")
+        }
+    }
+
+    fn without_certificates(mut self) -> Self {
+        for option in CERTIFICATES {
+            if options(&self.text)
+                .get(option)
+                .is_some_and(|value| value != "\"\"" && value != "n")
+            {
+                self.text.push_str(&format!("{option}=\"\"\n"));
+            }
+        }
+        self
     }
 
     #[must_use]
@@ -93,19 +283,49 @@ impl Configuration {
         &self.name
     }
 
+    /// Returns the compiler that made a complete config, as the config says.
+    #[must_use]
+    pub fn compiler(&self) -> Option<String> {
+        let value = options(&self.text).remove("CONFIG_CC_VERSION_TEXT")?;
+        Some(model::sanitize_line(value.trim_matches('"')))
+    }
+
+    /// Errors if a complete config is for another architecture than the build.
+    pub(crate) fn check_architecture(&self, architecture: &str) -> Result<(), SourceError> {
+        let is_x86 = |name: &str| matches!(name, "x86" | "x86_64" | "i386");
+        match &self.architecture {
+            Some(own) if own != architecture && !(is_x86(own) && is_x86(architecture)) => {
+                Err(SourceError::OtherArchitecture {
+                    name: self.name.clone(),
+                    own: own.clone(),
+                    architecture: architecture.to_owned(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Returns a text that identifies it: equal lines are an equal config.
     #[must_use]
     pub fn identity(&self) -> String {
-        let kind = if self.base == Base::Tiny {
-            "tiny"
-        } else {
-            "whole"
+        let kind = match &self.base {
+            Base::Tiny => "tiny",
+            Base::Whole => "whole",
+            Base::Target(target) => target,
         };
         let lines: String = options(&self.text)
             .iter()
             .map(|(option, value)| format!("{option}={value}\n"))
             .collect();
-        sha256(format!("{kind}\n{lines}").as_bytes())
+        let in_tree: String = self
+            .in_tree
+            .iter()
+            .map(|fragment| format!("\nin tree {fragment}"))
+            .collect();
+        let modules = self.modules.as_ref().map_or_else(String::new, |modules| {
+            format!("\nmodules {}", modules.join(" "))
+        });
+        sha256(format!("{kind}\n{lines}{in_tree}{modules}").as_bytes())
     }
 
     /// Returns the requested options that differ in the result, each as `CONFIG_X=y`.
@@ -119,6 +339,80 @@ impl Configuration {
             .map(|(option, value)| format!("{option}={value}"))
             .collect()
     }
+
+    /// Returns whether it requests an option.
+    pub(crate) fn requests(&self, option: &str) -> bool {
+        options(&self.text).get(option).map(String::as_str) == Some("y")
+    }
+}
+
+fn unknown(name: &str) -> SourceError {
+    SourceError::UnknownConfiguration {
+        name: model::sanitize_line(name),
+    }
+}
+
+fn file_name(file: &Path) -> String {
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+/// Reads a file with a config.
+fn read(file: &Path, name: &str) -> Result<String, KernelError> {
+    let found = fs::metadata(file)
+        .ok()
+        .filter(|found| found.is_file() && found.len() <= BYTES_MAX);
+    found.ok_or_else(|| unknown(name))?;
+    let bytes = fs::read(file).map_err(KernelError::io(file))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns whether make makes a config of that name: `defconfig`, `x86_64_defconfig`,
+/// `allnoconfig`.
+fn is_target(name: &str) -> bool {
+    let is_word = name
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let is_made = name.ends_with("defconfig")
+        || ["tinyconfig", "allnoconfig", "allyesconfig", "allmodconfig"].contains(&name);
+    is_word && is_made && !name.starts_with('-')
+}
+
+/// Returns whether the kernel's tree may have a fragment of that name.
+fn is_in_tree(name: &str) -> bool {
+    name.strip_suffix(".config").is_some_and(|stem| {
+        !stem.is_empty()
+            && stem
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
+    })
+}
+
+/// Returns the line of a config for `MEMCG=y` or `CONFIG_MEMCG=y`; `None` if it is none. Lower case
+/// is as good: almost no option has small letters.
+fn option_line(text: &str) -> Option<String> {
+    let (name, value) = text.split_once('=')?;
+    let is_name = |name: &str| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    let is_value = |value: &str| {
+        let plain = value.trim_matches('"');
+        !value.is_empty()
+            && plain
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || "_-+.,:/= ".contains(c))
+            && (plain.len() == value.len() || value.len() == plain.len() + 2)
+    };
+    if !is_name(name) || !is_value(value) {
+        return None;
+    }
+    let bare = name.strip_prefix("CONFIG_").unwrap_or(name);
+    let bare = if bare.chars().any(|c| c.is_ascii_uppercase()) {
+        bare.to_owned()
+    } else {
+        bare.to_uppercase()
+    };
+    Some(format!("CONFIG_{bare}={value}\n"))
 }
 
 /// Parses the options of a kernel config; the last line about an option counts, and one that is not
@@ -191,7 +485,7 @@ mod tests {
             Configuration::named(file.to_str().unwrap())
         };
         let lines = named("CONFIG_A=y\n").unwrap();
-        assert_eq!((lines.name(), lines.base), ("my.config", Base::Tiny));
+        assert_eq!((lines.name(), &lines.base), ("my.config", &Base::Tiny));
         let whole = named("#\n# Automatically generated file; DO NOT EDIT.\nCONFIG_A=y\n").unwrap();
         assert_eq!(whole.base, Base::Whole);
         assert_ne!(lines.identity(), whole.identity());
@@ -200,7 +494,117 @@ mod tests {
             lines.identity()
         );
         assert!(named("no options").is_err());
-        insta::assert_snapshot!(Configuration::named("mikro").unwrap_err(), @"unknown kernel config `mikro`: use micro, smp, small, or a file");
+        insta::assert_snapshot!(Configuration::named("mikro").unwrap_err(), @"unknown kernel config `mikro`: use micro, smp, small, defconfig, running, or a file, and +FRAGMENT or +OPTION=VALUE");
+    }
+
+    #[test]
+    fn fragments_and_options_are_stacked() {
+        let home = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| {
+            let path = home.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            path.to_str().unwrap().to_owned()
+        };
+        let debug = file("debug+1.config", "CONFIG_KASAN=y\n# CONFIG_NUMA is not set");
+        let stacked = Configuration::named(&format!("micro+{debug}+memcg=y+NR_CPUS=4")).unwrap();
+        assert_eq!(stacked.name(), "micro+debug+1.config+memcg=y+NR_CPUS=4");
+        let found = options(&stacked.text);
+        let of = |option: &str| found[option].as_str();
+        assert_eq!(
+            [of("CONFIG_KASAN"), of("CONFIG_NUMA"), of("CONFIG_MEMCG")],
+            ["y", "n", "y"]
+        );
+        assert_eq!((of("CONFIG_NR_CPUS"), of("CONFIG_PVH")), ("4", "y"));
+        let option = Configuration::named("MEMCG=n").unwrap();
+        assert_eq!(option.name(), "micro+MEMCG=n");
+        let again = Configuration::default()
+            .with("MEMCG=y")
+            .unwrap()
+            .with("memcg=n")
+            .unwrap();
+        assert_eq!(again.identity(), option.identity(), "the last counts");
+        assert_ne!(again.identity(), Configuration::default().identity());
+        let target = Configuration::named("defconfig+kvm_guest.config+PVH=y").unwrap();
+        assert_eq!(target.base, Base::Target("defconfig".into()));
+        assert_eq!((&*target.text, target.in_tree.len()), ("CONFIG_PVH=y\n", 1));
+        assert_ne!(
+            target.identity(),
+            Configuration::named("defconfig+PVH=y").unwrap().identity()
+        );
+        let small = Configuration::default().with("small").unwrap();
+        assert_eq!(small, Configuration::named("small").unwrap());
+    }
+
+    #[test]
+    fn wrong_fragments_are_named() {
+        let error = |name: &str| Configuration::named(name).unwrap_err().to_string();
+        insta::assert_snapshot!(error("micro+debug.fragment"), @"unknown kernel config `debug.fragment`: use micro, smp, small, defconfig, running, or a file, and +FRAGMENT or +OPTION=VALUE");
+        insta::assert_snapshot!(error("micro+A=$(id)"), @"`A=$(id)` is no option of a kernel config: expected OPTION=VALUE, such as MEMCG=y, NR_CPUS=4 or LOCALVERSION=\"-x\"");
+        for none in [
+            "",
+            "+",
+            "micro+",
+            "micro++A=y",
+            "+micro",
+            "micro+/",
+            "micro+A=y\nB=y",
+            "micro+A=",
+        ] {
+            assert!(Configuration::named(none).is_err(), "{none:?}");
+        }
+    }
+
+    #[test]
+    fn config_of_the_running_kernel_is_found() {
+        let root = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &[u8]| {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, text).unwrap();
+        };
+        file("proc/sys/kernel/osrelease", b"6.1.0-9-amd64\n");
+        let error = Configuration::running(root.path()).unwrap_err();
+        insta::assert_snapshot!(error, @"this host has no config of the kernel 6.1.0-9-amd64 that runs: neither /proc/config.gz nor /boot/config-6.1.0-9-amd64; name a file with --config FILE");
+        file(
+            "boot/config-6.1.0-9-amd64",
+            b"CONFIG_A=y\nCONFIG_SYSTEM_TRUSTED_KEYS=\"debian/certs/x.pem\"\n",
+        );
+        let installed = Configuration::running(root.path()).unwrap();
+        assert_eq!(
+            (installed.name(), &installed.base),
+            ("running", &Base::Whole)
+        );
+        assert_eq!(
+            options(&installed.text)["CONFIG_SYSTEM_TRUSTED_KEYS"],
+            "\"\""
+        );
+        file(
+            "proc/config.gz",
+            &crate::payload::tests::pack("gzip", b"CONFIG_B=y\n"),
+        );
+        assert_eq!(
+            Configuration::running(root.path()).unwrap().text,
+            "CONFIG_B=y\n"
+        );
+    }
+
+    #[test]
+    fn complete_config_is_for_one_architecture() {
+        let home = tempfile::tempdir().unwrap();
+        std::fs::write(
+            home.path().join(".config"),
+            "#\n# Automatically generated file; DO NOT EDIT.\n# Linux/arm64 6.1.0 Kernel Configuration\n#\n\
+             CONFIG_CC_VERSION_TEXT=\"gcc-12 (Debian) 12.2.0\"\n",
+        )
+        .unwrap();
+        let config = Configuration::of_build_dir(home.path()).unwrap();
+        assert_eq!(config.compiler().as_deref(), Some("gcc-12 (Debian) 12.2.0"));
+        assert!(config.check_architecture("arm64").is_ok());
+        let error = config.check_architecture("x86").unwrap_err().to_string();
+        assert!(error.ends_with("/.config is a kernel config for arm64, and this build is for x86: name one for x86, or build with --make-args ARCH=arm64"), "{error}");
+        assert!(Configuration::default().check_architecture("arm64").is_ok());
+        let error = Configuration::of_build_dir("/nonesuch".as_ref()).unwrap_err();
+        insta::assert_snapshot!(error, @"/nonesuch is no build directory of a kernel: no .config in it; name the directory of make's O=, or of a tree that was built");
     }
 
     #[test]

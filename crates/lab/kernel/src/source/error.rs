@@ -38,8 +38,67 @@ pub enum SourceError {
         detail: String,
     },
     /// There is no such kernel config.
-    #[error("unknown kernel config `{name}`: use micro, smp, small, or a file")]
+    #[error(
+        "unknown kernel config `{name}`: use micro, smp, small, defconfig, running, or a file, and +FRAGMENT or +OPTION=VALUE"
+    )]
     UnknownConfiguration { name: String },
+    /// A single option that is none.
+    #[error(
+        "`{0}` is no option of a kernel config: expected OPTION=VALUE, such as MEMCG=y, NR_CPUS=4 or LOCALVERSION=\"-x\""
+    )]
+    NoOption(String),
+    /// The kernel that runs has its config nowhere.
+    #[error(
+        "this host has no config of the kernel {release} that runs: neither /proc/config.gz nor /boot/config-{release}; name a file with --config FILE"
+    )]
+    NoRunningConfiguration { release: String },
+    /// A fragment that the source does not have.
+    #[error(
+        "cannot build {what} with the config fragment {name}: no such file here, and none in kernel/configs and arch/{architecture}/configs of the source"
+    )]
+    NoFragment {
+        /// The commit or the directory.
+        what: String,
+        name: String,
+        architecture: String,
+    },
+    /// A complete config for another architecture.
+    #[error(
+        "{name} is a kernel config for {own}, and this build is for {architecture}: name one for {architecture}, or build with --make-args ARCH={own}"
+    )]
+    OtherArchitecture {
+        name: String,
+        own: String,
+        architecture: String,
+    },
+    /// No machine boots kernels of this architecture.
+    #[error(
+        "no machine here boots a kernel for {0}: Marvin's machines are x86-64; `marvin build` only builds it"
+    )]
+    NoMachine(String),
+    /// A directory that is no build directory.
+    #[error(
+        "{} is no build directory of a kernel: no .config in it; name the directory of make's O=, or of a tree that was built",
+        folder.display()
+    )]
+    NoBuildDir { folder: PathBuf },
+    /// A compiler that does not exist.
+    #[error("cannot find the compiler `{name}`: {instead}")]
+    UnknownCompiler { name: String, instead: String },
+    /// A compiler that cannot be used.
+    #[error("cannot use the compiler `{name}`: {why}")]
+    Compiler { name: String, why: String },
+    /// Programs of a toolchain are missing.
+    #[error("cannot build with {toolchain}: no {missing} on this host; {fix}")]
+    NoTools {
+        /// The make argument that needs them.
+        toolchain: String,
+        missing: String,
+        fix: String,
+    },
+    /// The kernel config has rust, and this host cannot build it.
+    #[error("cannot build {what} with CONFIG_RUST=y: {detail}")]
+    NoRust { what: String, detail: String },
     /// The kernel does not build: a result.
     #[error("{what} does not build: {first_error} (all of it: {})", log.display())]
     DoesNotBuild {

@@ -1,4 +1,4 @@
-//! make: builds the work tree into a vmlinux, bit for bit reproducible whatever was built before.
+//! make: builds the work tree into an image and its modules, bit for bit reproducible whatever was built before.
 //!
 //! Each configuration keeps its object directory, so that make rebuilds only changes. A source is
 //! the work of others: its Makefile may run anything. Behind walls it reads the work tree and the
@@ -14,8 +14,10 @@ use subprocess::Walls;
 
 use super::SourceError;
 use super::compiled::Compiled;
-use super::config::{Base, Configuration};
+use super::config::{Base, Configuration, options as config_options};
+use super::module_folder;
 use super::program::Program;
+use super::toolchain::{MakeOptions, Toolchain, X86, missing_programs};
 use super::work_tree::WorkTree;
 use crate::KernelError;
 use crate::folder::sha256;
@@ -30,20 +32,16 @@ const FIXED: [&str; 5] = [
     "KBUILD_BUILD_VERSION=1",
     "LOCALVERSION=",
 ];
-/// Programs that make needs, and their packages.
-const PROGRAMS: [(&str, &str); 6] = [
-    ("make", "make"),
-    ("gcc", "gcc"),
-    ("ld", "binutils"),
-    ("flex", "flex"),
-    ("bison", "bison"),
-    ("bc", "bc"),
-];
 /// gcc's message if its compiler process was killed.
 const KILLED: [&str; 2] = ["Killed signal", "Terminated signal"];
 /// With fewer free bytes a failed build is attributed to the full disk.
 const ROOM_BYTES: usize = 16 << 20;
 const FOLDERS_MAX: usize = 3;
+/// The image that boots without a PVH entry.
+const BZIMAGE: &str = "arch/x86/boot/bzImage";
+/// The option that needs a Rust toolchain, and its programs.
+const RUST: &str = "CONFIG_RUST=y";
+const RUST_PROGRAMS: [&str; 2] = ["rustc", "bindgen"];
 
 /// How to build kernels.
 #[derive(Debug, Clone)]
@@ -51,6 +49,8 @@ pub struct SourceSettings {
     /// The tree of `git:` names.
     pub tree: Option<PathBuf>,
     pub configuration: Configuration,
+    /// The compiler, and variables for make.
+    pub make: MakeOptions,
     pub jobs: usize,
     /// Time limit of a build, in seconds.
     pub deadline_s: u64,
@@ -58,53 +58,47 @@ pub struct SourceSettings {
     pub bytes_max: u64,
     /// The directory that hosts share: builds go there, and come from there.
     pub shared: Option<PathBuf>,
+    /// Whether kernels need not boot on Marvin's machines.
+    pub is_only_built: bool,
 }
 
 impl Default for SourceSettings {
-    /// No tree, micro, one compiler per processor, an hour, 4 GB.
+    /// No tree, micro, gcc, one compiler per processor, an hour, 4 GB.
     fn default() -> Self {
         let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let configuration = Configuration::default();
         Self {
             tree: None,
             configuration,
+            make: MakeOptions::default(),
             jobs,
             deadline_s: 3600,
             bytes_max: 4_000_000_000,
             shared: None,
+            is_only_built: false,
         }
+    }
+}
+
+impl SourceSettings {
+    /// Returns compiler, linker and variables of make, for people.
+    ///
+    /// # Errors
+    /// If this host lacks one.
+    pub fn compiler(&self) -> Result<String, KernelError> {
+        Ok(Toolchain::find(&self.make)?.description)
     }
 }
 
 /// The result of a build.
 #[derive(Debug)]
 pub(crate) struct Made {
-    pub(crate) vmlinux: PathBuf,
+    pub(crate) image: PathBuf,
+    /// The directory of its modules, named by its release.
+    pub(crate) modules: Option<PathBuf>,
     pub(crate) compiled: Compiled,
     /// Requested options that the result changed.
     pub(crate) not_kept: Vec<String>,
-}
-
-/// Returns a text that identifies the compiler; errors if a program is missing.
-pub(crate) fn compiler() -> Result<String, KernelError> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    for (program, package) in PROGRAMS {
-        if !std::env::split_paths(&path).any(|folder| folder.join(program).is_file()) {
-            return Err(SourceError::NoProgram {
-                program: program.into(),
-                package: package.into(),
-            }
-            .into());
-        }
-    }
-    Ok(format!("{}, {}", version("gcc")?, version("ld")?))
-}
-
-fn version(program: &'static str) -> Result<String, KernelError> {
-    let text = Program::new(program, Path::new("/"))
-        .args(["--version"])
-        .run()?;
-    Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
 /// Durations of builds of a configuration on this host, in seconds.
@@ -158,7 +152,7 @@ pub(crate) struct Objects<'a> {
     folder: PathBuf,
     /// make's output in it.
     out: PathBuf,
-    compiler: &'a str,
+    toolchain: &'a Toolchain,
 }
 
 impl<'a> Objects<'a> {
@@ -167,9 +161,10 @@ impl<'a> Objects<'a> {
     pub(crate) fn open(
         workshop: &'a WorkTree,
         settings: &'a SourceSettings,
-        compiler: &'a str,
+        toolchain: &'a Toolchain,
     ) -> Result<Self, KernelError> {
-        let folder = workshop.folder().join(folder_name(settings, compiler));
+        let name = folder_name(settings, &toolchain.identity());
+        let folder = workshop.folder().join(name);
         let out = folder.join("out");
         if folder.join("Makefile").exists() {
             // make's output was here, without a directory of its own.
@@ -186,7 +181,7 @@ impl<'a> Objects<'a> {
             settings,
             folder,
             out,
-            compiler,
+            toolchain,
         })
     }
 
@@ -205,14 +200,53 @@ impl<'a> Objects<'a> {
         let begun = self.folder.join("marvin.begun");
         fs::write(&begun, "").map_err(KernelError::io(&begun))?;
         self.configure(tree, what)?;
+        let resolved = self.resolved(what)?;
+        let not_kept = configuration.not_kept(&resolved);
+        if not_kept.iter().any(|option| option == RUST) {
+            self.check_rust(what)?;
+        }
+        let options = config_options(&resolved);
+        let is =
+            |option: &str, value: &str| options.get(option).is_some_and(|found| found == value);
+        // Without a PVH entry only the bzImage boots; what is on top of tinyconfig has one.
+        let needs_bzimage = configuration.base != Base::Tiny
+            && self.toolchain.architecture == X86
+            && !is("CONFIG_PVH", "y");
+        let image = if needs_bzimage { BZIMAGE } else { "vmlinux" };
+        let has_modules = is("CONFIG_MODULES", "y") && options.values().any(|value| value == "m");
+        let target = image.rsplit('/').next().unwrap_or(image);
+        if has_modules {
+            self.run(&[target, "modules"], what)?;
+        } else {
+            self.run(&[target], what)?;
+        }
+        let image = self.out.join(image);
+        check_file(&image, what, &self.log())?;
+        self.note_seconds(&begun)?;
+        let modules = if has_modules {
+            Some(self.install_modules(what)?)
+        } else {
+            None
+        };
+        let compiled = Compiled::of_build(&self.out, &self.workshop.source())?;
+        Ok(Made {
+            image,
+            modules,
+            compiled,
+            not_kept,
+        })
+    }
+
+    /// Returns the `.config` as make resolved it.
+    fn resolved(&self, what: &str) -> Result<String, KernelError> {
         let config = self.out.join(".config");
         check_file(&config, what, &self.log())?;
         let resolved = fs::read(&config).map_err(KernelError::io(&config))?;
-        let not_kept = configuration.not_kept(&String::from_utf8_lossy(&resolved));
-        let vmlinux = self.out.join("vmlinux");
-        self.run("vmlinux", what)?;
-        check_file(&vmlinux, what, &self.log())?;
-        let seconds = time_between(&begun, &self.log()).as_secs();
+        Ok(String::from_utf8_lossy(&resolved).into_owned())
+    }
+
+    fn note_seconds(&self, begun: &Path) -> Result<(), KernelError> {
+        let seconds = time_between(begun, &self.log()).as_secs();
         let longest = self
             .seconds()
             .map_or(seconds, |before| before.longest.max(seconds));
@@ -220,23 +254,70 @@ impl<'a> Objects<'a> {
             last: seconds,
             longest,
         }
-        .write(&self.folder)?;
-        let compiled = Compiled::of_build(&self.out, &self.workshop.source())?;
-        Ok(Made {
-            vmlinux,
-            compiled,
-            not_kept,
+        .write(&self.folder)
+    }
+
+    /// Installs the modules below the output, without their debug information.
+    fn install_modules(&self, what: &str) -> Result<PathBuf, KernelError> {
+        let top = self.out.join("marvin.modules");
+        if fs::symlink_metadata(&top).is_ok() {
+            fs::remove_dir_all(&top).map_err(KernelError::io(&top))?;
+        }
+        let path = format!("INSTALL_MOD_PATH={}", top.display());
+        // The guest finds dependencies in the modules themselves.
+        let arguments = [path.as_str(), "INSTALL_MOD_STRIP=1", "DEPMOD=true"];
+        self.run(&[&arguments[..], &["modules_install"]].concat(), what)?;
+        module_folder::installed(&top)?.ok_or_else(|| {
+            SourceError::DoesNotBuild {
+                what: what.to_owned(),
+                first_error: "make modules_install left no lib/modules/RELEASE".to_owned(),
+                log: self.log(),
+            }
+            .into()
         })
+    }
+
+    /// Errors if this host cannot build the kernel's Rust code; names all that it lacks.
+    fn check_rust(&self, what: &str) -> Result<(), KernelError> {
+        let missing = missing_programs(&RUST_PROGRAMS);
+        let mut detail = String::new();
+        if !missing.is_empty() {
+            detail = format!(
+                "no {} on this host; run `sudo apt-get install rustc rust-src bindgen` (Documentation/rust/quick-start.rst has the versions)",
+                missing.join(" and no ")
+            );
+        } else if let Err(error) = self.run(&["rustavailable"], what) {
+            let KernelError::Source(SourceError::DoesNotBuild { log, .. }) = error else {
+                return Err(error);
+            };
+            let output = fs::read(&log).map_err(KernelError::io(&log))?;
+            detail = format!(
+                "`make rustavailable` fails: {}",
+                first_complaint(&String::from_utf8_lossy(&output))
+            );
+        }
+        if detail.is_empty() {
+            // Another option excludes it.
+            return Ok(());
+        }
+        Err(SourceError::NoRust {
+            what: what.to_owned(),
+            detail,
+        }
+        .into())
     }
 
     /// Makes the `.config`, unless its sources are unchanged.
     fn configure(&self, tree: &str, what: &str) -> Result<(), KernelError> {
-        let Configuration { text, base, .. } = &self.settings.configuration;
+        let configuration = &self.settings.configuration;
         let key = sha256(
             format!(
                 "{}\n{}",
-                self.compiler,
-                of_kconfig(&self.workshop.list(tree)?)
+                self.toolchain.identity(),
+                of_kconfig(
+                    &self.workshop.list(tree)?,
+                    self.toolchain.source_architecture()
+                )
             )
             .as_bytes(),
         );
@@ -247,20 +328,51 @@ impl<'a> Objects<'a> {
         }
         drop(fs::remove_file(&mark));
         let mut lines = String::new();
-        if *base == Base::Tiny {
-            self.run("tinyconfig", what)?;
-            check_file(&config, what, &self.log())?;
-            lines = fs::read_to_string(&config).map_err(KernelError::io(&config))?;
+        let basis = match &configuration.base {
+            Base::Tiny => Some("tinyconfig"),
+            Base::Target(target) => Some(target.as_str()),
+            Base::Whole => None,
+        };
+        if let Some(target) = basis {
+            self.run(&[target], what)?;
+            lines = self.resolved(what)?;
+        }
+        for fragment in &configuration.in_tree {
+            lines.push_str(&self.fragment(fragment, what)?);
+            lines.push('\n');
         }
         // The last of several lines about an option counts.
-        lines.push_str(text);
-        // A build may have left a link here.
-        drop(fs::remove_file(&config));
-        File::create_new(&config)
-            .and_then(|mut file| file.write_all(lines.as_bytes()))
-            .map_err(KernelError::io(&config))?;
-        self.run("olddefconfig", what)?;
+        lines.push_str(&configuration.text);
+        replace(&config, &lines)?;
+        self.run(&["olddefconfig"], what)?;
+        if let Some(modules) = &configuration.modules {
+            let list = self.out.join("marvin.lsmod");
+            replace(&list, &format!("{}\n", modules.join("\n")))?;
+            let list = format!("LSMOD={}", list.display());
+            self.run(&[&list, "localmodconfig"], what)?;
+            self.run(&["olddefconfig"], what)?;
+        }
         fs::write(&mark, key).map_err(KernelError::io(&mark))
+    }
+
+    /// Returns a config fragment of the source.
+    fn fragment(&self, name: &str, what: &str) -> Result<String, KernelError> {
+        let architecture = self.toolchain.source_architecture();
+        let folders = [
+            "kernel/configs".to_owned(),
+            format!("arch/{architecture}/configs"),
+        ];
+        let file = folders
+            .iter()
+            .map(|folder| self.workshop.source().join(folder).join(name))
+            .find(|file| fs::symlink_metadata(file).is_ok_and(|found| found.is_file()))
+            .ok_or_else(|| SourceError::NoFragment {
+                what: what.to_owned(),
+                name: name.to_owned(),
+                architecture: architecture.to_owned(),
+            })?;
+        let bytes = fs::read(&file).map_err(KernelError::io(&file))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Returns whether the disk still accepts writes: if not, make's messages are not in the log
@@ -277,24 +389,15 @@ impl<'a> Objects<'a> {
         })
     }
 
-    fn run(&self, target: &str, what: &str) -> Result<(), KernelError> {
+    fn run(&self, targets: &[&str], what: &str) -> Result<(), KernelError> {
         let log = self.log();
         let jobs = format!("-j{}", self.settings.jobs.max(1));
         let out = format!("O={}", self.out.display());
-        let mut arguments = vec![
-            "-n",
-            "10",
-            "make",
-            "--no-print-directory",
-            "ARCH=x86",
-            &jobs,
-            &out,
-        ];
+        let mut arguments = vec!["-n", "10", "make", "--no-print-directory", &jobs, &out];
         arguments.extend(FIXED);
-        if has_ccache() {
-            arguments.push("CC=ccache gcc");
-        }
-        arguments.push(target);
+        let chosen = self.toolchain.arguments(has_ccache());
+        arguments.extend(chosen.iter().map(String::as_str));
+        arguments.extend(targets);
         let source = self.workshop.source();
         let cache = self.workshop.compiler_cache();
         let walls = Walls::default()
@@ -302,9 +405,21 @@ impl<'a> Objects<'a> {
             .readable(&source)
             .writable(&self.out)
             .writable(&cache);
-        let program = Program::new("nice", &source)
+        let walls = self
+            .toolchain
+            .folders
+            .iter()
+            .fold(walls, |walls, folder| walls.readable(folder));
+        let mut program = Program::new("nice", &source)
             .args(arguments)
-            .variable("CCACHE_DIR", &cache)
+            .variable("CCACHE_DIR", &cache);
+        let mut walls = walls;
+        let rustup = rustup_home().filter(|_| self.settings.configuration.requests("CONFIG_RUST"));
+        if let Some(rustup) = rustup {
+            walls = walls.readable(&rustup);
+            program = program.variable("RUSTUP_HOME", &rustup);
+        }
+        let program = program
             .walls(walls)
             .deadline_s(self.settings.deadline_s)
             .log(&log);
@@ -324,7 +439,7 @@ impl<'a> Objects<'a> {
             // Another process killed it, such as a kernel without memory: the source is not at
             // fault.
             return Err(SourceError::Program {
-                command: format!("make {target}"),
+                command: format!("make {}", targets.join(" ")),
                 detail: first_error,
             }
             .into());
@@ -335,6 +450,32 @@ impl<'a> Objects<'a> {
             log,
         }
         .into())
+    }
+}
+
+/// Writes a file anew: a build may have left a link in its place.
+fn replace(file: &Path, text: &str) -> Result<(), KernelError> {
+    drop(fs::remove_file(file));
+    File::create_new(file)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(KernelError::io(file))
+}
+
+/// Returns what a check of make complains of: the words of its frame of stars.
+fn first_complaint(output: &str) -> String {
+    let lines: Vec<&str> = output
+        .lines()
+        .filter_map(|line| line.strip_prefix("***"))
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    if lines.is_empty() {
+        first_error(output)
+    } else {
+        model::sanitize_line(&lines.join(" "))
+            .chars()
+            .take(400)
+            .collect()
     }
 }
 
@@ -358,6 +499,15 @@ fn check_file(file: &Path, what: &str, log: &Path) -> Result<(), KernelError> {
     .into())
 }
 
+/// Returns where rustup has the compilers that its `rustc` runs.
+fn rustup_home() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".rustup"));
+    std::env::var_os("RUSTUP_HOME")
+        .map(PathBuf::from)
+        .or(home)
+        .filter(|folder| folder.is_absolute() && folder.is_dir())
+}
+
 fn has_ccache() -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join("ccache").is_file())
@@ -377,14 +527,16 @@ fn modified_at(file: &Path) -> Option<std::time::SystemTime> {
 }
 
 /// Keeps the files in a list that a `.config` depends on.
-fn of_kconfig(list: &str) -> String {
+fn of_kconfig(list: &str, architecture: &str) -> String {
+    let configs = format!("arch/{architecture}/configs/");
+    let makefile = format!("arch/{architecture}/Makefile");
     list.lines()
         .filter(|line: &&str| {
             let file = line.split_once('\t').map_or("", |(_, file)| file);
             let name = file.rsplit('/').next().unwrap_or_default();
-            let folders = ["scripts/", "arch/x86/configs/", "kernel/configs/"];
+            let folders = ["scripts/", &configs, "kernel/configs/"];
             name.starts_with("Kconfig")
-                || ["Makefile", "arch/x86/Makefile"].contains(&file)
+                || ["Makefile", &makefile].contains(&file)
                 || folders.iter().any(|folder| file.starts_with(folder))
         })
         .flat_map(|line| [line, "\n"])
@@ -464,7 +616,7 @@ mod tests {
     fn a_configuration_comes_from_few_files() {
         let list = "100644 blob aa\tmm/Kconfig\n100644 blob bb\tmm/memory.c\n100644 blob cc\tMakefile\n\
                     100644 blob dd\tmm/Makefile\n100755 blob ee\tscripts/cc-version.sh\n100644 blob ff\tmm/Kconfig.debug\n";
-        assert_eq!(of_kconfig(list).lines().count(), 4);
+        assert_eq!(of_kconfig(list, "x86").lines().count(), 4);
     }
 
     #[test]

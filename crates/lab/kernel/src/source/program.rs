@@ -19,7 +19,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(name: &'static str, folder: &Path) -> Self {
+    pub(crate) fn new(name: impl AsRef<OsStr>, folder: &Path) -> Self {
         Self {
             program: subprocess::Program::new(name).folder(folder),
             folder: folder.to_owned(),

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::absolute;
+use std::path::{Path, absolute};
 
 use kernel::Sources;
 use lab::bisection::short;
@@ -50,9 +50,9 @@ impl<'a> Ahead<'a> {
         measuring_s: f64,
         progress: &'a Progress,
     ) -> anyhow::Result<Self> {
-        let config = sources.settings().configuration.name();
-        let config = if config.contains('/') {
-            absolute(config)?.into()
+        let config = super::configuration(command, sources);
+        let config = if Path::new(&config).is_file() {
+            absolute(&config)?.into()
         } else {
             OsString::from(config)
         };
@@ -69,6 +69,13 @@ impl<'a> Ahead<'a> {
         let arguments = values
             .into_iter()
             .flat_map(|(name, value)| [name.into(), value])
+            .chain(
+                command
+                    .sources
+                    .make_options()
+                    .into_iter()
+                    .map(OsString::from),
+            )
             .collect::<Vec<OsString>>();
         let mut hasher = DefaultHasher::new();
         (&arguments, &command.good, &command.bad, &via.command).hash(&mut hasher);

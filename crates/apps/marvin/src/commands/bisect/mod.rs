@@ -431,8 +431,7 @@ fn report_refusal(why: &Refused) -> anyhow::Result<Exit> {
 fn configuration(command: &BisectArguments, sources: &Sources) -> String {
     command
         .sources
-        .config
-        .clone()
+        .named_config()
         .unwrap_or_else(|| sources.settings().configuration.name().to_owned())
 }
 
@@ -481,6 +480,7 @@ fn reproducer(
         &mut command_line,
         format_args!(" --config {configuration} --seeds {seeds}"),
     );
+    command_line.push_str(&command.sources.make_options_text());
     if let Some(margin) = command.margin {
         add(&mut command_line, format_args!(" --margin {margin}"));
     }

@@ -51,6 +51,11 @@ pub(crate) struct CompareArguments {
     #[arg(value_name = "NEW", add = completion::kernel())]
     pub(crate) new: Vec<String>,
 
+    /// Compare the baseline with itself built otherwise: config:OPTION=VALUE, cc:COMPILER or
+    /// make:VARIABLE=VALUE
+    #[arg(long, value_name = "FACTOR")]
+    pub(crate) vary: Vec<String>,
+
     #[command(flatten)]
     pub(crate) measure: MeasureOptions,
 
@@ -365,6 +370,9 @@ fn sides(command: &CompareArguments) -> anyhow::Result<Vec<KernelName>> {
     for name in &command.new {
         names.push(kernel_name(name)?);
     }
+    for factor in &command.vary {
+        names.push(varied(&names[0], factor)?);
+    }
     if names.len() < 2 {
         return Err(WrongInput(format!(
             "no kernel to compare {} with: name one after it",
@@ -373,6 +381,21 @@ fn sides(command: &CompareArguments) -> anyhow::Result<Vec<KernelName>> {
         .into());
     }
     Ok(names)
+}
+
+/// Returns a kernel that is built otherwise.
+fn varied(base: &KernelName, factor: &str) -> anyhow::Result<KernelName> {
+    let is_known = ["config:", "cc:", "make:"]
+        .iter()
+        .any(|known| factor.starts_with(known));
+    if !is_known {
+        let text = format!(
+            "cannot vary `{}`: expected config:OPTION=VALUE, cc:COMPILER or make:VARIABLE=VALUE",
+            factor.escape_debug()
+        );
+        return Err(WrongInput(text).into());
+    }
+    kernel_name(&format!("{base}@{factor}"))
 }
 
 /// Returns the kernels' counters during each workload with the first seed. The copies are stored

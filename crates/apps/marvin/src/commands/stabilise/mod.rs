@@ -541,7 +541,7 @@ impl Trial<'_> {
     }
 
     fn config(&self) -> String {
-        let named = self.command.sources.config.clone();
+        let named = self.command.sources.named_config();
         named.unwrap_or_else(|| {
             self.named
                 .sources
@@ -581,6 +581,7 @@ impl Trial<'_> {
             &mut command_line,
             format_args!(" --config {} --seeds {}", self.config(), command.seeds),
         );
+        command_line.push_str(&command.sources.make_options_text());
         if let Some(margin) = command.margin {
             add(&mut command_line, format_args!(" --margin {margin}"));
         }
