@@ -31,6 +31,8 @@ struct TreeRevision {
     tree: String,
     revision: String,
     config: String,
+    /// The option for compiler and variables of make, with a space before it.
+    make: String,
 }
 
 /// Returns how to find the commit of an alert's worst regression; `None` if there is no regression.
@@ -58,6 +60,15 @@ pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<Bis
     let bad = &history.kernel(alert.at).build;
     Some(
         match (tree_revision(good, debian), tree_revision(bad, debian)) {
+            (Some(good), Some(bad)) if good.revision == bad.revision && good.tree == bad.tree => {
+                BisectHint::Impossible(
+                    "the two kernels are one commit, built otherwise: the config or the compiler makes the difference"
+                        .to_owned(),
+                )
+            }
+            (Some(good), Some(bad)) if good.make != bad.make => BisectHint::Impossible(
+                "the two kernels were built by different compilers: build both by one".to_owned(),
+            ),
             (Some(good), Some(bad)) if good.tree == bad.tree => {
                 BisectHint::Command(command(&good, &bad, &options))
             }
@@ -92,8 +103,10 @@ pub(crate) fn reproducer(history: &History, alert: &Alert) -> Option<String> {
     };
     let config = [new, old]
         .into_iter()
-        .find_map(|build| Some(tree_revision(build, "")?.config));
-    let config = config.map_or_else(String::new, |config| format!(" --config {config}"));
+        .find_map(|build| tree_revision(build, ""));
+    let config = config.map_or_else(String::new, |built| {
+        format!(" --config {}{}", built.config, built.make)
+    });
     Some(sanitize_line(&format!(
         "marvin compare {old_name} {new_name}{tree}{config} {options}"
     )))
@@ -115,11 +128,12 @@ pub fn bisection_anywhere(history: &History, alert: &Alert) -> Option<String> {
         .or_else(|| tags(history, alert))?;
     // A config file exists only on the sender's host.
     let config = tree_revision(bad, "").map(|place| {
-        if place.config.contains('/') {
+        let config = if place.config.contains('/') {
             "CONFIG".into()
         } else {
             place.config
-        }
+        };
+        format!("{config}{}", place.make)
     });
     let config = config.map_or_else(String::new, |config| format!(" --config {config}"));
     Some(sanitize_line(&format!(
@@ -195,7 +209,7 @@ fn is_line(after: &str, at: &str) -> bool {
 /// Returns a name that selects this build on every host: a whole package, a commit, a source
 /// package.
 fn name_anywhere(build: &Build) -> Option<String> {
-    match (&build.name, &build.origin) {
+    match (build.name.source(), &build.origin) {
         (KernelName::Package(_), Origin::Package { .. }) | (KernelName::DebSrc(_), _) => {
             Some(build.exact_name())
         }
@@ -205,14 +219,16 @@ fn name_anywhere(build: &Build) -> Option<String> {
 }
 
 fn command(good: &TreeRevision, bad: &TreeRevision, options: &str) -> String {
-    let TreeRevision { tree, config, .. } = bad;
+    let TreeRevision {
+        tree, config, make, ..
+    } = bad;
     let tree = if tree.contains([' ', '\'', '"']) {
         format!("'{}'", tree.replace('\'', "'\\''"))
     } else {
         tree.clone()
     };
     sanitize_line(&format!(
-        "marvin bisect {} {} --tree {tree} --config {config} {options}",
+        "marvin bisect {} {} --tree {tree} --config {config}{make} {options}",
         good.revision, bad.revision
     ))
 }
@@ -250,12 +266,13 @@ fn tree_revision(build: &Build, debian: &str) -> Option<TreeRevision> {
     let Origin::Built {
         source,
         configuration,
+        compiler,
         ..
     } = &build.origin
     else {
         return None;
     };
-    let (revision, tree) = match (&build.name, source) {
+    let (revision, tree) = match (build.name.source(), source) {
         // A patch on a commit is no commit.
         (KernelName::Git(_), SourceOrigin::Commit { commit, tree }) => (commit, tree.as_str()),
         (KernelName::DebSrc(_), SourceOrigin::DebianSource { tag }) => (tag, debian),
@@ -265,7 +282,16 @@ fn tree_revision(build: &Build, debian: &str) -> Option<TreeRevision> {
         tree: tree.to_owned(),
         revision: revision.clone(),
         config: configuration.clone(),
+        make: make_options(compiler),
     })
+}
+
+/// Returns the option that builds with the same compiler and variables, which are at the end of a
+/// compiler's text; empty if the build had none.
+fn make_options(compiler: &str) -> String {
+    compiler
+        .rsplit_once(", make ")
+        .map_or_else(String::new, |(_, words)| format!(" --make-args '{words}'"))
 }
 
 /// Returns the revision of a build in its source tree.

@@ -212,6 +212,8 @@ pub fn track_of(name: &KernelName) -> String {
             PackageSelection::Version { flavour, .. } => flavour.clone(),
             PackageSelection::Package(package) => flavour_of(package),
         },
+        // Its config or compiler is another one.
+        KernelName::Changed { kernel, changes } => format!("{}{changes}", track_of(kernel)),
         other => other
             .to_string()
             .split(':')

@@ -34,6 +34,8 @@ pub(crate) const KERNELS: &str = "Kernel names:
   tree:FOLDER                  source directory with uncommitted changes; Marvin builds it
   deb-src:6.12                 Debian source package; Marvin builds it
   kernel.org:6.12.3            tarball of kernel.org; Marvin builds it
+  git:HEAD@config:MEMCG=y      the same with another config; @cc:clang-19 and @make:KCFLAGS=-O3 likewise
+  path:linux/out               directory in which make built a kernel (O=)
   running:                     the kernel that this host runs; only with --on local
   HEAD~1                       inside a kernel tree: git:HEAD~1 of that tree
   vmlinux.old                  existing file: path:vmlinux.old
