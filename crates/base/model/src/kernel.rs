@@ -208,7 +208,7 @@ pub enum KernelNameError {
         /// What is wrong with the change.
         detail: String,
     },
-    /// A change to the build of a kernel that nobody builds.
+    /// A change to the build of a kernel that Marvin does not build.
     #[error(
         "`{0}` is built already: @config:, @cc: and @make: are for kernels that Marvin builds (git:, patch:, tree:, deb-src:, kernel.org:)"
     )]

@@ -17,7 +17,7 @@ const BYTES_MAX: u64 = 4 << 20;
 const WHOLE: &str = "Automatically generated file; DO NOT EDIT.";
 /// The config of the kernel that runs.
 const RUNNING: &str = "running";
-/// Options with certificates of whoever built the kernel, which other source trees lack.
+/// Options with files of certificates, which only the source of a distribution has.
 const CERTIFICATES: [&str; 2] = [
     "CONFIG_SYSTEM_TRUSTED_KEYS",
     "CONFIG_SYSTEM_REVOCATION_KEYS",

@@ -144,7 +144,7 @@ impl Toolchain {
         let linker = version(&ld_file.to_string_lossy())?;
         let mut hash = sha256_of_file(&cc_file)?;
         let is_own = cc.contains('/');
-        // Two compilers of one version line are told apart by their content.
+        // Two compilers may have one version line and differ in their content.
         let own = is_own
             .then(|| format!(" [{}]", &hash[..12]))
             .unwrap_or_default();
