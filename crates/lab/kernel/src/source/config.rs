@@ -272,7 +272,7 @@ impl Configuration {
                 .get(option)
                 .is_some_and(|value| value != "\"\"" && value != "n")
             {
-                self.text.push_str(&format!("{option}=\"\"\n"));
+                self.text.extend([option, "=\"\"\n"]);
             }
         }
         self

@@ -143,11 +143,12 @@ impl Toolchain {
         })?;
         let linker = version(&ld_file.to_string_lossy())?;
         let mut hash = sha256_of_file(&cc_file)?;
-        let is_own = cc.contains('/');
         // Two compilers may have one version line and differ in their content.
-        let own = is_own
-            .then(|| format!(" [{}]", &hash[..12]))
-            .unwrap_or_default();
+        let own = if cc.contains('/') {
+            format!(" [{}]", &hash[..12])
+        } else {
+            String::new()
+        };
         let mut folders: Vec<PathBuf> = [&cc_file, &ld_file]
             .into_iter()
             .flat_map(|file| folders_of(file))
@@ -156,7 +157,7 @@ impl Toolchain {
         for (name, value) in &variables {
             let file = Path::new(value);
             if !PROGRAM_VARIABLES.contains(&name.as_str()) && file.is_absolute() && file.is_file() {
-                hash.push_str(&format!("\n{name} {}", sha256_of_file(file)?));
+                hash.extend(["\n", name, " ", &sha256_of_file(file)?]);
                 folders.push(file.to_owned());
             }
         }
