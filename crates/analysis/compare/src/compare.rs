@@ -155,7 +155,7 @@ fn environment<'a>(index: &Index<'a>) -> Pairs<'a> {
 mod tests {
     use std::sync::Arc;
 
-    use model::{FailureReason, Stage, Uncertainty, Verdict, disturbed_pair};
+    use model::{FailureReason, Origin, SourceOrigin, Stage, Uncertainty, Verdict, disturbed_pair};
 
     use super::compare;
     use crate::comparison::{Absent, Comparison, Conclusion, Counts, Images, Warning};
@@ -163,6 +163,7 @@ mod tests {
         Ending, Subject, THROUGHPUT, build, dead, new, old, other_machine, question, seeds,
     };
     use crate::question::Machines;
+    use crate::render::words;
     use document::{Styles, View};
 
     fn two() -> Comparison {
@@ -484,6 +485,32 @@ mod tests {
         assert_eq!(comparison.others[0].images, Images::Equal);
         assert_eq!(comparison.others[0].counts.same, 11);
         assert_eq!(comparison.others[0].counts.unclear, 1);
+    }
+
+    #[test]
+    fn different_compilers_are_named_beside_the_headline() {
+        let built_by = |compiler: &str| Origin::Built {
+            source: SourceOrigin::Described("/linux as it stands".to_owned()),
+            configuration: "micro".to_owned(),
+            compiler: compiler.to_owned(),
+            committed_unix: None,
+        };
+        let mut old = old(&[1]);
+        let mut new = new(&[1]);
+        old.build.origin = built_by("gcc 12, ld 2.40");
+        new.build.origin = built_by("gcc 12, ld 2.40, make KCFLAGS=-O3");
+        let comparison = compare(&old.side(), &[new.side()], &question(&[1])).unwrap();
+        let notes: Vec<String> = comparison.warnings.iter().map(words::warning).collect();
+        assert_eq!(
+            notes[0],
+            "6.12.117 was built by gcc 12, ld 2.40, make KCFLAGS=-O3, the baseline by gcc 12, ld 2.40. A difference below \
+             may come from the compiler and not from the source."
+        );
+        let mut equal = new.build.clone();
+        equal.id = old.build.id.clone();
+        let equal = Subject::new(equal, &[], &[]);
+        let comparison = compare(&old.side(), &[equal.side()], &question(&[1])).unwrap();
+        assert!(comparison.warnings.is_empty(), "the same image");
     }
 
     #[test]

@@ -260,12 +260,14 @@ impl ComparisonBuilder<'_> {
         let Some(base) = self.sides[0].build.origin.compiler() else {
             return Vec::new();
         };
-        let others = self.sides.iter().zip(self.labels).skip(1);
-        others
-            .filter_map(|(side, label)| {
-                let compiler = side.build.origin.compiler().filter(|own| *own != base)?;
+        (1..self.sides.len())
+            // An equal image has no difference to explain.
+            .filter(|kernel| self.images(*kernel) == Images::Different)
+            .filter_map(|kernel| {
+                let origin = &self.sides[kernel].build.origin;
+                let compiler = origin.compiler().filter(|own| *own != base)?;
                 Some(Warning::BuiltDifferently {
-                    kernel: label.title.clone(),
+                    kernel: self.labels[kernel].title.clone(),
                     compiler: compiler.to_owned(),
                     base: base.to_owned(),
                 })
