@@ -153,6 +153,12 @@ impl Toolchain {
             .into_iter()
             .flat_map(|file| folders_of(file))
             .collect();
+        // The directories that the user named.
+        let named = [llvm.as_deref().unwrap_or_default(), cross.as_str()];
+        folders.extend(named.iter().filter_map(|prefix| {
+            let folder = Path::new(prefix.rsplit_once('/')?.0);
+            (folder.is_absolute() && folder.is_dir()).then(|| folder.to_owned())
+        }));
         // A profile for the compiler is a part of the build.
         for (name, value) in &variables {
             let file = Path::new(value);
@@ -427,8 +433,8 @@ fn other_compilers(name: &str) -> String {
     }
 }
 
-/// Returns the directories that a program outside the system's needs: its own, and those of its
-/// toolchain beside it.
+/// Returns what a program outside the system's needs: its directory and those of its toolchain, if it
+/// is in one, else the program alone.
 fn folders_of(program: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let real = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
@@ -436,10 +442,12 @@ fn folders_of(program: &Path) -> Vec<PathBuf> {
         let Some(folder) = file.parent() else {
             continue;
         };
-        folders.push(folder.to_owned());
         let Some(top) = folder.parent().filter(|_| folder.ends_with("bin")) else {
+            // Its directory may be a home with secrets.
+            folders.push(file.to_owned());
             continue;
         };
+        folders.push(folder.to_owned());
         for entry in fs::read_dir(top).into_iter().flatten().flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             // `x86_64-linux-gnu` has the assembler of a gcc that was built with it.
@@ -483,4 +491,33 @@ fn version(program: &str) -> Result<String, KernelError> {
         .args(["--version"])
         .run()?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::{folders_of, llvm_program};
+
+    #[test]
+    fn programs_of_llvm_have_a_suffix_or_a_directory() {
+        let names = ["1", "0", "-14", "/opt/llvm/"].map(|llvm| llvm_program(llvm, "clang"));
+        assert_eq!(names, ["clang", "clang", "clang-14", "/opt/llvm/clang"]);
+    }
+
+    #[test]
+    fn toolchain_shows_no_home_to_a_build() {
+        let home = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(home.path()).unwrap();
+        for folder in ["gcc/bin", "gcc/libexec", "gcc/x86_64-linux", "gcc/secret"] {
+            fs::create_dir_all(home.join(folder)).unwrap();
+        }
+        for file in ["gcc/bin/gcc", "gcc-own"] {
+            fs::write(home.join(file), "").unwrap();
+        }
+        assert_eq!(folders_of(&home.join("gcc-own")), [home.join("gcc-own")]);
+        let whole = ["gcc/bin", "gcc/libexec", "gcc/x86_64-linux"].map(|folder| home.join(folder));
+        assert_eq!(folders_of(&home.join("gcc/bin/gcc")), whole);
+        assert!(folders_of("/usr/bin/env".as_ref()).is_empty());
+    }
 }
