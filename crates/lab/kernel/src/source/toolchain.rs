@@ -500,7 +500,7 @@ mod tests {
     use super::{folders_of, llvm_program};
 
     #[test]
-    fn programs_of_llvm_have_a_suffix_or_a_directory() {
+    fn llvm_programs_have_suffix_or_directory() {
         let names = ["1", "0", "-14", "/opt/llvm/"].map(|llvm| llvm_program(llvm, "clang"));
         assert_eq!(names, ["clang", "clang", "clang-14", "/opt/llvm/clang"]);
     }
