@@ -23,6 +23,13 @@ const CERTIFICATES: [&str; 2] = [
     "CONFIG_SYSTEM_REVOCATION_KEYS",
 ];
 
+/// Options that Kconfig computes from the toolchain (init/Kconfig): a complete config has those of the
+/// compiler that it was made with.
+const OF_TOOLCHAIN: [&str; 11] = [
+    "CC_", "GCC_", "CLANG_", "AS_", "LD_", "LLD_", "PAHOLE_", "RUSTC_", "TOOLS_", "GCC10_",
+    "GCC11_",
+];
+
 /// The basis of a kernel config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Base {
@@ -333,6 +340,7 @@ impl Configuration {
         let found = options(resolved);
         options(&self.text)
             .iter()
+            .filter(|(option, _)| self.base != Base::Whole || !is_of_toolchain(option))
             .filter(|(option, value)| {
                 found.get(*option).map_or("n", String::as_str) != value.as_str()
             })
@@ -350,6 +358,13 @@ fn unknown(name: &str) -> SourceError {
     SourceError::UnknownConfiguration {
         name: model::sanitize_line(name),
     }
+}
+
+fn is_of_toolchain(option: &str) -> bool {
+    let name = option.strip_prefix("CONFIG_").unwrap_or(option);
+    // These are chosen.
+    let is_chosen = name.starts_with("CC_OPTIMIZE_") || name.starts_with("LD_DEAD_");
+    !is_chosen && OF_TOOLCHAIN.iter().any(|start| name.starts_with(start))
 }
 
 fn file_name(file: &Path) -> String {
@@ -474,6 +489,12 @@ mod tests {
             wanted.not_kept("CONFIG_A=y\nCONFIG_C=y\n").is_empty(),
             "what is absent is not set"
         );
+        let whole = Configuration {
+            text: "CONFIG_CC_IS_GCC=y\nCONFIG_CC_OPTIMIZE_FOR_SIZE=y\n".into(),
+            base: Base::Whole,
+            ..Configuration::default()
+        };
+        assert_eq!(whole.not_kept(""), ["CONFIG_CC_OPTIMIZE_FOR_SIZE=y"]);
     }
 
     #[test]
