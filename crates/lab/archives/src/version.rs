@@ -12,11 +12,12 @@ pub fn key(mut text: &str) -> Key {
     loop {
         let (word, rest) = text.split_at(text.find(digit).unwrap_or(text.len()));
         let (number, rest) = rest.split_at(rest.find(|c| !digit(c)).unwrap_or(rest.len()));
+        let is_end = word.is_empty() && number.is_empty();
         // Digits without leading zeros, preceded by their count: sorts as a number of any length.
         let number = number.trim_start_matches('0');
         let weights = word.bytes().map(weight).chain([END]).collect();
         parts.push((weights, number.len(), number.to_owned()));
-        if word.is_empty() && number.is_empty() && rest.is_empty() {
+        if is_end {
             return Key(parts);
         }
         text = rest;
@@ -87,6 +88,11 @@ mod tests {
             "1:4.0-1",
             "6.1.0+b1-1",
             "6.01.192-2",
+            "0-1",
+            "0~rc1-1",
+            "00-1",
+            "6.12-0~1",
+            "6.12-0",
         ];
         for (i, a) in versions.iter().enumerate() {
             for b in &versions[i + 1..] {

@@ -91,7 +91,7 @@ fn observed_command_has_the_permissions_of_its_user() {
             .mode()
     };
     std::fs::write(home.join("own"), "").unwrap();
-    let script = format!("sleep 1; : >{}", home.join("observed").display());
+    let script = format!("sleep 2; : >{}", home.join("observed").display());
     assert_eq!(explain(&home, &["--", "sh", "-c", &script]).0, 0);
     assert_eq!(mode("observed"), mode("own"));
 }

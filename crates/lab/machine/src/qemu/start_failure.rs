@@ -8,9 +8,9 @@ struct Fix {
 }
 
 /// The messages are those of QEMU 7.2: hw/i386/x86.c, hw/core/loader.c, softmmu/qdev-monitor.c,
-/// tcg/region.c, util/mmap-alloc.c, softmmu/physmem.c; the last ones are of the dynamic linker
-/// (elf/dl-load.c of glibc) and the kernel.
-const FIXES: [Fix; 6] = [
+/// tcg/region.c; the last ones are of the kernel and the dynamic linker (elf/dl-load.c of glibc). A
+/// lack of memory is not among them: it may pass.
+const FIXES: [Fix; 5] = [
     Fix {
         printed: &["could not load PC BIOS", "Could not open option rom"],
         fix: "its firmware is not on this host: `marvin setup` brings a QEMU with its own",
@@ -26,10 +26,6 @@ const FIXES: [Fix; 6] = [
         printed: &["jit buffer", "JIT buffer"],
         fix: "this host forbids memory that is written and executed: allow it for QEMU in SELinux (execmem, deny_execmem), \
               in the unit of systemd (MemoryDenyWriteExecute=no) or in the container",
-    },
-    Fix {
-        printed: &["Cannot allocate memory", "cannot set up guest memory"],
-        fix: "this host has too little memory, or a limit of it (ulimit -v, the cgroup's memory.max): use --jobs 1, or raise it",
     },
     Fix {
         printed: &["Too many open files"],
