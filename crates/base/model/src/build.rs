@@ -43,7 +43,16 @@ impl Build {
     #[must_use]
     pub fn exact_name(&self) -> String {
         match &self.origin {
-            Origin::Package { name, .. } => self.package_name(name),
+            Origin::Package { name, .. } => match &self.name {
+                KernelName::Changed { kernel, changes } => {
+                    let plain = Self {
+                        name: (**kernel).clone(),
+                        ..self.clone()
+                    };
+                    format!("{}{changes}", plain.package_name(name))
+                }
+                _ => self.package_name(name),
+            },
             Origin::Built { .. } | Origin::Described(_) => self.name.to_string(),
         }
     }

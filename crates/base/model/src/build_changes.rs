@@ -1,7 +1,7 @@
-//! How one kernel is built otherwise than the settings say: what stands behind its name, as in
-//! `git:HEAD@config:MEMCG=y,NUMA=n@cc:clang-14@make:KCFLAGS=-O3`.
+//! How one kernel is built and booted otherwise than the settings say: what stands behind its name,
+//! as in `git:HEAD@config:MEMCG=y,NUMA=n@cc:clang-14@make:KCFLAGS=-O3@cmdline:mitigations=off`.
 //!
-//! This module only parses; the `kernel` crate knows configs and compilers.
+//! This module only parses; the `kernel` crate knows configs and compilers, machines boot.
 
 use std::fmt;
 
@@ -11,8 +11,29 @@ use crate::{KernelNameError, MakeArgument};
 const CONFIG: &str = "@config:";
 const CC: &str = "@cc:";
 const MAKE: &str = "@make:";
+const CMDLINE: &str = "@cmdline:";
+const SYSCTL: &str = "@sysctl:";
+const MEMORY: &str = "@memory:";
+const MARKERS: [&str; 6] = [CONFIG, CC, MAKE, CMDLINE, SYSCTL, MEMORY];
+/// Boot parameters that machines set themselves: without them no guest starts or ends.
+const RESERVED: [&str; 11] = [
+    "console",
+    "init",
+    "initrd",
+    "mem",
+    "oops",
+    "panic",
+    "rdinit",
+    "reboot",
+    "root",
+    "rootfstype",
+    "nokaslr",
+];
+/// Longest boot parameters of a kernel, in bytes: `COMMAND_LINE_SIZE` of
+/// arch/x86/include/asm/setup.h is 2048, and machines have their own.
+const BOOT_MAX: usize = 1024;
 
-/// Changes to the build of one kernel.
+/// Changes to the build and the boot of one kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BuildChanges {
     /// Kernel configs, fragments and single options, on top of the config of the settings.
@@ -21,6 +42,88 @@ pub struct BuildChanges {
     pub cc: Option<String>,
     /// Variables for make, after those of the settings.
     pub make_args: Vec<MakeArgument>,
+    /// What it is booted with, in order.
+    pub boot: Vec<BootFactor>,
+}
+
+/// A change to the boot of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum BootFactor {
+    /// Parameters of the kernel's command line, as in `mitigations=off`.
+    Cmdline(String),
+    /// A sysctl and its value, as in `vm.swappiness=10`. The kernel sets it before PID 1 starts,
+    /// since 5.8 (commit 3db978d480e2).
+    Sysctl(String),
+    /// The memory that the kernel may use, as in `256M`.
+    Memory(String),
+}
+
+impl BootFactor {
+    /// Returns its words of the kernel's command line.
+    #[must_use]
+    pub fn parameter(&self) -> String {
+        match self {
+            Self::Cmdline(words) => words.clone(),
+            Self::Sysctl(setting) => format!("sysctl.{setting}"),
+            Self::Memory(size) => format!("mem={size}"),
+        }
+    }
+
+    fn parse(marker: &str, change: &str) -> Result<Self, String> {
+        // Quotes would join words that the kernel then reads otherwise.
+        if change.contains(['"', '\'']) {
+            return Err(format!("`{marker}{change}` has a quotation mark"));
+        }
+        match marker {
+            SYSCTL => match change.split_once('=') {
+                Some((name, value))
+                    if is_sysctl(name) && !value.is_empty() && !value.contains(' ') =>
+                {
+                    Ok(Self::Sysctl(change.to_owned()))
+                }
+                _ => Err(format!(
+                    "`{change}` is no sysctl: expected NAME=VALUE, such as vm.swappiness=10"
+                )),
+            },
+            MEMORY => {
+                let digits = change.strip_suffix(['K', 'M', 'G']).unwrap_or_default();
+                if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+                    return Err(format!(
+                        "`{change}` is no memory size: expected such as 256M or 1G"
+                    ));
+                }
+                Ok(Self::Memory(change.to_owned()))
+            }
+            _ => {
+                let names = change
+                    .split(' ')
+                    .map(|word| word.split('=').next().unwrap_or(word));
+                if let Some(name) = names.into_iter().find(|name| RESERVED.contains(name)) {
+                    return Err(format!("`{name}` is set by the machine"));
+                }
+                if change.split(' ').any(|word| word == "--") {
+                    return Err("words behind `--` are for PID 1, which is Marvin's".to_owned());
+                }
+                Ok(Self::Cmdline(change.to_owned()))
+            }
+        }
+    }
+}
+
+impl fmt::Display for BootFactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cmdline(words) => write!(f, "{CMDLINE}{words}"),
+            Self::Sysctl(setting) => write!(f, "{SYSCTL}{setting}"),
+            Self::Memory(size) => write!(f, "{MEMORY}{size}"),
+        }
+    }
+}
+
+/// Returns whether a text may name a sysctl.
+fn is_sysctl(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+    !name.is_empty() && name.chars().all(is_part)
 }
 
 impl BuildChanges {
@@ -35,7 +138,7 @@ impl BuildChanges {
         let mut changes = Self::default();
         let mut rest = &text[start..];
         while !rest.is_empty() {
-            let marker = [CONFIG, CC, MAKE]
+            let marker = MARKERS
                 .into_iter()
                 .find(|marker| rest.starts_with(marker))
                 .unwrap_or(CONFIG);
@@ -49,7 +152,35 @@ impl BuildChanges {
                 })?;
             rest = &rest[end..];
         }
+        if changes.boot_parameters().len() > BOOT_MAX {
+            return Err(KernelNameError::Changes {
+                name: text.to_owned(),
+                detail: format!("its boot parameters have more than {BOOT_MAX} bytes"),
+            });
+        }
         Ok(Some((&text[..start], changes)))
+    }
+
+    /// Returns whether only the boot is another, so that the kernel need not be built.
+    #[must_use]
+    pub fn is_boot_only(&self) -> bool {
+        self.config.is_empty() && self.cc.is_none() && self.make_args.is_empty()
+    }
+
+    /// Returns the changes to the build alone.
+    #[must_use]
+    pub fn without_boot(&self) -> Self {
+        Self {
+            boot: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the words that the kernel's command line gets, empty if none.
+    #[must_use]
+    pub fn boot_parameters(&self) -> String {
+        let words: Vec<String> = self.boot.iter().map(BootFactor::parameter).collect();
+        words.join(" ")
     }
 
     fn add(&mut self, marker: &str, change: &str) -> Result<(), String> {
@@ -63,6 +194,7 @@ impl BuildChanges {
                     .parse()
                     .map_err(|error: crate::MakeArgumentError| error.to_string())?,
             ),
+            CMDLINE | SYSCTL | MEMORY => self.boot.push(BootFactor::parse(marker, change)?),
             _ => {
                 for part in change.split(',') {
                     if part.is_empty() {
@@ -78,7 +210,7 @@ impl BuildChanges {
 
 /// Returns where the first change begins.
 fn first_marker(text: &str) -> Option<usize> {
-    [CONFIG, CC, MAKE]
+    MARKERS
         .into_iter()
         .filter_map(|marker| text.find(marker))
         .min()
@@ -94,6 +226,9 @@ impl fmt::Display for BuildChanges {
         }
         for argument in &self.make_args {
             write!(f, "{MAKE}{}", argument.word())?;
+        }
+        for factor in &self.boot {
+            write!(f, "{factor}")?;
         }
         Ok(())
     }
@@ -118,6 +253,22 @@ mod tests {
     }
 
     #[test]
+    fn boot_is_changed_for_any_kernel() {
+        let text = "deb:6.12@cmdline:isolcpus=2,3 quiet@sysctl:vm.swappiness=10@memory:256M";
+        let (name, changes) = BuildChanges::split(text).unwrap().unwrap();
+        assert_eq!(name, "deb:6.12");
+        assert!(changes.is_boot_only());
+        assert_eq!(
+            changes.boot_parameters(),
+            "isolcpus=2,3 quiet sysctl.vm.swappiness=10 mem=256M"
+        );
+        let kernel: KernelName = text.parse().unwrap();
+        assert_eq!(kernel.to_string().parse(), Ok(kernel));
+        let path: KernelName = "path:/boot/vmlinuz@cmdline:x=1".parse().unwrap();
+        assert_eq!(path.source().to_string(), "path:/boot/vmlinuz");
+    }
+
+    #[test]
     fn wrong_changes_are_errors() {
         let error = |text: &str| text.parse::<KernelName>().unwrap_err().to_string();
         assert_eq!(
@@ -137,5 +288,14 @@ mod tests {
             "`deb:6.12@config:A=y` is built already: @config:, @cc: and @make: are for kernels that Marvin builds (git:, patch:, tree:, deb-src:, kernel.org:)"
         );
         assert!(error("git:@config:A=y").contains("needs a revision"));
+        for (change, detail) in [
+            ("cmdline:init=/bin/sh", "`init` is set by the machine"),
+            ("cmdline:a=\"b c\"", "has a quotation mark"),
+            ("sysctl:vm.swappiness", "is no sysctl"),
+            ("memory:lots", "is no memory size"),
+        ] {
+            let text = error(&format!("deb:6.12@{change}"));
+            assert!(text.contains(detail), "{text}");
+        }
     }
 }

@@ -213,6 +213,11 @@ pub enum KernelNameError {
         "`{0}` is built already: @config:, @cc: and @make: are for kernels that Marvin builds (git:, patch:, tree:, deb-src:, kernel.org:)"
     )]
     Prebuilt(String),
+    /// A change to the boot of a kernel that no machine boots.
+    #[error(
+        "`{0}`: Marvin does not boot this kernel, so @cmdline:, @sysctl: and @memory: mean nothing"
+    )]
+    NotBooted(String),
 }
 
 impl KernelName {
@@ -222,6 +227,28 @@ impl KernelName {
         match self {
             Self::Changed { kernel, .. } => kernel,
             other => other,
+        }
+    }
+
+    /// Returns the words that the kernel's command line gets, empty if none.
+    #[must_use]
+    pub fn boot_parameters(&self) -> String {
+        match self {
+            Self::Changed { changes, .. } => changes.boot_parameters(),
+            _ => String::new(),
+        }
+    }
+
+    /// Returns the kernel as it is built, without changes to its boot.
+    #[must_use]
+    pub fn as_built(&self) -> Self {
+        match self {
+            Self::Changed { kernel, changes } if changes.is_boot_only() => (**kernel).clone(),
+            Self::Changed { kernel, changes } => Self::Changed {
+                kernel: kernel.clone(),
+                changes: changes.without_boot(),
+            },
+            other => other.clone(),
         }
     }
 
@@ -243,13 +270,16 @@ impl FromStr for KernelName {
     type Err = KernelNameError;
 
     fn from_str(text: &str) -> Result<Self, KernelNameError> {
-        // A file may have any name.
-        if !text.starts_with("path:")
-            && let Some((plain, changes)) = BuildChanges::split(text)?
+        // A file may have any name, unless that says how to boot it.
+        if let Some((plain, changes)) = BuildChanges::split(text)?
+            && (!text.starts_with("path:") || changes.is_boot_only())
         {
             let kernel: Self = plain.parse()?;
-            if !kernel.is_built() {
+            if !kernel.is_built() && !changes.is_boot_only() {
                 return Err(KernelNameError::Prebuilt(text.to_owned()));
+            }
+            if matches!(kernel, Self::Running | Self::Imported(_)) {
+                return Err(KernelNameError::NotBooted(text.to_owned()));
             }
             return Ok(Self::Changed {
                 kernel: Box::new(kernel),

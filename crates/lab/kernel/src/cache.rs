@@ -159,6 +159,11 @@ impl BuildCache {
         name: &KernelName,
         notify: &dyn Fn(BuildEvent),
     ) -> Result<Build, KernelError> {
+        let boot = name.boot_parameters();
+        if !boot.is_empty() {
+            let built = self.resolve_name(&name.as_built(), notify)?;
+            return booted_with(built, name, &boot);
+        }
         match name {
             KernelName::Package(query) => self.package(name, query, notify),
             KernelName::Imported(_) => return Err(KernelError::Imported(name.to_string())),
@@ -201,8 +206,10 @@ impl BuildCache {
                 self.check_revision(revision)
             }
             KernelName::Installed(query) => self.check_installed(query),
-            KernelName::Changed { kernel, .. } => {
-                self.for_kernel(name)?.toolchain()?;
+            KernelName::Changed { kernel, changes } => {
+                if !changes.is_boot_only() {
+                    self.for_kernel(name)?.toolchain()?;
+                }
                 self.check(kernel)
             }
             KernelName::Tree(_)
@@ -425,6 +432,16 @@ pub(crate) fn build(
 }
 
 /// Archives at addresses where nothing listens.
+/// Returns a build that is booted with parameters: another build, with the same files.
+fn booted_with(built: Build, name: &KernelName, boot: &str) -> Result<Build, KernelError> {
+    let text = format!("{}\nboot parameters {boot}\n", built.id.hex());
+    Ok(Build {
+        id: BuildId::from_hex(&sha256(text.as_bytes()))?,
+        name: name.clone(),
+        ..built
+    })
+}
+
 #[cfg(test)]
 pub(crate) fn without_network(home: &Path) -> Archives {
     let nowhere = "http://127.0.0.1:1".to_owned();

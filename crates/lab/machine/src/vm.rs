@@ -68,6 +68,8 @@ struct Start {
     vm: Arc<Vm>,
     kernel: PathBuf,
     initrd: PathBuf,
+    /// What the kernel's command line gets beside the machine's own words.
+    boot_parameters: String,
     /// What the first guest printed until it waited for jobs.
     console: Vec<u8>,
     /// The running guest; none after one that died.
@@ -120,7 +122,12 @@ impl Vm {
     }
 
     /// Boots a guest until it waits for jobs.
-    fn start(&self, kernel: &Path, initrd: &Path) -> Result<GuestStart, MachineError> {
+    fn start(
+        &self,
+        kernel: &Path,
+        initrd: &Path,
+        boot_parameters: &str,
+    ) -> Result<GuestStart, MachineError> {
         let scratch = Scratch::new(&self.scratch)?;
         scratch.link("kernel", kernel)?;
         scratch.link("initrd", initrd)?;
@@ -128,6 +135,7 @@ impl Vm {
             self.accelerator,
             self.shape,
             memory_mib(self.shape, &self.initrds),
+            boot_parameters,
         );
         if let Some(disk) = &self.disk {
             disk.make(&scratch)?;
@@ -228,7 +236,8 @@ impl Backend for Vm {
     ) -> Result<BootOutcome, MachineError> {
         let kernel = guest.build.boot_file().path.clone();
         let initrd = self.initrds.path_for(guest)?;
-        match self.start(&kernel, &initrd)? {
+        let boot_parameters = guest.build.name.boot_parameters();
+        match self.start(&kernel, &initrd, &boot_parameters)? {
             GuestStart::Waits(running) => {
                 let console = running.scratch.console();
                 let running = Shared::new(Some(*running));
@@ -236,6 +245,7 @@ impl Backend for Vm {
                     vm: self,
                     kernel,
                     initrd,
+                    boot_parameters,
                     console,
                     running,
                 })))
@@ -258,7 +268,10 @@ impl Booted for Start {
         let mut guest = self.running.lock();
         if guest.is_none() {
             // The last job killed the guest: this one gets another boot.
-            match self.vm.start(&self.kernel, &self.initrd)? {
+            match self
+                .vm
+                .start(&self.kernel, &self.initrd, &self.boot_parameters)?
+            {
                 GuestStart::Waits(again) => *guest = Some(*again),
                 GuestStart::Died { ended, console } => {
                     let failure = failure(Stage::Boot, ended, &console);
@@ -360,7 +373,12 @@ fn memory_mib(shape: VmShape, initrds: &Initrds) -> u32 {
     shape.memory_mib.max(initrds.guest_config().memory_mib)
 }
 
-fn arguments(accelerator: Accelerator, shape: VmShape, memory_mib: u32) -> Vec<String> {
+fn arguments(
+    accelerator: Accelerator,
+    shape: VmShape,
+    memory_mib: u32,
+    boot_parameters: &str,
+) -> Vec<String> {
     let options = [
         "-nodefaults -no-user-config -display none -no-reboot -M q35 -name marvin,debug-threads=on",
         "-kernel kernel -initrd initrd",
@@ -371,7 +389,12 @@ fn arguments(accelerator: Accelerator, shape: VmShape, memory_mib: u32) -> Vec<S
     .join(" ");
     let options = options.split(' ').map(str::to_owned);
     options
-        .chain(["-append".to_owned(), COMMAND_LINE.to_owned()])
+        .chain([
+            "-append".to_owned(),
+            format!("{COMMAND_LINE} {boot_parameters}")
+                .trim_end()
+                .to_owned(),
+        ])
         .collect()
 }
 
@@ -388,7 +411,7 @@ fn identity(
     fingerprint.extend([
         (
             "arguments".to_owned(),
-            arguments(accelerator, shape, memory_mib).join(" "),
+            arguments(accelerator, shape, memory_mib, "").join(" "),
         ),
         ("host.processor".to_owned(), processor.clone()),
         ("memory_mib".to_owned(), memory_mib.to_string()),

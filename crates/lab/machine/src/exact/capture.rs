@@ -48,8 +48,9 @@ impl Exact {
         seed: u64,
     ) -> Result<Option<DeadMemory>, MachineError> {
         self.check_space(self.memory_mib())?;
-        let scratch = self.prepare(&self.load(guest, seed)?, &NO_JOB)?;
-        let mut process = self.start_booting(seed, &scratch, Observe::Nothing)?;
+        let load = self.load(guest, seed)?;
+        let scratch = self.prepare(&load, &NO_JOB)?;
+        let mut process = self.start_booting(&load, &scratch, Observe::Nothing)?;
         let ended = process.wait_for_end(&self.boot_budget(Observe::Nothing))?;
         if ended == Ended::PoweredOff {
             self.write_dump(process, scratch).map(Some)

@@ -74,6 +74,8 @@ struct Load {
     kernel: PathBuf,
     initrd: PathBuf,
     seed: u64,
+    /// What the kernel's command line gets beside the machine's own words.
+    boot_parameters: String,
 }
 
 #[derive(Debug)]
@@ -168,6 +170,7 @@ impl Exact {
             kernel: guest.build.boot_file().path.clone(),
             initrd: self.initrds.path_for(guest)?,
             seed,
+            boot_parameters: guest.build.name.boot_parameters(),
         })
     }
 
@@ -195,11 +198,11 @@ impl Exact {
         observe: Observe<'_>,
     ) -> Result<AtStart, MachineError> {
         if let Snapshot::Saved(folder) = &start.snapshot
-            && let Some(process) = self.restore_snapshot(folder, start.load.seed, scratch, observe)
+            && let Some(process) = self.restore_snapshot(folder, &start.load, scratch, observe)
         {
             return Ok(AtStart::Waits(Box::new(process)));
         }
-        let mut process = self.start_booting(start.load.seed, scratch, observe)?;
+        let mut process = self.start_booting(&start.load, scratch, observe)?;
         // The guest stops where a snapshot would be taken, and continues from there: without the
         // stop its timer would fire some instructions earlier or later, and the numbers
         // would differ from those with a snapshot.
@@ -214,11 +217,11 @@ impl Exact {
     /// Starts a machine that boots, without a snapshot.
     fn start_booting(
         &self,
-        seed: u64,
+        load: &Load,
         scratch: &Scratch,
         observe: Observe<'_>,
     ) -> Result<Process, MachineError> {
-        let mut arguments = self.arguments(seed, "quiet", observe);
+        let mut arguments = self.arguments(load, "quiet", observe);
         arguments.extend(["-m".to_owned(), self.memory_mib().to_string()]);
         Process::start(&self.qemu, &arguments, scratch)
     }
@@ -227,7 +230,7 @@ impl Exact {
     fn restore_snapshot(
         &self,
         folder: &Path,
-        seed: u64,
+        load: &Load,
         scratch: &mut Scratch,
         observe: Observe<'_>,
     ) -> Option<Process> {
@@ -239,7 +242,7 @@ impl Exact {
             self.snapshots.forget(folder);
             [RAM, STATE].iter().for_each(|name| scratch.unlink(name));
         };
-        self.restore(folder, seed, scratch, observe)
+        self.restore(folder, load, scratch, observe)
             .map_err(|_| forget(scratch))
             .ok()
     }
@@ -247,12 +250,12 @@ impl Exact {
     fn restore(
         &self,
         folder: &Path,
-        seed: u64,
+        load: &Load,
         scratch: &mut Scratch,
         observe: Observe<'_>,
     ) -> Result<Process, MachineError> {
         let share = self.link_snapshot(folder, scratch)?;
-        let mut arguments = self.arguments(seed, "quiet", observe);
+        let mut arguments = self.arguments(load, "quiet", observe);
         arguments.extend(memory(self.memory_mib(), &share));
         arguments.extend(["-S", "-incoming", "defer"].map(str::to_owned));
         let mut process = Process::start(&self.qemu, &arguments, scratch)?;
@@ -276,7 +279,7 @@ impl Exact {
     fn boot_aloud(&self, load: &Load) -> Option<Vec<u8>> {
         let scratch = self.prepare(load, &NO_JOB).ok()?;
         let mut arguments = self.arguments(
-            load.seed,
+            load,
             "ignore_loglevel earlyprintk=serial,ttyS0,115200",
             Observe::Nothing,
         );
@@ -299,7 +302,9 @@ impl Exact {
         Ok(scratch)
     }
 
-    fn arguments(&self, seed: u64, loudness: &str, observe: Observe<'_>) -> Vec<String> {
+    fn arguments(&self, load: &Load, loudness: &str, observe: Observe<'_>) -> Vec<String> {
+        let seed = load.seed;
+        let boot = &load.boot_parameters;
         let follows = matches!(observe, Observe::Sharing(_));
         let of_processors = self
             .processors
@@ -315,7 +320,9 @@ impl Exact {
         arguments.extend(["-seed".into(), (seed & 0xffff_ffff).to_string()]);
         arguments.extend([
             "-append".into(),
-            format!("{} {loudness}", command_line(self.processors)),
+            format!("{} {loudness} {boot}", command_line(self.processors))
+                .trim_end()
+                .to_owned(),
         ]);
         arguments.extend(AT_THE_END.map(str::to_owned));
         arguments
@@ -328,8 +335,12 @@ impl Exact {
             [] => String::new(),
             modules => format!("modules.sha256={}\n", modules_hash(modules)),
         };
+        let boot = match guest.build.name.boot_parameters() {
+            boot if boot.is_empty() => boot,
+            boot => format!("boot={boot}\n"),
+        };
         format!(
-            "machine={}\nimage.sha256={image}\n{modules}seed={seed}\n",
+            "machine={}\nimage.sha256={image}\n{modules}{boot}seed={seed}\n",
             self.machine.id
         )
     }
@@ -443,7 +454,7 @@ impl Backend for Exact {
         }
         self.check_space(self.memory_mib())?;
         let scratch = self.prepare(&load, &NO_JOB)?;
-        let mut arguments = self.arguments(seed, "quiet", Observe::Nothing);
+        let mut arguments = self.arguments(&load, "quiet", Observe::Nothing);
         arguments.extend(memory(self.memory_mib(), "on"));
         let mut process = Process::start(&self.qemu, &arguments, &scratch)?;
         let ended = process.wait_for_end(&self.boot_budget(Observe::Nothing))?;

@@ -242,6 +242,11 @@ impl Backend for ServerMachine {
         guest: &Guest<'_>,
         _replicate: u64,
     ) -> Result<BootOutcome, MachineError> {
+        if !guest.build.name.boot_parameters().is_empty() {
+            let why = "@cmdline:, @sysctl: and @memory: are for guests of exact, exact-smp and vm; a server boots with the \
+                       parameters of its own kernel";
+            return Ok(BootOutcome::Unsupported(why.to_owned()));
+        }
         let tag = tag(guest);
         let release = archive::release(guest.build).to_owned();
         self.handle.check_kernel(&release)?;

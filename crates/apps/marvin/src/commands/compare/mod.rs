@@ -51,8 +51,8 @@ pub(crate) struct CompareArguments {
     #[arg(value_name = "NEW", add = completion::kernel())]
     pub(crate) new: Vec<String>,
 
-    /// Compare the baseline with itself built otherwise: config:OPTION=VALUE, cc:COMPILER or
-    /// make:VARIABLE=VALUE
+    /// Compare the baseline with itself, booted or built otherwise: cmdline:PARAMETER,
+    /// sysctl:NAME=VALUE, memory:SIZE, config:OPTION=VALUE, cc:COMPILER or make:VARIABLE=VALUE
     #[arg(long, value_name = "FACTOR")]
     pub(crate) vary: Vec<String>,
 
@@ -383,14 +383,15 @@ fn sides(command: &CompareArguments) -> anyhow::Result<Vec<KernelName>> {
     Ok(names)
 }
 
-/// Returns a kernel that is built otherwise.
+/// Returns a kernel that is built or booted otherwise.
 fn varied(base: &KernelName, factor: &str) -> anyhow::Result<KernelName> {
-    let is_known = ["config:", "cc:", "make:"]
+    let is_known = ["config:", "cc:", "make:", "cmdline:", "sysctl:", "memory:"]
         .iter()
         .any(|known| factor.starts_with(known));
     if !is_known {
         let text = format!(
-            "cannot vary `{}`: expected config:OPTION=VALUE, cc:COMPILER or make:VARIABLE=VALUE",
+            "cannot vary `{}`: expected cmdline:PARAMETER, sysctl:NAME=VALUE, memory:SIZE, config:OPTION=VALUE, cc:COMPILER \
+             or make:VARIABLE=VALUE",
             factor.escape_debug()
         );
         return Err(WrongInput(text).into());
