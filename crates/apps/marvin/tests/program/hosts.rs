@@ -61,7 +61,27 @@ fn unpack_root(suite: &str, packages: &[&str], root: &Path) -> Result<(), String
         let file = debian.download(&needed.package, &home);
         unpack_deb(&file.map_err(|error| error.to_string())?, root).unwrap();
     }
+    link_applets(root);
     Ok(())
+}
+
+/// Makes busybox's links, as a system that has nothing else does when it is installed.
+fn link_applets(root: &Path) {
+    let Some(busybox) = ["bin/busybox", "usr/bin/busybox"]
+        .map(|path| root.join(path))
+        .into_iter()
+        .find(|path| path.is_file())
+    else {
+        return;
+    };
+    let listed = Command::new(&busybox).arg("--list").output().unwrap();
+    assert!(listed.status.success());
+    for applet in String::from_utf8(listed.stdout).unwrap().lines() {
+        let link = busybox.with_file_name(applet);
+        if link.symlink_metadata().is_err() {
+            std::os::unix::fs::symlink("busybox", link).unwrap();
+        }
+    }
 }
 
 fn install_root(suite: &str, root: &Path) -> Result<(), String> {
