@@ -13,8 +13,13 @@ const CC: &str = "@cc:";
 const MAKE: &str = "@make:";
 const CMDLINE: &str = "@cmdline:";
 const SYSCTL: &str = "@sysctl:";
+const SYSFS: &str = "@sysfs:";
 const MEMORY: &str = "@memory:";
-const MARKERS: [&str; 6] = [CONFIG, CC, MAKE, CMDLINE, SYSCTL, MEMORY];
+const MARKERS: [&str; 7] = [CONFIG, CC, MAKE, CMDLINE, SYSCTL, SYSFS, MEMORY];
+/// The boot parameter by which the guest's first process writes a file: `wire` has the same.
+pub const WRITE_PARAMETER: &str = "marvin.write=";
+/// Where files of a factor are.
+const SYSFS_ROOT: &str = "/sys/";
 /// Boot parameters that machines set themselves: without them no guest starts or ends.
 const RESERVED: [&str; 11] = [
     "console",
@@ -54,6 +59,9 @@ pub enum BootFactor {
     /// A sysctl and its value, as in `vm.swappiness=10`. The kernel sets it before PID 1 starts,
     /// since 5.8 (commit 3db978d480e2).
     Sysctl(String),
+    /// A file below /sys and what is written to it, as in
+    /// `kernel/mm/transparent_hugepage/enabled=always`: by PID 1, before anything runs.
+    Sysfs(String),
     /// The memory that the kernel may use, as in `256M`.
     Memory(String),
 }
@@ -65,6 +73,7 @@ impl BootFactor {
         match self {
             Self::Cmdline(words) => words.clone(),
             Self::Sysctl(setting) => format!("sysctl.{setting}"),
+            Self::Sysfs(setting) => format!("{}{SYSFS_ROOT}{setting}", WRITE_PARAMETER),
             Self::Memory(size) => format!("mem={size}"),
         }
     }
@@ -85,6 +94,19 @@ impl BootFactor {
                     "`{change}` is no sysctl: expected NAME=VALUE, such as vm.swappiness=10"
                 )),
             },
+            SYSFS => {
+                let setting = change.strip_prefix(SYSFS_ROOT).unwrap_or(change);
+                match setting.split_once('=') {
+                    Some((file, value))
+                        if is_sysfs(file) && !value.is_empty() && !value.contains(' ') =>
+                    {
+                        Ok(Self::Sysfs(setting.to_owned()))
+                    }
+                    _ => Err(format!(
+                        "`{change}` is no file below /sys with a value of one word, such as kernel/mm/transparent_hugepage/enabled=always"
+                    )),
+                }
+            }
             MEMORY => {
                 let digits = change.strip_suffix(['K', 'M', 'G']).unwrap_or_default();
                 if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -115,6 +137,7 @@ impl fmt::Display for BootFactor {
         match self {
             Self::Cmdline(words) => write!(f, "{CMDLINE}{words}"),
             Self::Sysctl(setting) => write!(f, "{SYSCTL}{setting}"),
+            Self::Sysfs(setting) => write!(f, "{SYSFS}{setting}"),
             Self::Memory(size) => write!(f, "{MEMORY}{size}"),
         }
     }
@@ -124,6 +147,12 @@ impl fmt::Display for BootFactor {
 fn is_sysctl(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     !name.is_empty() && name.chars().all(is_part)
+}
+
+/// Returns whether a text may name a file below /sys.
+fn is_sysfs(file: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "._-/:".contains(c);
+    !file.is_empty() && file.chars().all(is_part) && !file.split('/').any(|part| part == "..")
 }
 
 impl BuildChanges {
@@ -194,7 +223,7 @@ impl BuildChanges {
                     .parse()
                     .map_err(|error: crate::MakeArgumentError| error.to_string())?,
             ),
-            CMDLINE | SYSCTL | MEMORY => self.boot.push(BootFactor::parse(marker, change)?),
+            CMDLINE | SYSCTL | SYSFS | MEMORY => self.boot.push(BootFactor::parse(marker, change)?),
             _ => {
                 for part in change.split(',') {
                     if part.is_empty() {
@@ -264,6 +293,13 @@ mod tests {
         );
         let kernel: KernelName = text.parse().unwrap();
         assert_eq!(kernel.to_string().parse(), Ok(kernel));
+        let huge = "deb:6.12@sysfs:/sys/kernel/mm/transparent_hugepage/enabled=always";
+        let huge: KernelName = huge.parse().unwrap();
+        assert_eq!(
+            huge.boot_parameters(),
+            "marvin.write=/sys/kernel/mm/transparent_hugepage/enabled=always"
+        );
+        assert_eq!(huge.to_string().parse(), Ok(huge));
         let path: KernelName = "path:/boot/vmlinuz@cmdline:x=1".parse().unwrap();
         assert_eq!(path.source().to_string(), "path:/boot/vmlinuz");
     }
@@ -292,6 +328,8 @@ mod tests {
             ("cmdline:init=/bin/sh", "`init` is set by the machine"),
             ("cmdline:a=\"b c\"", "has a quotation mark"),
             ("sysctl:vm.swappiness", "is no sysctl"),
+            ("sysfs:../etc/passwd=1", "is no file below /sys"),
+            ("sysfs:kernel/mm/ksm/run", "is no file below /sys"),
             ("memory:lots", "is no memory size"),
         ] {
             let text = error(&format!("deb:6.12@{change}"));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::selection::group_of_name;
-use crate::{CONTENTION, DISKS, MICRO, SCALE, SUITES, Suite};
+use crate::{CONTENTION, DISKS, MICRO, SCALE, SUBSYSTEMS, SUITES, Suite};
 
 /// Groups of workloads, and the test that they follow by its usual name.
 const EXPERIMENTS: &[(&[&str], &str)] = &[
@@ -37,16 +37,15 @@ const EXPERIMENTS: &[(&[&str], &str)] = &[
 ];
 
 /// Returns the experiment of a declared workload: the older test that it follows
-/// (docs/workloads.md). `None` for the micro, the scale, the contention and the disk suite, which
-/// follow none, and for undeclared names.
+/// (docs/workloads.md). `None` for the suites that follow none, and for undeclared names.
 #[must_use]
 pub fn experiment_of(name: &str) -> Option<&'static str> {
     let declared =
         |suite: &&Arc<Suite>| suite.workloads.iter().any(|workload| workload.name == name);
     // Other suites also select workloads of the micro suite.
-    if [MICRO.name, SCALE.name, CONTENTION.name, DISKS.name]
-        .contains(&SUITES.iter().find(declared)?.name)
-    {
+    let own = [&MICRO, &SCALE, &CONTENTION, &DISKS, &SUBSYSTEMS];
+    let suite = SUITES.iter().find(declared)?;
+    if own.iter().any(|own| own.name == suite.name) {
         return None;
     }
     let group = group_of_name(name);
@@ -59,12 +58,12 @@ pub fn experiment_of(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::{EXPERIMENTS, experiment_of};
-    use crate::{CONTENTION, DISKS, MICRO, SCALE, group_of, workloads};
+    use crate::{CONTENTION, DISKS, MICRO, SCALE, SUBSYSTEMS, group_of, workloads};
 
     #[test]
     fn workloads_made_after_tests_have_experiments() {
         for workload in workloads() {
-            let own = [&MICRO, &SCALE, &CONTENTION, &DISKS]
+            let own = [&MICRO, &SCALE, &CONTENTION, &DISKS, &SUBSYSTEMS]
                 .iter()
                 .any(|suite| suite.find(&workload.name).is_some());
             assert_eq!(

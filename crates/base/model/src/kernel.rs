@@ -215,7 +215,7 @@ pub enum KernelNameError {
     Prebuilt(String),
     /// A change to the boot of a kernel that no machine boots.
     #[error(
-        "`{0}`: Marvin does not boot this kernel, so @cmdline:, @sysctl: and @memory: mean nothing"
+        "`{0}`: Marvin does not boot this kernel, so @cmdline:, @sysctl:, @sysfs: and @memory: mean nothing"
     )]
     NotBooted(String),
 }

@@ -57,7 +57,7 @@ mod workload;
 pub use availability::Availability;
 pub use batch::{BatchKind, BatchSettings, SlurmSettings};
 pub use build::{Build, BuildFile};
-pub use build_changes::BuildChanges;
+pub use build_changes::{BuildChanges, WRITE_PARAMETER};
 pub use calls::{CallPath, CallTree};
 pub use capabilities::{Capabilities, Clock};
 pub use clients::{ClientCounts, ClientLimits};
@@ -120,8 +120,8 @@ pub use source::SourceLocation;
 pub use subsystem::subsystem_of;
 pub use suites::micro::MICRO;
 pub use suites::{
-    CONTENTION, DISKS, IO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SEEDS, SMOKE, SUITES,
-    declared_transfers, floor_percent, spread_percent, twins,
+    CONTENTION, DISKS, IO, MM, NET, PATHS, RECLAIM, RMAP, SCALE, SCHED, SEEDS, SMOKE, SUBSYSTEMS,
+    SUITES, declared_transfers, floor_percent, spread_percent, twins,
 };
 pub use tool::{
     Column, Find, OwnProgram, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload,

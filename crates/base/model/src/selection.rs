@@ -255,8 +255,8 @@ mod tests {
         suite_of, task_counts, workloads,
     };
     use crate::{
-        CONTENTION, DISKS, IO, MICRO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SUITES, Steadiness,
-        Suite, Workload,
+        CONTENTION, DISKS, IO, MICRO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SUBSYSTEMS, SUITES,
+        Steadiness, Suite, Workload,
     };
 
     fn names(terms: &[&str]) -> Vec<String> {
@@ -479,6 +479,7 @@ mod tests {
             &SCALE,
             &CONTENTION,
             &DISKS,
+            &SUBSYSTEMS,
         ]
         .iter()
         .map(|suite| suite.workloads.len())

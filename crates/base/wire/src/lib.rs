@@ -21,6 +21,11 @@ pub const PROTOCOL: u32 = 1;
 /// Follows each job's stream where a guest does one job after the other; no frame contains it.
 pub const JOB_END: u8 = 4;
 
+/// The boot parameter that names a file and what the first process writes to it:
+/// `marvin.write=/sys/kernel/mm/transparent_hugepage/enabled=always`. The kernel leaves parameters
+/// with a dot to modules, and says nothing (`unknown_bootoption()` in init/main.c).
+pub const WRITE_PARAMETER: &str = "marvin.write=";
+
 /// The name of the file in which the agent of a machine that measures time says what it took of a
 /// processor in a job, and how long the job took (ns).
 pub const OWN_COST: &str = "own cost";

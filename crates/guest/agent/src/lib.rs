@@ -23,4 +23,6 @@ pub const JOB: &str = "/tmp/job";
 /// The variable by which the first process tells the agent that the guest is theirs alone.
 pub const IN_GUEST: &str = "MARVIN_IN_GUEST";
 
-pub use life::{VERSION, console, die_with_message, in_child, loopback_up, mount, power_off};
+pub use life::{
+    VERSION, console, die_with_message, in_child, loopback_up, mount, power_off, write_settings,
+};

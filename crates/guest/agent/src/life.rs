@@ -8,6 +8,8 @@ use wire::Frame;
 use crate::stream::Sender;
 use crate::sys::{self, Fork, c, check};
 
+const DEBUG: &str = "/sys/kernel/debug";
+
 /// The version that both programs say hello with.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -73,6 +75,28 @@ pub fn mount(kind: &str, target: &str) -> io::Result<()> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Writes the files that the kernel's command line names, before anything else runs.
+pub fn write_settings() -> io::Result<()> {
+    let line = fs::read_to_string("/proc/cmdline")?;
+    let settings = line
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix(wire::WRITE_PARAMETER)?.split_once('='));
+    for (file, value) in settings {
+        if file.starts_with(DEBUG) {
+            // A kernel without it has no such file, which the next error says.
+            drop(mount("debugfs", DEBUG));
+        }
+        let written = OpenOptions::new()
+            .write(true)
+            .open(file)
+            .and_then(|mut open| open.write_all(value.as_bytes()));
+        written.map_err(|error| {
+            io::Error::new(error.kind(), format!("write {value} to {file}: {error}"))
+        })?;
+    }
+    Ok(())
 }
 
 /// Opens the console for writing.

@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_returns_are_told_from_other_instructions() {
+    fn calls_and_returns_are_recognised() {
         assert!(
             is_call(&[0xe8, 0, 0, 0, 0])
                 && is_call(&[0xff, 0xd0])

@@ -320,7 +320,7 @@ mod tests {
     use super::is_repeated;
 
     #[test]
-    fn repeated_string_instructions_are_told_from_others() {
+    fn repeated_string_instructions_are_recognised() {
         assert!(
             is_repeated(&[0xf3, 0x48, 0xab])
                 && is_repeated(&[0xf3, 0xa4])

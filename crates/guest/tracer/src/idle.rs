@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_waits_for_events_is_told_from_one_that_runs() {
+    fn waiting_thread_differs_from_a_running_one() {
         // Python's poll() is the system call; `sleep` waits in another one.
         let script = "import select; p = select.poll(); p.register(0, select.POLLIN); p.poll()";
         let mut child = Command::new("python3")

@@ -15,6 +15,9 @@ const MACHINE: &str = "marvin/machine";
 /// Longest value, in characters: a CPU of today has a hundred flags.
 const VALUE_MAX: usize = 2000;
 
+/// The words of the kernel's command line that it did not know: what it gave its first process.
+pub const UNKNOWN_PARAMETERS: &str = "unknown boot parameters";
+
 /// Returns the environment in the stream of an environment job, in a fixed order.
 #[must_use]
 pub fn environment(stream: &Stream) -> Environment {
@@ -50,7 +53,12 @@ pub fn environment(stream: &Stream) -> Environment {
             .and_then(|line| line.split_whitespace().nth(2).map(str::to_owned)),
     );
     add("kernel version", version);
+    let unknown = unknown_parameters(
+        &text("/proc/cmdline").unwrap_or_default(),
+        ["/proc/1/cmdline", "/proc/1/environ"].map(|name| text(name).unwrap_or_default()),
+    );
     add("command line", text("/proc/cmdline"));
+    add(UNKNOWN_PARAMETERS, unknown);
     add(
         "CPU model",
         text("/proc/cpuinfo").and_then(|cpus| field(&cpus, "model name")),
@@ -115,6 +123,23 @@ pub fn environment(stream: &Stream) -> Environment {
     values
 }
 
+/// Returns the words of the command line that the first process got, as an argument or, with a
+/// value, in its environment (`unknown_bootoption()` in init/main.c).
+fn unknown_parameters(command_line: &str, lists: [String; 2]) -> Option<String> {
+    let [arguments, environment] = lists;
+    let got: Vec<&str> = arguments
+        .split('\0')
+        .skip(1)
+        .chain(environment.split('\0'))
+        .filter(|word| !word.is_empty())
+        .collect();
+    let unknown: Vec<&str> = command_line
+        .split_whitespace()
+        .filter(|word| got.contains(word))
+        .collect();
+    (!unknown.is_empty()).then(|| unknown.join(" "))
+}
+
 /// The value of a `name : value` line.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
@@ -146,7 +171,7 @@ fn read_choice(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::environment;
+    use super::{environment, unknown_parameters};
     use wire::{Frame, Stream};
 
     fn file(name: &str, text: &str) -> Frame {
@@ -154,6 +179,20 @@ mod tests {
             name: name.into(),
             bytes: text.as_bytes().to_vec(),
         }
+    }
+
+    #[test]
+    fn unknown_boot_parameters_are_those_of_init() {
+        let lists =
+            |arguments: &str, environment: &str| [arguments.to_owned(), environment.to_owned()];
+        let line = "console=ttyS0 mitigatoins=off quiet nosuch swiotlb=force";
+        let got = lists("/init\0nosuch\0", "HOME=/\0TERM=linux\0mitigatoins=off\0");
+        assert_eq!(
+            unknown_parameters(line, got).as_deref(),
+            Some("mitigatoins=off nosuch")
+        );
+        let other = lists("/sbin/init\0splash\0", "");
+        assert_eq!(unknown_parameters(line, other), None, "another system's");
     }
 
     #[test]

@@ -17,7 +17,7 @@ mod stored_text;
 mod symbols;
 
 pub use calls::{CallsError, call_tree};
-pub use environment::environment;
+pub use environment::{UNKNOWN_PARAMETERS, environment};
 pub use modelled::modelled;
 pub use monitors::{copies, observation, reading};
 pub use places::{FieldAt, Object};

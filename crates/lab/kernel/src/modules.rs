@@ -41,10 +41,11 @@ const CONFIG_MOST: u64 = 16 << 20;
 
 /// Modules whose option is not their name in capitals. `drivers/*/Makefile` of the kernel, and of
 /// `fs` and `net`.
-const OPTIONS: [(&str, &str); 23] = [
+const OPTIONS: [(&str, &str); 24] = [
     ("ahci", "SATA_AHCI"),
     ("atlantic", "AQTION"),
     ("bnxt_en", "BNXT"),
+    ("brd", "BLK_DEV_RAM"),
     ("btrfs", "BTRFS_FS"),
     ("dm_mod", "BLK_DEV_DM"),
     ("ext4", "EXT4_FS"),

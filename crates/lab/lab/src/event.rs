@@ -37,6 +37,11 @@ pub enum Event {
     NoWalls {
         why: String,
     },
+    /// A kernel did not know some of the boot parameters that it was given.
+    UnknownBootParameters {
+        version: String,
+        parameters: String,
+    },
     /// A build boots; the machine saves the guest afterwards.
     Booting {
         version: String,

@@ -86,3 +86,8 @@ fn programs_built_here_are_the_carried_ones() {
         assert!(built == carried, "{name} built here has other bytes");
     }
 }
+
+#[test]
+fn host_and_guest_name_one_write_parameter() {
+    assert_eq!(model::WRITE_PARAMETER, wire::WRITE_PARAMETER);
+}

@@ -133,6 +133,9 @@ impl Progress {
             Event::NoWalls { why } => self.line(&format!(
                 "QEMU runs without walls, as you: {why}; `marvin doctor` has the fix, --no-sandbox says that you know"
             )),
+            Event::UnknownBootParameters { version, parameters } => self.line(&format!(
+                "{version} does not know {parameters}: with or without, it boots alike"
+            )),
             Event::Booting { version, replicate } => {
                 self.line(&format!("booting {version}, {replicate}"));
             }
@@ -292,7 +295,7 @@ impl Progress {
     }
 
     /// Prints a line that stays.
-    fn line(&self, text: &str) {
+    pub(crate) fn line(&self, text: &str) {
         match self {
             Self::Bar(bar) => bar.println(sanitize_text(text)),
             Self::Lines(_) => say(text),

@@ -16,6 +16,7 @@ mod scale;
 mod sched;
 mod selections;
 mod spread;
+mod subsystems;
 mod twins;
 
 pub use contention::{CONTENTION, declared_transfers};
@@ -27,8 +28,9 @@ pub use reclaim::RECLAIM;
 pub use rmap::RMAP;
 pub use scale::SCALE;
 pub use sched::SCHED;
-pub use selections::{SEEDS, SMOKE};
+pub use selections::{PATHS, SEEDS, SMOKE};
 pub use spread::{floor_percent, spread_percent};
+pub use subsystems::SUBSYSTEMS;
 pub use twins::twins;
 
 use std::borrow::Cow;
@@ -36,8 +38,8 @@ use std::sync::{Arc, LazyLock};
 
 use crate::{GuestConfig, MICRO, Metric, Processors, Steadiness, Suite, Workload};
 
-/// All suites. The last two declare no workloads: they select from the others.
-pub static SUITES: LazyLock<[Arc<Suite>; 12]> = LazyLock::new(|| {
+/// All suites. The last three declare no workloads: they select from the others.
+pub static SUITES: LazyLock<[Arc<Suite>; 14]> = LazyLock::new(|| {
     [
         &MICRO,
         &MM,
@@ -47,8 +49,10 @@ pub static SUITES: LazyLock<[Arc<Suite>; 12]> = LazyLock::new(|| {
         &RECLAIM,
         &RMAP,
         &DISKS,
+        &SUBSYSTEMS,
         &SCALE,
         &CONTENTION,
+        &PATHS,
         &SMOKE,
         &SEEDS,
     ]

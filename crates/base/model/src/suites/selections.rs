@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{IO, MM, NET, RECLAIM, RMAP, SCHED};
+use super::{IO, MM, NET, RECLAIM, RMAP, SCHED, SUBSYSTEMS};
 use crate::{MICRO, Suite};
 
 const OF_SMOKE: &[(&LazyLock<Arc<Suite>>, &[&str])] = &[
@@ -45,6 +45,16 @@ pub static SEEDS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
             .filter(|workload| !workload.name.starts_with("hackbench-"))
             .cloned()
             .collect(),
+    })
+});
+
+/// One row for each path: what a series of patches is measured by.
+pub static PATHS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
+    let all = [&MICRO, &SUBSYSTEMS].into_iter();
+    Arc::new(Suite {
+        name: "paths",
+        purpose: "micro and subsystems",
+        workloads: all.flat_map(|suite| &suite.workloads).cloned().collect(),
     })
 });
 

@@ -67,6 +67,7 @@ const SPREADS: &[(&str, u16)] = &[
     ("reclaim-slow", 5),
     ("reclaim-slow-gen", 9),
     ("reclaim-slow-lru", 20),
+    ("ext4-ram-fsync", 26),
 ];
 
 /// Returns the spread between seeds of a chaotic workload, in percent; `None` for steady ones.
@@ -207,6 +208,20 @@ const FLOORS: &[(&str, f64)] = &[
     ("sdet-like-1", 0.12),
     ("sdet-like-16", 0.17),
     ("sdet-like-4", 0.21),
+    ("bpf-load", 0.01),
+    ("bpf-map", 0.01),
+    ("bpf-run", 0.01),
+    ("ext4-ram-create", 0.08),
+    ("ext4-ram-read", 0.02),
+    ("key-update", 0.26),
+    ("landlock-open", 0.05),
+    ("memcg-fault", 0.01),
+    ("memcg-kmem", 0.06),
+    ("netfilter-ct", 0.04),
+    ("netfilter-rules", 0.04),
+    ("uring-nop", 0.01),
+    ("uring-read", 0.01),
+    ("uring-sock", 0.01),
 ];
 
 /// Returns the spread between seeds of one build of a workload, in percent, which a difference must

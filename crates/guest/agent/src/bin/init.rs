@@ -10,7 +10,7 @@ use std::time::Duration;
 use guest::clock::sleep_to_round_point;
 use guest::perturb::perturb;
 use guest::stream::Sender;
-use guest::{JOB, console, die_with_message, in_child, loopback_up, mount, ports};
+use guest::{JOB, console, die_with_message, in_child, loopback_up, mount, ports, write_settings};
 use wire::{Frame, Job};
 
 /// Guest time from the first word to the watchdog's start: what boot leaves running in the
@@ -45,6 +45,7 @@ fn run() -> io::Result<std::convert::Infallible> {
         agent: guest::VERSION.to_owned(),
     })?;
     loopback_up()?;
+    write_settings()?;
     std::thread::sleep(SETTLE);
     in_child(|| ports::start_watchdog().map(|()| Vec::new())).map_err(|error| {
         io::Error::other(format!(
@@ -57,5 +58,6 @@ fn run() -> io::Result<std::convert::Infallible> {
     std::fs::write(JOB, &bytes)?;
     perturb(&job.perturbation)?;
     sleep_to_round_point(0, 0)?;
-    Err(Command::new(AGENT).exec())
+    // The words of the kernel's command line that it did not know go on to where they are read.
+    Err(Command::new(AGENT).args(std::env::args_os().skip(1)).exec())
 }

@@ -42,7 +42,7 @@ fn run() -> io::Result<std::convert::Infallible> {
     if !failures.is_empty() {
         fs::write(FAILED, failures.join("; "))?;
     }
-    Err(Command::new(INIT).exec())
+    Err(Command::new(INIT).args(std::env::args_os().skip(1)).exec())
 }
 
 /// Loads a module and deletes its file; returns why a required one could not be loaded.

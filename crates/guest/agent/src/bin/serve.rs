@@ -13,7 +13,7 @@ use std::process::Command;
 
 use guest::stream::Sender;
 use guest::sys::check;
-use guest::{IN_GUEST, JOB, console, die_with_message, loopback_up, mount};
+use guest::{IN_GUEST, JOB, console, die_with_message, loopback_up, mount, write_settings};
 use wire::{Frame, JOB_END, JOB_SIZE};
 
 /// The line on which jobs come and frames go.
@@ -39,6 +39,7 @@ fn live() -> io::Result<std::convert::Infallible> {
         mount(kind, target)?;
     }
     loopback_up()?;
+    write_settings()?;
     let mut jobs = OpenOptions::new()
         .read(true)
         .write(true)

@@ -617,7 +617,7 @@ mod tests {
     use super::{Flush, Sizes, page};
 
     #[test]
-    fn flushes_are_told_from_other_instructions() {
+    fn flushes_are_recognised() {
         assert_eq!(
             Flush::of(&[0x0f, 0x22, 0xd8]),
             Some(Flush::User),

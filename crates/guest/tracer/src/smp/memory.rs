@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn other_memory_is_told_by_where_it_is() {
+    fn other_memory_is_recognised_by_address() {
         assert_eq!(place(0x7f00_1040, 0x1_0040), "user:7f001040");
         assert_eq!(place(LIST + 8, 0x1_0040), "symbol:ffffffff82000008");
         assert_eq!(

@@ -4,7 +4,10 @@
 use std::time::Instant;
 
 use machine::{Booted, DeadMemory, MachineError};
-use model::{Availability, Outcome, Tool, ToolWorkload, Workload, WorkloadResult, disturbed_pair};
+use model::{
+    Availability, Environment, Outcome, Tool, ToolWorkload, Workload, WorkloadResult,
+    disturbed_pair,
+};
 
 use super::Execution;
 use super::stored::rounds;
@@ -45,6 +48,7 @@ impl Execution<'_> {
         on: BootedBuild<'_>,
     ) -> Result<(), LabError> {
         let fetched = with_retries(&|error| self.notify_retry(error), || environment(on))?;
+        self.notify_unknown_parameters(run, &fetched.value);
         let mut progress = run.progress();
         // Known facts come last, as do those of files beside the image.
         let known = std::mem::replace(&mut progress.environment, fetched.value);
@@ -58,6 +62,28 @@ impl Execution<'_> {
             .consoles
             .push(("environment.console".into(), fetched.console));
         Ok(())
+    }
+
+    /// Says which of the user's boot parameters a kernel does not know: with them or without, it
+    /// boots alike.
+    fn notify_unknown_parameters(&self, run: &RunInProgress<'_>, environment: &Environment) {
+        let unknown = environment
+            .iter()
+            .find(|(name, _)| name == ingest::UNKNOWN_PARAMETERS);
+        let (1, Some((_, unknown))) = (run.replicate, unknown) else {
+            return;
+        };
+        let given = run.build.name.boot_parameters();
+        let parameters: Vec<&str> = unknown
+            .split(' ')
+            .filter(|word| given.split(' ').any(|own| own == *word))
+            .collect();
+        if !parameters.is_empty() {
+            (self.context.notify)(Event::UnknownBootParameters {
+                version: run.build.version.clone(),
+                parameters: parameters.join(" "),
+            });
+        }
     }
 
     fn measure_tool(

@@ -243,7 +243,7 @@ impl Backend for ServerMachine {
         _replicate: u64,
     ) -> Result<BootOutcome, MachineError> {
         if !guest.build.name.boot_parameters().is_empty() {
-            let why = "@cmdline:, @sysctl: and @memory: are for guests of exact, exact-smp and vm; a server boots with the \
+            let why = "@cmdline:, @sysctl:, @sysfs: and @memory: are for guests of exact, exact-smp and vm; a server boots with the \
                        parameters of its own kernel";
             return Ok(BootOutcome::Unsupported(why.to_owned()));
         }

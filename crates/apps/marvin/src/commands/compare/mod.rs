@@ -52,7 +52,7 @@ pub(crate) struct CompareArguments {
     pub(crate) new: Vec<String>,
 
     /// Compare the baseline with itself, booted or built otherwise: cmdline:PARAMETER,
-    /// sysctl:NAME=VALUE, memory:SIZE, config:OPTION=VALUE, cc:COMPILER or make:VARIABLE=VALUE
+    /// sysctl:NAME=VALUE, sysfs:FILE=VALUE, memory:SIZE, config:OPTION=VALUE, cc:COMPILER or make:VARIABLE=VALUE
     #[arg(long, value_name = "FACTOR")]
     pub(crate) vary: Vec<String>,
 
@@ -385,12 +385,14 @@ fn sides(command: &CompareArguments) -> anyhow::Result<Vec<KernelName>> {
 
 /// Returns a kernel that is built or booted otherwise.
 fn varied(base: &KernelName, factor: &str) -> anyhow::Result<KernelName> {
-    let is_known = ["config:", "cc:", "make:", "cmdline:", "sysctl:", "memory:"]
-        .iter()
-        .any(|known| factor.starts_with(known));
+    let is_known = [
+        "config:", "cc:", "make:", "cmdline:", "sysctl:", "sysfs:", "memory:",
+    ]
+    .iter()
+    .any(|known| factor.starts_with(known));
     if !is_known {
         let text = format!(
-            "cannot vary `{}`: expected cmdline:PARAMETER, sysctl:NAME=VALUE, memory:SIZE, config:OPTION=VALUE, cc:COMPILER \
+            "cannot vary `{}`: expected cmdline:PARAMETER, sysctl:NAME=VALUE, sysfs:FILE=VALUE, memory:SIZE, config:OPTION=VALUE, cc:COMPILER \
              or make:VARIABLE=VALUE",
             factor.escape_debug()
         );

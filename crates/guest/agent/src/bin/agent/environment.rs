@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use crate::tool_place::ToolPlace;
+
 /// Largest file that is copied, in bytes; the rest of a larger one is left out.
 const SIZE_MAX: usize = 16 * 1024;
 
@@ -37,6 +39,9 @@ const FILES: &[&str] = &[
     "/proc/sys/net/ipv4/tcp_timestamps",
     "/proc/sys/net/core/default_qdisc",
 ];
+/// What the kernel passed to its first process: words of its command line that it did not know
+/// (`print_unknown_bootoptions()` in init/main.c). Another system's first process is none of ours.
+const UNKNOWN_WORDS: [&str; 2] = ["/proc/1/cmdline", "/proc/1/environ"];
 const FOLDER: &str = "/sys/devices/system/cpu/vulnerabilities";
 
 /// Returns the files that are there, by path, in a fixed order.
@@ -48,6 +53,9 @@ pub(crate) fn copy() -> Vec<(String, Vec<u8>)> {
         .filter_map(|entry| Some(entry.ok()?.path().to_str()?.to_owned()))
         .collect();
     listed.sort();
+    if ToolPlace::here() == ToolPlace::Guest {
+        paths.extend(UNKNOWN_WORDS.map(str::to_owned));
+    }
     paths.extend(listed);
     paths
         .into_iter()

@@ -18,6 +18,7 @@ mod job;
 mod knobs;
 mod load;
 mod measure;
+mod module;
 mod monitors;
 mod probes;
 mod region;
@@ -48,13 +49,14 @@ fn main() -> ExitCode {
         job::main();
     }
     let mut arguments = std::env::args();
-    if arguments
-        .next()
-        .is_some_and(|name| name.ends_with(system::MARK))
-    {
-        return mark(arguments.next().as_deref());
-    }
+    let name = arguments.next().unwrap_or_default();
     let arguments: Vec<String> = arguments.collect();
+    if name.ends_with(system::MARK) {
+        return mark(arguments.first().map(String::as_str));
+    }
+    if name.ends_with(module::NAME) {
+        return module::main(&arguments);
+    }
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let (text, code) = match words.as_slice() {
         ["job"] => match job::do_job() {

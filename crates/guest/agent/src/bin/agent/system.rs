@@ -13,10 +13,11 @@ use guest::sys::{c, check};
 /// and not the memory.
 pub(crate) const PRINTED_MAX: u64 = 8 << 20;
 /// File systems without a device that programs expect, and where. A kernel may lack each of them.
-const FILE_SYSTEMS: [(&str, &str); 8] = [
+const FILE_SYSTEMS: [(&str, &str); 9] = [
     ("devpts", "/dev/pts"),
     ("tmpfs", "/dev/shm"),
     ("mqueue", "/dev/mqueue"),
+    ("hugetlbfs", "/dev/hugepages"),
     ("cgroup2", "/sys/fs/cgroup"),
     ("tracefs", "/sys/kernel/tracing"),
     ("debugfs", "/sys/kernel/debug"),
@@ -25,9 +26,10 @@ const FILE_SYSTEMS: [(&str, &str); 8] = [
 ];
 /// The name by which the agent marks what is measured, for scripts.
 pub(crate) const MARK: &str = "marvin-mark";
-/// Links of /dev that udev makes elsewhere, and the agent's other name.
-const LINKS: [(&str, &str); 5] = [
+/// Links of /dev that udev makes elsewhere, and the agent's other names.
+const LINKS: [(&str, &str); 6] = [
     ("/agent", "/usr/bin/marvin-mark"),
+    ("/agent", "/usr/bin/marvin-module"),
     ("/proc/self/fd", "/dev/fd"),
     ("/proc/self/fd/0", "/dev/stdin"),
     ("/proc/self/fd/1", "/dev/stdout"),

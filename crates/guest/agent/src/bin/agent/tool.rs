@@ -55,15 +55,17 @@ pub(crate) fn run(
     clock: Clock,
     pause: &dyn Fn() -> io::Result<()>,
 ) -> io::Result<(Frame, Vec<Sent>)> {
-    let (mut sent, place) = (Vec::new(), ToolPlace::here());
-    let end = match runs(tool, clock, pause, place, &mut sent) {
+    let place = ToolPlace::here();
+    let mut sent = Vec::new();
+    let mut output = String::new();
+    let end = match runs(tool, clock, pause, place, &mut output, &mut sent) {
         Ok(ticks) => Frame::Samples(ticks),
         Err(Stop::Unsupported(why)) => Frame::Unsupported(why),
         Err(Stop::Failed(what)) => Frame::Failed(what),
         Err(Stop::Error(error)) => return Err(error),
     };
     place.end_processes()?;
-    place.remove_output(tool.system.is_some());
+    place.remove_output(tool.system.as_ref(), &output);
     if place == ToolPlace::Host && matches!(end, Frame::Samples(_)) {
         let programs: Vec<PathBuf> = programs(tool)
             .filter_map(|program| place.program(program))
@@ -104,20 +106,18 @@ fn runs(
     clock: Clock,
     pause: &dyn Fn() -> io::Result<()>,
     place: ToolPlace,
+    output: &mut String,
     sent: &mut Vec<Sent>,
 ) -> Result<Vec<u64>, Stop> {
     if tool.system.is_none() {
         check_programs(tool, place)?;
     }
-    let output = place.output_directory(tool.system.is_some());
-    let prepared = match &tool.system {
-        None => place.prepare(),
-        Some(system) => place.prepare_system(&system.directory),
-    };
-    prepared.map_err(|error| match place {
-        ToolPlace::Guest => Stop::Error(error),
-        ToolPlace::Host => Stop::Unsupported(format!("it needs {error}")),
-    })?;
+    *output = place
+        .make_output(tool.system.as_ref())
+        .map_err(|error| match place {
+            ToolPlace::Guest => Stop::Error(error),
+            ToolPlace::Host => Stop::Unsupported(format!("it needs {error}")),
+        })?;
     if tool.system.is_some() {
         // What the program brought to /tmp shows only now.
         check_programs(tool, place)?;
@@ -126,7 +126,7 @@ fn runs(
     let guest = Guest {
         tool,
         place,
-        output,
+        output: output.clone(),
         end_ns: now(Clock::Monotonic) + u64::from(tool.limit_s) * 1_000_000_000,
     };
     for (at, words) in tool.setup.iter().enumerate() {

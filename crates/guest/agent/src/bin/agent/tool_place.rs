@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use guest::sys::{c, check};
 use guest::{IN_GUEST, mount};
-use wire::crc32;
+use wire::{SystemTask, crc32};
 
 use crate::system;
 
@@ -20,6 +20,8 @@ pub(crate) const FOLDER: &str = "/run";
 const SHARED: &str = "/dev/shm";
 /// Where a host's programs are if nothing says it.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Where a guest's programs write their output.
+const PRINTED: &str = "/printed";
 /// How long killed processes may take to end.
 const END: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
@@ -41,49 +43,50 @@ impl ToolPlace {
         if is_guest { Self::Guest } else { Self::Host }
     }
 
-    /// Returns where programs write their output, until the end.
-    pub(crate) fn output_directory(self, is_system: bool) -> String {
-        match (self, is_system) {
-            (Self::Guest, _) => "/printed".to_owned(),
-            (Self::Host, false) => "/run/.printed".to_owned(),
+    /// Makes the directory where programs write their output, until the end, and what they expect:
+    /// for a user's own program, an ordinary system in a guest, and nothing on a host.
+    pub(crate) fn make_output(self, system: Option<&SystemTask>) -> io::Result<String> {
+        match (self, system) {
+            (Self::Guest, Some(system)) => {
+                system::make(PRINTED)?;
+                system::make_directory(&system.directory)?;
+                Ok(PRINTED.to_owned())
+            }
+            (Self::Guest, None) => {
+                self.prepare()?;
+                fs::create_dir_all(PRINTED)?;
+                Ok(PRINTED.to_owned())
+            }
+            (Self::Host, None) => {
+                let output = format!("{FOLDER}/.printed");
+                self.prepare()?;
+                fs::create_dir_all(&output)?;
+                Ok(output)
+            }
             // The host's /run stays as it is.
-            (Self::Host, true) => format!("/tmp/.marvin-printed-{}", std::process::id()),
+            (Self::Host, Some(_)) => {
+                adopt_orphans()?;
+                new_directory()
+            }
         }
     }
 
     /// Removes a host's directory of output: no mount of ours ends with it.
-    pub(crate) fn remove_output(self, is_system: bool) {
-        if self == Self::Host && is_system {
-            drop(fs::remove_dir_all(self.output_directory(is_system)));
-        }
-    }
-
-    /// Makes what a user's own program expects: an ordinary system in a guest; on a host nothing
-    /// but a place for its output.
-    pub(crate) fn prepare_system(self, directory: &str) -> io::Result<()> {
-        let output = self.output_directory(true);
-        match self {
-            Self::Guest => {
-                system::make(&output)?;
-                system::make_directory(directory)
-            }
-            Self::Host => {
-                fs::create_dir_all(&output)?;
-                adopt_orphans()
-            }
+    pub(crate) fn remove_output(self, system: Option<&SystemTask>, output: &str) {
+        if self == Self::Host && system.is_some() {
+            drop(fs::remove_dir_all(output));
         }
     }
 
     /// Makes the directories that tools expect. On a host they are in a mount namespace of this
     /// process, which ends with it and its children.
-    pub(crate) fn prepare(self) -> io::Result<()> {
+    fn prepare(self) -> io::Result<()> {
         if self == Self::Host {
             own_mounts()?;
             mount("tmpfs", FOLDER)?;
             adopt_orphans()?;
         }
         fs::create_dir_all(FOLDER)?;
-        fs::create_dir_all(self.output_directory(false))?;
         mount("tmpfs", SHARED)?;
         // 1777, as everywhere: servers are not root.
         open_to_all(SHARED)
@@ -163,6 +166,18 @@ fn own_mounts() -> io::Result<()> {
     })
     .map(drop)
     .map_err(refused)
+}
+
+/// Makes a directory that is this user's alone, under a name that was not there: another user could
+/// have laid a link under a name that can be guessed.
+fn new_directory() -> io::Result<String> {
+    let mut name = *b"/tmp/.marvin-printed-XXXXXX\0";
+    // SAFETY: the name is writable, ends with six X and a zero, and outlives the call.
+    if unsafe { libc::mkdtemp(name.as_mut_ptr().cast()) }.is_null() {
+        return Err(io::Error::last_os_error());
+    }
+    let name = std::ffi::CStr::from_bytes_until_nul(&name).map_err(io::Error::other)?;
+    Ok(name.to_string_lossy().into_owned())
 }
 
 /// Becomes the parent of processes whose own parent ends: what a tool leaves behind stays known.

@@ -1,24 +1,27 @@
-//! Files on a scratch disk: what a file system and the block layer cost, in a guest that has such a
-//! disk for itself.
+//! Files on a disk: what a file system and the block layer cost, in a guest that has the disk for
+//! itself: a scratch disk, or for ext4 a disk in memory, which guests of any machine can have.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use super::ebizzy::next_random;
+use super::ext4_format;
 use super::{Failure, Made, Workload, in_guest, scratch};
 use crate::sys::{c, check};
 
-/// The first virtio disk.
+/// The first virtio disk, and the first disk in memory (`drivers/block/brd.c`).
 const DISK: &str = "/dev/vda";
+const RAM_DISK: &str = "/dev/ram0";
 const TARGET: &str = "/tmp/disk";
 /// A block, and a small file.
 const BLOCK: usize = 4096;
 /// What is read from the beginning on, a piece at a time.
 const PIECE: usize = 64 * 1024;
-/// The file that is read.
+/// The file that is read, and the one of a disk in memory.
 const FILE_BYTES: usize = 32 * 1024 * 1024;
+const RAM_FILE_BYTES: usize = 8 * 1024 * 1024;
 
 /// The mounted disk; unmounted when dropped.
 struct Mount;
@@ -30,8 +33,32 @@ impl Mount {
                 "needs a guest with a scratch disk ({DISK})"
             )));
         }
+        Self::of(DISK, file_system)
+    }
+
+    /// Makes an ext4 file system on a disk in memory and mounts it.
+    fn in_memory() -> Result<Self, Failure> {
+        if !in_guest() || !Path::new(RAM_DISK).exists() {
+            return Err(Failure::Unsupported(format!(
+                "needs a guest whose kernel has disks in memory ({RAM_DISK}, CONFIG_BLK_DEV_RAM)"
+            )));
+        }
+        let mut disk = OpenOptions::new().read(true).write(true).open(RAM_DISK)?;
+        let needed = u64::from(ext4_format::BLOCKS) * ext4_format::BLOCK as u64;
+        let size = disk.seek(SeekFrom::End(0))?;
+        if size < needed {
+            return Err(Failure::Unsupported(format!(
+                "{RAM_DISK} has {size} bytes and needs {needed} (rd_size, CONFIG_BLK_DEV_RAM_SIZE)"
+            )));
+        }
+        ext4_format::format(&disk)?;
+        drop(disk);
+        Self::of(RAM_DISK, "ext4")
+    }
+
+    fn of(disk: &str, file_system: &str) -> Result<Self, Failure> {
         fs::create_dir_all(TARGET)?;
-        let (disk, target, kind) = (c(DISK)?, c(TARGET)?, c(file_system)?);
+        let (disk, target, kind) = (c(disk)?, c(TARGET)?, c(file_system)?);
         // SAFETY: the strings are valid and outlive the call; no data is passed.
         let mounted = unsafe {
             libc::mount(
@@ -120,6 +147,37 @@ pub(super) fn fsync(file_system: &str) -> Made {
     }))
 }
 
+/// ext4-ram-fsync: the same on a disk in memory.
+pub(super) fn fsync_in_memory() -> Made {
+    Ok(Box::new(Fsync {
+        _mount: Mount::in_memory()?,
+        files: Vec::new(),
+    }))
+}
+
+struct Create {
+    path: PathBuf,
+    _mount: Mount,
+}
+
+impl Workload for Create {
+    fn run(&mut self, operations: u64) -> io::Result<()> {
+        for _ in 0..operations {
+            make(&self.path)?;
+            fs::remove_file(&self.path)?;
+        }
+        Ok(())
+    }
+}
+
+/// ext4-ram-create: make a small file and remove it.
+pub(super) fn create_in_memory() -> Made {
+    Ok(Box::new(Create {
+        _mount: Mount::in_memory()?,
+        path: Path::new(TARGET).join("file"),
+    }))
+}
+
 struct Unlink {
     files: Vec<PathBuf>,
     _mount: Mount,
@@ -151,6 +209,7 @@ pub(super) fn unlink(file_system: &str) -> Made {
 struct Read {
     file: File,
     path: PathBuf,
+    bytes: usize,
     buffer: Vec<u8>,
     /// The state of the numbers by which the next block is chosen; none if blocks are read one
     /// after the other.
@@ -165,7 +224,7 @@ impl Workload for Read {
 
     fn run(&mut self, operations: u64) -> io::Result<()> {
         let size = self.buffer.len();
-        let blocks = FILE_BYTES / size;
+        let blocks = self.bytes / size;
         for operation in 0..operations as usize {
             let block = match &mut self.random {
                 Some(state) => next_random(state) % blocks,
@@ -185,8 +244,7 @@ impl Drop for Read {
     }
 }
 
-fn reading(file_system: &str, size: usize, random: Option<u64>) -> Made {
-    let mount = Mount::new(file_system)?;
+fn reading(mount: Mount, bytes: usize, size: usize, random: Option<u64>) -> Made {
     let path = Path::new(TARGET).join("file");
     let mut file = OpenOptions::new()
         .read(true)
@@ -194,11 +252,12 @@ fn reading(file_system: &str, size: usize, random: Option<u64>) -> Made {
         .create(true)
         .truncate(true)
         .open(&path)?;
-    scratch::fill(&mut file, FILE_BYTES)?;
+    scratch::fill(&mut file, bytes)?;
     file.sync_all()?;
     Ok(Box::new(Read {
         file,
         path,
+        bytes,
         buffer: vec![0; size],
         random,
         _mount: mount,
@@ -207,10 +266,15 @@ fn reading(file_system: &str, size: usize, random: Option<u64>) -> Made {
 
 /// …-read: read a file that is not in memory from its beginning to its end.
 pub(super) fn read(file_system: &str) -> Made {
-    reading(file_system, PIECE, None)
+    reading(Mount::new(file_system)?, FILE_BYTES, PIECE, None)
+}
+
+/// ext4-ram-read: the same on a disk in memory.
+pub(super) fn read_in_memory() -> Made {
+    reading(Mount::in_memory()?, RAM_FILE_BYTES, PIECE, None)
 }
 
 /// …-randread: read a file that is not in memory at random places.
 pub(super) fn random_read(file_system: &str) -> Made {
-    reading(file_system, BLOCK, Some(1))
+    reading(Mount::new(file_system)?, FILE_BYTES, BLOCK, Some(1))
 }

@@ -6,13 +6,17 @@
 //!
 //! * `run` costs N times one operation and nothing else: no fixed part per iteration.
 //! * Nothing depends on the agent itself: not on its size, nor on what other workloads it holds.
-//! * No system call newer than Linux 3.10 is needed.
+//! * No system call newer than Linux 3.10 is needed, but by workloads about newer ones: there they
+//!   are unsupported.
 
 mod all_at_once;
+mod bpf;
+mod control_group;
 mod disk;
 mod ebizzy;
 mod event;
 mod exec;
+mod ext4_format;
 mod fault;
 mod file;
 mod hackbench;
@@ -20,6 +24,7 @@ mod heap;
 mod memory;
 mod misbehave;
 mod mutex;
+mod netfilter;
 mod netperf;
 mod pages;
 mod partner;
@@ -31,6 +36,7 @@ pub(crate) mod rmap;
 mod scale;
 mod scratch;
 mod scripts;
+mod security;
 mod share;
 mod socket;
 mod split_work;
@@ -39,6 +45,7 @@ mod syscall;
 mod tbench;
 mod thread;
 mod tiobench;
+mod uring;
 
 use std::io;
 
@@ -277,6 +284,21 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("btrfs-read", || disk::read("btrfs")),
     ("btrfs-randread", || disk::random_read("btrfs")),
     ("btrfs-unlink", || disk::unlink("btrfs")),
+    ("memcg-fault", control_group::fault),
+    ("memcg-kmem", control_group::kernel_memory),
+    ("bpf-map", bpf::map),
+    ("bpf-load", bpf::verify),
+    ("bpf-run", bpf::run),
+    ("landlock-open", security::landlock),
+    ("key-update", security::keys),
+    ("uring-nop", uring::nop),
+    ("uring-read", uring::read),
+    ("uring-sock", uring::socket),
+    ("netfilter-rules", netfilter::rules),
+    ("netfilter-ct", netfilter::conntrack),
+    ("ext4-ram-create", disk::create_in_memory),
+    ("ext4-ram-fsync", disk::fsync_in_memory),
+    ("ext4-ram-read", disk::read_in_memory),
 ];
 
 /// Misbehaviours, for the tests of the host side. Not listed.

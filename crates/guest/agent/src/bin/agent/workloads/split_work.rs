@@ -18,7 +18,7 @@ pub(super) enum TaskKind {
     Thread,
 }
 
-/// What a member is told to do.
+/// The orders of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// Make ready, unmeasured.
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_in_a_member_is_told() {
+    fn failure_in_a_member_is_reported() {
         let refuse: Act = Box::new(|_, _| Err(io::Error::from_raw_os_error(libc::ENOMEM)));
         let mut group = SplitWork::start(TaskKind::Process, vec![refuse]).unwrap();
         assert_eq!(
