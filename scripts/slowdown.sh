@@ -24,18 +24,18 @@ fi
 
 MARVIN_HOME=$work/home
 export MARVIN_HOME
-"$marvin" build deb-src:6.12
+"$marvin" build deb-src:6.12 --config tiny
 # The source package as a git history, and a patch on top of it.
 tree=$MARVIN_HOME/workshop/debian
 base=git:6.12
 slow=patch:$root/scripts/slowdown.patch@6.12
 
 status=0
-"$marvin" compare "$base" "$slow" --tree "$tree" --seeds 2 --format json --output comparison.json || status=$?
+"$marvin" compare "$base" "$slow" --tree "$tree" --config tiny --seeds 2 --format json --output comparison.json || status=$?
 [ "$status" = 1 ] || { echo "slowdown.sh: expected something worse, exit code was $status"; exit 1; }
-"$marvin" profile "$base" "$slow" --tree "$tree" --workload fault \
+"$marvin" profile "$base" "$slow" --tree "$tree" --config tiny --workload fault \
     --format json --output profile.json
-"$marvin" profile "$base" "$slow" --tree "$tree" --workload fault-anon,fork-exec --model --no-calls --format json --output modelled.json
+"$marvin" profile "$base" "$slow" --tree "$tree" --config tiny --workload fault-anon,fork-exec --model --no-calls --format json --output modelled.json
 python3 - <<'CHECK'
 import json, sys
 wrong = []

@@ -73,9 +73,14 @@ impl ConfigFile {
             {
                 *place = folder.join(&*place).display().to_string();
             }
-            if !["micro", "small"].contains(&tree.config.as_str()) {
-                tree.config = folder.join(&tree.config).display().to_string();
-            }
+            let parts = tree.config.split('+').map(|part| {
+                let file = folder.join(part);
+                match file.is_file() {
+                    true => file.display().to_string(),
+                    false => part.to_owned(),
+                }
+            });
+            tree.config = parts.collect::<Vec<_>>().join("+");
         }
         settings.builds = settings.builds.map(|shared| folder.join(shared));
         for server in &mut settings.servers {

@@ -13,8 +13,8 @@ use model::{Build, BuildId, KernelName, Origin, SourceOrigin, UnixTime};
 use crate::cache::{LocatedImage, build};
 use crate::folder::{self, Folder, sha256};
 use crate::source::{
-    BuildSeconds, CommitGraph, Compiled, Headline, Objects, Repository, SourceError, SourceFolders,
-    SourceSettings, Toolchain, TreeError, WorkTree, X86, import, import_tarball,
+    BuildSeconds, CommitGraph, Compiled, Configuration, Headline, Objects, Repository, SourceError,
+    SourceFolders, SourceSettings, Toolchain, TreeError, WorkTree, X86, import, import_tarball,
 };
 use crate::{BuildCache, BuildEvent, KernelError};
 
@@ -402,6 +402,10 @@ impl Sources {
             repository: Repository::open(&folder)?,
             compiler: cache.toolchain()?.identity(),
         })
+    }
+
+    pub(crate) fn set_configuration(&mut self, configuration: Configuration) {
+        self.cache.settings.configuration = configuration;
     }
 
     /// Returns the cache of its builds.

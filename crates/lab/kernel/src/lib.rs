@@ -36,6 +36,7 @@ mod sources;
 mod suggestions;
 mod unified;
 mod userland;
+mod widen;
 
 pub use cache::{BuildCache, BuildEvent};
 pub use catalogue::{Offer, all_offers, offers};
@@ -56,3 +57,4 @@ pub use source::{
 pub use source::{commits_touching, config_options, remote_tags, revision_of, tree_with_tag};
 pub use sources::{Inlines, source_places};
 pub use userland::{Resolved, USERLAND_FACTS, Userland, UserlandFile, Wanted};
+pub use widen::Widened;

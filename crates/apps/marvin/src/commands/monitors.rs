@@ -60,7 +60,7 @@ pub(crate) struct MonitorsArguments {
 pub(crate) fn monitors(session: &Session, command: &MonitorsArguments) -> anyhow::Result<Exit> {
     let measure = &command.measure;
     measure.program.refuse("marvin monitors")?;
-    let workloads = select_workloads(find_suite(&measure.suite)?, &measure.workload)?;
+    let workloads = select_workloads(find_suite(measure.suite())?, &measure.workload)?;
     if workloads.len() > 1 && matches!(command.format, Format::Html | Format::Json) {
         let text = "formats html and json take one workload: name it with --workload, or use --format text";
         return Err(WrongInput(text.to_owned()).into());

@@ -234,7 +234,7 @@ fn new_job(session: &Session, add: &QueueAdd) -> anyhow::Result<NewJob> {
     let work = Work {
         kernel,
         tree: tree.map(|tree| tree.name.clone()).unwrap_or_default(),
-        config: tree.map_or_else(|| "micro".to_owned(), |tree| tree.config.clone()),
+        config: tree.map_or_else(|| "default".to_owned(), |tree| tree.config.clone()),
         suite: suite.name.to_owned(),
         workloads: Choice { suite, workloads }.terms(&tools.rows()),
         seeds: add.seeds,

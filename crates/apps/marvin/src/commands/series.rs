@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use compare::{Machines, Question, Side};
 use history::commit_table::{CommitCell, CommitRow, State, table};
-use kernel::{BuildCache, KernelError, SourceError, Sources};
+use kernel::{BuildCache, KernelError, SourceError, Sources, Widened};
 use lab::bisection::short;
 use lab::{Lab, LabError};
 use model::{Build, Verdict};
@@ -15,7 +15,7 @@ use store::Location;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{open_exact_lab_with, plan_runs, prepare_tools};
 use crate::options::{MeasureOptions, margin, whole};
-use crate::select::{ChosenWorkloads, choose_workloads, source_settings};
+use crate::select::{ChosenWorkloads, choose_workloads_of, source_settings};
 use crate::session::{Progress, Session};
 
 const SERIES_EXAMPLES: &str = "Examples:
@@ -53,7 +53,9 @@ const COMMITS_MAX: usize = 500;
 
 pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Result<Exit> {
     let measure = &command.measure;
-    let chosen = choose_workloads(session, measure)?;
+    // A series is about anything: its rows reach what configs add, too.
+    let suite = measure.suite.as_deref().unwrap_or(model::PATHS.name);
+    let chosen = choose_workloads_of(session, measure, suite)?;
     let settings = source_settings(session, &measure.sources)?;
     if settings.tree.is_none() {
         return Err(WrongInput(
@@ -82,6 +84,8 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     }
     let lab = open_exact_lab_with(session, measure, chosen.tools.clone())?;
     let progress = session.progress();
+    let (sources, widened) = sources.widened(&older, &newer)?;
+    notify_widened(&widened, &progress);
     let mut rows = Vec::new();
     let mut builds = Vec::new();
     let mut before: Option<&String> = None;
@@ -119,6 +123,22 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     );
     answer.write(table(&title, &rows, &names))?;
     Ok(conclusion(&rows))
+}
+
+/// Says which options the series needed, and which of them the kernels do not get.
+fn notify_widened(widened: &Widened, progress: &Progress) {
+    if !widened.switched_on.is_empty() {
+        progress.line(&format!(
+            "switched on, as the series changes code that needs it: {}",
+            widened.switched_on.join(", ")
+        ));
+    }
+    if !widened.left_off.is_empty() {
+        progress.line(&format!(
+            "stays off, and code of the series needs it: {}; --config +OPTION=y adds what these depend on",
+            widened.left_off.join(", ")
+        ));
+    }
 }
 
 /// Builds a commit; a failed build gets a row of its own. `builds` has the builds of earlier

@@ -38,7 +38,7 @@ pub(crate) fn sample_kernels(
     wanted: &Wanted,
 ) -> anyhow::Result<SampledKernels> {
     measure.program.refuse("a sampled profile")?;
-    let suite = find_suite(&measure.suite)?;
+    let suite = find_suite(measure.suite())?;
     let workloads = select_workloads(suite, &measure.workload)?;
     let lab = open_lab_on(wanted.clone(), session, measure, session.tools(&[])?)?;
     if !lab.machine().capabilities().sampling {

@@ -28,7 +28,7 @@ pub(crate) fn follow_lines(
     wanted: &Wanted,
 ) -> anyhow::Result<FollowedLines> {
     measure.program.refuse("a profile of exact-smp")?;
-    let suite = smp_suite(&measure.suite)?;
+    let suite = smp_suite(measure.suite())?;
     let workloads = select_workloads(suite, &measure.workload)?;
     let lab = open_lab_on(wanted.clone(), session, measure, lab::Tools::default())?;
     let progress = session.progress();

@@ -11,10 +11,10 @@ use crate::completion;
 /// Options for a measurement.
 #[derive(Debug, Args)]
 pub(crate) struct MeasureOptions {
-    /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, disk, scale, smoke, seeds; `marvin
-    /// workloads` lists their workloads
-    #[arg(long, value_name = "SUITE", default_value = "micro", add = completion::suite())]
-    pub(crate) suite: String,
+    /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, disk, subsystems, paths, scale, smoke,
+    /// seeds; `marvin workloads` lists their workloads [default: micro; of series: paths]
+    #[arg(long, value_name = "SUITE", add = completion::suite())]
+    pub(crate) suite: Option<String>,
 
     /// Run only these workloads or groups, separated by commas: fault,fork,syscall; external tools
     /// and their workloads are tool:sysbench, tool:sysbench-cpu
@@ -51,12 +51,17 @@ pub(crate) struct MeasureOptions {
 }
 
 impl MeasureOptions {
+    /// Returns the name of the suite.
+    pub(crate) fn suite(&self) -> &str {
+        self.suite.as_deref().unwrap_or(model::MICRO.name)
+    }
+
     /// Returns the words that choose the same workloads again; the program of the user's own, if
     /// there is one, follows at the end of a command.
     pub(crate) fn choice_arguments(&self) -> Vec<String> {
         let mut words = Vec::new();
-        if self.suite != model::MICRO.name {
-            words.extend(["--suite".into(), self.suite.clone()]);
+        if let Some(suite) = &self.suite {
+            words.extend(["--suite".into(), suite.clone()]);
         }
         if !self.workload.is_empty() {
             words.extend(["--workload".into(), self.workload.join(",")]);

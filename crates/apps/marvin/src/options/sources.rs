@@ -12,9 +12,9 @@ pub(crate) struct SourceOptions {
     #[arg(long, value_name = "TREE")]
     pub(crate) tree: Option<PathBuf>,
 
-    /// Kernel config for kernels that Marvin builds: micro, smp, small, defconfig, running, or a
-    /// file with a .config or lines on top of tinyconfig; more on top with +: micro+debug.config+MEMCG=y
-    /// [default: that of the tree in marvin.toml, or micro]
+    /// Kernel config for kernels that Marvin builds: default, tiny, smp, small, defconfig, running, or
+    /// a file with a .config or lines on top of tinyconfig; more on top with +: tiny+debug.config+MEMCG=y
+    /// [default: that of the tree in marvin.toml, or default]
     #[arg(long, value_name = "CONFIG")]
     pub(crate) config: Option<String>,
 

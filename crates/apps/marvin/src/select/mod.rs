@@ -15,7 +15,7 @@ pub(crate) use runs::{NamedRuns, RunChoice, find_run, find_runs, shortest_names}
 pub(crate) use sources::{enclosing_tree, find_tree, source_settings};
 pub(crate) use workloads::{
     ChosenWorkloads, EMPTY_NAME, choose_named_workloads, choose_program, choose_workloads,
-    find_suite, select_workload, select_workloads, smp_suite,
+    choose_workloads_of, find_suite, select_workload, select_workloads, smp_suite,
 };
 
 /// Returns a suggestion for an error text; empty if no name is similar.

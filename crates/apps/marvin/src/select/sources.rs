@@ -12,7 +12,7 @@ use crate::options::SourceOptions;
 use crate::session::Session;
 
 /// The default kernel config.
-const CONFIGURATION: &str = "micro";
+const CONFIGURATION: &str = "default";
 
 /// Returns how to build sources. The default tree is the only one of marvin.toml that is a
 /// directory; the default kernel config is that of the named tree.

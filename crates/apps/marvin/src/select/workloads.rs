@@ -29,11 +29,20 @@ pub(crate) fn choose_workloads(
     session: &Session,
     measure: &MeasureOptions,
 ) -> anyhow::Result<ChosenWorkloads> {
+    choose_workloads_of(session, measure, measure.suite())
+}
+
+/// The same from another suite than the one that is usual.
+pub(crate) fn choose_workloads_of(
+    session: &Session,
+    measure: &MeasureOptions,
+    suite: &str,
+) -> anyhow::Result<ChosenWorkloads> {
     let tools = session.tools(&measure.manifest)?;
     if measure.program.is_given() {
         return choose_program(session, &measure.program, tools);
     }
-    choose_named_workloads(tools, &measure.suite, &measure.workload)
+    choose_named_workloads(tools, suite, &measure.workload)
 }
 
 /// Makes workloads of a program of the user's own.

@@ -310,9 +310,11 @@ fn tree_is_named_or_the_only_directory() {
     );
     let built = output_of(
         &home,
-        &["build", "git:good", "--tree", "linux", "--config", "micro"],
+        &[
+            "build", "git:good", "--tree", "linux", "--config", "default",
+        ],
     );
-    assert!(built.contains("tree, micro\n"), "{built}");
+    assert!(built.contains("tree, default\n"), "{built}");
 }
 
 /// Builds what `choice` names.

@@ -220,8 +220,8 @@ static TREE: Table = Table {
         key(
             "config",
             Kind::Text,
-            Without(Preset::Text("micro")),
-            "Kernel config for kernels that Marvin builds: micro, smp, small, defconfig, running, or a file; more on top with +.",
+            Without(Preset::Text("default")),
+            "Kernel config for kernels that Marvin builds: default, tiny, smp, small, defconfig, running, or a file; more on top with +.",
         ),
     ],
 };

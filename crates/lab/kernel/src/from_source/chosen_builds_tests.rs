@@ -87,13 +87,13 @@ fn compiler(folder: &Path, name: &str, version: &str, target: &str) -> PathBuf {
 #[test]
 fn variables_reach_make_and_identify_the_build() {
     let tree = tree();
-    let plain = cache(&tree, "micro", MakeOptions::default());
+    let plain = cache(&tree, "tiny", MakeOptions::default());
     let usual = resolve(&plain, "git:v1").0.unwrap();
     let make = MakeOptions {
         cc: None,
         arguments: arguments("KCFLAGS=-O2 KCFLAGS=\"-O3 -g\" V=1"),
     };
-    let chosen = cache(&tree, "micro", make);
+    let chosen = cache(&tree, "tiny", make);
     let (build, steps) = resolve(&chosen, "git:v1");
     let build = build.unwrap();
     assert!(is_building(&steps));
@@ -105,7 +105,7 @@ fn variables_reach_make_and_identify_the_build() {
     assert_ne!(build.id, usual.id);
     let origin = build.origin.to_string();
     assert!(
-        origin.contains(", micro, gcc")
+        origin.contains(", tiny, gcc")
             && origin.contains(", make KCFLAGS=\"-O3 -g\" V=1, committed"),
         "{origin}"
     );
@@ -132,7 +132,7 @@ fn files_that_variables_name_identify_the_build() {
         cc: None,
         arguments: arguments(&words),
     };
-    let cache = cache(&tree, "micro", make);
+    let cache = cache(&tree, "tiny", make);
     assert!(is_building(&resolve(&cache, "git:v1").1));
     assert!(!is_building(&resolve(&cache, "git:v1").1));
     fs::write(&profile, "two").unwrap();
@@ -153,7 +153,7 @@ fn compiler_is_known_by_its_program() {
         cc: Some(cc.display().to_string()),
         arguments: Vec::new(),
     };
-    let own = cache(&tree, "micro", options(&gcc));
+    let own = cache(&tree, "tiny", options(&gcc));
     let build = resolve(&own, "git:v1").0.unwrap();
     let compiler_text = build.origin.compiler().unwrap().to_owned();
     assert!(
@@ -171,7 +171,7 @@ fn compiler_is_known_by_its_program() {
     assert!(is_building(&again.1), "another program of the same version");
     assert_ne!(again.0.unwrap().origin.compiler().unwrap(), compiler_text);
     let error = |cc: &str| {
-        let cache = cache(&tree, "micro", options(Path::new(cc)));
+        let cache = cache(&tree, "tiny", options(Path::new(cc)));
         let text = resolve(&cache, "git:v1").0.unwrap_err().to_string();
         text.replace(tools.path().to_str().unwrap(), "TOOLS")
     };
@@ -198,7 +198,7 @@ fn llvm_needs_all_of_its_programs() {
         cc: None,
         arguments: arguments(&words),
     };
-    let error = resolve(&cache(&tree, "micro", make), "git:v1")
+    let error = resolve(&cache(&tree, "tiny", make), "git:v1")
         .0
         .unwrap_err()
         .to_string();
@@ -220,7 +220,7 @@ fn llvm_needs_all_of_its_programs() {
         cc: Some(cc.display().to_string()),
         arguments: Vec::new(),
     };
-    let only_cc = cache(&tree, "micro", clang(folder.path().join("clang")));
+    let only_cc = cache(&tree, "tiny", clang(folder.path().join("clang")));
     let build = resolve(&only_cc, "git:v1").0.unwrap();
     assert!(
         recorded(&build).contains(" LLVM= "),
@@ -240,7 +240,7 @@ fn llvm_needs_all_of_its_programs() {
 #[test]
 fn configs_are_stacked_per_kernel() {
     let tree = tree();
-    let plain = cache(&tree, "micro", MakeOptions::default());
+    let plain = cache(&tree, "tiny", MakeOptions::default());
     let usual = resolve(&plain, "git:v1").0.unwrap();
     let (build, steps) = resolve(&plain, "git:v1@config:memcg=y,DROPPED=y");
     let build = build.unwrap();
@@ -250,7 +250,7 @@ fn configs_are_stacked_per_kernel() {
         build
             .origin
             .to_string()
-            .contains(", micro+memcg=y+DROPPED=y, gcc"),
+            .contains(", tiny+memcg=y+DROPPED=y, gcc"),
         "{}",
         build.origin
     );
@@ -279,7 +279,7 @@ fn configs_are_stacked_per_kernel() {
 #[test]
 fn modules_are_built_and_kept_with_the_image() {
     let tree = tree();
-    let with = cache(&tree, "micro+MODULES=y+EXT4_FS=m", MakeOptions::default());
+    let with = cache(&tree, "tiny+MODULES=y+EXT4_FS=m", MakeOptions::default());
     let build = resolve(&with, "git:v1").0.unwrap();
     let modules = build.modules.clone().unwrap();
     assert!(modules.ends_with("6.9.1-test") && modules.starts_with(tree.home.path()));
@@ -300,7 +300,7 @@ fn modules_are_built_and_kept_with_the_image() {
         "a change of a module is another build"
     );
     assert_eq!(changed.image.sha256, build.image.sha256);
-    let without = cache(&tree, "micro", MakeOptions::default());
+    let without = cache(&tree, "tiny", MakeOptions::default());
     assert_eq!(resolve(&without, "git:v1").0.unwrap().modules, None);
     // As `make localmodconfig` selects them.
     let mut settings = with.settings.clone();
@@ -319,7 +319,7 @@ fn modules_are_built_and_kept_with_the_image() {
 #[test]
 fn missing_rust_is_named_before_the_build() {
     let tree = tree();
-    let rust = cache(&tree, "micro+RUST=y", MakeOptions::default());
+    let rust = cache(&tree, "tiny+RUST=y", MakeOptions::default());
     let error = resolve(&rust, "git:v1").0.unwrap_err().to_string();
     let start = "cannot build commit ";
     assert!(
@@ -346,7 +346,7 @@ fn other_architectures_are_built_and_never_booted() {
         cc: Some(gcc.display().to_string()),
         ..make
     };
-    let mut cache = cache(&tree, "micro", make);
+    let mut cache = cache(&tree, "tiny", make);
     let error = resolve(&cache, "git:v1").0.unwrap_err();
     insta::assert_snapshot!(error, @"no machine here boots a kernel for riscv: Marvin's machines are x86-64; `marvin build` only builds it");
     let mut settings = cache.settings.clone();

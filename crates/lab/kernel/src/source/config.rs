@@ -9,7 +9,8 @@ use super::SourceError;
 use crate::folder::sha256;
 use crate::{KernelError, bounded, payload};
 
-const MICRO: &str = include_str!("../../configs/micro.fragment");
+const TINY: &str = include_str!("../../configs/tiny.fragment");
+const DEFAULT: &str = include_str!("../../configs/default.fragment");
 const SMP: &str = include_str!("../../configs/smp.fragment");
 const SMALL: &str = include_str!("../../configs/small.fragment");
 const BYTES_MAX: u64 = 4 << 20;
@@ -58,7 +59,7 @@ pub struct Configuration {
 
 impl Default for Configuration {
     fn default() -> Self {
-        Self::new("micro", Base::Tiny, MICRO.to_owned())
+        Self::new("default", Base::Tiny, format!("{TINY}{DEFAULT}"))
     }
 }
 
@@ -74,8 +75,8 @@ impl Configuration {
         }
     }
 
-    /// Returns a kernel config with others on top, as in `micro+debug.config+MEMCG=y`. The first is
-    /// micro, smp, small, a target of make such as `defconfig`, `running`, or a file: a complete
+    /// Returns a kernel config with others on top, as in `tiny+debug.config+MEMCG=y`. The first is
+    /// default, tiny, smp, small, a target of make such as `defconfig`, `running`, or a file: a complete
     /// `.config`, or lines on top of `make tinyconfig`. The others are files with lines, fragments
     /// of the kernel's tree (`NAME.config`), or single options.
     ///
@@ -131,8 +132,10 @@ impl Configuration {
     /// Returns the config that others may be on top of.
     fn basis(name: &str) -> Result<Self, KernelError> {
         let built_in = match name {
-            "micro" => Some(MICRO.to_owned()),
-            "smp" => Some(format!("{MICRO}{SMP}")),
+            "default" => return Ok(Self::default()),
+            // Until 2026-11 its name was micro: stored origins have it.
+            "tiny" | "micro" => return Ok(Self::new("tiny", Base::Tiny, TINY.to_owned())),
+            "smp" => Some(format!("{TINY}{SMP}")),
             "small" => Some(SMALL.to_owned()),
             _ => None,
         };
@@ -456,7 +459,7 @@ mod tests {
 
     #[test]
     fn every_line_of_ours_has_its_purpose() {
-        for name in ["micro", "smp", "small"] {
+        for name in ["default", "tiny", "smp", "small"] {
             let configuration = Configuration::named(name).unwrap();
             let mut purpose = "";
             for line in configuration.text.lines() {
@@ -515,7 +518,7 @@ mod tests {
             lines.identity()
         );
         assert!(named("no options").is_err());
-        insta::assert_snapshot!(Configuration::named("mikro").unwrap_err(), @"unknown kernel config `mikro`: use micro, smp, small, defconfig, running, or a file, and +FRAGMENT or +OPTION=VALUE");
+        insta::assert_snapshot!(Configuration::named("mikro").unwrap_err(), @"unknown kernel config `mikro`: use default, tiny, smp, small, defconfig, running, or a file, and +FRAGMENT or +OPTION=VALUE");
     }
 
     #[test]
@@ -527,8 +530,8 @@ mod tests {
             path.to_str().unwrap().to_owned()
         };
         let debug = file("debug+1.config", "CONFIG_KASAN=y\n# CONFIG_NUMA is not set");
-        let stacked = Configuration::named(&format!("micro+{debug}+memcg=y+NR_CPUS=4")).unwrap();
-        assert_eq!(stacked.name(), "micro+debug+1.config+memcg=y+NR_CPUS=4");
+        let stacked = Configuration::named(&format!("tiny+{debug}+memcg=y+NR_CPUS=4")).unwrap();
+        assert_eq!(stacked.name(), "tiny+debug+1.config+memcg=y+NR_CPUS=4");
         let found = options(&stacked.text);
         let of = |option: &str| found[option].as_str();
         assert_eq!(
@@ -537,7 +540,7 @@ mod tests {
         );
         assert_eq!((of("CONFIG_NR_CPUS"), of("CONFIG_PVH")), ("4", "y"));
         let option = Configuration::named("MEMCG=n").unwrap();
-        assert_eq!(option.name(), "micro+MEMCG=n");
+        assert_eq!(option.name(), "default+MEMCG=n");
         let again = Configuration::default()
             .with("MEMCG=y")
             .unwrap()
@@ -559,17 +562,17 @@ mod tests {
     #[test]
     fn wrong_fragments_are_named() {
         let error = |name: &str| Configuration::named(name).unwrap_err().to_string();
-        insta::assert_snapshot!(error("micro+debug.fragment"), @"unknown kernel config `debug.fragment`: use micro, smp, small, defconfig, running, or a file, and +FRAGMENT or +OPTION=VALUE");
-        insta::assert_snapshot!(error("micro+A=$(id)"), @"`A=$(id)` is no option of a kernel config: expected OPTION=VALUE, such as MEMCG=y, NR_CPUS=4 or LOCALVERSION=\"-x\"");
+        insta::assert_snapshot!(error("tiny+debug.fragment"), @"unknown kernel config `debug.fragment`: use default, tiny, smp, small, defconfig, running, or a file, and +FRAGMENT or +OPTION=VALUE");
+        insta::assert_snapshot!(error("tiny+A=$(id)"), @"`A=$(id)` is no option of a kernel config: expected OPTION=VALUE, such as MEMCG=y, NR_CPUS=4 or LOCALVERSION=\"-x\"");
         for none in [
             "",
             "+",
-            "micro+",
-            "micro++A=y",
-            "+micro",
-            "micro+/",
-            "micro+A=y\nB=y",
-            "micro+A=",
+            "tiny+",
+            "tiny++A=y",
+            "+tiny",
+            "tiny+/",
+            "tiny+A=y\nB=y",
+            "tiny+A=",
         ] {
             assert!(Configuration::named(none).is_err(), "{none:?}");
         }

@@ -39,7 +39,7 @@ pub enum SourceError {
     },
     /// There is no such kernel config.
     #[error(
-        "unknown kernel config `{name}`: use micro, smp, small, defconfig, running, or a file, and +FRAGMENT or +OPTION=VALUE"
+        "unknown kernel config `{name}`: use default, tiny, smp, small, defconfig, running, or a file, and +FRAGMENT or +OPTION=VALUE"
     )]
     UnknownConfiguration { name: String },
     /// A single option that is none.

@@ -63,7 +63,7 @@ pub struct SourceSettings {
 }
 
 impl Default for SourceSettings {
-    /// No tree, micro, gcc, one compiler per processor, an hour, 4 GB.
+    /// No tree, the default config, gcc, one compiler per processor, an hour, 4 GB.
     fn default() -> Self {
         let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let configuration = Configuration::default();
@@ -235,6 +235,34 @@ impl<'a> Objects<'a> {
             compiled,
             not_kept,
         })
+    }
+
+    /// Returns the `.config` that a build of the work tree would have. It is made in a directory of
+    /// its own: those with objects stay as they are.
+    pub(crate) fn resolve(
+        workshop: &'a WorkTree,
+        settings: &'a SourceSettings,
+        toolchain: &'a Toolchain,
+        tree: &str,
+        what: &str,
+    ) -> Result<String, KernelError> {
+        let folder = workshop.folder().join("config");
+        if folder.exists() {
+            fs::remove_dir_all(&folder).map_err(KernelError::io(&folder))?;
+        }
+        let out = folder.join("out");
+        for folder in [&out, &workshop.compiler_cache()] {
+            fs::create_dir_all(folder).map_err(KernelError::io(folder))?;
+        }
+        let objects = Self {
+            workshop,
+            settings,
+            folder,
+            out,
+            toolchain,
+        };
+        objects.configure(tree, what)?;
+        objects.resolved(what)
     }
 
     /// Returns the `.config` as make resolved it.

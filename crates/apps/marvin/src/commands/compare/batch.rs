@@ -90,7 +90,7 @@ fn arguments(plan: &Plan<'_>, command: &CompareArguments, side: usize, seed: u64
     let mut add = |name: &str, value: OsString| arguments.extend([OsString::from(name), value]);
     add("--build", build.id.hex().into());
     add("--seed", seed.to_string().into());
-    add("--suite", command.measure.suite.clone().into());
+    add("--suite", command.measure.suite().into());
     if !command.measure.workload.is_empty() {
         add("--workload", command.measure.workload.join(",").into());
     }
