@@ -157,14 +157,6 @@ pub enum KernelNameError {
         "`{0}` names no kernel: expected deb:VERSION, deb:PACKAGE, ubuntu:VERSION, fedora:VERSION, arch:VERSION, installed:RELEASE, path:FILE, git:REVISION, patch:FILE@REVISION, tree:FOLDER, deb-src:VERSION, kernel.org:VERSION or running:, for example deb:6.12 or path:/boot/vmlinuz"
     )]
     Source(String),
-    /// A release's tag without a source.
-    #[error(
-        "`{0}` is a revision: run Marvin inside a kernel tree, or name the tree: git:{0} --tree DIR"
-    )]
-    Revision(String),
-    /// A version without a source.
-    #[error("`{0}` has no source: did you mean deb:{0}?")]
-    Bare(String),
     /// A `deb:` name that is neither a version nor a package.
     #[error(
         "`{0}` is neither a version (deb:6.12, deb:6.12.117, deb:6.12+amd64) nor a package (deb:linux-image-…), with or without a suite in front (deb:trixie/6.12, deb:trixie@20260101/6.12)"

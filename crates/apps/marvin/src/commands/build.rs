@@ -11,7 +11,7 @@ use kernel::BuildCache;
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::options::{KERNELS, SourceOptions, whole};
-use crate::select::{kernel_name, source_settings};
+use crate::select::{kernel_name_in, source_settings};
 use crate::session::{Output, Session};
 use crate::views::BuildDocument;
 
@@ -45,7 +45,7 @@ const LOADED: &str = "/proc/modules";
 const LIST_MAX: u64 = 4 << 20;
 
 pub(crate) fn build(session: &Session, command: &BuildArguments) -> anyhow::Result<Exit> {
-    let name = kernel_name(&command.kernel)?;
+    let name = kernel_name_in(&command.kernel, command.sources.tree.as_deref())?;
     let mut settings = source_settings(session, &command.sources)?;
     settings.jobs = command.jobs.map_or(settings.jobs, usize::from);
     // Kernels for other architectures are built here, and booted elsewhere.

@@ -32,7 +32,7 @@ pub(crate) struct KernelsArguments {
 }
 
 pub(crate) fn kernels(session: &Session, command: &KernelsArguments) -> anyhow::Result<Exit> {
-    let name = command.name.as_deref().map(kernel_name).transpose()?;
+    let name = command.name.as_deref().map(query).transpose()?;
     let kernels = match name {
         Some(KernelName::Installed(query)) => installed(&query)?,
         Some(KernelName::Package(query)) => {
@@ -58,6 +58,15 @@ pub(crate) fn kernels(session: &Session, command: &KernelsArguments) -> anyhow::
         .answer(None)?
         .list(&KernelsDocument::new(kernels), command.output)?;
     Ok(Exit::Fine)
+}
+
+/// Parses a name that may select several kernels: a file that does not exist is none of them
+/// either.
+fn query(text: &str) -> anyhow::Result<KernelName> {
+    match text.parse() {
+        Ok(name) => Ok(name),
+        Err(_) => kernel_name(text),
+    }
 }
 
 fn archives(session: &Session, refresh: bool) -> anyhow::Result<Archives> {

@@ -18,7 +18,7 @@ use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{KernelMeasurement, open_lab_on, replicates};
 use crate::options::{EXACT_SMP, MeasureOptions, NoisyOptions, OWN_MACHINES};
-use crate::select::{choose_workloads, find_machines, kernel_name};
+use crate::select::{choose_workloads, find_machines, kernel_name_in};
 use crate::servers::{Reserved, reserved};
 use crate::session::{Output, Session};
 use crate::views::{Check, DoctorDocument, ListedMachine, MachineState, MachinesDocument, Problem};
@@ -142,7 +142,8 @@ fn check(session: &Session, command: &MachinesCheck) -> anyhow::Result<Exit> {
                 seeds,
                 sampled: Sampled::No,
             };
-            whole.measure(&lab, &kernel_name(kernel)?, &progress)?;
+            let kernel = kernel_name_in(kernel, command.measure.sources.tree.as_deref())?;
+            whole.measure(&lab, &kernel, &progress)?;
             progress.end();
         }
         let machine = lab.machine().clone();

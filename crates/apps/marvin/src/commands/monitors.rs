@@ -13,7 +13,7 @@ use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{find_builds, open_exact_lab};
 use crate::options::{KERNELS, MeasureOptions, whole};
-use crate::select::{find_suite, kernel_name, select_workloads};
+use crate::select::{find_suite, kernel_name_in, select_workloads};
 use crate::session::{Format, Progress, Session};
 
 const MONITORS_EXAMPLES: &str = "Examples:
@@ -68,7 +68,7 @@ pub(crate) fn monitors(session: &Session, command: &MonitorsArguments) -> anyhow
     let names = command
         .kernels
         .iter()
-        .map(|name| kernel_name(name))
+        .map(|name| kernel_name_in(name, measure.sources.tree.as_deref()))
         .collect::<Result<Vec<_>, _>>()?;
     let answer = session.answer(command.output.as_deref())?;
     let lab = open_exact_lab(session, measure)?;

@@ -12,7 +12,7 @@ use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::options::whole;
 use crate::queue::{configured_batch, queue_machine};
-use crate::select::{ChosenWorkloads, choose_named_workloads, find_tree, kernel_name};
+use crate::select::{ChosenWorkloads, choose_named_workloads, find_tree, kernel_name_in};
 use crate::session::{Output, Session, now};
 use crate::views::{JobDocument, QueueDocument, QueueView};
 
@@ -221,7 +221,10 @@ fn new_job(session: &Session, add: &QueueAdd) -> anyhow::Result<NewJob> {
         tools,
     } = choose_named_workloads(session.tools(&[])?, &add.suite, &add.workload)?;
     let settings = &session.config()?.settings;
-    let kernel = absolute(session, kernel_name(&add.kernel)?)?;
+    let kernel = absolute(
+        session,
+        kernel_name_in(&add.kernel, add.tree.as_deref().map(Path::new))?,
+    )?;
     let tree = match &add.tree {
         Some(name) => Some(find_tree(&settings.trees, name).map_err(WrongInput)?),
         None => None,

@@ -11,7 +11,7 @@ use crate::measure::{
     KernelMeasurement, check_threads, choose_for_machine, open_lab_on, replicates,
 };
 use crate::options::{KERNELS, MachineOptions, MeasureOptions, ThreadOptions, whole};
-use crate::select::{ChosenWorkloads, choose_machines, choose_workloads, kernel_name};
+use crate::select::{ChosenWorkloads, choose_machines, choose_workloads, kernel_name_in};
 use crate::session::Session;
 
 /// `marvin run`.
@@ -58,7 +58,7 @@ pub(crate) struct PartOptions {
 
 pub(crate) fn run(session: &Session, command: &RunArguments) -> anyhow::Result<Exit> {
     let chosen = choose_workloads(session, &command.measure)?;
-    let name = kernel_name(&command.kernel)?;
+    let name = kernel_name_in(&command.kernel, command.measure.sources.tree.as_deref())?;
     let answer = session.answer(None)?;
     let mut texts = Vec::new();
     let mut failed = false;

@@ -37,12 +37,13 @@ pub(crate) const KERNELS: &str = "Kernel names:
   git:HEAD@config:MEMCG=y      the same with another config; @cc:clang-19 and @make:KCFLAGS=-O3 likewise
   path:linux/out               directory in which make built a kernel (O=)
   running:                     the kernel that this host runs; only with --on local
-  HEAD~1                       inside a kernel tree: git:HEAD~1 of that tree
+  HEAD~1                       inside a kernel tree or with --tree: git:HEAD~1 of that tree
   vmlinux.old                  existing file: path:vmlinux.old
 
 ";
 
 pub(crate) const LINE_HELP: &str = "Lines:
+  .                            existing directory: tree:. of a source, path:. of make's output (O=)
   all        all releases, ordered by version
   mainline   releases and release candidates, no stable updates
   6.12       one release and its stable updates

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use kernel::{Configuration, MakeOptions, SourceSettings};
 use model::{MakeArgument, TreeOrigin, WatchedTree};
 
-use super::did_you_mean;
+use super::{describe_missing, did_you_mean};
 use crate::exit::WrongInput;
 use crate::options::SourceOptions;
 use crate::session::Session;
@@ -23,6 +23,13 @@ pub(crate) fn source_settings(
     let (tree, of_tree) = match &chosen.tree {
         Some(tree) if tree.exists() => (Some(tree.clone()), None),
         Some(name) => {
+            if name.components().count() > 1
+                && let Some(missing) = describe_missing(name)
+            {
+                return Err(
+                    WrongInput(format!("cannot use --tree {}: {missing}", name.display())).into(),
+                );
+            }
             let name = name.display().to_string();
             let trees = &session.config()?.settings.trees;
             let tree = find_tree(trees, &name)
@@ -36,6 +43,14 @@ pub(crate) fn source_settings(
             (tree, None)
         }
     };
+    if let Some(missing) = chosen.build_dir.as_deref().and_then(describe_missing) {
+        return Err(WrongInput(format!("cannot use --build-dir: {missing}")).into());
+    }
+    if let Some(file) = chosen.config.as_deref().filter(|name| is_one_path(name))
+        && let Some(missing) = describe_missing(Path::new(file))
+    {
+        return Err(WrongInput(format!("cannot use --config {file}: {missing}")).into());
+    }
     let configuration = match &chosen.build_dir {
         Some(folder) => Configuration::of_build_dir(folder)?,
         None => configuration(chosen.config.as_deref(), of_tree.as_deref())?,
@@ -61,6 +76,11 @@ pub(crate) fn source_settings(
         say_compilers(session, folder, &settings)?;
     }
     Ok(settings)
+}
+
+/// Returns whether a kernel config is named by one path, without parts on top.
+fn is_one_path(name: &str) -> bool {
+    name.contains('/') && !name.contains(['+', '='])
 }
 
 /// Returns the kernel config; single options are on top of the tree's.
@@ -114,11 +134,17 @@ pub(crate) fn enclosing_tree() -> Option<PathBuf> {
 /// Returns the kernel clone that contains a directory. The kernel's top directory has had both
 /// files since the first commit of its git history (1da177e4c3f4, `Kbuild` since 2.6.15).
 fn kernel_tree(directory: &Path) -> Option<&Path> {
-    directory.ancestors().find(|top| {
-        ["Kbuild", "Makefile", ".git"]
-            .iter()
-            .all(|name| top.join(name).exists())
-    })
+    directory
+        .ancestors()
+        .find(|top| is_kernel_source(top) && top.join(".git").exists())
+}
+
+/// Returns whether a directory is the top of a kernel's source. It has had both files since the
+/// first commit of its git history (1da177e4c3f4, `Kbuild` since 2.6.15).
+pub(crate) fn is_kernel_source(top: &Path) -> bool {
+    ["Kbuild", "Makefile"]
+        .iter()
+        .all(|name| top.join(name).is_file())
 }
 
 /// Finds a tree of marvin.toml.

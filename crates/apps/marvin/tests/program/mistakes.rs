@@ -38,6 +38,27 @@ fn impossible_kernels_fail_clearly() {
         output_of(&home, &["run", "path:/no/such/vmlinuz", "--quiet"])
     );
     insta::assert_snapshot!(
+        "path-is-misspelled",
+        output_of(&home, &["run", "path:/etc/passwdd", "--quiet"])
+    );
+    insta::assert_snapshot!(
+        "bare-path-does-not-exist",
+        output_of(&home, &["compare", "/boott/vmlinuz", "deb:6.12", "-q"])
+    );
+    insta::assert_snapshot!(
+        "directory-without-kernel",
+        output_of(&home, &["compare", "deb:6.12", "/proc/self/fdinfo", "-q"])
+    );
+    insta::assert_snapshot!(
+        "release-without-tree",
+        output_of(&home, &["compare", "v6.12", "v6.13", "-q"])
+    );
+    for option in ["--tree", "--build-dir", "--config"] {
+        let name = format!("missing-path-of{option}");
+        let run = ["run", "git:HEAD", option, "/etc/none-such/linux", "-q"];
+        insta::assert_snapshot!(name, output_of(&home, &run));
+    }
+    insta::assert_snapshot!(
         "path-is-a-directory",
         output_of(&home, &["run", "path:/proc", "--quiet"])
     );

@@ -140,6 +140,16 @@ fn inside_a_kernel_tree_names_need_no_source() {
         "outside-bare-revision",
         output_of(&home, &["compare", "HEAD~1", "HEAD", "-q"])
     );
+    // `.` is the tree as it stands.
+    let answer = inside(&["compare", "HEAD", "..", "-q"]);
+    assert!(
+        answer.contains("cannot get the kernel git:HEAD"),
+        "{answer}"
+    );
+    let answer = inside(&["build", "..", "-q"]);
+    assert!(answer.contains("cannot get the kernel tree:.."), "{answer}");
+    let named = output_of(&home, &["build", "good", "-q", "--tree", &tree.name()]);
+    assert!(named.contains("cannot get the kernel git:good"), "{named}");
     fs::write(tree.folder.join("mm/bzImage"), "no image").unwrap();
     insta::assert_snapshot!(
         "bare-file",
@@ -179,7 +189,7 @@ fn invalid_series_and_patches_fail_clearly() {
     insta::assert_snapshot!("patch-of-nothing", build(&of("v9.9")));
     insta::assert_snapshot!(
         "patch-is-absent",
-        build("patch:nonesuch.patch@good").replace(&tree.git(&["rev-parse", "good"])[..12], "GOOD")
+        build("patch:nonesuch.patch@good").replace(env!("CARGO_MANIFEST_DIR"), "HERE")
     );
     insta::assert_snapshot!("patch-is-empty", build("patch:"));
     insta::assert_snapshot!(

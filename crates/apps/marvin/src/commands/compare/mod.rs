@@ -4,6 +4,7 @@ mod batch;
 mod live_rows;
 mod until_clear;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ use crate::options::{
     whole,
 };
 use crate::select::{
-    ChosenWorkloads, choose_machines, choose_workloads, enclosing_tree, kernel_name,
+    ChosenWorkloads, choose_machines, choose_workloads, enclosing_tree, kernel_name, kernel_name_in,
 };
 use crate::session::{Format, Progress, Session, now};
 use crate::views::comparison::{compare_observations, pin_runs, write_comparison};
@@ -350,8 +351,10 @@ fn side<'a>(build: &'a Build, runs: &'a [Run], machines: &'a [Machine]) -> Side<
 
 /// Returns the names of the sides, baseline first. A range means two names.
 fn sides(command: &CompareArguments) -> anyhow::Result<Vec<KernelName>> {
-    let bare = (!command.base.contains([':', '/']) && enclosing_tree().is_some())
-        .then_some(&*command.base);
+    let tree = command.measure.sources.tree.as_deref();
+    let has_tree = tree.is_some() || enclosing_tree().is_some();
+    let is_bare = !command.base.contains([':', '/']) && !Path::new(&command.base).exists();
+    let bare = (is_bare && has_tree).then_some(&*command.base);
     let range = command
         .base
         .strip_prefix("git:")
@@ -365,10 +368,10 @@ fn sides(command: &CompareArguments) -> anyhow::Result<Vec<KernelName>> {
                 kernel_name(&format!("git:{newer}"))?,
             ]
         }
-        None => vec![kernel_name(&command.base)?],
+        None => vec![kernel_name_in(&command.base, tree)?],
     };
     for name in &command.new {
-        names.push(kernel_name(name)?);
+        names.push(kernel_name_in(name, tree)?);
     }
     for factor in &command.vary {
         names.push(varied(&names[0], factor)?);

@@ -18,7 +18,7 @@ use crate::measure::{
     follow_lines, kernel_titles, sample_kernels,
 };
 use crate::options::seeds_for;
-use crate::select::{choose_machines, kernel_name, source_settings};
+use crate::select::{choose_machines, kernel_name_in, source_settings};
 use crate::session::{Format, Session};
 
 /// Functions of the ledger whose commits are looked for.
@@ -41,7 +41,7 @@ pub(crate) fn kernels(session: &Session, command: &ExplainArguments) -> anyhow::
     let names = command
         .kernels
         .iter()
-        .map(|name| kernel_name(name))
+        .map(|name| kernel_name_in(name, command.measure.sources.tree.as_deref()))
         .collect::<Result<Vec<_>, _>>()?;
     let out = session.answer(command.output.as_deref())?;
     let mut observed = match choose_machines(session, &command.on)?.as_slice() {

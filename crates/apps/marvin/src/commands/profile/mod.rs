@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lab::{Lab, Wanted};
-use model::{Build, CostModel, Run};
+use model::{Build, CostModel, KernelName, Run};
 use profile::ledger::Sources;
 use profile::render as ledger;
 use profile::render::Profiled;
@@ -17,7 +17,7 @@ use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{CountOptions, CountedKernels, FollowedCalls, count_kernels, kernel_titles};
 use crate::options::{KERNELS, MachineOptions, MeasureOptions, seeds_for, whole};
-use crate::select::{choose_machines, kernel_name};
+use crate::select::{choose_machines, kernel_name_in};
 use crate::session::{Answer, Format, Session};
 
 const PROFILE_EXAMPLES: &str = "Examples:
@@ -80,6 +80,15 @@ pub(crate) struct ProfileArguments {
     pub(crate) output: Option<PathBuf>,
 }
 
+    /// Returns the names of both kernels.
+    pub(crate) fn kernel_names(&self) -> anyhow::Result<[KernelName; 2]> {
+        let tree = self.measure.sources.tree.as_deref();
+        Ok([
+            kernel_name_in(&self.base, tree)?,
+            kernel_name_in(&self.new, tree)?,
+        ])
+    }
+
 impl ProfileArguments {
     /// Returns the number of seeds: a model needs several to be meaningful.
     pub(crate) fn seed_count(&self) -> u64 {
@@ -98,7 +107,7 @@ pub(crate) fn profile(session: &Session, command: &ProfileArguments) -> anyhow::
 
 fn counted(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit> {
     let measure = &command.measure;
-    let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
+    let names = command.kernel_names()?;
     let answer = session.answer(command.output.as_deref())?;
     let folded = Answer::optional_file("--folded", command.folded.as_deref())?;
     let pprof = Answer::optional_file("--pprof", command.pprof.as_deref())?;

@@ -12,7 +12,7 @@ use store::Store;
 use super::{ProfileArguments, kernel_words};
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{SampledKernels, kernel_titles, profiles, sample_kernels, stored_ledger};
-use crate::select::{NamedRuns, RunChoice, find_runs, find_suite, kernel_name, select_workloads};
+use crate::select::{NamedRuns, RunChoice, find_runs, find_suite, select_workloads};
 use crate::session::{Answer, Format, Session};
 
 pub(crate) fn profile(
@@ -47,7 +47,7 @@ pub(crate) fn profile(
             stored_samples(session, command)?
         }
         wanted => {
-            let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
+            let names = command.kernel_names()?;
             sample_kernels(
                 session,
                 &command.measure,

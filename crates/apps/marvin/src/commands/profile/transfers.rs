@@ -7,7 +7,6 @@ use profile::transfers::{Shared, document, json};
 use super::{ProfileArguments, kernel_words};
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{FollowedLines, follow_lines, kernel_titles};
-use crate::select::kernel_name;
 use crate::session::{Format, Session};
 
 pub(crate) fn profile(
@@ -27,7 +26,7 @@ pub(crate) fn profile(
         ))
         .into());
     }
-    let names = [kernel_name(&command.base)?, kernel_name(&command.new)?];
+    let names = command.kernel_names()?;
     let answer = session.answer(command.output.as_deref())?;
     let seeds: Vec<u64> = (1..=command.seed_count()).collect();
     let FollowedLines {
