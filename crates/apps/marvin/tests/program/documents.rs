@@ -28,6 +28,55 @@ fn docs_pages_are_up_to_date() {
     }
 }
 
+/// Sections of every page, in the order of man-pages(7).
+const SECTIONS: [&str; 7] = [
+    "NAME",
+    "SYNOPSIS",
+    "DESCRIPTION",
+    "OPTIONS",
+    "ENVIRONMENT",
+    "FILES",
+    "SEE ALSO",
+];
+
+#[test]
+fn man_pages_have_all_sections() {
+    let folder = fresh("man");
+    let written = output_of(&fresh("man-home"), &["man", folder.to_str().unwrap()]);
+    assert!(written.starts_with("exit 0"), "{written}");
+    let mut pages = Vec::new();
+    for file in std::fs::read_dir(&folder).unwrap() {
+        let file = file.unwrap().path();
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let heads: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.strip_prefix(".SH "))
+            .map(|head| head.trim_matches('"'))
+            .collect();
+        let sections = SECTIONS
+            .iter()
+            .map(|section| heads.iter().position(|head| head == section));
+        let places: Option<Vec<usize>> = sections.collect();
+        assert!(
+            places.is_some_and(|places| places.is_sorted()) && heads.contains(&"EXIT STATUS"),
+            "{name}: {heads:?}"
+        );
+        pages.push(name);
+    }
+    for page in [
+        "marvin.1",
+        "marvin-compare.1",
+        "marvin-dump.1",
+        "marvin-dump-info.1",
+        "marvin-config-init.1",
+    ] {
+        assert!(pages.iter().any(|name| name == page), "{page}: {pages:?}");
+    }
+    let dump = std::fs::read_to_string(folder.join("marvin-dump.1")).unwrap();
+    assert!(dump.matches("\n.TP\n").count() > 40, "{dump}");
+}
+
 /// The schemas in a directory by name.
 fn schemas(folder: &Path) -> BTreeMap<String, Value> {
     let read = |file: std::fs::DirEntry| {
