@@ -1,6 +1,14 @@
 # What people type. Everything else is cargo's.
 PREFIX ?= /usr/local
 CARGO ?= cargo
+# Where `make install` takes the programs from, and where it puts the rest.
+BIN ?= target/release
+SHARE = $(DESTDIR)$(PREFIX)/share
+MAN = $(SHARE)/man/man1
+BASH = $(SHARE)/bash-completion/completions
+ZSH = $(SHARE)/zsh/site-functions
+FISH = $(SHARE)/fish/vendor_completions.d
+DOC = $(SHARE)/doc/marvin
 
 .PHONY: help build dump deb release demo check figures test test-full bench bench-dump bench-access bench-stats fuzz install clean
 
@@ -70,14 +78,18 @@ bench-stats: ## Print speed and error rates of the statistics beside Otava's (OT
 fuzz: ## Run every reader on damaged files (MINUTES=10, FROM=number), and print executions, the slowest and memory
 	@$(CARGO) run --release --locked -q -p fuzz -- --minutes $(or $(MINUTES),10) $(addprefix --from ,$(FROM))
 
-install: build ## Install program, man pages and completions below PREFIX (default /usr/local)
-	install -D -m 755 target/release/marvin $(DESTDIR)$(PREFIX)/bin/marvin
-	target/release/marvin man $(DESTDIR)$(PREFIX)/share/man/man1
-	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions
-	install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
-	target/release/marvin completions bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/marvin
-	target/release/marvin completions zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_marvin
-	target/release/marvin completions fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/marvin.fish
+# Root's PATH may have no cargo: then the programs that the user built are installed.
+install: $(if $(shell command -v $(CARGO)),build dump) ## Install programs, man pages, completions, docs and samples below PREFIX (/usr/local)
+	install -D -m 755 $(BIN)/marvin $(DESTDIR)$(PREFIX)/bin/marvin
+	install -D -m 755 $(BIN)/marvin-dump $(DESTDIR)$(PREFIX)/bin/marvin-dump
+	install -d $(MAN) $(BASH) $(ZSH) $(FISH)
+	$(BIN)/marvin man $(MAN)
+	$(BIN)/marvin completions bash > $(BASH)/marvin
+	$(BIN)/marvin completions zsh > $(ZSH)/_marvin
+	$(BIN)/marvin completions fish > $(FISH)/marvin.fish
+	chmod 644 $(MAN)/marvin*.1 $(BASH)/marvin $(ZSH)/_marvin $(FISH)/marvin.fish
+	cd docs && find . -type f -exec install -D -m 644 {} $(abspath $(DOC))/{} \;
+	install -m 644 CHANGELOG.md LICENSE LICENSE-APACHE LICENSE-MIT $(DOC)
 
 clean: ## Remove what was built; Marvin's home is not touched
 	$(CARGO) clean

@@ -35,6 +35,38 @@ fn release() -> Option<PathBuf> {
     Some(release)
 }
 
+#[test]
+fn make_install_fills_a_root() {
+    let bin = Path::new(env!("CARGO_BIN_EXE_marvin")).parent().unwrap();
+    if !bin.join("marvin-dump").is_file() {
+        println!("skipped: marvin-dump is not built: cargo build --workspace");
+        return;
+    }
+    let root = crate::fresh::fresh("install-root");
+    let output = Command::new("make")
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.."))
+        .args(["-o", "build", "-o", "dump", "install", "PREFIX=/usr"])
+        .arg(format!("BIN={}", bin.display()))
+        .arg(format!("DESTDIR={}", root.display()))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    for file in [
+        "bin/marvin",
+        "bin/marvin-dump",
+        "share/man/man1/marvin.1",
+        "share/man/man1/marvin-dump.1",
+        "share/bash-completion/completions/marvin",
+        "share/doc/marvin/dump.md",
+        "share/doc/marvin/samples/full.toml",
+        "share/doc/marvin/marvin.schema.json",
+        "share/doc/marvin/CHANGELOG.md",
+    ] {
+        assert!(root.join("usr").join(file).is_file(), "{file}");
+    }
+    assert_eq!(fs::read_dir(&root).unwrap().count(), 1);
+}
+
 /// Serves a folder on the loopback interface, of each file so many percent, and returns its
 /// address.
 fn serve(root: PathBuf, percent: usize) -> String {
