@@ -113,7 +113,7 @@ pub(crate) enum Command {
     /// List and change queued jobs
     #[command(subcommand)]
     Queue(queue::QueueCommand),
-    /// Check marvin.toml, show its settings, or print its schema
+    /// Write a sample marvin.toml, check it, show its settings, or print its schema
     #[command(subcommand)]
     Config(config::ConfigCommand),
     /// Import results of MMTests or LKP-tests, to list, show and compare them

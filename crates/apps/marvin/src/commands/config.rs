@@ -1,5 +1,8 @@
 //! `marvin config`: checks and shows marvin.toml.
 
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+
 use anyhow::Context;
 use clap::Subcommand;
 use config::ConfigFile;
@@ -10,9 +13,15 @@ use model::{Channel, ChannelKind, MailTaker, MarvinConfig, Points, TreeOrigin, W
 use crate::exit::{Exit, WrongInput};
 use crate::session::Session;
 
+/// The part of the sample that is in effect, and every other setting.
+const SMALL: &str = include_str!("../../../../../docs/samples/small.toml");
+const FULL: &str = include_str!("../../../../../docs/samples/full.toml");
+
 /// `marvin config`.
 #[derive(Debug, Clone, Copy, Subcommand)]
 pub(crate) enum ConfigCommand {
+    /// Write a sample marvin.toml with comments; an existing file is not overwritten
+    Init,
     /// Check marvin.toml; print line and column of each mistake
     Check,
     /// Show the settings of marvin.toml
@@ -24,6 +33,7 @@ pub(crate) enum ConfigCommand {
 pub(crate) fn config(session: &Session, command: &ConfigCommand) -> anyhow::Result<Exit> {
     let answer = session.answer(None)?;
     match command {
+        ConfigCommand::Init => answer.write(init(session)?)?,
         ConfigCommand::Schema => answer.write(config::settings_schema())?,
         ConfigCommand::Show => answer.write(format_site(session.config()?))?,
         ConfigCommand::Check => {
@@ -56,6 +66,52 @@ pub(crate) fn config(session: &Session, command: &ConfigCommand) -> anyhow::Resu
         }
     }
     Ok(Exit::Fine)
+}
+
+/// Writes the sample to the place of marvin.toml, unless there is a file.
+fn init(session: &Session) -> anyhow::Result<String> {
+    let file = session.config_file()?;
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot make the directory {}", folder.display()))?;
+    }
+    let mut opened = match OpenOptions::new().write(true).create_new(true).open(&file) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let text = format!(
+                "cannot write a sample to {0}: the file exists\nhint: edit it (`marvin config show` lists its settings), or \
+                 write the sample elsewhere with --config-file FILE",
+                file.display()
+            );
+            return Err(WrongInput(text).into());
+        }
+        opened => opened.with_context(|| format!("cannot write {}", file.display()))?,
+    };
+    opened
+        .write_all(sample().as_bytes())
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    Ok(format!(
+        "wrote {}: edit it, then run `marvin config check`, `marvin watch` and `marvin work`\n",
+        file.display()
+    ))
+}
+
+/// Returns the sample: a small lab that works, and every other setting as a comment.
+fn sample() -> String {
+    let mut text = format!(
+        "# marvin.toml: what Marvin measures by itself, where, and whom it tells. docs/watch.md explains\n\
+         # each setting; `marvin config schema` prints the schema for editors.\n\n{SMALL}\n\
+         # All other settings, as examples: remove the `#` directly before a setting to use it.\n"
+    );
+    // Its first line is about the file in docs/.
+    for line in FULL.lines().skip(1) {
+        let mark = if line.is_empty() || line.starts_with('#') {
+            ""
+        } else {
+            "#"
+        };
+        text.extend([mark, line, "\n"]);
+    }
+    text
 }
 
 /// Checks that the password of a channel is where the channel says.
@@ -162,4 +218,24 @@ fn tree_shown(tree: &WatchedTree) -> String {
         .as_ref()
         .map_or_else(String::new, |since| format!("; since {since}"));
     format!("{}: {from}; stable updates: {points}{since}", tree.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FULL, sample};
+
+    #[test]
+    fn sample_has_every_setting_as_comment() {
+        let sample = sample();
+        let (_, examples) = sample.split_once("to use it.\n").unwrap();
+        let restored: Vec<&str> = examples
+            .lines()
+            .map(|line| match line.strip_prefix('#') {
+                Some(rest) if !rest.starts_with(' ') => rest,
+                _ => line,
+            })
+            .collect();
+        let full: Vec<&str> = FULL.lines().skip(1).collect();
+        assert_eq!(restored, full);
+    }
 }

@@ -124,12 +124,20 @@ impl Session {
         Ok(ConfigFile::read(self.home()?, file, &tools.rows())?)
     }
 
+    /// Returns the path of marvin.toml, whether it exists or not.
+    pub(crate) fn config_file(&self) -> anyhow::Result<PathBuf> {
+        match &self.options.config_file {
+            Some(file) => Ok(file.clone()),
+            None => Ok(self.home()?.join("marvin.toml")),
+        }
+    }
+
     /// Reads marvin.toml as it is now; an error if there is no file.
     pub(crate) fn read_existing_config(&self) -> anyhow::Result<ConfigFile> {
         let config = self.read_config()?;
         if config.file.is_none() {
             let text = format!(
-                "there is no marvin.toml in {}: write one (docs/watch.md), or name one with --config-file FILE",
+                "there is no marvin.toml in {}: `marvin config init` writes a sample, or name one with --config-file FILE",
                 self.home()?.display()
             );
             return Err(WrongInput(text).into());

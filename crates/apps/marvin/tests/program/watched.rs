@@ -37,6 +37,27 @@ fn lines(file: &Path) -> Vec<String> {
 }
 
 #[test]
+fn sample_is_valid_and_never_overwrites() {
+    let home = fresh("config-init-home");
+    let written = output_of(&home, &["config", "init"]);
+    insta::assert_snapshot!(written, @"
+    exit 0
+    -- out
+    wrote HOME/marvin.toml: edit it, then run `marvin config check`, `marvin watch` and `marvin work`
+    -- err
+    ");
+    let checked = output_of(&home, &["config", "check"]);
+    assert!(checked.starts_with("exit 0"), "{checked}");
+    insta::assert_snapshot!(output_of(&home, &["config", "init"]), @"
+    exit 2
+    -- out
+    -- err
+    error: cannot write a sample to HOME/marvin.toml: the file exists
+    hint: edit it (`marvin config show` lists its settings), or write the sample elsewhere with --config-file FILE
+    ");
+}
+
+#[test]
 fn watched_tree_is_measured_despite_kills() {
     let (_, images) = images();
     let tree = Tree::new("watched-tree");
