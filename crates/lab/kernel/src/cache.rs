@@ -21,7 +21,7 @@ use crate::folder::{self, Folder, sha256};
 use crate::image::{self, Image, Vmlinux};
 use crate::running::running;
 use crate::scratch::{self, Scratch};
-use crate::source::module_folder;
+use crate::source::{MissingNeeds, module_folder};
 use crate::{KernelError, SourceSettings};
 
 /// A build cache in a data directory.
@@ -78,6 +78,8 @@ pub enum BuildEvent {
         options: Vec<String>,
     },
     /// No work: the build was cached.
+        /// What this host lacks for one of them.
+        lacks: Option<MissingNeeds>,
     Cached {
         /// The package or the file.
         what: String,

@@ -15,6 +15,7 @@ use crate::folder::{self, Folder, sha256};
 use crate::source::{
     BuildSeconds, CommitGraph, Compiled, Configuration, Headline, Objects, Repository, SourceError,
     SourceFolders, SourceSettings, Toolchain, TreeError, WorkTree, X86, import, import_tarball,
+    missing_for_options,
 };
 use crate::{BuildCache, BuildEvent, KernelError};
 
@@ -86,7 +87,7 @@ impl BuildCache {
     /// Returns the toolchain of the settings, which must fit the kernel config and, unless the
     /// kernel is only built, the machines.
     pub(crate) fn toolchain(&self) -> Result<Toolchain, KernelError> {
-        let toolchain = Toolchain::find(&self.settings.make)?;
+        let toolchain = Toolchain::find(&self.settings.make, &self.settings.configuration)?;
         let architecture = &toolchain.architecture;
         self.settings
             .configuration
@@ -263,6 +264,7 @@ impl BuildCache {
             notify(BuildEvent::NotKept {
                 what,
                 options: made.not_kept,
+                lacks: missing_for_options(&made.not_kept),
             });
         }
         let mut build = if toolchain.architecture == X86 {

@@ -51,10 +51,13 @@ pub use patches::{
     TouchedFunction, read_patches,
 };
 pub use source::{
-    Authorship, BuildSeconds, Commit, CommitGraph, Compiled, Configuration, Headline, LinePoint,
-    MakeOptions, Picked, RangeError, Repository, SourceError, SourceSettings, TreeError,
+    Authorship, BuildSeconds, Commit, CommitGraph, Compiled, Configuration,
+    Headline, HostNeeds, LinePoint, MakeOptions, MissingNeeds, Picked, RangeError, Repository,
+    SourceError, SourceSettings, TreeError,
 };
-pub use source::{commits_touching, config_options, remote_tags, revision_of, tree_with_tag};
+pub use source::{
+    commits_touching, config_options, find_missing_needs, remote_tags, revision_of, tree_with_tag,
+};
 pub use sources::{Inlines, source_places};
 pub use userland::{Resolved, USERLAND_FACTS, Userland, UserlandFile, Wanted};
 pub use widen::Widened;

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use kernel::{HostNeeds, find_missing_needs};
 use lab::{Lab, LabError, LabOptions, Measurement, prove_host};
 use machine::ReferenceNumbers;
 use machine::qemu::Qemu;
@@ -53,7 +54,7 @@ pub(crate) fn doctor(session: &Session, command: &DoctorArguments) -> anyhow::Re
         program("setsid", "util-linux"),
         Check::new("walls", Ok(walls())),
         Check::new("kernels", kernels(session)),
-        Check::new("compiler", Ok(compiler())),
+        Check::new("builds", Ok(builds())),
         Check::new("home", usable(home)),
         Check::new("disk", disk(home)),
         Check::new("memory", memory()),
@@ -255,14 +256,20 @@ fn walls() -> String {
     }
 }
 
-/// Says what compiles kernels.
-fn compiler() -> String {
-    match find_program("gcc").or_else(|| find_program("cc")) {
-        Some(file) => format!("{} builds kernels from source", file.display()),
-        None => {
-            "none: git:, patch: and deb-src: kernels, series and bisect need one; all else works"
-                .to_owned()
-        }
+/// Says whether kernels can be built here, with one command for all that is missing. Nothing else
+/// needs a compiler, so that is no problem of the host.
+fn builds() -> String {
+    let HostNeeds { needed, by_config } = find_missing_needs();
+    match (needed, by_config) {
+        (None, None) => "everything that building kernels needs is there".to_owned(),
+        (None, Some(some)) => format!(
+            "everything that most kernels need is there; some configs need {}: {}",
+            some.what, some.install
+        ),
+        (Some(needed), _) => format!(
+            "not possible: git:, patch:, tree: and deb-src: kernels, series and bisect need {}: {}; all else works",
+            needed.what, needed.install
+        ),
     }
 }
 

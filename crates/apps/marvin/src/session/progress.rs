@@ -115,11 +115,14 @@ impl Progress {
             BuildEvent::NoWalls { why } => self.line(&format!(
                 "{name}: its Makefile runs without walls, as you: {why}; `marvin doctor` says how to install bubblewrap"
             )),
-            BuildEvent::NotKept { what, options } => {
+            BuildEvent::NotKept { what, options, lacks } => {
                 let shown = options.iter().take(OPTIONS_SHOWN).cloned().collect::<Vec<_>>();
                 let more = options.len().saturating_sub(OPTIONS_SHOWN);
                 let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-                self.line(&format!("{name}: {what} differs in {}{more}", shown.join(" ")));
+                let hint = lacks.as_ref().map_or_else(String::new, |lacks| {
+                    format!("; this host lacks {}: {}", lacks.what, lacks.install)
+                });
+                self.line(&format!("{name}: {what} differs in {}{more}{hint}", shown.join(" ")));
             }
             BuildEvent::Cached { what } => self.message(&format!("{name}: {what} is built already")),
         }

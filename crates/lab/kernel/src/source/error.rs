@@ -16,6 +16,13 @@ pub enum SourceError {
         /// The package that contains it.
         package: String,
     },
+    /// Programs or headers of builds are missing.
+    #[error("cannot build kernels: this host lacks {what}\nhint: {install}")]
+    Needs {
+        what: String,
+        /// One command that installs all of it.
+        install: String,
+    },
     /// The tree or the revision in it is not usable.
     #[error(transparent)]
     Tree(#[from] TreeError),
@@ -194,6 +201,7 @@ impl SourceError {
             | Self::Program { .. }
             | Self::Archive { .. }
             | Self::NoProgram { .. }
+            | Self::Needs { .. }
             | Self::NoAnswer { .. } => Fault::Lab,
             _ => Fault::User,
         }

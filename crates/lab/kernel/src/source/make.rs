@@ -17,6 +17,7 @@ use super::compiled::Compiled;
 use super::config::{Base, Configuration, options as config_options};
 use super::module_folder;
 use super::program::Program;
+use super::needs::{MissingNeeds, missing_for};
 use super::toolchain::{MakeOptions, Toolchain, X86, missing_programs};
 use super::work_tree::WorkTree;
 use crate::KernelError;
@@ -86,7 +87,7 @@ impl SourceSettings {
     /// # Errors
     /// If this host lacks one.
     pub fn compiler(&self) -> Result<String, KernelError> {
-        Ok(Toolchain::find(&self.make)?.description)
+        Ok(Toolchain::find(&self.make, &self.configuration)?.description)
     }
 }
 
@@ -219,6 +220,11 @@ impl<'a> Objects<'a> {
             self.run(&[target, "modules"], what)?;
         } else {
             self.run(&[target], what)?;
+        let host_cc = self.toolchain.host_compiler();
+        if let Some(needs) = missing_for(&options, &host_cc, needs_bzimage) {
+            let MissingNeeds { what, install } = needs;
+            return Err(SourceError::Needs { what, install }.into());
+        }
         }
         let image = self.out.join(image);
         check_file(&image, what, &self.log())?;

@@ -11,19 +11,12 @@ use std::path::{Path, PathBuf};
 use model::MakeArgument;
 
 use super::SourceError;
+use super::config::Configuration;
+use super::needs::{Compiler, MissingNeeds, missing_before};
 use super::program::Program;
 use crate::KernelError;
 use crate::folder::sha256_of_file;
 
-/// Programs that make needs, and their packages.
-const PROGRAMS: [(&str, &str); 6] = [
-    ("make", "make"),
-    ("gcc", "gcc"),
-    ("ld", "binutils"),
-    ("flex", "flex"),
-    ("bison", "bison"),
-    ("bc", "bc"),
-];
 /// The programs of a whole LLVM toolchain besides clang; the package of the first is lld.
 const LLVM_TOOLS: [&str; 7] = [
     "ld.lld",
@@ -85,9 +78,12 @@ impl Toolchain {
     ///
     /// # Errors
     /// If one is missing, or no compiler.
-    pub(crate) fn find(options: &MakeOptions) -> Result<Self, KernelError> {
+    pub(crate) fn find(
+        options: &MakeOptions,
+        configuration: &Configuration,
+    ) -> Result<Self, KernelError> {
         let Some(variables) = effective(options)? else {
-            check_programs(&PROGRAMS)?;
+            check_needs(Compiler::Usual, configuration)?;
             let description = format!("{}, {}", version("gcc")?, version("ld")?);
             return Ok(Self {
                 description,
@@ -98,15 +94,11 @@ impl Toolchain {
                 folders: Vec::new(),
             });
         };
+        check_needs(Compiler::Named, configuration)?;
         Self::of_variables(variables)
     }
 
     fn of_variables(mut variables: BTreeMap<String, String>) -> Result<Self, KernelError> {
-        let others: Vec<_> = PROGRAMS
-            .into_iter()
-            .filter(|(program, _)| !["gcc", "ld"].contains(program))
-            .collect();
-        check_programs(&others)?;
         let words: Vec<MakeArgument> = variables
             .iter()
             .filter_map(|(name, value)| format!("{name}={value}").parse().ok())
@@ -182,6 +174,17 @@ impl Toolchain {
         match &self.hash {
             None => self.description.clone(),
             Some(hash) => format!("{}\n{hash}", self.description),
+        }
+    }
+
+    /// Returns the compiler of the programs that the build itself runs, as make chooses it
+    /// (Makefile: HOSTCC).
+    pub(crate) fn host_compiler(&self) -> String {
+        let llvm = self.variables.get("LLVM").filter(|value| !value.is_empty());
+        match (self.variables.get("HOSTCC"), llvm) {
+            (Some(named), _) => named.clone(),
+            (None, Some(value)) => llvm_program(value, "clang"),
+            (None, None) => "gcc".to_owned(),
         }
     }
 
@@ -387,7 +390,7 @@ fn check_target(cc: &str, file: &Path, architecture: &str) -> Result<(), KernelE
 }
 
 /// Returns an executable file of PATH, or at a path.
-fn find_program(name: &str) -> Option<PathBuf> {
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     let is_program = |file: &Path| {
         fs::metadata(file)
             .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
@@ -473,17 +476,13 @@ pub(crate) fn missing_programs<'a>(programs: &[&'a str]) -> Vec<&'a str> {
         .collect()
 }
 
-fn check_programs(programs: &[(&str, &str)]) -> Result<(), KernelError> {
-    for (program, package) in programs {
-        if find_program(program).is_none() {
-            return Err(SourceError::NoProgram {
-                program: (*program).into(),
-                package: (*package).into(),
-            }
-            .into());
-        }
+/// Errors if this host lacks programs of every build.
+fn check_needs(compiler: Compiler, configuration: &Configuration) -> Result<(), KernelError> {
+    let requests = |option: &str| configuration.requests(&format!("CONFIG_{option}"));
+    match missing_before(compiler, requests) {
+        Some(MissingNeeds { what, install }) => Err(SourceError::Needs { what, install }.into()),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn version(program: &str) -> Result<String, KernelError> {
