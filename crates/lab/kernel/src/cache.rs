@@ -21,7 +21,7 @@ use crate::folder::{self, Folder, sha256};
 use crate::image::{self, Image, Vmlinux};
 use crate::running::running;
 use crate::scratch::{self, Scratch};
-use crate::source::{MissingNeeds, module_folder};
+use crate::source::{BuildProgress, MissingNeeds, module_folder};
 use crate::{KernelError, SourceSettings};
 
 /// A build cache in a data directory.
@@ -67,6 +67,8 @@ pub enum BuildEvent {
         /// Duration of the last build of this configuration, in seconds.
         estimate_s: Option<u64>,
     },
+    /// make compiles; about once a second.
+    Compiling(BuildProgress),
     /// make will run without walls: as the user, with the user's files and network.
     NoWalls {
         why: &'static str,
@@ -76,10 +78,10 @@ pub enum BuildEvent {
         /// The commit or the directory.
         what: String,
         options: Vec<String>,
-    },
-    /// No work: the build was cached.
         /// What this host lacks for one of them.
         lacks: Option<MissingNeeds>,
+    },
+    /// No work: the build was cached.
     Cached {
         /// The package or the file.
         what: String,

@@ -259,12 +259,13 @@ impl BuildCache {
             notify(BuildEvent::NoWalls { why: &none.why });
         }
         workshop.check_out(&source.tree, &from)?;
-        let made = objects.make(&source.tree, &from)?;
+        let report = |progress| notify(BuildEvent::Compiling(progress));
+        let made = objects.make(&source.tree, &from, &report)?;
         if !made.not_kept.is_empty() {
             notify(BuildEvent::NotKept {
                 what,
-                options: made.not_kept,
                 lacks: missing_for_options(&made.not_kept),
+                options: made.not_kept,
             });
         }
         let mut build = if toolchain.architecture == X86 {

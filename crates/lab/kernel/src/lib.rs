@@ -51,7 +51,7 @@ pub use patches::{
     TouchedFunction, read_patches,
 };
 pub use source::{
-    Authorship, BuildSeconds, Commit, CommitGraph, Compiled, Configuration,
+    Authorship, BuildProgress, BuildSeconds, Commit, CommitGraph, Compiled, Configuration,
     Headline, HostNeeds, LinePoint, MakeOptions, MissingNeeds, Picked, RangeError, Repository,
     SourceError, SourceSettings, TreeError,
 };

@@ -5,7 +5,7 @@ use std::sync::Once;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use kernel::BuildEvent;
+use kernel::{BuildEvent, BuildProgress};
 use lab::Event;
 use model::{sanitize_line, sanitize_text};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -31,6 +31,8 @@ pub(crate) struct Share {
     begun: Instant,
     printed: Instant,
     left_s: Option<f64>,
+    /// How long the build had taken at its last line (s).
+    build_s: u64,
 }
 
 /// How long storing may take at the end.
@@ -41,6 +43,8 @@ const INTERRUPTED: i32 = 130;
 const OPTIONS_SHOWN: usize = 40;
 /// Interval between lines of a log.
 const PERIOD: Duration = Duration::from_secs(10);
+/// Interval between lines about a build in a log (s).
+const BUILD_PERIOD_S: u64 = 30;
 
 impl Default for Share {
     fn default() -> Self {
@@ -51,11 +55,25 @@ impl Default for Share {
             begun: now,
             printed: now,
             left_s: None,
+            build_s: 0,
         }
     }
 }
 
 impl Share {
+    /// Returns whether a build that takes this long is due for a line.
+    fn is_due(&mut self, seconds: u64) -> bool {
+        if seconds < self.build_s {
+            // Another build.
+            self.build_s = 0;
+        }
+        let is_due = seconds >= self.build_s + BUILD_PERIOD_S;
+        if is_due {
+            self.build_s = seconds;
+        }
+        is_due
+    }
+
     /// Counts one more job; returns a line if the last one is older than the interval. It says how
     /// long the jobs took, and how long the rest takes only if the lab knows.
     fn count(&mut self, now: Instant) -> Option<String> {
@@ -112,6 +130,7 @@ impl Progress {
                 let last = estimate_s.map_or_else(String::new, |seconds| format!(", the last one took {seconds} s"));
                 self.line(&format!("{name}: building {what}{last}"));
             }
+            BuildEvent::Compiling(progress) => self.compiling(name, progress),
             BuildEvent::NoWalls { why } => self.line(&format!(
                 "{name}: its Makefile runs without walls, as you: {why}; `marvin doctor` says how to install bubblewrap"
             )),
@@ -125,6 +144,21 @@ impl Progress {
                 self.line(&format!("{name}: {what} differs in {}{more}{hint}", shown.join(" ")));
             }
             BuildEvent::Cached { what } => self.message(&format!("{name}: {what} is built already")),
+        }
+    }
+
+    /// Shows how far a build is: on a terminal in one line that is rewritten, in a log twice a
+    /// minute.
+    fn compiling(&self, name: &str, progress: &BuildProgress) {
+        let text = format!("{name}: {}", compiling_text(progress));
+        match self {
+            Self::Bar(bar) => bar.set_message(sanitize_line(&text)),
+            Self::Lines(share) => {
+                if share.lock().is_due(progress.seconds) {
+                    say(&text);
+                }
+            }
+            Self::Quiet => {}
         }
     }
 
@@ -324,6 +358,25 @@ impl Progress {
     }
 }
 
+/// Describes how far a build is.
+fn compiling_text(progress: &BuildProgress) -> String {
+    let BuildProgress {
+        objects,
+        whole,
+        is_partial,
+        seconds,
+    } = progress;
+    let of = match whole {
+        Some(whole) if *is_partial => format!(" (a whole build has {whole})"),
+        Some(whole) => format!(" of about {whole}"),
+        None => String::new(),
+    };
+    format!(
+        "{objects} objects{of} compiled after {}",
+        span(*seconds as f64)
+    )
+}
+
 /// On Ctrl-C, SIGTERM or the end of the terminal, has the lab store what was measured, prints what
 /// to do next and ends. Child processes die with Marvin.
 fn say_when_interrupted() {
@@ -373,7 +426,9 @@ pub(crate) fn span(seconds: f64) -> String {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{Share, span};
+    use kernel::BuildProgress;
+
+    use super::{Share, compiling_text, span};
 
     #[test]
     fn log_prints_progress_every_ten_seconds() {
@@ -384,6 +439,7 @@ mod tests {
             begun: start,
             printed: start,
             left_s: None,
+            build_s: 0,
         };
         let mut line_after = |seconds, left_s| {
             share.left_s = left_s;
@@ -393,6 +449,31 @@ mod tests {
         insta::assert_snapshot!(line_after(10, None).unwrap(), @"7 % (3 of 40 jobs) after 10 s");
         assert_eq!(line_after(19, None), None);
         insta::assert_snapshot!(line_after(120, Some(93.0)).unwrap(), @"12 % (5 of 40 jobs) after 2 min, about 2 min left");
+    }
+
+    #[test]
+    fn builds_have_a_line_each_half_minute() {
+        let mut share = Share::default();
+        let due = [1, 29, 30, 31, 59, 61, 3, 33].map(|seconds| share.is_due(seconds));
+        assert_eq!(due, [false, false, true, false, false, true, false, true]);
+        let text = |whole, is_partial| {
+            compiling_text(&BuildProgress {
+                objects: 312,
+                whole,
+                is_partial,
+                seconds: 80,
+            })
+        };
+        let texts = [
+            text(None, false),
+            text(Some(1743), false),
+            text(Some(1743), true),
+        ];
+        insta::assert_snapshot!(texts.join("\n"), @"
+        312 objects compiled after 80 s
+        312 objects of about 1743 compiled after 80 s
+        312 objects (a whole build has 1743) compiled after 80 s
+        ");
     }
 
     #[test]

@@ -13,11 +13,12 @@ use std::time::Duration;
 use subprocess::Walls;
 
 use super::SourceError;
+use super::compile_progress::{BuildProgress, ObjectCounts, run_with_reports};
 use super::compiled::Compiled;
 use super::config::{Base, Configuration, options as config_options};
 use super::module_folder;
-use super::program::Program;
 use super::needs::{MissingNeeds, missing_for};
+use super::program::Program;
 use super::toolchain::{MakeOptions, Toolchain, X86, missing_programs};
 use super::work_tree::WorkTree;
 use crate::KernelError;
@@ -195,8 +196,13 @@ impl<'a> Objects<'a> {
         self.folder.join("marvin.log")
     }
 
-    /// Builds the work tree.
-    pub(crate) fn make(&self, tree: &str, what: &str) -> Result<Made, KernelError> {
+    /// Builds the work tree, and reports how far it is.
+    pub(crate) fn make(
+        &self,
+        tree: &str,
+        what: &str,
+        report: &dyn Fn(BuildProgress),
+    ) -> Result<Made, KernelError> {
         let configuration = &self.settings.configuration;
         let begun = self.folder.join("marvin.begun");
         fs::write(&begun, "").map_err(KernelError::io(&begun))?;
@@ -214,18 +220,16 @@ impl<'a> Objects<'a> {
             && self.toolchain.architecture == X86
             && !is("CONFIG_PVH", "y");
         let image = if needs_bzimage { BZIMAGE } else { "vmlinux" };
-        let has_modules = is("CONFIG_MODULES", "y") && options.values().any(|value| value == "m");
-        let target = image.rsplit('/').next().unwrap_or(image);
-        if has_modules {
-            self.run(&[target, "modules"], what)?;
-        } else {
-            self.run(&[target], what)?;
         let host_cc = self.toolchain.host_compiler();
         if let Some(needs) = missing_for(&options, &host_cc, needs_bzimage) {
             let MissingNeeds { what, install } = needs;
             return Err(SourceError::Needs { what, install }.into());
         }
-        }
+        let has_modules = is("CONFIG_MODULES", "y") && options.values().any(|value| value == "m");
+        let target = image.rsplit('/').next().unwrap_or(image);
+        let targets = [target, "modules"];
+        let targets = if has_modules { &targets } else { &targets[..1] };
+        self.compile(targets, what, report)?;
         let image = self.out.join(image);
         check_file(&image, what, &self.log())?;
         self.note_seconds(&begun)?;
@@ -269,6 +273,33 @@ impl<'a> Objects<'a> {
         };
         objects.configure(tree, what)?;
         objects.resolved(what)
+    }
+
+    /// Runs make for the image and the modules.
+    fn compile(
+        &self,
+        targets: &[&str],
+        what: &str,
+        report: &dyn Fn(BuildProgress),
+    ) -> Result<(), KernelError> {
+        let key = sha256(self.settings.configuration.identity().as_bytes());
+        let counts = ObjectCounts::of_config(self.workshop.folder(), &key[..12]);
+        let whole = counts.read();
+        let is_partial = self.seconds().is_some();
+        let (made, objects) = run_with_reports(
+            &self.log(),
+            || self.run(targets, what),
+            &mut |objects, elapsed| {
+                report(BuildProgress {
+                    objects,
+                    whole,
+                    is_partial,
+                    seconds: elapsed.as_secs(),
+                });
+            },
+        );
+        made?;
+        counts.keep(objects)
     }
 
     /// Returns the `.config` as make resolved it.

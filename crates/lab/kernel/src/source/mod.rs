@@ -2,6 +2,7 @@
 
 mod cherry_pick;
 mod commit_graph;
+mod compile_progress;
 mod compiled;
 mod config;
 pub(crate) mod deb_src;
@@ -12,8 +13,8 @@ mod kconfig;
 mod kernel_org;
 mod make;
 pub(crate) mod module_folder;
-mod program;
 mod needs;
+mod program;
 mod remote;
 mod toolchain;
 mod touching;
@@ -21,6 +22,7 @@ mod work_tree;
 
 pub use cherry_pick::{Authorship, Picked};
 pub use commit_graph::{Commit, CommitGraph, LinePoint};
+pub use compile_progress::BuildProgress;
 pub use compiled::Compiled;
 pub use config::{Configuration, options as config_options};
 pub(crate) use deb_src::{SourceFolders, import};
@@ -34,10 +36,10 @@ pub(crate) use kconfig::dependencies;
 pub(crate) use kernel_org::import_tarball;
 pub(crate) use make::Objects;
 pub use make::{BuildSeconds, SourceSettings};
-pub(crate) use program::Program;
-pub use remote::{remote_tags, tree_with_tag};
 pub(crate) use needs::missing_for_options;
 pub use needs::{HostNeeds, MissingNeeds, find_missing_needs};
+pub(crate) use program::Program;
+pub use remote::{remote_tags, tree_with_tag};
 pub use toolchain::MakeOptions;
 pub(crate) use toolchain::{Toolchain, X86};
 pub use touching::{commits_touching, revision_of};
