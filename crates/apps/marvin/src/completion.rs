@@ -1,8 +1,10 @@
-//! Completes words for shells: kernels, workloads, suites, runs, alerts and jobs. The shell calls
+//! Completes words for shells: kernels, revisions, configs, machines, workloads, suites, runs,
+//! alerts and jobs. The shell calls
 //! `marvin` with the variable COMPLETE (protocol of clap_complete). An unusable store or a slow one
 //! gives no candidates, never an error.
 
 mod bash;
+mod sources;
 
 use std::ffi::{OsStr, OsString};
 use std::sync::mpsc::channel;
@@ -18,12 +20,16 @@ use clap_complete::env::{CompleteEnv, EnvCompleter, Shells};
 use model::SUITES;
 use store::{Listed, Store};
 
+use crate::options::OWN_MACHINES;
 use crate::session::{GlobalOptions, Session};
+pub(crate) use sources::{configuration, revision, tree_name};
 
 /// The variable by which a shell asks for completions.
 const VARIABLE: &str = "COMPLETE";
 /// Time limit for candidates from the store: a user who types does not wait longer.
 const DEADLINE: Duration = Duration::from_millis(80);
+/// Time limit for candidates from an archive's lists, which are verified.
+const LISTS_DEADLINE: Duration = Duration::from_millis(400);
 const RUNS_MAX: usize = 50;
 /// The end of the script for zsh: if zsh loads it from a directory of its functions, it expects
 /// candidates at once.
@@ -83,7 +89,7 @@ pub(crate) fn script(shell: Shell) -> anyhow::Result<Vec<u8>> {
 pub(crate) fn kernel() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| {
         let text = word.to_string_lossy();
-        let file = ["path:", "tree:"]
+        let file = ["path:", "tree:", "patch:"]
             .into_iter()
             .find_map(|source| Some((source, text.strip_prefix(source)?)));
         if let Some((source, path)) = file {
@@ -97,12 +103,25 @@ pub(crate) fn kernel() -> ArgValueCompleter {
                 .map(|candidate| candidate.add_prefix(source))
                 .collect();
         }
+        if let Some(revision) = text.strip_prefix("git:") {
+            return sources::revisions(revision)
+                .into_iter()
+                .map(|candidate| candidate.add_prefix("git:"))
+                .collect();
+        }
+        let packages = sources::packages(&text).unwrap_or_default();
+        let revisions = match text.contains([':', '/']) {
+            true => Vec::new(),
+            false => sources::revisions(&text),
+        };
         // A source that is typed in full is not suggested.
         let sources = SOURCES
             .into_iter()
             .filter(|source| *source != text)
             .map(CompletionCandidate::new);
-        beginning(word, from_store(kernels).into_iter().chain(sources))
+        let measured = from_store(kernels).into_iter();
+        let all = measured.chain(packages).chain(sources).chain(revisions);
+        distinct(beginning(word, all))
     })
 }
 
@@ -136,6 +155,42 @@ pub(crate) fn job() -> ArgValueCandidates {
                 .collect())
         })
     })
+}
+
+/// Completes a machine to measure on.
+pub(crate) fn machine() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let own = OWN_MACHINES
+            .iter()
+            .map(|(name, about)| candidate(name, about));
+        own.chain(servers()).collect()
+    })
+}
+
+/// Completes a machine whose numbers repeat exactly.
+pub(crate) fn exact_machine() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        OWN_MACHINES[..2]
+            .iter()
+            .map(|(name, about)| candidate(name, about))
+            .collect()
+    })
+}
+
+/// Completes a server of marvin.toml.
+pub(crate) fn server() -> ArgValueCandidates {
+    ArgValueCandidates::new(servers)
+}
+
+fn servers() -> Vec<CompletionCandidate> {
+    let found = within(|session| {
+        let servers = &session.config()?.settings.servers;
+        Ok(servers
+            .iter()
+            .map(|server| candidate(&server.name, "[[machine]] of marvin.toml"))
+            .collect())
+    });
+    found.unwrap_or_default()
 }
 
 pub(crate) fn alert() -> ArgValueCandidates {
@@ -251,6 +306,14 @@ struct TypedOptions {
 fn within<T: Send + 'static>(
     call: impl FnOnce(&Session) -> anyhow::Result<T> + Send + 'static,
 ) -> Option<T> {
+    within_time(DEADLINE, call)
+}
+
+/// Does the same with another deadline.
+fn within_time<T: Send + 'static>(
+    deadline: Duration,
+    call: impl FnOnce(&Session) -> anyhow::Result<T> + Send + 'static,
+) -> Option<T> {
     let mut arguments: Vec<OsString> = vec!["marvin".into()];
     for option in ["--home", "--store", "--config-file"] {
         arguments.extend(
@@ -264,7 +327,7 @@ fn within<T: Send + 'static>(
     let (sender, receiver) = channel();
     // The thread may be in a connection to a server: it ends with the process.
     std::thread::spawn(move || drop(sender.send(call(&session).ok())));
-    receiver.recv_timeout(DEADLINE).ok()?
+    receiver.recv_timeout(deadline).ok()?
 }
 
 /// Returns the value of an option in the words that the shell passes: `--home DIR` or `--home=DIR`.

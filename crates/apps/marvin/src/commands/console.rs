@@ -9,6 +9,7 @@ use machine::person;
 use model::{ServerSettings, UnixTime};
 use server::{ConsoleLine, Signal, Tail, console_folder, is_recorded, send_signal};
 
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::options::seconds;
 use crate::say;
@@ -28,7 +29,7 @@ fn sysrq(text: &str) -> Result<Signal, String> {
   marvin console testbox --sysrq 8w")]
 pub(crate) struct ConsoleArguments {
     /// Server: the name of a [[machine]] with [machine.console] in marvin.toml
-    #[arg(required_unless_present = "record")]
+    #[arg(required_unless_present = "record", add = completion::server())]
     pub(crate) name: Option<String>,
 
     /// Print the output of the last TIME: 10m, 2h, 7d

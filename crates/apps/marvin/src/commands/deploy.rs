@@ -4,6 +4,7 @@ use clap::Args;
 use lab::OwnSystem;
 use server::{Image, make};
 
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::say;
 use crate::select::did_you_mean;
@@ -17,6 +18,7 @@ use crate::session::Session;
   marvin deploy testbox own        # back to the system of its disk")]
 pub(crate) struct DeployArguments {
     /// Server: the name of a [[machine]] in marvin.toml
+    #[arg(add = completion::server())]
     pub(crate) name: String,
 
     /// Image: the name of an [[image]] in marvin.toml, or own for the server's installed system

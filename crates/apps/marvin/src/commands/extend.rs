@@ -4,6 +4,7 @@ use clap::Args;
 use lab::LabError;
 use model::ReservationRefusal;
 
+use crate::completion;
 use crate::exit::Exit;
 use crate::options::seconds;
 use crate::servers::{check_ours, describe_reservation, find_server, reserved};
@@ -13,6 +14,7 @@ use crate::session::{Session, now};
 #[derive(Debug, Args)]
 pub(crate) struct ExtendArguments {
     /// Reserved server; the servers of the same reservation are extended too
+    #[arg(add = completion::server())]
     pub(crate) name: String,
 
     /// Duration from now on: 30m, 2h, 3d

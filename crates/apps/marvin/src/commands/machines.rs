@@ -45,6 +45,7 @@ pub(crate) enum MachinesCommand {
 #[derive(Debug, Args)]
 pub(crate) struct MachinesCheck {
     /// Machine: vm, local, or the name of a [[machine]] in marvin.toml
+    #[arg(add = completion::machine())]
     pub(crate) name: String,
 
     /// Kernel to measure --boots times first [default: judge by stored boots]

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use model::BootDevice;
 use server::{Power, PowerState};
 
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::servers::{check_ours, find_server};
 use crate::session::Session;
@@ -16,6 +17,7 @@ use crate::session::Session;
   marvin power testbox boot pxe && marvin power testbox cycle")]
 pub(crate) struct PowerArguments {
     /// Server: the name of a [[machine]] with [machine.power] in marvin.toml
+    #[arg(add = completion::server())]
     pub(crate) name: String,
 
     /// Action

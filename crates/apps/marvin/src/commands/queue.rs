@@ -67,7 +67,7 @@ pub(crate) struct QueueAdd {
     pub(crate) kernel: String,
 
     /// Tree of marvin.toml for a git: name
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completion::tree_name())]
     pub(crate) tree: Option<String>,
 
     /// Suite to measure
@@ -83,7 +83,7 @@ pub(crate) struct QueueAdd {
     pub(crate) seeds: u64,
 
     /// Machine: exact, or one of marvin.toml
-    #[arg(long, value_name = "NAME", default_value = "exact")]
+    #[arg(long, value_name = "NAME", default_value = "exact", add = completion::machine())]
     pub(crate) on: String,
 
     /// Priority: higher runs first; plans have 100 by default

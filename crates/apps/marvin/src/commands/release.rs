@@ -5,6 +5,7 @@ use lab::LabError;
 use machine::person;
 use model::Reservation;
 
+use crate::completion;
 use crate::exit::Exit;
 use crate::servers::find_server;
 use crate::session::{Session, now};
@@ -13,6 +14,7 @@ use crate::session::{Session, now};
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseArguments {
     /// Reserved server; the servers of the same reservation are released too
+    #[arg(add = completion::server())]
     pub(crate) name: String,
 
     /// End another user's reservation; that user's measurement stops before its next step

@@ -5,6 +5,7 @@ use lab::LabError;
 use machine::person;
 use model::Reservation;
 
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::options::seconds;
 use crate::servers::{describe_reservation, find_server};
@@ -14,7 +15,7 @@ use crate::session::{Session, now};
 #[derive(Debug, Args)]
 pub(crate) struct ReserveArguments {
     /// Servers: names of [[machine]] tables in marvin.toml; Marvin reserves all of them or none
-    #[arg(required = true)]
+    #[arg(required = true, add = completion::server())]
     pub(crate) names: Vec<String>,
 
     /// Duration: 30m, 2h, 3d

@@ -12,6 +12,7 @@ use lab::{Lab, LabError};
 use model::{Build, Verdict};
 use store::Location;
 
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{open_exact_lab_with, plan_runs, prepare_tools};
 use crate::options::{MeasureOptions, margin, whole};
@@ -27,7 +28,7 @@ const SERIES_EXAMPLES: &str = "Examples:
 #[command(after_help = SERIES_EXAMPLES)]
 pub(crate) struct SeriesArguments {
     /// Commits OLDER..NEWER, along first parents; A^..B includes A
-    #[arg(value_name = "RANGE")]
+    #[arg(value_name = "RANGE", add = completion::revision())]
     pub(crate) range: String,
 
     #[command(flatten)]

@@ -16,6 +16,7 @@ use service::{
 };
 use store::{InUse, Location, Store, StoreError, WorkerLock};
 
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{find_build, parallel_machines, prepare_tools, replicates};
 use crate::options::{BatchName, NoisyOptions};
@@ -49,7 +50,7 @@ pub(crate) struct WorkArguments {
 
     /// Take only jobs of these machines, separated by commas; default: exact and all of
     /// marvin.toml
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::machine())]
     pub(crate) on: Vec<String>,
 
     /// Run this one job and print one line with its result; a worker starts this for each job

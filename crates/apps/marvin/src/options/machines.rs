@@ -8,6 +8,7 @@ use machine::{Smp, VmShape};
 use model::TASKS_MAX;
 
 use super::whole;
+use crate::completion;
 
 /// The memory of a virtual machine (MiB), unless its workloads need more.
 const MEMORY_MIB: u32 = 1024;
@@ -51,7 +52,8 @@ pub(crate) struct MachineOptions {
         long,
         value_name = "MACHINES",
         value_delimiter = ',',
-        default_value = "exact"
+        default_value = "exact",
+        add = completion::machine()
     )]
     pub(crate) on: Vec<String>,
 

@@ -4,18 +4,20 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::completion;
+
 /// Options for kernels that Marvin builds.
 #[derive(Debug, Args)]
 pub(crate) struct SourceOptions {
     /// Git tree for git: and patch: names: a directory, or a tree's name in marvin.toml [default:
     /// the only directory there]
-    #[arg(long, value_name = "TREE")]
+    #[arg(long, value_name = "TREE", add = completion::tree_name())]
     pub(crate) tree: Option<PathBuf>,
 
     /// Kernel config for kernels that Marvin builds: default, tiny, smp, small, defconfig, running, or
     /// a file with a .config or lines on top of tinyconfig; more on top with +: tiny+debug.config+MEMCG=y
     /// [default: that of the tree in marvin.toml, or default]
-    #[arg(long, value_name = "CONFIG")]
+    #[arg(long, value_name = "CONFIG", add = completion::configuration())]
     pub(crate) config: Option<String>,
 
     /// Take the .config of a directory that make built a kernel in; Marvin only reads there

@@ -6,8 +6,9 @@ use std::process::Command;
 use model::UnixTime;
 use store::Store;
 
+use crate::bisected::Tree;
 use crate::fresh::{Fresh, fresh};
-use crate::{folder, marvin, output_of};
+use crate::{folder, images, marvin, output_of};
 
 /// Attempts for candidates from the store, which have a deadline that a busy host may miss.
 const ATTEMPTS: usize = 50;
@@ -96,6 +97,65 @@ fn names_of_each_kind_are_completed() {
             );
         }
     }
+}
+
+/// Asks until a candidate is there, as candidates have a deadline.
+fn check(home: &Path, arguments: &[&str], expected: &str) {
+    let mut found = Vec::new();
+    for _ in 0..ATTEMPTS {
+        found = candidates(home, arguments);
+        if found.iter().any(|one| one == expected) {
+            return;
+        }
+    }
+    panic!("{arguments:?}: {expected} is not in {found:?}");
+}
+
+#[test]
+fn machines_and_configs_are_completed() {
+    let home = home("completion-machines-home");
+    let server = "[[machine]]\nname = \"testbox\"\nkind = \"ssh\"\nhost = \"testbox\"\n";
+    std::fs::write(home.join("marvin.toml"), server).unwrap();
+    for (arguments, expected) in [
+        (&["run", "deb:6.12", "--on", "exact-"][..], "exact-smp"),
+        (&["run", "deb:6.12", "--on", "exact,te"], "exact,testbox"),
+        (&["queue", "add", "deb:6.12", "--on", "te"], "testbox"),
+        (&["power", "te"], "testbox"),
+        (&["build", "git:HEAD", "--config", "mi"], "micro"),
+        (
+            &["build", "git:HEAD", "--config", "micro+/etc/passw"],
+            "micro+/etc/passwd",
+        ),
+        (&["config", "in"], "init"),
+    ] {
+        check(&home, arguments, expected);
+    }
+}
+
+#[test]
+fn revisions_of_the_tree_are_completed() {
+    let home = home("completion-revisions-home");
+    let tree = Tree::new("completion-tree");
+    tree.commit("Kbuild", "");
+    tree.git(&["tag", "v6.12-good"]);
+    let name = tree.name();
+    for (arguments, expected) in [
+        (&["run", "--tree", &name, "git:v6"][..], "git:v6.12-good"),
+        (&["bisect", "--tree", &name, "v6"], "v6.12-good"),
+        (
+            &["series", "--tree", &name, "v6.12-good..ma"],
+            "v6.12-good..main",
+        ),
+    ] {
+        check(&home, arguments, expected);
+    }
+}
+
+#[test]
+fn packages_of_fetched_lists_are_completed() {
+    let (home, _) = images();
+    check(&home, &["run", "deb:6.1"], "deb:6.12");
+    check(&home, &["run", "deb:6.12+am"], "deb:6.12+amd64");
 }
 
 #[test]

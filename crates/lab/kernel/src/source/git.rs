@@ -104,6 +104,25 @@ impl Repository {
         self.git.join("index")
     }
 
+    /// Returns the names of tags and branches that begin so, newest first.
+    ///
+    /// # Errors
+    /// If git fails.
+    pub fn references(&self, begin: &str, max: usize) -> Result<Vec<String>, KernelError> {
+        let text = git(&self.folder)
+            .args([
+                "for-each-ref",
+                "--format=%(refname:short)",
+                "--sort=-creatordate",
+                "refs/heads",
+                "refs/tags",
+                "refs/remotes",
+            ])
+            .run()?;
+        let names = text.lines().filter(|name| name.starts_with(begin));
+        Ok(names.take(max).map(str::to_owned).collect())
+    }
+
     /// Returns the commit of a revision.
     ///
     /// # Errors

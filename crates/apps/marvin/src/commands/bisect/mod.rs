@@ -45,9 +45,11 @@ const BISECT_EXAMPLES: &str = "Examples:
 pub(crate) struct BisectArguments {
     /// Older commit, without the change
     pub(crate) good: String,
+    #[arg(add = completion::revision())]
 
     /// Newer commit, with the change; may be better or worse
     pub(crate) bad: String,
+    #[arg(add = completion::revision())]
 
     /// Workload that shows the change
     #[arg(long, value_name = "NAME", required_unless_present = "program", add = completion::workload())]

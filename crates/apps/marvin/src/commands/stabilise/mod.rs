@@ -63,7 +63,7 @@ pub(crate) struct StabiliseArguments {
     pub(crate) workload: Vec<String>,
 
     /// Machine on which one run is proof: exact, or exact-smp for the suite contention
-    #[arg(long, value_name = "MACHINE", default_value = "exact")]
+    #[arg(long, value_name = "MACHINE", default_value = "exact", add = completion::exact_machine())]
     pub(crate) on: String,
 
     /// Processors of exact-smp [default: 2]
