@@ -1,15 +1,18 @@
 //! `marvin alerts`: lists performance changes, grouped by the kernel that introduced them.
 
+use std::path::Path;
+
 use clap::Args;
 use history::{
     History, Triaged, alert_mail, alerts_document, alerts_text, history_json, mixed_words,
 };
 use model::{ReleaseLine, sanitize_line};
+use results::HistorySnapshot;
 
 use crate::exit::{Exit, WrongInput};
-use crate::options::LINE_HELP;
+use crate::options::{LINE_HELP, MailOptions};
 use crate::select::find_alert;
-use crate::session::{ListFormat, Output, Session};
+use crate::session::{Answer, ListFormat, Output, Session};
 use crate::views::ONE_SEED;
 use crate::{completion, say};
 
@@ -17,6 +20,10 @@ use crate::{completion, say};
 #[derive(Debug, Args)]
 #[command(after_help = format!("{LINE_HELP}Exit codes: 1 if an open alert reports a regression; otherwise 3 if a metric changed unit or direction, because Marvin cannot compare such results."))]
 pub(crate) struct AlertsArguments {
+    /// Alert to list alone, or to mail about: its name or the end of it
+    #[arg(add = completion::alert())]
+    pub(crate) alert: Option<String>,
+
     /// Show only kernels of this line of releases
     #[arg(long, value_name = "LINE", default_value_t = ReleaseLine::All)]
     pub(crate) line: ReleaseLine,
@@ -29,10 +36,8 @@ pub(crate) struct AlertsArguments {
     #[command(flatten)]
     pub(crate) output: Output,
 
-    /// Write a mail to the kernel's lists about the regressions of one alert, given by its name or
-    /// the end of it
-    #[arg(long, value_name = "ALERT", conflicts_with_all = ["format", "open"], add = completion::alert())]
-    pub(crate) mail: Option<String>,
+    #[command(flatten)]
+    pub(crate) mail: MailOptions,
 }
 
 /// Regressions of an alert that a mail explains.
@@ -57,37 +62,28 @@ pub(crate) fn alerts(session: &Session, command: &AlertsArguments) -> anyhow::Re
     if command.open {
         found.retain(Triaged::is_open);
     }
-    if let Some(name) = &command.mail {
-        let one = find_alert(&found, name)?;
-        let origins = origins(session, &snapshot.history, one)?;
-        let Some(mail) = alert_mail(&snapshot.history, one, &snapshot.found, &origins) else {
-            return Err(WrongInput(format!(
-                "cannot write a mail: {} has no regression",
-                one.alert.name
-            ))
-            .into());
+    let named = command.named_alert();
+    if let Some(name) = named.alert {
+        let name = find_alert(&found, name)?.alert.name.clone();
+        found.retain(|one| one.alert.name == name);
+    }
+    if command.mail.is_wanted() {
+        let [one] = found.as_slice() else {
+            let text = "cannot write a mail: name one alert: marvin alerts ALERT --mail FILE";
+            return Err(WrongInput(text.to_owned()).into());
         };
-        answer.write(&mail)?;
-        if one.alert.rests_on_one_seed() {
-            say(ONE_SEED);
+        let mail = mail_about(session, &snapshot, one)?;
+        match named.file {
+            Some(file) => Answer::file("--mail", file)?.write(mail)?,
+            None => {
+                answer.write(mail)?;
+                return Ok(if one.is_open() {
+                    Exit::Worse
+                } else {
+                    Exit::Fine
+                });
+            }
         }
-        let names: Vec<&str> = one
-            .alert
-            .of_one_seed()
-            .map(|member| &*member.key.workload)
-            .collect();
-        if !names.is_empty() {
-            let names = sanitize_line(&names.join(","));
-            say(&format!(
-                "note: one seed only, so the mail leaves it out: {names}\nhint: measure it with more seeds: marvin compare \
-                 OLD NEW --seeds 5 --workload {names}"
-            ));
-        }
-        return Ok(if one.is_open() {
-            Exit::Worse
-        } else {
-            Exit::Fine
-        });
     }
     let is_open = found.iter().any(Triaged::is_open);
     let text = match command.output.format {
@@ -114,6 +110,60 @@ pub(crate) fn alerts(session: &Session, command: &AlertsArguments) -> anyhow::Re
         (false, true) => Exit::Unclear,
         (false, false) => Exit::Fine,
     })
+}
+
+/// The alert and the file that the words name.
+struct NamedAlert<'a> {
+    alert: Option<&'a str>,
+    /// The file for the mail; `None` for standard output.
+    file: Option<&'a Path>,
+}
+
+impl AlertsArguments {
+    /// Returns what the words name. `--mail ALERT` without another alert is `ALERT --mail`, as it was
+    /// called before.
+    fn named_alert(&self) -> NamedAlert<'_> {
+        let file = self.mail.file();
+        match (self.alert.as_deref(), file.and_then(Path::to_str)) {
+            (None, Some(word)) => NamedAlert {
+                alert: Some(word),
+                file: None,
+            },
+            (alert, _) => NamedAlert { alert, file },
+        }
+    }
+}
+
+/// Returns the mail about an alert, and says which workloads it leaves out.
+fn mail_about(
+    session: &Session,
+    snapshot: &HistorySnapshot,
+    one: &Triaged,
+) -> anyhow::Result<String> {
+    let origins = origins(session, &snapshot.history, one)?;
+    let Some(mail) = alert_mail(&snapshot.history, one, &snapshot.found, &origins) else {
+        return Err(WrongInput(format!(
+            "cannot write a mail: {} has no regression",
+            one.alert.name
+        ))
+        .into());
+    };
+    if one.alert.rests_on_one_seed() {
+        say(ONE_SEED);
+    }
+    let names: Vec<&str> = one
+        .alert
+        .of_one_seed()
+        .map(|member| &*member.key.workload)
+        .collect();
+    if !names.is_empty() {
+        let names = sanitize_line(&names.join(","));
+        say(&format!(
+            "note: one seed only, so the mail leaves it out: {names}\nhint: measure it with more seeds: marvin compare \
+             OLD NEW --seeds 5 --workload {names}"
+        ));
+    }
+    Ok(mail)
 }
 
 /// Says which functions the worst regressions of an alert are in, as far as the exact machine

@@ -10,7 +10,7 @@ use store::{Listed, Queued, Store, WorkerLock};
 
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
-use crate::options::whole;
+use crate::options::SeedOptions;
 use crate::queue::{configured_batch, queue_machine};
 use crate::select::{ChosenWorkloads, choose_named_workloads, find_tree, kernel_name_in};
 use crate::session::{Output, Session, now};
@@ -58,6 +58,9 @@ const ADD_EXAMPLES: &str = "Examples:
   marvin queue add git:v6.12 --tree stable --priority 500
   marvin queue add deb:6.12 --on testbox";
 
+/// Seeds of a job, or boots of a server, by default.
+const SEEDS: u64 = 5;
+
 /// `marvin queue add`.
 #[derive(Debug, Args)]
 #[command(after_help = ADD_EXAMPLES)]
@@ -78,9 +81,8 @@ pub(crate) struct QueueAdd {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::workload())]
     pub(crate) workload: Vec<String>,
 
-    /// Number of seeds, or of boots of a server; each is one run
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u64>(1, 1000))]
-    pub(crate) seeds: u64,
+    #[command(flatten)]
+    pub(crate) seeds: SeedOptions,
 
     /// Machine: exact, or one of marvin.toml
     #[arg(long, value_name = "NAME", default_value = "exact", add = completion::machine())]
@@ -240,7 +242,7 @@ fn new_job(session: &Session, add: &QueueAdd) -> anyhow::Result<NewJob> {
         config: tree.map_or_else(|| "default".to_owned(), |tree| tree.config.clone()),
         suite: suite.name.to_owned(),
         workloads: Choice { suite, workloads }.terms(&tools.rows()),
-        seeds: add.seeds,
+        seeds: add.seeds.count(SEEDS),
         machine: queue_machine(settings, &add.on)?,
     };
     Ok(NewJob {

@@ -63,7 +63,9 @@ pub(crate) struct ReportArguments {
 }
 
 pub(crate) fn report(session: &Session, command: &ReportArguments) -> anyhow::Result<Exit> {
+    command.write.check_mail()?;
     let answer = session.answer(command.write.output.as_deref())?;
+    let mail = command.write.mail.open()?;
     let store = session.open_store_read_only()?;
     let choice = RunChoice {
         suite: command.suite.as_deref(),
@@ -146,7 +148,7 @@ pub(crate) fn report(session: &Session, command: &ReportArguments) -> anyhow::Re
     if command.write.monitors {
         comparison.monitors = load_monitors(&store, &sides)?;
     }
-    write_comparison(&comparison, &command.write, answer)?;
+    write_comparison(&comparison, &command.write, answer, mail)?;
     pin_runs(session, &comparison);
     Ok(comparison.conclusion().into())
 }

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::measure::{
     KernelMeasurement, check_threads, choose_for_machine, open_lab_on, replicates,
 };
-use crate::options::{KERNELS, MachineOptions, MeasureOptions, ThreadOptions, whole};
+use crate::options::{KERNELS, MachineOptions, MeasureOptions, SeedOptions, ThreadOptions};
 use crate::select::{ChosenWorkloads, choose_machines, choose_workloads, kernel_name_in};
 use crate::session::Session;
 
@@ -31,9 +31,8 @@ pub(crate) struct RunArguments {
     #[command(flatten)]
     pub(crate) tasks: ThreadOptions,
 
-    /// Number of seeds; each is one run
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>(1, 1000))]
-    pub(crate) seeds: u64,
+    #[command(flatten)]
+    pub(crate) seeds: SeedOptions,
 
     #[command(flatten)]
     pub(crate) part: PartOptions,
@@ -52,7 +51,7 @@ pub(crate) struct PartOptions {
     pub(crate) build: Option<String>,
 
     /// Run this seed
-    #[arg(long, value_name = "N", hide = true, conflicts_with = "seeds")]
+    #[arg(long, value_name = "N", hide = true, conflicts_with_all = ["seeds", "quick"])]
     pub(crate) seed: Option<u64>,
 }
 
@@ -94,7 +93,11 @@ fn run_on(
     };
     let seeds = match command.part.seed {
         Some(seed) => vec![seed],
-        None => replicates(lab.machine(), command.seeds, command.on.noisy.boots()),
+        None => replicates(
+            lab.machine(),
+            command.seeds.count(1),
+            command.on.noisy.boots(),
+        ),
     };
     let build = command
         .part

@@ -15,7 +15,7 @@ use store::Location;
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{open_exact_lab_with, plan_runs, prepare_tools};
-use crate::options::{MeasureOptions, margin, whole};
+use crate::options::{MeasureOptions, SeedOptions, margin};
 use crate::select::{ChosenWorkloads, choose_workloads_of, source_settings};
 use crate::session::{Progress, Session};
 
@@ -34,10 +34,8 @@ pub(crate) struct SeriesArguments {
     #[command(flatten)]
     pub(crate) measure: MeasureOptions,
 
-    /// Number of boots with different seeds; a seed perturbs layout and timing, so that
-    /// differences that depend on them show
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u64>(1, 1000))]
-    pub(crate) seeds: u64,
+    #[command(flatten)]
+    pub(crate) seeds: SeedOptions,
 
     /// Threshold in percent: smaller differences count as same [default: that of the metric; 1 for
     /// suite micro]
@@ -51,6 +49,9 @@ pub(crate) struct SeriesArguments {
 
 /// Limit on commits of a series.
 const COMMITS_MAX: usize = 500;
+
+/// Seeds of each commit by default.
+const SEEDS: u64 = 2;
 
 pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Result<Exit> {
     let measure = &command.measure;
@@ -198,7 +199,7 @@ fn fill(
     if images.len() < 2 {
         return Ok(());
     }
-    let seeds: Vec<u64> = (1..=command.seeds).collect();
+    let seeds: Vec<u64> = (1..=command.seeds.count(SEEDS)).collect();
     let plan = plan_runs(&command.measure, &images, suite, workloads, &seeds);
     let runs = lab.execute(&plan, &|event| progress.event(&event))?;
     let machines = lab.machines(workloads)?;

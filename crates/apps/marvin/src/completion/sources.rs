@@ -20,8 +20,8 @@ const REVISIONS_MAX: usize = 400;
 const CONFIGS: [(&str, &str); 7] = [
     ("default", "what people change"),
     ("tiny", "small and fast"),
-    ("smp", "micro with several processors"),
-    ("small", "micro with PCI, ACPI and virtio"),
+    ("smp", "tiny with several processors"),
+    ("small", "tiny with PCI, ACPI and virtio"),
     ("defconfig", "of the kernel's tree"),
     ("running", "that of the kernel that runs here"),
     ("tinyconfig", "of the kernel's tree"),

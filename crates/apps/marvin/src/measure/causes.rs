@@ -36,7 +36,7 @@ pub(crate) fn explain_stored_or_none(
 ) -> Vec<String> {
     explain_stored(store, builds, workload).unwrap_or_else(|_| {
         vec![format!(
-            "{workload}: the stored profile cannot be read; marvin alerts --mail prints the reason"
+            "{workload}: the stored profile cannot be read; marvin alerts ALERT --mail prints the reason"
         )]
     })
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use document::{Only, Sort, Style, View};
 
-use super::margin;
+use super::{MailOptions, margin};
+use crate::exit::WrongInput;
 use crate::session::Format;
 
 /// Output options of a comparison.
@@ -19,9 +20,8 @@ pub(crate) struct ComparisonOptions {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Write a mail: subject, plain text of at most 80 columns, numbered observations
-    #[arg(long, conflicts_with_all = ["format", "style"])]
-    pub(crate) mail: bool,
+    #[command(flatten)]
+    pub(crate) mail: MailOptions,
 
     /// Add the kernel counters below the table: time, reclaim, disks, slabs, stalls, as marvin
     /// monitors does
@@ -51,6 +51,17 @@ pub(crate) struct ComparisonOptions {
 }
 
 impl ComparisonOptions {
+    /// Errors if the mail is the answer and the answer's form is chosen, too.
+    pub(crate) fn check_mail(&self) -> Result<(), WrongInput> {
+        let has_form = self.format != Format::Text || self.style != Style::Marvin;
+        if self.mail.is_answer() && has_form {
+            let text = "--mail without a file is the answer, and has one form: leave --format and --style out, or \
+                        name a file for the mail";
+            return Err(WrongInput(text.to_owned()));
+        }
+        Ok(())
+    }
+
     /// Returns which rows to show, and how.
     pub(crate) fn view(&self) -> View {
         View {

@@ -3,9 +3,11 @@
 mod batch;
 mod comparison;
 mod machines;
+mod mail;
 mod measure;
 mod program;
 mod search;
+mod seeds;
 mod sources;
 mod values;
 
@@ -14,9 +16,11 @@ pub(crate) use comparison::ComparisonOptions;
 pub(crate) use machines::{
     EXACT_SMP, MachineOptions, NoisyOptions, OWN_MACHINES, ThreadOptions, Threads, own_machine,
 };
+pub(crate) use mail::MailOptions;
 pub(crate) use measure::{MeasureOptions, seeds_for};
 pub(crate) use program::ProgramOptions;
 pub(crate) use search::SearchOptions;
+pub(crate) use seeds::SeedOptions;
 pub(crate) use sources::SourceOptions;
 pub(crate) use values::{margin, seconds, time, whole};
 
@@ -39,11 +43,11 @@ pub(crate) const KERNELS: &str = "Kernel names:
   running:                     the kernel that this host runs; only with --on local
   HEAD~1                       inside a kernel tree or with --tree: git:HEAD~1 of that tree
   vmlinux.old                  existing file: path:vmlinux.old
+  .                            existing directory: tree:. of a source, path:. of make's output (O=)
 
 ";
 
 pub(crate) const LINE_HELP: &str = "Lines:
-  .                            existing directory: tree:. of a source, path:. of make's output (O=)
   all        all releases, ordered by version
   mainline   releases and release candidates, no stable updates
   6.12       one release and its stable updates

@@ -33,15 +33,19 @@ pub(crate) fn compare_observations(
     }
 }
 
-/// Renders a comparison as requested and writes it.
+/// Renders a comparison as requested and writes it; the mail goes to its own file, if it has one.
 pub(crate) fn write_comparison(
     comparison: &compare::Comparison,
     how: &ComparisonOptions,
     answer: Answer,
+    mail: Option<Answer>,
 ) -> anyhow::Result<()> {
+    if let Some(file) = mail {
+        file.write(compare::render::mail::mail(comparison))?;
+    }
     let document = compare::render::comparison(comparison, &how.view());
     let text = match how.format {
-        _ if how.mail => compare::render::mail::mail(comparison),
+        _ if how.mail.is_answer() => compare::render::mail::mail(comparison),
         Format::Text => document.text(&answer.styles()),
         Format::Markdown => document.markdown(),
         Format::Html => document.html()?,

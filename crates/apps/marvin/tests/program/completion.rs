@@ -78,7 +78,7 @@ fn names_of_each_kind_are_completed() {
         ),
         (&["history", "fault-an"], "fault-anon"),
         (&["triage", ""], "cloud-amd64@6.12.100"),
-        (&["alerts", "--mail", "cloud"], "cloud-amd64@6.12.100"),
+        (&["alerts", "cloud"], "cloud-amd64@6.12.100"),
         (&["queue", "why", ""], "1"),
     ] {
         let mut attempts = (0..ATTEMPTS).map(|_| candidates(&home, arguments));

@@ -36,12 +36,14 @@ fn home(name: &str) -> Fresh {
 #[test]
 fn reports_and_alerts_become_mails() {
     let home = home("kept-mail");
-    let report = [&["report", "--mail"][..], &RUNS].concat();
-    let commands: [&[&str]; 4] = [
+    let report = [&["report"][..], &RUNS, &["--mail"]].concat();
+    let commands: [&[&str]; 6] = [
         &report,
-        &["alerts", "--mail", "6.12.100"],
+        &["alerts", "6.12.100", "--mail"],
         &["alerts", "--mail", "6.13"],
         &["report", "--mail", "--format", "html", "run_0"],
+        &["report", "--mail", "run_0", "run_1"],
+        &["alerts", "--mail"],
     ];
     insta::assert_snapshot!(story(&home, &commands));
 }

@@ -64,7 +64,7 @@ impl<'a> Ahead<'a> {
                 "--workload",
                 command.workload.clone().unwrap_or_default().into(),
             ),
-            ("--seeds", command.seeds.to_string().into()),
+            ("--seeds", command.seed_count().to_string().into()),
         ];
         let arguments = values
             .into_iter()

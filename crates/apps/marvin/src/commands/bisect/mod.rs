@@ -26,7 +26,8 @@ use crate::measure::{
     line_difference, open_search_lab, parallel_machines, prepare_tools, read_ledger, reuse_unless,
 };
 use crate::options::{
-    BatchName, EXACT_SMP, ProgramOptions, SearchOptions, SourceOptions, margin, whole,
+    BatchName, EXACT_SMP, MailOptions, ProgramOptions, SearchOptions, SeedOptions, SourceOptions,
+    margin, whole,
 };
 use crate::queue::BatchTarget;
 use crate::select::{
@@ -44,12 +45,12 @@ const BISECT_EXAMPLES: &str = "Examples:
 #[command(after_help = BISECT_EXAMPLES)]
 pub(crate) struct BisectArguments {
     /// Older commit, without the change
-    pub(crate) good: String,
     #[arg(add = completion::revision())]
+    pub(crate) good: String,
 
     /// Newer commit, with the change; may be better or worse
-    pub(crate) bad: String,
     #[arg(add = completion::revision())]
+    pub(crate) bad: String,
 
     /// Workload that shows the change
     #[arg(long, value_name = "NAME", required_unless_present = "program", add = completion::workload())]
@@ -73,9 +74,8 @@ pub(crate) struct BisectArguments {
     #[command(flatten)]
     pub(crate) sources: SourceOptions,
 
-    /// Number of seeds per commit; a commit is a culprit only if all seeds show a difference
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u64>(1, 100))]
-    pub(crate) seeds: u64,
+    #[command(flatten)]
+    pub(crate) seeds: SeedOptions,
 
     /// Threshold in percent: ignore smaller steps [default: a quarter of the difference, at most
     /// the metric's threshold]
@@ -116,9 +116,8 @@ pub(crate) struct BisectArguments {
     #[arg(long, value_name = "N", requires = "via", value_parser = whole::<u16>(1, 64))]
     pub(crate) nodes: Option<u16>,
 
-    /// Also write a mail for the kernel's lists, if the workload regressed
-    #[arg(long, value_name = "FILE")]
-    pub(crate) mail: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) mail: MailOptions,
 
     /// Write the report to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
@@ -132,6 +131,16 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Seeds of each commit by default; a commit is a culprit only if all seeds show a difference.
+const SEEDS: u64 = 2;
+
+impl BisectArguments {
+    /// Returns the number of seeds.
+    pub(crate) fn seed_count(&self) -> u64 {
+        self.seeds.count(SEEDS)
+    }
+}
+
 /// How many seeds a draft asks for.
 const SEEDS_OF_DRAFTS: u64 = 5;
 
@@ -142,12 +151,7 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
     let chosen = choose(session, command)?;
     let workload = Arc::clone(&chosen.workloads[0]);
     let home = session.home()?;
-    let answer = session.answer(command.output.as_deref())?;
-    let mail = command
-        .mail
-        .as_deref()
-        .map(|path| Answer::file("--mail", path))
-        .transpose()?;
+    let answers = Answers::open(session, command)?;
     let sources = open_sources(session, command, home)?;
     let history = history(command, &sources)?;
     let site = command.via.map(|_| session.config()).transpose()?;
@@ -162,7 +166,9 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
         )
     };
     if command.dry_run {
-        answer.write(plan()?.text(via.as_ref().map(|via| batch::nodes(command, via))))?;
+        answers
+            .answer
+            .write(plan()?.text(via.as_ref().map(|via| batch::nodes(command, via))))?;
         return Ok(Exit::Fine);
     }
     let lab = open_search_lab(session, &command.on, command.cpus, &sources, chosen.tools)?;
@@ -217,7 +223,7 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
         headlines.push(sources.headline(&culprit.commit)?);
     }
     for culprit in &findings.culprits {
-        ledgers.push(ledger(&prober, culprit, command.seeds)?.into_result());
+        ledgers.push(ledger(&prober, culprit, command.seed_count())?.into_result());
     }
     progress.end();
     let configuration = configuration(command, &sources);
@@ -231,11 +237,16 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
         ends: (history.good(), history.bad()),
         machine: lab.machine(),
         configuration: configuration.clone(),
-        command: cpu.repeat(reproducer(command, &history, &configuration, command.seeds)),
+        command: cpu.repeat(reproducer(
+            command,
+            &history,
+            &configuration,
+            command.seed_count(),
+        )),
         mail_command: cpu.repeat(mail_command(command, &history, &configuration)),
     };
     log.keep(&record_of(command, &report).to_text())?;
-    write_report(&report, answer, mail, &progress)
+    write_report(&report, answers, &progress)
 }
 
 /// Chooses the workload: one of a suite, or the first row of a program of the user's own.
@@ -281,25 +292,51 @@ fn history(command: &BisectArguments, sources: &Sources) -> anyhow::Result<Commi
     Ok(sources.repository().history(&command.good, &command.bad)?)
 }
 
-/// Writes the report, and the mail if requested.
+/// Where the report and the mail go.
+struct Answers {
+    answer: Answer,
+    /// The mail's own file.
+    mail: Option<Answer>,
+    /// Whether the mail takes the place of the report.
+    is_mail: bool,
+}
+
+impl Answers {
+    fn open(session: &Session, command: &BisectArguments) -> anyhow::Result<Self> {
+        Ok(Self {
+            answer: session.answer(command.output.as_deref())?,
+            mail: command.mail.open()?,
+            is_mail: command.mail.is_answer(),
+        })
+    }
+}
+
+/// Writes the report, and the mail if requested; without a regression there is no mail.
 fn write_report(
     report: &BisectionReport<'_>,
-    answer: Answer,
-    mail: Option<Answer>,
+    answers: Answers,
     progress: &Progress,
 ) -> anyhow::Result<Exit> {
-    if let Some(file) = mail {
-        match bisection::mail(report) {
-            Some(text) => {
-                file.write(text)?;
-                if bisection::rests_on_one_seed(report) {
-                    progress.say(ONE_SEED);
-                }
-            }
-            None => progress.say("no regression: Marvin writes no mail"),
-        }
+    let Answers {
+        answer,
+        mail,
+        is_mail,
+    } = answers;
+    let is_wanted = is_mail || mail.is_some();
+    let text = is_wanted.then(|| bisection::mail(report)).flatten();
+    if is_wanted && text.is_none() {
+        progress.say("no regression: Marvin writes no mail");
     }
-    answer.write(bisection::text(report))?;
+    if text.is_some() && bisection::rests_on_one_seed(report) {
+        progress.say(ONE_SEED);
+    }
+    if let (Some(file), Some(text)) = (mail, &text) {
+        file.write(text)?;
+    }
+    match text.filter(|_| is_mail) {
+        Some(text) => answer.write(text)?,
+        None => answer.write(bisection::text(report))?,
+    }
     Ok(if report.findings.culprits.is_empty() {
         Exit::Unclear
     } else {
@@ -367,7 +404,7 @@ fn record_of(command: &BisectArguments, report: &BisectionReport<'_>) -> Bisecti
 fn question(command: &BisectArguments, workload: &Workload) -> BisectionQuestion {
     let intervals = usize::from(command.parts);
     let noise = match workload.steadiness {
-        Steadiness::Steady => Noise::Seeds(command.seeds),
+        Steadiness::Steady => Noise::Seeds(command.seed_count()),
         Steadiness::Chaotic => Noise::Runs {
             bias: command.build_variance,
             runs_max: usize::from(command.runs),
@@ -405,7 +442,7 @@ fn identity(
     // By content: a config file may have changed, and so may Marvin's own config.
     let config = sources.settings().configuration.identity();
     let seeds = match workload.steadiness {
-        Steadiness::Steady => format!("{} seeds", command.seeds),
+        Steadiness::Steady => format!("{} seeds", command.seed_count()),
         Steadiness::Chaotic => "runs".to_owned(),
     };
     let compiler = sources.compiler();
@@ -440,10 +477,10 @@ fn configuration(command: &BisectArguments, sources: &Sources) -> String {
 /// Returns the command for the reader of a mail, who lacks the sender's files; one seed becomes
 /// several.
 fn mail_command(command: &BisectArguments, history: &CommitGraph, configuration: &str) -> String {
-    let seeds = if command.seeds == 1 {
+    let seeds = if command.seed_count() == 1 {
         SEEDS_OF_DRAFTS
     } else {
-        command.seeds
+        command.seed_count()
     };
     let config = if configuration.contains('/') {
         bisection::CONFIG

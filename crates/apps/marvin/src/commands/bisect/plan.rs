@@ -40,7 +40,7 @@ pub(super) fn plan_bisection(
     let machines = parallel_machines(command.search.jobs);
     // Without a store, there are no earlier measurements.
     let store = Store::open_read_only(location).ok();
-    let measuring = estimate_measurement(store.as_ref(), workload, command.seeds, machines)?;
+    let measuring = estimate_measurement(store.as_ref(), workload, command.seed_count(), machines)?;
     Ok(Plan {
         ends: ends.map(short),
         commits: history.count(),

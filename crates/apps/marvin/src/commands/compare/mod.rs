@@ -25,8 +25,8 @@ use crate::measure::{
     plan_runs, prepare_tools, read_ledger, replicates,
 };
 use crate::options::{
-    BatchName, ComparisonOptions, KERNELS, MachineOptions, MeasureOptions, ThreadOptions, time,
-    whole,
+    BatchName, ComparisonOptions, KERNELS, MachineOptions, MeasureOptions, SeedOptions,
+    ThreadOptions, time, whole,
 };
 use crate::select::{
     ChosenWorkloads, choose_machines, choose_workloads, enclosing_tree, kernel_name, kernel_name_in,
@@ -69,14 +69,8 @@ pub(crate) struct CompareArguments {
     #[command(flatten)]
     pub(crate) spread: BatchOptions,
 
-    /// Number of boots with different seeds; a seed perturbs layout and timing, so that
-    /// differences that depend on them show
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole::<u64>(1, 1000))]
-    pub(crate) seeds: u64,
-
-    /// Use one seed: fast, but hides differences that depend on layout or timing
-    #[arg(long, conflicts_with = "seeds")]
-    pub(crate) quick: bool,
+    #[command(flatten)]
+    pub(crate) seeds: SeedOptions,
 
     /// Keep booting until no row is unclear, at most --boots times; checking after each boot adds
     /// no false alarms
@@ -111,13 +105,17 @@ pub(crate) struct BatchOptions {
     pub(crate) via: Option<BatchName>,
 }
 
+/// Seeds of each kernel by default.
+const SEEDS: u64 = 5;
+
 pub(crate) fn compare(session: &Session, command: &CompareArguments) -> anyhow::Result<Exit> {
     if command.spread.via.is_some() {
         command.measure.program.refuse("--via")?;
     }
     let chosen = choose_workloads(session, &command.measure)?;
     let names = sides(command)?;
-    if command.write.mail && command.on.names().len() > 1 {
+    command.write.check_mail()?;
+    if command.write.mail.is_wanted() && command.on.names().len() > 1 {
         let text =
             "a mail shows one machine: give --on one name, or --format markdown instead of --mail";
         return Err(WrongInput(text.to_owned()).into());
@@ -135,6 +133,7 @@ pub(crate) fn compare(session: &Session, command: &CompareArguments) -> anyhow::
     let site = command.spread.via.map(|_| session.config()).transpose()?;
     let spread = BatchMeasurement::open(session, command, site)?;
     let answer = session.answer(command.write.output.as_deref())?;
+    let mail = command.write.mail.open()?;
     let mut columns = Vec::new();
     for (machine, wanted) in machines {
         let chosen = choose_for_machine(&command.tasks, &command.measure, &chosen, &wanted);
@@ -153,7 +152,7 @@ pub(crate) fn compare(session: &Session, command: &CompareArguments) -> anyhow::
         ));
     }
     if let [(_, comparison)] = &columns[..] {
-        write_comparison(comparison, &command.write, answer)?;
+        write_comparison(comparison, &command.write, answer, mail)?;
         pin_runs(session, comparison);
         return Ok(comparison.conclusion().into());
     }
@@ -304,7 +303,7 @@ impl OnMachine<'_> {
         if command.until_clear && !self.lab.machine().capabilities().deterministic {
             return self.compare_until_clear();
         }
-        let seeds = if command.quick { 1 } else { command.seeds };
+        let seeds = command.seeds.count(SEEDS);
         let seeds = replicates(self.lab.machine(), seeds, command.on.noisy.boots());
         let runs = self.measure(&self.chosen.workloads, &seeds)?;
         let question = self.question(seeds, None);
@@ -539,10 +538,8 @@ fn reproducer(command: &CompareArguments, builds: &[Build]) -> String {
         arguments.push("--until-clear".into());
     }
     let exact = command.on.has_exact();
-    if command.quick {
-        arguments.push("--quick".into());
-    } else if exact {
-        arguments.extend(["--seeds".into(), command.seeds.to_string()]);
+    if exact || command.seeds.given() == Some(1) {
+        arguments.extend(command.seeds.arguments(SEEDS));
     }
     if let Some(margin) = command.write.margin {
         arguments.extend(["--margin".into(), margin.to_string()]);

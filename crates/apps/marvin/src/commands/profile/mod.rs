@@ -16,7 +16,7 @@ use profile::render::Profiled;
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{CountOptions, CountedKernels, FollowedCalls, count_kernels, kernel_titles};
-use crate::options::{KERNELS, MachineOptions, MeasureOptions, seeds_for, whole};
+use crate::options::{KERNELS, MachineOptions, MeasureOptions, SeedOptions, seeds_for};
 use crate::select::{choose_machines, kernel_name_in};
 use crate::session::{Answer, Format, Session};
 
@@ -44,9 +44,8 @@ pub(crate) struct ProfileArguments {
     #[command(flatten)]
     pub(crate) on: MachineOptions,
 
-    /// Number of seeds; their counts are added up [default: 1; 4 with --model]
-    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 1000))]
-    pub(crate) seeds: Option<u64>,
+    #[command(flatten)]
+    pub(crate) seeds: SeedOptions,
 
     /// Also simulate a processor's caches, TLBs and branch predictor: modelled, not measured.
     /// MODEL is a name with changed parameters: skylake-sp,l2=512K/8
@@ -80,6 +79,7 @@ pub(crate) struct ProfileArguments {
     pub(crate) output: Option<PathBuf>,
 }
 
+impl ProfileArguments {
     /// Returns the names of both kernels.
     pub(crate) fn kernel_names(&self) -> anyhow::Result<[KernelName; 2]> {
         let tree = self.measure.sources.tree.as_deref();
@@ -89,10 +89,9 @@ pub(crate) struct ProfileArguments {
         ])
     }
 
-impl ProfileArguments {
     /// Returns the number of seeds: a model needs several to be meaningful.
     pub(crate) fn seed_count(&self) -> u64 {
-        self.seeds.unwrap_or(seeds_for(self.model.as_ref()))
+        self.seeds.count(seeds_for(self.model.as_ref()))
     }
 }
 
@@ -210,7 +209,7 @@ pub(crate) fn kernel_words(command: &ProfileArguments, builds: &[Build]) -> Vec<
 
 fn reproducer(command: &ProfileArguments, builds: &[Build]) -> String {
     let mut arguments = kernel_words(command, builds);
-    if let Some(seeds) = command.seeds {
+    if let Some(seeds) = command.seeds.given() {
         arguments.extend(["--seeds".into(), seeds.to_string()]);
     }
     if let Some(model) = &command.model {

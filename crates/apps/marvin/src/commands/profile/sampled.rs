@@ -22,7 +22,7 @@ pub(crate) fn profile(
 ) -> anyhow::Result<Exit> {
     let exact_only = [
         (command.model.is_some(), "--model"),
-        (command.seeds.is_some(), "--seeds"),
+        (command.seeds.given().is_some(), "--seeds"),
         (command.no_calls, "--no-calls"),
     ];
     if let Some((_, option)) = exact_only.into_iter().find(|(given, _)| *given) {

@@ -84,12 +84,17 @@ pub(super) fn check(
         command: trial.command_line(),
     };
     let CheckMail { subject, text } = check_mail(&check);
+    let mail_text = format!("Subject: {subject}\n\n{text}");
     if let Some(file) = mail
         && !new.is_empty()
     {
-        file.write(format!("Subject: {subject}\n\n{text}"))?;
+        file.write(&mail_text)?;
     }
-    answer.write(format!("{subject}\n\n{text}"))?;
+    if trial.command.mail.is_answer() {
+        answer.write(mail_text)?;
+    } else {
+        answer.write(format!("{subject}\n\n{text}"))?;
+    }
     before.keep(
         done.iter()
             .map(|number| &trial.found.subject.candidates[*number]),

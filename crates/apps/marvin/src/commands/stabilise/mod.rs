@@ -26,9 +26,11 @@ use self::plan::plan_stabilisation;
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{open_search_lab, parallel_machines, reuse_unless};
-use crate::options::{EXACT_SMP, SearchOptions, SourceOptions, margin, whole};
+use crate::options::{
+    EXACT_SMP, MailOptions, SearchOptions, SeedOptions, SourceOptions, margin, whole,
+};
 use crate::select::{find_suite, select_workloads, smp_suite, source_settings};
-use crate::session::{Answer, Format, Progress, Session};
+use crate::session::{Format, Progress, Session};
 
 const EXAMPLES: &str = "Examples:
   marvin stabilise v6.12.107 v6.12.117 --tree linux --candidates v6.16..v6.18
@@ -70,9 +72,8 @@ pub(crate) struct StabiliseArguments {
     #[arg(long, value_name = "N", value_parser = whole::<u32>(2, 4))]
     pub(crate) cpus: Option<u32>,
 
-    /// Number of seeds per kernel; a difference counts only if all seeds show it
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole::<u64>(1, 100))]
-    pub(crate) seeds: u64,
+    #[command(flatten)]
+    pub(crate) seeds: SeedOptions,
 
     /// Threshold in percent: smaller differences count as same [default: that of the metric; 1 for
     /// suite micro]
@@ -101,9 +102,8 @@ pub(crate) struct StabiliseArguments {
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["check", "dry_run"])]
     pub(crate) patches: Option<PathBuf>,
 
-    /// With --check: also write the report as a mail
-    #[arg(long, value_name = "FILE", requires = "check")]
-    pub(crate) mail: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) mail: MailOptions,
 
     /// Format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
@@ -137,6 +137,16 @@ fn time(text: &str) -> Result<u64, String> {
     }
 }
 
+/// Seeds of each kernel by default; a difference counts only if all seeds show it.
+const SEEDS: u64 = 2;
+
+impl StabiliseArguments {
+    /// Returns the number of seeds.
+    pub(crate) fn seed_count(&self) -> u64 {
+        self.seeds.count(SEEDS)
+    }
+}
+
 /// The prefix of Debian's releases, which have no commits within.
 const DEB_SRC: &str = "deb-src:";
 
@@ -158,11 +168,11 @@ pub(crate) fn stabilise(session: &Session, command: &StabiliseArguments) -> anyh
     let (rows, skipped) = rows(suite, &command.workload)?;
     let home = session.home()?;
     let answer = session.answer(command.output.as_deref())?;
-    let mail = command
-        .mail
-        .as_deref()
-        .map(|path| Answer::file("--mail", path))
-        .transpose()?;
+    if command.mail.is_wanted() && !command.check {
+        let text = "--mail is for --check; without it, --patches FOLDER writes the series as mails";
+        return Err(WrongInput(text.to_owned()).into());
+    }
+    let mail = command.mail.open()?;
     let patches = command.patches.as_deref().map(empty_folder).transpose()?;
     let progress = session.progress();
     let named = NamedSources::open(session, command, home, &progress)?;
@@ -406,7 +416,7 @@ impl Trial<'_> {
             sources: &self.named.sources,
             suite: self.suite,
             rows: self.rows.to_vec(),
-            seeds: self.command.seeds,
+            seeds: self.command.seed_count(),
             machines: parallel_machines(self.command.search.jobs),
             reuse: reuse_unless(self.command.search.force),
             deadline: self
@@ -536,7 +546,7 @@ impl Trial<'_> {
             machine: self.lab.machine().summary.clone(),
             config: self.config(),
             suite: self.suite.name.to_owned(),
-            seeds: (1..=self.command.seeds).collect(),
+            seeds: (1..=self.command.seed_count()).collect(),
         }
     }
 
@@ -579,7 +589,11 @@ impl Trial<'_> {
         }
         add(
             &mut command_line,
-            format_args!(" --config {} --seeds {}", self.config(), command.seeds),
+            format_args!(
+                " --config {} --seeds {}",
+                self.config(),
+                command.seed_count()
+            ),
         );
         command_line.push_str(&command.sources.make_options_text());
         if let Some(margin) = command.margin {

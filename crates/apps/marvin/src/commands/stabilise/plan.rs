@@ -34,7 +34,7 @@ pub(super) fn plan_stabilisation(
         let estimate = estimate_measurement(
             store.as_ref(),
             workload,
-            command.seeds,
+            command.seed_count(),
             parallel_machines(command.search.jobs),
         )?;
         measuring_s += estimate.seconds;
@@ -73,7 +73,7 @@ pub(super) fn plan_stabilisation(
         format_args!(
             "{}, {} each\n\n",
             count(rows.len(), "row"),
-            count(command.seeds as usize, "seed")
+            count(command.seed_count() as usize, "seed")
         ),
     );
     let seconds = sources.seconds();
