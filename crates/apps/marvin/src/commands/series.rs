@@ -16,7 +16,7 @@ use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{open_exact_lab_with, plan_runs, prepare_tools};
 use crate::options::{MeasureOptions, SeedOptions, margin};
-use crate::select::{ChosenWorkloads, choose_workloads_of, source_settings};
+use crate::select::{ChosenWorkloads, choose_workloads_of, measured_sources};
 use crate::session::{Progress, Session};
 
 const SERIES_EXAMPLES: &str = "Examples:
@@ -58,7 +58,7 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     // A series is about anything: its rows reach what configs add, too.
     let suite = measure.suite.as_deref().unwrap_or(model::PATHS.name);
     let chosen = choose_workloads_of(session, measure, suite)?;
-    let settings = source_settings(session, &measure.sources)?;
+    let settings = measured_sources(session, measure)?;
     if settings.tree.is_none() {
         return Err(WrongInput(
             "series needs a tree: name its directory with --tree FOLDER".into(),

@@ -7,7 +7,7 @@ use model::Machine;
 
 use super::with_kdump_program;
 use crate::options::{MeasureOptions, NoisyOptions, own_machine};
-use crate::select::source_settings;
+use crate::select::measured_sources;
 use crate::session::Session;
 
 pub(crate) fn open_exact_lab(session: &Session, measure: &MeasureOptions) -> anyhow::Result<Lab> {
@@ -42,7 +42,7 @@ pub(crate) fn open_lab_on(
     } else {
         SnapshotUse::Cached
     };
-    let sources = source_settings(session, &measure.sources)?;
+    let sources = measured_sources(session, measure)?;
     session.open_lab(LabOptions {
         store,
         wanted,

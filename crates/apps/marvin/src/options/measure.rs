@@ -35,7 +35,7 @@ pub(crate) struct MeasureOptions {
     pub(crate) jobs: Option<u16>,
 
     /// Store a memory dump when the guest's kernel panics, filtered if it has VMCOREINFO, at most
-    /// 64 MiB: WORKLOAD.vmcore
+    /// 64 MiB: WORKLOAD.vmcore; kernels that Marvin builds get CONFIG_PROC_KCORE=y for it
     #[arg(long)]
     pub(crate) keep_dump: bool,
 

@@ -14,7 +14,9 @@ pub(crate) use kernels::{kernel_name, kernel_name_in};
 pub(crate) use machines::{choose_machines, find_machines};
 pub(crate) use paths::describe_missing;
 pub(crate) use runs::{NamedRuns, RunChoice, find_run, find_runs, shortest_names};
-pub(crate) use sources::{enclosing_tree, find_tree, is_kernel_source, source_settings};
+pub(crate) use sources::{
+    enclosing_tree, find_tree, is_kernel_source, measured_sources, source_settings,
+};
 pub(crate) use workloads::{
     ChosenWorkloads, EMPTY_NAME, choose_named_workloads, choose_program, choose_workloads,
     choose_workloads_of, find_suite, select_workload, select_workloads, smp_suite,

@@ -8,7 +8,7 @@ use model::{MakeArgument, TreeOrigin, WatchedTree};
 
 use super::{describe_missing, did_you_mean};
 use crate::exit::WrongInput;
-use crate::options::SourceOptions;
+use crate::options::{MeasureOptions, SourceOptions};
 use crate::session::Session;
 
 /// The default kernel config.
@@ -78,6 +78,19 @@ pub(crate) fn source_settings(
     Ok(settings)
 }
 
+/// Returns how to build the kernels of a measurement: with --keep-dump they describe their memory, so
+/// that Marvin can filter it.
+pub(crate) fn measured_sources(
+    session: &Session,
+    measure: &MeasureOptions,
+) -> anyhow::Result<SourceSettings> {
+    let mut settings = source_settings(session, &measure.sources)?;
+    if measure.keep_dump {
+        settings.configuration = settings.configuration.with_memory_description()?;
+    }
+    Ok(settings)
+}
+
 /// Returns whether a kernel config is named by one path, without parts on top.
 fn is_one_path(name: &str) -> bool {
     name.contains('/') && !name.contains(['+', '='])
@@ -131,8 +144,7 @@ pub(crate) fn enclosing_tree() -> Option<PathBuf> {
     kernel_tree(&std::env::current_dir().ok()?).map(Path::to_path_buf)
 }
 
-/// Returns the kernel clone that contains a directory. The kernel's top directory has had both
-/// files since the first commit of its git history (1da177e4c3f4, `Kbuild` since 2.6.15).
+/// Returns the kernel clone that contains a directory.
 fn kernel_tree(directory: &Path) -> Option<&Path> {
     directory
         .ancestors()

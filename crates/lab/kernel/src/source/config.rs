@@ -24,6 +24,16 @@ const CERTIFICATES: [&str; 2] = [
     "CONFIG_SYSTEM_REVOCATION_KEYS",
 ];
 
+/// Options that have or select VMCOREINFO (kernel/Kconfig.kexec, fs/proc/Kconfig).
+const DESCRIBE_MEMORY: [&str; 6] = [
+    "CONFIG_PROC_KCORE",
+    "CONFIG_VMCORE_INFO",
+    "CONFIG_CRASH_CORE",
+    "CONFIG_CRASH_DUMP",
+    "CONFIG_KEXEC",
+    "CONFIG_KEXEC_FILE",
+];
+
 /// Options that Kconfig computes from the toolchain (init/Kconfig): a complete config has those of the
 /// compiler that it was made with.
 const OF_TOOLCHAIN: [&str; 11] = [
@@ -349,6 +359,19 @@ impl Configuration {
             })
             .map(|(option, value)| format!("{option}={value}"))
             .collect()
+    }
+
+    /// Returns the config of a kernel that describes its memory to readers of dumps (VMCOREINFO).
+    /// PROC_KCORE selects that: CRASH_CORE since 23c85094fe18 (4.19), VMCORE_INFO since 443cbaf9e2fd
+    /// (6.9). A config that requests it in another way stays as it is.
+    ///
+    /// # Errors
+    /// If the config takes no further option.
+    pub fn with_memory_description(self) -> Result<Self, KernelError> {
+        if DESCRIBE_MEMORY.iter().any(|option| self.requests(option)) {
+            return Ok(self);
+        }
+        self.with("PROC_KCORE=y")
     }
 
     /// Returns whether it requests an option.
