@@ -552,3 +552,5 @@ impl Sources {
 mod chosen_builds_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod widened_tests;
