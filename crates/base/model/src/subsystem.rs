@@ -28,14 +28,14 @@ pub fn subsystem_of(name: &str) -> &str {
         Some(what) => what.split('-').next().unwrap_or_default(),
     };
     match group {
-        "fault" | "mem" | "mmap" | "mprotect" | "brk" => "mm",
+        "fault" | "mem" | "mmap" | "mprotect" | "brk" | "memcg" => "mm",
         "switch" | "pipe" | "futex" | "sem" | "mutex" | "condvar" => "sched",
-        "file" | "open" | "unlink" | "create" | "rename" | "pread" | "pwrite" | "cache" | "dup" => {
-            "io"
-        }
-        "unix" | "tcp" | "udp" | "accept" => "net",
+        "file" | "open" | "unlink" | "create" | "rename" | "pread" | "pwrite" | "cache" | "dup"
+        | "uring" | "ext4" => "io",
+        "unix" | "tcp" | "udp" | "accept" | "netfilter" => "net",
         "getppid" | "signal" | "event" | "eventfd" | "epoll" | "fork" | "thread" => "process",
         "no" | "counter" | "false" => "process",
+        "landlock" | "key" => "security",
         other => other,
     }
 }
@@ -48,14 +48,16 @@ mod tests {
     use crate::workloads;
 
     #[test]
-    fn declared_workloads_have_one_of_six_subsystems() {
+    fn declared_workloads_have_known_subsystems() {
         let found: BTreeSet<&str> = workloads()
             .into_iter()
             .map(|workload| subsystem_of(&workload.name))
             .collect();
         assert_eq!(
             found.into_iter().collect::<Vec<_>>(),
-            ["io", "mm", "net", "process", "reclaim", "sched"]
+            [
+                "bpf", "io", "mm", "net", "process", "reclaim", "sched", "security"
+            ]
         );
         assert_eq!(subsystem_of("fault-anon"), "mm");
         assert_eq!(subsystem_of("video-decode"), "video");
