@@ -6,6 +6,7 @@
 //! cache, named by the hash of the image. `model` parses names, the callers show progress and
 //! choose the data directory, `machine` boots.
 
+mod benchmarks;
 mod bounded;
 mod build_dir;
 mod bytes;
@@ -38,6 +39,9 @@ mod unified;
 mod userland;
 mod widen;
 
+pub use benchmarks::{
+    Benchmark, BenchmarkKind, ModuleSource, ProgramSource, SourceText, find_benchmarks,
+};
 pub use cache::{BuildCache, BuildEvent};
 pub use catalogue::{Offer, all_offers, offers};
 pub use coverage::{NotCompiled, WhyNot};

@@ -71,6 +71,40 @@ pub(crate) fn options_of(
     })
 }
 
+/// Returns the name of the module that a source file is part of, without its ending; `None` if its
+/// own directory's Makefile makes none of it.
+pub(crate) fn module_of(file: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<String> {
+    let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
+    let object = format!("{}.o", name.rsplit_once('.')?.0);
+    let lists = makefile(folder, read);
+    let mut seen = BTreeSet::new();
+    let module = module_in(&lists, &object, &mut seen)?;
+    module.strip_suffix(".o").map(str::to_owned)
+}
+
+/// Returns the object of a list `obj-…` that an object is, or is part of.
+fn module_in(lists: &[Assignment], target: &str, seen: &mut BTreeSet<String>) -> Option<String> {
+    if !seen.insert(target.to_owned()) {
+        return None;
+    }
+    let naming = lists
+        .iter()
+        .filter(|of| of.words.iter().any(|word| word == target));
+    for assignment in naming {
+        let (stem, _) =
+            split_option(&assignment.name).or_else(|| assignment.name.rsplit_once('-'))?;
+        if stem == "obj" {
+            return target.ends_with(".o").then(|| target.to_owned());
+        }
+        let above = module_in(lists, &format!("{stem}.o"), seen)
+            .or_else(|| module_in(lists, &format!("$({})", list_of(stem)), seen));
+        if above.is_some() {
+            return above;
+        }
+    }
+    None
+}
+
 /// Reads the Makefile of a directory: `Kbuild` takes precedence.
 fn makefile(folder: &str, read: &dyn Fn(&str) -> Option<String>) -> Vec<Assignment> {
     let [kbuild, makefile] = ["Kbuild", "Makefile"].map(|name| {

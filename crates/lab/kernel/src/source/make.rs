@@ -609,7 +609,7 @@ fn of_kconfig(list: &str, architecture: &str) -> String {
 }
 
 /// Picks the first line that reports an error, not a consequence.
-fn first_error(output: &str) -> String {
+pub(crate) fn first_error(output: &str) -> String {
     let found = output
         .lines()
         .find(|line: &&str| {

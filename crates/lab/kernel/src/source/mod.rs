@@ -31,11 +31,11 @@ pub(crate) use git::git as program;
 #[cfg(test)]
 pub(crate) use git::run_git;
 pub use git::{Headline, Repository};
-pub(crate) use kbuild::options_of;
+pub(crate) use kbuild::{module_of, options_of};
 pub(crate) use kconfig::dependencies;
 pub(crate) use kernel_org::import_tarball;
-pub(crate) use make::Objects;
 pub use make::{BuildSeconds, SourceSettings};
+pub(crate) use make::{Objects, first_error};
 pub(crate) use needs::missing_for_options;
 pub use needs::{HostNeeds, MissingNeeds, find_missing_needs};
 pub(crate) use program::Program;

@@ -63,6 +63,14 @@ impl Program {
         }
     }
 
+    /// Sets how much of its output is kept (bytes).
+    pub(crate) fn output_max(self, bytes: u64) -> Self {
+        Self {
+            program: self.program.output_max(bytes),
+            ..self
+        }
+    }
+
     /// Redirects all output to a file.
     pub(crate) fn log(self, file: &Path) -> Self {
         Self {

@@ -198,6 +198,14 @@ impl WorkTree {
         fs::remove_file(&mark).map_err(KernelError::io(&mark))
     }
 
+    /// Removes the files that a Makefile left in the work tree beside its sources.
+    pub(crate) fn remove_untracked(&self) -> Result<(), KernelError> {
+        let source = self.source();
+        // All of them: Debian's sources make git ignore upstream's files.
+        let clean = ["clean", "-ffdxq"];
+        self.git(&source).args(clean).run().map(drop)
+    }
+
     /// Returns the files of a tree object, with the hashes of their contents.
     pub(crate) fn list(&self, tree: &str) -> Result<String, KernelError> {
         self.git(&self.source()).args(["ls-tree", "-r", tree]).run()
