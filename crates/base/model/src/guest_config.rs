@@ -14,6 +14,9 @@ pub struct GuestConfig {
     pub memory_mib: u32,
     /// Modules to load before the guest settles, in this order; Marvin adds their dependencies.
     pub modules: &'static [GuestModule],
+    /// A module that the workload loads by itself: its file is in the guest, and Marvin loads its
+    /// dependencies before the guest settles.
+    pub own_module: Option<Cow<'static, str>>,
     /// Files in addition to the guest's own programs.
     pub files: ExtraFiles,
     /// A scratch disk with this file system, empty in each boot; `None` for none.
@@ -80,6 +83,15 @@ pub enum ExtraFiles {
 }
 
 impl GuestConfig {
+    /// The directory of the guest with the file of the module that a workload loads by itself.
+    pub const MODULE_FOLDER: &str = "/modules";
+
+    /// Returns whether a guest gets modules of its build.
+    #[must_use]
+    pub fn has_modules(&self) -> bool {
+        !self.modules.is_empty() || self.own_module.is_some()
+    }
+
     /// The default guest config: enough memory for the micro suite, and little enough to save and
     /// restore quickly.
     pub const PLAIN: Self = Self::with_memory(256);
@@ -90,6 +102,7 @@ impl GuestConfig {
         Self {
             memory_mib,
             modules: &[],
+            own_module: None,
             files: ExtraFiles::None,
             disk: None,
         }
@@ -134,6 +147,9 @@ impl fmt::Display for GuestConfig {
                 ", {name}{maybe}{}{parameters}",
                 if parameters.is_empty() { "" } else { " " }
             )?;
+        }
+        if let Some(name) = &self.own_module {
+            write!(f, ", file of {name}")?;
         }
         if let ExtraFiles::Image(name) = &self.files {
             write!(f, ", files of {name}")?;

@@ -125,6 +125,7 @@ pub use suites::{
 };
 pub use tool::{
     Column, Find, OwnProgram, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload,
+    TreeBenchmark,
 };
 pub use triage::{Decision, Triage, TriageError};
 pub use unix_time::UnixTime;

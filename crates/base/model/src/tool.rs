@@ -39,6 +39,17 @@ pub struct OwnProgram {
     pub accepted: Vec<u8>,
     /// Whether it marks by itself what is measured, instead of whole runs.
     pub marks: bool,
+    /// What a benchmark of the kernel's own source brings beside; `None` for other programs.
+    pub benchmark: Option<TreeBenchmark>,
+}
+
+/// What a benchmark of the kernel's own source needs of each kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeBenchmark {
+    /// The module of the build that it loads, if it is one.
+    pub module: Option<String>,
+    /// Options that it adds to the kernel config, such as `TEST_VMALLOC=m`.
+    pub options: Vec<String>,
 }
 
 /// One way of running a tool, with its metrics.
@@ -134,6 +145,9 @@ pub enum Find {
     Json(String),
     /// The number behind `KEY:` at the beginning of a line.
     Key(String),
+    /// Each number with a unit: a row of its own, named by its line, that is known only when the
+    /// program has run.
+    Printed,
 }
 
 /// A cell of a table: below a heading, in a row with some word in some column.

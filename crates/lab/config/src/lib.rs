@@ -13,5 +13,6 @@ pub use file::{ConfigError, ConfigFile};
 pub use settings::{SETTINGS_MAX, seconds, settings, settings_schema};
 pub use toml_document::ManifestError;
 pub use tools::{
-    OUTPUT_MAX, OutputError, SHIPPED, ToolOutput, ValueError, program_values, tool, tool_samples,
+    OUTPUT_MAX, OutputError, PRINTED_MAX, PrintedValue, SHIPPED, ToolOutput, ValueError,
+    printed_values, program_values, tool, tool_samples,
 };

@@ -58,7 +58,10 @@ pub use lab::{
 };
 pub use lease::switch_off;
 pub use open_machine::Wanted;
-pub use own_program::{OwnProgramError, PreparedProgram, ProgramRequest, prepare_program};
+pub use own_program::{
+    ModuleRequest, OwnProgramError, PreparedProgram, ProgramRequest, prepare_module,
+    prepare_program, printed_metric,
+};
 pub use plan::{Dumps, Plan, Reuse, Sampled};
 pub use proof::prove_host;
 pub use sampling::sampled_profile;

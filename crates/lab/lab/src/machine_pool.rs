@@ -128,6 +128,9 @@ impl MachinePool {
             ));
         }
         let drivers = machine.drivers();
+        if let Some(module) = &guest_config.own_module {
+            return collect_own_module(build, module);
+        }
         if !drivers.is_empty() {
             return collect_drivers(build, drivers);
         }
@@ -245,6 +248,40 @@ fn collect_modules(build: &Build, wanted: &[GuestModule]) -> Result<Vec<InitrdFi
     files.push(InitrdFile {
         path: "modules/load".to_owned(),
         bytes: list.into_bytes(),
+    });
+    Ok(files)
+}
+
+/// Returns the file of the module that a workload loads by itself, and the modules that it depends
+/// on with the list from which `marvin-modload` loads them; the error says that the build has none.
+fn collect_own_module(build: &Build, name: &str) -> Result<Vec<InitrdFile>, String> {
+    let mut found = modules(build, &[name]).map_err(|error| error.to_string())?;
+    // A module comes after what it depends on.
+    let Some(own) = found.pop().filter(|module| module.name == name) else {
+        return Err(match is_built_in(build, name) {
+            Ok(Some(true)) => {
+                format!("{name} is built in: it ran at boot, and cannot be loaded again")
+            }
+            _ => format!("this kernel has no module {name}"),
+        });
+    };
+    let mut files = Vec::new();
+    let mut list = String::new();
+    for (at, module) in found.into_iter().enumerate() {
+        let file = format!("{at:02}-{}.ko", module.name);
+        list.extend([&*file, " must \n"]);
+        files.push(InitrdFile {
+            path: format!("modules/{file}"),
+            bytes: module.bytes,
+        });
+    }
+    files.push(InitrdFile {
+        path: "modules/load".to_owned(),
+        bytes: list.into_bytes(),
+    });
+    files.push(InitrdFile {
+        path: format!("modules/{}.ko", own.name),
+        bytes: own.bytes,
     });
     Ok(files)
 }

@@ -3,18 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use config::{ToolOutput, tool_samples};
+use config::{ToolOutput, printed_values, tool_samples};
 use machine::{Disturbance, MachineError, Observe};
 use model::{
-    Clock, Declared, Environment, FailureReason, Outcome, Quantity, Reader, Region, Source, Stage,
-    SubjectFailure, Tool, ToolWorkload, Workload, WorkloadResult, sanitize_line,
+    Clock, Declared, Environment, FailureReason, Find, Outcome, Quantity, Reader, Region, Source,
+    Stage, SubjectFailure, Tool, ToolMetric, ToolWorkload, Workload, WorkloadResult, sanitize_line,
 };
 use wire::{Frame, NOT_INSTALLED, OWN_COST, PROGRAMS, Stream, SystemTask, Task, ToolTask};
 
 use crate::job::{BootedBuild, explain_by_console};
 use crate::own_cost::{self, OwnCost};
 use crate::symbols::Named;
-use crate::tools::row_name;
+use crate::tools::{ROW_MAX, row_name};
 
 /// Limit on a quoted cause (characters).
 const CAUSE_MAX: usize = 200;
@@ -41,9 +41,45 @@ pub(crate) struct Printed {
     pub(crate) profile: Option<Result<String, String>>,
     /// Instructions of each run, by the profile.
     counted: Vec<Region>,
+    /// The rows that are known only now, in the order of the output.
+    found: Vec<FoundRow>,
+}
+
+/// A row that was found in the output.
+struct FoundRow {
+    name: String,
+    declared: Declared,
+    samples: Vec<f64>,
+}
+
+/// Returns whether a metric stands for all numbers that a program prints.
+pub(crate) fn is_printed(metric: &ToolMetric) -> bool {
+    let reader = metric.reader.as_ref();
+    reader.is_some_and(|reader| reader.find == Find::Printed)
+}
+
+/// Returns whether a row is one that was found in the output of a workload.
+pub(crate) fn is_row_of(row: &str, workload: &str) -> bool {
+    row.strip_prefix(workload)
+        .is_some_and(|rest| rest.starts_with('.'))
 }
 
 impl Printed {
+    /// Returns the results of rows that were found in the output.
+    pub(crate) fn found_results(&self) -> Vec<WorkloadResult> {
+        let found = self.found.iter();
+        found
+            .map(|row| WorkloadResult {
+                workload: row.name.clone(),
+                operations: 1,
+                declared: Some(row.declared.clone()),
+                outcome: self.outcome.clone(),
+                samples: row.samples.clone(),
+                counted: Vec::new(),
+            })
+            .collect()
+    }
+
     /// Returns the result of one of the workload's rows.
     pub(crate) fn result_of(&self, row: &Workload) -> WorkloadResult {
         WorkloadResult {
@@ -131,6 +167,11 @@ pub(crate) fn run(
         Some(Ok(profile)) => profile.regions.clone(),
         _ => Vec::new(),
     };
+    let found = if outcome == Outcome::Completed {
+        find_rows(workload, &files)
+    } else {
+        Vec::new()
+    };
     let is_marked = tool.own.as_ref().is_some_and(|own| own.marks);
     let (outcome, rows) = if is_marked {
         use_marks(outcome, rows, workload, &regions)
@@ -152,7 +193,47 @@ pub(crate) fn run(
         programs,
         profile: profile.map(|profile| profile.map(|profile| ingest::profile_to_text(&profile))),
         counted,
+        found,
     })
+}
+
+/// Returns the rows of the numbers with units in the output of all runs. A number that not every
+/// run printed is no row.
+fn find_rows(workload: &ToolWorkload, files: &Files) -> Vec<FoundRow> {
+    let Some(metric) = workload.metrics.iter().find(|metric| is_printed(metric)) else {
+        return Vec::new();
+    };
+    let mut rows: Vec<FoundRow> = Vec::new();
+    for run in 0..workload.runs {
+        let text = files
+            .get(&format!("{run}/stdout"))
+            .map_or_else(String::new, |bytes| {
+                String::from_utf8_lossy(bytes).into_owned()
+            });
+        for printed in printed_values(&text, &workload.name) {
+            let name: String = format!("{}.{}", workload.name, printed.name)
+                .chars()
+                .take(ROW_MAX)
+                .collect();
+            let declared = Declared {
+                unit: printed.unit.into(),
+                direction: Some(printed.direction),
+                margin_percent: metric.margin_percent,
+            };
+            match rows.iter_mut().find(|row| row.name == name) {
+                Some(row) if row.declared == declared => row.samples.push(printed.value),
+                Some(_) => {}
+                None if run == 0 => rows.push(FoundRow {
+                    name,
+                    declared,
+                    samples: vec![printed.value],
+                }),
+                None => {}
+            }
+        }
+    }
+    rows.retain(|row| row.samples.len() == workload.runs as usize);
+    rows
 }
 
 /// Replaces the cost of whole runs by that of what the program marked.
@@ -328,6 +409,9 @@ fn samples(workload: &ToolWorkload, files: &Files, ticks: &[f64]) -> Result<Rows
         let read =
             tool_samples(workload, &output).map_err(|error| format!("run {}: {error}", run + 1))?;
         for (at, samples) in read.into_iter().enumerate() {
+            if is_printed(&workload.metrics[at]) {
+                continue;
+            }
             rows.entry(row_name(workload, at))
                 .or_default()
                 .extend(samples);

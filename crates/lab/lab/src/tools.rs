@@ -10,7 +10,7 @@ use config::{ManifestError, SHIPPED};
 use kernel::{BuildCache, BuildEvent, KernelError, Wanted};
 use machine::InitrdFile;
 use model::{
-    ExtraFiles, Fault, GuestConfig, Metric, Processors, Quantity, Suite, Tool, ToolRows,
+    ExtraFiles, Fault, GuestConfig, Metric, Processors, Quantity, Run, Suite, Tool, ToolRows,
     ToolWorkload, Workload,
 };
 use sha2::{Digest, Sha256};
@@ -18,9 +18,10 @@ use subprocess::replace_file;
 
 use crate::LabError;
 use crate::own_program;
+use crate::tool_job;
 
 /// Limit on a row's name: names of artifacts contain it.
-const ROW_MAX: usize = 48;
+pub(crate) const ROW_MAX: usize = 48;
 
 /// Memory of a guest beside its files (MiB): for the kernel and a small tool.
 pub(crate) const BESIDE_FILES_MIB: u64 = 64;
@@ -196,6 +197,45 @@ impl Tools {
             .collect()
     }
 
+    /// Returns the options that benchmarks of the kernel's source add to a kernel config, each once.
+    #[must_use]
+    pub fn kernel_options(&self) -> Vec<String> {
+        let mut options = Vec::new();
+        let benchmarks = self
+            .all()
+            .filter_map(|tool| tool.own.as_ref()?.benchmark.as_ref());
+        for option in benchmarks.flat_map(|benchmark| &benchmark.options) {
+            if !options.contains(option) {
+                options.push(option.clone());
+            }
+        }
+        options
+    }
+
+    /// Returns whether a workload finds its numbers by itself.
+    pub(crate) fn prints_rows(&self, workload: &str) -> bool {
+        self.workload(workload)
+            .is_some_and(|(_, of)| of.metrics.iter().any(tool_job::is_printed))
+    }
+
+    /// Returns these workloads and, behind each that finds its numbers by itself, a row for each
+    /// number that it printed in these runs.
+    #[must_use]
+    pub fn with_printed_rows(
+        &self,
+        workloads: &[Arc<Workload>],
+        runs: &[Vec<Run>],
+    ) -> Vec<Arc<Workload>> {
+        let mut all = Vec::new();
+        for workload in workloads {
+            all.push(Arc::clone(workload));
+            if self.prints_rows(&workload.name) && workload.row_of.is_none() {
+                all.extend(printed_rows(workload, runs));
+            }
+        }
+        all
+    }
+
     /// Returns the tool and workload of a row, if it is one of a tool.
     pub(crate) fn workload(&self, row: &str) -> Option<(&Tool, &ToolWorkload)> {
         self.all.iter().find_map(|declared| {
@@ -229,14 +269,49 @@ pub(crate) fn row_name(workload: &ToolWorkload, metric: usize) -> String {
     }
 }
 
+/// Returns a row for each number that a workload printed in any of these runs. Rows whose unit
+/// differs between the runs are left out: they are not the same number.
+fn printed_rows(workload: &Arc<Workload>, runs: &[Vec<Run>]) -> Vec<Arc<Workload>> {
+    let mut rows: Vec<(Arc<Workload>, model::Declared)> = Vec::new();
+    let mut contradicted = BTreeSet::new();
+    let results = runs.iter().flatten().flat_map(|run| &run.results);
+    for result in results.filter(|result| tool_job::is_row_of(&result.workload, &workload.name)) {
+        let Some(declared) = &result.declared else {
+            continue;
+        };
+        let known = rows.iter().find(|(row, _)| row.name == result.workload);
+        match (known, declared.metric()) {
+            (Some((_, first)), _) if !first.agrees(declared) => {
+                contradicted.insert(result.workload.clone());
+            }
+            (None, Some(metric)) => {
+                let row = Workload {
+                    name: Cow::Owned(result.workload.clone()),
+                    metric,
+                    row_of: Some(workload.name.clone()),
+                    ..Workload::clone(workload)
+                };
+                rows.push((Arc::new(row), declared.clone()));
+            }
+            _ => {}
+        }
+    }
+    let rows = rows.into_iter().map(|(row, _)| row);
+    rows.filter(|row| !contradicted.contains(&*row.name))
+        .collect()
+}
+
 fn declared(tool: Tool) -> Declared {
     // Any part of a tool's manifest may change what it measures or how Marvin parses it.
     let digest = Sha256::digest(format!("{tool:?}"));
     let short = model::hexadecimal(&digest[..6]);
     let image = format!("{} {short}", tool.name);
+    let benchmark = tool.own.as_ref().and_then(|own| own.benchmark.as_ref());
+    let own_module = || benchmark.and_then(|benchmark| benchmark.module.clone());
     let mut rows = Vec::new();
     for (place, workload) in tool.workloads.iter().enumerate() {
-        for (at, metric) in workload.metrics.iter().enumerate() {
+        let known = workload.metrics.iter().enumerate();
+        for (at, metric) in known.filter(|(_, metric)| !tool_job::is_printed(metric)) {
             let row = Workload {
                 name: Cow::Owned(row_name(workload, at)),
                 stresses: Cow::Owned(workload.stresses.clone()),
@@ -255,6 +330,7 @@ fn declared(tool: Tool) -> Declared {
                     margin_percent: metric.margin_percent,
                 },
                 guest_config: GuestConfig {
+                    own_module: own_module().map(Cow::Owned),
                     files: ExtraFiles::Image(Cow::Owned(image.clone())),
                     ..GuestConfig::with_memory(workload.memory_mib)
                 },

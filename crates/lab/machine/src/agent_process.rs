@@ -16,7 +16,7 @@ fn tool_of(guest_config: &GuestConfig) -> Option<&str> {
     let ExtraFiles::Image(tool) = &guest_config.files else {
         return None;
     };
-    (guest_config.modules.is_empty() && guest_config.disk.is_none()).then_some(tool)
+    (!guest_config.has_modules() && guest_config.disk.is_none()).then_some(tool)
 }
 
 /// Returns the end of a job that would load modules or fill the memory of a machine that others

@@ -60,6 +60,10 @@ impl Initrds {
             ("memory_mib".to_owned(), guest_config.memory_mib.to_string()),
         ];
         let mut archive = read_files(files)?;
+        if let Some(module) = &guest_config.own_module {
+            fingerprint.push(("equipment.loader.sha256".to_owned(), hash(&[&self.loader])));
+            fingerprint.push(("equipment.own_module".to_owned(), module.to_string()));
+        }
         if !guest_config.modules.is_empty() {
             let modules = guest_config
                 .modules
@@ -102,7 +106,7 @@ impl Initrds {
 
     /// Returns the initrd of a guest.
     pub(crate) fn path_for(&self, guest: &Guest<'_>) -> Result<PathBuf, MachineError> {
-        if self.guest_config.modules.is_empty() {
+        if !self.guest_config.has_modules() {
             return Ok(self.plain.clone());
         }
         let mut archive = read_files(self.files.as_deref())?;

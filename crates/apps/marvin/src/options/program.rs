@@ -161,6 +161,8 @@ impl ProgramOptions {
             limit_s: u32::try_from(self.time_limit.as_secs()).unwrap_or(u32::MAX),
             memory_mib: self.guest_memory,
             marks: self.marks,
+            name: None,
+            benchmark: None,
         })
     }
 

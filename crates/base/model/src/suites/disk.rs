@@ -63,6 +63,7 @@ pub static DISKS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     let mut all = Vec::new();
     for (n, (file_system, modules)) in kinds.into_iter().enumerate() {
         let guest_config = GuestConfig {
+            own_module: None,
             memory_mib: MEMORY_MIB,
             modules,
             files: ExtraFiles::None,

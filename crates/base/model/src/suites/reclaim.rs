@@ -37,6 +37,7 @@ const SLOW_MODULES: &[GuestModule] = &[GuestModule::must("sd_mod", ""), SLOW_DIS
 
 const fn equipped(memory_mib: u32, modules: &'static [GuestModule]) -> GuestConfig {
     GuestConfig {
+        own_module: None,
         memory_mib,
         modules,
         files: ExtraFiles::None,

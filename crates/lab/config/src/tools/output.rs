@@ -241,6 +241,8 @@ fn samples(metric: &ToolMetric, output: &ToolOutput<'_>) -> Result<Vec<f64>, Out
         Find::Key(key) => behind_key(key, &rest, metric)?,
         Find::Table(table) => in_table(table, &rest, metric)?,
         Find::Json(path) => in_json(path, &text, &rest, metric)?,
+        // `printed_values` reads them.
+        Find::Printed => return Ok(Vec::new()),
     };
     let values = pick_values(*pick, found, metric)?;
     if values.is_empty() {
@@ -261,6 +263,7 @@ fn describe_search(reader: &Reader) -> String {
         Find::Line(pattern) => format!("a line with `{pattern}`"),
         Find::Key(key) => format!("a line `{key}: …`"),
         Find::Json(path) => format!("a number at {path}"),
+        Find::Printed => "a number with a unit".to_owned(),
         Find::Table(table) => {
             format!(
                 "column {} of row `{}` of column {}",

@@ -105,8 +105,12 @@ impl Execution<'_> {
             .brought(job)
             .map(|(n, row)| (n, printed.result_of(row)))
             .collect();
+        // Behind the rows that were asked for.
+        let last = results.last().map_or(0, |(n, _)| *n);
+        let found = printed.found_results().into_iter();
+        let found = found.map(|result| (last, result));
         let mut progress = run.progress();
-        progress.results.extend(results);
+        progress.results.extend(results.into_iter().chain(found));
         // Several workloads of one tool bring the same programs.
         let programs: Vec<_> = printed
             .programs

@@ -15,6 +15,7 @@ use crate::dump::{artifact, died};
 use crate::machine_pool::Placement;
 use crate::plan::{Dumps, Plan, Reuse, Sampled};
 use crate::sampling::sampled_artifact;
+use crate::tool_job::is_row_of;
 
 /// Loads runs of earlier plans, reduced to what this plan asks for.
 pub(super) fn load_runs(
@@ -93,8 +94,20 @@ fn load_runs_on(
             let workload = plan.workloads.iter().find(|workload| workload.name == name);
             workload.is_some_and(|workload| stored.contains(&sampled_artifact(workload.job_name())))
         };
+        // The numbers that a workload printed were measured with it.
+        let answered: Vec<String> = run
+            .results
+            .iter()
+            .filter(|result| wanted(result))
+            .map(|result| result.workload.clone())
+            .collect();
+        let is_printed = |name: &str| {
+            answered
+                .iter()
+                .any(|workload| context.tools.prints_rows(workload) && is_row_of(name, workload))
+        };
         run.results.retain(|result| {
-            wanted(result)
+            (wanted(result) || is_printed(&result.workload))
                 && (plan.dumps == Dumps::Drop
                     || !died(&result.outcome)
                     || has_dump(&result.workload))

@@ -7,18 +7,23 @@
 mod error;
 mod files;
 mod interpreter;
+mod module_program;
 mod shell;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use kernel::USERLAND_FACTS;
 use machine::{InitrdFile, initrd_of};
-use model::{Direction, OwnProgram, Steadiness, Tool, ToolMetric, ToolWorkload, hexadecimal};
+use model::{
+    Direction, OwnProgram, Steadiness, Tool, ToolMetric, ToolWorkload, TreeBenchmark, hexadecimal,
+};
 use sha2::{Digest, Sha256};
 
 pub use self::error::OwnProgramError;
 use self::files::Host;
+pub use self::module_program::{ModuleRequest, prepare_module, printed_metric};
 use crate::tools::{BESIDE_FILES_MIB, Tools};
 
 /// Memory of a guest for a program that needs no more (MiB).
@@ -57,6 +62,10 @@ pub struct ProgramRequest {
     pub memory_mib: Option<u32>,
     /// Whether it marks by itself what is measured.
     pub marks: bool,
+    /// The name of its row; `None` for that of its file.
+    pub name: Option<String>,
+    /// What it needs of each kernel, if it is a benchmark of the kernel's source.
+    pub benchmark: Option<TreeBenchmark>,
 }
 
 /// A user's own program, ready to be measured.
@@ -88,19 +97,11 @@ pub fn prepare_program(
             .entry(path.to_owned())
             .or_insert_with(|| text.as_bytes().to_vec());
     }
-    let files: Vec<InitrdFile> = found
-        .files
-        .into_iter()
-        .map(|(path, bytes)| InitrdFile {
-            path: path.trim_start_matches('/').to_owned(),
-            bytes,
-        })
-        .collect();
-    let bytes = files.iter().map(|file| file.bytes.len() as u64).sum();
-    let archive = initrd_of(&files);
-    let image = hexadecimal(&Sha256::digest(&archive));
-    write_image(home, &image, archive)?;
-    let name = name_row(&request.command, tools);
+    let (image, bytes) = write_files(found.files, home)?;
+    let name = match &request.name {
+        Some(name) => name.clone(),
+        None => name_row(&request.command, tools),
+    };
     let memory_mib = choose_memory(bytes, request.memory_mib);
     let mut metrics = vec![cost()];
     metrics.extend(request.values.iter().cloned());
@@ -149,6 +150,7 @@ pub fn prepare_program(
             stdin: found.stdin,
             accepted: request.accepted.clone(),
             marks: request.marks,
+            benchmark: request.benchmark.clone(),
         }),
     };
     Ok(PreparedProgram {
@@ -156,6 +158,25 @@ pub fn prepare_program(
         bytes,
         missing: found.missing,
     })
+}
+
+/// Writes the image of files, and returns its hash and the bytes of the files.
+fn write_files(
+    files: BTreeMap<String, Vec<u8>>,
+    home: &Path,
+) -> Result<(String, u64), OwnProgramError> {
+    let files: Vec<InitrdFile> = files
+        .into_iter()
+        .map(|(path, bytes)| InitrdFile {
+            path: path.trim_start_matches('/').to_owned(),
+            bytes,
+        })
+        .collect();
+    let bytes = files.iter().map(|file| file.bytes.len() as u64).sum();
+    let archive = initrd_of(&files);
+    let image = hexadecimal(&Sha256::digest(&archive));
+    write_image(home, &image, archive)?;
+    Ok((image, bytes))
 }
 
 /// Returns PATH: these directories, then the usual ones.
