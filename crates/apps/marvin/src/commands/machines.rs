@@ -131,7 +131,7 @@ fn check(session: &Session, command: &MachinesCheck) -> anyhow::Result<Exit> {
     };
     let mut noise = Vec::new();
     if found.iter().all(|check| check.problem.is_none()) {
-        let chosen = choose_workloads(session, &command.measure)?;
+        let chosen = choose_workloads(session, &command.measure, &[])?;
         let lab = open_lab_on(wanted, session, &command.measure, chosen.tools.clone())?;
         if let Some(kernel) = &command.kernel {
             let progress = session.progress();

@@ -56,8 +56,8 @@ pub(crate) struct PartOptions {
 }
 
 pub(crate) fn run(session: &Session, command: &RunArguments) -> anyhow::Result<Exit> {
-    let chosen = choose_workloads(session, &command.measure)?;
     let name = kernel_name_in(&command.kernel, command.measure.sources.tree.as_deref())?;
+    let chosen = choose_workloads(session, &command.measure, std::slice::from_ref(&name))?;
     let answer = session.answer(None)?;
     let mut texts = Vec::new();
     let mut failed = false;
@@ -122,7 +122,9 @@ fn run_on(
             .iter()
             .find(|machine| machine.id == run.machine)
             .unwrap_or(lab.machine());
-        let declared = &chosen.tools.suite().workloads;
+        let declared = &chosen
+            .tools
+            .with_printed_rows(&chosen.tools.suite().workloads, &[vec![run.clone()]]);
         let shown = Shown {
             run,
             build: &build,

@@ -9,7 +9,7 @@ use history::commit_table::{CommitCell, CommitRow, State, table};
 use kernel::{BuildCache, KernelError, SourceError, Sources, Widened};
 use lab::bisection::short;
 use lab::{Lab, LabError};
-use model::{Build, Verdict};
+use model::{Build, KernelName, Verdict};
 use store::Location;
 
 use crate::completion;
@@ -57,8 +57,8 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     let measure = &command.measure;
     // A series is about anything: its rows reach what configs add, too.
     let suite = measure.suite.as_deref().unwrap_or(model::PATHS.name);
-    let chosen = choose_workloads_of(session, measure, suite)?;
-    let settings = measured_sources(session, measure)?;
+    let chosen = choose_workloads_of(session, measure, suite, &ends_of(&command.range))?;
+    let settings = measured_sources(session, measure, &chosen.tools)?;
     if settings.tree.is_none() {
         return Err(WrongInput(
             "series needs a tree: name its directory with --tree FOLDER".into(),
@@ -141,6 +141,17 @@ fn notify_widened(widened: &Widened, progress: &Progress) {
             widened.left_off.join(", ")
         ));
     }
+}
+
+/// Returns the ends of a range as kernels, as far as it is one; opening the tree says what is wrong.
+fn ends_of(range: &str) -> Vec<KernelName> {
+    let Some((older, newer)) = range.split_once("..") else {
+        return Vec::new();
+    };
+    let newer = if newer.is_empty() { "HEAD" } else { newer };
+    [older, newer]
+        .map(|revision| KernelName::Git(revision.to_owned()))
+        .to_vec()
 }
 
 /// Builds a commit; a failed build gets a row of its own. `builds` has the builds of earlier

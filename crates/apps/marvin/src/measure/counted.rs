@@ -70,7 +70,7 @@ pub(crate) fn count_kernels(
         suite,
         workloads: selected,
         tools,
-    } = choose_workloads(session, measure)?;
+    } = choose_workloads(session, measure, names)?;
     let lab = open_exact_lab_with(session, measure, tools)?;
     prepare_tools(&lab, &selected, progress)?;
     let builds = find_builds(&lab, names, progress)?;

@@ -42,7 +42,7 @@ pub(crate) fn open_lab_on(
     } else {
         SnapshotUse::Cached
     };
-    let sources = measured_sources(session, measure)?;
+    let sources = measured_sources(session, measure, &tools)?;
     session.open_lab(LabOptions {
         store,
         wanted,

@@ -2,6 +2,7 @@
 //! error for an unknown name suggests a similar one.
 
 mod alerts;
+mod benchmarks;
 mod kernels;
 mod machines;
 mod paths;
@@ -10,12 +11,14 @@ mod sources;
 mod workloads;
 
 pub(crate) use alerts::find_alert;
+pub(crate) use benchmarks::{BenchmarkChoice, TREE, add_benchmarks, open_tree};
 pub(crate) use kernels::{kernel_name, kernel_name_in};
 pub(crate) use machines::{choose_machines, find_machines};
 pub(crate) use paths::describe_missing;
 pub(crate) use runs::{NamedRuns, RunChoice, find_run, find_runs, shortest_names};
 pub(crate) use sources::{
-    enclosing_tree, find_tree, is_kernel_source, measured_sources, source_settings,
+    enclosing_tree, find_tree, find_tree_folder, is_kernel_source, measured_sources,
+    settings_with_tools, source_settings,
 };
 pub(crate) use workloads::{
     ChosenWorkloads, EMPTY_NAME, choose_named_workloads, choose_program, choose_workloads,

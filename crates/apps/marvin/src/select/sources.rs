@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use kernel::{Configuration, MakeOptions, SourceSettings};
+use lab::Tools;
 use model::{MakeArgument, TreeOrigin, WatchedTree};
 
 use super::{describe_missing, did_you_mean};
@@ -23,17 +24,7 @@ pub(crate) fn source_settings(
     let (tree, of_tree) = match &chosen.tree {
         Some(tree) if tree.exists() => (Some(tree.clone()), None),
         Some(name) => {
-            if name.components().count() > 1
-                && let Some(missing) = describe_missing(name)
-            {
-                return Err(
-                    WrongInput(format!("cannot use --tree {}: {missing}", name.display())).into(),
-                );
-            }
-            let name = name.display().to_string();
-            let trees = &session.config()?.settings.trees;
-            let tree = find_tree(trees, &name)
-                .map_err(|why| WrongInput(format!("{name} is not a directory, and {why}")))?;
+            let tree = named_tree(session, name)?;
             (Some(tree_directory(tree)?), Some(tree.config.clone()))
         }
         None => {
@@ -83,10 +74,47 @@ pub(crate) fn source_settings(
 pub(crate) fn measured_sources(
     session: &Session,
     measure: &MeasureOptions,
+    tools: &Tools,
 ) -> anyhow::Result<SourceSettings> {
-    let mut settings = source_settings(session, &measure.sources)?;
+    let mut settings = settings_with_tools(session, &measure.sources, tools)?;
     if measure.keep_dump {
         settings.configuration = settings.configuration.with_memory_description()?;
+    }
+    Ok(settings)
+}
+
+/// Returns the tree of marvin.toml with this name.
+fn named_tree<'a>(session: &'a Session, name: &Path) -> anyhow::Result<&'a WatchedTree> {
+    if name.components().count() > 1
+        && let Some(missing) = describe_missing(name)
+    {
+        let text = format!("cannot use --tree {}: {missing}", name.display());
+        return Err(WrongInput(text).into());
+    }
+    let name = name.display().to_string();
+    let trees = &session.config()?.settings.trees;
+    let tree = find_tree(trees, &name);
+    tree.map_err(|why| WrongInput(format!("{name} is not a directory, and {why}")).into())
+}
+
+/// Returns the directory of `--tree`: itself, or that of a tree of marvin.toml.
+pub(crate) fn find_tree_folder(session: &Session, named: &Path) -> anyhow::Result<PathBuf> {
+    if named.exists() {
+        return Ok(named.to_owned());
+    }
+    tree_directory(named_tree(session, named)?)
+}
+
+/// Returns how to build sources for these tools: benchmarks of the kernel's source need options of
+/// the kernel config.
+pub(crate) fn settings_with_tools(
+    session: &Session,
+    chosen: &SourceOptions,
+    tools: &Tools,
+) -> anyhow::Result<SourceSettings> {
+    let mut settings = source_settings(session, chosen)?;
+    for option in tools.kernel_options() {
+        settings.configuration = settings.configuration.with(&option)?;
     }
     Ok(settings)
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use lab::{PreparedProgram, Tools};
-use model::{CONTENTION, Choice, MICRO, SUITES, SelectionError, Suite, Workload};
+use model::{CONTENTION, Choice, KernelName, MICRO, SUITES, SelectionError, Suite, Workload};
 
-use super::did_you_mean;
+use super::{BenchmarkChoice, add_benchmarks, did_you_mean};
 use crate::exit::WrongInput;
 use crate::options::{MeasureOptions, ProgramOptions};
 use crate::session::Session;
@@ -24,12 +24,14 @@ pub(crate) struct ChosenWorkloads {
     pub(crate) tools: Tools,
 }
 
-/// Selects workloads of a suite, and tools. If all are tools, the suite is theirs.
+/// Selects workloads of a suite, and tools. If all are tools, the suite is theirs. `kernels` are
+/// those of the command, the oldest first: benchmarks of the kernel's source come from theirs.
 pub(crate) fn choose_workloads(
     session: &Session,
     measure: &MeasureOptions,
+    kernels: &[KernelName],
 ) -> anyhow::Result<ChosenWorkloads> {
-    choose_workloads_of(session, measure, measure.suite())
+    choose_workloads_of(session, measure, measure.suite(), kernels)
 }
 
 /// The same from another suite than the one that is usual.
@@ -37,12 +39,19 @@ pub(crate) fn choose_workloads_of(
     session: &Session,
     measure: &MeasureOptions,
     suite: &str,
+    kernels: &[KernelName],
 ) -> anyhow::Result<ChosenWorkloads> {
     let tools = session.tools(&measure.manifest)?;
     if measure.program.is_given() {
         return choose_program(session, &measure.program, tools);
     }
-    choose_named_workloads(tools, suite, &measure.workload)
+    let choice = BenchmarkChoice {
+        sources: &measure.sources,
+        program: &measure.program,
+        kernels,
+    };
+    let (tools, words) = add_benchmarks(session, &choice, tools, &measure.workload)?;
+    choose_named_workloads(tools, suite, &words)
 }
 
 /// Makes workloads of a program of the user's own.

@@ -1,6 +1,7 @@
 //! The lists that commands print: one struct per list, from which its JSON, its schema and its text
 //! come. What is in them, the commands of `marvin` find out.
 
+mod benchmarks;
 mod build;
 pub(crate) mod comparison;
 mod doctor;
@@ -17,6 +18,7 @@ use document::{RenderError, SCHEMA_VERSION, Styles, schema_of, write_json};
 use schemars::Schema;
 use serde::{Serialize, Serializer};
 
+pub(crate) use benchmarks::BenchmarksDocument;
 pub(crate) use build::BuildDocument;
 pub(crate) use doctor::{Check, DoctorDocument, Problem};
 pub(crate) use garbage::{GarbageDocument, Sizes};
@@ -55,6 +57,10 @@ fn text<S: Serializer>(value: &impl std::fmt::Display, serializer: S) -> Result<
 #[must_use]
 pub(crate) fn schemas() -> Vec<(&'static str, Schema)> {
     vec![
+        (
+            "benchmarks",
+            schema_of::<BenchmarksDocument>("marvin workloads --tree"),
+        ),
         ("build", schema_of::<BuildDocument>("marvin build")),
         ("doctor", schema_of::<DoctorDocument>("marvin doctor")),
         ("gc", schema_of::<GarbageDocument>("marvin gc")),

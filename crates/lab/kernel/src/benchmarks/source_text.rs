@@ -76,6 +76,23 @@ impl SourceText {
         Ok(ended.code == Some(0))
     }
 
+    /// Returns the commit that brought a file, among those that an older source lacks; `None` if
+    /// that is not known.
+    #[must_use]
+    pub fn added_by(&self, path: &str, older: &Self) -> Option<String> {
+        let commit = self.commit.as_ref()?;
+        let range = format!("{}..{commit}", older.commit.as_ref()?);
+        let log = ["log", "--no-color", "--diff-filter=A", "--format=%h", "-1"];
+        let ended = git(&self.folder)
+            .args(log)
+            .args([range.as_str(), "--", path])
+            .end()
+            .ok()?;
+        let text = ended.text();
+        let short = text.lines().next()?;
+        (!short.is_empty()).then(|| short.to_owned())
+    }
+
     /// Returns the tree's directory, and the commit if it is a revision.
     #[must_use]
     pub fn place(&self) -> (&Path, Option<&str>) {

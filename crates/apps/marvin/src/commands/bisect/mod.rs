@@ -15,7 +15,7 @@ use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Elsewhere,
     Event, Lab, LabProber, Noise, Plan, Refused, Reuse, Sampled, Tools, bisection,
 };
-use model::{Availability, ExtraFiles, Steadiness, Workload};
+use model::{Availability, ExtraFiles, KernelName, Steadiness, Workload};
 use profile::render::brief;
 
 use self::batch::Ahead;
@@ -31,7 +31,8 @@ use crate::options::{
 };
 use crate::queue::BatchTarget;
 use crate::select::{
-    ChosenWorkloads, choose_program, find_suite, select_workload, smp_suite, source_settings,
+    BenchmarkChoice, ChosenWorkloads, TREE, add_benchmarks, choose_named_workloads, choose_program,
+    find_suite, select_workload, settings_with_tools, smp_suite,
 };
 use crate::session::{Answer, Progress, Session};
 use crate::views::ONE_SEED;
@@ -152,7 +153,7 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
     let workload = Arc::clone(&chosen.workloads[0]);
     let home = session.home()?;
     let answers = Answers::open(session, command)?;
-    let sources = open_sources(session, command, home)?;
+    let sources = open_sources(session, command, home, &chosen.tools)?;
     let history = history(command, &sources)?;
     let site = command.via.map(|_| session.config()).transpose()?;
     let via = BatchTarget::open_direct(session, command.via, site)?;
@@ -260,6 +261,9 @@ fn choose(session: &Session, command: &BisectArguments) -> anyhow::Result<Chosen
         find_suite(&command.suite)?
     };
     let word = command.workload.as_deref().unwrap_or_default();
+    if word.starts_with(TREE) {
+        return choose_benchmark(session, command, word);
+    }
     Ok(ChosenWorkloads {
         workloads: vec![select_workload(suite, word)?],
         suite: Arc::clone(suite),
@@ -267,12 +271,30 @@ fn choose(session: &Session, command: &BisectArguments) -> anyhow::Result<Chosen
     })
 }
 
+/// Makes a workload of a benchmark of the kernel's source: its first row.
+fn choose_benchmark(
+    session: &Session,
+    command: &BisectArguments,
+    word: &str,
+) -> anyhow::Result<ChosenWorkloads> {
+    let kernels = [&command.good, &command.bad].map(|end| KernelName::Git(end.clone()));
+    let choice = BenchmarkChoice {
+        sources: &command.sources,
+        program: &command.program,
+        kernels: &kernels,
+    };
+    let tools = session.tools(&[])?;
+    let (tools, words) = add_benchmarks(session, &choice, tools, &[word.to_owned()])?;
+    choose_named_workloads(tools, &command.suite, &words)
+}
+
 fn open_sources(
     session: &Session,
     command: &BisectArguments,
     home: &Path,
+    tools: &Tools,
 ) -> anyhow::Result<Sources> {
-    let settings = source_settings(session, &command.sources)?;
+    let settings = settings_with_tools(session, &command.sources, tools)?;
     if settings.tree.is_none() {
         return Err(WrongInput(
             "bisect needs a tree: name its directory with --tree FOLDER".into(),

@@ -112,8 +112,8 @@ pub(crate) fn compare(session: &Session, command: &CompareArguments) -> anyhow::
     if command.spread.via.is_some() {
         command.measure.program.refuse("--via")?;
     }
-    let chosen = choose_workloads(session, &command.measure)?;
     let names = sides(command)?;
+    let chosen = choose_workloads(session, &command.measure, &names)?;
     command.write.check_mail()?;
     if command.write.mail.is_wanted() && command.on.names().len() > 1 {
         let text =
@@ -288,13 +288,20 @@ impl OnMachine<'_> {
     }
 
     fn compare(&self, runs: &[Vec<Run>], question: &Question) -> anyhow::Result<Comparison> {
+        let question = Question {
+            workloads: self
+                .chosen
+                .tools
+                .with_printed_rows(&question.workloads, runs),
+            ..question.clone()
+        };
         let sides = self
             .builds
             .iter()
             .zip(runs)
             .map(|(build, runs)| side(build, runs, &self.machines));
         let sides: Vec<Side<'_>> = sides.collect();
-        Ok(compare::compare(&sides[0], &sides[1..], question)?)
+        Ok(compare::compare(&sides[0], &sides[1..], &question)?)
     }
 
     /// Measures and compares, row by row until they are clear if asked to.
