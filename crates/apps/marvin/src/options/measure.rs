@@ -17,7 +17,8 @@ pub(crate) struct MeasureOptions {
     pub(crate) suite: Option<String>,
 
     /// Run only these workloads or groups, separated by commas: fault,fork,syscall; external tools
-    /// and their workloads are tool:sysbench, tool:sysbench-cpu
+    /// and their workloads are tool:sysbench, tool:sysbench-cpu; benchmarks of the kernel's source
+    /// tree:find_bit_benchmark (marvin workloads --tree)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', add = completion::workload())]
     pub(crate) workload: Vec<String>,
 

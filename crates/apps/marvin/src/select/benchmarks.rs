@@ -230,20 +230,27 @@ fn prepare(
     let Some(program) = &benchmark.program else {
         return Err(WrongInput(format!("{} is no program", benchmark.name)).into());
     };
-    if let Some(wrong) = named.parameters.first() {
-        let text = format!(
-            "{} is no module: it takes no parameter {wrong}",
+    let is_perf = matches!(program, ProgramSource::Perf { .. });
+    if let Some(wrong) = named.parameters.first().filter(|_| !is_perf) {
+        return Err(WrongInput(format!(
+            "{} is a selftest, which takes no parameter {wrong}",
             benchmark.name
-        );
-        return Err(WrongInput(text).into());
+        ))
+        .into());
     }
     let cache = BuildCache::open(home, session.archives()?)?;
     let progress = session.progress();
     let file = cache.benchmark_program(source, program, &|step| progress.step(row, &step));
     progress.end();
     let mut command = vec![file?.display().to_string()];
-    if let ProgramSource::Perf { arguments } = program {
-        command.extend(arguments.iter().cloned());
+    if let ProgramSource::Perf { name, arguments } = program {
+        command.extend(name.iter().cloned());
+        if named.parameters.is_empty() {
+            command.extend(arguments.iter().cloned());
+        } else {
+            let options = named.parameters.iter();
+            command.extend(options.map(|option| format!("--{option}")));
+        }
     }
     let request = ProgramRequest {
         command,

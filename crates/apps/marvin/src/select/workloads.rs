@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lab::{PreparedProgram, Tools};
 use model::{CONTENTION, Choice, KernelName, MICRO, SUITES, SelectionError, Suite, Workload};
 
-use super::{BenchmarkChoice, add_benchmarks, did_you_mean};
+use super::{BenchmarkChoice, TREE, add_benchmarks, did_you_mean};
 use crate::exit::WrongInput;
 use crate::options::{MeasureOptions, ProgramOptions};
 use crate::session::Session;
@@ -166,6 +166,10 @@ fn explain_selection_error(
                 did_you_mean(tools.into_iter(), name)
             )
         }
+        SelectionError::UnknownWorkload(word) if word.starts_with(TREE) => format!(
+            "{word} is a benchmark of the kernel's source, which only compare, run, profile and explain on exact, series \
+             and bisect run"
+        ),
         SelectionError::UnknownWorkload(word) => {
             format!(
                 "{error}{}; `marvin workloads` lists them",

@@ -1,6 +1,6 @@
 //! The list of benchmarks of a kernel's source: `marvin workloads --tree`.
 
-use kernel::Benchmark;
+use kernel::{Benchmark, ProgramSource};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ struct ListedBenchmark {
     file: String,
     /// What it is, in the tree's words.
     about: String,
-    /// Module parameters that Marvin gives it.
+    /// Module parameters, or arguments of perf, that Marvin gives it.
     parameters: Vec<String>,
     /// How long it is left loaded (s), if it measures in threads.
     seconds: u32,
@@ -55,6 +55,14 @@ struct ListedBenchmark {
     cannot: Option<String>,
 }
 
+fn parameters_of(benchmark: &Benchmark) -> Vec<String> {
+    match (&benchmark.module, &benchmark.program) {
+        (Some(module), _) => module.parameters.clone(),
+        (None, Some(ProgramSource::Perf { arguments, .. })) => arguments.clone(),
+        _ => Vec::new(),
+    }
+}
+
 impl BenchmarksDocument {
     /// Returns the document of the benchmarks of a tree.
     pub(crate) fn new(tree: String, commit: Option<&str>, benchmarks: Vec<Benchmark>) -> Self {
@@ -62,7 +70,7 @@ impl BenchmarksDocument {
             let module = benchmark.module.as_ref();
             ListedBenchmark {
                 kind: benchmark.kind.to_string(),
-                parameters: module.map_or_else(Vec::new, |module| module.parameters.clone()),
+                parameters: parameters_of(&benchmark),
                 seconds: module.map_or(0, |module| module.seconds),
                 name: benchmark.name,
                 file: benchmark.file,
@@ -91,15 +99,13 @@ impl Listing for BenchmarksDocument {
             format!(" at {short}")
         });
         let usable = self.benchmarks.iter().filter(|of| of.cannot.is_none());
-        head.hanging(
-            "",
-            &format!(
-                "{}{at}: {}, {} of them usable as tree:NAME",
-                sanitize_line(&self.tree),
-                count(self.benchmarks.len(), "benchmark"),
-                usable.count()
-            ),
-        );
+        // One line: where it breaks would depend on the path.
+        head.line(format!(
+            "{}{at}: {}, {} of them usable as tree:NAME",
+            sanitize_line(&self.tree),
+            count(self.benchmarks.len(), "benchmark"),
+            usable.count()
+        ));
         texts.push(head.finish());
         for benchmark in &self.benchmarks {
             let text = of_benchmark(benchmark);

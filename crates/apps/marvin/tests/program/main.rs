@@ -40,6 +40,7 @@ mod sources;
 mod stabilised;
 mod stored;
 mod tools;
+mod tree_benchmarks;
 mod upstream;
 mod walls;
 mod watched;

@@ -81,3 +81,29 @@ pub(super) fn parameters_of(module: &str, has_threads: bool) -> (Vec<String>, u3
         None => (Vec::new(), if has_threads { THREADS_S } else { 0 }),
     }
 }
+
+/// Arguments with which benchmarks of perf end soon in an emulated machine; the defaults are made for
+/// processors of silicon: ten million system calls, ten seconds of futexes (tools/perf/bench).
+const PERF_ARGUMENTS: [(&str, &str, &str); 12] = [
+    ("syscall", "basic", "--loop=200000"),
+    ("syscall", "getpgid", "--loop=200000"),
+    ("syscall", "fork", "--loop=200"),
+    ("syscall", "execve", "--loop=100"),
+    ("sched", "pipe", "--loop=20000"),
+    ("sched", "seccomp-notify", "--loop=10000"),
+    ("sched", "messaging", "--nr_loops=10"),
+    ("futex", "hash", "--runtime=1"),
+    ("futex", "lock-pi", "--runtime=1"),
+    ("epoll", "wait", "--runtime=1"),
+    ("epoll", "ctl", "--runtime=1"),
+    ("mem", "find_bit", "--inner-iterations=1000"),
+];
+
+/// Returns the arguments of a benchmark of perf, behind its name.
+pub(super) fn perf_arguments(collection: &str, name: &str) -> Vec<String> {
+    PERF_ARGUMENTS
+        .iter()
+        .filter(|(of, known, _)| *of == collection && *known == name)
+        .map(|(_, _, argument)| (*argument).to_owned())
+        .collect()
+}

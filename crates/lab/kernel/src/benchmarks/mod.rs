@@ -93,8 +93,11 @@ pub struct ModuleSource {
 /// A program of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProgramSource {
-    /// `perf` with these arguments.
-    Perf { arguments: Vec<String> },
+    /// `perf` with the name of a benchmark, and arguments with which that ends soon.
+    Perf {
+        name: Vec<String>,
+        arguments: Vec<String>,
+    },
     /// A selftest that a Makefile in this directory makes.
     Selftest { folder: String, name: String },
 }

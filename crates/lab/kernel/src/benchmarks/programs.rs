@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Benchmark, BenchmarkKind, ProgramSource};
+use super::{Benchmark, BenchmarkKind, ProgramSource, known};
 
 /// The tables of `perf bench`.
 pub(super) const PERF_TABLES: &str = "tools/perf/builtin-bench.c";
@@ -30,7 +30,10 @@ const NOT_HERE: [(&str, &str); 4] = [
     ("intel_pstate", "needs a processor of Intel"),
 ];
 /// Benchmarks of perf that need a network, a symbol table or a build of perf with more libraries.
-const PERF_NOT_HERE: [(&str, &str); 1] = [("uprobe", "needs perf built with BPF skeletons")];
+const PERF_NOT_HERE: [(&str, &str); 2] = [
+    ("uprobe", "needs perf built with BPF skeletons"),
+    ("numa", "needs perf built with libnuma"),
+];
 
 /// Returns the benchmarks of perf, as the tables of `builtin-bench.c` list them.
 pub(super) fn perf_benchmarks(text: &str) -> Vec<Benchmark> {
@@ -73,7 +76,8 @@ pub(super) fn perf_benchmarks(text: &str) -> Vec<Benchmark> {
             found.push(Benchmark {
                 about: summary.clone(),
                 program: Some(ProgramSource::Perf {
-                    arguments: vec!["bench".to_owned(), collection.clone(), name.clone()],
+                    name: vec!["bench".to_owned(), collection.clone(), name.clone()],
+                    arguments: known::perf_arguments(&collection, name),
                 }),
                 cannot: not_here.map(|(_, why)| (*why).to_owned()),
                 ..Benchmark::new(

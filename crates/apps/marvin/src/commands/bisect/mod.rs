@@ -53,7 +53,7 @@ pub(crate) struct BisectArguments {
     #[arg(add = completion::revision())]
     pub(crate) bad: String,
 
-    /// Workload that shows the change
+    /// Workload that shows the change; tree:NAME is a benchmark of the kernel's source
     #[arg(long, value_name = "NAME", required_unless_present = "program", add = completion::workload())]
     pub(crate) workload: Option<String>,
 
