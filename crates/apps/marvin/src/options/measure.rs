@@ -7,6 +7,7 @@ use model::CostModel;
 
 use super::{ProgramOptions, SourceOptions, whole};
 use crate::completion;
+use crate::select::TREE;
 
 /// Options for a measurement.
 #[derive(Debug, Args)]
@@ -66,6 +67,11 @@ impl MeasureOptions {
         }
         if !self.workload.is_empty() {
             words.extend(["--workload".into(), self.workload.join(",")]);
+        }
+        // Benchmarks of the kernel's source come from there.
+        let of_source = self.workload.iter().any(|word| word.starts_with(TREE));
+        if let Some(tree) = self.sources.tree.as_ref().filter(|_| of_source) {
+            words.extend(["--tree".into(), tree.display().to_string()]);
         }
         for manifest in &self.manifest {
             words.extend(["--manifest".into(), manifest.display().to_string()]);
