@@ -73,7 +73,7 @@ impl BootFactor {
         match self {
             Self::Cmdline(words) => words.clone(),
             Self::Sysctl(setting) => format!("sysctl.{setting}"),
-            Self::Sysfs(setting) => format!("{}{SYSFS_ROOT}{setting}", WRITE_PARAMETER),
+            Self::Sysfs(setting) => format!("{WRITE_PARAMETER}{SYSFS_ROOT}{setting}"),
             Self::Memory(size) => format!("mem={size}"),
         }
     }

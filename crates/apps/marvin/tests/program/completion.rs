@@ -121,10 +121,10 @@ fn machines_and_configs_are_completed() {
         (&["run", "deb:6.12", "--on", "exact,te"], "exact,testbox"),
         (&["queue", "add", "deb:6.12", "--on", "te"], "testbox"),
         (&["power", "te"], "testbox"),
-        (&["build", "git:HEAD", "--config", "mi"], "micro"),
+        (&["build", "git:HEAD", "--config", "ti"], "tiny"),
         (
-            &["build", "git:HEAD", "--config", "micro+/etc/passw"],
-            "micro+/etc/passwd",
+            &["build", "git:HEAD", "--config", "tiny+/etc/passw"],
+            "tiny+/etc/passwd",
         ),
         (&["config", "in"], "init"),
     ] {

@@ -400,11 +400,17 @@ fn data_directory_survives_a_full_disk() {
 fn uncompiled_code_is_not_called_equal() {
     let home = fresh("uncompiled-home");
     let tree = Tree::new("uncompiled-tree");
-    tree.file("Makefile", crate::bisected::MAKEFILE);
+    // Like Kconfig, make drops an option that nothing selects.
+    let drops = "olddefconfig:\n\t@test ! -e $(O)/.config || sed -i /CONFIG_NEVER/d $(O)/.config\n\t@touch $(O)/.config\n";
+    let makefile = crate::bisected::MAKEFILE.replace(
+        "tinyconfig olddefconfig:\n",
+        &format!("{drops}tinyconfig:\n"),
+    );
+    tree.file("Makefile", &makefile);
     tree.file("Kbuild", "obj-y += mm/\n");
     tree.file(
         "mm/Makefile",
-        "obj-y := memory.o\nobj-$(CONFIG_MEMCG) += memcontrol.o\n",
+        "obj-y := memory.o\nobj-$(CONFIG_NEVER) += memcontrol.o\n",
     );
     tree.file("mm/memory.c", "1\n");
     tree.commit("choice", &tree.image(&images().1[0]));
@@ -424,7 +430,7 @@ fn uncompiled_code_is_not_called_equal() {
     assert!(unseen.starts_with("exit 3"), "{unseen}");
     assert!(
         unseen.contains("not measured: the same image")
-            && unseen.contains("mm/memcontrol.c (needs CONFIG_MEMCG)")
+            && unseen.contains("mm/memcontrol.c (needs CONFIG_NEVER)")
     );
     let equal = series("unseen..main");
     assert!(
@@ -439,7 +445,7 @@ fn uncompiled_code_is_not_called_equal() {
     assert!(
         unseen.starts_with("exit 3")
             && unseen.contains("Not measured: ")
-            && unseen.contains("CONFIG_MEMCG"),
+            && unseen.contains("CONFIG_NEVER"),
         "{unseen}"
     );
     let arguments = [

@@ -362,8 +362,7 @@ impl Configuration {
     }
 
     /// Returns the config of a kernel that describes its memory to readers of dumps (VMCOREINFO).
-    /// PROC_KCORE selects that: CRASH_CORE since 23c85094fe18 (4.19), VMCORE_INFO since 443cbaf9e2fd
-    /// (6.9). A config that requests it in another way stays as it is.
+    /// PROC_KCORE selects that (fs/proc/Kconfig), whatever its name. A config that requests it in another way stays as it is.
     ///
     /// # Errors
     /// If the config takes no further option.

@@ -80,7 +80,10 @@ fn joined_lines(text: &str) -> Vec<String> {
             None => (line, false),
         };
         match lines.last_mut().filter(|_| is_continued) {
-            Some(last) => last.push_str(&format!(" {}", line.trim())),
+            Some(last) => {
+                last.push(' ');
+                last.push_str(line.trim());
+            }
             None => lines.push(line.to_owned()),
         }
         is_continued = continues;

@@ -52,7 +52,7 @@ const LIBC: Need = Need {
 
 /// What some options need. The names of options are without CONFIG_.
 const OF_OPTIONS: [Need; 12] = [
-    // tools/objtool/Makefile; STACK_VALIDATION needed it before OBJTOOL (03f16cd020eb, 5.18).
+    // tools/objtool/Makefile; older kernels have STACK_VALIDATION instead of OBJTOOL.
     Need {
         probe: Probe::Header("gelf.h"),
         what: "libelf's headers",
