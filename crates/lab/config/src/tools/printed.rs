@@ -15,8 +15,8 @@ pub const PRINTED_MAX: usize = 128;
 const NAME_MAX: usize = 26;
 /// Digits of a hash that tell a name that is cut from others.
 const HASH_DIGITS: usize = 6;
-/// Longest heading behind a name that is cut.
-const HEADING_MAX: usize = 8;
+/// Longest tag of a heading in front of a name.
+const TAG_MAX: usize = 6;
 /// Most lines that are looked at.
 const LINES_MAX: usize = 20_000;
 /// Longest line that is looked at (bytes).
@@ -168,8 +168,7 @@ fn name_mentions(mentions: &[Mention], program: &str) -> Vec<PrintedValue> {
         let alike = likeness(mention, program);
         let of = headings.get(&alike).map_or(&[][..], Vec::as_slice);
         let own = if alike.0.is_empty() { alike.1 } else { alike.0 };
-        let heading = slug(&difference(&mention.heading, of), "");
-        let name = shorten(&own, &heading);
+        let name = shorten(&tag(&mention.heading, of), &own);
         let is_full = found.len() >= PRINTED_MAX;
         match found.iter_mut().find(|(known, _)| known.name == name) {
             Some((known, count)) if known.unit == mention.unit => {
@@ -258,23 +257,43 @@ fn slug(text: &str, program: &str) -> String {
     rest.trim_matches(ends).to_owned()
 }
 
-/// Joins a name with its heading. A long one is cut, and digits of its hash tell it from others with
-/// the same beginning.
-fn shorten(own: &str, heading: &str) -> String {
-    let dot = if heading.is_empty() { "" } else { "." };
-    let whole = format!("{own}{dot}{heading}");
+/// Returns a few letters of a heading that tell it from the others; empty for the only one.
+fn tag(heading: &str, all: &[&str]) -> String {
+    let cut = |heading: &str| -> String {
+        let slug = slug(&difference(heading, all), "");
+        let short: String = slug.chars().take(TAG_MAX).collect();
+        short.trim_end_matches(['-', '.', '=', '_']).to_owned()
+    };
+    let own = cut(heading);
+    let is_shared = all
+        .iter()
+        .any(|other| *other != heading && cut(other) == own);
+    if is_shared && !own.is_empty() {
+        return digits(heading);
+    }
+    own
+}
+
+/// Joins a name with the tag of its heading. A long one is cut, and digits of its hash tell it from
+/// others with the same beginning.
+fn shorten(tag: &str, own: &str) -> String {
+    let dot = if tag.is_empty() { "" } else { "." };
+    let whole = format!("{tag}{dot}{own}");
     if whole.len() <= NAME_MAX {
         return whole;
     }
+    let left = NAME_MAX - HASH_DIGITS - 1;
+    let cut = whole[..left].trim_end_matches(['-', '.', '=', '_']);
+    format!("{cut}-{}", digits(&whole))
+}
+
+/// Returns digits of a hash.
+fn digits(text: &str) -> String {
     // FNV-1a: the same in every version, as names of rows have to be.
-    let hash = whole.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    let heading = &heading[..heading.len().min(HEADING_MAX)];
-    let left = NAME_MAX - HASH_DIGITS - 1 - dot.len() - heading.len();
-    let own = &own[..own.len().min(left)];
-    let own = own.trim_end_matches(['-', '.', '=', '_']);
-    format!("{own}-{:06x}{dot}{heading}", hash & 0xff_ffff)
+    format!("{:06x}", hash & 0xff_ffff)
 }
 
 #[cfg(test)]
@@ -307,9 +326,9 @@ mod tests {
             find_next_bit:                 5000 ns,    656 iterations\n\
             raid6: avx2x4   gen() 21530 MB/s\n";
         insta::assert_snapshot!(shown(text, "find_bit_benchmark").join("\n"), @"
-        find_next-80c4a2.random-f = 731488 ns less
+        random.find_next_bit = 731488 ns less
         find_next_zero_bit = 720000 ns less
-        find_next_bit.sparse = 5000 ns less
+        sparse.find_next_bit = 5000 ns less
         raid6-avx2x4-gen = 21530 MB/s more
         ");
     }
@@ -322,9 +341,9 @@ mod tests {
             interval tree insert/remove\n -> 300 cycles\ninterval tree search\n -> 70 cycles (12 results)\n";
         insta::assert_snapshot!(shown(text, "rbtree_test").join("\n"), @"
         test-1-latency-of-n-774528 = 1200 cycles less
-        test-1-lat-6c1768.augmente = 1500 cycles less
-        cycles.insert-remove = 300 cycles less
-        cycles.search = 70 cycles less
+        augmen.test-1-laten-aba883 = 1500 cycles less
+        insert.cycles = 300 cycles less
+        search.cycles = 70 cycles less
         ");
     }
 
