@@ -124,6 +124,9 @@ fn module_is_built_loaded_and_read() {
     tree.git(&["add", "-A"]);
     tree.git(&["commit", "-qm", "Debian's source"]);
     let name = tree.name();
+    let list = output_of(&home, &["workloads", "--tree", &name, "--format", "json"]);
+    let usable = list.matches("\"cannot\": null").count();
+    assert!(usable >= 15, "{usable} usable: {list}");
     let run = |kernel: &str| {
         let words = [
             "run",
