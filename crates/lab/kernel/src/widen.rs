@@ -4,13 +4,14 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::source::{Compiled, Objects, WorkTree, config_options, dependencies, options_of};
+use crate::benchmarks::Kconfig;
+use crate::source::{Compiled, Objects, WorkTree, config_options, options_of};
 use crate::{KernelError, Sources};
 
 /// A series that hangs on more options than this changes too much for one config.
 const OPTIONS_MAX: usize = 24;
-/// How many levels of dependencies are followed.
-const ROUNDS: usize = 5;
+/// What is not switched on for them: kernels without modules have all built in.
+const MODULES: [&str; 2] = ["MODULES", "MODULE_UNLOAD"];
 const PREFIX: &str = "CONFIG_";
 
 /// What was done to a config.
@@ -49,23 +50,6 @@ impl Tree<'_> {
             .filter(|option| !is_on(option))
             .collect()
     }
-
-    /// Returns the options, off so far, of which others depend on one of each group.
-    fn dependencies_of(&self, option: &str, on: &BTreeSet<String>) -> Vec<String> {
-        let name = option.strip_prefix(PREFIX).unwrap_or(option);
-        let files = self.workshop.kconfig_files_with(&self.tree, name);
-        let mut wanted = Vec::new();
-        for file in files {
-            let text = self.read(&file).unwrap_or_default();
-            for any in dependencies(&text, name).unwrap_or_default() {
-                let has_one = any.iter().any(|one| on.contains(&format!("{PREFIX}{one}")));
-                if let Some(first) = any.first().filter(|_| !has_one) {
-                    wanted.push(format!("{PREFIX}{first}"));
-                }
-            }
-        }
-        wanted
-    }
 }
 
 impl Sources {
@@ -77,6 +61,7 @@ impl Sources {
     pub fn widened(&self, older: &str, newer: &str) -> Result<(Self, Widened), KernelError> {
         let workshop = WorkTree::open(&self.cache().home)?;
         workshop.borrow(self.repository())?;
+        let commit = newer.to_owned();
         let [older, newer] = [workshop.tree_of(older)?, workshop.tree_of(newer)?];
         let changed: Vec<String> = workshop
             .changed_between(&older, &newer)?
@@ -100,27 +85,29 @@ impl Sources {
             };
             return Ok((self.clone(), widened));
         }
+        let kconfig = Kconfig::of_revision(self.repository().folder(), &commit)?;
         let mut asked = needed.clone();
-        let mut wider = self.with_options(&asked)?;
-        let mut on = wider.options_on(&tree)?;
-        for _ in 0..ROUNDS {
-            let mut more = asked.clone();
-            for option in asked.difference(&on) {
-                more.extend(tree.dependencies_of(option, &on));
-            }
-            if more == asked || more.len() > 2 * OPTIONS_MAX {
-                break;
-            }
-            asked = more;
-            wider = self.with_options(&asked)?;
-            on = wider.options_on(&tree)?;
+        for option in names(&needed) {
+            // What this architecture cannot have stays off, and is named below.
+            let Ok((found, _)) = kconfig.requirements(std::slice::from_ref(&option)) else {
+                continue;
+            };
+            let lines = found.lines();
+            let options = lines.iter().filter_map(|line| line.split('=').next());
+            asked.extend(
+                options
+                    .filter(|name| !MODULES.contains(name))
+                    .map(|name| format!("{PREFIX}{name}")),
+            );
         }
+        let on = self.with_options(&asked)?.options_on(&tree)?;
+        let added = &asked - &before;
         let widened = Widened {
-            switched_on: names(&asked.intersection(&on).cloned().collect()),
-            left_off: names(&needed.difference(&on).cloned().collect()),
+            switched_on: names(&(&added & &on)),
+            left_off: names(&(&needed - &on)),
         };
         // What make did not accept would be named at each build.
-        let kept = asked.intersection(&on).cloned().collect();
+        let kept = &added & &on;
         Ok((self.with_options(&kept)?, widened))
     }
 

@@ -4,8 +4,11 @@
 //! Pure: the caller reads the files. What a macro computes (`$(cc-option,…)`) counts as given.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::expression::Expression;
+use super::source_text::SourceText;
+use crate::KernelError;
 
 /// Most levels of files that source others.
 const DEPTH_MAX: usize = 32;
@@ -52,6 +55,15 @@ enum Entry {
 }
 
 impl Kconfig {
+    /// Reads the options of a revision of a repository.
+    ///
+    /// # Errors
+    /// If git fails.
+    pub(crate) fn of_revision(folder: &Path, revision: &str) -> Result<Self, KernelError> {
+        let source = SourceText::of_revision(folder, revision)?;
+        Ok(Self::read(&source.contents(&["*Kconfig*"])?))
+    }
+
     /// Reads the options of all files that the top sources for x86.
     pub(crate) fn read(files: &BTreeMap<String, String>) -> Self {
         let mut found = Self::default();

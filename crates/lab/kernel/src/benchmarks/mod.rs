@@ -16,7 +16,7 @@ mod source_text;
 
 use std::collections::BTreeMap;
 
-use self::kconfig::Kconfig;
+pub(crate) use self::kconfig::Kconfig;
 pub use self::source_text::SourceText;
 use crate::KernelError;
 use crate::source::{module_of, options_of};

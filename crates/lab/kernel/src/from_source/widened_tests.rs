@@ -22,8 +22,12 @@ fn tree() -> Tree {
         "obj-$(CONFIG_CARD) += card.o\nobj-$(CONFIG_NEVER) += never.o\n",
     );
     tree.write(
+        "Kconfig",
+        "config PCI\n\tbool \"Bus\"\nsource \"drivers/net/Kconfig\"\n",
+    );
+    tree.write(
         "drivers/net/Kconfig",
-        "config NET_CARDS\n\tbool\nconfig CARD\n\ttristate\n\tdepends on PCI\nconfig NEVER\n\tbool\n",
+        "config NET_CARDS\n\tbool \"Cards\"\nconfig CARD\n\ttristate \"Card\"\n\tdepends on PCI\nconfig NEVER\n\tbool \"Never\"\n",
     );
     tree.write("drivers/net/card.c", "int b;\n");
     tree.write("drivers/net/never.c", "int c;\n");

@@ -224,25 +224,6 @@ impl WorkTree {
             .collect())
     }
 
-    /// Returns the Kconfig files of a tree object that define an option, named without `CONFIG_`.
-    pub(crate) fn kconfig_files_with(&self, tree: &str, option: &str) -> Vec<String> {
-        let pattern = format!("^[[:space:]]*(menu)?config[[:space:]]+{option}$");
-        let ended = self
-            .git(&self.source())
-            .args(["grep", "-l", "-E", &pattern, tree, "--", "*Kconfig*"])
-            .end();
-        let Ok(ended) = ended else {
-            return Vec::new();
-        };
-        let prefix = format!("{tree}:");
-        ended
-            .text()
-            .lines()
-            .filter_map(|line| line.strip_prefix(&prefix))
-            .map(str::to_owned)
-            .collect()
-    }
-
     /// Returns a file of a tree object; `None` if it has none.
     pub(crate) fn file(&self, tree: &str, path: &str) -> Option<String> {
         let ended = self
