@@ -10,7 +10,7 @@ ZSH = $(SHARE)/zsh/site-functions
 FISH = $(SHARE)/fish/vendor_completions.d
 DOC = $(SHARE)/doc/marvin
 
-.PHONY: help build dump deb release demo check figures test test-full bench bench-dump bench-access bench-stats fuzz install clean
+.PHONY: help build dump deb release demo check figures test test-full bench bench-configs bench-dump bench-access bench-stats fuzz install clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -64,6 +64,10 @@ bench: ## Print one line per figure
 	@$(CARGO) run --release --locked -q -p benches --bin slurm
 	@$(CARGO) run --release --locked -q -p benches --bin contention
 	@$(CARGO) run --release --locked -q -p benches --bin observing
+
+bench-configs: ## Print what Marvin's kernel configs reach and cost (DATA=data directory, DEB=kernel package, for its changelog)
+	$(CARGO) build --release --locked -p marvin
+	@$(CARGO) run --release --locked -q -p benches --bin configs -- $(DATA) $(DEB)
 
 bench-dump: ## Print figures of marvin-dump beside makedumpfile's (MAKEDUMPFILE=program, VMCORE=real dump)
 	$(CARGO) build --release --locked -p marvin-dump
