@@ -8,9 +8,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     alerts, bisect, build, compare, completions, config, console, deploy, doctor, dump, experiment,
-    explain, export, extend, gc, history, import, kernels, machines, man, monitors, power, profile,
-    publish, queue, reference, release, report, reserve, run, runs, series, serve, setup, show,
-    stabilise, store, tools, triage, watch, work, workloads,
+    explain, export, extend, gc, history, import, kernels, machines, man, monitors, power, price,
+    profile, publish, queue, reference, release, report, reserve, run, runs, series, serve, setup,
+    show, stabilise, store, tools, triage, watch, work, workloads,
 };
 use crate::exit::{EXIT_CODES, Exit};
 use crate::options::KERNELS;
@@ -86,6 +86,8 @@ pub(crate) enum Command {
     Build(build::BuildArguments),
     /// Find the commits between two that made a workload better or worse
     Bisect(Box<bisect::BisectArguments>),
+    /// Say what boot parameters, sysctls, files of /sys and config options cost, and their pairs
+    Price(Box<price::PriceArguments>),
     /// Compare each commit of a series with its parent
     Series(Box<series::SeriesArguments>),
     /// Find the changes that made a kernel slower, and patches that repay them
@@ -206,6 +208,7 @@ impl Command {
             Self::Build(command) => build::build(session, command),
             Self::Bisect(command) => bisect::bisect(session, command),
             Self::Stabilise(command) => stabilise::stabilise(session, command),
+            Self::Price(command) => price::price(session, command),
             Self::Series(command) => series::series(session, command),
             Self::Runs(command) => runs::runs(session, command),
             Self::Workloads(command) => workloads::workloads(session, command),

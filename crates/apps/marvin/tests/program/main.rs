@@ -25,6 +25,7 @@ mod one_value;
 mod own_program;
 mod planted_sharing;
 mod prepared;
+mod priced;
 mod real_build;
 mod real_source;
 mod rebooted;

@@ -393,7 +393,7 @@ fn sides(command: &CompareArguments) -> anyhow::Result<Vec<KernelName>> {
 }
 
 /// Returns a kernel that is built or booted otherwise.
-fn varied(base: &KernelName, factor: &str) -> anyhow::Result<KernelName> {
+pub(crate) fn varied(base: &KernelName, factor: &str) -> anyhow::Result<KernelName> {
     let is_known = [
         "config:", "cc:", "make:", "cmdline:", "sysctl:", "sysfs:", "memory:",
     ]
