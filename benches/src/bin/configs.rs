@@ -3,8 +3,8 @@
 //! config; of a year's stable commits, the share whose subsystem is compiled; objects and seconds of
 //! the build; instructions of the boot.
 //!
-//! `configs HOME [PACKAGE.deb]`: a data directory that may have the kernels and runs already, and a
-//! kernel package of Debian, for the changelog in it. Builds from nothing take minutes.
+//! `configs HOME PACKAGE.deb [CONFIG…]`: a data directory that may have the kernels and runs already,
+//! and a kernel package of Debian, for the changelog in it. Builds from nothing take minutes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -30,12 +30,16 @@ fn main() -> anyhow::Result<()> {
     let home = PathBuf::from(
         arguments
             .next()
-            .context("usage: configs HOME [PACKAGE.deb]")?,
+            .context("usage: configs HOME PACKAGE.deb [CONFIG…]")?,
     );
     let subjects = arguments
         .next()
         .map(|package| subjects(&package))
         .transpose()?;
+    let mut configs: Vec<String> = arguments.collect();
+    if configs.is_empty() {
+        configs = CONFIGS.map(str::to_owned).to_vec();
+    }
     for suite in SUITES {
         marvin(&home, &["run", PACKAGE, "--suite", suite, "--quiet"])?;
     }
@@ -47,7 +51,7 @@ fn main() -> anyhow::Result<()> {
         SUITES.join(", "),
         executed.len()
     )?;
-    for config in CONFIGS {
+    for config in &configs {
         let started = std::time::Instant::now();
         let text = marvin(&home, &["build", SOURCE, "--config", config])?;
         let seconds = started.elapsed().as_secs_f64();
