@@ -56,7 +56,8 @@ fn main() -> anyhow::Result<()> {
         let text = marvin(&home, &["build", SOURCE, "--config", config])?;
         let seconds = started.elapsed().as_secs_f64();
         let folder = built_folder(&home, &text)?;
-        let there = symbols(&folder.join("vmlinux"))?;
+        // What is built by Marvin boots as the ELF file that it is.
+        let there = symbols(&folder.join("image"))?;
         let missing: Vec<(&String, &u64)> = executed
             .iter()
             .filter(|(name, _)| !there.contains(*name))
