@@ -7,7 +7,7 @@ use crate::{format_output, images, marvin, output_of};
 fn factors_are_priced_alone_and_in_pairs() {
     let home = fresh("priced");
     let kernel = format!("path:{}", images().1[1].display());
-    let wide = "sysfs:kernel/mm/transparent_hugepage/enabled=never";
+    let wide = "sysfs:kernel/mm/transparent_hugepage/enabled=always";
     let text = output_of(
         &home,
         &[
@@ -15,8 +15,10 @@ fn factors_are_priced_alone_and_in_pairs() {
             &kernel,
             "sysctl:vm.overcommit_memory=2",
             wide,
+            "--suite",
+            "mm",
             "--workload",
-            "fork-exit,fault-huge",
+            "aim9-page",
             "--quick",
             "-q",
         ],
@@ -30,12 +32,11 @@ fn factors_are_priced_alone_and_in_pairs() {
         let lines = text.lines().filter(|line| line.starts_with(name));
         lines.map(str::to_owned).next().unwrap_or_default()
     };
-    let huge = row("fault-huge");
+    let page = row("aim9-page");
     assert!(
-        huge.ends_with('-') || huge.ends_with('B') || huge.ends_with('W'),
-        "without huge pages it is another path: {text}"
+        page.ends_with('B') || page.ends_with('W'),
+        "with huge pages it is another path: {text}"
     );
-    assert!(row("fork-exit").contains('%'), "{text}");
     assert!(
         text.contains("as a sum") || text.contains("the whole is the sum"),
         "{text}"
