@@ -64,7 +64,9 @@ pub(crate) fn add_benchmarks(
             session,
             choice,
             &sources[at],
-            (&benchmark, &named, &row),
+            &benchmark,
+            &named,
+            &row,
             &tools,
         )?;
         if !session.is_quiet() {
@@ -197,7 +199,9 @@ fn prepare(
     session: &Session,
     choice: &BenchmarkChoice<'_>,
     source: &SourceText,
-    (benchmark, named, row): (&Benchmark, &NamedBenchmark<'_>, &str),
+    benchmark: &Benchmark,
+    named: &NamedBenchmark<'_>,
+    row: &str,
     tools: &Tools,
 ) -> anyhow::Result<Tool> {
     let home = session.home()?;

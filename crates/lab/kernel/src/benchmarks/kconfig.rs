@@ -126,13 +126,13 @@ impl Kconfig {
                     entry = Entry::None;
                 }
                 "comment" | "mainmenu" => entry = Entry::Comment,
-                _ => self.read_attribute(&entry, (word, rest), blocks),
+                _ => self.read_attribute(&entry, word, rest, blocks),
             }
         }
         blocks.truncate(enclosing);
     }
 
-    fn read_attribute(&mut self, entry: &Entry, (word, rest): (&str, &str), blocks: &mut [Block]) {
+    fn read_attribute(&mut self, entry: &Entry, word: &str, rest: &str, blocks: &mut [Block]) {
         if *entry == Entry::Menu {
             // A choice has a prompt of its own, and `visible if` hides only prompts.
             if let (Some(condition), Some(Block::Menu(needs))) =

@@ -92,7 +92,7 @@ impl BuildCache {
             estimate_s: None,
         });
         workshop.check_out(&tree, &what)?;
-        let made = make(&workshop, &out, &log, (program, folder_in_source, name));
+        let made = make(&workshop, &out, &log, program, folder_in_source, name);
         // make leaves objects of fixdep and the like in the source: the next kernel would be built
         // of a source that is not clean.
         let cleaned = workshop.remove_untracked();
@@ -119,7 +119,9 @@ fn make(
     workshop: &WorkTree,
     out: &Path,
     log: &Path,
-    (program, folder, name): (&ProgramSource, &str, &str),
+    program: &ProgramSource,
+    folder: &str,
+    name: &str,
 ) -> Result<(), KernelError> {
     let source = workshop.source();
     let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
