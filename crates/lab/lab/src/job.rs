@@ -152,6 +152,47 @@ pub(crate) fn environment(on: BootedBuild<'_>) -> Result<Fetched<Environment>, M
     })
 }
 
+/// Returns the symbols of the functions that are watched beside lines, and of the kernel's records
+/// of memory; `None` on a machine that follows no lines, and without symbols.
+pub(crate) fn marks_of_lines(on: BootedBuild<'_>, named: Option<&Named>) -> Option<String> {
+    named
+        .filter(|_| on.machine.capabilities().sharing)
+        .map(|named| named.watched.clone() + &named.records().marks(&named.symbols))
+}
+
+/// Returns what a machine observes while it measures: `marks` are those of lines.
+pub(crate) fn observe_measured<'a>(
+    on: BootedBuild<'_>,
+    named: Option<&'a Named>,
+    marks: Option<&'a str>,
+) -> Observe<'a> {
+    let can = on.machine.capabilities();
+    match (named.filter(|_| can.counts), marks) {
+        (Some(named), _) => Observe::Counts(&named.marks),
+        (None, Some(marks)) => Observe::Sharing(marks),
+        // Lines are the result, with names or without.
+        (None, None) if can.sharing => Observe::Sharing(""),
+        (None, None) => Observe::Nothing,
+    }
+}
+
+/// Returns the lines that moved as stored, or why they cannot be read.
+pub(crate) fn lines_text(
+    shared: Option<Vec<u8>>,
+    named: &Named,
+    operations: u64,
+) -> Result<String, String> {
+    let field = |of: ingest::Object<'_>, offset| named.records().field(of, offset);
+    ingest::sharing(
+        &shared.unwrap_or_default(),
+        &named.symbols,
+        &field,
+        operations,
+    )
+    .map(|sharing| ingest::sharing_to_text(&sharing))
+    .map_err(|error| error.to_string())
+}
+
 /// Runs one workload, and counts the instructions of each function if the functions are known. So
 /// many rounds of its operations are one iteration.
 pub(crate) fn workload(
@@ -162,16 +203,8 @@ pub(crate) fn workload(
 ) -> Result<Measured, MachineError> {
     let can = on.machine.capabilities();
     let counted = named.filter(|_| can.counts);
-    let followed = named
-        .filter(|_| can.sharing)
-        .map(|named| named.watched.clone() + &named.records().marks(&named.symbols));
-    let observe = match (counted, &followed) {
-        (Some(named), _) => Observe::Counts(&named.marks),
-        (None, Some(followed)) => Observe::Sharing(followed),
-        // Lines are the result, with names or without.
-        (None, None) if can.sharing => Observe::Sharing(""),
-        (None, None) => Observe::Nothing,
-    };
+    let marks = marks_of_lines(on, named);
+    let observe = observe_measured(on, named, marks.as_deref());
     // The guest runs this many iterations for each declared one, and `fold` averages them below:
     // an iteration that is too short drowns in the noise of a clock.
     let repeated = Workload {
@@ -197,14 +230,7 @@ pub(crate) fn workload(
     // Only of a job that completed: what a failed one moved or counted is cut off anywhere.
     let sharing = named
         .filter(|_| can.sharing && outcome == Outcome::Completed)
-        .map(|named| {
-            let shared = end.shared.unwrap_or_default();
-            let field = |of: ingest::Object<'_>, offset| named.records().field(of, offset);
-            let sharing = ingest::sharing(&shared, &named.symbols, &field, workload.operations);
-            sharing
-                .map(|sharing| ingest::sharing_to_text(&sharing))
-                .map_err(|error| error.to_string())
-        });
+        .map(|named| lines_text(end.shared, named, workload.operations));
     let profile = counted
         .filter(|_| outcome == Outcome::Completed)
         .map(|named| {

@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 
 use config::{ToolOutput, printed_values, tool_samples};
-use machine::{Disturbance, MachineError, Observe};
+use machine::{Disturbance, MachineError};
 use model::{
     Clock, Declared, Environment, FailureReason, Find, Outcome, Quantity, Reader, Region, Source,
     Stage, SubjectFailure, Tool, ToolMetric, ToolWorkload, Workload, WorkloadResult, sanitize_line,
 };
 use wire::{Frame, NOT_INSTALLED, OWN_COST, PROGRAMS, Stream, SystemTask, Task, ToolTask};
 
-use crate::job::{BootedBuild, explain_by_console};
+use crate::job::{BootedBuild, explain_by_console, lines_text, marks_of_lines, observe_measured};
 use crate::own_cost::{self, OwnCost};
 use crate::symbols::Named;
 use crate::tools::{ROW_MAX, row_name};
@@ -39,6 +39,8 @@ pub(crate) struct Printed {
     pub(crate) programs: Environment,
     /// Its profile as stored, or why there is none; `None` if not requested.
     pub(crate) profile: Option<Result<String, String>>,
+    /// The lines that moved between processors, likewise.
+    pub(crate) sharing: Option<Result<String, String>>,
     /// Instructions of each run, by the profile.
     counted: Vec<Region>,
     /// The rows that are known only now, in the order of the output.
@@ -132,8 +134,8 @@ pub(crate) fn task(tool: &Tool, workload: &ToolWorkload) -> Task {
     })
 }
 
-/// Runs a tool and parses its output; counts the instructions of each function if the functions are
-/// known.
+/// Runs a tool and parses its output; counts the instructions of each function, or follows the
+/// lines that processors share, if the functions are known.
 pub(crate) fn run(
     on: BootedBuild<'_>,
     tool: &Tool,
@@ -141,8 +143,9 @@ pub(crate) fn run(
     named: Option<&Named>,
 ) -> Result<Printed, MachineError> {
     let job = on.job(&workload.name, task(tool, workload));
-    let named = named.filter(|_| on.machine.capabilities().counts);
-    let observe = named.map_or(Observe::Nothing, |named| Observe::Counts(&named.marks));
+    let can = on.machine.capabilities();
+    let marks = marks_of_lines(on, named);
+    let observe = observe_measured(on, named, marks.as_deref());
     let (end, own_cost) = own_cost::run(on, &job, observe)?;
     let mut files = Files::new();
     let (outcome, rows) = match end.stream {
@@ -157,8 +160,11 @@ pub(crate) fn run(
     let output = list_files(&files);
     let (outcome, rows) = fail_if_killed(outcome, rows, &end.console);
     let outcome = name_packages(explain_by_console(outcome, &end.console), tool);
+    let sharing = named
+        .filter(|_| can.sharing && outcome == Outcome::Completed)
+        .map(|named| lines_text(end.shared, named, 1));
     let profile = named
-        .filter(|_| outcome == Outcome::Completed)
+        .filter(|_| can.counts && outcome == Outcome::Completed)
         .map(|named| {
             let counts = end.counts.unwrap_or_default();
             ingest::profile(&counts, &named.symbols, 1).map_err(|error| error.to_string())
@@ -192,6 +198,7 @@ pub(crate) fn run(
         output,
         programs,
         profile: profile.map(|profile| profile.map(|profile| ingest::profile_to_text(&profile))),
+        sharing,
         counted,
         found,
     })

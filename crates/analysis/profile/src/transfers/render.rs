@@ -143,8 +143,8 @@ pub fn brief(difference: &SharingDifference, max: usize) -> String {
 
 fn columns(head: &str) -> Vec<Column> {
     let numbers = ["base", "new", "more +"]
-        .map(|head| Column::new(head, ColumnKind::Number, Width::Fixed(11)));
-    std::iter::once(Column::new(head, ColumnKind::Name, Width::Fixed(44)))
+        .map(|head| Column::new(head, ColumnKind::Number, Width::Fixed(13)));
+    std::iter::once(Column::new(head, ColumnKind::Name, Width::Fixed(41)))
         .chain(numbers)
         .collect()
 }

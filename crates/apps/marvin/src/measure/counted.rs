@@ -39,14 +39,12 @@ pub(crate) struct CountedKernels {
     pub(crate) simulated: Simulated,
 }
 
-impl CountedKernels {
-    /// Returns the summary of the machine: that of the workloads' guests if they share one.
-    pub(crate) fn machine_summary(&self) -> anyhow::Result<String> {
-        Ok(match self.lab.machines(&self.workloads)?.as_slice() {
-            [machine] => machine.summary.clone(),
-            _ => self.lab.machine().summary.clone(),
-        })
-    }
+/// Returns the summary of the machine: that of the workloads' guests if they share one.
+pub(crate) fn machine_summary(lab: &Lab, workloads: &[Arc<Workload>]) -> anyhow::Result<String> {
+    Ok(match lab.machines(workloads)?.as_slice() {
+        [machine] => machine.summary.clone(),
+        _ => lab.machine().summary.clone(),
+    })
 }
 
 /// Returns one kernel as both sides, and two as they are.

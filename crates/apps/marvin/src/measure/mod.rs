@@ -17,8 +17,8 @@ pub(crate) use self::lab::{
 };
 pub(crate) use causes::{explain_stored, explain_stored_or_none, find_differing_settings};
 pub(crate) use counted::{
-    CountOptions, CountedKernels, as_sides, count_kernels, kernel_titles, read_ledger,
-    read_ledger_with, read_of_both,
+    CountOptions, CountedKernels, as_sides, count_kernels, kernel_titles, machine_summary,
+    read_ledger, read_ledger_with, read_of_both,
 };
 pub(crate) use kdump_program::with_kdump_program;
 pub(crate) use kernel::KernelMeasurement;

@@ -4,9 +4,11 @@ use lab::{Lab, Reuse, Wanted};
 use model::{Availability, Build, KernelName, Run};
 use profile::transfers::SharingDifference;
 
-use super::{as_sides, find_builds, open_lab_on, plan_runs, read_of_both};
+use super::{
+    as_sides, find_builds, machine_summary, open_lab_on, plan_runs, prepare_tools, read_of_both,
+};
 use crate::options::MeasureOptions;
-use crate::select::{select_workloads, smp_suite};
+use crate::select::{ChosenWorkloads, choose_workloads_of, smp_suite};
 use crate::session::Session;
 
 /// Two kernels whose shared lines were followed.
@@ -15,6 +17,8 @@ pub(crate) struct FollowedLines {
     pub(crate) builds: Vec<Build>,
     pub(crate) runs: Vec<Vec<Run>>,
     pub(crate) differences: Vec<SharingDifference>,
+    /// Summary of the machine.
+    pub(crate) machine: String,
     /// Workloads without one, with the reason.
     pub(crate) missing: Vec<(String, String)>,
 }
@@ -27,13 +31,17 @@ pub(crate) fn follow_lines(
     seeds: &[u64],
     wanted: &Wanted,
 ) -> anyhow::Result<FollowedLines> {
-    measure.program.refuse("a profile of exact-smp")?;
     let suite = smp_suite(measure.suite())?;
-    let workloads = select_workloads(suite, &measure.workload)?;
-    let lab = open_lab_on(wanted.clone(), session, measure, lab::Tools::default())?;
+    let ChosenWorkloads {
+        suite,
+        workloads,
+        tools,
+    } = choose_workloads_of(session, measure, &suite.name, names)?;
+    let lab = open_lab_on(wanted.clone(), session, measure, tools)?;
     let progress = session.progress();
+    prepare_tools(&lab, &workloads, &progress)?;
     let builds = find_builds(&lab, names, &progress)?;
-    let mut plan = plan_runs(measure, &builds, suite, &workloads, seeds);
+    let mut plan = plan_runs(measure, &builds, &suite, &workloads, seeds);
     if matches!(builds.as_slice(), [base, new] if base.id == new.id) {
         // Stored runs would be those of both sides.
         plan.reuse = Reuse::Nothing;
@@ -41,6 +49,7 @@ pub(crate) fn follow_lines(
     let runs = as_sides(lab.execute(&plan, &|event| progress.event(&event))?);
     let builds = as_sides(builds);
     progress.end();
+    let machine = machine_summary(&lab, &workloads)?;
     let mut differences = Vec::new();
     let mut missing = Vec::new();
     for workload in workloads {
@@ -55,6 +64,7 @@ pub(crate) fn follow_lines(
         builds,
         runs,
         differences,
+        machine,
         missing,
     })
 }

@@ -111,8 +111,8 @@ impl ProgramOptions {
             return Ok(());
         }
         Err(WrongInput(format!(
-            "{what} knows workloads only, no program of your own: marvin compare, run, profile and explain on exact, \
-             series and bisect do"
+            "{what} knows workloads only, no program of your own: marvin compare, run, profile and explain on exact and \
+             exact-smp, series and bisect do"
         )))
     }
 

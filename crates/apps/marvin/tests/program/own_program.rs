@@ -192,3 +192,58 @@ fn mistakes_in_own_programs_are_named() {
     );
     insta::assert_snapshot!("marks-without-program", refused(&["--marks"]));
 }
+
+/// Two threads that write one line in turn.
+const TWO_THREADS: &str = r"
+#include <pthread.h>
+#include <stdatomic.h>
+static atomic_long shared;
+static void *count(void *nothing) {
+    for (long i = 0; i < 2000; i++) shared++;
+    return nothing;
+}
+int main(void) {
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) pthread_create(&threads[i], 0, count, 0);
+    for (int i = 0; i < 2; i++) pthread_join(threads[i], 0);
+    return 0;
+}
+";
+
+#[test]
+fn own_program_on_two_processors_yields_transfers() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = fresh("own-threads");
+    compile(folder.path(), "threads", TWO_THREADS);
+    let [older, newer] = names();
+    let profile = ["profile", &older, &newer, "--on", "exact-smp", "-q"];
+    let profile = [&profile[..], &["--format", "json", "--", "./threads"]].concat();
+    let text = run_in(folder.path(), &home, &profile);
+    let json = text.split("-- out\n").nth(1).unwrap();
+    let json = json.split("-- err").next();
+    let profile: serde_json::Value = serde_json::from_str(json.unwrap()).unwrap();
+    let lines = &profile["workloads"][0];
+    assert_eq!(lines["workload"], "threads", "{text}");
+    // Not the instructions, which are a hundred times as many.
+    let run = [
+        "compare",
+        &older,
+        &newer,
+        "--on",
+        "exact-smp",
+        "-q",
+        "--quick",
+    ];
+    let run = [&run[..], &["--", "./threads"]].concat();
+    let table = run_in(folder.path(), &home, &run);
+    assert!(table.contains("transfers/op"), "{table}");
+    let row = table.lines().find(|line| line.starts_with("threads "));
+    let base: f64 = row
+        .unwrap()
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert!((1000.0..60_000.0).contains(&base), "{table}");
+}

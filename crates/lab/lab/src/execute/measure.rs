@@ -94,7 +94,8 @@ impl Execution<'_> {
         name: &str,
         (tool, workload): (&Tool, &ToolWorkload),
     ) -> Result<(), LabError> {
-        let known = tool.own.is_some().then(|| self.symbols(on)).transpose()?;
+        let is_taken_apart = tool.own.is_some() || on.machine.capabilities().sharing;
+        let known = is_taken_apart.then(|| self.symbols(on)).transpose()?;
         let named = known.as_ref().and_then(|known| known.value());
         let printed = self.undisturbed(run, name, || {
             with_retries(&|error| self.notify_retry(error), || {
@@ -124,11 +125,9 @@ impl Execution<'_> {
         progress
             .consoles
             .push((format!("{name}.output"), printed.output));
-        if let Some(Ok(text)) = printed.profile {
-            progress
-                .consoles
-                .push((format!("{name}.profile"), text.into_bytes()));
-        }
+        let texts = [(printed.profile, "profile"), (printed.sharing, SHARING)];
+        let texts = self.keep_readable(run, &name, texts);
+        progress.consoles.extend(texts);
         Ok(())
     }
 
@@ -162,21 +161,33 @@ impl Execution<'_> {
         progress
             .consoles
             .push((format!("{}.console", declared.name), fetched.console));
-        for (text, kind) in [(fetched.profile, "profile"), (fetched.sharing, SHARING)] {
+        let texts = [(fetched.profile, "profile"), (fetched.sharing, SHARING)];
+        let texts = self.keep_readable(run, &declared.name, texts);
+        progress.consoles.extend(texts);
+        Ok(())
+    }
+
+    /// Returns what can be read of a workload's profile and lines, as artifacts. One that cannot be
+    /// read costs only itself, and not the result.
+    fn keep_readable(
+        &self,
+        run: &RunInProgress<'_>,
+        workload: &str,
+        texts: [(Option<Result<String, String>>, &str); 2],
+    ) -> Vec<(String, Vec<u8>)> {
+        let mut readable = Vec::new();
+        for (text, kind) in texts {
             match text {
                 None => {}
-                Some(Ok(text)) => progress
-                    .consoles
-                    .push((format!("{}.{kind}", declared.name), text.into_bytes())),
-                // A profile that cannot be read costs the profile and not the result.
+                Some(Ok(text)) => readable.push((format!("{workload}.{kind}"), text.into_bytes())),
                 Some(Err(why)) => (self.context.notify)(Event::NoProfile {
                     version: run.build.version.clone(),
-                    workload: Some(declared.name.to_string()),
+                    workload: Some(workload.to_owned()),
                     why,
                 }),
             }
         }
-        Ok(())
+        readable
     }
 
     /// Runs a workload with as many rounds as its machine needs, and finds those out first if they

@@ -15,7 +15,7 @@ use super::ExplainArguments;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{
     CountOptions, CountedKernels, SampledKernels, count_kernels, find_differing_settings,
-    follow_lines, kernel_titles, sample_kernels,
+    follow_lines, kernel_titles, machine_summary, sample_kernels,
 };
 use crate::options::seeds_for;
 use crate::select::{choose_machines, kernel_name_in, source_settings};
@@ -130,7 +130,7 @@ fn explain_instructions(
         workloads.push(explained);
     }
     progress.end();
-    let machine = counted.machine_summary()?;
+    let machine = machine_summary(&counted.lab, &counted.workloads)?;
     Ok(Observations {
         builds: counted.builds,
         runs: counted.runs,

@@ -15,7 +15,9 @@ use profile::render::Profiled;
 
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
-use crate::measure::{CountOptions, CountedKernels, FollowedCalls, count_kernels, kernel_titles};
+use crate::measure::{
+    CountOptions, CountedKernels, FollowedCalls, count_kernels, kernel_titles, machine_summary,
+};
 use crate::options::{KERNELS, MachineOptions, MeasureOptions, SeedOptions, seeds_for};
 use crate::select::{choose_machines, kernel_name_in};
 use crate::session::{Answer, Format, Session};
@@ -119,7 +121,7 @@ fn counted(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit
     let counted = count_kernels(session, measure, &names, &wanted, &progress)?;
     progress.end();
     let sources = sources(&counted.lab, &counted.builds, &counted.runs)?;
-    let machine = counted.machine_summary()?;
+    let machine = machine_summary(&counted.lab, &counted.workloads)?;
     let CountedKernels {
         lab,
         builds,

@@ -33,16 +33,17 @@ pub(crate) fn profile(
         lab,
         builds,
         differences,
+        machine,
         missing,
         ..
     } = follow_lines(session, &command.measure, &names, &seeds, wanted)?;
     let [base, new] = kernel_titles(&builds);
     let arguments = kernel_words(command, &builds)
         .into_iter()
-        .chain(command.on.arguments(false));
+        .chain(command.on.arguments(false))
+        .chain(command.measure.program.tail());
     let command_line = arguments.collect::<Vec<_>>().join(" ");
     let command_line = lab.machine().exact_cpu().repeat(command_line);
-    let machine = lab.machine().summary.clone();
     let functions_max = command.lines;
     let shared = Shared {
         base,
