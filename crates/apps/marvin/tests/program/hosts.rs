@@ -7,6 +7,7 @@ use std::process::Command;
 use archives::{Debian, unpack_deb};
 use model::{DebianSettings, UnixTime};
 
+use crate::bisected::{Tree, regressed};
 use crate::fresh::{fresh, remove};
 use crate::setup::{Samples, archive_moved_on, read_samples};
 use crate::{folder, format_output, images, marvin, names, output_of};
@@ -16,6 +17,8 @@ struct Host {
     root: PathBuf,
     program: PathBuf,
     home: PathBuf,
+    /// Directories of this host, where they are here: texts name them.
+    shared: Vec<PathBuf>,
 }
 
 /// What a root is made of.
@@ -25,7 +28,7 @@ enum Recipe {
         suite: &'static str,
         packages: &'static [&'static str],
     },
-    /// A distribution as mmdebstrap installs it, with the walls' program.
+    /// A distribution as mmdebstrap installs it, with the walls' program and what builds kernels.
     Installed { suite: &'static str },
 }
 
@@ -86,7 +89,11 @@ fn link_applets(root: &Path) {
 
 fn install_root(suite: &str, root: &Path) -> Result<(), String> {
     let output = Command::new("mmdebstrap")
-        .args(["-q", "--variant=minbase", "--include=bubblewrap"])
+        .args([
+            "-q",
+            "--variant=minbase",
+            "--include=bubblewrap,git,make,gcc,flex,bison,bc,libelf-dev",
+        ])
         // What is tested is Marvin's archive, not apt's: a mirror that lags behind serves a root.
         .args(["--aptopt=Acquire::Check-Valid-Until \"false\""])
         .args(["--dpkgopt=path-exclude=/usr/share/doc/*", suite])
@@ -115,20 +122,21 @@ impl Host {
             root: make_root(name, recipe)?,
             program: program.to_owned(),
             home,
+            shared: vec![images().0],
         })
     }
 
     /// The program on this host, with the network but nothing else of ours.
     fn command(&self) -> Command {
-        // Under the name that they have here: tables name them.
-        let kernels = images().0;
         let mut command = Command::new("bwrap");
         command.arg("--bind").arg(&self.root).arg("/");
         command.args(["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]);
         let names = "/etc/resolv.conf";
         command.args(["--dir", "/etc", "--ro-bind-try", names, names]);
         command.arg("--bind").arg(&self.home).arg("/data");
-        command.arg("--ro-bind").arg(&kernels).arg(&kernels);
+        for shared in &self.shared {
+            command.arg("--ro-bind").arg(shared).arg(shared);
+        }
         command.arg("--ro-bind").arg(&self.program).arg("/marvin");
         let path = "/usr/bin:/bin:/usr/sbin:/sbin";
         command.args(["--clearenv", "--setenv", "PATH", path]);
@@ -142,6 +150,9 @@ impl Host {
         without_time(&format_output(&output, Path::new("/data")))
     }
 }
+
+/// What `marvin series` says on a host without git, beside its exit code.
+const NO_GIT: &str = "no `git` on this host";
 
 /// Runs the program here.
 fn run_here(home: &Path, arguments: &[&str]) -> String {
@@ -247,8 +258,69 @@ const COMMANDS: [(&str, &[&str]); 3] = [
     ),
 ];
 
+/// What this host gives.
+struct Here {
+    /// The texts of the commands.
+    texts: Vec<String>,
+    /// The samples after them.
+    samples: Samples,
+    /// A tree whose kernels are images that were built once.
+    tree: Tree,
+    /// The text of its series.
+    series: String,
+    /// All samples after it.
+    all_samples: Samples,
+}
+
+impl Here {
+    fn new(home: &Path) -> Self {
+        let texts = COMMANDS.iter().map(|(_, command)| run_here(home, command));
+        let texts = texts.collect();
+        let samples = read_samples(&mut marvin(home));
+        let (tree, _) = regressed("hosts-tree");
+        let series = run_here(home, &series_of(&tree.name()));
+        assert!(series.contains("1 of 2 workloads changed"), "{series}");
+        Self {
+            texts,
+            samples,
+            tree,
+            series,
+            all_samples: read_samples(&mut marvin(home)),
+        }
+    }
+}
+
+fn series_of(tree: &str) -> [&str; 9] {
+    let range = "good..main";
+    let few = "getppid,fork-exit";
+    [
+        "series",
+        range,
+        "--tree",
+        tree,
+        "--workload",
+        few,
+        "--quick",
+        "-q",
+        "--force",
+    ]
+}
+
+/// What a series gave on one host, in a word.
+fn try_series(host: &Host, here: &Here) -> String {
+    let text = host.run(&series_of(&here.tree.name()));
+    if text.contains(NO_GIT) {
+        return "needs git".to_owned();
+    }
+    let is_equal = text == here.series && read_samples(&mut host.command()) == here.all_samples;
+    if !is_equal {
+        println!("series here:\n{}\nthere:\n{text}", here.series);
+    }
+    if is_equal { "equal" } else { "differs" }.to_owned()
+}
+
 /// What was seen of one host: a word for each column.
-fn try_host(host: &Host, here: &[String], samples: &Samples) -> Vec<String> {
+fn try_host(host: &Host, here: &Here) -> Vec<String> {
     let doctor = host.run(&["doctor"]);
     let mut cells = vec![if doctor.starts_with("exit 0") {
         "fit".to_owned()
@@ -256,7 +328,7 @@ fn try_host(host: &Host, here: &[String], samples: &Samples) -> Vec<String> {
         println!("{doctor}");
         "not fit".to_owned()
     }];
-    for ((_, command), expected) in COMMANDS.iter().zip(here) {
+    for ((_, command), expected) in COMMANDS.iter().zip(&here.texts) {
         let text = host.run(command);
         if text == *expected {
             cells.push("equal".to_owned());
@@ -265,8 +337,9 @@ fn try_host(host: &Host, here: &[String], samples: &Samples) -> Vec<String> {
             cells.push("differs".to_owned());
         }
     }
-    let equal = read_samples(&mut host.command()) == *samples;
+    let equal = read_samples(&mut host.command()) == here.samples;
     cells.push(if equal { "equal" } else { "differ" }.to_owned());
+    cells.push(try_series(host, here));
     cells
 }
 
@@ -277,23 +350,19 @@ fn every_root_gives_this_hosts_samples() {
         return;
     }
     let home = fresh("hosts-all-here");
-    let here: Vec<String> = COMMANDS
-        .iter()
-        .map(|(_, command)| run_here(&home, command))
-        .collect();
-    let samples = read_samples(&mut marvin(&home));
-    println!("| host | doctor | compare | profile | exact-smp | samples |");
-    println!("|---|---|---|---|---|---|");
+    let here = Here::new(&home);
+    println!("| host | doctor | compare | profile | exact-smp | samples | series |");
+    println!("|---|---|---|---|---|---|---|");
     let mut wrong = Vec::new();
     for (name, recipe, needs_static) in &HOSTS {
         let Some(program) = program_for(*needs_static) else {
-            println!("| {name} | not tried: make test-full builds the static program | | | | |");
+            println!("| {name} | not tried: make test-full builds the static program | | | | | |");
             continue;
         };
-        let host = match Host::new(name, recipe, &program) {
+        let mut host = match Host::new(name, recipe, &program) {
             Ok(host) => host,
             Err(reason) => {
-                println!("| {name} | not tried: {reason} | | | | |");
+                println!("| {name} | not tried: {reason} | | | | | |");
                 continue;
             }
         };
@@ -302,12 +371,16 @@ fn every_root_gives_this_hosts_samples() {
             return;
         }
         assert!(text.starts_with("exit 0"), "{name}: {text}");
-        let cells = try_host(&host, &here, &samples);
+        host.shared.push(here.tree.folder.to_path_buf());
+        let cells = try_host(&host, &here);
         println!("| {name} | {} |", cells.join(" | "));
-        if cells
+        // An unpacked root has no git, an installed one builds kernels.
+        let is_installed = matches!(recipe, Recipe::Installed { .. });
+        let lacks_git = is_installed && cells.iter().any(|cell| cell == "needs git");
+        let differs = cells
             .iter()
-            .any(|cell| cell.starts_with("not") || cell.starts_with("differ"))
-        {
+            .any(|cell| cell.starts_with("not") || cell.starts_with("differ"));
+        if differs || lacks_git {
             wrong.push(*name);
         }
     }
