@@ -293,7 +293,7 @@ fn names_without_a_commit_are_errors() {
         let folder = fs::canonicalize(tree.folder.path()).unwrap();
         text.replace(&folder.display().to_string(), "TREE")
     };
-    insta::assert_snapshot!(error_of("git:v9"), @"`v9` is no commit of TREE: see `git -C TREE log --oneline`");
+    insta::assert_snapshot!(error_of("git:v9"), @"`v9` is no commit of TREE: see `git -C TREE log --oneline --all`");
     fs::remove_file(tree.folder.path().join("Kbuild")).unwrap();
     tree.commit("empty");
     assert!(

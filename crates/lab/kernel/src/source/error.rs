@@ -181,7 +181,7 @@ pub enum TreeError {
         what: String,
     },
     /// There is no such revision.
-    #[error("`{revision}` is no commit of {}: see `git -C {} log --oneline`", folder.display(), folder.display())]
+    #[error("`{revision}` is no commit of {}: see `git -C {} log --oneline --all`", folder.display(), folder.display())]
     UnknownRevision { revision: String, folder: PathBuf },
     /// A commit that existed is gone.
     #[error("{commit} is no longer in {}: the tree was changed meanwhile; run the same command again", folder.display())]
