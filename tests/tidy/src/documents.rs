@@ -1,8 +1,9 @@
-//! Paths in documents: each file that a document names is there.
+//! Paths and tests in documents: each file and each test that a document names is there.
 //!
 //! A path is text in backquotes with a slash that begins at a folder of the tree or at a crate's
 //! name (`store/src/queue.rs` is in `crates/lab/store`), or has `src` or `tests` second. Links are
-//! not looked at: they are the forge's.
+//! not looked at: they are the forge's. Tests are what stands in backquotes in a table's last column
+//! if its head is `test`.
 
 use std::collections::BTreeSet;
 
@@ -11,6 +12,10 @@ use crate::{File, Finding, Rule};
 const PATHS: Rule = Rule {
     name: "each path that a document names exists",
     remedy: "name the file that has it now, or take the sentence out",
+};
+const TESTS: Rule = Rule {
+    name: "each test that a document names exists",
+    remedy: "name the test that shows it now, or take the row out",
 };
 /// Folders of the root in which documents name files.
 const FOLDERS: &[&str] = &[
@@ -57,6 +62,34 @@ pub fn dead_paths(files: &[File]) -> Vec<Finding> {
     found
 }
 
+/// Finds tests in tables of documents that no source has. `files` is the whole tree.
+#[must_use]
+pub fn dead_tests(files: &[File]) -> Vec<Finding> {
+    let sources = || files.iter().filter(|file| file.path.ends_with(".rs"));
+    let mut found = Vec::new();
+    for file in files.iter().filter(|file| file.path.ends_with(".md")) {
+        let mut is_listing = false;
+        for (number, line) in file.text.lines().enumerate() {
+            let last = line.trim_end_matches([' ', '|']).rsplit('|').next();
+            match last.map(str::trim).filter(|_| line.starts_with('|')) {
+                None => is_listing = false,
+                Some("test") => is_listing = true,
+                Some(cell) if is_listing => {
+                    for name in cell.split('`').skip(1).step_by(2) {
+                        let head = format!("fn {name}(");
+                        let is_path = name.contains('/');
+                        if !is_path && !sources().any(|source| source.text.contains(&head)) {
+                            found.push(TESTS.at(&file.path, number + 1, format!("`{name}`")));
+                        }
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    found
+}
+
 /// Returns a path without `crates/WING/`.
 fn below_wing(path: &str) -> Option<&str> {
     Some(path.strip_prefix("crates/")?.split_once('/')?.1)
@@ -64,8 +97,22 @@ fn below_wing(path: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::dead_paths;
+    use super::{dead_paths, dead_tests};
     use crate::File;
+
+    #[test]
+    fn tests_of_no_source_are_found() {
+        let file = |path: &str, text: &str| File {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        };
+        let text =
+            "| what | test |\n|---|---|\n| a | `a_is`, `b_is`, `c/d.rs` |\n\n| a | `c_is` |\n";
+        let files = [file("src/a.rs", "fn a_is() {}\n"), file("docs/a.md", text)];
+        let found = dead_tests(&files);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].line, &*found[0].what), (3, "`b_is`"));
+    }
 
     #[test]
     fn paths_of_no_file_are_found() {

@@ -23,7 +23,7 @@ mod tree;
 
 pub use agent::{interpreter, leaks, unlike};
 pub use commands::command_uses;
-pub use documents::dead_paths;
+pub use documents::{dead_paths, dead_tests};
 pub use domain::domain_words;
 pub use figures::{Figure, figures, wide_lines};
 pub use finding::{Finding, Rule, none};

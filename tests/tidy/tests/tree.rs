@@ -289,6 +289,12 @@ fn documents_name_files_that_exist() -> Outcome {
 }
 
 #[test]
+fn documents_name_tests_that_exist() -> Outcome {
+    none(&tidy::dead_tests(&Tree::read()?.files));
+    Ok(())
+}
+
+#[test]
 fn lines_are_at_most_100_columns() -> Outcome {
     rust(tidy::wide_lines)
 }
