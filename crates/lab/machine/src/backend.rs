@@ -9,6 +9,7 @@ use std::sync::Arc;
 use model::{Build, Capabilities, CostModel, GuestConfig, Machine, SubjectFailure};
 use wire::{Job, Stream};
 
+use crate::guest_terminal::{GuestTerminal, Pace};
 use crate::{Disturbance, InitrdFile, MachineError};
 
 /// A machine that boots builds; several threads may use it at the same time. It sets its own
@@ -98,6 +99,19 @@ pub trait Booted: fmt::Debug + Send + Sync {
     /// # Errors
     /// If the lab fails.
     fn run(&self, job: &Job, observe: Observe<'_>) -> Result<JobEnd, MachineError>;
+
+    /// Starts a job whose guest has its serial line for a user; the inner error is the kernel's
+    /// failure.
+    ///
+    /// # Errors
+    /// If the lab fails, or this machine has no guest with a line of its own.
+    fn open_terminal(
+        &self,
+        _: &Job,
+        _: Pace,
+    ) -> Result<Result<GuestTerminal, SubjectFailure>, MachineError> {
+        Err(MachineError::NoTerminal)
+    }
 
     /// Executes a job again during which the kernel died, to dump its memory; `None` if it does not
     /// die this time.

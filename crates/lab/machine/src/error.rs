@@ -125,6 +125,9 @@ pub enum MachineError {
         why: String,
         undo: PathBuf,
     },
+    /// The machine has no guest of its own whose serial line a user could have.
+    #[error("this machine opens no shell in its guests: use exact or vm")]
+    NoTerminal,
     /// The job cannot be encoded.
     #[error(transparent)]
     Job(#[from] wire::JobError),
@@ -144,7 +147,7 @@ impl MachineError {
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Job(_) => Fault::User,
+            Self::Job(_) | Self::NoTerminal => Fault::User,
             Self::Release(problem) => problem.fault(),
             _ => Fault::Lab,
         }

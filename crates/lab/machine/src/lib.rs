@@ -13,6 +13,7 @@ mod error;
 mod exact;
 #[cfg(feature = "fake")]
 mod fake;
+mod guest_terminal;
 mod host;
 mod initrd;
 mod initrds;
@@ -36,6 +37,7 @@ pub use error::{BackendFault, MachineError};
 pub use exact::{Costs, Exact, ReferenceNumbers, Smp, hash_memory};
 #[cfg(feature = "fake")]
 pub use fake::{Does, Fake, FakeRequest};
+pub use guest_terminal::{GuestTerminal, Heard, Pace};
 pub use host::{count_processors, host_mark, person, processor_count};
 pub use initrd::{InitrdFile, Programs, archive_of, archive_of_settings, initrd_of};
 pub use load::{Disturbance, take_disturbance};

@@ -10,12 +10,13 @@ mod cpu;
 mod processors;
 mod proof;
 mod snapshot;
+mod terminal;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::{Capabilities, ExactCpu, GuestConfig, Machine, MachineKind, Stage};
+use model::{Capabilities, ExactCpu, GuestConfig, Machine, MachineKind, Stage, SubjectFailure};
 use serde_json::json;
 use wire::Job;
 
@@ -28,6 +29,7 @@ use self::snapshot::{RAM, Snapshot, Snapshots};
 use crate::backend::{
     Backend, BootOutcome, Booted, DeadMemory, Guest, JobEnd, Observe, modules_hash,
 };
+use crate::guest_terminal::{GuestTerminal, Pace};
 use crate::initrds::Initrds;
 use crate::qemu::{
     Budget, CONSOLE, CONTROL, Ended, Process, Qemu, STATE, Scratch, failure, restore, save,
@@ -542,6 +544,14 @@ impl Booted for Start {
             shared,
             ..JobEnd::unobserved(stream, console)
         })
+    }
+
+    fn open_terminal(
+        &self,
+        job: &Job,
+        pace: Pace,
+    ) -> Result<Result<GuestTerminal, SubjectFailure>, MachineError> {
+        self.machine.open_terminal(self, job, pace)
     }
 
     fn run_to_death(&self, job: &Job) -> Result<Option<DeadMemory>, MachineError> {
