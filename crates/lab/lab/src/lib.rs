@@ -14,6 +14,7 @@ mod estimate;
 mod event;
 mod execute;
 mod forecast;
+mod guest_shell;
 mod host;
 mod interrupt;
 mod job;
@@ -52,6 +53,7 @@ pub use error::LabError;
 pub use estimate::Estimate;
 pub use event::{Event, Replicate};
 pub use execute::estimate_measurement;
+pub use guest_shell::{GuestShell, LINES_MAX, ShellEnd, ShellStep, ShellUser, prepare_shell};
 pub use interrupt::interrupt;
 pub use lab::{
     Followed, Lab, LabOptions, Measurement, counted_profile, monitored_subject, stored_observation,
