@@ -10,7 +10,7 @@ use crate::commands::{
     alerts, bisect, build, compare, completions, config, console, deploy, doctor, dump, experiment,
     explain, export, extend, gc, history, import, kernels, machines, man, monitors, power, price,
     profile, publish, queue, reference, release, report, reserve, run, runs, series, serve, setup,
-    show, stabilise, store, tools, triage, watch, work, workloads,
+    shell, show, stabilise, store, tools, triage, watch, work, workloads,
 };
 use crate::exit::{EXIT_CODES, Exit};
 use crate::options::KERNELS;
@@ -75,6 +75,8 @@ pub(crate) enum Command {
     Profile(Box<profile::ProfileArguments>),
     /// Compare kernel counters (/proc) during a workload: reclaim, faults, disks, slabs, stalls
     Monitors(Box<monitors::MonitorsArguments>),
+    /// Open a shell in the guest in which a program of yours would run, to try it by hand
+    Shell(shell::ShellArguments),
     /// Explain why a program or a workload is slow, or became slower
     Explain(Box<explain::ExplainArguments>),
     /// Run a parameter-sweep experiment
@@ -204,6 +206,7 @@ impl Command {
             Self::Monitors(command) => monitors::monitors(session, command),
             Self::Explain(command) => explain::explain(session, command),
             Self::Experiment(command) => experiment::experiment(session, command),
+            Self::Shell(command) => shell::shell(session, command),
             Self::Run(command) => run::run(session, command),
             Self::Build(command) => build::build(session, command),
             Self::Bisect(command) => bisect::bisect(session, command),

@@ -37,6 +37,7 @@ pub(crate) mod runs;
 pub(crate) mod series;
 pub(crate) mod serve;
 pub(crate) mod setup;
+pub(crate) mod shell;
 pub(crate) mod show;
 pub(crate) mod stabilise;
 pub(crate) mod store;

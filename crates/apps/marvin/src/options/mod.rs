@@ -18,7 +18,7 @@ pub(crate) use machines::{
 };
 pub(crate) use mail::MailOptions;
 pub(crate) use measure::{MeasureOptions, seeds_for};
-pub(crate) use program::ProgramOptions;
+pub(crate) use program::{ProgramOptions, Variable, quote, split_place, variable, words_of};
 pub(crate) use search::SearchOptions;
 pub(crate) use seeds::SeedOptions;
 pub(crate) use sources::SourceOptions;

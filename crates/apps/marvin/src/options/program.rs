@@ -71,6 +71,13 @@ pub(crate) struct Variable {
     value: String,
 }
 
+impl Variable {
+    /// Returns its name and its value.
+    pub(crate) fn pair(&self) -> (String, String) {
+        (self.name.clone(), self.value.clone())
+    }
+}
+
 /// The metrics of one `--value`, and how it was written.
 #[derive(Debug, Clone)]
 pub(crate) struct Values {
@@ -78,7 +85,7 @@ pub(crate) struct Values {
     metrics: Vec<ToolMetric>,
 }
 
-fn variable(written: &str) -> Result<Variable, String> {
+pub(crate) fn variable(written: &str) -> Result<Variable, String> {
     match written.split_once('=') {
         Some((name, value)) if !name.is_empty() && !written.contains('\0') => Ok(Variable {
             name: name.to_owned(),
@@ -121,14 +128,7 @@ impl ProgramOptions {
     /// # Errors
     /// If a word is not UTF-8.
     pub(crate) fn request(&self) -> Result<ProgramRequest, WrongInput> {
-        let words = self.program.iter().map(|word| word.to_str());
-        let Some(command) = words
-            .map(|word| word.map(str::to_owned))
-            .collect::<Option<Vec<String>>>()
-        else {
-            let text = "a word of the program's command is not UTF-8: rename the file, or write it into a script";
-            return Err(WrongInput(text.to_owned()));
-        };
+        let command = words_of(&self.program)?;
         let mut values: Vec<ToolMetric> = Vec::new();
         for metric in self.value.iter().flat_map(|value| &value.metrics) {
             let mut metric = metric.clone();
@@ -148,11 +148,7 @@ impl ProgramOptions {
                 .iter()
                 .map(|written| split_place(written))
                 .collect(),
-            environment: self
-                .env
-                .iter()
-                .map(|variable| (variable.name.clone(), variable.value.clone()))
-                .collect(),
+            environment: self.env.iter().map(Variable::pair).collect(),
             stdin: self.stdin.clone(),
             setup: self.setup.clone(),
             values,
@@ -219,8 +215,23 @@ impl ProgramOptions {
     }
 }
 
+/// Returns the words of a command as text.
+///
+/// # Errors
+/// If a word is not UTF-8.
+pub(crate) fn words_of(command: &[OsString]) -> Result<Vec<String>, WrongInput> {
+    let words = command.iter().map(|word| word.to_str());
+    words
+        .map(|word| word.map(str::to_owned))
+        .collect::<Option<Vec<String>>>()
+        .ok_or_else(|| {
+            let text = "a word of the program's command is not UTF-8: rename the file, or write it into a script";
+            WrongInput(text.to_owned())
+        })
+}
+
 /// Splits `PATH=PLACE`; a path that exists may have the sign in its name.
-fn split_place(written: &Path) -> (PathBuf, Option<String>) {
+pub(crate) fn split_place(written: &Path) -> (PathBuf, Option<String>) {
     let text = written.to_string_lossy();
     match text.rsplit_once('=') {
         Some((path, place)) if !written.exists() => (PathBuf::from(path), Some(place.to_owned())),
@@ -229,7 +240,7 @@ fn split_place(written: &Path) -> (PathBuf, Option<String>) {
 }
 
 /// Writes a word as a shell reads it.
-fn quote(word: &str) -> String {
+pub(crate) fn quote(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();

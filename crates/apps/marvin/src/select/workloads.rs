@@ -78,7 +78,7 @@ pub(crate) fn choose_program(
 }
 
 /// Says what goes into the guest, and what may be missing there.
-fn describe_program(prepared: &PreparedProgram) -> Vec<String> {
+pub(crate) fn describe_program(prepared: &PreparedProgram) -> Vec<String> {
     const SHOWN: usize = 5;
     let mut lines = Vec::new();
     let workload = &prepared.tool.workloads[0];

@@ -6,6 +6,7 @@ mod answer;
 mod clock;
 mod home;
 mod progress;
+mod terminal;
 mod tools;
 
 use std::path::{Path, PathBuf};
@@ -26,6 +27,7 @@ pub(crate) use answer::{Answer, Colour, Format, ListFormat, Output};
 pub(crate) use clock::{now, now_ms};
 pub(crate) use home::keep_private;
 pub(crate) use progress::{Progress, span};
+pub(crate) use terminal::{RawTerminal, send_keys};
 
 /// Options that all commands have.
 #[derive(Debug, Args)]

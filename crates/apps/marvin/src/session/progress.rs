@@ -349,7 +349,7 @@ impl Progress {
     }
 
     /// Prints a message that the next one replaces.
-    fn message(&self, text: &str) {
+    pub(crate) fn message(&self, text: &str) {
         match self {
             Self::Bar(bar) => bar.set_message(sanitize_line(text)),
             Self::Lines(_) => say(text),
