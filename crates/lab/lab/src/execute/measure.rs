@@ -102,6 +102,10 @@ impl Execution<'_> {
                 tool_job::run(on, tool, workload, named)
             })
         })?;
+        let dump = died(&printed.outcome).then(|| {
+            let again = on.job(&workload.name, tool_job::task(tool, workload));
+            self.dump(run, name, || on.booted.run_to_death(&again))
+        });
         let results: Vec<_> = run
             .brought(job)
             .map(|(n, row)| (n, printed.result_of(row)))
@@ -111,6 +115,7 @@ impl Execution<'_> {
         let found = printed.found_results().into_iter();
         let found = found.map(|result| (last, result));
         let mut progress = run.progress();
+        progress.consoles.extend(dump.flatten());
         progress.results.extend(results.into_iter().chain(found));
         // Several workloads of one tool bring the same programs.
         let programs: Vec<_> = printed
