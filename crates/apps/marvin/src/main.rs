@@ -13,6 +13,7 @@ mod servers;
 mod session;
 mod views;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -25,6 +26,10 @@ fn main() -> ExitCode {
     completion::answer(cli::Arguments::command);
     let arguments =
         cli::Arguments::try_parse().unwrap_or_else(|error| cli::without_variables(error).exit());
+    if is_program_forgotten(std::env::args_os()) {
+        say("error: no program follows `--`: marvin compare A B -- ./my-bench --args");
+        return ExitCode::from(Exit::Usage.code());
+    }
     if let Err(error) = can_have_threads() {
         say(&error);
         return ExitCode::from(Exit::Lab.code());
@@ -41,6 +46,13 @@ fn main() -> ExitCode {
         }
     };
     ExitCode::from(exit.code())
+}
+
+/// Returns whether the words end with the `--` that a program follows: all workloads would run
+/// instead of a program that a script's variable has lost.
+fn is_program_forgotten(words: impl Iterator<Item = OsString>) -> bool {
+    let mut rest = words.skip_while(|word| word != "--");
+    rest.next().is_some() && rest.next().is_none()
 }
 
 /// Checks that this host lets threads be made: the seccomp filters of old container runtimes refuse
@@ -66,4 +78,21 @@ fn say(text: &str) {
         "{}",
         model::sanitize_text(text)
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_program_forgotten;
+
+    #[test]
+    fn only_an_empty_tail_is_a_mistake() {
+        let is_forgotten = |line: &str| {
+            let words: Vec<std::ffi::OsString> = line.split(' ').map(Into::into).collect();
+            is_program_forgotten(words.into_iter())
+        };
+        assert!(is_forgotten("run deb:6.12 --"));
+        for line in ["run deb:6.12", "run -- a", "run -- echo --"] {
+            assert!(!is_forgotten(line), "{line}");
+        }
+    }
 }

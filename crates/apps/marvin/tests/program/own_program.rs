@@ -190,6 +190,7 @@ fn mistakes_in_own_programs_are_named() {
         "program-and-workloads",
         refused(&["--workload", "fork", "--", "true"])
     );
+    insta::assert_snapshot!("no-program-behind-the-dashes", refused(&["--"]));
     insta::assert_snapshot!("marks-without-program", refused(&["--marks"]));
 }
 
