@@ -18,8 +18,18 @@ use crate::tools::{ROW_MAX, row_name};
 
 /// Limit on a quoted cause (characters).
 const CAUSE_MAX: usize = 200;
+/// Words of lines that say why a program failed.
+const CAUSES: [&str; 4] = ["error", "fatal", "not found", "no such file"];
 /// Most programs of a tool that a run names.
 const PROGRAMS_MAX: usize = 64;
+
+/// How a stream without an answer reads.
+const NO_FRAME: &str = "it holds no frame";
+/// What it means that a kernel does not start a program.
+const FOREIGN: &str =
+    ": this kernel cannot start such a file; programs of 32 bits need CONFIG_IA32_EMULATION";
+/// What it means that a program of an earlier run is not there.
+const GONE: &str = ": an earlier run removed the program or its directory";
 
 type Rows = BTreeMap<String, Vec<f64>>;
 
@@ -160,6 +170,11 @@ pub(crate) fn run(
     let output = list_files(&files);
     let (outcome, rows) = fail_if_killed(outcome, rows, &end.console);
     let outcome = name_packages(explain_by_console(outcome, &end.console), tool);
+    let outcome = if tool.own.is_some() {
+        explain_own(outcome, &files)
+    } else {
+        outcome
+    };
     let sharing = named
         .filter(|_| can.sharing && outcome == Outcome::Completed)
         .map(|named| lines_text(end.shared, named, 1));
@@ -285,6 +300,34 @@ fn name_packages(outcome: Outcome, tool: &Tool) -> Outcome {
     }
 }
 
+/// Adds to the failure of a user's own program what the answer of a guest means.
+fn explain_own(outcome: Outcome, files: &Files) -> Outcome {
+    let mut outcome = outcome;
+    let Outcome::Failed(SubjectFailure { reason, .. }) = &mut outcome else {
+        return outcome;
+    };
+    match reason {
+        // The guest answers after each program, whatever becomes of it.
+        FailureReason::BadStream(why) if why.contains(NO_FRAME) => {
+            let ended = "the guest powered off or restarted while the program ran";
+            *reason = FailureReason::WorkloadFailed(ended.to_owned());
+        }
+        FailureReason::WorkloadFailed(why) if why.contains("Exec format error") => {
+            why.push_str(FOREIGN);
+        }
+        // The libc of the agent passes files that the kernel refuses to a shell, which may be
+        // missing; Marvin brings the program and its interpreter.
+        FailureReason::WorkloadFailed(why)
+            if why.contains("(os error 2)") && !why.contains("exit status") =>
+        {
+            let is_first = !files.keys().any(|name| name.starts_with("0/"));
+            why.push_str(if is_first { FOREIGN } else { GONE });
+        }
+        _ => {}
+    }
+    outcome
+}
+
 /// Returns the lines of an agent on a host about its programs, for the environment of a run.
 fn describe_programs(bytes: &[u8]) -> Environment {
     let text = String::from_utf8_lossy(bytes);
@@ -340,13 +383,14 @@ fn cause(frames: &[Frame]) -> Option<String> {
         .flat_map(|(_, bytes)| bytes.iter().copied())
         .collect();
     let text = String::from_utf8_lossy(&bytes);
-    text.lines()
-        .find(|line: &&str| {
-            ["error", "fatal"]
-                .iter()
-                .any(|word| line.to_ascii_lowercase().contains(word))
-        })
-        .map(|line| line.trim().chars().take(CAUSE_MAX).collect())
+    let lines = text.lines().map(str::trim);
+    let mut causes = lines.filter(|line| {
+        let line = line.to_ascii_lowercase();
+        CAUSES.iter().any(|word| line.contains(word))
+    });
+    causes
+        .next()
+        .map(|line| line.chars().take(CAUSE_MAX).collect())
 }
 
 /// Fails a tool that continued after the kernel killed a part of it for lack of memory: its output
@@ -437,7 +481,9 @@ mod tests {
     use model::{FailureReason, Outcome};
     use wire::Frame;
 
-    use super::{Files, Rows, fail_if_killed, failed, list_files, samples, task, with_cause};
+    use super::{
+        Files, Rows, explain_own, fail_if_killed, failed, list_files, samples, task, with_cause,
+    };
     use crate::tools::Tools;
 
     fn files(parts: &[(&str, &str)]) -> Files {
@@ -499,6 +545,8 @@ mod tests {
         ];
         insta::assert_snapshot!(of(&compiler), @"workload failed: /bin/bash: exit status 2: 2.2 2.0 0.1; before that: cc: Fatal error: no ld");
         assert_eq!(of(&compiler[..1]).matches("not it").count(), 1);
+        let make = "make: cc: No such file or directory\nmake: *** [main.o] Error 127\n";
+        insta::assert_snapshot!(of(&[file("0/stderr", make)]), @"workload failed: /bin/bash: exit status 2: 2.2 2.0 0.1; before that: make: cc: No such file or directory");
         assert_eq!(
             of(&[file("0/stderr", "2.2 2.0 0.1 error")])
                 .matches("before that")
@@ -511,6 +559,29 @@ mod tests {
         assert_eq!(
             with_cause(Outcome::Completed, &compiler),
             Outcome::Completed
+        );
+    }
+
+    #[test]
+    fn own_failures_say_what_they_mean() {
+        let explained = |reason: FailureReason, done: &[(&str, &str)]| match explain_own(
+            failed(reason),
+            &files(done),
+        ) {
+            Outcome::Failed(failure) => failure.reason.to_string(),
+            other => format!("{other:?}"),
+        };
+        let absent = || {
+            FailureReason::WorkloadFailed("/a: No such file or directory (os error 2)".to_owned())
+        };
+        let format = "/a: exit status 126: ./b: Exec format error";
+        insta::assert_snapshot!(explained(absent(), &[]), @"workload failed: /a: No such file or directory (os error 2): this kernel cannot start such a file; programs of 32 bits need CONFIG_IA32_EMULATION");
+        insta::assert_snapshot!(explained(absent(), &[("0/stdout", "x")]), @"workload failed: /a: No such file or directory (os error 2): an earlier run removed the program or its directory");
+        insta::assert_snapshot!(explained(FailureReason::WorkloadFailed(format.to_owned()), &[]), @"workload failed: /a: exit status 126: ./b: Exec format error: this kernel cannot start such a file; programs of 32 bits need CONFIG_IA32_EMULATION");
+        insta::assert_snapshot!(explained(FailureReason::BadStream(super::NO_FRAME.to_owned()), &[]), @"workload failed: the guest powered off or restarted while the program ran");
+        assert_eq!(
+            explained(FailureReason::OutOfMemory, &[]),
+            "ran out of memory"
         );
     }
 
