@@ -79,7 +79,6 @@ pub(crate) fn choose_program(
 
 /// Says what goes into the guest, and what may be missing there.
 pub(crate) fn describe_program(prepared: &PreparedProgram) -> Vec<String> {
-    const SHOWN: usize = 5;
     let mut lines = Vec::new();
     let workload = &prepared.tool.workloads[0];
     lines.push(format!(
@@ -88,26 +87,37 @@ pub(crate) fn describe_program(prepared: &PreparedProgram) -> Vec<String> {
         prepared.bytes as f64 / 1e6,
         workload.memory_mib
     ));
-    if !prepared.missing.is_empty() {
-        let shown: Vec<&str> = prepared
-            .missing
-            .iter()
-            .take(SHOWN)
-            .map(String::as_str)
-            .collect();
-        let more = prepared.missing.len() - shown.len();
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
-        lines.push(format!(
-            "{}: its files name {}{more}, which this host has not",
-            workload.name,
-            shown.join(", ")
-        ));
+    for (paths, about) in [
+        (
+            &prepared.missing,
+            "which its files name and this host has not",
+        ),
+        (
+            &prepared.left_out,
+            "which a guest cannot get: no regular file, or a link to nowhere",
+        ),
+    ] {
+        if !paths.is_empty() {
+            lines.push(format!(
+                "{}: without {}, {about}",
+                workload.name,
+                list_some(paths)
+            ));
+        }
     }
     lines
+}
+
+/// Returns the first paths, and how many more there are.
+fn list_some(paths: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown: Vec<&str> = paths.iter().take(SHOWN).map(String::as_str).collect();
+    let more = paths.len() - shown.len();
+    if more > 0 {
+        format!("{} and {more} more", shown.join(", "))
+    } else {
+        shown.join(", ")
+    }
 }
 
 /// Selects workloads of a suite and of these tools; the error for an unknown word suggests a

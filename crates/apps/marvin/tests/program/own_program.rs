@@ -191,6 +191,10 @@ fn mistakes_in_own_programs_are_named() {
         refused(&["--workload", "fork", "--", "true"])
     );
     insta::assert_snapshot!("no-program-behind-the-dashes", refused(&["--"]));
+    insta::assert_snapshot!(
+        "whole-host-to-bring",
+        refused(&["--with", "/", "--", "true"])
+    );
     insta::assert_snapshot!("marks-without-program", refused(&["--marks"]));
 }
 

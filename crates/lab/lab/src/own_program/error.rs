@@ -20,12 +20,42 @@ pub enum OwnProgramError {
     /// The path names no file.
     #[error("there is no {}", .path.display())]
     NoFile { path: PathBuf },
+    /// The path is a symbolic link to nowhere.
+    #[error("{} is a link to {}, which is not there", .path.display(), .target.display())]
+    Dangling { path: PathBuf, target: PathBuf },
+    /// A program or an input is a directory.
+    #[error("{} is a directory: name a file in it", .path.display())]
+    IsDirectory { path: PathBuf },
+    /// `--with =PLACE`.
+    #[error("--with ={place}: there is no path before the sign")]
+    NoSource { place: String },
     /// It may not be executed.
     #[error("{} is not executable: chmod +x {}", .path.display(), .path.display())]
     NotExecutable { path: PathBuf },
     /// It is a directory, a device or a socket.
     #[error("{} is no regular file: its content cannot be taken into a guest", .path.display())]
     Special { path: PathBuf },
+    /// It is of /proc, /sys, /dev or /run.
+    #[error(
+        "{} is the kernel's: the guest has its own; copy it to a file first to bring this host's", .path.display()
+    )]
+    Kernels { path: PathBuf },
+    /// It has no byte.
+    #[error("{} is empty: it cannot be started", .path.display())]
+    Empty { path: PathBuf },
+    /// A text without `#!`: only a shell would run it.
+    #[error(
+        "{} is a text without `#!`, which the kernel cannot start: write #!/bin/sh into its first line, or give -- sh {}", .path.display(), .path.display()
+    )]
+    NoFirstLine { path: PathBuf },
+    /// A first line of `#!` only.
+    #[error("{} names no interpreter behind `#!` in its first line", .path.display())]
+    NoInterpreterName { path: PathBuf },
+    /// A script written with DOS line ends.
+    #[error(
+        "the first line of {} ends with a carriage return, which the kernel takes for a part of the interpreter's name: sed -i 's/\\r$//' {}", .path.display(), .path.display()
+    )]
+    CarriageReturn { path: PathBuf },
     /// A script names an interpreter that is not there.
     #[error("{} needs {interpreter}, which this host has not", .path.display())]
     NoInterpreter { path: PathBuf, interpreter: String },
@@ -46,6 +76,15 @@ pub enum OwnProgramError {
         "its files have more than {} MiB: name fewer with --with, or put them into an archive that the program reads", .bytes_max >> 20
     )]
     Large { bytes_max: u64 },
+    /// A directory is more than a guest can hold.
+    #[error(
+        "--with {}: it has more than {} MiB or {entries_max} files: name what the program needs of it", .path.display(), .bytes_max >> 20
+    )]
+    LargeDirectory {
+        path: PathBuf,
+        bytes_max: u64,
+        entries_max: usize,
+    },
     /// A file could not be read.
     #[error("cannot read {}: {source}", .path.display())]
     Read { path: PathBuf, source: io::Error },
@@ -58,6 +97,15 @@ pub enum OwnProgramError {
 }
 
 impl OwnProgramError {
+    /// Returns why a path cannot be opened, and where a link leads.
+    pub(super) fn no_file(path: &Path) -> Self {
+        let path = path.to_owned();
+        match std::fs::read_link(&path) {
+            Ok(target) => Self::Dangling { path, target },
+            Err(_) => Self::NoFile { path },
+        }
+    }
+
     pub(super) fn directory(error: io::Error) -> Self {
         Self::Directory(error)
     }

@@ -4,27 +4,24 @@
 //! What a program opens only while it runs cannot be known before: that is named with `--with`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use archives::{Root, collect};
 
 use super::error::OwnProgramError;
-use super::{ProgramRequest, interpreter, shell};
+use super::startable::{self, first_line};
+use super::{ProgramRequest, brought, interpreter, shell, toolchain};
 
 /// Most bytes of all files.
-const FILES_MAX: u64 = 1 << 30;
+pub(super) const FILES_MAX: u64 = 1 << 30;
 /// Largest file that is taken without being named with `--with`, in bytes.
 const UNNAMED_MAX: u64 = 64 << 20;
 /// Most files that are looked into for what they name.
 const SCRIPTS_MAX: usize = 2000;
-/// Longest first line of a script, as the kernel reads it (`BINPRM_BUF_SIZE` of
-/// include/uapi/linux/binfmts.h).
-const FIRST_LINE_MAX: usize = 256;
 /// Directories whose files are the kernel's.
-const KERNEL_FOLDERS: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
+pub(super) const KERNEL_FOLDERS: [&str; 4] = ["/proc", "/sys", "/dev", "/run"];
 /// Shells: their scripts name programs as words.
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "zsh", "busybox"];
 /// Programs that start another, which their arguments name.
@@ -48,6 +45,8 @@ pub(super) struct Found {
     pub(super) files: BTreeMap<String, Vec<u8>>,
     /// What files name and this host lacks.
     pub(super) missing: Vec<String>,
+    /// What a directory of `--with` has and a guest cannot get.
+    pub(super) left_out: Vec<String>,
     /// Directories of libraries that a guest's dynamic linker does not know.
     pub(super) library_folders: Vec<String>,
     /// Directories of programs, in the order of PATH.
@@ -69,6 +68,15 @@ struct Search {
     seen: usize,
     /// Directories of interpreters, which come first in PATH.
     program_folders: BTreeSet<String>,
+    missing: BTreeSet<String>,
+    left_out: BTreeSet<String>,
+}
+
+/// Files that go to another place in the guest.
+struct Placed {
+    source: String,
+    place: String,
+    files: BTreeSet<String>,
 }
 
 impl Host {
@@ -97,6 +105,8 @@ impl Host {
         let program = self.find_program(first)?;
         let mut search = Search::default();
         search.add(&program)?;
+        startable::check(&program)?;
+        self.check_interpreter(&program)?;
         self.check_linked(&program)?;
         self.search_arguments(&program, &request.command[1..], &mut search)?;
         if let Some(setup) = &request.setup {
@@ -112,23 +122,7 @@ impl Host {
             }
             None => None,
         };
-        let mut placed = Vec::new();
-        for (named, place) in &request.with {
-            let source = self.directory.join(named);
-            if !source.exists() {
-                return Err(OwnProgramError::NoFile { path: source });
-            }
-            let source = without_dots(&source);
-            if source.is_file() {
-                search.scripts.push_back(source.clone());
-            }
-            match place {
-                Some(place) => placed.push((text(&source)?, check_place(named, place)?)),
-                None => {
-                    search.wanted.insert(text(&source)?);
-                }
-            }
-        }
+        let placed = self.bring(request, &mut search)?;
         self.search_scripts(&mut search)?;
         let mut found = self.collect(&search, &placed)?;
         found.program = self.started_as(&program)?;
@@ -136,6 +130,51 @@ impl Host {
         found.directory = text(&self.directory)?;
         found.stdin = stdin;
         Ok(found)
+    }
+
+    /// Takes what the user names with `--with`.
+    fn bring(
+        &self,
+        request: &ProgramRequest,
+        search: &mut Search,
+    ) -> Result<Vec<Placed>, OwnProgramError> {
+        let mut placed = Vec::new();
+        for (named, place) in &request.with {
+            if named.as_os_str().is_empty() {
+                return Err(OwnProgramError::NoSource {
+                    place: place.clone().unwrap_or_default(),
+                });
+            }
+            let source = without_dots(&self.directory.join(named));
+            let brought = brought::list(&source)?;
+            search.left_out.extend(brought.left_out);
+            if source.is_file() {
+                search.scripts.push_back(source.clone());
+            }
+            match place {
+                Some(place) => placed.push(Placed {
+                    source: text(&source)?,
+                    place: check_place(named, place)?,
+                    files: brought.files,
+                }),
+                None => search.wanted.extend(brought.files),
+            }
+        }
+        Ok(placed)
+    }
+
+    /// Errors if a script's interpreter is missing.
+    fn check_interpreter(&self, program: &Path) -> Result<(), OwnProgramError> {
+        let line = first_line(program)?.unwrap_or_default();
+        for name in startable::name_interpreters(&line) {
+            if self.find_program(name).is_err() {
+                return Err(OwnProgramError::NoInterpreter {
+                    path: program.to_owned(),
+                    interpreter: name.to_owned(),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Returns the program's path in the guest. An interpreter knows where it is itself.
@@ -183,7 +222,8 @@ impl Host {
     fn named_file(&self, named: &Path) -> Result<PathBuf, OwnProgramError> {
         let path = without_dots(&self.directory.join(named));
         match fs::metadata(&path) {
-            Err(_) => Err(OwnProgramError::NoFile { path }),
+            Err(_) => Err(OwnProgramError::no_file(&path)),
+            Ok(found) if found.is_dir() => Err(OwnProgramError::IsDirectory { path }),
             Ok(found) if !found.is_file() => Err(OwnProgramError::Special { path }),
             Ok(_) => Ok(path),
         }
@@ -291,6 +331,11 @@ impl Host {
             if search.seen > SCRIPTS_MAX {
                 return Ok(());
             }
+            let name = file.file_name().and_then(|name| name.to_str());
+            if name.is_some_and(toolchain::is_compiler) {
+                self.add_toolchain(&file, search)?;
+                continue;
+            }
             let answer = interpreter::ask(&file);
             search.wanted.extend(answer.library);
             if let Some(executable) = answer.executable {
@@ -301,22 +346,9 @@ impl Host {
                 // What PATH names may be a script that looks for it.
                 continue;
             }
-            let Some(first) = first_line(&file)? else {
+            let Some(started) = self.add_interpreter(&file, search)? else {
                 continue;
             };
-            let mut words = first.split_whitespace();
-            let Some(named) = words.next() else {
-                continue;
-            };
-            let mut started = self.interpreter_of(&file, named)?;
-            search.add(&started)?;
-            if started.file_name().is_some_and(|name| name == "env") {
-                let name = words.find(|word| !word.starts_with('-') && !word.contains('='));
-                if let Some(name) = name {
-                    started = self.interpreter_of(&file, name)?;
-                    search.add(&started)?;
-                }
-            }
             let name = started.file_name().and_then(|name| name.to_str());
             if name.is_some_and(|name| SHELLS.contains(&name)) {
                 let bytes = fs::read(&file).map_err(OwnProgramError::read(&file))?;
@@ -326,35 +358,68 @@ impl Host {
         Ok(())
     }
 
-    fn interpreter_of(&self, script: &Path, name: &str) -> Result<PathBuf, OwnProgramError> {
-        self.find_program(name)
-            .map_err(|_| OwnProgramError::NoInterpreter {
-                path: script.to_owned(),
-                interpreter: name.to_owned(),
-            })
+    /// Adds what a compiler of C says that it needs.
+    fn add_toolchain(&self, compiler: &Path, search: &mut Search) -> Result<(), OwnProgramError> {
+        for path in toolchain::ask(compiler) {
+            let path = without_dots(Path::new(&path));
+            if path.is_dir() {
+                search.wanted.extend(brought::list(&path)?.files);
+            } else {
+                search.wanted.insert(text(&path)?);
+            }
+        }
+        // It finds an assembler and a linker by their names.
+        for name in ["as", "ld"] {
+            if let Some(program) = self.in_path(name) {
+                search.wanted.insert(text(&program)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the interpreter of a script, and returns the program that reads it. Without one, only
+    /// the user's own program is lost: a text may name files that never start.
+    fn add_interpreter(
+        &self,
+        script: &Path,
+        search: &mut Search,
+    ) -> Result<Option<PathBuf>, OwnProgramError> {
+        let line = first_line(script)?.unwrap_or_default();
+        let mut started = None;
+        for name in startable::name_interpreters(&line) {
+            let Ok(found) = self.find_program(name) else {
+                search.missing.insert(name.to_owned());
+                return Ok(None);
+            };
+            search.add(&found)?;
+            started = Some(found);
+        }
+        Ok(started)
     }
 
     /// Reads all files with their libraries.
-    fn collect(
-        &self,
-        search: &Search,
-        placed: &[(String, String)],
-    ) -> Result<Found, OwnProgramError> {
+    fn collect(&self, search: &Search, placed: &[Placed]) -> Result<Found, OwnProgramError> {
         let root = Root(Path::new("/"));
         let mut wanted = Vec::new();
         for path in &search.wanted {
             let files = root.files(path).into_iter();
             wanted.extend(files.filter(|file| file == path || !interpreter::is_left_out(file)));
         }
-        wanted.extend(placed.iter().flat_map(|(source, _)| root.files(source)));
+        wanted.extend(
+            placed
+                .iter()
+                .flat_map(|placed| placed.files.iter().cloned()),
+        );
         let collected = collect(&root, &wanted, &self.library_folders, FILES_MAX)
             .map_err(OwnProgramError::archive)?;
+        let missing = collected.missing.into_iter();
         let mut found = Found {
             files: collected.files,
-            missing: collected.missing,
+            missing: missing.chain(search.missing.iter().cloned()).collect(),
+            left_out: search.left_out.iter().cloned().collect(),
             ..Found::default()
         };
-        for (source, place) in placed {
+        for Placed { source, place, .. } in placed {
             let moved: Vec<String> = found
                 .files
                 .keys()
@@ -392,19 +457,6 @@ impl Search {
         }
         Ok(())
     }
-}
-
-/// Returns the text behind `#!` of a script; `None` for other files.
-fn first_line(file: &Path) -> Result<Option<String>, OwnProgramError> {
-    let mut head = Vec::new();
-    File::open(file)
-        .and_then(|open| open.take(FIRST_LINE_MAX as u64).read_to_end(&mut head))
-        .map_err(OwnProgramError::read(file))?;
-    let Some(rest) = head.strip_prefix(b"#!") else {
-        return Ok(None);
-    };
-    let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    Ok(Some(String::from_utf8_lossy(line).trim().to_owned()))
 }
 
 /// Returns the directories of ld.so.conf and of the files that it includes.

@@ -4,11 +4,14 @@
 //! What it prints is read as for any tool (`tool_job`); which of its files are found without being
 //! named is in `files.rs`.
 
+mod brought;
 mod error;
 mod files;
 mod interpreter;
 mod module_program;
 mod shell;
+mod startable;
+mod toolchain;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -76,6 +79,8 @@ pub struct PreparedProgram {
     pub bytes: u64,
     /// Files that it names and that this host lacks: it may need them.
     pub missing: Vec<String>,
+    /// What a directory of `--with` has and a guest cannot get: devices, FIFOs, links to nowhere.
+    pub left_out: Vec<String>,
 }
 
 /// Finds the files of a program, writes its image into the data directory, and returns it as a
@@ -157,6 +162,7 @@ pub fn prepare_program(
         tool,
         bytes,
         missing: found.missing,
+        left_out: found.left_out,
     })
 }
 

@@ -105,6 +105,11 @@ fn named_files_get_their_place() {
             .keys()
             .any(|path| path.ends_with("data/deep/file"))
     );
+    let nothing = ProgramRequest {
+        with: vec![("".into(), Some("/srv".to_owned()))],
+        ..request(&["true"])
+    };
+    insta::assert_snapshot!(host.find_files(&nothing).unwrap_err(), @"--with =/srv: there is no path before the sign");
     assert!(host.find_files(&with(Some("srv"))).is_err());
     assert!(host.find_files(&with(Some("/srv/../etc"))).is_err());
 }
@@ -114,6 +119,11 @@ fn mistakes_say_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("text"), "x").unwrap();
     script(folder.path(), "odd", "#!/nonesuch/interpreter\n");
+    script(folder.path(), "dos", "#!/bin/sh\r\necho\r\n");
+    script(folder.path(), "plain", "echo\n");
+    script(folder.path(), "blank", "#! \n");
+    script(folder.path(), "empty", "");
+    std::os::unix::fs::symlink("nowhere", folder.path().join("link")).unwrap();
     let host = Host::new(folder.path(), &[]).unwrap();
     let refused = |words: &[&str]| {
         let error = host.find_files(&request(words)).unwrap_err().to_string();
@@ -126,7 +136,33 @@ fn mistakes_say_what_to_do() {
     insta::assert_snapshot!(refused(&["./text"]), @"DIR/text is not executable: chmod +x DIR/text");
     insta::assert_snapshot!(refused(&["./nonesuch"]), @"there is no DIR/nonesuch");
     insta::assert_snapshot!(refused(&["./odd"]), @"DIR/odd needs /nonesuch/interpreter, which this host has not");
-    insta::assert_snapshot!(refused(&["/dev"]), @"/dev is no regular file: its content cannot be taken into a guest");
+    insta::assert_snapshot!(refused(&["/dev"]), @"/dev is a directory: name a file in it");
+    insta::assert_snapshot!(refused(&["/dev/null"]), @"/dev/null is no regular file: its content cannot be taken into a guest");
+    insta::assert_snapshot!(refused(&["./dos"]), @r"the first line of DIR/dos ends with a carriage return, which the kernel takes for a part of the interpreter's name: sed -i 's/\r$//' DIR/dos");
+    insta::assert_snapshot!(refused(&["./plain"]), @"DIR/plain is a text without `#!`, which the kernel cannot start: write #!/bin/sh into its first line, or give -- sh DIR/plain");
+    insta::assert_snapshot!(refused(&["./blank"]), @"DIR/blank names no interpreter behind `#!` in its first line");
+    insta::assert_snapshot!(refused(&["./empty"]), @"DIR/empty is empty: it cannot be started");
+    insta::assert_snapshot!(refused(&["./link"]), @"DIR/link is a link to nowhere, which is not there");
+}
+
+#[test]
+fn script_may_name_files_that_never_start() {
+    let folder = tempfile::tempdir().unwrap();
+    script(folder.path(), "bench", "#!/bin/sh\necho ./odd ./dos\n");
+    script(folder.path(), "odd", "#!/nonesuch/interpreter\n");
+    script(folder.path(), "dos", "#!/bin/nonesuch\r\n");
+    let host = Host::new(folder.path(), &[]).unwrap();
+    let found = host.find_files(&request(&["./bench"])).unwrap();
+    assert_eq!(found.missing, ["/bin/nonesuch", "/nonesuch/interpreter"]);
+}
+
+#[test]
+fn compiler_brings_its_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let found = paths(folder.path(), &["cc", "-o", "a", "a.c"]);
+    for end in ["/cc1", "crt1.o", "/stdio.h", "/stddef.h", "/as", "/ld"] {
+        assert!(has(&found, end), "{end}: {}", found.len());
+    }
 }
 
 #[test]
