@@ -91,14 +91,15 @@ fn end_of_guest_ends_lines() {
         "{text}"
     );
     let text = ends(&[], "echo b >/proc/sysrq-trigger\nsleep 60\n");
-    assert_eq!(
-        text,
-        "exit 4\n-- out\n-- err\nerror: the guest switched off before its shell ended\n"
+    let switched_off = "-- err\nerror: the guest switched off before its shell ended\n";
+    assert!(
+        text.starts_with("exit 4") && text.ends_with(switched_off),
+        "{text}"
     );
-    let text = ends(&["--timeout", "3s"], "echo begun\nwhile :; do :; done\n");
+    let text = ends(&["--timeout", "5s"], "while :; do :; done\n");
     assert_eq!(
         text,
-        "exit 4\n-- out\nbegun\n-- err\nerror: the session did not end within 3 s\n\
+        "exit 4\n-- out\n-- err\nerror: the session did not end within 5 s\n\
          hint: --timeout gives it more time\n"
     );
 }
