@@ -252,3 +252,26 @@ fn own_program_on_two_processors_yields_transfers() {
         .unwrap();
     assert!((1000.0..60_000.0).contains(&base), "{table}");
 }
+
+#[test]
+fn dump_of_a_programs_crash_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = fresh("own-crash");
+    let [_, newer] = names();
+    let crash = ["sh", "-c", "echo c >/proc/sysrq-trigger"];
+    let run = ["run", &newer, "-q", "--keep-dump", "--no-snapshots", "--"];
+    let text = run_in(folder.path(), &home, &[&run[..], &crash].concat());
+    assert!(
+        text.starts_with("exit 4") && text.contains("panicked"),
+        "{text}"
+    );
+    let runs = std::fs::read_dir(home.join("artefacts")).unwrap();
+    let files: Vec<_> = runs
+        .flat_map(|run| std::fs::read_dir(run.unwrap().path()).unwrap())
+        .map(|file| file.unwrap().file_name())
+        .collect();
+    assert!(
+        files.iter().any(|file| file == "sh.vmcore.zst"),
+        "{files:?}"
+    );
+}
