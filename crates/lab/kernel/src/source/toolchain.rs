@@ -494,9 +494,33 @@ fn version(program: &str) -> Result<String, KernelError> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::fs;
 
-    use super::{folders_of, llvm_program};
+    use super::{Toolchain, folders_of, llvm_program};
+
+    #[test]
+    fn compiler_cache_precedes_the_compiler() {
+        let usual = Toolchain {
+            description: String::new(),
+            hash: None,
+            cc: "gcc".to_owned(),
+            variables: BTreeMap::new(),
+            architecture: "x86".to_owned(),
+            folders: Vec::new(),
+        };
+        assert_eq!(usual.arguments(true), ["ARCH=x86", "CC=ccache gcc"]);
+        assert_eq!(usual.arguments(false), ["ARCH=x86"]);
+        let cached = Toolchain {
+            hash: Some("1f".to_owned()),
+            cc: "/opt/ccache gcc-12".to_owned(),
+            ..usual
+        };
+        assert_eq!(
+            cached.arguments(true),
+            ["ARCH=x86", "CC=/opt/ccache gcc-12"]
+        );
+    }
 
     #[test]
     fn llvm_programs_have_suffix_or_directory() {
