@@ -36,7 +36,7 @@ pub(crate) fn follow_lines(
         suite,
         workloads,
         tools,
-    } = choose_workloads_of(session, measure, &suite.name, names)?;
+    } = choose_workloads_of(session, measure, suite.name, names)?;
     let lab = open_lab_on(wanted.clone(), session, measure, tools)?;
     let progress = session.progress();
     prepare_tools(&lab, &workloads, &progress)?;

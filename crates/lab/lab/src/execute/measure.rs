@@ -131,7 +131,7 @@ impl Execution<'_> {
             .consoles
             .push((format!("{name}.output"), printed.output));
         let texts = [(printed.profile, "profile"), (printed.sharing, SHARING)];
-        let texts = self.keep_readable(run, &name, texts);
+        let texts = self.keep_readable(run, name, texts);
         progress.consoles.extend(texts);
         Ok(())
     }
