@@ -51,6 +51,15 @@ if [ "${1:-}" = test-full ]; then
     want qemu-aarch64 qemu-user
     want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
     [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || packages="$packages libc6-dev-arm64-cross"
+    # Programs that people bring: a database, a server, other languages, 32 bits.
+    want g++ g++
+    want go golang-go
+    want redis-server redis-server
+    want redis-benchmark redis-tools
+    [ -e /usr/include/sqlite3.h ] || packages="$packages libsqlite3-dev"
+    want i686-linux-gnu-gcc gcc-i686-linux-gnu
+    [ -e /usr/i686-linux-gnu/lib/libc.a ] || packages="$packages libc6-dev-i386-cross"
+    [ -e /lib/ld-linux.so.2 ] || packages="$packages libc6-i386"
     # Types in kernels of the config smp.
     want pahole pahole
     # A server of tests/rack that boots by UEFI.

@@ -28,6 +28,7 @@ mod planted_sharing;
 mod prepared;
 mod priced;
 mod real_build;
+mod real_programs;
 mod real_source;
 mod rebooted;
 mod released;
