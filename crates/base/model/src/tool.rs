@@ -130,6 +130,9 @@ pub enum Source {
     Stdout,
     /// The program's standard error.
     Stderr,
+    /// Its standard output, or its standard error if that has no value: `dd`, `time` and `perf stat`
+    /// print there.
+    Printed,
     /// A file that it writes.
     File(String),
 }

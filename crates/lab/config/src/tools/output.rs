@@ -148,7 +148,7 @@ fn content<'a>(
     source: &Source,
 ) -> Result<std::borrow::Cow<'a, str>, OutputError> {
     let bytes = match source {
-        Source::Stdout => output.stdout,
+        Source::Stdout | Source::Printed => output.stdout,
         Source::Stderr => output.stderr,
         Source::File(path) => output
             .files
@@ -168,6 +168,7 @@ fn place(source: &Source) -> String {
     match source {
         Source::Stdout => "standard output".to_owned(),
         Source::Stderr => "standard error".to_owned(),
+        Source::Printed => "standard output or standard error".to_owned(),
         Source::File(path) => format!("file {path}"),
     }
 }
@@ -219,12 +220,35 @@ fn samples(metric: &ToolMetric, output: &ToolOutput<'_>) -> Result<Vec<f64>, Out
     let Some(reader) = &metric.reader else {
         return Ok(Vec::new());
     };
+    if reader.source != Source::Printed {
+        return samples_in(&reader.source, metric, reader, output);
+    }
+    match samples_in(&Source::Printed, metric, reader, output) {
+        Err(error @ (OutputError::NotFound { .. } | OutputError::NotJson { .. })) => {
+            samples_in(&Source::Stderr, metric, reader, output).map_err(|on_stderr| {
+                match on_stderr {
+                    OutputError::NotFound { .. } | OutputError::NotJson { .. } => error,
+                    // It is there, and is no single number.
+                    other => other,
+                }
+            })
+        }
+        result => result,
+    }
+}
+
+fn samples_in(
+    source: &Source,
+    metric: &ToolMetric,
+    reader: &Reader,
+    output: &ToolOutput<'_>,
+) -> Result<Vec<f64>, OutputError> {
     let Reader {
-        source,
         after,
         find,
         pick,
         factor,
+        ..
     } = reader;
     let text = content(output, source)?;
     let mut rest: Vec<Line<'_>> = lines(&text).collect();

@@ -111,7 +111,7 @@ fn metric(name: String, direction: Direction, find: Find, pick: Pick) -> ToolMet
         direction,
         margin_percent: MARGIN_PERCENT,
         reader: Some(Reader {
-            source: Source::Stdout,
+            source: Source::Printed,
             after: None,
             find,
             pick,
@@ -286,6 +286,31 @@ mod tests {
     }
 
     #[test]
+    fn values_on_standard_error_are_found() {
+        let workload = model::ToolWorkload {
+            metrics: program_values(r"copied, ([\d.]+) s").unwrap(),
+            ..crate::tool(TOOL).unwrap().workloads.remove(0)
+        };
+        let read = |stdout: &str, stderr: &str| {
+            let output = ToolOutput {
+                stdout: stdout.as_bytes(),
+                stderr: stderr.as_bytes(),
+                ..ToolOutput::default()
+            };
+            tool_samples(&workload, &output).map_err(|error| error.to_string())
+        };
+        let of_dd = "1 byte copied, 0.5 s\n";
+        assert_eq!(read("words\n", of_dd), Ok(vec![vec![0.5]]));
+        assert_eq!(read("2 bytes copied, 2 s\n", of_dd), Ok(vec![vec![2.0]]));
+        insta::assert_snapshot!(read("words\n", "").unwrap_err(), @r"unknown output: line 1 is the last of its standard output or standard error, and `value` was not there: a line with `copied, (?<value>[\d.]+) s`");
+        assert!(
+            read("", &of_dd.repeat(2))
+                .unwrap_err()
+                .contains("second value")
+        );
+    }
+
+    #[test]
     fn unusable_values_are_refused() {
         let refused = |written: &str| program_values(written).unwrap_err().to_string();
         insta::assert_snapshot!(refused("last:"), @"it has no pattern");
@@ -316,6 +341,6 @@ mod tests {
         }
     }
 
-    const TOOL: &str = "name = 'x'\nabout = 'x'\npackages = ['x']\n[[workload]]\nname = 'x'\nstresses = 'x'\n\
+    const TOOL: &str = "name = 'x'\nabout = 'x'\npackages = ['xx']\n[[workload]]\nname = 'x'\nstresses = 'x'\n\
         command = ['/x']\n[[workload.metric]]\nname = 'a'\nunit = 's'\nbetter = 'lower'\nkey = 'a'\n";
 }
