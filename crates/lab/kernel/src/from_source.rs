@@ -13,9 +13,9 @@ use model::{Build, BuildId, KernelName, Origin, SourceOrigin, UnixTime};
 use crate::cache::{LocatedImage, build};
 use crate::folder::{self, Folder, sha256};
 use crate::source::{
-    BuildSeconds, CommitGraph, Compiled, Configuration, Headline, Objects, Repository, SourceError,
-    SourceFolders, SourceSettings, Toolchain, TreeError, WorkTree, X86, import, import_tarball,
-    missing_for_options,
+    BuildSeconds, CommitGraph, Compiled, Configuration, Headline, MakeStep, Objects, Repository,
+    SourceError, SourceFolders, SourceSettings, Toolchain, TreeError, WorkTree, X86, import,
+    import_tarball, missing_for_options,
 };
 use crate::{BuildCache, BuildEvent, KernelError};
 
@@ -259,15 +259,15 @@ impl BuildCache {
             notify(BuildEvent::NoWalls { why: &none.why });
         }
         workshop.check_out(&source.tree, &from)?;
-        let report = |progress| notify(BuildEvent::Compiling(progress));
+        let report = |step| match step {
+            MakeStep::Compiling(progress) => notify(BuildEvent::Compiling(progress)),
+            MakeStep::NotKept(options) => notify(BuildEvent::NotKept {
+                what: what.clone(),
+                lacks: missing_for_options(&options),
+                options,
+            }),
+        };
         let made = objects.make(&source.tree, &from, &report)?;
-        if !made.not_kept.is_empty() {
-            notify(BuildEvent::NotKept {
-                what,
-                lacks: missing_for_options(&made.not_kept),
-                options: made.not_kept,
-            });
-        }
         let mut build = if toolchain.architecture == X86 {
             let found = LocatedImage {
                 name,

@@ -207,6 +207,18 @@ fn llvm_needs_all_of_its_programs() {
             && error.ends_with("name the directory of a whole LLVM toolchain"),
         "{error}"
     );
+    // What a variable names is not missing.
+    let words = format!("{words} LD=ld AR=ar");
+    let make = MakeOptions {
+        cc: None,
+        arguments: arguments(&words),
+    };
+    let error = resolve(&cache(&tree, "tiny", make), "git:v1").0;
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("/llvm-nm, ") && !error.contains("/ld.lld"),
+        "{error}"
+    );
     let tools = [
         "ld.lld",
         "llvm-ar",

@@ -99,8 +99,14 @@ pub(crate) struct Made {
     /// The directory of its modules, named by its release.
     pub(crate) modules: Option<PathBuf>,
     pub(crate) compiled: Compiled,
-    /// Requested options that the result changed.
-    pub(crate) not_kept: Vec<String>,
+}
+
+/// What is known while a build runs.
+#[derive(Debug)]
+pub(crate) enum MakeStep {
+    /// Kconfig changed these requested options.
+    NotKept(Vec<String>),
+    Compiling(BuildProgress),
 }
 
 /// Durations of builds of a configuration on this host, in seconds.
@@ -201,7 +207,7 @@ impl<'a> Objects<'a> {
         &self,
         tree: &str,
         what: &str,
-        report: &dyn Fn(BuildProgress),
+        report: &dyn Fn(MakeStep),
     ) -> Result<Made, KernelError> {
         let configuration = &self.settings.configuration;
         let begun = self.folder.join("marvin.begun");
@@ -211,6 +217,9 @@ impl<'a> Objects<'a> {
         let not_kept = configuration.not_kept(&resolved);
         if not_kept.iter().any(|option| option == RUST) {
             self.check_rust(what)?;
+        }
+        if !not_kept.is_empty() {
+            report(MakeStep::NotKept(not_kept));
         }
         let options = config_options(&resolved);
         let is =
@@ -243,7 +252,6 @@ impl<'a> Objects<'a> {
             image,
             modules,
             compiled,
-            not_kept,
         })
     }
 
@@ -280,7 +288,7 @@ impl<'a> Objects<'a> {
         &self,
         targets: &[&str],
         what: &str,
-        report: &dyn Fn(BuildProgress),
+        report: &dyn Fn(MakeStep),
     ) -> Result<(), KernelError> {
         let key = sha256(self.settings.configuration.identity().as_bytes());
         let counts = ObjectCounts::of_config(self.workshop.folder(), &key[..12]);
@@ -290,12 +298,12 @@ impl<'a> Objects<'a> {
             &self.log(),
             || self.run(targets, what),
             &mut |objects, elapsed| {
-                report(BuildProgress {
+                report(MakeStep::Compiling(BuildProgress {
                     objects,
                     whole,
                     is_partial,
                     seconds: elapsed.as_secs(),
-                });
+                }));
             },
         );
         made?;

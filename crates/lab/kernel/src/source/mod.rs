@@ -33,7 +33,7 @@ pub use git::{Headline, Repository};
 pub(crate) use kbuild::{module_of, options_of};
 pub(crate) use kernel_org::import_tarball;
 pub use make::{BuildSeconds, SourceSettings};
-pub(crate) use make::{Objects, first_error};
+pub(crate) use make::{MakeStep, Objects, first_error};
 pub(crate) use needs::missing_for_options;
 pub use needs::{HostNeeds, MissingNeeds, find_missing_needs};
 pub(crate) use program::Program;

@@ -17,15 +17,17 @@ use super::program::Program;
 use crate::KernelError;
 use crate::folder::sha256_of_file;
 
-/// The programs of a whole LLVM toolchain besides clang; the package of the first is lld.
-const LLVM_TOOLS: [&str; 7] = [
-    "ld.lld",
-    "llvm-ar",
-    "llvm-nm",
-    "llvm-strip",
-    "llvm-objcopy",
-    "llvm-objdump",
-    "llvm-readelf",
+/// The programs of a whole LLVM toolchain, and the variables that name others in their place
+/// (Makefile: LLVM).
+const LLVM_TOOLS: [(&str, &[&str]); 8] = [
+    ("clang", &["CC", "HOSTCC"]),
+    ("ld.lld", &["LD"]),
+    ("llvm-ar", &["AR"]),
+    ("llvm-nm", &["NM"]),
+    ("llvm-strip", &["STRIP"]),
+    ("llvm-objcopy", &["OBJCOPY"]),
+    ("llvm-objdump", &["OBJDUMP"]),
+    ("llvm-readelf", &["READELF"]),
 ];
 /// The architecture of Marvin's machines, as make names it.
 pub(crate) const X86: &str = "x86";
@@ -109,7 +111,7 @@ impl Toolchain {
             .filter(|value| !value.is_empty())
             .cloned();
         if let Some(value) = &llvm {
-            check_llvm(value)?;
+            check_llvm(value, &variables)?;
         }
         let cross = variables.get("CROSS_COMPILE").cloned().unwrap_or_default();
         let cc = variables.remove("CC").unwrap_or_else(|| match &llvm {
@@ -282,7 +284,7 @@ fn variable_of_compiler(cc: &str) -> Result<(String, String), KernelError> {
     };
     let whole = llvm.filter(|value| {
         let is_clang = version.contains("clang");
-        is_clang && missing_tools(value).is_empty()
+        is_clang && missing_tools(value, &BTreeMap::new()).is_empty()
     });
     Ok(match whole {
         Some(value) => ("LLVM".to_owned(), value),
@@ -301,17 +303,18 @@ fn llvm_program(llvm: &str, program: &str) -> String {
     }
 }
 
-/// Returns the programs of a whole LLVM toolchain that this host lacks.
-fn missing_tools(llvm: &str) -> Vec<String> {
-    std::iter::once("clang")
-        .chain(LLVM_TOOLS)
-        .map(|program| llvm_program(llvm, program))
+/// Returns the programs of a whole LLVM toolchain that this host lacks and no variable replaces.
+fn missing_tools(llvm: &str, named: &BTreeMap<String, String>) -> Vec<String> {
+    LLVM_TOOLS
+        .iter()
+        .filter(|(_, variables)| !variables.iter().all(|name| named.contains_key(*name)))
+        .map(|(program, _)| llvm_program(llvm, program))
         .filter(|program| find_program(program).is_none())
         .collect()
 }
 
-fn check_llvm(llvm: &str) -> Result<(), SourceError> {
-    let missing = missing_tools(llvm);
+fn check_llvm(llvm: &str, named: &BTreeMap<String, String>) -> Result<(), SourceError> {
+    let missing = missing_tools(llvm, named);
     if missing.is_empty() {
         return Ok(());
     }
