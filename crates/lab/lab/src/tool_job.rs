@@ -19,7 +19,16 @@ use crate::tools::{ROW_MAX, row_name};
 /// Limit on a quoted cause (characters).
 const CAUSE_MAX: usize = 200;
 /// Words of lines that say why a program failed.
-const CAUSES: [&str; 4] = ["error", "fatal", "not found", "no such file"];
+const CAUSES: [&str; 8] = [
+    "error",
+    "fatal",
+    "not found",
+    "no such",
+    "no space left",
+    "not permitted",
+    "permission denied",
+    "invalid argument",
+];
 /// Most programs of a tool that a run names.
 const PROGRAMS_MAX: usize = 64;
 

@@ -275,11 +275,25 @@ impl Host {
         let name = program.file_name().and_then(|name| name.to_str());
         let is_shell = name.is_some_and(|name| SHELLS.contains(&name));
         let is_starter = name.is_some_and(|name| STARTERS.contains(&name));
+        // `sh FILE` needs no `#!` in the file.
+        let mut may_be_script = is_shell;
         for (at, argument) in arguments.iter().enumerate() {
             let is_text = is_shell && at > 0 && arguments[at - 1].ends_with('c');
             if is_text && arguments[at - 1].starts_with('-') {
+                may_be_script = false;
                 self.search_text(argument, search)?;
                 continue;
+            }
+            if may_be_script && !argument.starts_with('-') {
+                may_be_script = false;
+                let file = self.directory.join(argument);
+                if file
+                    .metadata()
+                    .is_ok_and(|about| about.len() <= UNNAMED_MAX)
+                {
+                    let bytes = fs::read(&file).unwrap_or_default();
+                    self.search_text(&String::from_utf8_lossy(&bytes), search)?;
+                }
             }
             if is_starter && let Some(started) = self.in_path(argument) {
                 search.add(&started)?;

@@ -75,6 +75,17 @@ fn shell_text_and_started_programs_are_found() {
 }
 
 #[test]
+fn script_of_a_named_shell_is_searched() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("run"), "md5sum data\n").unwrap();
+    fs::write(folder.path().join("data"), "x").unwrap();
+    let found = paths(folder.path(), &["sh", "-e", "run"]);
+    for end in ["/sh", "/run", "/md5sum", "/data"] {
+        assert!(has(&found, end), "{end}: {found:?}");
+    }
+}
+
+#[test]
 fn interpreter_brings_its_library() {
     let folder = tempfile::tempdir().unwrap();
     script(
