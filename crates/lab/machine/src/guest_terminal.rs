@@ -44,6 +44,8 @@ pub struct GuestTerminal {
     job: u64,
     /// The end of what it printed.
     kept: Vec<u8>,
+    /// QEMU says it once.
+    is_off: bool,
 }
 
 /// What a guest did within a short time.
@@ -73,6 +75,7 @@ impl GuestTerminal {
             scratch,
             job,
             kept: Vec::new(),
+            is_off: false,
         })
     }
 
@@ -95,7 +98,10 @@ impl GuestTerminal {
             return Ok(Heard::Printed(count));
         }
         // Only the end of the guest matters: QEMU has no limit on this line.
-        if self.process.poll(u64::MAX)? != Some(Ended::PoweredOff) {
+        if !self.is_off {
+            self.is_off = self.process.poll(u64::MAX)? == Some(Ended::PoweredOff);
+        }
+        if !self.is_off {
             return Ok(Heard::Nothing);
         }
         // What was under way when it ended.
