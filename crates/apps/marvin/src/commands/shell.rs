@@ -166,6 +166,13 @@ fn find_user() -> Result<ShellUser, WrongInput> {
                  pipe lines in"
             ))
         })?;
+    if lines.is_empty() {
+        return Err(WrongInput(
+            "no lines for the shell: standard input is empty\nhint: run marvin shell at a terminal, or pipe lines in: echo \
+             'uname -r' | marvin shell KERNEL"
+                .to_owned(),
+        ));
+    }
     if lines.len() > LINES_MAX {
         return Err(WrongInput(format!(
             "cannot take more than {} KiB of lines from standard input\nhint: bring a script with --with, and call it",

@@ -190,12 +190,13 @@ fn mistakes_at_shells_are_named() {
     let refused = |words: &[&str], lines: &[u8]| feed(folder.path(), &home, words, lines);
     insta::assert_snapshot!(
         "shell-program-not-there",
-        refused(&["deb:6.12", "-q", "--", "./none"], b"")
+        refused(&["deb:6.12", "-q", "--", "./none"], b"true\n")
     );
     insta::assert_snapshot!(
         "shell-file-not-there",
-        refused(&["deb:6.12", "-q", "--with", "none"], b"")
+        refused(&["deb:6.12", "-q", "--with", "none"], b"true\n")
     );
+    insta::assert_snapshot!("shell-no-lines", refused(&["deb:6.12", "-q"], b""));
     insta::assert_snapshot!(
         "shell-too-many-lines",
         refused(&["deb:6.12", "-q"], &b"true\n".repeat(20_000))
