@@ -255,6 +255,9 @@ fn report(name: &KernelName, user: &ShellUser, over: &Over) -> Exit {
         (Over::Ended(ShellEnd::Status(status)), ShellUser::Lines(_)) => {
             format!("error: the shell in the guest ended with exit status {status}")
         }
+        (Over::Ended(ShellEnd::Killed(why)), _) => {
+            format!("error: the shell in the guest was killed: {why}")
+        }
         (Over::Ended(ShellEnd::NotStarted(why)), _) => {
             format!("error: cannot start a shell in the guest of {name}: {why}")
         }

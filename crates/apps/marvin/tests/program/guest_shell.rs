@@ -98,6 +98,12 @@ fn end_of_guest_ends_lines() {
         text.starts_with("exit 4") && text.ends_with(switched_off),
         "{text}"
     );
+    let text = ends(&[], "kill -9 -1\n");
+    let killed = "error: the shell in the guest was killed: /usr/bin/setsid: killed by signal 9\n";
+    assert!(
+        text.starts_with("exit 4") && text.ends_with(killed),
+        "{text}"
+    );
     let text = ends(&["--timeout", "5s"], "while :; do :; done\n");
     assert_eq!(
         text,

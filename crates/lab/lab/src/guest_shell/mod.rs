@@ -112,6 +112,8 @@ pub enum ShellEnd {
     SwitchedOff,
     /// The agent could not start it; why.
     NotStarted(String),
+    /// Something else than the shell ended it; what.
+    Killed(String),
     /// The kernel failed.
     Failed(SubjectFailure),
 }
@@ -329,7 +331,11 @@ impl GuestShell {
             Frame::Unsupported(why) | Frame::Failed(why) | Frame::Died(why) => Some(why.clone()),
             _ => None,
         });
-        why.map_or(ShellEnd::Status(0), ShellEnd::NotStarted)
+        match why {
+            None => ShellEnd::Status(0),
+            Some(why) if self.output.has_begun() => ShellEnd::Killed(why),
+            Some(why) => ShellEnd::NotStarted(why),
+        }
     }
 }
 
