@@ -151,6 +151,16 @@ impl Host {
     }
 }
 
+/// What doctor finds wrong with a root. Disk and memory are this host's, which may be short of
+/// either and passes the test with less.
+fn wrong_lines(doctor: &str) -> Vec<&str> {
+    assert!(doctor.contains("\nthis host is "), "{doctor}");
+    let wrong = doctor.lines().filter(|line| line.starts_with("WRONG"));
+    wrong
+        .filter(|line| !["disk", "memory"].contains(&line[6..].split(' ').next().unwrap_or("")))
+        .collect()
+}
+
 /// What `marvin series` says on a host without git, beside its exit code.
 const NO_GIT: &str = "no `git` on this host";
 
@@ -194,7 +204,7 @@ fn root_without_apt_gives_this_hosts_samples() {
     }
     assert!(text.starts_with("exit 0"), "{text}");
     let doctor = host.run(&["doctor"]);
-    assert!(doctor.starts_with("exit 0"), "{doctor}");
+    assert_eq!(wrong_lines(&doctor), Vec::<&str>::new(), "{doctor}");
     let [older, newer] = names();
     let compare = ["compare", &older, &newer, "--quick", "-q", "--force"];
     let compare = [&compare[..], &["--workload", "getppid,fork-exit"]].concat();
@@ -322,7 +332,7 @@ fn try_series(host: &Host, here: &Here) -> String {
 /// What was seen of one host: a word for each column.
 fn try_host(host: &Host, here: &Here) -> Vec<String> {
     let doctor = host.run(&["doctor"]);
-    let mut cells = vec![if doctor.starts_with("exit 0") {
+    let mut cells = vec![if wrong_lines(&doctor).is_empty() {
         "fit".to_owned()
     } else {
         println!("{doctor}");
