@@ -34,6 +34,10 @@ pub enum State {
     /// Its image equals the one before it: equal if all changed code is compiled, else not
     /// measured.
     Equal,
+    /// A patch whose change the tree has already.
+    AppliedBefore,
+    /// A patch that does not apply to these files.
+    NotApplied(Vec<String>),
     /// It does not build.
     Failed(String),
     /// A cell for each workload.
@@ -63,12 +67,15 @@ impl CommitCell {
     }
 }
 
-/// Returns the table; columns have the workloads of `names` that a commit changed.
+/// Returns the table; columns have the workloads of `names` that a commit changed, those with the
+/// largest effect first.
 #[must_use]
 pub fn table(title: &str, rows: &[CommitRow], names: &[&str]) -> String {
-    let columns: Vec<usize> = (0..names.len())
+    let mut columns: Vec<usize> = (0..names.len())
         .filter(|column| rows.iter().any(|row| row.changed(*column)))
         .collect();
+    // Stable: equal effects keep the suite's order.
+    columns.sort_by(|one, other| effect(rows, *other).total_cmp(&effect(rows, *one)));
     let (shown, more) = columns.split_at(count_fitting(&columns, names));
     let mut text = format!("{title}\neach compared with its parent, positive is better\n\n");
     let mut head = format!("{:<COMMIT$}  {:<SUBJECT$}", "commit", "subject");
@@ -87,8 +94,10 @@ pub fn table(title: &str, rows: &[CommitRow], names: &[&str]) -> String {
             row.describe_result(shown, names)
         );
         add(&mut text, &format!("{}\n", line.trim_end()));
-        if let State::Failed(why) = &row.state {
-            text.push_str(&wrap(why));
+        match &row.state {
+            State::Failed(why) => text.push_str(&wrap(why)),
+            State::NotApplied(files) if !files.is_empty() => text.push_str(&wrap(&shorten(files))),
+            _ => {}
         }
         if !row.not_compiled.is_empty() {
             text.push_str(&wrap(&format!(
@@ -119,13 +128,19 @@ pub fn table(title: &str, rows: &[CommitRow], names: &[&str]) -> String {
 }
 
 impl CommitRow {
+    /// Returns whether there is a kernel of it.
+    #[must_use]
+    pub fn is_built(&self) -> bool {
+        matches!(self.state, State::Base | State::Equal | State::Compared(_))
+    }
+
     /// Returns whether the commit changed a workload, or may have.
     fn changed(&self, column: usize) -> bool {
         match &self.state {
             State::Compared(cells) => cells
                 .get(column)
                 .is_some_and(|cell| *cell != CommitCell::Same),
-            State::Base | State::Equal | State::Failed(_) => false,
+            _ => false,
         }
     }
 
@@ -136,6 +151,9 @@ impl CommitRow {
             State::Equal if self.not_compiled.is_empty() => "  equal: the same image".to_owned(),
             State::Equal => "  not measured: the same image".to_owned(),
             State::Failed(_) => "  does not build:".to_owned(),
+            State::AppliedBefore => "  not measured: the tree has it already".to_owned(),
+            State::NotApplied(files) if files.is_empty() => "  does not apply".to_owned(),
+            State::NotApplied(_) => "  does not apply to:".to_owned(),
             State::Compared(_) if !(0..names.len()).any(|column| self.changed(column)) => {
                 "  another image, no change".to_owned()
             }
@@ -145,6 +163,20 @@ impl CommitRow {
                 .collect(),
         }
     }
+}
+
+/// Returns the largest difference of a workload in percent, without its sign.
+fn effect(rows: &[CommitRow], column: usize) -> f64 {
+    let cells = rows.iter().filter_map(|row| match &row.state {
+        State::Compared(cells) => cells.get(column),
+        _ => None,
+    });
+    cells
+        .map(|cell| match cell {
+            CommitCell::Better(percent) | CommitCell::Worse(percent) => percent.abs(),
+            CommitCell::Same | CommitCell::Unclear => 0.0,
+        })
+        .fold(0.0, f64::max)
 }
 
 fn width(name: &str) -> usize {
@@ -190,10 +222,18 @@ fn summary(rows: &[CommitRow], changed: usize, workloads: usize) -> String {
     } else {
         return unseen_text;
     };
+    let refused = rows
+        .iter()
+        .filter(|row| matches!(row.state, State::NotApplied(_)));
+    let refused_text = match refused.count() {
+        0 => String::new(),
+        1 => "; 1 patch does not apply: those behind are without it".to_owned(),
+        count => format!("; {count} patches do not apply: those behind are without them"),
+    };
     if unseen == 0 {
-        changes
+        format!("{changes}{refused_text}")
     } else {
-        format!("{changes}; {unseen_text}")
+        format!("{changes}; {unseen_text}{refused_text}")
     }
 }
 

@@ -6,6 +6,7 @@
 //! cache, named by the hash of the image. `model` parses names, the callers show progress and
 //! choose the data directory, `machine` boots.
 
+mod applied;
 mod benchmarks;
 mod bounded;
 mod build_dir;
@@ -39,6 +40,7 @@ mod unified;
 mod userland;
 mod widen;
 
+pub use applied::{BaseHow, SeriesBase};
 pub use benchmarks::{
     Benchmark, BenchmarkKind, ModuleSource, ProgramSource, SourceText, find_benchmarks,
 };

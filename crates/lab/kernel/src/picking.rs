@@ -40,6 +40,21 @@ impl Sources {
         self.workshop()?.tree_of(commit)
     }
 
+    /// Returns whether a commit has the change of a diff already.
+    pub(crate) fn has_change(&self, commit: &str, diff: &[u8]) -> Result<bool, KernelError> {
+        self.workshop()?.has_change(commit, diff)
+    }
+
+    /// Returns a commit with the source of another one, and an author and a message.
+    pub(crate) fn commit_as(
+        &self,
+        source: &str,
+        parent: &str,
+        of: &Authorship,
+    ) -> Result<String, KernelError> {
+        self.workshop()?.commit_as(source, parent, of)
+    }
+
     /// Makes a branch of the workshop on `base`: one commit for each source, with its author and
     /// message. Its name begins with `name` and ends with its last commit. Returns the
     /// repository to fetch it from, its name and that commit.

@@ -85,7 +85,7 @@ impl Sources {
             };
             return Ok((self.clone(), widened));
         }
-        let kconfig = Kconfig::of_revision(self.repository().folder(), &commit)?;
+        let kconfig = Kconfig::of_revision(&workshop.repository(), &commit)?;
         let mut asked = needed.clone();
         for option in names(&needed) {
             // What this architecture cannot have stays off, and is named below.

@@ -24,6 +24,7 @@ mod mistakes;
 mod observed;
 mod one_value;
 mod own_program;
+mod patch_series;
 mod planted_sharing;
 mod prepared;
 mod priced;

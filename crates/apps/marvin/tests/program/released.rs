@@ -69,7 +69,7 @@ fn make_install_fills_a_root() {
 
 /// Serves a folder on the loopback interface, of each file so many percent, and returns its
 /// address.
-fn serve(root: PathBuf, percent: usize) -> String {
+pub(crate) fn serve(root: PathBuf, percent: usize) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     std::thread::spawn(move || {

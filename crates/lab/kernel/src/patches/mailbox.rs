@@ -239,6 +239,7 @@ impl<'a> Reader<'a> {
         let body = String::from_utf8_lossy(&body).replace('\r', "");
         let mut raw = RawMessage {
             commit: format_patch_commit(bytes),
+            base: message::stated_base(body.as_bytes()).or_else(|| message::stated_base(&rest)),
             body,
             ..RawMessage::default()
         };
@@ -424,6 +425,7 @@ fn plain_patch(file: &Path, bytes: &[u8]) -> Result<Patch, PatchesError> {
     } else {
         preface_words(&lines)
     };
+    raw.base = message::stated_base(bytes);
     if raw.subject.trim().is_empty() {
         raw.subject = stem(file);
     }

@@ -358,6 +358,16 @@ fn push(list: &mut Vec<String>, found: String) {
     }
 }
 
+/// Returns the commit of a line `base-commit: HASH`, which `git format-patch --base` writes behind
+/// the diff. No line of a hunk begins so.
+pub(super) fn stated_base(text: &[u8]) -> Option<String> {
+    text.split(|byte| *byte == b'\n').find_map(|line| {
+        let word = line.strip_prefix(b"base-commit:")?.trim_ascii();
+        let is_hash = (12..=64).contains(&word.len()) && word.iter().all(u8::is_ascii_hexdigit);
+        is_hash.then(|| String::from_utf8_lossy(word).to_ascii_lowercase())
+    })
+}
+
 /// Returns the words about performance in a text, each once, as in the list of them without the
 /// star.
 pub(super) fn performance_words(text: &str) -> Vec<String> {

@@ -26,6 +26,7 @@ pub use message::{Fixes, Position};
 
 use crate::KernelError;
 use crate::scratch::Scratch;
+use crate::source::Authorship;
 
 /// Largest file, unpacked, as for the patches of kernels.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -56,6 +57,8 @@ pub struct Patch {
     pub commit: Option<String>,
     /// Cover letter of its series; of the first patch only.
     pub cover: Option<Cover>,
+    /// Commit that its trailer `base-commit:`, or that of its cover letter, names.
+    pub base: Option<String>,
     pub fixes: Vec<Fixes>,
     /// Commits that it says it reverts.
     pub reverts: Vec<String>,
@@ -90,6 +93,7 @@ struct RawMessage {
     notes: String,
     headers: Vec<(String, String)>,
     commit: Option<String>,
+    base: Option<String>,
 }
 
 impl Patch {
@@ -112,6 +116,7 @@ impl Patch {
             message_id: id,
             commit: raw.commit,
             cover: None,
+            base: raw.base,
             fixes: tags.fixes,
             reverts: tags.reverts,
             upstream: tags.upstream,
@@ -130,10 +135,32 @@ impl Patch {
                 self.performance.push(word.clone());
             }
         }
+        if self.base.is_none() {
+            self.base.clone_from(&cover.base);
+        }
         self.cover = Some(Cover {
             subject: cover.subject.clone(),
             text,
         });
+    }
+
+    /// Returns author and message for a commit of it.
+    #[must_use]
+    pub fn authorship(&self) -> Authorship {
+        let (name, address) = self
+            .author
+            .split_once('<')
+            .unwrap_or((&self.author, "unknown@localhost"));
+        Authorship {
+            name: or_unknown(name.trim()),
+            address: or_unknown(address.trim_end_matches('>').trim()),
+            date: if self.date.is_empty() {
+                "2020-01-01T00:00:00+0000".to_owned()
+            } else {
+                self.date.clone()
+            },
+            message: format!("{}\n\n{}", self.subject, self.body.trim()),
+        }
     }
 
     /// Returns the names of all functions that it touches.
@@ -142,6 +169,14 @@ impl Patch {
             .iter()
             .flat_map(|file| &file.functions)
             .map(|function| function.name.as_str())
+    }
+}
+
+fn or_unknown(text: &str) -> String {
+    if text.is_empty() {
+        "unknown".to_owned()
+    } else {
+        text.to_owned()
     }
 }
 

@@ -103,6 +103,23 @@ impl WorkTree {
         self.commit_tree(&after, &[&parent], "a patch").map(Some)
     }
 
+    /// Returns whether a commit has the change of a diff already: it can be taken back.
+    pub(crate) fn has_change(&self, commit: &str, diff: &[u8]) -> Result<bool, KernelError> {
+        let file = self.patch_file(diff)?;
+        let index = self.repository().join("picked.index");
+        drop(fs::remove_file(&index));
+        let source = self.source();
+        self.git_with_index(&source, &index)
+            .args(["read-tree", &self.tree_of(commit)?])
+            .run()?;
+        let ended = self
+            .git_with_index(&source, &index)
+            .args(["apply", "--cached", "--check", "--reverse", "--"])
+            .args([&file])
+            .end()?;
+        Ok(ended.code == Some(0))
+    }
+
     /// Returns `onto` with a diff applied, whose context must be the same.
     pub(crate) fn apply_diff(&self, onto: &str, diff: &[u8]) -> Result<Picked, KernelError> {
         let file = self.patch_file(diff)?;

@@ -102,7 +102,7 @@ impl WorkTree {
         &self.folder
     }
 
-    pub(super) fn repository(&self) -> PathBuf {
+    pub(crate) fn repository(&self) -> PathBuf {
         self.folder.join("repository")
     }
 

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use kernel::{
-    Authorship, CommitGraph, KernelError, LinePoint, Patch, PatchesError, RangeError, SourceError,
-    Sources, read_patches,
+    CommitGraph, KernelError, LinePoint, Patch, PatchesError, RangeError, SourceError, Sources,
+    read_patches,
 };
 use stabilise::evidence::ChangeFacts;
 
@@ -195,7 +195,7 @@ fn candidate(patch: &Patch, commit: Option<String>) -> Candidate {
         None
     };
     let authorship = if commit.is_none() {
-        Some(authorship(patch))
+        Some(patch.authorship())
     } else {
         None
     };
@@ -222,31 +222,6 @@ fn candidate(patch: &Patch, commit: Option<String>) -> Candidate {
         adds: adds.collect(),
         facts,
         authorship,
-    }
-}
-
-fn authorship(patch: &Patch) -> Authorship {
-    let (name, address) = patch
-        .author
-        .split_once('<')
-        .unwrap_or((&patch.author, "unknown@localhost"));
-    Authorship {
-        name: or_unknown(name.trim()),
-        address: or_unknown(address.trim_end_matches('>').trim()),
-        date: if patch.date.is_empty() {
-            "2020-01-01T00:00:00+0000".to_owned()
-        } else {
-            patch.date.clone()
-        },
-        message: format!("{}\n\n{}", patch.subject, patch.body.trim()),
-    }
-}
-
-fn or_unknown(text: &str) -> String {
-    if text.is_empty() {
-        "unknown".to_owned()
-    } else {
-        text.to_owned()
     }
 }
 

@@ -1,4 +1,8 @@
-//! `marvin series`: compares each commit of a series with its parent, in one table.
+//! `marvin series`: compares each commit or patch of a series with the one before it, in one table.
+//!
+//! `input` finds out what the series is.
+
+mod input;
 
 use std::path::PathBuf;
 
@@ -6,30 +10,44 @@ use anyhow::Context;
 use clap::Args;
 use compare::{Machines, Question, Side};
 use history::commit_table::{CommitCell, CommitRow, State, table};
-use kernel::{BuildCache, KernelError, SourceError, Sources, Widened};
-use lab::bisection::short;
+use kernel::{BuildCache, KernelError, Repository, SourceError, Sources, Widened};
 use lab::{Lab, LabError};
 use model::{Build, KernelName, Verdict};
 use store::Location;
 
+use self::input::{Entries, Entry, Input, Made};
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{open_exact_lab_with, plan_runs, prepare_tools};
 use crate::options::{MeasureOptions, SeedOptions, margin};
-use crate::select::{ChosenWorkloads, choose_workloads_of, measured_sources};
+use crate::select::{ChosenWorkloads, choose_workloads_of, measured_sources, source_settings};
 use crate::session::{Progress, Session};
 
 const SERIES_EXAMPLES: &str = "Examples:
+  marvin series                                       # in a tree: what @{upstream} lacks
   marvin series origin/master..HEAD --tree linux
-  marvin series v6.12^..v6.12 --tree linux --workload fault,fork";
+  marvin series 4 --tree linux --workload fault,fork  # the last four commits
+  marvin series v2.mbox --tree linux                  # patches, on the commit they were made on
+  marvin series lore:20260101.12345-1-a@example.org --tree linux";
 
 /// `marvin series`.
 #[derive(Debug, Args)]
 #[command(after_help = SERIES_EXAMPLES)]
 pub(crate) struct SeriesArguments {
-    /// Commits OLDER..NEWER, along first parents; A^..B includes A
-    #[arg(value_name = "RANGE", add = completion::revision())]
-    pub(crate) range: String,
+    /// Commits OLDER..NEWER along first parents, A...B since they parted, REVISION (HEAD~4) or a
+    /// number up to HEAD; or patches: a mailbox, a folder, - for standard input, lore:MESSAGE-ID or
+    /// its link [default: @{upstream}..HEAD]
+    #[arg(value_name = "SERIES", add = completion::revision())]
+    pub(crate) series: Option<String>,
+
+    /// Commit that patches are applied to [default: the one that they state, else the newest that
+    /// has the files that they were made from, else HEAD]
+    #[arg(long, value_name = "REVISION", add = completion::revision())]
+    pub(crate) base: Option<String>,
+
+    /// Merge patches that do not fit, if the tree has the files that they were made from
+    #[arg(long = "3way")]
+    pub(crate) three_way: bool,
 
     #[command(flatten)]
     pub(crate) measure: MeasureOptions,
@@ -47,53 +65,55 @@ pub(crate) struct SeriesArguments {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Limit on commits of a series.
-const COMMITS_MAX: usize = 500;
+/// Limit on commits and patches of a series.
+const ENTRIES_MAX: usize = 500;
 
 /// Seeds of each commit by default.
 const SEEDS: u64 = 2;
 
 pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Result<Exit> {
     let measure = &command.measure;
+    let tree = source_settings(session, &measure.sources)?.tree;
+    let tree = tree.ok_or_else(|| {
+        WrongInput("series needs a tree: name its directory with --tree FOLDER".into())
+    })?;
+    let repository = Repository::open(&tree)?;
+    let named = command.series.as_deref();
+    let input = Input::read(session, &repository, named, command.base.as_deref())?;
+    let revisions = input.revisions().into_iter().map(KernelName::Git);
+    let revisions: Vec<KernelName> = revisions.collect();
     // A series is about anything: its rows reach what configs add, too.
     let suite = measure.suite.as_deref().unwrap_or(model::PATHS.name);
-    let chosen = choose_workloads_of(session, measure, suite, &ends_of(&command.range))?;
+    let chosen = choose_workloads_of(session, measure, suite, &revisions)?;
     let settings = measured_sources(session, measure, &chosen.tools)?;
-    if settings.tree.is_none() {
-        return Err(WrongInput(
-            "series needs a tree: name its directory with --tree FOLDER".into(),
-        )
-        .into());
-    }
     let answer = session.answer(command.output.as_deref())?;
     let mut cache = BuildCache::open(session.home()?, session.archives()?)?;
     cache.set_sources(settings);
     let sources = Sources::open(&cache)?;
-    let (older, newer) = sources.repository().range(&command.range)?;
-    let history = sources.repository().history(&older, &newer)?;
-    let commits: Vec<String> = history
-        .trunk()
-        .iter()
-        .map(|place| history.id(place.commit).to_owned())
-        .collect();
-    if commits.len() > COMMITS_MAX {
+    let Entries {
+        title,
+        base,
+        entries,
+    } = input.entries(&sources, command.three_way)?;
+    if entries.len() > ENTRIES_MAX {
         let text = format!(
-            "{} has {} commits; a series has at most {COMMITS_MAX}",
-            command.range,
-            commits.len()
+            "{} commits or patches; a series has at most {ENTRIES_MAX}",
+            entries.len()
         );
         return Err(WrongInput(text).into());
     }
     let lab = open_exact_lab_with(session, measure, chosen.tools.clone())?;
     let progress = session.progress();
-    let (sources, widened) = sources.widened(&older, &newer)?;
+    let older = commit_of(&base).unwrap_or_default();
+    let newer = entries.iter().rev().find_map(commit_of).unwrap_or(older);
+    let (sources, widened) = sources.widened(older, newer)?;
     notify_widened(&widened, &progress);
     let mut rows = Vec::new();
     let mut builds = Vec::new();
-    let mut before: Option<&String> = None;
-    for commit in std::iter::once(&older).chain(&commits) {
-        let (mut row, build) = built(&sources, commit, &builds, &progress)?;
-        if build.is_some() {
+    let mut before: Option<&str> = None;
+    for entry in std::iter::once(&base).chain(&entries) {
+        let (mut row, build) = built(&sources, entry, &builds, &progress)?;
+        if let (Some(_), Some(commit)) = (&build, commit_of(entry)) {
             if let Some(before) = before {
                 let not_compiled = sources.not_compiled(before, commit)?;
                 row.not_compiled = not_compiled.iter().map(ToString::to_string).collect();
@@ -116,13 +136,6 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         .iter()
         .map(|workload| &*workload.name)
         .collect();
-    let plural = if commits.len() == 1 { "" } else { "s" };
-    let title = format!(
-        "{}..{}, {} commit{plural}",
-        short(&older),
-        short(&newer),
-        commits.len()
-    );
     answer.write(table(&title, &rows, &names))?;
     Ok(conclusion(&rows))
 }
@@ -143,34 +156,34 @@ fn notify_widened(widened: &Widened, progress: &Progress) {
     }
 }
 
-/// Returns the ends of a range as kernels, as far as it is one; opening the tree says what is wrong.
-fn ends_of(range: &str) -> Vec<KernelName> {
-    let Some((older, newer)) = range.split_once("..") else {
-        return Vec::new();
-    };
-    let newer = if newer.is_empty() { "HEAD" } else { newer };
-    [older, newer]
-        .map(|revision| KernelName::Git(revision.to_owned()))
-        .to_vec()
+fn commit_of(entry: &Entry) -> Option<&str> {
+    match &entry.made {
+        Made::Commit(commit) => Some(commit),
+        Made::Nothing | Made::Refused(_) => None,
+    }
 }
 
 /// Builds a commit; a failed build gets a row of its own. `builds` has the builds of earlier
 /// commits.
 fn built(
     sources: &Sources,
-    commit: &str,
+    entry: &Entry,
     builds: &[Build],
     progress: &Progress,
 ) -> anyhow::Result<(CommitRow, Option<Build>)> {
-    let name = short(commit);
-    let subject = sources.headline(commit)?.subject;
+    let name = &entry.label;
     let row = |state| CommitRow {
         commit: name.clone(),
-        subject: subject.clone(),
+        subject: entry.subject.clone(),
         state,
         not_compiled: Vec::new(),
     };
-    match sources.build(commit, &|step| progress.step(&name, &step)) {
+    let commit = match &entry.made {
+        Made::Commit(commit) => commit,
+        Made::Nothing => return Ok((row(State::AppliedBefore), None)),
+        Made::Refused(files) => return Ok((row(State::NotApplied(files.clone())), None)),
+    };
+    match sources.build(commit, &|step| progress.step(name, &step)) {
         Ok(build) => {
             let state = match builds.last() {
                 None => State::Base,
@@ -241,9 +254,7 @@ fn fill(
             },
         ))
     };
-    let mut built = rows
-        .iter_mut()
-        .filter(|row| !matches!(row.state, State::Failed(_)));
+    let mut built = rows.iter_mut().filter(|row| row.is_built());
     built.next();
     for (row, pair) in built.zip(builds.windows(2)) {
         let (before, base) = side(&pair[0])?;
@@ -270,9 +281,10 @@ fn cell(row: &compare::ComparisonRow) -> CommitCell {
 fn conclusion(rows: &[CommitRow]) -> Exit {
     let mut cells = rows.iter().flat_map(|row| match &row.state {
         State::Compared(cells) => cells.as_slice(),
-        State::Base | State::Equal | State::Failed(_) => &[],
+        _ => &[],
     });
-    if rows.iter().any(|row| matches!(row.state, State::Failed(_))) {
+    let has_failed = |row: &CommitRow| matches!(row.state, State::Failed(_) | State::NotApplied(_));
+    if rows.iter().any(has_failed) {
         Exit::Subject
     } else if cells
         .clone()
@@ -280,7 +292,9 @@ fn conclusion(rows: &[CommitRow]) -> Exit {
     {
         Exit::Worse
     } else if cells.any(|cell| *cell == CommitCell::Unclear)
-        || rows.iter().any(|row| !row.not_compiled.is_empty())
+        || rows
+            .iter()
+            .any(|row| !row.not_compiled.is_empty() || row.state == State::AppliedBefore)
     {
         Exit::Unclear
     } else {

@@ -1,0 +1,418 @@
+//! What `marvin series` is given: a range of commits, or patches of a mailbox, a folder, standard
+//! input or a public-inbox.
+//!
+//! It names commits and patches. `kernel` reads mails and applies them.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use kernel::{BaseHow, Patch, PatchesError, Picked, Repository, SeriesBase, Sources, read_patches};
+use lab::bisection::short;
+
+use crate::exit::WrongInput;
+use crate::session::Session;
+
+/// Largest mailbox that is fetched or read from standard input, as for files with patches.
+const MAILBOX_BYTES_MAX: u64 = 64 << 20;
+
+/// Most digits of a number of commits: more are the beginning of a hash.
+const DIGITS_MAX: usize = 4;
+
+const FORMS: &str = "name OLDER..NEWER, a revision (HEAD~4), a number of commits, a mailbox or a folder of patches, - for standard input, or lore:MESSAGE-ID";
+
+/// Where mailboxes of message ids come from.
+const LORE: &str = "https://lore.kernel.org/all";
+
+/// What is measured.
+#[derive(Debug)]
+pub(super) enum Input {
+    /// The commits after one up to another one, which are both hashes.
+    Range { older: String, newer: String },
+    Patches {
+        base: SeriesBase,
+        /// Whether `--base` named it.
+        is_base_named: bool,
+        patches: Vec<Patch>,
+        /// Their place, as it was typed.
+        place: String,
+    },
+}
+
+/// A commit or a patch of the series.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    /// How its row is called: the abbreviated hash, or the number of the patch.
+    pub(super) label: String,
+    pub(super) subject: String,
+    pub(super) made: Made,
+}
+
+/// What became of an entry in the tree.
+#[derive(Debug, Clone)]
+pub(super) enum Made {
+    Commit(String),
+    /// The tree has its change already.
+    Nothing,
+    /// It does not apply to these files.
+    Refused(Vec<String>),
+}
+
+/// The base of a series and its entries.
+#[derive(Debug)]
+pub(super) struct Entries {
+    pub(super) title: String,
+    pub(super) base: Entry,
+    pub(super) entries: Vec<Entry>,
+}
+
+impl Input {
+    /// Finds out what was named. Nothing is what the branch has beyond its upstream.
+    pub(super) fn read(
+        session: &Session,
+        repository: &Repository,
+        named: Option<&str>,
+        base: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        let input = match named {
+            None => beyond_upstream(repository)?,
+            Some("-") => {
+                let mailbox = Mailbox::of_standard_input(session)?;
+                Self::patches(session, repository, &mailbox.file, "standard input", base)?
+            }
+            Some(named) => match mailbox_address(named)? {
+                Some(address) => {
+                    let mailbox = Mailbox::fetch(session, &address)?;
+                    Self::patches(session, repository, &mailbox.file, named, base)?
+                }
+                None => Self::of_name(session, repository, named, base)?,
+            },
+        };
+        if base.is_some() && matches!(input, Self::Range { .. }) {
+            let text = "--base is where patches are applied; a range of commits has its own";
+            return Err(WrongInput(text.into()).into());
+        }
+        Ok(input)
+    }
+
+    fn of_name(
+        session: &Session,
+        repository: &Repository,
+        named: &str,
+        base: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        if let Some((older, newer)) = named.split_once("...") {
+            let [older, newer] = [older, newer].map(or_head);
+            let newer = repository.commit(newer)?;
+            let older = repository.fork_point(&repository.commit(older)?, &newer)?;
+            return Ok(Self::Range { older, newer });
+        }
+        if named.contains("..") && !Path::new(named).exists() {
+            let (older, newer) = repository.range(named)?;
+            return Ok(Self::Range { older, newer });
+        }
+        let is_count = named.len() <= DIGITS_MAX && named.bytes().all(|byte| byte.is_ascii_digit());
+        let revision = if is_count {
+            format!("HEAD~{named}")
+        } else {
+            named.to_owned()
+        };
+        if let Ok(older) = repository.commit(&revision) {
+            let newer = repository.commit("HEAD")?;
+            if older == newer {
+                let text = format!("no commits after {named}: it is checked out; {FORMS}");
+                return Err(WrongInput(text).into());
+            }
+            return Ok(Self::Range { older, newer });
+        }
+        let path = Path::new(named);
+        if path.exists() {
+            return Self::patches(session, repository, path, named, base);
+        }
+        let text = format!(
+            "`{named}` is no revision of {} and no file; {FORMS}",
+            repository.folder().display()
+        );
+        Err(WrongInput(text).into())
+    }
+
+    fn patches(
+        session: &Session,
+        repository: &Repository,
+        path: &Path,
+        place: &str,
+        base: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        let scratch = session.home()?.join("scratch");
+        let patches = read_patches(path, &scratch).map_err(|error| match error {
+            // The file of what was fetched is gone when this is read.
+            PatchesError::NoPatch { detail, .. } => {
+                anyhow::Error::from(WrongInput(format!("no patch in {place}: {detail}")))
+            }
+            error => error.into(),
+        })?;
+        let is_base_named = base.is_some();
+        let base = match base {
+            Some(revision) => SeriesBase {
+                commit: repository.commit(revision)?,
+                how: BaseHow::Stated,
+                stated_elsewhere: None,
+            },
+            None => repository.find_base(&patches)?,
+        };
+        let place = place.to_owned();
+        Ok(Self::Patches {
+            base,
+            is_base_named,
+            patches,
+            place,
+        })
+    }
+
+    /// Returns the revisions whose source may have benchmarks that are named.
+    pub(super) fn revisions(&self) -> Vec<String> {
+        match self {
+            Self::Range { older, newer } => vec![older.clone(), newer.clone()],
+            Self::Patches { base, .. } => vec![base.commit.clone()],
+        }
+    }
+
+    /// Returns the commits of the series; those of patches are made in the workshop.
+    pub(super) fn entries(&self, sources: &Sources, three_way: bool) -> anyhow::Result<Entries> {
+        match self {
+            Self::Range { older, newer } => range_entries(sources, older, newer),
+            Self::Patches {
+                base,
+                is_base_named,
+                patches,
+                place,
+            } => {
+                let results = sources.apply_series(&base.commit, patches, three_way)?;
+                let digits = patches.len().to_string().len();
+                let entries = patches.iter().zip(results).enumerate();
+                let entries = entries.map(|(index, (patch, picked))| Entry {
+                    label: format!("{:0>digits$}/{}", index + 1, patches.len()),
+                    subject: patch.subject.clone(),
+                    made: match picked {
+                        Picked::Commit(commit) => Made::Commit(commit),
+                        Picked::Nothing => Made::Nothing,
+                        Picked::Conflict(files) => Made::Refused(files),
+                    },
+                });
+                let plural = if patches.len() == 1 { "" } else { "es" };
+                Ok(Entries {
+                    title: format!(
+                        "{} patch{plural} of {place} on {}{}",
+                        patches.len(),
+                        short(&base.commit),
+                        describe_base(base, *is_base_named)
+                    ),
+                    base: entry_of(sources, &base.commit)?,
+                    entries: entries.collect(),
+                })
+            }
+        }
+    }
+}
+
+fn range_entries(sources: &Sources, older: &str, newer: &str) -> anyhow::Result<Entries> {
+    let history = sources.repository().history(older, newer)?;
+    let mut entries = Vec::new();
+    for place in history.trunk() {
+        entries.push(entry_of(sources, history.id(place.commit))?);
+    }
+    let plural = if entries.len() == 1 { "" } else { "s" };
+    let title = format!(
+        "{}..{}, {} commit{plural}",
+        short(older),
+        short(newer),
+        entries.len()
+    );
+    Ok(Entries {
+        title,
+        base: entry_of(sources, older)?,
+        entries,
+    })
+}
+
+fn entry_of(sources: &Sources, commit: &str) -> anyhow::Result<Entry> {
+    Ok(Entry {
+        label: short(commit),
+        subject: sources.headline(commit)?.subject,
+        made: Made::Commit(commit.to_owned()),
+    })
+}
+
+/// Says how the base was found, behind its name.
+fn describe_base(base: &SeriesBase, is_named: bool) -> String {
+    let elsewhere = base
+        .stated_elsewhere
+        .as_ref()
+        .map(|commit| format!(", for the tree lacks {}, which it states", short(commit)))
+        .unwrap_or_default();
+    let how = match base.how {
+        BaseHow::Stated if is_named => return String::new(),
+        BaseHow::Stated => "which it states",
+        BaseHow::CheckedOutFits => "which is checked out and has its files",
+        BaseHow::FilesFit => "the newest commit with its files",
+        BaseHow::CheckedOut => "which is checked out; no commit is known to have its files",
+    };
+    format!(", {how}{elsewhere}")
+}
+
+/// Returns the commits that the branch has beyond its upstream.
+fn beyond_upstream(repository: &Repository) -> anyhow::Result<Input> {
+    let newer = repository.commit("HEAD")?;
+    for upstream in ["@{upstream}", "origin/HEAD"] {
+        let Ok(other) = repository.commit(upstream) else {
+            continue;
+        };
+        let older = repository.fork_point(&other, &newer)?;
+        if older == newer {
+            let text = format!("no commits beyond {upstream}; {FORMS}");
+            return Err(WrongInput(text).into());
+        }
+        return Ok(Input::Range { older, newer });
+    }
+    let text = format!("this branch has no upstream to compare with; {FORMS}");
+    Err(WrongInput(text).into())
+}
+
+fn or_head(revision: &str) -> &str {
+    if revision.is_empty() {
+        "HEAD"
+    } else {
+        revision
+    }
+}
+
+/// A mailbox in the data directory, for as long as it is read.
+#[derive(Debug)]
+struct Mailbox {
+    file: PathBuf,
+}
+
+impl Mailbox {
+    fn new(session: &Session, name: &str) -> anyhow::Result<Self> {
+        let folder = session.home()?.join("scratch");
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let file = folder.join(format!("{name}.{}", std::process::id()));
+        Ok(Self { file })
+    }
+
+    fn of_standard_input(session: &Session) -> anyhow::Result<Self> {
+        let mailbox = Self::new(session, "standard-input.mbox")?;
+        let mut bytes = Vec::new();
+        std::io::stdin()
+            .take(MAILBOX_BYTES_MAX + 1)
+            .read_to_end(&mut bytes)
+            .context("cannot read standard input")?;
+        if bytes.len() as u64 > MAILBOX_BYTES_MAX {
+            let text = format!(
+                "standard input has more than {} MiB; name fewer patches",
+                MAILBOX_BYTES_MAX >> 20
+            );
+            return Err(WrongInput(text).into());
+        }
+        fs::write(&mailbox.file, bytes)
+            .with_context(|| format!("cannot write {}", mailbox.file.display()))?;
+        Ok(mailbox)
+    }
+
+    fn fetch(session: &Session, address: &str) -> anyhow::Result<Self> {
+        let mailbox = Self::new(session, "thread.mbox.gz")?;
+        archives::fetch_file(address, MAILBOX_BYTES_MAX, &mailbox.file)
+            .context("cannot fetch the thread; save it as a mailbox and name the file")?;
+        Ok(mailbox)
+    }
+}
+
+impl Drop for Mailbox {
+    fn drop(&mut self) {
+        drop(fs::remove_file(&self.file));
+    }
+}
+
+/// Returns the address of a thread's mailbox, as public-inbox serves it; `None` if no thread is
+/// named. `lore:ID` and links to a message are known, whatever follows the message id.
+fn mailbox_address(named: &str) -> Result<Option<String>, WrongInput> {
+    let (inbox, id) = if let Some(id) = named.strip_prefix("lore:") {
+        let id = id.trim_start_matches('<').trim_end_matches('>');
+        (LORE.to_owned(), encode(id))
+    } else if named.starts_with("https://") || named.starts_with("http://") {
+        let path = named.split(['#', '?']).next().unwrap_or_default();
+        let parts: Vec<&str> = path.split('/').collect();
+        match parts.as_slice() {
+            [_, _, "patch.msgid.link", id, ..] => (LORE.to_owned(), (*id).to_owned()),
+            [_, _, "lore.kernel.org", "r", id, ..] => (LORE.to_owned(), (*id).to_owned()),
+            [scheme, _, host, inbox, id, ..] => {
+                (format!("{scheme}//{host}/{inbox}"), (*id).to_owned())
+            }
+            _ => (String::new(), String::new()),
+        }
+    } else {
+        return Ok(None);
+    };
+    if id.is_empty() || !(id.contains('@') || id.contains("%40")) {
+        let text = format!(
+            "`{named}` names no message: expected lore:MESSAGE-ID or a link such as {LORE}/MESSAGE-ID/"
+        );
+        return Err(WrongInput(text));
+    }
+    Ok(Some(format!("{inbox}/{id}/t.mbox.gz")))
+}
+
+/// Encodes a message id for a path, as public-inbox reads it.
+fn encode(id: &str) -> String {
+    id.bytes()
+        .map(|byte| {
+            if byte.is_ascii_alphanumeric() || b"-._~@+=$".contains(&byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mailbox_address;
+
+    #[test]
+    fn threads_are_named_by_id_or_link() {
+        for (named, expected) in [
+            ("HEAD~4", None),
+            (
+                "lore:1@x",
+                Some("https://lore.kernel.org/all/1@x/t.mbox.gz"),
+            ),
+            (
+                "lore:<a/b@x>",
+                Some("https://lore.kernel.org/all/a%2Fb@x/t.mbox.gz"),
+            ),
+            (
+                "https://lore.kernel.org/linux-mm/1@x/T/#u",
+                Some("https://lore.kernel.org/linux-mm/1@x/t.mbox.gz"),
+            ),
+            (
+                "https://lore.kernel.org/r/1@x",
+                Some("https://lore.kernel.org/all/1@x/t.mbox.gz"),
+            ),
+            (
+                "https://patch.msgid.link/1@x",
+                Some("https://lore.kernel.org/all/1@x/t.mbox.gz"),
+            ),
+            (
+                "http://127.0.0.1:8000/inbox/1%40x/raw",
+                Some("http://127.0.0.1:8000/inbox/1%40x/t.mbox.gz"),
+            ),
+        ] {
+            assert_eq!(mailbox_address(named).unwrap().as_deref(), expected);
+        }
+        for named in ["lore:", "lore:no-id", "https://lore.kernel.org/linux-mm/"] {
+            assert!(mailbox_address(named).is_err(), "{named}");
+        }
+    }
+}

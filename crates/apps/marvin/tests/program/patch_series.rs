@@ -1,0 +1,112 @@
+//! `marvin series` of patches: mailboxes, standard input, links of a public-inbox, patches that do
+//! not apply; and of the branch without a word.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::bisected::{Tree, regressed};
+use crate::fresh::fresh;
+use crate::released::serve;
+use crate::{format_output, marvin};
+
+/// A tree on `good`, and a mailbox of the commits up to `main`.
+fn tree_and_thread(name: &str, base: &[&str]) -> (Tree, String) {
+    let (tree, _) = regressed(name);
+    let format = ["format-patch", "--stdout", "--cover-letter"];
+    let mails = tree.git(&[&format[..], base, &["good..main~1"]].concat());
+    tree.git(&["checkout", "-q", "-b", "work", "good"]);
+    (tree, format!("{mails}\n"))
+}
+
+/// Runs `marvin series` in the tree, and removes what differs from run to run.
+fn series(home: &Path, tree: &Tree, arguments: &[&str], input: &str) -> String {
+    let mut child = marvin(home)
+        .arg("series")
+        .args(arguments)
+        .args(["--workload", "getppid,fork-exit", "--quick", "-q"])
+        .current_dir(&*tree.folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    let mut text = format_output(&output, home).replace(&tree.name(), "TREE");
+    for (revision, name) in [("good", "GOOD........"), ("main", "MAIN........")] {
+        text = text.replace(&tree.git(&["rev-parse", revision])[..12], name);
+    }
+    text
+}
+
+#[test]
+fn threads_are_measured_patch_by_patch() {
+    let home = fresh("patch-series-home");
+    let (tree, thread) = tree_and_thread("patch-series-tree", &["--base=good"]);
+    let mail = fresh("patch-series-mail");
+    fs::create_dir_all(&mail).unwrap();
+    let file = mail.join("thread.mbox");
+    fs::write(&file, &thread).unwrap();
+    let name = file.display().to_string();
+    let before = tree.git(&["status", "--porcelain=v2", "--branch"]);
+    let text = series(&home, &tree, &[&name], "").replace(&name, "THREAD");
+    insta::assert_snapshot!("thread", text);
+    let piped = series(&home, &tree, &["-"], &thread);
+    assert_eq!(piped.replace("standard input", "THREAD"), text);
+    // A public-inbox packs it.
+    fs::create_dir_all(mail.join("inbox/1@example.org")).unwrap();
+    let packed = mail.join("inbox/1@example.org/t.mbox.gz");
+    let status = Command::new("sh")
+        .args(["-c", "gzip -c < \"$1\" > \"$2\"", "sh", &name])
+        .arg(&packed)
+        .status();
+    assert!(status.unwrap().success());
+    let address = serve(mail.to_path_buf(), 100)
+        .trim_end_matches('/')
+        .to_owned();
+    let link = format!("{address}/inbox/1@example.org/T/#u");
+    let fetched = series(&home, &tree, &[&link], "");
+    assert_eq!(fetched.replace(&link, "THREAD"), text);
+    let absent = series(
+        &home,
+        &tree,
+        &[&format!("{address}/inbox/2@example.org/")],
+        "",
+    );
+    insta::assert_snapshot!("thread-is-absent", absent.replace(&address, "SERVER"));
+    let after = tree.git(&["status", "--porcelain=v2", "--branch"]);
+    assert_eq!(after, before, "neither tree nor branch of the user changes");
+}
+
+#[test]
+fn patches_that_do_not_apply_are_answers() {
+    let home = fresh("refused-patches-home");
+    let (tree, thread) = tree_and_thread("refused-patches-tree", &[]);
+    // The third patch was made on a file that is not there, the first is applied already.
+    let thread = thread.replacen("\n-// 0\n+// 1\n", "\n-// another\n+// 1\n", 1);
+    tree.commit("mm/memory.c", "// 0\n");
+    insta::assert_snapshot!(
+        "refused",
+        series(&home, &tree, &["-", "--base", "HEAD"], &thread)
+    );
+    let unknown = series(&home, &tree, &["-", "--base", "v9.9"], &thread);
+    insta::assert_snapshot!("base-is-unknown", unknown);
+}
+
+#[test]
+fn branch_is_measured_without_a_word() {
+    let home = fresh("branch-series-home");
+    let (tree, _) = regressed("branch-series-tree");
+    insta::assert_snapshot!("no-upstream", series(&home, &tree, &[], ""));
+    tree.git(&["update-ref", "refs/remotes/origin/HEAD", "main~3"]);
+    let branch = series(&home, &tree, &[], "");
+    assert!(branch.contains("MAIN........, 3 commits"), "{branch}");
+    for words in ["3", "HEAD~3", "main~3...HEAD", "origin/HEAD.."] {
+        assert_eq!(series(&home, &tree, &[words], ""), branch, "{words}");
+    }
+    insta::assert_snapshot!("no-such-series", series(&home, &tree, &["nonesuch"], ""));
+}
