@@ -36,8 +36,8 @@ pub enum State {
     Equal,
     /// A patch whose change the tree has already.
     AppliedBefore,
-    /// A patch that does not apply to these files.
-    NotApplied(Vec<String>),
+    /// A patch that does not apply, for this reason.
+    NotApplied(String),
     /// It does not build.
     Failed(String),
     /// A cell for each workload.
@@ -95,8 +95,7 @@ pub fn table(title: &str, rows: &[CommitRow], names: &[&str]) -> String {
         );
         add(&mut text, &format!("{}\n", line.trim_end()));
         match &row.state {
-            State::Failed(why) => text.push_str(&wrap(why)),
-            State::NotApplied(files) if !files.is_empty() => text.push_str(&wrap(&shorten(files))),
+            State::Failed(why) | State::NotApplied(why) => text.push_str(&wrap(why)),
             _ => {}
         }
         if !row.not_compiled.is_empty() {
@@ -152,8 +151,7 @@ impl CommitRow {
             State::Equal => "  not measured: the same image".to_owned(),
             State::Failed(_) => "  does not build:".to_owned(),
             State::AppliedBefore => "  not measured: the tree has it already".to_owned(),
-            State::NotApplied(files) if files.is_empty() => "  does not apply".to_owned(),
-            State::NotApplied(_) => "  does not apply to:".to_owned(),
+            State::NotApplied(_) => "  does not apply:".to_owned(),
             State::Compared(_) if !(0..names.len()).any(|column| self.changed(column)) => {
                 "  another image, no change".to_owned()
             }

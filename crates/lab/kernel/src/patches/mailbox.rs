@@ -5,6 +5,7 @@
 //! no configuration, so that charsets, transfer encodings and attachments have the same result
 //! everywhere.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,9 @@ use crate::{KernelError, bounded};
 
 /// How long git may take for a file.
 const DEADLINE_S: u64 = 120;
+
+/// Where a tar archive has its magic (POSIX.1-1988, ustar interchange format).
+const TAR_MAGIC_AT: usize = 257;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -119,6 +123,13 @@ impl<'a> Reader<'a> {
             }
             bytes = unpacked;
         }
+        if bytes
+            .get(TAR_MAGIC_AT..)
+            .is_some_and(|rest| rest.starts_with(b"ustar"))
+        {
+            let what = "it is a tar archive: unpack it and name the folder";
+            return Err(unreadable(what.to_owned()));
+        }
         self.bytes += bytes.len() as u64;
         if self.bytes > BYTES_MAX {
             let limit = format!("they have more than {} MiB", BYTES_MAX >> 20);
@@ -148,6 +159,7 @@ impl<'a> Reader<'a> {
                 limit,
             });
         }
+        let bytes = &with_from_lines(bytes);
         let folder = self.scratch.join("mails");
         drop(fs::remove_dir_all(&folder));
         fs::create_dir(&folder).map_err(KernelError::io(&folder))?;
@@ -269,6 +281,37 @@ impl<'a> Reader<'a> {
             .variable("GIT_CONFIG_NOSYSTEM", "1")
             .deadline_s(DEADLINE_S)
     }
+}
+
+/// Gives the lines that separate mails a date where they have none: git takes them for text then.
+fn with_from_lines(bytes: &[u8]) -> Cow<'_, [u8]> {
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    let is_separator = |at: usize| {
+        let begins = at == 0 || lines[at - 1].trim_ascii().is_empty();
+        let header = lines.get(at + 1).copied().unwrap_or_default();
+        let name = header
+            .split(|byte| *byte == b':')
+            .next()
+            .unwrap_or_default();
+        let is_header = name.len() < header.len()
+            && !name.is_empty()
+            && name
+                .iter()
+                .all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
+        begins && is_header && lines[at].starts_with(b"From ") && !lines[at].contains(&b':')
+    };
+    if !(0..lines.len()).any(is_separator) {
+        return Cow::Borrowed(bytes);
+    }
+    let mut text = Vec::with_capacity(bytes.len());
+    for (at, line) in lines.iter().enumerate() {
+        if is_separator(at) {
+            text.extend_from_slice(b"From mailbox Mon Sep 17 00:00:00 2001\n");
+        } else {
+            text.extend_from_slice(line);
+        }
+    }
+    Cow::Owned(text)
 }
 
 fn is_reply(bytes: &[u8]) -> bool {

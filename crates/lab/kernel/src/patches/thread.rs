@@ -53,7 +53,8 @@ struct Posting {
 
 /// Returns the patches to apply, in order; a cover letter comes before its first patch.
 pub(super) fn select(mails: Vec<Mail>) -> Vec<Patch> {
-    let mails = relevant(mails);
+    let mut mails = relevant(mails);
+    version_by_covers(&mut mails);
     // Files of `git format-patch` in a row: they are no thread, and their order is the one meant.
     if !mails.iter().any(|mail| mail.patch.message_id.is_some()) {
         return mails.into_iter().map(|mail| mail.patch).collect();
@@ -100,6 +101,25 @@ fn relevant(mut mails: Vec<Mail>) -> Vec<Mail> {
     mails
 }
 
+/// Gives patches the version of the cover letter that they answer, if they state none: some state it
+/// there only.
+fn version_by_covers(mails: &mut [Mail]) {
+    let covers: HashMap<String, (u32, u32)> = mails
+        .iter()
+        .filter(|mail| mail.is_cover())
+        .filter_map(|mail| Some((mail.patch.message_id.clone()?, mail.posting()?)))
+        .collect();
+    for mail in mails.iter_mut().filter(|mail| mail.has_diff()) {
+        let answered = mail.parents.iter().find_map(|parent| covers.get(parent));
+        if let Some((version, total)) = answered
+            && let Some(position) = &mut mail.patch.position
+            && (position.version, position.total) == (1, *total)
+        {
+            position.version = *version;
+        }
+    }
+}
+
 /// Groups the mails that were sent together.
 fn postings(mails: &[Mail]) -> Vec<Posting> {
     let known: HashMap<&str, usize> = mails
@@ -141,10 +161,7 @@ fn root(mails: &[Mail], known: &HashMap<&str, usize>, number: usize) -> usize {
     // Loops among identifiers end here.
     for _ in 0..mails.len() {
         let mail = &mails[index];
-        let Some((version, total)) = mail
-            .posting()
-            .filter(|(_, total)| *total > 1 && mail.number() > 0)
-        else {
+        let Some((version, total)) = mail.posting().filter(|_| mail.number() > 0) else {
             break;
         };
         let parents = mail
@@ -256,6 +273,18 @@ fn newest(mails: &[Mail], series: &[Posting]) -> Vec<Posting> {
         .into_iter()
         .filter(|posting| posting.version == version)
     {
+        // Some of a version, sent again within it: in place of those with their numbers.
+        if let Some(whole) = newest.iter_mut().find(|other: &&mut Posting| {
+            posting.total == other.total
+                && posting.members.len() < other.members.len()
+                && posting
+                    .members
+                    .keys()
+                    .all(|number| other.members.contains_key(number))
+        }) {
+            whole.members.extend(posting.members.clone());
+            continue;
+        }
         let own = subjects(mails, posting);
         newest.retain(|other| subjects(mails, other).is_disjoint(&own));
         newest.push(completed(mails, posting, series));
@@ -374,6 +403,38 @@ mod tests {
             ("[PATCH v2 2/3] b", "4", "2 1"),
         ];
         assert_eq!(chosen(&mails), "1 4 3");
+    }
+
+    #[test]
+    fn cover_of_one_patch_is_kept() {
+        let mails = [("[PATCH 0/1] walk", "0", ""), ("[PATCH 1/1] a", "1", "0")];
+        assert_eq!(chosen(&mails), "0 1");
+    }
+
+    #[test]
+    fn cover_states_the_version_of_its_patches() {
+        let mails = [
+            ("[PATCH 0/2] walk", "a0", ""),
+            ("[PATCH 1/2] first", "a1", "a0"),
+            ("[PATCH 2/2] second", "a2", "a0"),
+            ("[PATCH v2 0/2] walk", "b0", ""),
+            ("[PATCH 1/2] first", "b1", "b0"),
+            ("[PATCH 2/2] second", "b2", "b0"),
+        ];
+        assert_eq!(chosen(&mails), "b0 b1 b2");
+    }
+
+    #[test]
+    fn patch_sent_again_within_a_version_replaces_one() {
+        let mails = [
+            ("[PATCH v2 0/3] walk", "0", ""),
+            ("[PATCH v2 1/3] a", "1", "0"),
+            ("[PATCH v2 2/3] b", "2", "0"),
+            ("[PATCH v2 3/3] c", "3", "0"),
+            ("[PATCH v2.1 2/3] b", "4", "2"),
+            ("[PATCH v2.1 1/3] renamed", "5", "1"),
+        ];
+        assert_eq!(chosen(&mails), "0 5 4 3");
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::session::Session;
 /// Largest mailbox that is fetched or read from standard input, as for files with patches.
 const MAILBOX_BYTES_MAX: u64 = 64 << 20;
 
+/// Files that do not fit a patch and are named.
+const FILES_SHOWN: usize = 4;
+
 /// Most digits of a number of commits: more are the beginning of a hash.
 const DIGITS_MAX: usize = 4;
 
@@ -55,8 +58,8 @@ pub(super) enum Made {
     Commit(String),
     /// The tree has its change already.
     Nothing,
-    /// It does not apply to these files.
-    Refused(Vec<String>),
+    /// It does not apply, for this reason.
+    Refused(String),
 }
 
 /// The base of a series and its entries.
@@ -197,7 +200,7 @@ impl Input {
                     made: match picked {
                         Picked::Commit(commit) => Made::Commit(commit),
                         Picked::Nothing => Made::Nothing,
-                        Picked::Conflict(files) => Made::Refused(files),
+                        Picked::Conflict(files) => Made::Refused(describe_refusal(patch, &files)),
                     },
                 });
                 let plural = if patches.len() == 1 { "" } else { "es" };
@@ -213,6 +216,21 @@ impl Input {
                 })
             }
         }
+    }
+}
+
+/// Says why a patch does not apply: it is damaged, or files are not as it expects them.
+fn describe_refusal(patch: &Patch, files: &[String]) -> String {
+    if let Some(fault) = &patch.fault {
+        return format!("line {} of its diff is {}", fault.line, fault.what);
+    }
+    if files.is_empty() {
+        return "git says nothing about files".to_owned();
+    }
+    let shown = files[..files.len().min(FILES_SHOWN)].join(", ");
+    match files.len().saturating_sub(FILES_SHOWN) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
 }
 

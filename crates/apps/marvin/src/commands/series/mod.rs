@@ -181,7 +181,7 @@ fn built(
     let commit = match &entry.made {
         Made::Commit(commit) => commit,
         Made::Nothing => return Ok((row(State::AppliedBefore), None)),
-        Made::Refused(files) => return Ok((row(State::NotApplied(files.clone())), None)),
+        Made::Refused(why) => return Ok((row(State::NotApplied(why.clone())), None)),
     };
     match sources.build(commit, &|step| progress.step(name, &step)) {
         Ok(build) => {

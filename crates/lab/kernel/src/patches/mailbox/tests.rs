@@ -235,3 +235,42 @@ fn kinds_of_files_are_told_apart() {
         "v2: a | b"
     );
 }
+
+#[test]
+fn separators_without_date_begin_mails() {
+    let text = ["1", "2"].map(|number| {
+        let subject = format!("[PATCH {number}/2] mm: {number}");
+        let text = mail(number, &subject, "From the beginning: words.");
+        text.replacen("From mboxrd@z Thu Jan  1 00:00:00 1970", "From A", 1)
+    });
+    let patches = read_file("t.mbox", text.concat()).unwrap();
+    let subjects: Vec<&str> = patches.iter().map(|patch| patch.subject.as_str()).collect();
+    assert_eq!(subjects, ["mm: 1", "mm: 2"]);
+}
+
+#[test]
+fn tar_archive_is_no_patch() {
+    let mut tar = vec![0; 512];
+    tar[..7].copy_from_slice(b"a.patch");
+    tar[257..262].copy_from_slice(b"ustar");
+    let error = read_file("a.tar", tar).unwrap_err().to_string();
+    assert!(error.contains("unpack it and name the folder"), "{error}");
+}
+
+#[test]
+fn trailer_states_the_base() {
+    let hash = "0123456789abcdef0123456789abcdef01234567";
+    let text = mail("1", "[PATCH] mm: first", "Hi.");
+    let text = format!("{}\nbase-commit: {hash}\n", text.trim_end());
+    assert_eq!(
+        read_file("a.mbox", text).unwrap()[0].base.as_deref(),
+        Some(hash)
+    );
+    let cover = mail("0", "[PATCH 0/2] mm: first", "Hi.").replace(DIFF, "");
+    let cover = cover.replace("-- \n", &format!("base-commit: {hash}\n-- \n"));
+    let text = [cover, mail("1", "[PATCH 1/2] mm: first", "Hi.")].concat();
+    assert_eq!(
+        read_file("a.mbox", text).unwrap()[0].base.as_deref(),
+        Some(hash)
+    );
+}
