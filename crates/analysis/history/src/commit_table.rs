@@ -9,7 +9,7 @@ const LINE: usize = 80;
 const COMMIT: usize = 12;
 /// Characters of a subject.
 const SUBJECT: usize = 32;
-/// Files of a commit that are named.
+/// Files and functions of a commit that are named.
 const FILES_SHOWN: usize = 4;
 const GAP: usize = 2;
 
@@ -24,6 +24,37 @@ pub struct CommitRow {
     pub state: State,
     /// Code that it changes and that this config does not compile: nothing measures it.
     pub not_compiled: Vec<String>,
+    /// The functions that it changes, as far as its diff names them.
+    pub functions: Vec<ChangedFunction>,
+}
+
+/// A function that a commit changes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChangedFunction {
+    /// Its name.
+    pub name: String,
+    /// Whether the workloads execute it.
+    pub entered: Entered,
+}
+
+/// Whether workloads execute a function.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entered {
+    /// They do; of several, this one spends the largest part in it.
+    By {
+        /// The workload.
+        workload: String,
+        /// Executions of its first instruction, per operation.
+        calls: f64,
+        /// Its own instructions per operation.
+        instructions: f64,
+        /// The same before the commit; `None` if the workload did not execute it.
+        before: Option<f64>,
+    },
+    /// None does.
+    Never,
+    /// It has no code of its own: it is inlined or not compiled, or its name is another one.
+    NoOwnCode,
 }
 
 /// The result of a commit.
@@ -55,6 +86,44 @@ pub enum CommitCell {
     Worse(f64),
     /// The measurements do not decide.
     Unclear,
+}
+
+/// What a series says of a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitVerdict {
+    /// It is before the series.
+    Base,
+    /// The image is the same, and all that it changes is compiled.
+    Equal,
+    /// No workload changed.
+    Same,
+    /// Some workloads are better, none is worse.
+    Better,
+    /// A workload is worse.
+    Worse,
+    /// No workload is worse, and of one the measurements do not decide.
+    Unclear,
+    /// It is not compiled, or no workload enters it, or the tree has it already.
+    NotMeasured,
+    /// It does not apply, build or boot.
+    Failed,
+}
+
+impl CommitVerdict {
+    /// Returns its word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Base => "base",
+            Self::Equal => "equal",
+            Self::Same => "same",
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Unclear => "unclear",
+            Self::NotMeasured => "not measured",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 impl CommitCell {
@@ -104,10 +173,13 @@ pub fn table(title: &str, rows: &[CommitRow], names: &[&str]) -> String {
                 shorten(&row.not_compiled)
             )));
         }
+        for line in row.describe_functions() {
+            text.push_str(&wrap(&line));
+        }
     }
     add(
         &mut text,
-        &format!("\n{}\n", summary(rows, columns.len(), names.len())),
+        &format!("\n{}", fill(&summary(rows, columns.len(), names.len()), 0)),
     );
     for column in more {
         let mut all = Vec::new();
@@ -133,6 +205,89 @@ impl CommitRow {
         matches!(self.state, State::Base | State::Equal | State::Compared(_))
     }
 
+    /// Returns what the series says of it.
+    #[must_use]
+    pub fn verdict(&self) -> CommitVerdict {
+        let any = |is: fn(&CommitCell) -> bool| match &self.state {
+            State::Compared(cells) => cells.iter().any(is),
+            _ => false,
+        };
+        match &self.state {
+            State::Base => CommitVerdict::Base,
+            State::Failed(_) | State::NotApplied(_) => CommitVerdict::Failed,
+            State::Compared(_) if any(|cell| matches!(cell, CommitCell::Worse(_))) => {
+                CommitVerdict::Worse
+            }
+            State::Compared(_) if any(|cell| *cell == CommitCell::Unclear) => {
+                CommitVerdict::Unclear
+            }
+            State::AppliedBefore => CommitVerdict::NotMeasured,
+            _ if !self.not_compiled.is_empty() || self.is_never_entered() => {
+                CommitVerdict::NotMeasured
+            }
+            State::Equal => CommitVerdict::Equal,
+            State::Compared(_) if any(|cell| matches!(cell, CommitCell::Better(_))) => {
+                CommitVerdict::Better
+            }
+            State::Compared(_) => CommitVerdict::Same,
+        }
+    }
+
+    /// Returns whether nothing that was measured executes what it changes: no workload changed, and
+    /// of its functions with code of their own none was executed.
+    #[must_use]
+    pub fn is_never_entered(&self) -> bool {
+        let State::Compared(cells) = &self.state else {
+            return false;
+        };
+        let mut functions = self.functions.iter().map(|function| &function.entered);
+        cells.iter().all(|cell| *cell == CommitCell::Same)
+            && functions.clone().any(|entered| *entered == Entered::Never)
+            && !functions.any(|entered| matches!(entered, Entered::By { .. }))
+    }
+
+    /// Says which of its functions workloads execute, in up to three lines.
+    fn describe_functions(&self) -> Vec<String> {
+        if !matches!(self.state, State::Compared(_)) {
+            return Vec::new();
+        }
+        let mut entered = Vec::new();
+        let mut never = Vec::new();
+        let mut without_code = Vec::new();
+        for ChangedFunction { name, entered: how } in &self.functions {
+            match how {
+                Entered::By {
+                    workload,
+                    calls,
+                    instructions,
+                    before,
+                } => {
+                    let change = match before {
+                        Some(before) if format!("{before:.2}") == format!("{instructions:.2}") => {
+                            format!("{instructions:.2} instructions as before")
+                        }
+                        Some(before) => format!("{before:.2} -> {instructions:.2} instructions"),
+                        None => format!("{instructions:.2} instructions, before none"),
+                    };
+                    entered.push(format!(
+                        "{name} by {workload} ({calls:.2} calls, {change} an operation)"
+                    ));
+                }
+                Entered::Never => never.push(name.clone()),
+                Entered::NoOwnCode => without_code.push(name.clone()),
+            }
+        }
+        [
+            ("executes", entered),
+            ("not entered by these workloads", never),
+            ("inlined or renamed, so not looked for", without_code),
+        ]
+        .into_iter()
+        .filter(|(_, names)| !names.is_empty())
+        .map(|(what, names)| format!("{what}: {}", shorten(&names)))
+        .collect()
+    }
+
     /// Returns whether the commit changed a workload, or may have.
     fn changed(&self, column: usize) -> bool {
         match &self.state {
@@ -152,6 +307,9 @@ impl CommitRow {
             State::Failed(_) => "  does not build:".to_owned(),
             State::AppliedBefore => "  not measured: the tree has it already".to_owned(),
             State::NotApplied(_) => "  does not apply:".to_owned(),
+            State::Compared(_) if self.is_never_entered() => {
+                "  not measured: no workload enters it".to_owned()
+            }
             State::Compared(_) if !(0..names.len()).any(|column| self.changed(column)) => {
                 "  another image, no change".to_owned()
             }
@@ -193,8 +351,14 @@ fn count_fitting(columns: &[usize], names: &[&str]) -> usize {
     columns.len()
 }
 
+/// Counts workloads in words.
+pub(crate) fn workloads(count: usize) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} workload{plural}")
+}
+
 /// Counts the workloads that changed, and the commits that nothing measures.
-fn summary(rows: &[CommitRow], changed: usize, workloads: usize) -> String {
+fn summary(rows: &[CommitRow], changed: usize, measured: usize) -> String {
     let mut compared = rows
         .iter()
         .filter(|row| matches!(row.state, State::Compared(_) | State::Equal))
@@ -213,12 +377,18 @@ fn summary(rows: &[CommitRow], changed: usize, workloads: usize) -> String {
     let changes = if compared.peek().is_none() {
         "no comparison: no two commits build".to_owned()
     } else if changed > 0 {
-        format!("{changed} of {workloads} workloads changed")
+        format!("{changed} of {} changed", workloads(measured))
     } else if compared.any(|row| row.not_compiled.is_empty() || !matches!(row.state, State::Equal))
     {
-        format!("no change in {workloads} workloads")
+        format!("no change in {}", workloads(measured))
     } else {
         return unseen_text;
+    };
+    let not_entered = rows.iter().filter(|row| row.is_never_entered()).count();
+    let entered_text = match not_entered {
+        0 => String::new(),
+        1 => "; not measured: no workload enters what 1 commit changes".to_owned(),
+        count => format!("; not measured: no workload enters what {count} commits change"),
     };
     let refused = rows
         .iter()
@@ -229,14 +399,14 @@ fn summary(rows: &[CommitRow], changed: usize, workloads: usize) -> String {
         count => format!("; {count} patches do not apply: those behind are without them"),
     };
     if unseen == 0 {
-        format!("{changes}{refused_text}")
+        format!("{changes}{entered_text}{refused_text}")
     } else {
-        format!("{changes}; {unseen_text}{refused_text}")
+        format!("{changes}; {unseen_text}{entered_text}{refused_text}")
     }
 }
 
 /// Names files; of many, only the first ones.
-fn shorten(files: &[String]) -> String {
+pub(crate) fn shorten(files: &[String]) -> String {
     let shown = files[..files.len().min(FILES_SHOWN)].join(", ");
     let more = files.len().saturating_sub(FILES_SHOWN);
     if more == 0 {
@@ -248,11 +418,15 @@ fn shorten(files: &[String]) -> String {
 
 /// Wraps words into lines that begin below the subjects. A word longer than a line stays whole.
 fn wrap(text: &str) -> String {
+    fill(text, COMMIT + GAP)
+}
+
+/// Wraps words into lines behind so many blanks.
+fn fill(text: &str, indent: usize) -> String {
     let mut lines = Vec::new();
     let mut line = String::new();
     for word in text.split_whitespace() {
-        if !line.is_empty() && COMMIT + GAP + line.chars().count() + 1 + word.chars().count() > LINE
-        {
+        if !line.is_empty() && indent + line.chars().count() + 1 + word.chars().count() > LINE {
             lines.push(std::mem::take(&mut line));
         }
         if !line.is_empty() {
@@ -263,7 +437,7 @@ fn wrap(text: &str) -> String {
     lines.push(line);
     lines
         .iter()
-        .map(|line| format!("{:1$}{line}\n", "", COMMIT + GAP))
+        .map(|line| format!("{:indent$}{line}\n", ""))
         .collect()
 }
 
@@ -282,7 +456,7 @@ fn cut(subject: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{CommitCell, CommitRow, State, table};
+    use super::{ChangedFunction, CommitCell, CommitRow, Entered, State, table};
 
     fn row(digit: char, subject: &str, state: State) -> CommitRow {
         let commit = digit.to_string().repeat(12);
@@ -291,6 +465,7 @@ mod tests {
             subject: subject.to_owned(),
             state,
             not_compiled: Vec::new(),
+            functions: Vec::new(),
         }
     }
 
@@ -382,6 +557,39 @@ mod tests {
             "{described}"
         );
         assert_eq!(described.matches("also fork-e").count(), 2, "{described}");
+    }
+
+    #[test]
+    fn code_that_no_workload_enters_is_not_measured() {
+        let same = State::Compared(vec![CommitCell::Same; 2]);
+        let function = |name: &str, entered| ChangedFunction {
+            name: name.to_owned(),
+            entered,
+        };
+        let by = Entered::By {
+            workload: "fork-exit".to_owned(),
+            calls: 2.0,
+            instructions: 412.5,
+            before: Some(398.0),
+        };
+        let mut rows = [
+            row('0', "Linux 6.12.117", State::Base),
+            row('1', "mm: a path that nothing takes", same.clone()),
+            row('2', "mm: a path that is taken", same.clone()),
+            row('3', "mm: an inlined one", same),
+        ];
+        rows[1].functions = vec![
+            function("a", Entered::Never),
+            function("b", Entered::NoOwnCode),
+        ];
+        rows[2].functions = vec![function("c", by), function("a", Entered::Never)];
+        rows[3].functions = vec![function("b", Entered::NoOwnCode)];
+        let entered = rows.clone().map(|row| row.is_never_entered());
+        assert_eq!(entered, [false, true, false, false]);
+        insta::assert_snapshot!(
+            "functions",
+            table("a..b, 3 commits", &rows, &["getppid", "fork-exit"])
+        );
     }
 
     #[test]

@@ -22,6 +22,7 @@ mod alerts;
 mod bisect_hint;
 mod bisection_record;
 mod changes;
+pub mod commit_formats;
 pub mod commit_table;
 #[cfg(test)]
 mod commit_tests;

@@ -13,6 +13,7 @@ mod error;
 mod estimate;
 mod event;
 mod execute;
+mod executed;
 mod forecast;
 mod guest_shell;
 mod host;
@@ -53,6 +54,7 @@ pub use error::LabError;
 pub use estimate::Estimate;
 pub use event::{Event, Replicate};
 pub use execute::estimate_measurement;
+pub use executed::{ExecutedFunctions, Execution};
 pub use guest_shell::{GuestShell, LINES_MAX, ShellEnd, ShellStep, ShellUser, prepare_shell};
 pub use interrupt::interrupt;
 pub use lab::{

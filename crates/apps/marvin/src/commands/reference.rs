@@ -52,6 +52,7 @@ fn schemas(folder: &Path) -> anyhow::Result<Exit> {
         ("rmap", compare::rmap::schema()),
         ("sampled", profile::sampled::schema()),
         ("sharing", profile::transfers::schema()),
+        ("series", history::commit_formats::series_schema()),
         ("side-by-side", compare::side_by_side::schema()),
         ("stabilise", stabilise::render::schema()),
     ];

@@ -78,7 +78,7 @@ fn man_pages_have_all_sections() {
 }
 
 /// The schemas in a directory by name.
-fn schemas(folder: &Path) -> BTreeMap<String, Value> {
+pub(crate) fn schemas(folder: &Path) -> BTreeMap<String, Value> {
     let read = |file: std::fs::DirEntry| {
         let name = file
             .path()

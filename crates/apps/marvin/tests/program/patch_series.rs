@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::bisected::{Tree, regressed};
 use crate::fresh::fresh;
 use crate::released::serve;
-use crate::{format_output, marvin};
+use crate::{format_output, images, marvin};
 
 /// A tree on `good`, and a mailbox of the commits up to `main`.
 fn tree_and_thread(name: &str, base: &[&str]) -> (Tree, String) {
@@ -109,4 +109,50 @@ fn branch_is_measured_without_a_word() {
         assert_eq!(series(&home, &tree, &[words], ""), branch, "{words}");
     }
     insta::assert_snapshot!("no-such-series", series(&home, &tree, &["nonesuch"], ""));
+}
+
+/// A file with two functions that kernels have.
+fn source_of(exit: u32, getppid: u32) -> String {
+    [("do_exit", exit), ("__x64_sys_getppid", getppid)]
+        .map(|(function, number)| {
+            format!("int {function}(int a)\n{{\n\tint b = a;\n\tint c;\n\n\n\n\treturn b + {number};\n}}\n")
+        })
+        .concat()
+}
+
+#[test]
+fn patched_functions_are_looked_for_in_workloads() {
+    let home = fresh("entered-home");
+    let tree = Tree::new("entered-tree");
+    tree.file("Makefile", crate::bisected::MAKEFILE);
+    tree.file("Kbuild", "");
+    let [old, new] = [0, 1].map(|number| tree.image(&images().1[number]));
+    tree.file("choice", &old);
+    tree.commit("mm/memory.c", &source_of(1, 1));
+    tree.git(&["tag", "base"]);
+    tree.file("choice", &new);
+    tree.commit("mm/memory.c", &source_of(2, 1));
+    tree.git(&["tag", "never"]);
+    tree.file("choice", &old);
+    tree.commit("mm/memory.c", &source_of(2, 2));
+    let run = |range: &str, format: &str| {
+        let output = marvin(&home)
+            .args(["series", range, "--format", format, "--tree", &tree.name()])
+            .args(["--workload", "getppid", "--quick", "-q"])
+            .output();
+        format_output(&output.unwrap(), &home)
+    };
+    let never = run("base..never", "text");
+    assert!(never.starts_with("exit 3"), "{never}");
+    insta::assert_snapshot!("entered", run("base..main", "text"));
+    insta::assert_snapshot!("entered-note", run("base..main", "note"));
+    let json = run("base..main", "json");
+    let json = &json[json.find('{').unwrap()..json.find("-- err").unwrap()];
+    let schemas = crate::documents::schemas(Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../docs/schemas"
+    )));
+    let document = serde_json::from_str(json).unwrap();
+    let mistakes = document::fixtures::mistakes(&schemas["series"], &document);
+    assert_eq!(mistakes, Vec::<String>::new());
 }

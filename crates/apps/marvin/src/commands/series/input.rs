@@ -3,6 +3,7 @@
 //!
 //! It names commits and patches. `kernel` reads mails and applies them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -50,6 +51,8 @@ pub(super) struct Entry {
     pub(super) label: String,
     pub(super) subject: String,
     pub(super) made: Made,
+    /// The functions that its diff names.
+    pub(super) functions: Vec<String>,
 }
 
 /// What became of an entry in the tree.
@@ -195,6 +198,7 @@ impl Input {
                 let digits = patches.len().to_string().len();
                 let entries = patches.iter().zip(results).enumerate();
                 let entries = entries.map(|(index, (patch, picked))| Entry {
+                    functions: functions_of(patch),
                     label: format!("{:0>digits$}/{}", index + 1, patches.len()),
                     subject: patch.subject.clone(),
                     made: match picked {
@@ -236,9 +240,16 @@ fn describe_refusal(patch: &Patch, files: &[String]) -> String {
 
 fn range_entries(sources: &Sources, older: &str, newer: &str) -> anyhow::Result<Entries> {
     let history = sources.repository().history(older, newer)?;
+    // Too many commits to read are measured all the same.
+    let patches = sources.repository().patches(older, newer);
+    let patches: BTreeMap<String, Patch> = patches.unwrap_or_default().into_iter().collect();
     let mut entries = Vec::new();
     for place in history.trunk() {
-        entries.push(entry_of(sources, history.id(place.commit))?);
+        let commit = history.id(place.commit);
+        entries.push(Entry {
+            functions: patches.get(commit).map(functions_of).unwrap_or_default(),
+            ..entry_of(sources, commit)?
+        });
     }
     let plural = if entries.len() == 1 { "" } else { "s" };
     let title = format!(
@@ -259,7 +270,14 @@ fn entry_of(sources: &Sources, commit: &str) -> anyhow::Result<Entry> {
         label: short(commit),
         subject: sources.headline(commit)?.subject,
         made: Made::Commit(commit.to_owned()),
+        functions: Vec::new(),
     })
+}
+
+/// Returns the functions of kernel code that a patch touches, each once.
+fn functions_of(patch: &Patch) -> Vec<String> {
+    let names: BTreeSet<&str> = patch.functions().collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 /// Says how the base was found, behind its name.

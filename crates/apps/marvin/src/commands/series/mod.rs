@@ -4,14 +4,19 @@
 
 mod input;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use compare::{Machines, Question, Side};
-use history::commit_table::{CommitCell, CommitRow, State, table};
+use history::commit_formats::SeriesAnswer;
+use history::commit_table::{
+    ChangedFunction, CommitCell, CommitRow, CommitVerdict, Entered, State, table,
+};
 use kernel::{BuildCache, KernelError, Repository, SourceError, Sources, Widened};
-use lab::{Lab, LabError};
+use lab::bisection::short;
+use lab::{ExecutedFunctions, Lab, LabError};
 use model::{Build, KernelName, Verdict};
 use store::Location;
 
@@ -60,9 +65,32 @@ pub(crate) struct SeriesArguments {
     #[arg(long, value_name = "PERCENT", value_parser = margin, allow_negative_numbers = true)]
     pub(crate) margin: Option<f64>,
 
-    /// Write the table to a file instead of standard output
+    /// Write the answer to a file instead of standard output
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+
+    /// Output format
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = SeriesFormat::Text)]
+    pub(crate) format: SeriesFormat,
+}
+
+/// Output format of a series.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SeriesFormat {
+    /// Table for terminals and mails
+    Text,
+    /// Table for issue trackers
+    Markdown,
+    /// All data, for programs
+    Json,
+    /// Plain text for below --- of a patch, or a cover letter: at most 20 lines
+    Note,
+    /// One line for each commit or patch
+    Trailers,
+    /// Results of a check, as `b4 review` reads them
+    B4,
+    /// JUnit's XML, a test for each commit or patch
+    Junit,
 }
 
 /// Limit on commits and patches of a series.
@@ -126,9 +154,12 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     if !builds.is_empty() {
         prepare_tools(&lab, &chosen.workloads, &progress)?;
         let twins = session.store_location()?;
-        fill(
-            &lab, command, &builds, &chosen, &mut rows, &twins, &progress,
-        )?;
+        let measured = Measured {
+            lab: &lab,
+            builds: &builds,
+            entries: &entries,
+        };
+        fill(&measured, command, &chosen, &mut rows, &twins, &progress)?;
     }
     progress.end();
     let names: Vec<&str> = chosen
@@ -136,8 +167,49 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         .iter()
         .map(|workload| &*workload.name)
         .collect();
-    answer.write(table(&title, &rows, &names))?;
+    let series = SeriesAnswer {
+        reproduce: reproducer(command, &input, older, newer),
+        title,
+        rows: &rows,
+        workloads: &names,
+    };
+    let text = match command.format {
+        SeriesFormat::Text => table(&series.title, &rows, &names),
+        SeriesFormat::Markdown => series.markdown(),
+        SeriesFormat::Json => series.json()?,
+        SeriesFormat::Note => series.note(),
+        SeriesFormat::Trailers => series.trailers(),
+        SeriesFormat::B4 => series.checks()?,
+        SeriesFormat::Junit => series.junit(),
+    };
+    answer.write(text)?;
     Ok(conclusion(&rows))
+}
+
+/// Returns the command that gives the same answer, with commits by hash.
+fn reproducer(command: &SeriesArguments, input: &Input, older: &str, newer: &str) -> String {
+    let mut arguments = vec!["marvin".to_owned(), "series".to_owned()];
+    match input {
+        Input::Range { .. } => arguments.push(format!("{}..{}", short(older), short(newer))),
+        Input::Patches { place, .. } => {
+            let place = if command.series.as_deref() == Some("-") {
+                "-"
+            } else {
+                place
+            };
+            arguments.extend([place.to_owned(), "--base".to_owned(), short(older)]);
+        }
+    }
+    if command.three_way {
+        arguments.push("--3way".to_owned());
+    }
+    arguments.extend(command.measure.choice_arguments());
+    arguments.extend(command.seeds.arguments(SEEDS));
+    if let Some(margin) = command.margin {
+        arguments.extend(["--margin".into(), margin.to_string()]);
+    }
+    arguments.extend(command.measure.program.tail());
+    arguments.join(" ")
 }
 
 /// Says which options the series needed, and which of them the kernels do not get.
@@ -177,6 +249,7 @@ fn built(
         subject: entry.subject.clone(),
         state,
         not_compiled: Vec::new(),
+        functions: Vec::new(),
     };
     let commit = match &entry.made {
         Made::Commit(commit) => commit,
@@ -200,17 +273,30 @@ fn built(
     }
 }
 
+/// What a series is measured with and of.
+#[derive(Debug, Clone, Copy)]
+struct Measured<'a> {
+    lab: &'a Lab,
+    /// Those of the rows that are built.
+    builds: &'a [Build],
+    entries: &'a [Entry],
+}
+
 /// Measures all distinct images in one plan, and compares each with the one before it and with
 /// twins in a store.
 fn fill(
-    lab: &Lab,
+    measured: &Measured<'_>,
     command: &SeriesArguments,
-    builds: &[Build],
     chosen: &ChosenWorkloads,
     rows: &mut [CommitRow],
     twins: &Location,
     progress: &Progress,
 ) -> anyhow::Result<()> {
+    let Measured {
+        lab,
+        builds,
+        entries,
+    } = *measured;
     let ChosenWorkloads {
         suite, workloads, ..
     } = chosen;
@@ -254,18 +340,67 @@ fn fill(
             },
         ))
     };
-    let mut built = rows.iter_mut().filter(|row| row.is_built());
+    let executed: Vec<ExecutedFunctions> = runs
+        .iter()
+        .map(|runs| lab.executed_functions(runs))
+        .collect::<Result<_, _>>()?;
+    let mut built = rows
+        .iter_mut()
+        .enumerate()
+        .filter(|(_, row)| row.is_built());
     built.next();
-    for (row, pair) in built.zip(builds.windows(2)) {
+    for ((number, row), pair) in built.zip(builds.windows(2)) {
         let (before, base) = side(&pair[0])?;
         let (after, new) = side(&pair[1])?;
         if before != after {
             let mut comparison = compare::compare(&base, &[new], &question)?;
             lab::doubt_by_twins(twins.clone(), &mut comparison)?;
             row.state = State::Compared(comparison.rows.iter().map(cell).collect());
+            // The base is a row and no entry.
+            row.functions = changed_functions(
+                &entries[number - 1].functions,
+                lab,
+                &images[after],
+                [&executed[before], &executed[after]],
+            );
         }
     }
     Ok(())
+}
+
+/// Says of each function whether the workloads execute it, those with the largest part first.
+fn changed_functions(
+    names: &[String],
+    lab: &Lab,
+    build: &Build,
+    executed: [&ExecutedFunctions; 2],
+) -> Vec<ChangedFunction> {
+    let [before, after] = executed;
+    let asked: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+    let with_code = lab.functions_of(build, &asked);
+    let mut found: Vec<(f64, ChangedFunction)> = Vec::new();
+    for name in names {
+        let entered = match after.most(name).or_else(|| before.most(name)) {
+            Some(most) => {
+                let instructions = |side: &ExecutedFunctions| {
+                    side.by(name, &most.workload).map(|by| by.instructions)
+                };
+                Entered::By {
+                    workload: most.workload.clone(),
+                    calls: most.calls,
+                    instructions: instructions(after).unwrap_or(0.0),
+                    before: instructions(before),
+                }
+            }
+            None if with_code.contains(name) => Entered::Never,
+            None => Entered::NoOwnCode,
+        };
+        let part = after.most(name).map_or(0.0, |most| most.part);
+        let name = name.clone();
+        found.push((part, ChangedFunction { name, entered }));
+    }
+    found.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    found.into_iter().map(|(_, function)| function).collect()
 }
 
 fn cell(row: &compare::ComparisonRow) -> CommitCell {
@@ -279,22 +414,13 @@ fn cell(row: &compare::ComparisonRow) -> CommitCell {
 }
 
 fn conclusion(rows: &[CommitRow]) -> Exit {
-    let mut cells = rows.iter().flat_map(|row| match &row.state {
-        State::Compared(cells) => cells.as_slice(),
-        _ => &[],
-    });
-    let has_failed = |row: &CommitRow| matches!(row.state, State::Failed(_) | State::NotApplied(_));
-    if rows.iter().any(has_failed) {
+    let has = |wanted: &[CommitVerdict]| rows.iter().any(|row| wanted.contains(&row.verdict()));
+    if has(&[CommitVerdict::Failed]) {
         Exit::Subject
-    } else if cells
-        .clone()
-        .any(|cell| matches!(cell, CommitCell::Worse(_)))
-    {
+    } else if has(&[CommitVerdict::Worse]) {
         Exit::Worse
-    } else if cells.any(|cell| *cell == CommitCell::Unclear)
-        || rows
-            .iter()
-            .any(|row| !row.not_compiled.is_empty() || row.state == State::AppliedBefore)
+    } else if has(&[CommitVerdict::Unclear, CommitVerdict::NotMeasured])
+        || rows.iter().any(|row| !row.not_compiled.is_empty())
     {
         Exit::Unclear
     } else {
