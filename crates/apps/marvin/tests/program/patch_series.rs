@@ -98,6 +98,34 @@ fn patches_that_do_not_apply_are_answers() {
 }
 
 #[test]
+fn tree_is_compared_with_its_last_commit() {
+    let home = fresh("working-tree-home");
+    let (tree, _) = regressed("working-tree");
+    let words = ["--workload", "getppid,fork-exit", "--quick", "-q"];
+    let compare = |folder: &Path| {
+        let output = marvin(&home)
+            .arg("compare")
+            .args(words)
+            .current_dir(folder)
+            .output();
+        format_output(&output.unwrap(), &home)
+    };
+    let equal = compare(&tree.folder);
+    assert!(equal.starts_with("exit 0"), "{equal}");
+    // The image before the slower one, and uncommitted.
+    tree.file("choice", &tree.git(&["show", "good:choice"]));
+    let better = compare(&tree.folder.join("mm"));
+    assert!(better.starts_with("exit 0"), "{better}");
+    let row = better.lines().find(|line| line.starts_with("fork-exit"));
+    assert!(row.is_some_and(|row| row.ends_with('B')), "{better}");
+    let outside = compare(&home);
+    assert!(
+        outside.starts_with("exit 2") && outside.contains("inside a kernel tree none means HEAD"),
+        "{outside}"
+    );
+}
+
+#[test]
 fn branch_is_measured_without_a_word() {
     let home = fresh("branch-series-home");
     let (tree, _) = regressed("branch-series-tree");

@@ -44,9 +44,10 @@ const COMPARE_EXAMPLES: &str = "Examples:
 #[derive(Debug, Args)]
 #[command(after_help = format!("{KERNELS}{COMPARE_EXAMPLES}"))]
 pub(crate) struct CompareArguments {
-    /// Baseline kernel; git:A..B means git:A and git:B, git:A^..B the commits A to B
+    /// Baseline kernel; git:A..B means git:A and git:B, git:A^..B the commits A to B [default: in a
+    /// tree, HEAD against the tree as it stands]
     #[arg(add = completion::kernel())]
-    pub(crate) base: String,
+    pub(crate) base: Option<String>,
 
     /// Kernels to compare with the baseline
     #[arg(value_name = "NEW", add = completion::kernel())]
@@ -359,10 +360,12 @@ fn side<'a>(build: &'a Build, runs: &'a [Run], machines: &'a [Machine]) -> Side<
 fn sides(command: &CompareArguments) -> anyhow::Result<Vec<KernelName>> {
     let tree = command.measure.sources.tree.as_deref();
     let has_tree = tree.is_some() || enclosing_tree().is_some();
-    let is_bare = !command.base.contains([':', '/']) && !Path::new(&command.base).exists();
-    let bare = (is_bare && has_tree).then_some(&*command.base);
-    let range = command
-        .base
+    let Some(base) = command.base.as_deref() else {
+        return sides_of_tree(command);
+    };
+    let is_bare = !base.contains([':', '/']) && !Path::new(base).exists();
+    let bare = (is_bare && has_tree).then_some(base);
+    let range = base
         .strip_prefix("git:")
         .or(bare)
         .and_then(|text| text.split_once(".."));
@@ -374,7 +377,7 @@ fn sides(command: &CompareArguments) -> anyhow::Result<Vec<KernelName>> {
                 kernel_name(&format!("git:{newer}"))?,
             ]
         }
-        None => vec![kernel_name_in(&command.base, tree)?],
+        None => vec![kernel_name_in(base, tree)?],
     };
     for name in &command.new {
         names.push(kernel_name_in(name, tree)?);
@@ -384,10 +387,27 @@ fn sides(command: &CompareArguments) -> anyhow::Result<Vec<KernelName>> {
     }
     if names.len() < 2 {
         return Err(WrongInput(format!(
-            "no kernel to compare {} with: name one after it",
-            command.base
+            "no kernel to compare {base} with: name one after it"
         ))
         .into());
+    }
+    Ok(names)
+}
+
+/// Returns what is compared if no kernel is named: the last commit with the tree as it stands, or
+/// with itself, built or booted otherwise.
+fn sides_of_tree(command: &CompareArguments) -> anyhow::Result<Vec<KernelName>> {
+    let named = command.measure.sources.tree.clone();
+    let Some(tree) = named.filter(|tree| tree.is_dir()).or_else(enclosing_tree) else {
+        let text = "no kernels to compare: name two; inside a kernel tree none means HEAD and the tree as it stands";
+        return Err(WrongInput(text.to_owned()).into());
+    };
+    let mut names = vec![kernel_name("git:HEAD")?];
+    if command.vary.is_empty() {
+        names.push(kernel_name(&format!("tree:{}", tree.display()))?);
+    }
+    for factor in &command.vary {
+        names.push(varied(&names[0], factor)?);
     }
     Ok(names)
 }
