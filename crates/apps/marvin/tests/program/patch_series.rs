@@ -184,3 +184,32 @@ fn patched_functions_are_looked_for_in_workloads() {
     let mistakes = document::fixtures::mistakes(&schemas["series"], &document);
     assert_eq!(mistakes, Vec::<String>::new());
 }
+
+#[test]
+fn hunks_of_a_commit_are_measured_one_by_one() {
+    let home = fresh("hunks-home");
+    let (tree, _) = regressed("hunks-tree");
+    tree.git(&["checkout", "-q", "-b", "work", "good"]);
+    tree.commit("mm/memory.c", &source_of(1, 1));
+    let new = tree.git(&["show", "main:choice"]);
+    tree.file("choice", &new);
+    tree.commit("mm/memory.c", &source_of(2, 1));
+    let hunks = |words: &[&str]| {
+        let text = series(&home, &tree, words, "");
+        let base = tree.git(&["rev-parse", "HEAD~1"]);
+        let head = tree.git(&["rev-parse", "HEAD"]);
+        text.replace(&base[..12], "BASE........")
+            .replace(&head[..12], "HEAD........")
+            .replace(&head[..8], "HEAD....")
+    };
+    insta::assert_snapshot!("hunks", hunks(&["1", "--hunks"]));
+    let note = hunks(&["1", "--hunks", "--format", "note"]);
+    assert!(
+        note.contains("marvin series BASE..........HEAD........ --hunks"),
+        "{note}"
+    );
+    tree.git(&[
+        "merge", "-q", "--no-ff", "-m", "merged", "main~1", "-X", "theirs",
+    ]);
+    insta::assert_snapshot!("hunks-of-merges", hunks(&["good..HEAD", "--hunks"]));
+}

@@ -340,7 +340,7 @@ impl Hunk {
     }
 }
 
-fn is_hunk(line: &[u8]) -> bool {
+pub(super) fn is_hunk(line: &[u8]) -> bool {
     line.starts_with(b"@@ -")
 }
 
@@ -388,7 +388,7 @@ fn extended(header: &mut Header, line: &[u8]) -> bool {
 }
 
 /// Parses `@@ -1,2 +3,4 @@ function`: counted lines of both sides, and the function.
-fn hunk_header(line: &str) -> Option<(usize, usize, &str)> {
+pub(super) fn hunk_header(line: &str) -> Option<(usize, usize, &str)> {
     let (ranges, before) = line.strip_prefix("@@ -")?.split_once(" @@")?;
     let (old, new) = ranges.split_once(" +")?;
     Some((line_count(old)?, line_count(new)?, before.trim()))

@@ -10,6 +10,7 @@ mod commits;
 mod diff;
 mod error;
 mod functions;
+mod hunks;
 mod identifiers;
 mod mailbox;
 mod message;

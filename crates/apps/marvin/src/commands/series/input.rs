@@ -9,7 +9,9 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use kernel::{BaseHow, Patch, PatchesError, Picked, Repository, SeriesBase, Sources, read_patches};
+use kernel::{
+    BaseHow, LinePoint, Patch, PatchesError, Picked, Repository, SeriesBase, Sources, read_patches,
+};
 use lab::bisection::short;
 
 use crate::exit::WrongInput;
@@ -17,6 +19,9 @@ use crate::session::Session;
 
 /// Largest mailbox that is fetched or read from standard input, as for files with patches.
 const MAILBOX_BYTES_MAX: u64 = 64 << 20;
+
+/// Characters of a commit in front of the number of its hunk.
+const LABEL_MAX: usize = 8;
 
 /// Files that do not fit a patch and are named.
 const FILES_SHOWN: usize = 4;
@@ -41,6 +46,16 @@ pub(super) enum Input {
         patches: Vec<Patch>,
         /// Their place, as it was typed.
         place: String,
+    },
+    /// The hunks of commits or patches, one after the other.
+    Hunks {
+        base: String,
+        /// What was named.
+        title: String,
+        /// How each is called, and its change.
+        hunks: Vec<(String, Patch)>,
+        /// What is named to get the same again.
+        words: Vec<String>,
     },
 }
 
@@ -181,32 +196,100 @@ impl Input {
         match self {
             Self::Range { older, newer } => vec![older.clone(), newer.clone()],
             Self::Patches { base, .. } => vec![base.commit.clone()],
+            Self::Hunks { base, .. } => vec![base.clone()],
         }
+    }
+
+    /// Returns the words that name the same series again, with commits by hash. `named` is what was
+    /// typed.
+    pub(super) fn words(&self, named: Option<&str>) -> Vec<String> {
+        match self {
+            Self::Range { older, newer } => vec![format!("{}..{}", short(older), short(newer))],
+            Self::Patches { base, place, .. } => {
+                let place = named.filter(|named| *named == "-").unwrap_or(place);
+                vec![place.to_owned(), "--base".to_owned(), short(&base.commit)]
+            }
+            Self::Hunks { words, .. } => words.clone(),
+        }
+    }
+
+    /// Takes commits or patches apart into their hunks.
+    pub(super) fn into_hunks(
+        self,
+        repository: &Repository,
+        named: Option<&str>,
+    ) -> anyhow::Result<Self> {
+        let mut words = self.words(named);
+        words.push("--hunks".to_owned());
+        let (base, of, changes) = match self {
+            Self::Hunks { .. } => return Ok(self),
+            Self::Range { older, newer } => {
+                let history = repository.history(&older, &newer)?;
+                if history.trunk().iter().any(LinePoint::is_merge) {
+                    let text =
+                        "--hunks needs a series without merges: name the commits of one branch";
+                    return Err(WrongInput(text.into()).into());
+                }
+                let patches = repository.patches(&older, &newer)?;
+                let labelled = patches
+                    .into_iter()
+                    .map(|(commit, patch)| (short(&commit), patch));
+                let of = format!("{}..{}", short(&older), short(&newer));
+                (older, of, labelled.collect::<Vec<_>>())
+            }
+            Self::Patches {
+                base,
+                patches,
+                place,
+                ..
+            } => {
+                let labelled = patches.into_iter().enumerate();
+                let labelled = labelled.map(|(index, patch)| ((index + 1).to_string(), patch));
+                let of = format!("{place} on {}", short(&base.commit));
+                (base.commit, of, labelled.collect())
+            }
+        };
+        let mut hunks = Vec::new();
+        for (label, patch) in changes {
+            for (index, hunk) in patch.hunks().into_iter().enumerate() {
+                let label: String = label.chars().take(LABEL_MAX).collect();
+                hunks.push((format!("{label}.{}", index + 1), hunk));
+            }
+        }
+        let plural = if hunks.len() == 1 { "" } else { "s" };
+        let title = format!("{} hunk{plural} of {of}", hunks.len());
+        Ok(Self::Hunks {
+            base,
+            title,
+            hunks,
+            words,
+        })
     }
 
     /// Returns the commits of the series; those of patches are made in the workshop.
     pub(super) fn entries(&self, sources: &Sources, three_way: bool) -> anyhow::Result<Entries> {
         match self {
             Self::Range { older, newer } => range_entries(sources, older, newer),
+            Self::Hunks {
+                base, title, hunks, ..
+            } => {
+                let (labels, patches): (Vec<String>, Vec<Patch>) = hunks.iter().cloned().unzip();
+                Ok(Entries {
+                    title: title.clone(),
+                    base: entry_of(sources, base)?,
+                    entries: applied_entries(sources, base, labels, &patches, three_way)?,
+                })
+            }
             Self::Patches {
                 base,
                 is_base_named,
                 patches,
                 place,
             } => {
-                let results = sources.apply_series(&base.commit, patches, three_way)?;
                 let digits = patches.len().to_string().len();
-                let entries = patches.iter().zip(results).enumerate();
-                let entries = entries.map(|(index, (patch, picked))| Entry {
-                    functions: functions_of(patch),
-                    label: format!("{:0>digits$}/{}", index + 1, patches.len()),
-                    subject: patch.subject.clone(),
-                    made: match picked {
-                        Picked::Commit(commit) => Made::Commit(commit),
-                        Picked::Nothing => Made::Nothing,
-                        Picked::Conflict(files) => Made::Refused(describe_refusal(patch, &files)),
-                    },
-                });
+                let labels = (1..=patches.len())
+                    .map(|number| format!("{number:0>digits$}/{}", patches.len()))
+                    .collect();
                 let plural = if patches.len() == 1 { "" } else { "es" };
                 Ok(Entries {
                     title: format!(
@@ -216,11 +299,34 @@ impl Input {
                         describe_base(base, *is_base_named)
                     ),
                     base: entry_of(sources, &base.commit)?,
-                    entries: entries.collect(),
+                    entries: applied_entries(sources, &base.commit, labels, patches, three_way)?,
                 })
             }
         }
     }
+}
+
+/// Applies patches one after the other, and calls them by these labels.
+fn applied_entries(
+    sources: &Sources,
+    base: &str,
+    labels: Vec<String>,
+    patches: &[Patch],
+    three_way: bool,
+) -> anyhow::Result<Vec<Entry>> {
+    let results = sources.apply_series(base, patches, three_way)?;
+    let entries = labels.into_iter().zip(patches).zip(results);
+    let entries = entries.map(|((label, patch), picked)| Entry {
+        label,
+        subject: patch.subject.clone(),
+        made: match picked {
+            Picked::Commit(commit) => Made::Commit(commit),
+            Picked::Nothing => Made::Nothing,
+            Picked::Conflict(files) => Made::Refused(describe_refusal(patch, &files)),
+        },
+        functions: functions_of(patch),
+    });
+    Ok(entries.collect())
 }
 
 /// Says why a patch does not apply: it is damaged, or files are not as it expects them.

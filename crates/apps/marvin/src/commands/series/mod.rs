@@ -15,7 +15,6 @@ use history::commit_table::{
     ChangedFunction, CommitCell, CommitRow, CommitVerdict, Entered, State, table,
 };
 use kernel::{BuildCache, KernelError, Repository, SourceError, Sources, Widened};
-use lab::bisection::short;
 use lab::{ExecutedFunctions, Lab, LabError};
 use model::{Build, KernelName, Verdict};
 use store::Location;
@@ -49,6 +48,10 @@ pub(crate) struct SeriesArguments {
     /// has the files that they were made from, else HEAD]
     #[arg(long, value_name = "REVISION", add = completion::revision())]
     pub(crate) base: Option<String>,
+
+    /// Take each commit or patch apart: apply and measure one hunk after the other
+    #[arg(long)]
+    pub(crate) hunks: bool,
 
     /// Merge patches that do not fit, if the tree has the files that they were made from
     #[arg(long = "3way")]
@@ -108,6 +111,11 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     let repository = Repository::open(&tree)?;
     let named = command.series.as_deref();
     let input = Input::read(session, &repository, named, command.base.as_deref())?;
+    let input = if command.hunks {
+        input.into_hunks(&repository, named)?
+    } else {
+        input
+    };
     let revisions = input.revisions().into_iter().map(KernelName::Git);
     let revisions: Vec<KernelName> = revisions.collect();
     // A series is about anything: its rows reach what configs add, too.
@@ -168,7 +176,7 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         .map(|workload| &*workload.name)
         .collect();
     let series = SeriesAnswer {
-        reproduce: reproducer(command, &input, older, newer),
+        reproduce: reproducer(command, &input),
         title,
         rows: &rows,
         workloads: &names,
@@ -187,19 +195,9 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
 }
 
 /// Returns the command that gives the same answer, with commits by hash.
-fn reproducer(command: &SeriesArguments, input: &Input, older: &str, newer: &str) -> String {
+fn reproducer(command: &SeriesArguments, input: &Input) -> String {
     let mut arguments = vec!["marvin".to_owned(), "series".to_owned()];
-    match input {
-        Input::Range { .. } => arguments.push(format!("{}..{}", short(older), short(newer))),
-        Input::Patches { place, .. } => {
-            let place = if command.series.as_deref() == Some("-") {
-                "-"
-            } else {
-                place
-            };
-            arguments.extend([place.to_owned(), "--base".to_owned(), short(older)]);
-        }
-    }
+    arguments.extend(input.words(command.series.as_deref()));
     if command.three_way {
         arguments.push("--3way".to_owned());
     }
