@@ -186,7 +186,7 @@ fn patched_functions_are_looked_for_in_workloads() {
 }
 
 #[test]
-fn hunks_of_a_commit_are_measured_one_by_one() {
+fn hunks_of_commits_are_measured_in_order() {
     let home = fresh("hunks-home");
     let (tree, _) = regressed("hunks-tree");
     tree.git(&["checkout", "-q", "-b", "work", "good"]);
@@ -212,4 +212,43 @@ fn hunks_of_a_commit_are_measured_one_by_one() {
         "merge", "-q", "--no-ff", "-m", "merged", "main~1", "-X", "theirs",
     ]);
     insta::assert_snapshot!("hunks-of-merges", hunks(&["good..HEAD", "--hunks"]));
+}
+
+/// A mail that replaces or creates a file of this name.
+fn hostile_mail(number: usize, file: &str, mode: &str) -> String {
+    format!(
+        "From a Thu Jan  1 00:00:00 1970\nFrom: a\x1b[31m <a@example.org>\nMessage-Id: <{number}@example.org>\n\
+         Subject: [PATCH {number}/4] evil\x1b]0;title\x07 $(touch pwned)\n\n---\ndiff --git a/{file} b/{file}\n\
+         new file mode {mode}\nindex 0000000..1111111\n--- /dev/null\n+++ b/{file}\n@@ -0,0 +1 @@\n+../../outside\n\
+         \\ No newline at end of file\n-- \n2.40\n\n"
+    )
+}
+
+#[test]
+fn hostile_patches_reach_nothing_outside() {
+    let home = fresh("hostile-patches-home");
+    let (tree, _) = regressed("hostile-patches-tree");
+    tree.git(&["checkout", "-q", "-b", "work", "good"]);
+    let mails = [
+        hostile_mail(1, "../../../outside", "100644"),
+        hostile_mail(2, ".git/hooks/post-checkout", "100755"),
+        hostile_mail(3, "mm/link", "120000"),
+        // Through the link of the patch before.
+        hostile_mail(4, "mm/link/through", "100644"),
+    ];
+    let text = series(&home, &tree, &["-", "--base", "good"], &mails.concat());
+    assert!(text.starts_with("exit 4"), "{text}");
+    assert_eq!(text.matches("does not apply:").count(), 3, "{text}");
+    assert!(!text.contains('\x1b') && !text.contains('\x07'), "{text}");
+    assert!(!tree.folder.join(".git/hooks/post-checkout").exists());
+    assert!(!tree.folder.join("pwned").exists() && !tree.folder.join("mm/link").exists());
+    let many: String = (1..=501)
+        .map(|number| hostile_mail(number, &format!("mm/{number}.c"), "100644"))
+        .map(|mail| mail.replacen("/4] evil", "/501] evil", 1))
+        .collect();
+    let text = series(&home, &tree, &["-", "--base", "good"], &many);
+    assert!(
+        text.starts_with("exit 2") && text.contains("at most 500"),
+        "{text}"
+    );
 }

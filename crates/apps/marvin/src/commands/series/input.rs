@@ -20,6 +20,9 @@ use crate::session::Session;
 /// Largest mailbox that is fetched or read from standard input, as for files with patches.
 const MAILBOX_BYTES_MAX: u64 = 64 << 20;
 
+/// Limit on commits, patches and hunks of a series.
+const ENTRIES_MAX: usize = 500;
+
 /// Characters of a commit in front of the number of its hunk.
 const LABEL_MAX: usize = 8;
 
@@ -314,6 +317,7 @@ fn applied_entries(
     patches: &[Patch],
     three_way: bool,
 ) -> anyhow::Result<Vec<Entry>> {
+    check_count(patches.len())?;
     let results = sources.apply_series(base, patches, three_way)?;
     let entries = labels.into_iter().zip(patches).zip(results);
     let entries = entries.map(|((label, patch), picked)| Entry {
@@ -327,6 +331,14 @@ fn applied_entries(
         functions: functions_of(patch),
     });
     Ok(entries.collect())
+}
+
+fn check_count(count: usize) -> Result<(), WrongInput> {
+    if count <= ENTRIES_MAX {
+        return Ok(());
+    }
+    let text = format!("{count} commits, patches or hunks; a series has at most {ENTRIES_MAX}");
+    Err(WrongInput(text))
 }
 
 /// Says why a patch does not apply: it is damaged, or files are not as it expects them.
@@ -346,6 +358,7 @@ fn describe_refusal(patch: &Patch, files: &[String]) -> String {
 
 fn range_entries(sources: &Sources, older: &str, newer: &str) -> anyhow::Result<Entries> {
     let history = sources.repository().history(older, newer)?;
+    check_count(history.trunk().len())?;
     // Too many commits to read are measured all the same.
     let patches = sources.repository().patches(older, newer);
     let patches: BTreeMap<String, Patch> = patches.unwrap_or_default().into_iter().collect();

@@ -96,9 +96,6 @@ pub(crate) enum SeriesFormat {
     Junit,
 }
 
-/// Limit on commits and patches of a series.
-const ENTRIES_MAX: usize = 500;
-
 /// Seeds of each commit by default.
 const SEEDS: u64 = 2;
 
@@ -131,13 +128,6 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         base,
         entries,
     } = input.entries(&sources, command.three_way)?;
-    if entries.len() > ENTRIES_MAX {
-        let text = format!(
-            "{} commits or patches; a series has at most {ENTRIES_MAX}",
-            entries.len()
-        );
-        return Err(WrongInput(text).into());
-    }
     let lab = open_exact_lab_with(session, measure, chosen.tools.clone())?;
     let progress = session.progress();
     let older = commit_of(&base).unwrap_or_default();
