@@ -32,7 +32,7 @@ pub enum BaseHow {
     Stated,
     /// The commit that is checked out has the files that the diffs were made from.
     CheckedOutFits,
-    /// The newest commit that has the files that the diffs were made from.
+    /// The newest commit that changed one of the files and left all as the diffs were made from.
     FilesFit,
     /// The commit that is checked out: the diffs say nothing, or no commit fits.
     CheckedOut,

@@ -252,3 +252,35 @@ fn hostile_patches_reach_nothing_outside() {
         "{text}"
     );
 }
+
+#[test]
+fn three_way_merge_applies_patches_of_older_files() {
+    let home = fresh("three-way-home");
+    let (tree, _) = regressed("three-way-tree");
+    tree.git(&["checkout", "-q", "-b", "work", "good"]);
+    let lines = |changed: &[usize]| -> String {
+        (1..40)
+            .map(|line| {
+                format!(
+                    "{line}{}\n",
+                    if changed.contains(&line) { " new" } else { "" }
+                )
+            })
+            .collect()
+    };
+    tree.commit("mm/long.c", &lines(&[]));
+    tree.commit("mm/long.c", &lines(&[25]));
+    let patch = tree.git(&["format-patch", "--stdout", "-1"]) + "\n";
+    tree.git(&["reset", "-q", "--hard", "HEAD~1"]);
+    let fits = tree.git(&["rev-parse", "HEAD"]);
+    tree.commit("mm/memory.c", "// another file\n");
+    // A line of the patch's context changes.
+    tree.commit("mm/long.c", &lines(&[22]));
+    let refused = series(&home, &tree, &["-", "--base", "HEAD"], &patch);
+    assert!(refused.starts_with("exit 4"), "{refused}");
+    let merged = series(&home, &tree, &["-", "--base", "HEAD", "--3way"], &patch);
+    assert!(!merged.contains("does not apply"), "{merged}");
+    let found = series(&home, &tree, &["-"], &patch);
+    let expected = format!("on {}, the newest that left its files so", &fits[..12]);
+    assert!(found.contains(&expected), "{found}");
+}

@@ -410,7 +410,7 @@ fn describe_base(base: &SeriesBase, is_named: bool) -> String {
         BaseHow::Stated if is_named => return String::new(),
         BaseHow::Stated => "which it states",
         BaseHow::CheckedOutFits => "which is checked out and has its files",
-        BaseHow::FilesFit => "the newest commit with its files",
+        BaseHow::FilesFit => "the newest that left its files so",
         BaseHow::CheckedOut => "which is checked out; no commit is known to have its files",
     };
     format!(", {how}{elsewhere}")
