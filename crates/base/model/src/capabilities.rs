@@ -36,6 +36,8 @@ pub struct Capabilities {
     /// Whether external tools are those that are installed there: its agent is one process of
     /// many. Guests get images.
     pub installed_tools: bool,
+    /// Whether the files of a user's own program go there; otherwise it runs where it lies.
+    pub carries_programs: bool,
     /// Whether it counts the instructions of each function.
     pub counts: bool,
     /// Whether it follows calls.
@@ -73,6 +75,7 @@ const NOISY: Capabilities = Capabilities {
     processors: 1,
     disks: false,
     installed_tools: false,
+    carries_programs: false,
     counts: false,
     calls: false,
     cost_model: false,
@@ -97,6 +100,7 @@ impl MachineKind {
                 processors: 1,
                 disks: false,
                 installed_tools: false,
+                carries_programs: true,
                 counts: true,
                 calls: true,
                 cost_model: true,
@@ -110,6 +114,7 @@ impl MachineKind {
                 boots: true,
                 boots_at_once: usize::MAX,
                 processors: 2,
+                carries_programs: true,
                 sharing: true,
                 dead_memory: true,
                 ..NOISY
@@ -118,6 +123,7 @@ impl MachineKind {
                 boots: true,
                 boots_at_once: 1,
                 disks: true,
+                carries_programs: true,
                 sampling: true,
                 ..NOISY
             },
@@ -125,6 +131,7 @@ impl MachineKind {
                 boots: true,
                 boots_at_once: 1,
                 installed_tools: true,
+                carries_programs: true,
                 sampling: true,
                 ..NOISY
             },

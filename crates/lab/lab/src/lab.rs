@@ -255,7 +255,7 @@ impl Lab {
     }
 
     /// Makes the guest images of workloads, or finds them in the data directory; a machine with
-    /// installed tools needs none. Call it before using their machines; otherwise, or if an
+    /// installed tools needs only those of a user's own programs, if at all. Call it before using their machines; otherwise, or if an
     /// image cannot be made from its manifest, the workloads' outcome says so.
     ///
     /// # Errors
@@ -265,12 +265,14 @@ impl Lab {
         workloads: &[Arc<Workload>],
         notify: &dyn Fn(BuildEvent),
     ) -> Result<(), LabError> {
-        if self.machine_pool.plain().capabilities().installed_tools {
-            return Ok(());
-        }
+        let can = self.machine_pool.plain().capabilities();
+        let is_carried = |workload: &&Arc<Workload>| {
+            !can.installed_tools || (can.carries_programs && self.tools.is_own(&workload.name))
+        };
+        let carried: Vec<Arc<Workload>> = workloads.iter().filter(is_carried).cloned().collect();
         self.machine_pool.add_images(images(
             &self.tools,
-            workloads,
+            &carried,
             &self.home,
             &self.cache,
             notify,

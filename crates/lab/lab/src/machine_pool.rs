@@ -59,10 +59,11 @@ impl MachinePool {
         let ExtraFiles::Image(name) = &guest_config.files else {
             return Ok(None);
         };
-        if self.plain.capabilities().installed_tools {
-            return Ok(None);
-        }
         let images = self.images.lock();
+        if self.plain.capabilities().installed_tools {
+            // Only a user's own program has one there.
+            return images.get(&**name).cloned().transpose();
+        }
         let path = images
             .get(&**name)
             .cloned()

@@ -34,6 +34,8 @@ const PROGRAMS_MAX: usize = 64;
 
 /// How a stream without an answer reads.
 const NO_FRAME: &str = "it holds no frame";
+/// How the agent says in which time a program did not end.
+const OF_GUEST: &str = " s of the guest";
 /// What it means that a kernel does not start a program.
 const FOREIGN: &str =
     ": this kernel cannot start such a file; programs of 32 bits need CONFIG_IA32_EMULATION";
@@ -180,7 +182,7 @@ pub(crate) fn run(
     let (outcome, rows) = fail_if_killed(outcome, rows, &end.console);
     let outcome = name_packages(explain_by_console(outcome, &end.console), tool);
     let outcome = if tool.own.is_some() {
-        explain_own(outcome, &files)
+        explain_own(outcome, &files, can.installed_tools)
     } else {
         outcome
     };
@@ -309,8 +311,9 @@ fn name_packages(outcome: Outcome, tool: &Tool) -> Outcome {
     }
 }
 
-/// Adds to the failure of a user's own program what the answer of a guest means.
-fn explain_own(outcome: Outcome, files: &Files) -> Outcome {
+/// Adds to the failure of a user's own program what the answer of a guest means. On a server the
+/// agent speaks as in a guest, though there is none.
+fn explain_own(outcome: Outcome, files: &Files, is_host: bool) -> Outcome {
     let mut outcome = outcome;
     let Outcome::Failed(SubjectFailure { reason, .. }) = &mut outcome else {
         return outcome;
@@ -320,6 +323,9 @@ fn explain_own(outcome: Outcome, files: &Files) -> Outcome {
         FailureReason::BadStream(why) if why.contains(NO_FRAME) => {
             let ended = "the guest powered off or restarted while the program ran";
             *reason = FailureReason::WorkloadFailed(ended.to_owned());
+        }
+        FailureReason::WorkloadFailed(why) if is_host && why.contains(OF_GUEST) => {
+            *why = why.replacen(OF_GUEST, " s", 1);
         }
         FailureReason::WorkloadFailed(why) if why.contains("Exec format error") => {
             why.push_str(FOREIGN);
@@ -576,6 +582,7 @@ mod tests {
         let explained = |reason: FailureReason, done: &[(&str, &str)]| match explain_own(
             failed(reason),
             &files(done),
+            true,
         ) {
             Outcome::Failed(failure) => failure.reason.to_string(),
             other => format!("{other:?}"),
@@ -587,6 +594,8 @@ mod tests {
         insta::assert_snapshot!(explained(absent(), &[]), @"workload failed: /a: No such file or directory (os error 2): this kernel cannot start such a file; programs of 32 bits need CONFIG_IA32_EMULATION");
         insta::assert_snapshot!(explained(absent(), &[("0/stdout", "x")]), @"workload failed: /a: No such file or directory (os error 2): an earlier run removed the program or its directory");
         insta::assert_snapshot!(explained(FailureReason::WorkloadFailed(format.to_owned()), &[]), @"workload failed: /a: exit status 126: ./b: Exec format error: this kernel cannot start such a file; programs of 32 bits need CONFIG_IA32_EMULATION");
+        let late = "/a: no end within 60 s of the guest: x";
+        insta::assert_snapshot!(explained(FailureReason::WorkloadFailed(late.to_owned()), &[]), @"workload failed: /a: no end within 60 s: x");
         insta::assert_snapshot!(explained(FailureReason::BadStream(super::NO_FRAME.to_owned()), &[]), @"workload failed: the guest powered off or restarted while the program ran");
         assert_eq!(
             explained(FailureReason::OutOfMemory, &[]),

@@ -244,6 +244,12 @@ impl Tools {
         })
     }
 
+    /// Returns whether a row is one of a user's own program.
+    pub(crate) fn is_own(&self, row: &str) -> bool {
+        self.workload(row)
+            .is_some_and(|(tool, _)| tool.own.is_some())
+    }
+
     fn of_image(&self, image: &str) -> Option<&Tool> {
         let carries = |row: &Workload| match &row.guest_config.files {
             ExtraFiles::Image(known) => known == image,

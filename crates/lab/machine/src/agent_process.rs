@@ -8,6 +8,8 @@ use wire::{Frame, Stream};
 use crate::backend::JobEnd;
 use crate::{MachineError, identify};
 
+/// Says that the files of a user's own program came with it.
+const CARRIED: (&str, &str) = ("equipment.files", "carried");
 /// Name of the tool in a machine's fingerprint; `Machine::is_kin` knows its beginning.
 const TOOL: &str = "equipment.tool";
 
@@ -36,17 +38,24 @@ pub fn refuse_guest_config(guest_config: &GuestConfig) -> Option<JobEnd> {
 }
 
 /// Returns the machine for a guest config: one for each tool, because a result is that of the
-/// tool's manifest.
+/// tool's manifest; and another one if its files are carried there, because it runs among these.
 ///
 /// # Errors
 /// If its id cannot be made.
-pub fn machine_for(plain: &Machine, guest_config: &GuestConfig) -> Result<Machine, MachineError> {
+pub fn machine_for(
+    plain: &Machine,
+    guest_config: &GuestConfig,
+    is_carried: bool,
+) -> Result<Machine, MachineError> {
     let Some(tool) = tool_of(guest_config) else {
         return Ok(plain.clone());
     };
     let mut fingerprint = plain.fingerprint.clone();
-    fingerprint.retain(|(name, _)| name != TOOL);
+    fingerprint.retain(|(name, _)| name != TOOL && name != CARRIED.0);
     fingerprint.push((TOOL.to_owned(), tool.to_owned()));
+    if is_carried {
+        fingerprint.push((CARRIED.0.to_owned(), CARRIED.1.to_owned()));
+    }
     identify(plain.kind, plain.summary.clone(), fingerprint)
 }
 
@@ -101,10 +110,15 @@ mod tests {
         )
         .unwrap();
         let [one, other] =
-            ["fio 1a", "fio 2b"].map(|name| machine_for(&plain, &tool(name)).unwrap());
+            ["fio 1a", "fio 2b"].map(|name| machine_for(&plain, &tool(name), false).unwrap());
+        let carried = machine_for(&plain, &tool("fio 1a"), true).unwrap();
+        assert!(carried.id != one.id && carried.is_kin(&plain));
         assert_ne!(one.id, other.id);
         assert!(one.is_kin(&plain) && one.is_kin(&other));
-        assert_eq!(machine_for(&other, &tool("fio 1a")).unwrap(), one);
-        assert_eq!(machine_for(&plain, &GuestConfig::PLAIN).unwrap(), plain);
+        assert_eq!(machine_for(&other, &tool("fio 1a"), false).unwrap(), one);
+        assert_eq!(
+            machine_for(&plain, &GuestConfig::PLAIN, false).unwrap(),
+            plain
+        );
     }
 }

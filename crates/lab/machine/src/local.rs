@@ -120,7 +120,7 @@ impl Backend for Local {
         _: Option<&Path>,
     ) -> Result<Arc<dyn Backend>, MachineError> {
         Ok(Arc::new(Self {
-            machine: machine_for(&self.machine, guest_config)?,
+            machine: machine_for(&self.machine, guest_config, false)?,
             agent: self.agent.clone(),
             processor: self.processor,
             job_s: self.job_s,

@@ -127,6 +127,7 @@ pub(crate) fn describe(
         &AgentBoot {
             id: boot_id,
             deadline_s: PREPARE_S,
+            files: None,
         },
         &["describe"],
         &[],

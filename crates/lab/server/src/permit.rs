@@ -90,7 +90,9 @@ impl<T: RemoteHost> RemoteHost for Permitted<T> {
         arguments: &[&str],
         input: &[u8],
     ) -> Result<Ended, ServerProblem> {
-        self.permitted(on.deadline_s)?
+        // Copying a program's files may take as long as the right of a short step lasts.
+        let copy_s = on.files.map_or(0, |_| STEP_S);
+        self.permitted(on.deadline_s + copy_s)?
             .run_agent(on, arguments, input)
     }
 

@@ -6,6 +6,7 @@ mod deployed;
 mod faults;
 mod idle;
 mod overhead;
+mod programs;
 mod unfit;
 
 use std::fmt::Write;

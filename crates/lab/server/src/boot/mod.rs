@@ -28,7 +28,7 @@ use crate::look;
 use crate::permit::ServerAccess;
 use crate::problem::ServerProblem;
 use crate::record::{Record, record_problem};
-use crate::remote::{Facts, Kernel, ssh};
+use crate::remote::{Facts, Kernel, ProgramFiles, ssh};
 
 /// Digits of the hash that marks a kernel on the server.
 const TAG: usize = 12;
@@ -45,6 +45,8 @@ pub struct ServerMachine {
     record: Record,
     record_file: PathBuf,
     guest_config: GuestConfig,
+    /// The files of a user's own program that run there.
+    files: Option<ProgramFiles>,
 }
 
 /// A boot of a build.
@@ -93,6 +95,7 @@ impl ServerMachine {
             record,
             record_file,
             guest_config: GuestConfig::PLAIN,
+            files: None,
         })
     }
 
@@ -226,14 +229,15 @@ impl Backend for ServerMachine {
     fn with_guest_config(
         &self,
         guest_config: &GuestConfig,
-        _: Option<&Path>,
+        files: Option<&Path>,
     ) -> Result<Arc<dyn Backend>, MachineError> {
         Ok(Arc::new(Self {
             handle: Arc::clone(&self.handle),
-            machine: machine_for(&self.machine, guest_config)?,
+            machine: machine_for(&self.machine, guest_config, files.is_some())?,
             record: self.record.clone(),
             record_file: self.record_file.clone(),
             guest_config: guest_config.clone(),
+            files: files.map(ProgramFiles::of_archive),
         }))
     }
 

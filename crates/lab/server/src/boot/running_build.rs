@@ -6,12 +6,12 @@ use machine::{
     Booted, DeadMemory, JobEnd, MachineError, Observe, read_end, refuse_guest_config, report_frame,
     take_disturbance,
 };
-use model::{FailureReason, Stage};
+use model::{FailureReason, Stage, sanitize_line};
 use subprocess::Shared;
-use wire::{Job, Task};
+use wire::{Frame, Job, Stream, Task};
 
 use super::{ServerMachine, Session, Start, died};
-use crate::remote::{AgentBoot, Kernel, OTHER_BOOT, TIMED_OUT};
+use crate::remote::{AgentBoot, Kernel, NO_PLACE, OTHER_BOOT, TIMED_OUT};
 
 /// A build that the server runs.
 #[derive(Debug)]
@@ -50,9 +50,16 @@ impl Booted for RunningBuild {
         let on = AgentBoot {
             id: &session.boot_id,
             deadline_s: handle.job_s,
+            files: self.on.files.as_ref(),
         };
         match handle.remote.run_agent(&on, &["job"], &bytes) {
             Ok(ended) if ended.code == Some(OTHER_BOOT) => self.after_silence(&session),
+            // Nothing ran: the server, or this kernel, cannot hold the program.
+            Ok(ended) if ended.code == Some(NO_PLACE) => {
+                let why = Frame::Unsupported(sanitize_line(&ended.reason()));
+                let stream = Stream { frames: vec![why] };
+                Ok(JobEnd::unobserved(Ok(stream), handle.control.new_console()))
+            }
             // The agent answered, so the kernel lives and only the job hung: the next job runs in
             // the same boot.
             Ok(ended) if ended.code == Some(TIMED_OUT) => {

@@ -180,6 +180,7 @@ impl ServerHandle {
         let on = AgentBoot {
             id: boot_id,
             deadline_s: PREPARE_S,
+            files: None,
         };
         let turn = |command: &str| {
             let ended = self.remote.run_agent(&on, &[command, UNDO], &[])?;

@@ -5,6 +5,7 @@ pub(crate) mod ssh;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::path::{Path, PathBuf};
 
 use machine::Driver;
 use subprocess::Ended;
@@ -18,6 +19,8 @@ pub(crate) const IMAGE: &str = "marvin.image=";
 /// The exit status of an agent that was not started, as the server is in another boot
 /// (`scripts/agent.sh`).
 pub(crate) const OTHER_BOOT: i32 = 97;
+/// The exit status where the files of a program found no place (`scripts/program.sh`).
+pub(crate) const NO_PLACE: i32 = 96;
 /// The exit status of timeout(1) if it ended the agent.
 pub(crate) const TIMED_OUT: i32 = 124;
 /// Limit on lines of an answer.
@@ -43,6 +46,7 @@ pub(crate) trait RemoteHost: Debug + Send + Sync {
     fn shut_down(&self) -> Result<(), ServerProblem>;
 
     /// Runs the agent with these arguments and standard input, on the processors for workloads.
+    /// With a program's files it runs in a system of these alone, which ends with it.
     /// Ends with [`OTHER_BOOT`] if the server is in another boot.
     fn run_agent(
         &self,
@@ -72,6 +76,27 @@ pub(crate) struct AgentBoot<'a> {
     pub(crate) id: &'a str,
     /// How long the agent may run (s).
     pub(crate) deadline_s: u64,
+    /// The files of a user's own program, if the job is one.
+    pub(crate) files: Option<&'a ProgramFiles>,
+}
+
+/// The files of a user's own program: an archive (cpio) of this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ProgramFiles {
+    pub(crate) archive: PathBuf,
+    /// SHA-256 of the archive, by its name.
+    pub(crate) sha256: String,
+}
+
+impl ProgramFiles {
+    /// Returns the files in an archive whose name is its hash.
+    pub(crate) fn of_archive(archive: &Path) -> Self {
+        let name = archive.file_stem().unwrap_or_default();
+        Self {
+            archive: archive.to_owned(),
+            sha256: name.to_string_lossy().into_owned(),
+        }
+    }
 }
 
 /// A kernel to install.

@@ -12,7 +12,7 @@ use model::{BootOnce, ServerSettings};
 use subprocess::Shared;
 use subprocess::{Ended, Program, ProgramError, Running, quote_words};
 
-use super::{AgentBoot, Capture, Facts, Kernel, RemoteHost};
+use super::{AgentBoot, Capture, Facts, Kernel, ProgramFiles, RemoteHost};
 use crate::deploy::seal;
 use crate::problem::{LoginProblem, ServerProblem};
 
@@ -30,12 +30,17 @@ const KEXEC: &str = concat!(
 const GRUB: &str = include_str!("scripts/grub.sh");
 const SYSTEMD_BOOT: &str = include_str!("scripts/systemd-boot.sh");
 const COMMAND: &str = include_str!("scripts/command.sh");
-const AGENT: &str = include_str!("scripts/agent.sh");
+pub(crate) const AGENT: &str = include_str!("scripts/agent.sh");
+pub(crate) const PROGRAM: &str = include_str!("scripts/program.sh");
 const CAPTURE: &str = include_str!("scripts/capture.sh");
 const DUMP: &str = include_str!("scripts/dump.sh");
 const REBOOT: &str = include_str!("scripts/reboot.sh");
 const SHUT_DOWN: &str = include_str!("scripts/shut_down.sh");
 
+/// Copies standard input to a path: renamed when it is whole and on the disk, as a kernel under test
+/// may die at once.
+const PUT: &str = "umask 077; mkdir -p \"${1%/*}\" && cat > \"$1.$$\" && chmod 700 \"$1.$$\" && sync && mv \"$1.$$\" \"$1\" || \
+    { rm -f \"$1.$$\"; exit 1; }";
 /// Marvin's directory on servers.
 const HOME: &str = "/var/lib/marvin";
 /// What a kernel under test reserves for a capture kernel, which is a distribution's with its
@@ -191,8 +196,32 @@ impl Ssh {
             return Ok(());
         }
         // Renamed when it is whole: a copy that was cut would pass the test above.
-        let put = "umask 077; mkdir -p \"${1%/*}\" && cat > \"$1.$$\" && chmod 700 \"$1.$$\" && mv \"$1.$$\" \"$1\"";
-        self.step(step, put, &[path], bytes, COPY_S)
+        self.step(step, PUT, &[path], bytes, COPY_S)
+    }
+
+    /// Copies the files of a program there, unless they are there; returns their path.
+    fn put_files(&self, files: &ProgramFiles) -> Result<String, ServerProblem> {
+        let step = "take the files of the program";
+        let path = format!("{HOME}/programs/{}", files.sha256);
+        let there = self.run(step, "test -x \"$1\"", &[&path], &[], STEP_S)?;
+        if there.code == Some(0) {
+            return Ok(path);
+        }
+        let bytes = std::fs::read(&files.archive).map_err(|error| error.to_string());
+        let intact = bytes.and_then(|bytes| {
+            if hash(&[&bytes]) == files.sha256 {
+                Ok(bytes)
+            } else {
+                Err("it was changed: remove it, Marvin makes it again".to_owned())
+            }
+        });
+        let bytes = intact.map_err(|why| ServerProblem::Step {
+            name: self.server.name.clone(),
+            step,
+            answer: format!("{}: {why}", files.archive.display()),
+        })?;
+        self.step(step, PUT, &[&path], &bytes, COPY_S)?;
+        Ok(path)
     }
 
     /// Says why a connection failed.
@@ -325,7 +354,9 @@ impl RemoteHost for Ssh {
         self.put("take the agent", &self.agent_path, &self.agent)?;
         let deadline = on.deadline_s.to_string();
         let cpus = self.server.cpus.as_deref().unwrap_or_default();
-        let fixed = [on.id, &self.agent_path, &deadline, cpus];
+        let archive = on.files.map(|files| self.put_files(files)).transpose()?;
+        let archive = archive.as_deref().unwrap_or_default();
+        let fixed = [on.id, &self.agent_path, &deadline, cpus, archive, PROGRAM];
         let arguments: Vec<&str> = fixed.into_iter().chain(own.iter().copied()).collect();
         self.run(
             "end the agent",
@@ -452,6 +483,8 @@ mod tests {
             super::INSTALL,
             super::MODULES,
             super::AGENT,
+            super::PROGRAM,
+            super::PUT,
             super::REBOOT,
             super::LEAVE,
         ];

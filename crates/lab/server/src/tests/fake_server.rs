@@ -16,7 +16,9 @@ use crate::handle::ServerHandle;
 use crate::permit::{Permit, Permitted, ServerAccess};
 use crate::power_and_console::Control;
 use crate::problem::ServerProblem;
-use crate::remote::{AgentBoot, Capture, Facts, IMAGE, Kernel, MARK, OTHER_BOOT, RemoteHost};
+use crate::remote::{
+    AgentBoot, Capture, Facts, IMAGE, Kernel, MARK, NO_PLACE, OTHER_BOOT, RemoteHost,
+};
 
 /// How a kernel's console ends that meets a breakpoint which is not its own.
 const INT3: &[u8] =
@@ -44,6 +46,8 @@ pub(super) enum Does {
     DiesInJob,
     /// It stops in a job until the power is switched.
     HangsInJob,
+    /// It has no place for the files of a program.
+    HasNoPlace,
     /// The connection is cut in a job.
     IsCutInJob,
     /// It is cut while a kernel is installed.
@@ -314,7 +318,11 @@ impl RemoteHost for Fake {
                 stderr: String::new(),
             });
         }
-        state.log.push(arguments[0].into());
+        let what = match on.files {
+            Some(files) => format!("{} among {}", arguments[0], files.sha256),
+            None => arguments[0].to_owned(),
+        };
+        state.log.push(what);
         if state.does == Does::DiesInPreparation && arguments[0] == "prepare" {
             (state.boots, state.running) = (state.boots + 1, None);
             return Err(silence());
@@ -343,6 +351,13 @@ impl RemoteHost for Fake {
             });
         }
         match state.does {
+            Does::HasNoPlace => {
+                return Ok(Ended {
+                    code: Some(NO_PLACE),
+                    output: Vec::new(),
+                    stderr: "its files do not fit\n".into(),
+                });
+            }
             Does::DiesInJob => {
                 (state.boots, state.running) = (state.boots + 1, None);
                 state.reset();

@@ -7,6 +7,7 @@ mod idle;
 mod image;
 mod kernels;
 mod permitted;
+mod programs;
 mod scripts;
 
 use std::path::PathBuf;

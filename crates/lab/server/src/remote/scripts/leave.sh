@@ -19,5 +19,8 @@ if ! grep -q marvin.build= /proc/cmdline; then
             ;;
     esac
 fi
+# The files of users' own programs, and the place of their root.
+rm -rf "$home/programs" "$home/root.why"
+rmdir "$home/root" 2>/dev/null
 # And what a lab that was killed while it took the server left beside it.
 rm "$home/held" && rm -f "$home"/held.*
