@@ -9,6 +9,10 @@ use std::path::Path;
 /// # Errors
 /// If either cannot be written.
 pub fn replace_file(file: &Path, part: &Path, content: impl AsRef<[u8]>) -> io::Result<()> {
-    std::fs::write(part, content)?;
-    std::fs::rename(part, file)
+    let written = std::fs::write(part, content).and_then(|()| std::fs::rename(part, file));
+    if written.is_err() {
+        // On a full disk the part of a large file would leave no room for anything else.
+        drop(std::fs::remove_file(part));
+    }
+    written
 }

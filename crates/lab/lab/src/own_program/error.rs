@@ -71,6 +71,17 @@ pub enum OwnProgramError {
     /// A name is not UTF-8.
     #[error("{} is not UTF-8: rename it", .path.display())]
     NotText { path: PathBuf },
+    /// The guest has no room for a file at its path.
+    #[error(
+        "no file can be brought to {} in the guest: {why}; choose another place with --with PATH=PLACE",
+        shorten(.path)
+    )]
+    NoPlace { path: String, why: String },
+    /// What a guest is asked to start is longer than a job.
+    #[error(
+        "the program's arguments, variables and directory have {bytes} bytes, and a guest gets {bytes_max}: write them into a script, and give -- ./script"
+    )]
+    Long { bytes: usize, bytes_max: usize },
     /// The files are more than a guest can hold.
     #[error(
         "its files have more than {} MiB: name fewer with --with, or put them into an archive that the program reads", .bytes_max >> 20
@@ -94,6 +105,15 @@ pub enum OwnProgramError {
     /// This process has no working directory.
     #[error("the working directory is gone: {0}")]
     Directory(io::Error),
+}
+
+/// Returns the beginning of a path that may be very long.
+fn shorten(path: &str) -> String {
+    const SHOWN: usize = 200;
+    match path.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &path[..end]),
+        None => path.to_owned(),
+    }
 }
 
 impl OwnProgramError {

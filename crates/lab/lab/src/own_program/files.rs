@@ -12,7 +12,7 @@ use archives::{Root, collect};
 
 use super::error::OwnProgramError;
 use super::startable::{self, first_line};
-use super::{ProgramRequest, brought, interpreter, shell, toolchain};
+use super::{ProgramRequest, brought, interpreter, places, shell, toolchain};
 
 /// Most bytes of all files.
 pub(super) const FILES_MAX: u64 = 1 << 30;
@@ -287,9 +287,10 @@ impl Host {
             if may_be_script && !argument.starts_with('-') {
                 may_be_script = false;
                 let file = self.directory.join(argument);
+                // A FIFO would never end, and /dev/zero fill the memory.
                 if file
                     .metadata()
-                    .is_ok_and(|about| about.len() <= UNNAMED_MAX)
+                    .is_ok_and(|about| about.is_file() && about.len() <= UNNAMED_MAX)
                 {
                     let bytes = fs::read(&file).unwrap_or_default();
                     self.search_text(&String::from_utf8_lossy(&bytes), search)?;
@@ -448,6 +449,7 @@ impl Host {
                 }
             }
         }
+        places::check(&found.files)?;
         found.library_folders = self
             .library_folders
             .iter()

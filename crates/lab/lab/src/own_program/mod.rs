@@ -9,6 +9,7 @@ mod error;
 mod files;
 mod interpreter;
 mod module_program;
+mod places;
 mod shell;
 mod startable;
 mod toolchain;
@@ -23,10 +24,12 @@ use model::{
     Direction, OwnProgram, Steadiness, Tool, ToolMetric, ToolWorkload, TreeBenchmark, hexadecimal,
 };
 use sha2::{Digest, Sha256};
+use wire::{Clock, JOB_SIZE, Job, JobError, Perturbation};
 
 pub use self::error::OwnProgramError;
 use self::files::Host;
 pub use self::module_program::{ModuleRequest, prepare_module, printed_metric};
+use crate::tool_job::task;
 use crate::tools::{BESIDE_FILES_MIB, Tools};
 
 /// Memory of a guest for a program that needs no more (MiB).
@@ -158,12 +161,35 @@ pub fn prepare_program(
             benchmark: request.benchmark.clone(),
         }),
     };
+    check_length(&tool)?;
     Ok(PreparedProgram {
         tool,
         bytes,
         missing: found.missing,
         left_out: found.left_out,
     })
+}
+
+/// Errors if a guest cannot be told all that it is to start: a boot would show it late.
+fn check_length(tool: &Tool) -> Result<(), OwnProgramError> {
+    for workload in &tool.workloads {
+        let job = Job {
+            id: u64::MAX,
+            clock: Clock::Monotonic,
+            perturbation: Perturbation {
+                delay_us: u64::MAX,
+                spins: u64::MAX,
+                child_pages: u64::MAX,
+                child_forks: u64::MAX,
+            },
+            task: task(tool, workload),
+        };
+        if let Err(JobError::TooLong(bytes)) = job.encode() {
+            let bytes_max = JOB_SIZE;
+            return Err(OwnProgramError::Long { bytes, bytes_max });
+        }
+    }
+    Ok(())
 }
 
 /// Writes the image of files, and returns its hash and the bytes of the files.
@@ -216,7 +242,8 @@ pub(crate) fn image_file(home: &Path, image: &str) -> PathBuf {
 /// other.
 fn write_image(home: &Path, image: &str, archive: Vec<u8>) -> Result<(), OwnProgramError> {
     let file = image_file(home, image);
-    if file.is_file() {
+    // After a crash of this host it may be there and have no content.
+    if fs::read(&file).is_ok_and(|known| known == archive) {
         return Ok(());
     }
     let folder = home.join("images");

@@ -209,3 +209,40 @@ fn large_files_get_more_memory() {
     assert_eq!(choose_memory(500 << 20, None), 1408);
     assert_eq!(choose_memory(500 << 20, Some(700)), 700);
 }
+
+#[test]
+fn arguments_that_never_end_are_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let fifo = folder.path().join("fifo");
+    let made = subprocess::Program::new("mkfifo").args([&fifo]).run();
+    assert_eq!(made.unwrap().code, Some(0));
+    for words in [["sh", "./fifo"], ["sh", "/dev/zero"]] {
+        assert!(has(&paths(folder.path(), &words), "/sh"), "{words:?}");
+    }
+}
+
+#[test]
+fn long_command_is_refused_before_a_boot() {
+    let home = tempfile::tempdir().unwrap();
+    let long = "a".repeat(10_000);
+    let tools = Tools::read(&[]).unwrap();
+    let prepared = prepare_program(&request(&["true", &long]), &tools, home.path());
+    let error = prepared.unwrap_err().to_string();
+    assert!(
+        error.contains(" and a guest gets 4096: write them into a script"),
+        "{error}"
+    );
+}
+
+#[test]
+fn damaged_image_is_written_again() {
+    let home = tempfile::tempdir().unwrap();
+    let tools = Tools::read(&[]).unwrap();
+    let prepare = || prepare_program(&request(&["true"]), &tools, home.path()).unwrap();
+    let image = prepare().tool.own.unwrap().image;
+    let file = super::image_file(home.path(), &image);
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, "").unwrap();
+    prepare();
+    assert!(fs::read(&file).unwrap() == whole);
+}
