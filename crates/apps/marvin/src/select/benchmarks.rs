@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use kernel::{Benchmark, BuildCache, ModuleSource, ProgramSource, SourceText, find_benchmarks};
+use kernel::{
+    Benchmark, BenchmarkKind, BuildCache, ModuleSource, ProgramSource, SourceText, find_benchmarks,
+};
 use lab::{ModuleRequest, ProgramRequest, Tools, prepare_module, prepare_program, printed_metric};
 use model::{KernelName, Tool, TreeBenchmark};
 
@@ -28,7 +30,7 @@ pub(crate) struct BenchmarkChoice<'a> {
 /// A benchmark as a user names it.
 struct NamedBenchmark<'a> {
     name: &'a str,
-    /// Module parameters, instead of those that Marvin knows.
+    /// Module parameters or options of perf, instead of those that Marvin knows.
     parameters: Vec<String>,
 }
 
@@ -50,8 +52,9 @@ pub(crate) fn add_benchmarks(
             chosen.push(word.clone());
             continue;
         };
-        let named = parse(written)?;
+        let named = parse(written);
         let (at, benchmark) = find(&sources, &mut found, named.name)?;
+        check_parameters(benchmark.kind, &named)?;
         if let Some(why) = &benchmark.cannot {
             let text = format!(
                 "cannot run {}: it {why} ({})",
@@ -83,24 +86,42 @@ pub(crate) fn add_benchmarks(
     Ok((tools, chosen))
 }
 
-fn parse(written: &str) -> Result<NamedBenchmark<'_>, WrongInput> {
+fn parse(written: &str) -> NamedBenchmark<'_> {
     let mut parts = written.split(':');
-    let name = parts.next().unwrap_or_default();
-    let parameters: Vec<String> = parts.map(str::to_owned).collect();
-    let is_parameter = |text: &String| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.=".contains(c);
-        text.chars().all(is_plain)
-            && text
-                .split_once('=')
-                .is_some_and(|(name, _)| !name.is_empty())
-    };
-    if let Some(wrong) = parameters.iter().find(|text| !is_parameter(text)) {
-        return Err(WrongInput(format!(
-            "`{}` is no module parameter: write {TREE}{name}:PARAMETER=VALUE",
-            wrong.escape_debug()
-        )));
+    NamedBenchmark {
+        name: parts.next().unwrap_or_default(),
+        parameters: parts.map(str::to_owned).collect(),
     }
-    Ok(NamedBenchmark { name, parameters })
+}
+
+/// Errors if a benchmark of this kind takes no such parameter: options of perf may be flags.
+fn check_parameters(kind: BenchmarkKind, named: &NamedBenchmark<'_>) -> Result<(), WrongInput> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.=".contains(c);
+    let is_parameter = |text: &&String| {
+        let name = text.split_once('=').map(|(name, _)| name);
+        let has_name = match kind {
+            BenchmarkKind::Perf => !name.unwrap_or(text).is_empty() && !text.starts_with('-'),
+            _ => name.is_some_and(|name| !name.is_empty()),
+        };
+        text.chars().all(is_plain) && has_name
+    };
+    let name = named.name.escape_debug();
+    let is_wrong = |text: &&String| kind == BenchmarkKind::Selftest || !is_parameter(text);
+    let Some(wrong) = named.parameters.iter().find(is_wrong) else {
+        return Ok(());
+    };
+    let wrong = wrong.escape_debug();
+    Err(WrongInput(match kind {
+        BenchmarkKind::Selftest => {
+            format!("{name} is a selftest, which takes no parameter {wrong}")
+        }
+        BenchmarkKind::Perf => format!(
+            "`{wrong}` is no option of perf bench: write {TREE}{name}:OPTION=VALUE, or {TREE}{name}:OPTION for a flag, without --"
+        ),
+        BenchmarkKind::Kunit | BenchmarkKind::Module => {
+            format!("`{wrong}` is no module parameter: write {TREE}{name}:PARAMETER=VALUE")
+        }
+    }))
 }
 
 /// Opens the sources of the command, the newest first: those of its kernels, or else the tree.
@@ -234,14 +255,6 @@ fn prepare(
     let Some(program) = &benchmark.program else {
         return Err(WrongInput(format!("{} is no program", benchmark.name)).into());
     };
-    let is_perf = matches!(program, ProgramSource::Perf { .. });
-    if let Some(wrong) = named.parameters.first().filter(|_| !is_perf) {
-        return Err(WrongInput(format!(
-            "{} is a selftest, which takes no parameter {wrong}",
-            benchmark.name
-        ))
-        .into());
-    }
     let cache = BuildCache::open(home, session.archives()?)?;
     let progress = session.progress();
     let file = cache.benchmark_program(source, program, &|step| progress.step(row, &step));
@@ -305,4 +318,26 @@ fn describe(benchmark: &Benchmark, row: &str) -> String {
         )
     };
     format!("{row}: {} of {}{config}", benchmark.kind, benchmark.file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BenchmarkKind, check_parameters, parse};
+
+    fn answer(kind: BenchmarkKind, written: &str) -> String {
+        check_parameters(kind, &parse(written))
+            .map_or_else(|error| error.to_string(), |()| "fits".to_owned())
+    }
+
+    #[test]
+    fn parameters_are_judged_by_the_benchmark() {
+        let (perf, module) = (BenchmarkKind::Perf, BenchmarkKind::Module);
+        assert_eq!(answer(perf, "perf-sched-pipe:threaded:loop=10"), "fits");
+        assert_eq!(answer(module, "test_vmalloc:nr_threads=1"), "fits");
+        insta::assert_snapshot!(answer(perf, "perf-sched-pipe:--threaded"), @"`--threaded` is no option of perf bench: write tree:perf-sched-pipe:OPTION=VALUE, or tree:perf-sched-pipe:OPTION for a flag, without --");
+        insta::assert_snapshot!(answer(perf, "perf-sched-pipe:"), @"`` is no option of perf bench: write tree:perf-sched-pipe:OPTION=VALUE, or tree:perf-sched-pipe:OPTION for a flag, without --");
+        insta::assert_snapshot!(answer(module, "test_vmalloc:flag"), @"`flag` is no module parameter: write tree:test_vmalloc:PARAMETER=VALUE");
+        insta::assert_snapshot!(answer(module, "x:a=\u{1b}[2J"), @r"`a=\u{1b}[2J` is no module parameter: write tree:x:PARAMETER=VALUE");
+        insta::assert_snapshot!(answer(BenchmarkKind::Selftest, "gup-test:flag"), @"gup-test is a selftest, which takes no parameter flag");
+    }
 }

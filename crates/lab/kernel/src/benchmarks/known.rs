@@ -64,6 +64,26 @@ const KNOWN: [Known; 8] = [
     },
 ];
 
+/// Benchmarks that can only be built in and yet do not run at boot, and why Marvin cannot run them.
+const STARTED_OTHERWISE: [(&str, &str); 1] = [
+    // kernel/trace/trace_benchmark.c: a thread measures while its tracepoint is on.
+    (
+        "trace_benchmark",
+        "can only be built in, and measures while its tracepoint is on: with --config default+TRACEPOINT_BENCHMARK=y, run a \
+         script of your own that writes 1 to /sys/kernel/tracing/events/benchmark/enable",
+    ),
+];
+
+/// Returns why Marvin cannot run a benchmark that can only be built in.
+pub(super) fn reason_of_built_in(module: &str) -> &'static str {
+    STARTED_OTHERWISE
+        .iter()
+        .find(|(name, _)| *name == module)
+        .map_or("can only be built in: it runs once, at boot", |(_, why)| {
+            why
+        })
+}
+
 /// How long a module runs that measures in threads, if Marvin does not know it (s of the guest).
 const THREADS_S: u32 = 5;
 

@@ -151,6 +151,7 @@ pub fn find_benchmarks(source: &SourceText) -> Result<Vec<Benchmark>, KernelErro
     let mains = source.files_with("main[ ]*[(]", &[programs::SELFTESTS])?;
     let made = [
         ":(glob)tools/testing/selftests/**/Makefile",
+        ":(glob)tools/testing/selftests/**/Makefile.*",
         ":(glob)tools/testing/selftests/**/config",
     ];
     found.extend(programs::selftests(&mains, &source.contents(&made)?));
@@ -263,7 +264,7 @@ fn benchmark_of(code: &Code<'_>, build: &BuildFiles) -> Option<Benchmark> {
         Ok((_, false)) if !is_named(code.file, own) => return None,
         Ok((found, false)) => (
             found.lines(),
-            Some("can only be built in: it runs once, at boot".to_owned()),
+            Some(known::reason_of_built_in(&name).to_owned()),
         ),
         Err(why) => (vec![format!("{own}=m")], Some(why)),
     };

@@ -12,6 +12,14 @@ pub(super) const PERF_TABLES: &str = "tools/perf/builtin-bench.c";
 pub(super) const SELFTESTS: &str = "tools/testing/selftests";
 /// What a selftest's name has in it if it measures.
 const MEASURES: [&str; 4] = ["bench", "benchmark", "perf", "speed"];
+/// Selftests that measure though their names do not say so.
+const ALSO_MEASURES: [&str; 1] = [
+    // tools/testing/selftests/mm/gup_test.c: prints the time of get_user_pages_fast.
+    "gup_test",
+];
+/// Ends of these lists for programs of all architectures, and of this one
+/// (tools/testing/selftests/kvm/Makefile.kvm).
+const LIST_ENDS: [&str; 4] = ["", "_COMMON", "_x86", "_x86_64"];
 /// Lists of a selftest's Makefile with the programs that it makes (tools/testing/selftests/lib.mk).
 const LISTS: [&str; 5] = [
     "TEST_GEN_PROGS",
@@ -114,11 +122,16 @@ pub(super) fn selftests(sources: &[String], files: &BTreeMap<String, String>) ->
                 .iter()
                 .any(|known| word == known || word.ends_with("bench"))
         });
+        let measures = measures || ALSO_MEASURES.contains(&stem);
         if !measures || OTHER_ARCHITECTURES.contains(&group) {
             continue;
         }
-        let makefile = files.get(&format!("{folder}/Makefile"));
-        if !makefile.is_some_and(|makefile| makes_program(makefile, stem)) {
+        // That of kvm includes Makefile.kvm, which has the lists.
+        let start = format!("{folder}/Makefile");
+        let mut makefiles = files
+            .range(start.clone()..)
+            .take_while(|(path, _)| path.starts_with(&start));
+        if !makefiles.any(|(_, makefile)| makes_program(makefile, stem)) {
             continue;
         }
         let config = files.get(&format!("{folder}/config"));
@@ -157,7 +170,11 @@ fn makes_program(makefile: &str, name: &str) -> bool {
             return false;
         };
         let list = list.trim_end_matches(['+', ':', '?', ' ', '\t']);
-        LISTS.contains(&list.trim())
+        let is_list = LISTS.iter().any(|known| {
+            let end = list.trim().strip_prefix(known);
+            end.is_some_and(|end| LIST_ENDS.contains(&end))
+        });
+        is_list
             && words
                 .split_whitespace()
                 .any(|word| word.trim_start_matches("$(OUTPUT)/") == name)

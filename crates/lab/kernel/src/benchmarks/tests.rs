@@ -7,7 +7,7 @@ use super::{Benchmark, BenchmarkKind, SourceText, find_benchmarks};
 use crate::source::run_git;
 
 /// Files as in Linux 6.12 and 6.18, each cut to what is read of it.
-const FILES: [(&str, &str); 22] = [
+const FILES: [(&str, &str); 29] = [
     ("Kbuild", "obj-y += lib/ mm/ kernel/ drivers/ crypto/\n"),
     (
         "Kconfig",
@@ -27,6 +27,7 @@ const FILES: [(&str, &str); 22] = [
          \tselect CRC32\nconfig CRC_BENCHMARK\n\tbool \"Benchmark\"\n\tdepends on CRC_KUNIT_TEST\nconfig CRC32\n\ttristate\n\
          config RAID6_PQ\n\ttristate\nconfig RAID6_PQ_BENCHMARK\n\tbool \"Choose fastest\"\n\tdepends on RAID6_PQ\nconfig BTRFS_FS\n\ttristate \"Btrfs\"\n\tselect RAID6_PQ\n\
          config LOCK_TORTURE_TEST\n\ttristate \"torture tests for locking\"\n\tdepends on (m || EXPERT)\nconfig BOOT_TEST\n\tbool \"Boot\"\n\
+         config TRACEPOINT_BENCHMARK\n\tbool \"Add tracepoint that benchmarks tracepoints\"\n\
          config ARM_TEST\n\ttristate \"Other\"\n\tdepends on ARM\n",
     ),
     ("drivers/Kconfig", "config NVME\n\ttristate \"NVMe\"\n"),
@@ -43,7 +44,7 @@ const FILES: [(&str, &str); 22] = [
         "lib/tests/Makefile",
         "obj-$(CONFIG_CRC_KUNIT_TEST) += crc_kunit.o\n",
     ),
-    ("kernel/Makefile", "obj-y += locking/\n"),
+    ("kernel/Makefile", "obj-y += locking/ trace/\n"),
     (
         "kernel/locking/Makefile",
         "obj-$(CONFIG_LOCK_TORTURE_TEST) += locktorture.o\n",
@@ -78,6 +79,14 @@ const FILES: [(&str, &str); 22] = [
         "kernel/locking/locktorture.c",
         "if (!torture_init_begin(torture_type, verbose))\nmodule_init(lock_torture_init);\n",
     ),
+    (
+        "kernel/trace/Makefile",
+        "obj-$(CONFIG_TRACEPOINT_BENCHMARK) += trace_benchmark.o\n",
+    ),
+    (
+        "kernel/trace/trace_benchmark.c",
+        "early_initcall(ok_to_run_trace_benchmark);\n",
+    ),
     // A driver that prints a time is no benchmark.
     (
         "drivers/nvme.c",
@@ -96,6 +105,26 @@ const FILES: [(&str, &str); 22] = [
     (
         "tools/testing/selftests/seccomp/config",
         "CONFIG_SECCOMP=y\n",
+    ),
+    (
+        "tools/testing/selftests/mm/Makefile",
+        "TEST_GEN_FILES += gup_test\n",
+    ),
+    (
+        "tools/testing/selftests/mm/gup_test.c",
+        "int main(int argc, char **argv)\n{\n",
+    ),
+    (
+        "tools/testing/selftests/kvm/Makefile.kvm",
+        "TEST_GEN_PROGS_x86 += dirty_log_perf_test\nTEST_GEN_PROGS_arm64 += other_perf_test\n",
+    ),
+    (
+        "tools/testing/selftests/kvm/dirty_log_perf_test.c",
+        "int main(int argc, char *argv[])\n{\n",
+    ),
+    (
+        "tools/testing/selftests/kvm/other_perf_test.c",
+        "int main(int argc, char *argv[])\n{\n",
     ),
 ];
 
