@@ -19,7 +19,7 @@ use crate::measure::{find_builds, prepare_tools};
 use crate::options::{
     KERNELS, SourceOptions, Variable, quote, split_place, time, variable, whole, words_of,
 };
-use crate::select::{describe_program, kernel_name_in, source_settings};
+use crate::select::{describe_program, explain_program_error, kernel_name_in, source_settings};
 use crate::session::{RawTerminal, Session, send_keys};
 
 const EXAMPLES: &str = "Examples:
@@ -84,7 +84,7 @@ pub(crate) fn shell(session: &Session, command: &ShellArguments) -> anyhow::Resu
     let user = find_user()?;
     let tools = session.tools(&[])?;
     let prepared = lab::prepare_shell(&request, &user, &tools, session.home()?)
-        .map_err(|error| WrongInput(error.to_string()))?;
+        .map_err(explain_program_error)?;
     if !session.is_quiet() {
         crate::say(
             "shell: nothing is measured or stored in this guest; no time or number there is exact",

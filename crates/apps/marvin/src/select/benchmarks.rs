@@ -9,7 +9,7 @@ use kernel::{
 use lab::{ModuleRequest, ProgramRequest, Tools, prepare_module, prepare_program, printed_metric};
 use model::{KernelName, Tool, TreeBenchmark};
 
-use super::{did_you_mean, source_settings};
+use super::{did_you_mean, explain_program_error, source_settings};
 use crate::exit::WrongInput;
 use crate::options::{ProgramOptions, SourceOptions};
 use crate::session::Session;
@@ -283,7 +283,8 @@ fn prepare(
         }),
         ..ProgramRequest::default()
     };
-    Ok(prepare_program(&request, tools, home)?.tool)
+    let prepared = prepare_program(&request, tools, home).map_err(explain_program_error)?;
+    Ok(prepared.tool)
 }
 
 /// Returns the name of a row, unless another workload has it.

@@ -22,8 +22,8 @@ pub(crate) use sources::{
 };
 pub(crate) use workloads::{
     ChosenWorkloads, EMPTY_NAME, choose_named_workloads, choose_program, choose_workloads,
-    choose_workloads_of, describe_program, find_suite, select_workload, select_workloads,
-    smp_suite,
+    choose_workloads_of, describe_program, explain_program_error, find_suite, select_workload,
+    select_workloads, smp_suite,
 };
 
 /// Returns a suggestion for an error text; empty if no name is similar.

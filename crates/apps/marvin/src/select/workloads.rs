@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use lab::{PreparedProgram, Tools};
-use model::{CONTENTION, Choice, KernelName, MICRO, SUITES, SelectionError, Suite, Workload};
+use lab::{OwnProgramError, PreparedProgram, Tools};
+use model::{
+    CONTENTION, Choice, KernelName, MICRO, SUITES, SelectionError, Suite, Workload, sanitize_line,
+};
 
 use super::{BenchmarkChoice, TREE, add_benchmarks, did_you_mean};
 use crate::exit::WrongInput;
@@ -61,8 +63,8 @@ pub(crate) fn choose_program(
     tools: Tools,
 ) -> anyhow::Result<ChosenWorkloads> {
     let home = session.home()?;
-    let prepared = lab::prepare_program(&options.request()?, &tools, home)
-        .map_err(|error| WrongInput(error.to_string()))?;
+    let prepared =
+        lab::prepare_program(&options.request()?, &tools, home).map_err(explain_program_error)?;
     let name = prepared.tool.name.clone();
     if !session.is_quiet() {
         for text in describe_program(&prepared) {
@@ -75,6 +77,16 @@ pub(crate) fn choose_program(
         workloads: tools.select(&name),
         tools,
     })
+}
+
+/// Says in one line why a program cannot be measured: names of files may have line breaks. What
+/// the user did not choose is no mistake of his.
+pub(crate) fn explain_program_error(error: OwnProgramError) -> anyhow::Error {
+    let text = sanitize_line(&error.to_string());
+    match error {
+        OwnProgramError::Write { .. } | OwnProgramError::Directory(_) => anyhow::Error::msg(text),
+        _ => WrongInput(text).into(),
+    }
 }
 
 /// Says what goes into the guest, and what may be missing there.
@@ -111,7 +123,8 @@ pub(crate) fn describe_program(prepared: &PreparedProgram) -> Vec<String> {
 /// Returns the first paths, and how many more there are.
 fn list_some(paths: &[String]) -> String {
     const SHOWN: usize = 5;
-    let shown: Vec<&str> = paths.iter().take(SHOWN).map(String::as_str).collect();
+    let shown = paths.iter().take(SHOWN).map(|path| sanitize_line(path));
+    let shown: Vec<String> = shown.collect();
     let more = paths.len() - shown.len();
     if more > 0 {
         format!("{} and {more} more", shown.join(", "))

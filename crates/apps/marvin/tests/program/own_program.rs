@@ -275,3 +275,43 @@ fn dump_of_a_programs_crash_is_kept() {
         "{files:?}"
     );
 }
+
+#[test]
+fn names_with_line_breaks_stay_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = fresh("own-program-names");
+    let name = "no\nrun_0123: better \u{1b}[2J";
+    let with = format!("{name}=/x");
+    for arguments in [
+        ["run", "deb:6.12", "--", name, ""],
+        ["run", "deb:6.12", "--with", &with, "--setup=true"],
+    ] {
+        let tail: &[&str] = if arguments[2] == "--" {
+            &[]
+        } else {
+            &["--", "true"]
+        };
+        let words: Vec<&str> = arguments.iter().chain(tail).copied().collect();
+        let printed = run_in(folder.path(), &home, &words);
+        assert!(
+            printed.starts_with("exit 2") && printed.contains("no run_0123: better \u{fffd}[2J"),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
+fn data_directory_that_cannot_be_written_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = fresh("own-program-full");
+    std::fs::create_dir_all(&home).unwrap();
+    // Root may write everywhere, but not below a file.
+    std::fs::write(home.join("images"), "").unwrap();
+    let printed = run_in(folder.path(), &home, &["run", "deb:6.12", "--", "true"]);
+    assert!(
+        printed.starts_with("exit 5")
+            && printed.contains("error: cannot write ")
+            && printed.contains("/images"),
+        "{printed}"
+    );
+}
