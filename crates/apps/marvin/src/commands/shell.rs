@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use clap::Args;
 use lab::{GuestShell, LINES_MAX, LabOptions, ProgramRequest, ShellEnd, ShellStep, ShellUser};
-use model::{KernelName, sanitize_lines};
+use model::{KernelName, sanitize_line, sanitize_lines};
 
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
@@ -31,6 +31,8 @@ const EXAMPLES: &str = "Examples:
 Keys: Ctrl-D or exit ends the shell, Ctrl-A x the guest at once; Ctrl-A Ctrl-A sends Ctrl-A.
 Exit codes: 0 after a session; of lines, 4 if the last one failed; otherwise as for all commands.";
 
+/// The machine whose guests have a line for a shell.
+const EXACT: &str = "exact";
 /// How long lines may take without `--timeout`.
 const LINES_TIMEOUT: Duration = Duration::from_secs(600);
 /// How the prompt of the guest ends.
@@ -43,6 +45,10 @@ pub(crate) struct ShellArguments {
     /// Kernel to boot
     #[arg(add = completion::kernel())]
     kernel: String,
+
+    /// Machine of the guest: only exact has a line for a shell
+    #[arg(long, value_name = "MACHINE", default_value = EXACT)]
+    on: String,
 
     /// Bring this program of yours, with its libraries and files, and type it at the prompt
     #[arg(last = true, value_name = "PROGRAM")]
@@ -79,6 +85,7 @@ enum Over {
 }
 
 pub(crate) fn shell(session: &Session, command: &ShellArguments) -> anyhow::Result<Exit> {
+    check_machine(command)?;
     let name = kernel_name_in(&command.kernel, command.sources.tree.as_deref())?;
     let request = command.request()?;
     let user = find_user()?;
@@ -121,6 +128,28 @@ pub(crate) fn shell(session: &Session, command: &ShellArguments) -> anyhow::Resu
         }
     };
     Ok(report(&name, &user, &over))
+}
+
+/// Refuses machines whose guests have no line for a shell, and says what to do there.
+fn check_machine(command: &ShellArguments) -> Result<(), WrongInput> {
+    let machine = sanitize_line(&command.on);
+    let why = match machine.as_str() {
+        EXACT => return Ok(()),
+        "exact-smp" => "Marvin executes its processors in turns, by what they do and never by keys",
+        "vm" => "the two serial lines of its guest have console and jobs",
+        "local" => "it is this host, with a shell of its own",
+        _ => "Marvin opens shells in guests; use ssh while it does not measure there",
+    };
+    let mut text = format!(
+        "cannot open a shell on {machine}: {why}\nhint: without --on the shell is in a guest of exact"
+    );
+    if machine != "local" {
+        let kernel = quote(&command.kernel);
+        text.push_str(&format!(
+            "; marvin run {kernel} --on {machine} -- sh ./SCRIPT runs a script there, and marvin show RUN has what it prints"
+        ));
+    }
+    Err(WrongInput(text))
 }
 
 impl ShellArguments {

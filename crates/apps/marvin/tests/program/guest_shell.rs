@@ -202,6 +202,9 @@ fn mistakes_at_shells_are_named() {
         "shell-file-not-there",
         refused(&["deb:6.12", "-q", "--with", "none"], b"true\n")
     );
+    let on = ["vm", "exact-smp", "local", "testbox\u{1b}[2J"]
+        .map(|machine| refused(&["deb:6.12", "--on", machine], b"true\n"));
+    insta::assert_snapshot!("shell-on-others", on.join("\n"));
     insta::assert_snapshot!("shell-no-lines", refused(&["deb:6.12", "-q"], b""));
     insta::assert_snapshot!(
         "shell-too-many-lines",
