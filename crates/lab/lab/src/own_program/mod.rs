@@ -40,6 +40,8 @@ const ROOM_MIB: u64 = 256;
 const STEP_MIB: u64 = 128;
 /// Longest name of a program's row: names of artifacts contain it.
 const NAME_MAX: usize = 18;
+/// What begins the name of an image that is being written; the process follows.
+const UNFINISHED: &str = "new-";
 /// Where a guest's programs are.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -248,8 +250,21 @@ fn write_image(home: &Path, image: &str, archive: Vec<u8>) -> Result<(), OwnProg
     }
     let folder = home.join("images");
     fs::create_dir_all(&folder).map_err(OwnProgramError::write(&folder))?;
-    let new = folder.join(format!("new-{}", std::process::id()));
+    remove_unfinished(&folder);
+    let new = folder.join(format!("{UNFINISHED}{}", std::process::id()));
     subprocess::replace_file(&file, &new, archive).map_err(OwnProgramError::write(&file))
+}
+
+/// Removes what killed processes left behind while they wrote an image, of up to 1 GiB each.
+fn remove_unfinished(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let writer = name.to_str().and_then(|name| name.strip_prefix(UNFINISHED));
+        if writer.is_some_and(|id| !Path::new("/proc").join(id).exists()) {
+            // Another process may have removed it, too.
+            drop(fs::remove_file(entry.path()));
+        }
+    }
 }
 
 /// Returns the row's name: that of the program's file, unless another workload has it.

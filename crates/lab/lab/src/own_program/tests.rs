@@ -243,6 +243,9 @@ fn damaged_image_is_written_again() {
     let file = super::image_file(home.path(), &image);
     let whole = fs::read(&file).unwrap();
     fs::write(&file, "").unwrap();
+    let unfinished = file.with_file_name("new-4194305");
+    fs::write(&unfinished, "x").unwrap();
     prepare();
     assert!(fs::read(&file).unwrap() == whole);
+    assert!(!unfinished.exists(), "no process has that number");
 }
