@@ -27,6 +27,7 @@ mod own_cost;
 mod own_program;
 mod perturb;
 mod plan;
+mod printed_margin;
 mod proof;
 mod records;
 mod rmap;

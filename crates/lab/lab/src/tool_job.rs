@@ -13,6 +13,7 @@ use wire::{Frame, NOT_INSTALLED, OWN_COST, PROGRAMS, Stream, SystemTask, Task, T
 
 use crate::job::{BootedBuild, explain_by_console, lines_text, marks_of_lines, observe_measured};
 use crate::own_cost::{self, OwnCost};
+use crate::printed_margin::margin_percent;
 use crate::symbols::Named;
 use crate::tools::{ROW_MAX, row_name};
 
@@ -66,6 +67,8 @@ pub(crate) struct Printed {
     counted: Vec<Region>,
     /// The rows that are known only now, in the order of the output.
     found: Vec<FoundRow>,
+    /// Whether it is a user's own program: its author has declared no margin.
+    is_own: bool,
 }
 
 /// A row that was found in the output.
@@ -105,12 +108,17 @@ impl Printed {
 
     /// Returns the result of one of the workload's rows.
     pub(crate) fn result_of(&self, row: &Workload) -> WorkloadResult {
+        let samples = self.rows.get(&*row.name).cloned().unwrap_or_default();
+        let mut declared = Declared::from_metric(&row.metric, self.clock);
+        if self.is_own && row.metric.quantity != Quantity::Cost {
+            declared.margin_percent = margin_percent(declared.margin_percent, &samples);
+        }
         WorkloadResult {
             workload: row.name.to_string(),
             operations: row.operations,
-            declared: Some(Declared::from_metric(&row.metric, self.clock)),
+            declared: Some(declared),
             outcome: self.outcome.clone(),
-            samples: self.rows.get(&*row.name).cloned().unwrap_or_default(),
+            samples,
             // Only costs are counted.
             counted: if row.metric.quantity == Quantity::Cost {
                 self.counted.clone()
@@ -227,6 +235,7 @@ pub(crate) fn run(
         sharing,
         counted,
         found,
+        is_own: tool.own.is_some(),
     })
 }
 
@@ -266,6 +275,10 @@ fn find_rows(workload: &ToolWorkload, files: &Files) -> Vec<FoundRow> {
         }
     }
     rows.retain(|row| row.samples.len() == workload.runs as usize);
+    for row in &mut rows {
+        let declared = &mut row.declared;
+        declared.margin_percent = margin_percent(declared.margin_percent, &row.samples);
+    }
     rows
 }
 

@@ -228,12 +228,27 @@ impl Tools {
     ) -> Vec<Arc<Workload>> {
         let mut all = Vec::new();
         for workload in workloads {
-            all.push(Arc::clone(workload));
+            all.push(self.with_printed_margin(workload, runs));
             if self.prints_rows(&workload.name) && workload.row_of.is_none() {
                 all.extend(printed_rows(workload, runs));
             }
         }
         all
+    }
+
+    /// Returns a row of a user's own program with the margin that the numbers which it printed have.
+    fn with_printed_margin(&self, row: &Arc<Workload>, runs: &[Vec<Run>]) -> Arc<Workload> {
+        if row.metric.quantity == Quantity::Cost || !self.is_own(&row.name) {
+            return Arc::clone(row);
+        }
+        let results = runs.iter().flatten().flat_map(|run| &run.results);
+        let margins = results
+            .filter(|result| result.workload == row.name)
+            .filter_map(|result| Some(result.declared.as_ref()?.margin_percent));
+        let mut workload = Workload::clone(row);
+        let metric = &mut workload.metric;
+        metric.margin_percent = margins.fold(metric.margin_percent, f64::max);
+        Arc::new(workload)
     }
 
     /// Returns the tool and workload of a row, if it is one of a tool.
@@ -285,10 +300,14 @@ fn printed_rows(workload: &Arc<Workload>, runs: &[Vec<Run>]) -> Vec<Arc<Workload
         let Some(declared) = &result.declared else {
             continue;
         };
-        let known = rows.iter().find(|(row, _)| row.name == result.workload);
+        let known = rows.iter_mut().find(|(row, _)| row.name == result.workload);
         match (known, declared.metric()) {
             (Some((_, first)), _) if !first.agrees(declared) => {
                 contradicted.insert(result.workload.clone());
+            }
+            (Some((row, _)), _) => {
+                let metric = &mut Arc::make_mut(row).metric;
+                metric.margin_percent = metric.margin_percent.max(declared.margin_percent);
             }
             (None, Some(metric)) => {
                 let row = Workload {
