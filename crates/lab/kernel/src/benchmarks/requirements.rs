@@ -4,7 +4,9 @@
 //! Not a solver: of several ways Marvin takes the one with the fewest options, and never switches
 //! one off. make resolves the result, and Marvin prints what did not stay.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use super::expression::Expression;
 use super::kconfig::{Kconfig, Symbol};
@@ -13,6 +15,9 @@ use super::kconfig::{Kconfig, Symbol};
 const DEPTH_MAX: usize = 24;
 /// Most options of which one may select another that are tried.
 const SELECTORS_MAX: usize = 6;
+/// Most options that are looked at for one benchmark: of two ways at each of sixty levels, nothing
+/// would see the end.
+const LOOKS_MAX: usize = 100_000;
 /// Options of modules, in the order of a config.
 const MODULES: [&str; 2] = ["MODULES", "MODULE_UNLOAD"];
 
@@ -32,6 +37,8 @@ pub(crate) struct Requirements {
     /// Options without a prompt that others switch on.
     given: BTreeSet<String>,
     open: BTreeSet<String>,
+    /// How many options were looked at, on all ways together.
+    looks: Rc<Cell<usize>>,
 }
 
 impl Requirements {
@@ -108,6 +115,10 @@ impl Kconfig {
             || found.open.contains(name)
         {
             return Ok(());
+        }
+        found.looks.set(found.looks.get() + 1);
+        if found.looks.get() > LOOKS_MAX {
+            return Err(format!("needs {name}, for which there are too many ways"));
         }
         let left = depth
             .checked_sub(1)
@@ -272,5 +283,35 @@ fn needs_modules(condition: &Expression) -> bool {
         Expression::Module => true,
         Expression::And(parts) => parts.iter().any(needs_modules),
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fmt::Write;
+
+    use super::Kconfig;
+
+    #[test]
+    fn options_with_endless_ways_are_given_up() {
+        let mut text = "config TOP\n\tbool \"Top\"\n\tdepends on A1\n".to_owned();
+        for level in 1..60 {
+            let next = level + 1;
+            for name in ["A", "B"] {
+                writeln!(
+                    text,
+                    "config {name}{level}\n\tbool \"x\"\n\tdepends on A{next} || B{next}"
+                )
+                .unwrap();
+            }
+        }
+        let files = BTreeMap::from([
+            ("Kconfig".to_owned(), "source \"lib/Kconfig\"\n".to_owned()),
+            ("lib/Kconfig".to_owned(), text),
+        ]);
+        let answer = Kconfig::read(&files).requirements(&["TOP".to_owned()]);
+        let why = answer.unwrap_err();
+        assert!(why.contains("needs "), "{why}");
     }
 }
