@@ -36,7 +36,7 @@ pub(crate) fn rate(rows: &mut [ComparisonRow], question: &Question) {
         let history = question
             .scatters
             .get(&*row.workload.name)
-            .copied()
+            .cloned()
             .unwrap_or_default();
         let base = values(&row.base);
         row.base.noise = stats::noise_profile(&base);

@@ -66,7 +66,7 @@ pub struct Pair {
 }
 
 /// How to compare the points of a series.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Ruler {
     rule: Rule,
     /// The noise between runs of one kernel, if any.

@@ -1,10 +1,10 @@
 //! The noise floor: how much groups of the same subject scatter, and which change of another
 //! subject they would show.
 
+use super::Scores;
 use super::estimate::Q_MAX;
 use super::forecast::POWER;
-use super::precision::{Side, beyond, error, without_wild};
-use super::{History, Scores};
+use super::precision::{Side, beyond, error, student_upper, without_wild};
 use crate::distribution::student_upper_quantile;
 
 /// Steps of a bisection: as many as a number has bits.
@@ -59,13 +59,14 @@ impl Floor {
         let margin = Some(margin.ln_1p()).filter(|margin| *margin >= 0.0 && margin.is_finite())?;
         let count = Some(groups).filter(|groups| *groups > 1)? as f64;
         let side = Side::like(count, self.variance);
-        let found = error(&[side, side], &History::default())?;
+        let found = error(&[side, side], None)?;
         // The least effect that counts as shown.
         let mut few = margin;
         let mut many = margin + student_upper_quantile(Q_MAX / 2.0, found.degrees)? * found.error;
         for _ in 0..STEPS {
             let middle = f64::midpoint(few, many);
-            if beyond(middle, margin, &found) > Q_MAX {
+            let tail = |difference: f64| student_upper(difference / found.error, found.degrees);
+            if beyond(middle, margin, tail) > Q_MAX {
                 few = middle;
             } else {
                 many = middle;

@@ -1,33 +1,55 @@
 //! How much the scores of one series scattered before.
 
 use super::Scores;
+use super::prior::Prior;
 
 /// What earlier sets of groups of the same series teach about its scatter. Each set's groups must
 /// be alike: what changed between sets does not matter, what changed within one does.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
-    squares: f64,
+    sets: Vec<Set>,
     degrees: usize,
+}
+
+/// How one set scattered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Set {
+    /// In squares of logarithms.
+    pub(super) variance: f64,
+    /// Degrees of freedom, at least one.
+    pub(super) degrees: f64,
 }
 
 impl History {
     /// Adds a set; one group alone teaches nothing.
     pub fn add(&mut self, scores: &Scores) {
-        self.squares += scores.squares();
-        self.degrees += scores.count() - 1;
+        let degrees = scores.count() - 1;
+        if degrees > 0 {
+            self.degrees += degrees;
+            self.sets.push(Set {
+                variance: scores.squares() / degrees as f64,
+                degrees: degrees as f64,
+            });
+        }
     }
 
     /// Returns the pooled variance of scores between groups, `sum (B(k) - 1) s(k)² / sum (B(k) -
     /// 1)`, in squares of logarithms; none without a set of two groups.
     #[must_use]
     pub fn variance(&self) -> Option<f64> {
-        (self.degrees > 0).then(|| self.squares / self.degrees as f64)
+        let squares: f64 = self.sets.iter().map(|set| set.variance * set.degrees).sum();
+        (self.degrees > 0).then(|| squares / self.degrees as f64)
     }
 
     /// Returns its degrees of freedom, `sum (B(k) - 1)`.
     #[must_use]
     pub fn degrees(&self) -> usize {
         self.degrees
+    }
+
+    /// Returns what it says of the scatter of further groups; none without a set of two groups.
+    pub(super) fn prior(&self) -> Option<Prior> {
+        Prior::fit(&self.sets)
     }
 }
 

@@ -17,6 +17,7 @@ mod floor;
 mod forecast;
 mod history;
 mod precision;
+mod prior;
 mod resolution;
 mod scores;
 mod sequential;

@@ -1,22 +1,14 @@
 //! How sure the difference of two sides is: each side's own scatter, moderated by the history, and
 //! the ranks where they can tell.
 
+use super::prior::{Prior, Seen, VARIANCE_MIN};
 use super::resolution::Coarse;
 use super::{Basis, History, Precision, Scores};
 use crate::average::median;
-use crate::distribution::{fisher_upper, student_two_sided, student_upper_quantile};
+use crate::distribution::{student_two_sided, student_upper_quantile};
 use crate::noise::OF_MEDIAN;
 use crate::rank_test::{rank_test, shift_interval};
 
-/// The history counts for at most so many degrees of freedom: what comes now must be able to speak
-/// against it.
-const HISTORY_DEGREES_MAX: usize = 30;
-/// The history counts in full for a side whose scatter it makes at least so likely (upper tail of
-/// Fisher's F), not at all below the other, and in part between. Calibrated
-/// (`tests/calibration.rs`): a side with three times the scatter of its history raises no more
-/// false alarms than its own scatter does alone.
-const HISTORY_TRUSTED: f64 = 0.8;
-const HISTORY_DOUBTED: f64 = 0.4;
 /// A side of one group may scatter more than its history by so much in variance, and nothing would
 /// show it: three times the deviation, and what a short history leaves open.
 const SINGLE: f64 = 12.0;
@@ -31,8 +23,12 @@ const WILD_GROUPS_MIN: usize = 8;
 const WILD: f64 = 5.0;
 /// Most of a side's groups that are wild: more are another mode.
 const WILD_SHARE: usize = 5;
-/// Variance of logarithms below which scores count as equal: what rounding leaves of equal values.
-const VARIANCE_MIN: f64 = 1e-24;
+/// A history is doubted below this chance that both sides scatter as it says.
+const TRUSTED: f64 = 0.5;
+/// Steps of a search for a quantile, each of which at least halves what is left; and the share of
+/// a tail at which it is near enough.
+const STEPS_MAX: usize = 40;
+const NEAR_ENOUGH: f64 = 1e-9;
 /// Largest p that ranks must be able to reach to be asked.
 const RANKS_P_MAX: f64 = 0.05;
 
@@ -49,9 +45,10 @@ pub(super) struct Judged {
 /// outside the intervals that a rating needs, of 95 % for the reader and of 90 % for two one-sided
 /// tests.
 ///
-/// The history never makes a rating weaker: where it says less than the sides alone do, because it
-/// is louder or had one wild group, it does not count. That is one more chance to be wrong, which
-/// both ratings leave room for (`tests/calibration.rs`).
+/// The sides scatter as their history says or otherwise: a rating's chances are those under both,
+/// weighed by how likely each is ([`Prior::chance`]). The history never makes a rating weaker:
+/// where it says less than the sides alone do, because it is louder, it does not count. That is one
+/// more chance to be wrong, which the rest leaves room for (`tests/calibration.rs`).
 pub(super) fn judge(
     base: &Scores,
     new: &Scores,
@@ -59,60 +56,187 @@ pub(super) fn judge(
     margin: f64,
     tails: [f64; 2],
 ) -> Judged {
-    let alone = judge_by(base, new, &History::default(), margin, tails);
-    if history.variance().is_none() {
-        return alone;
+    let pair = Paired::new(base, new);
+    let own = error(&pair.sides, None);
+    let alone = own.and_then(|own| pair.judge(&Beliefs::one(own), history, margin, tails));
+    let beliefs = history
+        .prior()
+        .and_then(|prior| Beliefs::form(&pair.sides, prior, own));
+    let with = beliefs.and_then(|beliefs| pair.judge(&beliefs, history, margin, tails));
+    Judged {
+        effect: pair.effect,
+        precision: match (with, alone) {
+            (Some(with), Some(alone)) => Some(with.or_surer(alone)),
+            (with, alone) => with.or(alone),
+        },
     }
-    let with = judge_by(base, new, history, margin, tails);
-    let precision = match (with.precision, alone.precision) {
-        (Some(with), Some(alone)) => Some(with.or_surer(alone)),
-        (with, alone) => with.or(alone),
-    };
-    Judged { precision, ..with }
 }
 
-fn judge_by(
-    base: &Scores,
-    new: &Scores,
-    history: &History,
-    margin: f64,
-    tails: [f64; 2],
-) -> Judged {
-    let tame = [base, new].map(|side| without_wild(side.as_slice()));
-    let Coarse {
-        half,
-        difference: coarse,
-    } = base.resolution().coarse(new.resolution());
-    let sides = [Side::new(&tame[0], half), Side::new(&tame[1], half)];
-    let effect = sides[1].mean - sides[0].mean;
-    let precision = error(&sides, history).map(|mut found| {
-        found.coarse = coarse;
-        let dealt =
-            (2.0 / ways([base.count(), new.count()]) / (1.0 + history.degrees() as f64)).min(1.0);
-        if found.variance < VARIANCE_MIN {
-            return constant(found, effect, margin, dealt);
+/// One or two errors that the difference may have, and how likely the first is.
+#[derive(Debug, Clone, Copy)]
+struct Beliefs {
+    first: Precision,
+    other: Option<Precision>,
+    chance: f64,
+}
+
+impl Beliefs {
+    fn one(first: Precision) -> Self {
+        Self {
+            first,
+            other: None,
+            chance: 1.0,
         }
-        found.p = beyond(effect, 0.0, &found);
-        found.p_margin = beyond(effect, margin, &found);
+    }
+
+    /// None where nothing tells of a side's scatter.
+    fn form(sides: &[Side; 2], prior: Prior, own: Option<Precision>) -> Option<Self> {
+        let first = error(sides, Some(prior))?;
+        let seen: Vec<Seen> = sides.iter().filter_map(Side::seen).collect();
+        let chance = prior.chance(&seen);
+        let degrees: f64 = seen.iter().map(|side| side.degrees).sum();
+        let squares: f64 = seen.iter().map(|side| side.degrees * side.variance).sum();
+        let basis = if chance >= TRUSTED {
+            Basis::Moderated
+        } else if squares > degrees * prior.variance {
+            Basis::Noisier
+        } else {
+            Basis::Quieter
+        };
+        Some(Self {
+            first: Precision { basis, ..first },
+            other: own.map(|own| Precision { basis, ..own }),
+            chance: if own.is_some() { chance } else { 1.0 },
+        })
+    }
+
+    /// Returns the likelier one, with the variance that both expect.
+    fn found(&self) -> Precision {
+        let Some(other) = self.other else {
+            return self.first;
+        };
+        let likelier = if self.chance >= TRUSTED {
+            self.first
+        } else {
+            other
+        };
+        Precision {
+            variance: self.chance * self.first.variance + (1.0 - self.chance) * other.variance,
+            ..likelier
+        }
+    }
+
+    /// Returns the chance of a difference at least so large without one, one-sided.
+    fn tail(&self, difference: f64) -> f64 {
+        let of = |found: &Precision| student_upper(difference / found.error, found.degrees);
+        let first = of(&self.first);
+        match &self.other {
+            Some(other) => self.chance * first + (1.0 - self.chance) * of(other),
+            None => first,
+        }
+    }
+
+    /// Returns the difference that is exceeded with a chance.
+    fn quantile(&self, tail: f64) -> f64 {
+        let of = |found: &Precision| {
+            student_upper_quantile(tail, found.degrees).unwrap_or(f64::INFINITY) * found.error
+        };
+        let first = of(&self.first);
+        let Some(other) = self.other.as_ref().map(of).filter(|_| self.chance < 1.0) else {
+            return first;
+        };
+        if !first.is_finite() || !other.is_finite() {
+            return first.max(other);
+        }
+        // Logarithms of tails are nearly lines: false position, with the Illinois step.
+        let mut low = first.min(other);
+        let mut high = first.max(other);
+        let excess = |difference: f64| (self.tail(difference) / tail).ln();
+        let mut above = excess(low);
+        let mut below = excess(high);
+        for _ in 0..STEPS_MAX {
+            let way = above - below;
+            if above.abs() < NEAR_ENOUGH || below.abs() < NEAR_ENOUGH || !(way > 0.0) {
+                break;
+            }
+            let between = low + (high - low) * above / way;
+            let left = excess(between);
+            if left > 0.0 {
+                low = between;
+                above = left;
+                below /= 2.0;
+            } else {
+                high = between;
+                below = left;
+                above /= 2.0;
+            }
+        }
+        if above.abs() < below.abs() { low } else { high }
+    }
+}
+
+/// Both sides without wild groups.
+struct Paired<'a> {
+    scores: [&'a Scores; 2],
+    sides: [Side; 2],
+    is_cut: bool,
+    effect: f64,
+    /// By how much the clock's steps leave the difference open.
+    coarse: f64,
+}
+
+impl<'a> Paired<'a> {
+    fn new(base: &'a Scores, new: &'a Scores) -> Self {
+        let tame = [base, new].map(|side| without_wild(side.as_slice()));
+        let Coarse { half, difference } = base.resolution().coarse(new.resolution());
+        let sides = [Side::new(&tame[0], half), Side::new(&tame[1], half)];
+        Self {
+            scores: [base, new],
+            sides,
+            is_cut: tame[0].len() < base.count() || tame[1].len() < new.count(),
+            effect: sides[1].mean - sides[0].mean,
+            coarse: difference,
+        }
+    }
+
+    /// None for what is not finite.
+    fn judge(
+        &self,
+        beliefs: &Beliefs,
+        history: &History,
+        margin: f64,
+        tails: [f64; 2],
+    ) -> Option<Precision> {
+        let [base, new] = self.scores;
+        let effect = self.effect;
+        let mut found = beliefs.found();
+        found.coarse = self.coarse;
+        let is_moderated = found.basis != Basis::Own;
+        let degrees = if is_moderated { history.degrees() } else { 0 };
+        let dealt = (2.0 / ways([base.count(), new.count()]) / (1.0 + degrees as f64)).min(1.0);
+        if found.variance < VARIANCE_MIN {
+            return Some(constant(found, effect, margin, dealt));
+        }
+        found.p = beyond(effect, self.coarse, |difference| beliefs.tail(difference));
+        found.p_margin = beyond(effect, margin + self.coarse, |difference| {
+            beliefs.tail(difference)
+        });
         found.ends = tails.map(|tail| {
-            let half = student_upper_quantile(tail, found.degrees).unwrap_or(f64::INFINITY)
-                * found.error
-                + coarse;
+            let half = beliefs.quantile(tail) + self.coarse;
             (effect - half, effect + half)
         });
-        let scattered = base.squares() + new.squares() + history.variance().unwrap_or_default();
-        if scattered < VARIANCE_MIN && effect.abs() > coarse {
+        let past = if is_moderated {
+            history.variance().unwrap_or_default()
+        } else {
+            0.0
+        };
+        if base.squares() + new.squares() + past < VARIANCE_MIN && effect.abs() > self.coarse {
             (found.p, found.p_margin) = (found.p.max(dealt), found.p_margin.max(dealt));
         }
-        let is_cut = tame[0].len() < base.count() || tame[1].len() < new.count();
-        if is_cut || base.count() != new.count() {
+        if self.is_cut || base.count() != new.count() {
             ask_ranks(&mut found, [base, new], effect, margin, tails);
         }
-        found
-    });
-    Judged {
-        effect,
-        precision: precision.filter(|found| found.p.is_finite() && found.error.is_finite()),
+        Some(found).filter(|found| found.p.is_finite() && found.error.is_finite())
     }
 }
 
@@ -175,6 +299,15 @@ impl Side {
         }
     }
 
+    /// Returns how it scatters; none for one group.
+    fn seen(&self) -> Option<Seen> {
+        let degrees = self.count - 1.0;
+        (degrees > 0.0).then(|| Seen {
+            variance: self.squares / degrees,
+            degrees,
+        })
+    }
+
     /// Returns the sum of squares around the mean.
     pub(super) const fn squares(&self) -> f64 {
         self.squares
@@ -203,22 +336,14 @@ pub(super) fn without_wild(scores: &[f64]) -> Vec<f64> {
 }
 
 /// Returns the error of the difference; none where nothing tells of a side's scatter.
-pub(super) fn error(sides: &[Side; 2], history: &History) -> Option<Precision> {
-    let past = history
-        .variance()
-        .map(|variance| (variance, history.degrees().min(HISTORY_DEGREES_MAX) as f64));
+pub(super) fn error(sides: &[Side; 2], prior: Option<Prior>) -> Option<Precision> {
     let single = sides.iter().filter(|side| side.count <= 1.0).count();
-    let mut found: Vec<Scatter> = Vec::with_capacity(2);
+    let mut found: Vec<Seen> = Vec::with_capacity(2);
     for (side, other) in [(sides[0], sides[1]), (sides[1], sides[0])] {
-        found.push(match (side.count > 1.0, past) {
-            (true, past) => Scatter::pool(side, past),
-            (false, Some((variance, degrees))) => Scatter {
-                variance,
-                degrees,
-                trust: 1.0,
-            },
-            (false, None) if other.count > 1.0 => Scatter::pool(other, None),
-            (false, None) => return None,
+        found.push(match (side.seen(), prior) {
+            (seen, Some(prior)) => pool(seen, prior),
+            (Some(seen), None) => seen,
+            (None, None) => other.seen()?,
         });
     }
     let mut parts = [
@@ -233,21 +358,21 @@ pub(super) fn error(sides: &[Side; 2], history: &History) -> Option<Precision> {
     let least = found[0].degrees.min(found[1].degrees);
     let welch =
         sum * sum / (parts[0].powi(2) / found[0].degrees + parts[1].powi(2) / found[1].degrees);
+    let doubt = if prior.is_some() { 0.0 } else { DEGREES_DOUBT };
     let degrees = if welch.is_finite() {
-        welch + DEGREES_DOUBT * (least.min(welch) - welch)
+        welch + doubt * (least.min(welch) - welch)
     } else {
         least
-    };
-    let basis = match past {
-        None => Basis::Own,
-        Some(_) if found.iter().any(|scatter| scatter.trust > 0.0) => Basis::Moderated,
-        Some(_) => Basis::Noisier,
     };
     Some(Precision {
         error: sum.sqrt(),
         degrees: degrees.max(1.0),
         variance: f64::midpoint(found[0].variance, found[1].variance),
-        basis,
+        basis: if prior.is_some() {
+            Basis::Moderated
+        } else {
+            Basis::Own
+        },
         single: single > 0,
         coarse: 0.0,
         p: 1.0,
@@ -256,53 +381,30 @@ pub(super) fn error(sides: &[Side; 2], history: &History) -> Option<Precision> {
     })
 }
 
-/// How a side scatters.
-#[derive(Debug, Clone, Copy)]
-struct Scatter {
-    variance: f64,
-    degrees: f64,
-    /// How far the history counts.
-    trust: f64,
-}
-
-impl Scatter {
-    /// `(w d0 s0² + d s²) / (w d0 + d)`, with the history's weight `w` (Smyth 2004, where it is 1).
-    fn pool(side: Side, past: Option<(f64, f64)>) -> Self {
-        let degrees = side.count - 1.0;
-        let own = side.squares / degrees;
-        let Some((variance, past_degrees)) = past else {
-            return Self {
-                variance: own,
-                degrees,
-                trust: 0.0,
-            };
+/// `(d0 s0² + d s²) / (d0 + d)` (Smyth 2004).
+fn pool(seen: Option<Seen>, prior: Prior) -> Seen {
+    let Some(seen) = seen else {
+        return Seen {
+            variance: prior.variance,
+            degrees: prior.degrees,
         };
-        let p = match (own < VARIANCE_MIN, variance < VARIANCE_MIN) {
-            (true, _) => 1.0,
-            (false, true) => 0.0,
-            (false, false) => fisher_upper(own / variance, degrees, past_degrees),
-        };
-        let trust = ((p - HISTORY_DOUBTED) / (HISTORY_TRUSTED - HISTORY_DOUBTED)).clamp(0.0, 1.0);
-        let weight = trust * past_degrees;
-        Self {
-            variance: (weight * variance + side.squares) / (weight + degrees),
-            degrees: weight + degrees,
-            trust,
-        }
+    };
+    let degrees = prior.degrees + seen.degrees;
+    Seen {
+        variance: (prior.degrees * prior.variance + seen.degrees * seen.variance) / degrees,
+        degrees,
     }
 }
 
 /// Returns the chance of an effect at least so far beyond a margin if the true one is within it:
-/// McCarthy and Smyth 2009 (TREAT); Student's two-sided p for a margin of zero.
-pub(super) fn beyond(effect: f64, margin: f64, found: &Precision) -> f64 {
-    let margin = margin + found.coarse;
-    let near = student_upper((effect.abs() - margin) / found.error, found.degrees);
-    let far = student_upper((effect.abs() + margin) / found.error, found.degrees);
-    (near + far).min(1.0)
+/// McCarthy and Smyth 2009 (TREAT); two-sided for a margin of zero. `tail` is the chance of a
+/// difference at least so large without one, one-sided.
+pub(super) fn beyond(effect: f64, margin: f64, tail: impl Fn(f64) -> f64) -> f64 {
+    (tail(effect.abs() - margin) + tail(effect.abs() + margin)).min(1.0)
 }
 
 /// Returns the chance of a Student's t above one.
-fn student_upper(t: f64, degrees: f64) -> f64 {
+pub(super) fn student_upper(t: f64, degrees: f64) -> f64 {
     let far = student_two_sided(t, degrees) / 2.0;
     if t > 0.0 { far } else { 1.0 - far }
 }

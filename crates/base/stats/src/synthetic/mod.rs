@@ -4,12 +4,14 @@
 mod bisection;
 mod calibration;
 mod detection;
+mod past;
 mod sequence;
 mod welch;
 
 pub use bisection::{By, Line, PLACES, Severals, Singles, Start};
 pub use calibration::{Calibration, Design, Kind};
 pub use detection::{Quality, Short, Trials};
+pub use past::{Past, PastShares};
 pub use sequence::{Between, Course, Ends, Rule};
 pub use welch::welch;
 
