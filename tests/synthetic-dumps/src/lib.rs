@@ -212,6 +212,8 @@ pub struct Synthetic {
     pub memory: Vec<Range<u64>>,
     /// Bits of a section's size in bytes.
     pub section_bits: u32,
+    /// Numbers of the sections that are offline.
+    pub offline: Vec<u64>,
     /// Groups of pages, one per line: `PAGE[+COUNT] KIND [ORDER]`; other pages are kept kernel
     /// memory.
     pub groups: String,
@@ -235,6 +237,7 @@ impl Default for Synthetic {
             levels: 4,
             memory: std::iter::once(0..0x2000).collect(),
             section_bits: 21,
+            offline: Vec::new(),
             groups: String::new(),
             own: 0x1000,
             scattered: false,
@@ -460,9 +463,15 @@ impl Image<'_> {
                     .iter()
                     .any(|range| range.start < pages.end && pages.start < range.end)
                 {
+                    // Present, with records, online, from boot.
+                    let flags = if wish.offline.contains(&n) {
+                        0b1011
+                    } else {
+                        0b1111
+                    };
                     self.put(
                         page + n % PER_ROOT * MEM_SECTION,
-                        &(VMEMMAP | 0b1111).to_le_bytes(),
+                        &(VMEMMAP | flags).to_le_bytes(),
                     );
                 }
             }
@@ -637,7 +646,7 @@ impl Kernel {
         let cache = flag::LRU | flag::REFERENCED;
         let pointer = DIRECT + 0x1000;
         let listed = matches!(kind, "listed" | "taken");
-        let head = if order > 0 && !listed && !matches!(kind, "free" | "unaccepted") {
+        let head = if order > 0 && !listed && !matches!(kind, "free" | "hurtfree" | "unaccepted") {
             flag::HEAD
         } else {
             0
@@ -659,7 +668,7 @@ impl Kernel {
                     head + 1
                 },
             );
-            if kind == "hurt" && n == HURT {
+            if matches!(kind, "hurt" | "hurtanon") && n == HURT {
                 put(0, flag::POISON);
             }
             if n == 1 {
@@ -687,6 +696,16 @@ impl Kernel {
             "poisoned" => (flag::POISON, 0, 0, None),
             // Kept memory of the kernel with a broken page in it.
             "hurt" => (0, 0, 0, None),
+            "hurthead" => (flag::POISON, 0, 0, None),
+            // Memory of a process with a broken page in it, or with its first page broken.
+            "hurtanon" => (cache | flag::SWAP_BACKED, pointer | 1, 0, None),
+            "hurtanonhead" => (
+                cache | flag::SWAP_BACKED | flag::POISON,
+                pointer | 1,
+                0,
+                None,
+            ),
+            "hurtfree" => (flag::POISON, 0, u64::from(order), buddy),
             "offline" => (0, 0, 0, offline),
             "reserved" => (flag::RESERVED | cache, pointer, 0, None),
             "garbage" => (cache, 0, 0, None),

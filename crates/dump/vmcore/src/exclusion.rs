@@ -226,16 +226,22 @@ impl Rule {
 
     /// Returns the address of a tail's head, by the record at an address.
     ///
-    /// The field is a pointer with its lowest bit set; since Linux 7.1, in kernels that give the
+    /// The field is a pointer with its lowest bit set. Since Linux kernel commit "mm: rework
+    /// compound_head() for power-of-2 sizeof(struct page)" (in v7.1), in kernels that give the
     /// records of huge pages back, it is a mask of the tail's own address (`_compound_head`,
-    /// `include/linux/page-flags.h`). A mask has all high bits, a pointer into the memory map
-    /// does not.
+    /// `include/linux/page-flags.h`). The note does not tell about that option; but the records of
+    /// the largest page have less than a gigabyte, which no memory map has at the end of all
+    /// addresses, so that a value which ends there in one bit is a mask.
     pub(crate) fn head_address(&self, record: &Record, address: u64) -> Option<u64> {
+        /// Largest records of one page: those of 16 GiB in pages of 4 KiB have a quarter of it.
+        const RECORDS_MAX: u64 = 1 << 30;
         let value = long(record, self.layout.head_pointer?);
         if value & 1 == 0 {
             return None;
         }
-        let is_mask = (!(value - 1)).wrapping_add(1).is_power_of_two();
+        let records = (value - 1).wrapping_neg();
+        let is_mask =
+            self.layout.may_have_mask && records.is_power_of_two() && records <= RECORDS_MAX;
         Some(if is_mask {
             address & (value - 1)
         } else {
@@ -287,13 +293,19 @@ impl Rule {
         }
     }
 
-    /// Returns the class of page number `page`, and for how many pages it holds: `behind` are the
-    /// bytes from its record on.
+    /// Returns the class of the block that begins with page number `page`, and its number of pages:
+    /// `behind` are the bytes from its record on. The first page may be broken and the others not:
+    /// see [`Rule::class`].
     pub(crate) fn block(&self, record: &Record, page: u64, behind: &[u8]) -> (Class, u64) {
         let layout = &self.layout;
         let facts = self.facts(record);
         let class = self.decide(&facts, false);
-        if class == Class::Free {
+        // A broken first page says nothing about the others.
+        let unbroken = Facts {
+            flags: facts.flags & !layout.poison,
+            ..facts
+        };
+        if self.decide(&unbroken, false) == Class::Free {
             let whole = layout.orders.saturating_sub(1);
             let order = if facts.kind == Kind::Unaccepted {
                 whole
@@ -318,10 +330,11 @@ impl Rule {
         else {
             return (class, 1);
         };
-        (
-            self.decide(&facts, self.is_huge(record, behind)),
-            1 << order,
-        )
+        // Of a hugetlb page the head is marked for each of its pages
+        // (`folio_set_hugetlb_hwpoison`, mm/memory-failure.c).
+        let huge = self.is_huge(record, behind);
+        let facts = if huge { facts } else { unbroken };
+        (self.decide(&facts, huge), 1 << order)
     }
 
     /// Returns the order of a compound page: `bytes` are the head's record and the bytes after it.
@@ -368,4 +381,50 @@ pub(crate) fn long(record: &Record, at: usize) -> u64 {
     // The mask shows the compiler that they are within the record.
     let (words, _) = record.as_chunks::<8>();
     u64::from_le_bytes(words[at / 8 % (RECORD / 8)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Level, Rule};
+    use crate::layout::{Layout, RECORD};
+    use crate::note::Info;
+
+    /// Returns the rule of a kernel with this field and size of records.
+    fn rule(field: &str, size: usize) -> Rule {
+        let text = format!(
+            "SIZE(page)={size}\nOFFSET(page.{field})=8\nOFFSET(page.flags)=0\n\
+            OFFSET(page.mapping)=24\nOFFSET(page.private)=40\nOFFSET(page._mapcount)=48\n\
+            NUMBER(PG_lru)=5\nNUMBER(PG_private)=14\nNUMBER(PG_swapcache)=10\n\
+            NUMBER(PAGE_BUDDY_MAPCOUNT_VALUE)=-268435456\n"
+        );
+        let layout = Layout::new(&Info::parse(text.as_bytes()), None).unwrap();
+        Rule::new(layout, Level::MAX)
+    }
+
+    #[test]
+    fn masks_are_told_from_pointers() {
+        const GIGABYTE: u32 = 18;
+        let tail = 0xffff_ea00_0123_4540;
+        let head = |rule: &Rule, value: u64| {
+            let mut record = [0; RECORD];
+            record[8..16].copy_from_slice(&value.to_le_bytes());
+            rule.head_address(&record, tail)
+        };
+        let new = rule("compound_info", 64);
+        let mask = u64::MAX << (GIGABYTE + 6);
+        // The whole of a gigabyte's records has one head, not 128 MiB of them.
+        assert_eq!(head(&new, mask | 1), Some(0xffff_ea00_0100_0000));
+        assert_eq!(
+            head(&new, 0xffff_ea00_0123_0001),
+            Some(0xffff_ea00_0123_0000)
+        );
+        assert_eq!(head(&new, mask), None, "no tail");
+        // The first record of a memory map at such an address (64-bit Arm) is no mask.
+        let first = u64::MAX << 42;
+        assert_eq!(head(&new, first | 1), Some(first));
+        // Before masks, and with records of a size that has none, it is a pointer.
+        for old in [rule("compound_head", 64), rule("compound_info", 72)] {
+            assert_eq!(head(&old, mask | 1), Some(mask));
+        }
+    }
 }

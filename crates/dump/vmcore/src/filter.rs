@@ -60,6 +60,8 @@ pub struct Filter {
     rule: Rule,
     table: Table,
     image: Vec<Range<u64>>,
+    /// Pages of sections that are offline which are kept: the image, and records of such sections.
+    kept_offline: Vec<Range<u64>>,
     symbols: Symbols,
     lists: Lists,
     without_lists: Option<&'static str>,
@@ -88,11 +90,16 @@ impl Filter {
         let without_lists = found.as_ref().err().copied();
         let table = Table::new(&rule);
         let lists = found.unwrap_or_default();
+        // Hot-added memory may hold its own records (memmap_on_memory), which readers walk.
+        let mut kept_offline = map.offline_records(reader);
+        kept_offline.extend(image.iter().cloned());
+        let kept_offline = bits::merge(kept_offline);
         Ok(Self {
             map,
             table,
             rule,
             image,
+            kept_offline,
             symbols,
             lists,
             without_lists,
@@ -318,17 +325,26 @@ impl<'f> Scanner<'f> {
         }
         // Taken out, so that its memory is reused while the other fields change.
         let mut section = std::mem::take(&mut self.section);
-        section.begin(pages, keep, &self.filter.image);
-        let first = self
-            .filter
-            .map
-            .address(number, section.pages.start)
-            .unwrap_or_default();
-        self.records.find(first, section.drop.len() * 64);
-        let mut page = self.leading(number, &mut section);
-        let count = keep.len() * 64;
-        while page < count {
-            page = self.piece(&mut section, page);
+        if self.filter.map.is_offline(number) {
+            // Its records are not kept up to date (`pfn_to_online_page`,
+            // include/linux/memory_hotplug.h), so they are not asked.
+            section.begin(pages, keep, &self.filter.kept_offline);
+            let all = 0..section.len();
+            self.counts.dropped[Class::Offline as usize] +=
+                section.drop(all, Class::Offline, Evidence::Weak);
+        } else {
+            section.begin(pages, keep, &self.filter.image);
+            let first = self
+                .filter
+                .map
+                .address(number, section.pages.start)
+                .unwrap_or_default();
+            self.records.find(first, section.drop.len() * 64);
+            let mut page = self.leading(number, &mut section);
+            let count = keep.len() * 64;
+            while page < count {
+                page = self.piece(&mut section, page);
+            }
         }
         keep.iter_mut()
             .zip(&section.drop)
@@ -441,14 +457,22 @@ impl<'f> Scanner<'f> {
                     break;
                 };
                 let (class, pages) = rule.block(&first, section.pages.start + page as u64, rest);
+                // Before the block is judged: the class of its first page alone.
+                let own = rule.class(&first);
+                if own == Class::Poisoned && class != Class::Poisoned {
+                    let evidence = rule.evidence(&first, own);
+                    self.counts.dropped[own as usize] +=
+                        section.drop(page..page + 1, own, evidence);
+                }
                 // The other pages of a kept block may be broken, which their own records say.
                 let pages = if class == Class::Kept { 1 } else { pages };
                 let pages = usize::try_from(pages)
                     .unwrap_or(section.len())
                     .min(section.len() - page);
                 let evidence = rule.evidence(&first, class);
+                let rest = page + usize::from(own == Class::Poisoned && class != own);
                 self.counts.dropped[class as usize] +=
-                    section.drop(page..page + pages, class, evidence);
+                    section.drop(rest..page + pages, class, evidence);
                 page += pages;
             }
         }

@@ -82,6 +82,10 @@ pub(crate) struct Layout {
     pub(crate) flags: usize,
     /// `None` if the note has none, in kernels before 4.4.
     pub(crate) head_pointer: Option<usize>,
+    /// Whether that field may be a mask of the tail's address instead of a pointer: the field has
+    /// the name that came with masks, and records have a size for which the kernel uses them
+    /// (`compound_info_has_mask`, `include/linux/page-flags.h`).
+    pub(crate) may_have_mask: bool,
     pub(crate) mapping: usize,
     pub(crate) private: usize,
     pub(crate) page_type: usize,
@@ -136,6 +140,7 @@ impl Layout {
         let head_pointer = names
             .into_iter()
             .find(|name| info.size("OFFSET", &format!("page.{name}")).is_some());
+        let may_have_mask = head_pointer == Some("compound_info") && record.is_power_of_two();
         let head_pointer = head_pointer.map(|name| field(info, name, 8)).transpose()?;
         let head = info.number("PG_head_mask").map_or(0, i64::cast_unsigned);
         let flags = field(info, "flags", 8)?;
@@ -144,6 +149,7 @@ impl Layout {
         Ok(Self {
             flags,
             head_pointer,
+            may_have_mask,
             mapping: field(info, "mapping", 8)?,
             private: field(info, "private", 8)?,
             page_type: field(info, "_mapcount", 4)?,

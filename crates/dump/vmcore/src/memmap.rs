@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::bits;
 use crate::bytes::u64_at;
 use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
@@ -12,6 +13,12 @@ use crate::reader::Reader;
 /// Flags of `section_mem_map` (`include/linux/mmzone.h`).
 const PRESENT: u64 = 1;
 const HAS_MEM_MAP: u64 = 2;
+/// Since Linux kernel commit 2d070eab2e82 ("mm: consider zone which is not fully populated to have
+/// holes") (in v4.13).
+const IS_ONLINE: u64 = 4;
+/// The section has memory of a device (`SECTION_TAINT_ZONE_DEVICE`), whose sections are never
+/// online. In kernels without CONFIG_ZONE_DEVICE another flag of sections from boot has this bit.
+const HAS_DEVICE: u64 = 16;
 /// Bits for flags, more than any kernel uses: the map of a section begins at a page.
 const FLAGS: u64 = 0xfff;
 
@@ -26,6 +33,8 @@ pub struct MemoryMap {
     /// Number of each section with a map, and the address that the map of page 0 would have; by
     /// number.
     sections: Vec<(u64, u64)>,
+    /// Numbers of the sections that were taken offline, or never online.
+    offline: Vec<u64>,
     /// Physical addresses of the tables that contain them.
     tables: Vec<u64>,
 }
@@ -80,9 +89,14 @@ impl MemoryMap {
             record: record as u64,
             section_bits: section_bits - page_bits,
             sections: Vec::new(),
+            offline: Vec::new(),
             tables: Vec::new(),
         };
         let found = map.read_sections(reader, &Sections::new(info, dump)?)?;
+        // A kernel that ran has memory online: without any, it does not have the flag.
+        if found.offline.len() < found.sections.len() {
+            map.offline = found.offline;
+        }
         map.sections = found.sections;
         map.tables = found.tables;
         Ok(map)
@@ -180,6 +194,9 @@ impl MemoryMap {
                                     .lies(key, "that makes more sections than any machine has"));
                             }
                             found.sections.push((number, map & !FLAGS));
+                            if map & (IS_ONLINE | HAS_DEVICE) == 0 {
+                                found.offline.push(number);
+                            }
                         }
                     }
                 }
@@ -206,6 +223,29 @@ impl MemoryMap {
     #[must_use]
     pub fn sections(&self) -> usize {
         self.sections.len()
+    }
+
+    /// Returns whether a section is offline: the kernel uses none of its memory.
+    pub(crate) fn is_offline(&self, number: u64) -> bool {
+        self.offline.binary_search(&number).is_ok()
+    }
+
+    /// Returns the pages that hold the records of sections that are offline.
+    pub(crate) fn offline_records(&self, reader: &mut Reader<'_>) -> Vec<Range<u64>> {
+        let page = reader.dump().page_size();
+        let mut walker = Walker::new(&*self.architecture);
+        let mut found = Vec::new();
+        for number in &self.offline {
+            let pages = self.pages(*number);
+            let Some(start) = self.address(*number, pages.start) else {
+                continue;
+            };
+            let last = start.saturating_add(self.section_pages() * self.record - 1);
+            walker.range(reader, start..=last, |_, physical, length| {
+                found.push(physical / page..(physical + length).div_ceil(page));
+            });
+        }
+        bits::merge(found)
     }
 
     /// Returns the architecture's page tables.
@@ -268,6 +308,7 @@ impl MemoryMap {
 #[derive(Default)]
 struct SectionTables {
     sections: Vec<(u64, u64)>,
+    offline: Vec<u64>,
     tables: Vec<u64>,
 }
 

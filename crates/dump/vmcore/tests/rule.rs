@@ -269,6 +269,102 @@ fn broken_pages_of_kept_blocks_are_dropped() -> Outcome {
 }
 
 #[test]
+fn broken_first_page_condemns_no_other_page() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    for kernel in KERNELS {
+        // In the kernel's own memory, in that of a process, free, and over the end of a section.
+        Synthetic {
+            kernel,
+            groups:
+                "0x100 hurthead 5\n 0x120 hurtanonhead 5\n 0x140 hurtfree 5\n 0x400 hurtanonhead 10"
+                    .to_owned(),
+            ..Synthetic::default()
+        }
+        .write(&path)?;
+        let dump = Dump::open(std::slice::from_ref(&path))?;
+        let broken = [0x100, 0x120, 0x140, 0x400];
+        for level in [0, 8, 16, 31] {
+            let mut wanted: BTreeSet<u64> = broken.into_iter().collect();
+            if level & 8 != 0 {
+                wanted.extend((0x120..0x140).chain(0x400..0x800));
+            }
+            if level & 16 != 0 {
+                wanted.extend(0x140..0x160);
+            }
+            let found = dropped(&dump, level, &work(Io::Map, 1))?;
+            assert_eq!(found, wanted, "{} level {level}", kernel.release);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn sections_taken_offline_are_dropped() -> Outcome {
+    // Sections of 0x200 pages. Records of offline sections may say anything.
+    let groups = "0x400 anon 5\n 0x440 slab\n 0x600 anon".to_owned();
+    let synthetic = Synthetic {
+        groups,
+        offline: vec![2, 4],
+        ..Synthetic::default()
+    };
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    synthetic.write(&path)?;
+    let dump = Dump::open(&[path])?;
+    for level in [0, 1, 16, 31] {
+        let mut wanted: BTreeSet<u64> = (0x400..0x600).chain(0x800..0xa00).collect();
+        if level & 8 != 0 {
+            wanted.insert(0x600);
+        }
+        assert_eq!(
+            dropped(&dump, level, &work(Io::Map, 2))?,
+            wanted,
+            "level {level}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn records_within_offline_sections_are_kept() -> Outcome {
+    // The records of all sections are in pages from 0x1000 on, those of section 8 among them.
+    let synthetic = Synthetic {
+        offline: vec![8],
+        ..Synthetic::default()
+    };
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    let records = synthetic.write(&path)? / 4096;
+    let dump = Dump::open(&[path])?;
+    let gone = dropped(&dump, 0, &work(Io::Map, 1))?;
+    assert!(!gone.is_empty() && gone.iter().all(|page| (0x1000..0x1200).contains(page)));
+    // Eight pages of records for each section, one after the other; the file has a page before.
+    let own = records - 1 + 8 * 8;
+    assert!(
+        (own..own + 8).all(|page| !gone.contains(&page)),
+        "{records:#x}"
+    );
+    Ok(())
+}
+
+#[test]
+fn kernel_without_online_flag_keeps_sections() -> Outcome {
+    let synthetic = Synthetic {
+        offline: (0..16).collect(),
+        groups: "0x400 anon 5".to_owned(),
+        ..Synthetic::default()
+    };
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    synthetic.write(&path)?;
+    let dump = Dump::open(&[path])?;
+    let found = dropped(&dump, 31, &work(Io::Map, 1))?;
+    assert_eq!(found, (0x400..0x420).collect());
+    Ok(())
+}
+
+#[test]
 fn kernel_image_is_kept_despite_its_records() -> Outcome {
     // 0x1000 + 1000 and the next two are mapped as the image, the topmost page table among them.
     let groups = "0x13e8 garbage\n 0x13e9 anon\n 0x13ea free\n 0x1000 garbage\n 0x1ff0 garbage";
