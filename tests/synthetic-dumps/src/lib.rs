@@ -225,6 +225,10 @@ pub struct Synthetic {
     pub gap: u64,
     /// Whether the image contains BTF.
     pub btf: bool,
+    /// Whether that has `struct page`, flags and types of pages, too.
+    pub page_types: bool,
+    /// Keys of lines that the note lacks.
+    pub lacks: Vec<String>,
     /// Sections of 128 MiB with separate records; those after them have the same, page for page.
     pub distinct: Option<u64>,
 }
@@ -243,6 +247,8 @@ impl Default for Synthetic {
             scattered: false,
             gap: 0,
             btf: true,
+            page_types: false,
+            lacks: Vec::new(),
             distinct: None,
         }
     }
@@ -547,7 +553,7 @@ impl Image<'_> {
             self.wish.machine.name().as_bytes(),
         );
         if self.wish.btf {
-            self.put((own + 1001) * PAGE + 40, &per_cpu::btf());
+            self.put((own + 1001) * PAGE + 40, &per_cpu::btf(self.wish));
         }
     }
 
@@ -624,7 +630,12 @@ impl Image<'_> {
                 destructor - from
             ));
         }
-        lines.join("\n") + "\n"
+        let all = lines.join("\n");
+        let own = all.lines().filter(|line| {
+            let key = line.split('=').next().unwrap_or_default();
+            !wish.lacks.iter().any(|lacks| lacks == key)
+        });
+        own.map(|line| format!("{line}\n")).collect()
     }
 }
 

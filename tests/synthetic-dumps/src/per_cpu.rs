@@ -1,7 +1,10 @@
 //! Free pages on lists of two processors: pages of kind `listed`, and of kind `taken`, which is
 //! just being removed from a list, so that the rest of the list is not trusted.
 
-use super::{DIRECT, Group, IMAGE, Image, PAGE, RESERVED_BIT, VMEMMAP};
+use super::vmlinux::Btf;
+use super::{
+    DIRECT, Group, IMAGE, Image, MEM_SECTION, PAGE, RECORD, RESERVED_BIT, Synthetic, VMEMMAP,
+};
 
 const PROCESSORS: usize = 2;
 /// Orders 0 to 3 in three kinds each, then two lists of huge pages, as in Linux 6.12.
@@ -140,33 +143,60 @@ pub(super) fn note() -> String {
     lines.join("\n")
 }
 
-/// Returns minimal BTF: two enumerators and two structures.
-pub(super) fn btf() -> Vec<u8> {
-    // Strings and where they begin.
-    let strings = b"\0PG_reserved\0MIGRATE_PCPTYPES\0zone\0per_cpu_pageset\0per_cpu_pages\0lists\0";
-    let zone = 30;
-    let sets = 35;
-    let pages = 51;
-    let lists = 65;
-    let types: Vec<u32> = [
-        vec![1, 6 << 24 | 1, 4, 1, RESERVED_BIT],
-        vec![0, 6 << 24 | 1, 4, 13, KINDS as u32],
-        vec![0, 3 << 24, 0, 2, 2, LISTS as u32],
-        vec![zone, 4 << 24 | 1, ZONE as u32, sets, 2, SETS as u32 * 8],
-        vec![pages, 4 << 24 | 1, 256, lists, 3, LISTS_AT as u32 * 8],
-    ]
-    .concat();
-    let mut bytes = vec![0x9f, 0xeb, 1, 0];
-    for number in [
-        24,
-        0,
-        types.len() as u32 * 4,
-        types.len() as u32 * 4,
-        strings.len() as u32,
-    ] {
-        bytes.extend(number.to_le_bytes());
+/// Returns BTF of what the lists need, and of the records of pages if these are wanted.
+pub(super) fn btf(wish: &Synthetic) -> Vec<u8> {
+    let mut btf = Btf::default();
+    let kernel = &wish.kernel;
+    let mut flags = vec![("PG_reserved", RESERVED_BIT)];
+    if wish.page_types {
+        flags.extend(FLAGS);
+        flags.extend(kernel.slab.map(|bit| ("PG_slab", bit)));
+        flags.extend(kernel.huge_flag.map(|bit| ("PG_hugetlb", bit)));
     }
-    bytes.extend(types.iter().flat_map(|number| number.to_le_bytes()));
-    bytes.extend(strings);
-    bytes
+    btf.enumeration("pageflags", &flags);
+    btf.enumeration("migratetype", &[("MIGRATE_PCPTYPES", KINDS as u32)]);
+    let long = btf.int("long", 8);
+    let lists = btf.array(long, LISTS as u32);
+    let areas = btf.array(long, (wish.section_bits - 11).min(11));
+    let sets = ("per_cpu_pageset", long, SETS as u32);
+    btf.record("zone", ZONE as u32, &[sets, ("free_area", areas, 0x40)]);
+    btf.record("per_cpu_pages", 256, &[("lists", lists, LISTS_AT as u32)]);
+    if !wish.page_types {
+        return btf.bytes();
+    }
+    let fields = [
+        ("flags", long, 0),
+        (kernel.head, long, 8),
+        ("lru", long, 8),
+        ("mapping", long, 24),
+        ("private", long, 40),
+        ("_mapcount", long, 48),
+        ("_refcount", long, 52),
+    ];
+    btf.record("page", RECORD as u32, &fields);
+    let map = ("section_mem_map", long, 0);
+    btf.record("mem_section", MEM_SECTION as u32, &[map]);
+    let top = |n: usize| kernel.types[n].unwrap_or_default() >> 24;
+    // Since 6.12; before, the compiler sees only numbers.
+    if kernel.types[0].is_some_and(|value| value & 0x00ff_ffff == 0) {
+        let types = [
+            ("PGTY_buddy", top(0)),
+            ("PGTY_offline", top(1)),
+            ("PGTY_slab", top(2)),
+            ("PGTY_hugetlb", top(3)),
+            ("PGTY_unaccepted", top(4)),
+        ];
+        btf.enumeration("pagetype", &types);
+    }
+    btf.bytes()
 }
+
+/// The flags of records.
+const FLAGS: [(&str, u32); 6] = [
+    ("PG_lru", 5),
+    ("PG_head", 6),
+    ("PG_swapcache", 10),
+    ("PG_private", 14),
+    ("PG_swapbacked", 17),
+    ("PG_hwpoison", 20),
+];

@@ -35,6 +35,9 @@ pub(crate) struct Answer {
     /// Whether its pages were copied while the guest ran; omitted if not.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     live: bool,
+    /// Which pages of its level were not excluded, and why; omitted if all were.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_excluded: Vec<String>,
     /// Why it cannot be filtered; `None` if it can.
     not_filterable: Option<String>,
 }
@@ -89,6 +92,7 @@ impl Answer {
             stored_pages: plan.kept_count(),
             level: dump.level(),
             live: live::is_live(dump),
+            not_excluded: dump.not_excluded(),
             not_filterable: MemoryMap::find(&mut reader)
                 .err()
                 .map(|error| error.to_string()),
@@ -140,6 +144,8 @@ impl Answer {
                 "yes: its pages were copied while the guest ran".to_owned(),
             )
         }));
+        let kept = self.not_excluded.iter();
+        rows.extend(kept.map(|line| ("not excluded", line.clone())));
         let filter = self
             .not_filterable
             .as_ref()

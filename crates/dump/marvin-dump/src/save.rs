@@ -8,9 +8,9 @@ use std::time::Duration;
 use vmcore::live::{self, Guest, PATIENCE, Stopped};
 use vmcore::memory_file::{self, Part};
 use vmcore::{
-    Codec, Compressor, Dump, DumpError, Erasure, FileSink, Filter, Flattened, Io, Level, LogPart,
-    Overwrite, Plan, Progress, Reader, Sink, Style, Vmlinux, Watched, Work, Written, log, names,
-    vmcoreinfo, write_elf, write_kdump,
+    Codec, Compressor, Dump, DumpError, Erasure, Fault, FileSink, Filter, Flattened, Io, Level,
+    LogPart, Overwrite, Plan, Progress, Reader, Sink, Style, Vmlinux, Watched, Work, Written, log,
+    names, vmcoreinfo, write_elf, write_kdump,
 };
 
 use crate::arguments::{Access, Compression, Look, Save};
@@ -259,6 +259,10 @@ struct Task<'w> {
 struct Scan<'d> {
     filter: Option<Filter>,
     plan: Plan<'d>,
+    /// The level that was possible.
+    level: Level,
+    /// Which pages of the wanted level are not excluded, and why.
+    shortfalls: Vec<String>,
 }
 
 impl<'w> Task<'w> {
@@ -359,7 +363,13 @@ impl<'w> Task<'w> {
     fn save(&self, dump: &Dump, level: Level, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         let start = (host.clock)();
         let mut reader = Reader::new(dump, self.work.io);
-        let (Scan { filter, plan }, stood_still) = self.scan(&mut reader, level, host)?;
+        let (scan, stood_still) = self.scan(&mut reader, level, host)?;
+        let Scan {
+            filter,
+            plan,
+            level,
+            shortfalls,
+        } = scan;
         if plan.memory() == 0 {
             return Err(DumpError::malformed(dump.path(), 0, "it has no memory"));
         }
@@ -381,7 +391,11 @@ impl<'w> Task<'w> {
             &progress,
             || self.write(&plan, &style, answers, &progress),
         )?;
-        let warnings = warnings(dump, filter.as_ref(), &plan, &written);
+        let mut warnings = warnings(dump, filter.as_ref(), &plan, &written);
+        if self.wish.exclude_vmemmap && !shortfalls.is_empty() {
+            warnings.push("--exclude-vmemmap is left out".to_owned());
+        }
+        warnings.extend(shortfalls);
         for warning in &warnings {
             host.say(&format!("warning: {warning}"));
         }
@@ -455,7 +469,7 @@ impl<'w> Task<'w> {
         host: &mut Host<'_>,
     ) -> Result<Scan<'d>, DumpError> {
         let dump = reader.dump();
-        let filter = Filter::for_level(reader, level)?;
+        let (filter, level, shortfalls) = self.find_filter(reader, level)?;
         let mut work = self.work.clone();
         if let (Access::Auto, false, true, Some(filter)) =
             (self.wish.io, self.wish.non_mmap, reader.maps(), &filter)
@@ -469,10 +483,44 @@ impl<'w> Task<'w> {
             || Plan::make_watched(dump, filter.as_ref(), &work, &progress),
         )?;
         let plan = match (&filter, self.wish.exclude_vmemmap) {
-            (Some(filter), true) => plan.with_thin_map(reader, filter)?,
+            (Some(filter), true) if filter.shortfalls().is_empty() => {
+                plan.with_thin_map(reader, filter)?
+            }
             _ => plan,
         };
-        Ok(Scan { filter, plan })
+        let plan = plan.with_mark(&shortfalls);
+        Ok(Scan {
+            filter,
+            plan,
+            level,
+            shortfalls,
+        })
+    }
+
+    /// Finds the filter for a level, and what it does not exclude. A dump is written in any case:
+    /// the panic may not come again, but a running guest can be dumped again.
+    fn find_filter(
+        &self,
+        reader: &mut Reader<'_>,
+        level: Level,
+    ) -> Result<(Option<Filter>, Level, Vec<String>), DumpError> {
+        match Filter::for_level(reader, level) {
+            Ok(Some(filter)) => {
+                let shortfalls = filter
+                    .shortfalls()
+                    .iter()
+                    .map(ToString::to_string)
+                    .collect();
+                let level = filter.level();
+                Ok((Some(filter), level, shortfalls))
+            }
+            Ok(None) => Ok((None, level, Vec::new())),
+            Err(error) if live::is_live(reader.dump()) || error.fault() == Fault::Lab => Err(error),
+            Err(error) => {
+                let why = format!("no page is excluded by its kind: {error}");
+                Ok((None, level.without_records(), vec![why]))
+            }
+        }
     }
 
     /// Returns a progress printer.

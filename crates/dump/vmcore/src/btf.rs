@@ -88,6 +88,13 @@ impl Types {
         u32::try_from(index + 1).ok()
     }
 
+    /// Returns the size of a structure in bytes.
+    pub(crate) fn size(&self, structure: u32) -> Option<usize> {
+        let at = self.place(structure)?;
+        let (kind, _) = self.info(at)?;
+        usize::try_from((kind == STRUCT).then(|| u32_at(&self.bytes, at as usize + 8))??).ok()
+    }
+
     /// Returns a field of a structure, including fields of anonymous members.
     pub(crate) fn member(&self, structure: u32, name: &str) -> Option<Member> {
         self.member_within(structure, name, &mut FIELDS_MAX.clone())

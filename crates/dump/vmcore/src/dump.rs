@@ -327,6 +327,20 @@ impl Dump {
         &self.notes
     }
 
+    /// Returns which pages of its level were not excluded, and why, as its writers said.
+    #[must_use]
+    pub fn not_excluded(&self) -> Vec<String> {
+        let marks = note::notes(&self.notes)
+            .into_iter()
+            .filter(|note| (note.owner, note.kind) == note::MARK);
+        marks
+            .flat_map(|note| {
+                let text = String::from_utf8_lossy(&self.notes[note.content]);
+                text.lines().map(str::to_owned).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
     /// Returns the kernel's layout; empty without the note.
     #[must_use]
     pub fn info(&self) -> &Info {

@@ -19,6 +19,17 @@ impl Level {
         (number <= 31).then_some(Self(number))
     }
 
+    /// Returns the level without the classes that records of pages tell: zero pages at most.
+    #[must_use]
+    pub fn without_records(self) -> Self {
+        Self(self.0 & Self::ZERO_PAGES.0)
+    }
+
+    /// Returns the level without some of the classes.
+    pub(crate) fn without(self, classes: u8) -> Self {
+        Self(self.0 & !classes)
+    }
+
     /// Returns its number.
     #[must_use]
     pub fn number(self) -> u8 {
@@ -172,6 +183,10 @@ impl Rule {
         &self.layout
     }
 
+    pub(crate) fn level(&self) -> Level {
+        self.level
+    }
+
     /// Returns the decisive flags.
     pub(crate) fn flags(&self) -> u64 {
         let layout = &self.layout;
@@ -282,7 +297,8 @@ impl Rule {
         let anon = facts.anon && !slab;
         // PG_swapcache shares its bit with a flag of file systems (PG_owner_priv_1), so both bits
         // of a page in the swap cache are wanted.
-        let cache = facts.has(layout.lru) || facts.flags & layout.swap_cache == layout.swap_cache;
+        let swap = layout.swap_cache;
+        let cache = facts.has(layout.lru) || swap != 0 && facts.flags & swap == swap;
         match facts.kind {
             Kind::Buddy if level.free() && !slab => Class::Free,
             Kind::Unaccepted if level.free() => Class::Free,
@@ -397,7 +413,7 @@ mod tests {
             NUMBER(PG_lru)=5\nNUMBER(PG_private)=14\nNUMBER(PG_swapcache)=10\n\
             NUMBER(PAGE_BUDDY_MAPCOUNT_VALUE)=-268435456\n"
         );
-        let layout = Layout::new(&Info::parse(text.as_bytes()), None).unwrap();
+        let layout = Layout::new(&Info::parse(text.as_bytes()), true).unwrap().0;
         Rule::new(layout, Level::MAX)
     }
 

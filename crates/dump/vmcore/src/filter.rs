@@ -7,11 +7,12 @@
 use std::ops::Range;
 
 use crate::bits;
+use crate::completion::Shortfall;
+use crate::description::Description;
 use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
 use crate::exclusion::{Class, Evidence, Level, Record, Rule};
 use crate::exclusion_table::Table;
-use crate::image;
 use crate::layout::{Layout, RECORD};
 use crate::memmap::MemoryMap;
 use crate::paging::Walker;
@@ -65,6 +66,7 @@ pub struct Filter {
     symbols: Symbols,
     lists: Lists,
     without_lists: Option<&'static str>,
+    shortfalls: Vec<Shortfall>,
 }
 
 impl Filter {
@@ -73,18 +75,26 @@ impl Filter {
     /// # Errors
     /// If the note is incomplete or the kernel's tables cannot be read.
     pub fn new(reader: &mut Reader<'_>, level: Level) -> Result<Self, DumpError> {
-        let map = MemoryMap::find(reader)?;
-        let image = image::pages(reader, &map);
-        let mut walker = Walker::new(map.architecture());
-        let symbols = Symbols::find(reader, &mut walker);
-        let types = image::types(reader, &map, &image, symbols.types, RESERVED);
-        let reserved = types.as_ref().and_then(|types| types.enumerator(RESERVED));
-        let layout = Layout::new(reader.dump().info(), reserved)?;
+        let Description {
+            info,
+            image,
+            symbols,
+            types,
+        } = Description::find(reader)?;
+        let map = MemoryMap::find_with(reader, &info)?;
+        let (layout, shortfalls) = Layout::new(&info, types.is_some())?;
+        let shortfalls: Vec<Shortfall> = shortfalls
+            .into_iter()
+            .filter(|shortfall| shortfall.concerns(level))
+            .collect();
+        let level = shortfalls
+            .iter()
+            .fold(level, |level, shortfall| level.without(shortfall.level));
         let rule = Rule::new(layout, level);
         // Without the lists their pages are kept: a larger dump, and no error.
         let found = match types {
             _ if !level.free() => Ok(Lists::default()),
-            Some(types) => Lists::find(reader, &map, &types, &symbols),
+            Some(types) => Lists::find(reader, &info, &map, &types, &symbols),
             None => Err("the kernel has no types (BTF)"),
         };
         let without_lists = found.as_ref().err().copied();
@@ -103,7 +113,20 @@ impl Filter {
             symbols,
             lists,
             without_lists,
+            shortfalls,
         })
+    }
+
+    /// Returns the level that it filters at: the wanted one less what the dump does not describe.
+    #[must_use]
+    pub fn level(&self) -> Level {
+        self.rule.level()
+    }
+
+    /// Returns which pages of the wanted level it does not exclude, and why.
+    #[must_use]
+    pub fn shortfalls(&self) -> &[Shortfall] {
+        &self.shortfalls
     }
 
     /// Prepares a filter like [`Filter::new`]; `None` for a dump without usable memory map at a
@@ -206,8 +229,6 @@ impl Filter {
     }
 }
 
-/// The flag that the note does not have; types without it belong to another kernel.
-const RESERVED: &str = "PG_reserved";
 /// Bytes of records to read first at an unknown position: blocks may make the rest unnecessary.
 const AHEAD_MIN: usize = 4096;
 

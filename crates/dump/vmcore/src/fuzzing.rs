@@ -57,7 +57,7 @@ pub fn note(bytes: &[u8]) {
     assert!(note::processors(bytes) <= bytes.len() / 12);
     assert_eq!(note::vmcoreinfo(&note::without(bytes, "VMCOREINFO")), None);
     let info = Info::parse(bytes);
-    drop(Layout::new(&info, None));
+    drop(Layout::new(&info, false));
     for machine in [Machine::X86_64, Machine::Aarch64] {
         if let Ok(found) = architecture(machine, &info) {
             assert!((1..=5).contains(&found.levels().len()), "{found:?}");

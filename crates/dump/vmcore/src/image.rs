@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use crate::bits;
 use crate::btf::{self, Types};
-use crate::memmap::MemoryMap;
-use crate::paging::Walker;
+use crate::paging::{Architecture, Walker};
 use crate::reader::Reader;
 use crate::window::PIECE_MAX;
 
@@ -17,12 +16,12 @@ const BTF_START: [u8; 8] = [0x9f, 0xeb, 1, 0, 24, 0, 0, 0];
 ///
 /// Some architectures keep freed memory of the image mapped there after it is reused: see
 /// `Rule::evidence`.
-pub(crate) fn pages(reader: &mut Reader<'_>, map: &MemoryMap) -> Vec<Range<u64>> {
+pub(crate) fn pages(reader: &mut Reader<'_>, architecture: &dyn Architecture) -> Vec<Range<u64>> {
     let page = reader.dump().page_size();
     let end = reader.dump().pages();
-    let mut walker = Walker::new(map.architecture());
+    let mut walker = Walker::new(architecture);
     let mut found: Vec<Range<u64>> = Vec::new();
-    for area in map.architecture().image() {
+    for area in architecture.image() {
         walker.range(reader, area.addresses, |address, physical, length| {
             let range = physical / page..((physical + length) / page).min(end);
             // On Arm the image lies among other mappings; its distance tells it from these.
@@ -49,12 +48,12 @@ const TRIES: u32 = 16;
 /// the symbol table says that they begin; without it all of the image is searched.
 pub(crate) fn types(
     reader: &mut Reader<'_>,
-    map: &MemoryMap,
+    architecture: &dyn Architecture,
     image: &[Range<u64>],
     start: Option<u64>,
     enumerator: &str,
 ) -> Option<Types> {
-    let mut walker = Walker::new(map.architecture());
+    let mut walker = Walker::new(architecture);
     start
         .and_then(|start| types_behind(reader, &mut walker, start))
         .filter(|types| types.enumerator(enumerator).is_some())

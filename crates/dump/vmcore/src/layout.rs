@@ -1,6 +1,7 @@
 //! The layout of `struct page` in this kernel: offsets and values from the note, and from BTF if
 //! the note lacks them. No kernel version is asked for; the note's content decides.
 
+use crate::completion::Shortfall;
 use crate::error::DumpError;
 use crate::note::Info;
 
@@ -91,7 +92,7 @@ pub(crate) struct Layout {
     pub(crate) page_type: usize,
 
     pub(crate) lru: u64,
-    /// The flags of a page in the swap cache, all of them.
+    /// The flags of a page in the swap cache, all of them; zero if one is not known.
     pub(crate) swap_cache: u64,
     pub(crate) private_data: u64,
     pub(crate) head: u64,
@@ -109,19 +110,68 @@ pub(crate) struct Layout {
     pub(crate) orders: u64,
 }
 
-/// Returns the offset of a field of `struct page` with this many bytes.
-fn field(info: &Info, name: &str, size: usize) -> Result<usize, DumpError> {
-    let key = format!("page.{name}");
-    let offset = info.need_size("OFFSET", &key)?;
-    let record = info.need_size("SIZE", "page")?;
-    // Fields are read as words of the record's first bytes, so each lies within one of them.
-    if offset % size != 0 || offset + size > RECORD.min(record) {
-        return Err(info.lies(
-            format!("OFFSET({key})"),
-            "the field would lie outside of struct page",
-        ));
+/// Reads the layout line by line, and collects what is missing.
+struct Search<'i> {
+    info: &'i Info,
+    shortfalls: Vec<Shortfall>,
+}
+
+/// Classes that a line decides, by their numbers in levels.
+const CACHE: u8 = 2 | 4;
+const USER: u8 = 8;
+const FREE: u8 = 16;
+
+impl Search<'_> {
+    /// Records that a line is missing, without which some classes are not told from others.
+    fn lacks(&mut self, key: String, level: u8, kept: &'static str) {
+        self.shortfalls.push(Shortfall {
+            lacks: key,
+            kept,
+            level,
+        });
     }
-    Ok(offset)
+
+    /// Returns the offset of a field of `struct page` with this many bytes.
+    fn field(&self, name: &str, size: usize) -> Result<usize, DumpError> {
+        let key = format!("page.{name}");
+        let offset = self.info.need_size("OFFSET", &key)?;
+        let record = self.info.need_size("SIZE", "page")?;
+        // Fields are read as words of the record's first bytes, so each lies within one of them.
+        if offset % size != 0 || offset + size > RECORD.min(record) {
+            return Err(self.info.lies(
+                format!("OFFSET({key})"),
+                "the field would lie outside of struct page",
+            ));
+        }
+        Ok(offset)
+    }
+
+    /// Returns the offset of a field, or any other if it is missing: the classes that need it are
+    /// then not excluded.
+    fn field_of(
+        &mut self,
+        name: &str,
+        size: usize,
+        level: u8,
+        kept: &'static str,
+    ) -> Result<usize, DumpError> {
+        match self.field(name, size) {
+            Err(DumpError::NoteLacks(key)) => {
+                self.lacks(key, level, kept);
+                Ok(0)
+            }
+            found => found,
+        }
+    }
+
+    /// Returns the mask of a flag, or none if it is missing.
+    fn flag_of(&mut self, name: &str, level: u8, kept: &'static str) -> Result<u64, DumpError> {
+        let found = flag(self.info, name)?;
+        if found.is_none() {
+            self.lacks(format!("NUMBER({name})"), level, kept);
+        }
+        Ok(found.unwrap_or(0))
+    }
 }
 
 impl Layout {
@@ -133,43 +183,88 @@ impl Layout {
             .all(|test| *test == TypeTest::NEVER || test.mask == 0xff00_0000)
     }
 
-    /// Reads the layout; `reserved` is the number of PG_reserved, if BTF has it.
-    pub(crate) fn new(info: &Info, reserved: Option<u32>) -> Result<Self, DumpError> {
+    /// Reads the layout; returns also what it does not tell. `has_types` says whether BTF completed
+    /// the note, so that what is missing does not exist.
+    pub(crate) fn new(info: &Info, has_types: bool) -> Result<(Self, Vec<Shortfall>), DumpError> {
         let record = info.need_size("SIZE", "page")?;
-        let names = ["compound_head", "compound_info"];
+        let mut search = Search {
+            info,
+            shortfalls: Vec::new(),
+        };
+        // Without these nothing is known of any page.
+        let flags = search.field("flags", 8)?;
+        let names = ["compound_info", "compound_head"];
         let head_pointer = names
             .into_iter()
             .find(|name| info.size("OFFSET", &format!("page.{name}")).is_some());
         let may_have_mask = head_pointer == Some("compound_info") && record.is_power_of_two();
-        let head_pointer = head_pointer.map(|name| field(info, name, 8)).transpose()?;
+        let head_pointer = head_pointer.map(|name| search.field(name, 8)).transpose()?;
+        if head_pointer.is_none() {
+            // Fields of tails have other meanings.
+            search.lacks("OFFSET(page.compound_head)".to_owned(), USER, "user pages");
+        }
+        let mapping = search.field_of("mapping", 8, CACHE | USER, "page cache and user pages")?;
+        let page_type = search.field_of("_mapcount", 4, USER | FREE, "user and free pages")?;
+        let private = search.field_of("private", 8, FREE, "free pages")?;
+        let buddy = info.number("PAGE_BUDDY_MAPCOUNT_VALUE");
+        if buddy.is_none() {
+            let key = "NUMBER(PAGE_BUDDY_MAPCOUNT_VALUE)";
+            search.lacks(key.to_owned(), FREE, "free pages");
+        }
+        let slab = slab(info)?;
+        if slab.flag == 0 && slab.kind == TypeTest::NEVER {
+            // A slab's record has other data where others have `mapping`.
+            let key = "NUMBER(PAGE_SLAB_MAPCOUNT_VALUE) or NUMBER(PG_slab)";
+            search.lacks(key.to_owned(), USER, "user pages");
+        }
+        let lru = search.flag_of("PG_lru", CACHE, "page cache")?;
+        let private_data = search.flag_of("PG_private", 2, "page cache without private data")?;
         let head = info.number("PG_head_mask").map_or(0, i64::cast_unsigned);
-        let flags = field(info, "flags", 8)?;
-        let buddy = info.need_number("PAGE_BUDDY_MAPCOUNT_VALUE")?;
-        let swap_backed = flag(info, "PG_swapbacked")?.unwrap_or(0);
-        Ok(Self {
+        if head == 0 {
+            let key = "NUMBER(PG_head_mask)".to_owned();
+            search.lacks(key, 0, "all but the first page of larger pages");
+        }
+        // File systems use the bit of one of them, so both are needed.
+        let swap_cache = search.flag_of("PG_swapcache", 0, "pages of the swap cache alone")?;
+        let swap_backed = search.flag_of("PG_swapbacked", 0, "pages of the swap cache alone")?;
+        let poison = flag(info, "PG_hwpoison")?;
+        if poison.is_none() && !has_types {
+            search.lacks("NUMBER(PG_hwpoison)".to_owned(), 0, "broken pages");
+        }
+        let mut layout = Self {
             flags,
             head_pointer,
             may_have_mask,
-            mapping: field(info, "mapping", 8)?,
-            private: field(info, "private", 8)?,
-            page_type: field(info, "_mapcount", 4)?,
-            lru: need_flag(info, "PG_lru")?,
-            swap_cache: need_flag(info, "PG_swapcache")? | swap_backed,
-            private_data: need_flag(info, "PG_private")?,
-            head,
-            poison: flag(info, "PG_hwpoison")?.unwrap_or(0),
-            reserved: match flag(info, "PG_reserved")? {
-                Some(mask) => mask,
-                None => reserved.filter(|bit| *bit < 64).map_or(0, |bit| 1 << bit),
+            mapping,
+            private,
+            page_type,
+            lru,
+            swap_cache: if swap_cache == 0 || swap_backed == 0 {
+                0
+            } else {
+                swap_cache | swap_backed
             },
-            slab: slab(info)?,
-            buddy: TypeTest::new(Some(buddy)),
+            private_data,
+            head,
+            poison: poison.unwrap_or(0),
+            reserved: flag(info, "PG_reserved")?.unwrap_or(0),
+            slab,
+            buddy: TypeTest::new(buddy),
             unaccepted: TypeTest::new(info.number("PAGE_UNACCEPTED_MAPCOUNT_VALUE")),
             offline: TypeTest::new(info.number("PAGE_OFFLINE_MAPCOUNT_VALUE")),
             order: order(info, record, flags, head),
             huge: huge(info, record, flags),
             orders: info.size("LENGTH", "zone.free_area").unwrap_or(11).min(32) as u64,
-        })
+        };
+        if info.size("OFFSET", "page._mapcount").is_none() {
+            // No page has a type where none is known.
+            layout.slab.kind = TypeTest::NEVER;
+            layout.buddy = TypeTest::NEVER;
+            layout.unaccepted = TypeTest::NEVER;
+            layout.offline = TypeTest::NEVER;
+            layout.huge = HugeRule::Unknown;
+        }
+        Ok((layout, search.shortfalls))
     }
 }
 
@@ -182,10 +277,6 @@ fn flag(info: &Info, name: &str) -> Result<Option<u64>, DumpError> {
         Some(bit) => Ok(Some(1 << bit)),
         None => Err(info.lies(format!("NUMBER({name})"), "flags have 64 bits")),
     }
-}
-
-fn need_flag(info: &Info, name: &str) -> Result<u64, DumpError> {
-    flag(info, name)?.ok_or_else(|| DumpError::NoteLacks(format!("NUMBER({name})")))
 }
 
 fn slab(info: &Info) -> Result<SlabTest, DumpError> {

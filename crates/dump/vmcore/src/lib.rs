@@ -34,8 +34,10 @@
 mod bits;
 mod btf;
 mod bytes;
+mod completion;
 mod compress;
 mod dedup;
+mod description;
 mod dump;
 mod elf;
 mod erase;
@@ -82,6 +84,7 @@ mod vmlinux;
 mod window;
 mod write_order;
 
+pub use completion::Shortfall;
 pub use compress::{Codec, Compressor, Decompressor};
 pub use dump::{Dump, Format};
 pub use erase::Erasure;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::bits;
 use crate::bytes::u64_at;
+use crate::description::Description;
 use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
 use crate::note::Info;
@@ -58,13 +59,25 @@ const TABLES_MAX: usize = 1 << 16;
 const SECTIONS_MAX: usize = 1 << 22;
 
 impl MemoryMap {
-    /// Finds the memory map with the note's data.
+    /// Finds the memory map with the note's data, and with the kernel's types where the note lacks
+    /// something.
     ///
     /// # Errors
-    /// If the note is incomplete or inconsistent, or the kernel's tables cannot be read.
+    /// If the dump does not describe it, or the kernel's tables cannot be read.
     pub fn find(reader: &mut Reader<'_>) -> Result<Self, DumpError> {
+        let info = reader.dump().info().clone();
+        match Self::find_with(reader, &info) {
+            Err(DumpError::NoteLacks(_)) => {
+                let description = Description::find(reader)?;
+                Self::find_with(reader, &description.info)
+            }
+            found => found,
+        }
+    }
+
+    /// Finds the memory map with a note's data.
+    pub(crate) fn find_with(reader: &mut Reader<'_>, info: &Info) -> Result<Self, DumpError> {
         let dump = reader.dump();
-        let info = dump.info();
         if info.is_empty() {
             return Err(DumpError::NoNote);
         }
@@ -92,7 +105,8 @@ impl MemoryMap {
             offline: Vec::new(),
             tables: Vec::new(),
         };
-        let found = map.read_sections(reader, &Sections::new(info, dump)?)?;
+        let symbol = info.need_symbol("mem_section")?;
+        let found = map.read_sections(reader, &Sections::new(info, dump)?, symbol)?;
         // A kernel that ran has memory online: without any, it does not have the flag.
         if found.offline.len() < found.sections.len() {
             map.offline = found.offline;
@@ -110,8 +124,8 @@ impl MemoryMap {
         &self,
         reader: &mut Reader<'_>,
         shape: &Sections,
+        symbol: u64,
     ) -> Result<SectionTables, DumpError> {
-        let symbol = reader.dump().info().need_symbol("mem_section")?;
         let found = self.sections_at(reader, shape, symbol)?;
         if !found.sections.is_empty() {
             return Ok(found);

@@ -12,6 +12,9 @@ const NT_PRSTATUS: u32 = 1;
 /// Largest VMCOREINFO: the kernel has a page for it.
 const INFO_MAX: usize = 1 << 20;
 
+/// Owner and type of the note with pages that were not excluded.
+pub(crate) const MARK: (&str, u32) = ("MARVIN-DUMP", 2);
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Note<'a> {
     /// Its name, which says who defined it.
@@ -126,6 +129,17 @@ impl Info {
         });
         Self {
             lines: lines.collect(),
+        }
+    }
+
+    /// Adds lines whose keys it lacks, or has without a usable number.
+    pub(crate) fn add_missing(&mut self, lines: Vec<(String, String)>) {
+        for (key, value) in lines {
+            let own = self.lines.get(&key).map(String::as_str).unwrap_or_default();
+            // Only names and texts are no numbers, and these are never added.
+            if !own.starts_with(|c: char| c == '-' || c.is_ascii_hexdigit()) {
+                self.lines.insert(key, value);
+            }
         }
     }
 

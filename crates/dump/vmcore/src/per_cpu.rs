@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use crate::btf::Types;
 use crate::bytes::{u32_at, u64_at};
-use crate::dump::Dump;
 use crate::memmap::MemoryMap;
+use crate::note::Info;
 use crate::paging::Walker;
 use crate::reader::Reader;
 use crate::symbols::{Symbols, number};
@@ -46,8 +46,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(dump: &Dump, types: &Types) -> Option<Self> {
-        let info = dump.info();
+    fn new(info: &Info, types: &Types) -> Option<Self> {
         let zone = types.structure("zone")?;
         let pages = types.structure("per_cpu_pages")?;
         // Since Linux kernel commit 28f836b6777b ("mm/page_alloc: split per cpu page lists and zone
@@ -102,14 +101,15 @@ impl Lists {
     /// Finds the lists of all processors, or says why it cannot.
     pub(crate) fn find(
         reader: &mut Reader<'_>,
+        info: &Info,
         map: &MemoryMap,
         types: &Types,
         symbols: &Symbols,
     ) -> Result<Self, &'static str> {
         let mut walker = Walker::new(map.architecture());
         let walker = &mut walker;
-        let shape = Shape::new(reader.dump(), types)
-            .ok_or("the kernel's types (BTF) do not describe them")?;
+        let shape =
+            Shape::new(info, types).ok_or("the kernel's types (BTF) do not describe them")?;
         let distances = symbols.distances(reader, walker).ok_or(
             "the kernel's symbol table (kallsyms) cannot be read, or lacks __per_cpu_offset",
         )?;

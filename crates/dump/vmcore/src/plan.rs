@@ -18,6 +18,7 @@ use crate::dump::Dump;
 use crate::error::DumpError;
 use crate::exclusion::Class;
 use crate::filter::{Counts, Filter};
+use crate::note::{self, MARK};
 use crate::progress::Progress;
 use crate::reader::{Io, Reader};
 use crate::thin_vmemmap::Thin;
@@ -99,6 +100,7 @@ pub struct Work {
 #[derive(Debug)]
 pub struct Plan<'d> {
     dump: &'d Dump,
+    notes: Vec<u8>,
     block_pages: u64,
     /// Numbers of the blocks with memory.
     blocks: Vec<u64>,
@@ -156,6 +158,7 @@ impl<'d> Plan<'d> {
         let store = Store::new(dump, blocks.len() as u64 * (block_pages / 8), work)?;
         let plan = Self {
             dump,
+            notes: dump.notes().to_vec(),
             block_pages,
             blocks,
             before: Vec::new(),
@@ -417,6 +420,23 @@ impl<'d> Plan<'d> {
         self.thin
             .as_ref()
             .map_or(Ok(None), |thin| thin.page(self, page, bytes))
+    }
+
+    /// Marks the new dump with which pages of its level it still has, and why: as a note, which
+    /// copies keep.
+    #[must_use]
+    pub fn with_mark(mut self, lines: &[String]) -> Self {
+        if !lines.is_empty() {
+            let text = lines.join("\n") + "\n";
+            let note = note::encode(MARK.0, MARK.1, text.as_bytes());
+            self.notes.extend(note);
+        }
+        self
+    }
+
+    /// Returns the notes of the new dump.
+    pub(crate) fn notes(&self) -> &[u8] {
+        &self.notes
     }
 
     /// Returns the planned dump.

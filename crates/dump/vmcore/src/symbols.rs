@@ -17,6 +17,8 @@ const NODES_MAX: u64 = 1024;
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Symbols {
     pub(crate) types: Option<u64>,
+    /// The pointer to the table of memory sections.
+    pub(crate) mem_section: Option<u64>,
     /// The text of the kernel's version.
     pub(crate) banner: Option<u64>,
     /// Data that is constant after boot, such as the address of the direct map, and its end.
@@ -45,6 +47,7 @@ impl Symbols {
         let mut symbols = Self::default();
         let mut wanted = [
             ("__start_BTF", &mut symbols.types),
+            ("mem_section", &mut symbols.mem_section),
             ("linux_banner", &mut symbols.banner),
             ("__start_ro_after_init", &mut symbols.settled),
             ("__end_ro_after_init", &mut symbols.settled_end),

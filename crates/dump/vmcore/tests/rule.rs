@@ -454,3 +454,114 @@ fn misaligned_blocks_on_lists_are_not_trusted() -> Outcome {
     }
     Ok(())
 }
+
+/// The lines of a note about the records of pages, but for those about types.
+const LINES: [&str; 16] = [
+    "SIZE(page)",
+    "SIZE(mem_section)",
+    "OFFSET(mem_section.section_mem_map)",
+    "OFFSET(page.flags)",
+    "OFFSET(page.mapping)",
+    "OFFSET(page.private)",
+    "OFFSET(page._mapcount)",
+    "OFFSET(page.lru)",
+    "LENGTH(zone.free_area)",
+    "NUMBER(PG_lru)",
+    "NUMBER(PG_private)",
+    "NUMBER(PG_swapcache)",
+    "NUMBER(PG_swapbacked)",
+    "NUMBER(PG_slab)",
+    "NUMBER(PG_hwpoison)",
+    "NUMBER(PG_head_mask)",
+];
+/// Those about types, which BTF has since 6.12.
+const TYPES: [&str; 5] = [
+    "NUMBER(PAGE_BUDDY_MAPCOUNT_VALUE)",
+    "NUMBER(PAGE_OFFLINE_MAPCOUNT_VALUE)",
+    "NUMBER(PAGE_SLAB_MAPCOUNT_VALUE)",
+    "NUMBER(PAGE_HUGETLB_MAPCOUNT_VALUE)",
+    "NUMBER(PAGE_UNACCEPTED_MAPCOUNT_VALUE)",
+];
+
+#[test]
+fn lines_that_notes_lack_come_from_btf() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    for kernel in [KERNELS[0], KERNELS[7]] {
+        let has_types = kernel.has_unaccepted();
+        let head = ["OFFSET(page.compound_head)", "OFFSET(page.compound_info)"];
+        let lines = LINES.into_iter().chain(head);
+        let lines = lines.chain(TYPES.into_iter().filter(|_| has_types));
+        // One at a time, and all of them.
+        let mut lacking: Vec<Vec<String>> = lines.map(|line| vec![line.to_owned()]).collect();
+        lacking.push(lacking.concat());
+        for lacks in lacking {
+            let synthetic = Synthetic {
+                kernel,
+                groups: ALL.to_owned(),
+                page_types: true,
+                lacks,
+                ..Synthetic::default()
+            };
+            synthetic.write(&path)?;
+            let dump = Dump::open(std::slice::from_ref(&path))?;
+            let found = dropped(&dump, 31, &work(Io::Map, 1))?;
+            let lacks = &synthetic.lacks;
+            assert_eq!(found, expected(&synthetic, 31)?, "without {lacks:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn lines_that_nothing_has_exclude_less() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    let mut report = Vec::new();
+    for kernel in [KERNELS[0], KERNELS[7]] {
+        let head = format!(
+            "OFFSET(page.{})",
+            if kernel.release.starts_with('7') {
+                "compound_info"
+            } else {
+                "compound_head"
+            }
+        );
+        for line in LINES.into_iter().chain(TYPES).chain([head.as_str()]) {
+            let synthetic = Synthetic {
+                kernel,
+                groups: ALL.to_owned(),
+                btf: false,
+                lacks: vec![line.to_owned()],
+                ..Synthetic::default()
+            };
+            synthetic.write(&path)?;
+            let dump = Dump::open(std::slice::from_ref(&path))?;
+            let Ok(filter) = Filter::new(&mut Reader::new(&dump, Io::Map), Level::MAX) else {
+                report.push(format!("{} without {line}: no filter", kernel.release));
+                continue;
+            };
+            let wanted = expected(&synthetic, 31)?;
+            let found = dropped(&dump, 31, &work(Io::Map, 1))?;
+            // Without BTF reserved pages are not known to be any, in any note.
+            let lost: Vec<&u64> = found
+                .difference(&wanted)
+                .filter(|page| **page != 0x19)
+                .collect();
+            assert!(
+                lost.is_empty(),
+                "{} without {line}: lost {lost:x?}",
+                kernel.release
+            );
+            for shortfall in filter.shortfalls() {
+                report.push(format!("{} without {line}: {shortfall}", kernel.release));
+            }
+        }
+    }
+    let newest = report.iter().filter(|line| line.starts_with("7.1.1 "));
+    insta::assert_snapshot!(
+        "lines_that_nothing_has",
+        newest.cloned().collect::<Vec<_>>().join("\n")
+    );
+    Ok(())
+}

@@ -4,6 +4,7 @@ mod as_makedumpfile;
 mod command;
 mod command_line;
 mod erase;
+mod incomplete_notes;
 mod live;
 mod losses;
 mod progress;

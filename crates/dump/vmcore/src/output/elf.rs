@@ -42,7 +42,7 @@ pub fn write(plan: &Plan<'_>, work: &Work, sink: &dyn Sink) -> Result<Written, D
     let dump = plan.dump();
     let page = dump.page_size();
     let parts = parts(plan)?;
-    let mut header = header(dump, &parts);
+    let mut header = header(plan, &parts);
     let mut at = (header.len() as u64).next_multiple_of(page);
     let mut places = Vec::new();
     for (n, part) in parts.iter().enumerate() {
@@ -135,14 +135,15 @@ fn keep(parts: &mut Vec<Part>, run: Range<u64>) {
 }
 
 /// Returns the header, space for the program headers, and the notes.
-fn header(dump: &Dump, parts: &[Part]) -> Vec<u8> {
+fn header(plan: &Plan<'_>, parts: &[Part]) -> Vec<u8> {
+    let dump = plan.dump();
     let count = parts.len() + 1;
     let many = count >= usize::from(PN_XNUM);
     let sections = HEADER + count * PROGRAM_HEADER;
     let notes = sections + if many { HEADER } else { 0 };
     let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
     bytes.resize(notes, 0);
-    let mut own = dump.notes().to_vec();
+    let mut own = plan.notes().to_vec();
     if !dump.erasure().text.is_empty() {
         own.extend(note::encode("ERASEINFO", 0, &dump.erasure().text));
     }

@@ -91,7 +91,7 @@ struct Shape {
 impl Shape {
     fn new(dump: &Dump, plan: &Plan<'_>, part: Range<u64>) -> Result<Self, DumpError> {
         let page = dump.page_size();
-        let sub_blocks = ((SUB_HEADER + dump.notes().len() + SUM) as u64).div_ceil(page);
+        let sub_blocks = ((SUB_HEADER + plan.notes().len() + SUM) as u64).div_ceil(page);
         let bitmap_blocks = dump.pages().div_ceil(8 * page);
         let skipped = kept_before(plan, part.start)?;
         let end = kept_before(plan, part.end)?;
@@ -158,7 +158,7 @@ pub fn write(
     }
     // An error of the codec before the file is touched.
     drop(Compressor::new(style.codec, style.effort, page)?);
-    let mut header = header(dump, style, &shape);
+    let mut header = header(plan, style, &shape);
     // Header and bitmaps before any page: an interrupted file is readable as far as it goes.
     sink.write(0, &header)?;
     write_bitmaps(plan, &shape, sink)?;
@@ -203,7 +203,9 @@ pub fn write(
 }
 
 /// Returns both headers and the notes.
-fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
+fn header(plan: &Plan<'_>, style: &Style, shape: &Shape) -> Vec<u8> {
+    let dump = plan.dump();
+    let notes = plan.notes();
     // Headers and notes of a dump: below 64 MiB, as they were read.
     let mut bytes = vec![0; ((1 + shape.sub_blocks) * shape.page) as usize];
     let page = shape.page as usize;
@@ -236,7 +238,7 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
     put(
         &mut bytes,
         field::NR_CPUS,
-        saturated(note::processors(dump.notes()) as u64),
+        saturated(note::processors(notes) as u64),
     );
     let second = &mut bytes[page..];
     let base = dump.info().number("phys_base").unwrap_or_default();
@@ -258,23 +260,19 @@ fn header(dump: &Dump, style: &Style, shape: &Shape) -> Vec<u8> {
         }
     }
     put(second, field::MAX_MAPNR_64, dump.pages().to_le_bytes());
-    let notes = shape.page + SUB_HEADER as u64;
-    if let Some(info) = note::vmcoreinfo(dump.notes()) {
+    let start = shape.page + SUB_HEADER as u64;
+    if let Some(info) = note::vmcoreinfo(notes) {
         put(
             second,
             field::INFO,
-            (notes + info.start as u64).to_le_bytes(),
+            (start + info.start as u64).to_le_bytes(),
         );
         put(second, field::INFO + 8, (info.len() as u64).to_le_bytes());
     }
-    if !dump.notes().is_empty() {
-        put(second, field::NOTES, notes.to_le_bytes());
-        put(
-            second,
-            field::NOTES + 8,
-            (dump.notes().len() as u64).to_le_bytes(),
-        );
-        second[SUB_HEADER..SUB_HEADER + dump.notes().len()].copy_from_slice(dump.notes());
+    if !notes.is_empty() {
+        put(second, field::NOTES, start.to_le_bytes());
+        put(second, field::NOTES + 8, (notes.len() as u64).to_le_bytes());
+        second[SUB_HEADER..SUB_HEADER + notes.len()].copy_from_slice(notes);
     }
     bytes
 }
