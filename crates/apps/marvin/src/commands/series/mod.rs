@@ -172,7 +172,11 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         workloads: &names,
     };
     let text = match command.format {
-        SeriesFormat::Text => table(&series.title, &rows, &names),
+        SeriesFormat::Text => format!(
+            "{}\nReproduce: {}\n",
+            table(&series.title, &rows, &names),
+            series.reproduce
+        ),
         SeriesFormat::Markdown => series.markdown(),
         SeriesFormat::Json => series.json()?,
         SeriesFormat::Note => series.note(),
@@ -192,6 +196,17 @@ fn reproducer(command: &SeriesArguments, input: &Input) -> String {
         arguments.push("--3way".to_owned());
     }
     arguments.extend(command.measure.choice_arguments());
+    let sources = &command.measure.sources;
+    if let Some(config) = &sources.config {
+        arguments.extend(["--config".to_owned(), config.clone()]);
+    }
+    if let Some(folder) = &sources.build_dir {
+        arguments.extend(["--build-dir".to_owned(), folder.display().to_string()]);
+    }
+    let of_make = sources.make_options_text();
+    if !of_make.is_empty() {
+        arguments.push(of_make.trim_start().to_owned());
+    }
     arguments.extend(command.seeds.arguments(SEEDS));
     if let Some(margin) = command.margin {
         arguments.extend(["--margin".into(), margin.to_string()]);
