@@ -331,13 +331,16 @@ fn collect_drivers(build: &Build, drivers: &[Driver]) -> Result<Vec<InitrdFile>,
 #[cfg(test)]
 mod tests {
     use std::fs;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
 
-    use model::{Build, BuildFile, BuildId, GuestModule, KernelName};
+    use model::{
+        Build, BuildFile, BuildId, ExtraFiles, GuestConfig, GuestModule, KernelName, MachineKind,
+    };
 
-    use machine::Driver;
+    use machine::{Does, Driver, Fake};
 
-    use super::{collect_drivers, collect_modules};
+    use super::{Images, MachinePool, collect_drivers, collect_modules};
 
     fn build(modules: Option<&Path>) -> Build {
         let hash = "0".repeat(64);
@@ -441,6 +444,24 @@ mod tests {
         ] {
             assert_eq!(why(config, modules), expected, "{config:?} {modules:?}");
         }
+    }
+
+    #[test]
+    fn servers_get_files_of_own_programs_only() {
+        let machine = Fake::new(|_| Does::Takes(1));
+        let server = machine.that_can(|can| *can = MachineKind::Server.capabilities());
+        let pool = MachinePool::new(Arc::new(server));
+        let archive = PathBuf::from("images/0123.cpio");
+        let own = ("mine 1a".to_owned(), Ok(archive.clone()));
+        pool.add_images(Images::from([own]));
+        let image = |name: &'static str| {
+            pool.image(&GuestConfig {
+                files: ExtraFiles::Image(name.into()),
+                ..GuestConfig::PLAIN
+            })
+        };
+        assert_eq!(image("mine 1a"), Ok(Some(archive)));
+        assert_eq!(image("fio 2b"), Ok(None), "the installed one runs");
     }
 
     const WANTED: &[GuestModule] = &[
