@@ -140,16 +140,17 @@ fn check_machine(command: &ShellArguments) -> Result<(), WrongInput> {
         "local" => "it is this host, with a shell of its own",
         _ => "Marvin opens shells in guests; use ssh while it does not measure there",
     };
-    let mut text = format!(
-        "cannot open a shell on {machine}: {why}\nhint: without --on the shell is in a guest of exact"
-    );
-    if machine != "local" {
+    let script = if machine == "local" {
+        String::new()
+    } else {
         let kernel = quote(&command.kernel);
-        text.push_str(&format!(
+        format!(
             "; marvin run {kernel} --on {machine} -- sh ./SCRIPT runs a script there, and marvin show RUN has what it prints"
-        ));
-    }
-    Err(WrongInput(text))
+        )
+    };
+    Err(WrongInput(format!(
+        "cannot open a shell on {machine}: {why}\nhint: without --on the shell is in a guest of exact{script}"
+    )))
 }
 
 impl ShellArguments {
