@@ -334,9 +334,7 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
-    use model::{
-        Build, BuildFile, BuildId, ExtraFiles, GuestConfig, GuestModule, KernelName, MachineKind,
-    };
+    use model::{Build, BuildFile, BuildId, ExtraFiles, GuestConfig, GuestModule, KernelName};
 
     use machine::{Does, Driver, Fake};
 
@@ -449,7 +447,10 @@ mod tests {
     #[test]
     fn servers_get_files_of_own_programs_only() {
         let machine = Fake::new(|_| Does::Takes(1));
-        let server = machine.that_can(|can| *can = MachineKind::Server.capabilities());
+        let server = machine.that_can(|can| {
+            can.installed_tools = true;
+            can.carries_programs = true;
+        });
         let pool = MachinePool::new(Arc::new(server));
         let archive = PathBuf::from("images/0123.cpio");
         let own = ("mine 1a".to_owned(), Ok(archive.clone()));

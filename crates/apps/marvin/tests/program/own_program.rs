@@ -301,7 +301,7 @@ fn names_with_line_breaks_stay_one_line() {
 }
 
 #[test]
-fn data_directory_that_cannot_be_written_is_a_failure() {
+fn unwritable_data_directory_is_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     let home = fresh("own-program-full");
     std::fs::create_dir_all(&home).unwrap();

@@ -172,7 +172,7 @@ pub fn prepare_program(
     })
 }
 
-/// Errors if a guest cannot be told all that it is to start: a boot would show it late.
+/// Errors if a job has no room for what a guest is to start: a boot would show it late.
 fn check_length(tool: &Tool) -> Result<(), OwnProgramError> {
     for workload in &tool.workloads {
         let job = Job {
