@@ -229,6 +229,8 @@ pub struct Synthetic {
     pub page_types: bool,
     /// Keys of lines that the note lacks.
     pub lacks: Vec<String>,
+    /// More lines of the note.
+    pub extra_note: String,
     /// Sections of 128 MiB with separate records; those after them have the same, page for page.
     pub distinct: Option<u64>,
 }
@@ -249,6 +251,7 @@ impl Default for Synthetic {
             btf: true,
             page_types: false,
             lacks: Vec::new(),
+            extra_note: String::new(),
             distinct: None,
         }
     }
@@ -635,7 +638,8 @@ impl Image<'_> {
             let key = line.split('=').next().unwrap_or_default();
             !wish.lacks.iter().any(|lacks| lacks == key)
         });
-        own.map(|line| format!("{line}\n")).collect()
+        let own: String = own.map(|line| format!("{line}\n")).collect();
+        own + &wish.extra_note
     }
 }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use vmcore::{Dump, DumpError, Io, LogPart, MemoryMap, Plan, Reader, Work, live, log, names};
+use vmcore::{Dump, DumpError, Io, Log, LogPart, MemoryMap, Plan, Reader, Work, live, names};
 
 use crate::arguments::Look;
 use crate::report::size;
@@ -51,15 +51,31 @@ pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
 
 pub(crate) fn dmesg(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
-    let text = log(&mut Reader::new(&dump, Io::Read), LogPart::All)?;
+    let Log { text, missing } = Log::read(&mut Reader::new(&dump, Io::Read), LogPart::All)?;
     if wish.json {
         let lines: Vec<&str> = text.lines().collect();
-        let json = serde_json::json!({ "schema_version": SCHEMA_VERSION, "lines": lines });
+        let json = serde_json::json!({
+            "schema_version": SCHEMA_VERSION,
+            "lines": lines,
+            "missing": missing,
+        });
         host.answer(&format!("{json:#}\n"))?;
     } else {
         host.answer(&text)?;
     }
-    Ok(Exit::Fine)
+    Ok(report_missing(&missing, host))
+}
+
+/// Warns of what is missing in a log; returns the exit code.
+pub(crate) fn report_missing(missing: &[String], host: &mut Host<'_>) -> Exit {
+    for line in missing {
+        host.say(&format!("warning: the log is not complete: {line}"));
+    }
+    if missing.is_empty() {
+        Exit::Fine
+    } else {
+        Exit::Incomplete
+    }
 }
 
 impl Answer {

@@ -9,11 +9,12 @@ use vmcore::live::{self, Guest, PATIENCE, Stopped};
 use vmcore::memory_file::{self, Part};
 use vmcore::{
     Codec, Compressor, Dump, DumpError, Erasure, Fault, FileSink, Filter, Flattened, Io, Level,
-    LogPart, Overwrite, Plan, Progress, Reader, Sink, Style, Vmlinux, Watched, Work, Written, log,
+    Log, LogPart, Overwrite, Plan, Progress, Reader, Sink, Style, Vmlinux, Watched, Work, Written,
     names, vmcoreinfo, write_elf, write_kdump,
 };
 
 use crate::arguments::{Access, Compression, Look, Save};
+use crate::info::report_missing;
 use crate::progress_printer::{ProgressPrinter, Screen, locked};
 use crate::report::{self, Facts, Report};
 use crate::{Exit, Host, files, usage};
@@ -28,7 +29,7 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
         return rearrange(wish, host);
     }
     if wish.dump_dmesg {
-        return dmesg(wish);
+        return dmesg(wish, host);
     }
     if let Some(path) = &wish.generate {
         return generate(wish, path);
@@ -176,7 +177,7 @@ fn generate(wish: &Save, path: &Path) -> Result<Exit, DumpError> {
 }
 
 /// Writes the kernel log to a file.
-fn dmesg(wish: &Save) -> Result<Exit, DumpError> {
+fn dmesg(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let (input, path) = match wish.files.as_slice() {
         [input, path] if wish.ram.is_empty() => (std::slice::from_ref(input), path),
         [path] if !wish.ram.is_empty() => (&[][..], path),
@@ -193,11 +194,11 @@ fn dmesg(wish: &Save) -> Result<Exit, DumpError> {
     } else {
         LogPart::All
     };
-    let text = log(&mut Reader::new(&dump, Io::Read), part)?;
+    let Log { text, missing } = Log::read(&mut Reader::new(&dump, Io::Read), part)?;
     let sink = FileSink::create(path, overwrite(wish))?;
     sink.write(0, text.as_bytes())?;
     sink.finish(text.len() as u64)?;
-    Ok(Exit::Fine)
+    Ok(report_missing(&missing, host))
 }
 
 fn overwrite(wish: &Save) -> Overwrite {

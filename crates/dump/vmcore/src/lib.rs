@@ -91,7 +91,7 @@ pub use erase::Erasure;
 pub use error::{DumpError, Fault, MemoryError};
 pub use exclusion::{Class, Level};
 pub use filter::{Counts, Filter, Scanner};
-pub use log::{LogPart, log};
+pub use log::{Log, LogPart, log};
 pub use machine::Machine;
 pub use mem_usage::Usage;
 pub use memmap::MemoryMap;

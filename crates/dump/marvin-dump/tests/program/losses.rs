@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
 use synthetic_dumps::Synthetic;
-use vmcore::{Dump, Io, LogPart, Reader};
+use vmcore::{Dump, Io, Log, LogPart, Reader};
 
 use crate::Outcome;
 use crate::command_line::CommandResult;
@@ -192,13 +192,28 @@ const LOG_NOTE: &str = "SYMBOL(prb)=ffffffff81000800\n\
     OFFSET(prb_data_ring.size_bits)=0\nOFFSET(prb_data_ring.data)=8\n\
     OFFSET(prb_desc.state_var)=0\nOFFSET(prb_desc.text_blk_lpos)=8\nSIZE(prb_desc)=24\n\
     OFFSET(prb_data_blk_lpos.begin)=0\nOFFSET(prb_data_blk_lpos.next)=8\n\
-    OFFSET(printk_info.ts_nsec)=0\nOFFSET(printk_info.text_len)=8\nSIZE(printk_info)=16\n";
+    OFFSET(printk_info.ts_nsec)=0\nOFFSET(printk_info.text_len)=8\nOFFSET(printk_info.seq)=16\nSIZE(printk_info)=24\n";
 
-/// Writes a log of `count` equal records of `length` bytes each into a dump; returns what the
-/// program reads.
-fn log(path: &Path, count: u64, length: u16, size_bits: u64) -> Result<String, Box<dyn Error>> {
-    const IMAGE: u64 = 0xffff_ffff_8100_0000;
-    Synthetic::default().write(path)?;
+const IMAGE: u64 = 0xffff_ffff_8100_0000;
+/// Where the log's structures are, from the image's start.
+const RING: u64 = 0x808;
+const DESCRIPTORS: u64 = 0xa00;
+const INFOS: u64 = 0xd00;
+const TEXTS: u64 = 0x1000;
+
+/// Writes a dump with a log of `count` records with texts of `length` bytes, each in a block of
+/// `block` bytes; returns the file offset of the image.
+fn write_log(
+    path: &Path,
+    count: u64,
+    [length, block]: [u64; 2],
+    size_bits: u64,
+) -> Result<u64, Box<dyn Error>> {
+    Synthetic {
+        extra_note: LOG_NOTE.to_owned(),
+        ..Synthetic::default()
+    }
+    .write(path)?;
     let file = File::options().write(true).open(path)?;
     let page = file.metadata()?.len() - (0x2000 - 0x1000 - 1000) * 4096;
     let put = |at: u64, numbers: &[u64]| {
@@ -208,50 +223,35 @@ fn log(path: &Path, count: u64, length: u16, size_bits: u64) -> Result<String, B
             .collect();
         file.write_all_at(&bytes, page + at)
     };
-    put(0x800, &[IMAGE + 0x808])?;
-    put(
-        0x808,
-        &[
-            5,
-            IMAGE + 0xa00,
-            IMAGE + 0xd00,
-            count - 1,
-            0,
-            0,
-            0,
-            0,
-            size_bits,
-            IMAGE + 0x1000,
-        ],
-    )?;
+    put(0x800, &[IMAGE + RING])?;
+    let descriptors = [5, IMAGE + DESCRIPTORS, IMAGE + INFOS, count - 1, 0];
+    put(RING, &descriptors)?;
+    put(RING + 64, &[size_bits, IMAGE + TEXTS])?;
+    file.write_all_at(&[b'x'; 4096], page + TEXTS)?;
     for id in 0..count {
-        put(0xa00 + id * 24, &[1 << 62 | id, 0, 64])?;
-        put(
-            0xd00 + id * 16,
-            &[1_234_567_000 * (id + 1), u64::from(length)],
-        )?;
+        let begin = id * block % 4096;
+        put(DESCRIPTORS + id * 24, &[1 << 62 | id, begin, begin + 64])?;
+        put(INFOS + id * 24, &[1_234_567_000 * (id + 1), length, id + 7])?;
+        put(TEXTS + begin, &[id])?;
+        file.write_all_at(b"hello\nyou\x1b", page + TEXTS + begin + 8)?;
     }
-    file.write_all_at(&[b'x'; 4096], page + 4096)?;
-    file.write_all_at(b"hello\nyou\x1b", page + 4096 + 8)?;
+    Ok(page)
+}
+
+/// Writes a log, and returns what the library reads.
+fn log(path: &Path, count: u64, length: u64, size_bits: u64) -> Result<Log, Box<dyn Error>> {
+    write_log(path, count, [length, 64], size_bits)?;
     let dump = Dump::open(&[path.to_owned()])?;
-    let mut text: Vec<u8> = dump
-        .info()
-        .lines()
-        .flat_map(|(key, value)| format!("{key}={value}\n").into_bytes())
-        .collect();
-    text.extend(LOG_NOTE.bytes());
-    let dump = dump.with_info(&text);
-    Ok(vmcore::log(
-        &mut Reader::new(&dump, Io::Read),
-        LogPart::All,
-    )?)
+    Ok(Log::read(&mut Reader::new(&dump, Io::Read), LogPart::All)?)
 }
 
 #[test]
 fn endless_log_is_cut() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
-    insta::assert_snapshot!(log(&path, 2, 10, 12)?, @r"
+    let whole = log(&path, 2, 10, 12)?;
+    assert_eq!(whole.missing, [""; 0]);
+    insta::assert_snapshot!(whole.text, @r"
     [    1.234567] hello
     [    1.234567] you\u{1b}
     [    2.469134] hello
@@ -260,11 +260,69 @@ fn endless_log_is_cut() -> Outcome {
     // Thirty-two records of a page each, in a ring of one page.
     let lies = log(&path, 32, 4000, 12)?;
     assert!(
-        lies.len() < 10_000 && lies.ends_with("or than 128 MiB\n"),
+        lies.text.len() < 10_000 && lies.text.ends_with("or than 128 MiB\n"),
         "{}",
-        lies.len()
+        lies.text.len()
     );
     insta::assert_snapshot!(log(&path, 2, 10, 31).unwrap_err(), @"the VMCOREINFO note says SYMBOL(prb)=ffffffff81000800: there is no ring buffer of a sane size there");
+    Ok(())
+}
+
+#[test]
+fn damaged_log_says_what_is_missing() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    let image = write_log(&path, 20, [10, 64], 12)?;
+    let whole = CommandResult::run(folder.path(), "dmesg @vmcore", b"")?;
+    assert_eq!(whole.code, 0, "{}", whole.messages);
+    let lines = whole.answer.iter().filter(|byte| **byte == b'\n').count();
+    assert_eq!(lines, 40);
+    let bytes = std::fs::read(&path)?;
+    let file = File::options().write(true).open(&path)?;
+    // Each bit of what readers follow: the ring's structures, descriptors, and heads of texts.
+    let ring = (RING..RING + 40).chain(RING + 64..RING + 80);
+    // In steps that meet each of a descriptor's bytes.
+    let descriptors = (DESCRIPTORS..DESCRIPTORS + 20 * 24).step_by(5);
+    let heads = (0..20).map(|id| TEXTS + id * 64);
+    let mut silent = Vec::new();
+    for (turn, at) in (0..).zip(ring.chain(descriptors).chain(heads)) {
+        let byte = bytes[usize::try_from(image + at)?];
+        file.write_all_at(&[byte ^ 1 << (turn % 8)], image + at)?;
+        let seen = CommandResult::run(folder.path(), "dmesg @vmcore", b"")?;
+        file.write_all_at(&[byte], image + at)?;
+        let is_whole = seen.answer == whole.answer;
+        if seen.code == 0 && !is_whole {
+            silent.push(format!("{at:#x}: {}", String::from_utf8(seen.answer)?));
+        } else if seen.code == 3 {
+            assert!(seen.messages.contains("the log is not complete"));
+        }
+    }
+    assert!(silent.is_empty(), "{}: {}", silent.len(), silent.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn log_without_ends_has_all_records() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    let image = write_log(&path, 20, [10, 64], 12)?;
+    let whole = CommandResult::run(folder.path(), "dmesg @vmcore", b"")?.answer;
+    let file = File::options().write(true).open(&path)?;
+    // The ring's end and beginning, and a text that is another record's.
+    file.write_all_at(&[0xff; 8], image + RING + 24)?;
+    file.write_all_at(&[3; 8], image + TEXTS + 64)?;
+    let seen = CommandResult::run(folder.path(), "dmesg @vmcore", b"")?;
+    let answer = String::from_utf8(seen.answer)?;
+    let expected = String::from_utf8(whole)?.replace(
+        "[    2.469134] hello\n[    2.469134] you\\u{1b}",
+        "[    2.469134] (text lost)",
+    );
+    assert_eq!(answer, expected);
+    insta::assert_snapshot!(seen.messages, @r"
+    warning: the log is not complete: 1 records have no text, or that of another one
+    warning: the log is not complete: the ring's beginning and end are damaged
+    ");
+    assert_eq!(seen.code, 3);
     Ok(())
 }
 
