@@ -47,6 +47,10 @@ pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         complete: !dump.incomplete(),
     };
     host.answer_as(wish.json, &checked, &checked.text())?;
+    if dump.are_notes_damaged() {
+        host.say("error: the notes are damaged: their checksum is wrong");
+        return Ok(Exit::Differs);
+    }
     Ok(match (damage.pages, dump.incomplete()) {
         (0, false) => Exit::Fine,
         (0, true) => Exit::Incomplete,

@@ -49,6 +49,7 @@ pub struct Dump {
     page: u64,
     notes: Vec<u8>,
     info: Info,
+    are_notes_damaged: bool,
     incomplete: bool,
     /// Ranges to erase on reading.
     erasure: Erasure,
@@ -129,6 +130,7 @@ impl Dump {
             page,
             notes: elf.notes,
             info,
+            are_notes_damaged: false,
             incomplete,
             erasure,
         })
@@ -155,6 +157,7 @@ impl Dump {
             page: 4096,
             notes,
             info,
+            are_notes_damaged: false,
             incomplete: false,
             erasure,
         }
@@ -184,6 +187,7 @@ impl Dump {
         };
         let machine = header.machine;
         let notes = header.notes.clone();
+        let are_notes_damaged = header.are_notes_damaged;
         let info = header.info();
         // A block may be several pages of the kernel, as in QEMU's files of Arm.
         let page = info
@@ -204,6 +208,7 @@ impl Dump {
             page,
             notes,
             info,
+            are_notes_damaged,
             incomplete,
             erasure,
         })
@@ -235,6 +240,7 @@ impl Dump {
     #[must_use]
     pub fn with_info(mut self, text: &[u8]) -> Self {
         self.info = Info::parse(text);
+        self.are_notes_damaged = false;
         self.notes = note::without(&self.notes, "VMCOREINFO");
         self.notes.extend(note::encode("VMCOREINFO", 0, text));
         if let Content::Segments {
@@ -325,6 +331,12 @@ impl Dump {
     #[must_use]
     pub fn notes(&self) -> &[u8] {
         &self.notes
+    }
+
+    /// Returns whether the notes are not what their writer wrote, by their checksum.
+    #[must_use]
+    pub fn are_notes_damaged(&self) -> bool {
+        self.are_notes_damaged
     }
 
     /// Returns which pages of its level were not excluded, and why, as its writers said.

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::bytes::{u16_or_zero, u32_at, u64_or_zero};
 use crate::error::DumpError;
-use crate::machine::Machine;
+use crate::machine::{Machine, elf_name};
 use crate::storage::Storage;
 
 /// Size of a 64-bit program header, in bytes.
@@ -58,10 +58,12 @@ pub(crate) fn read(storage: &Storage) -> Result<Elf, DumpError> {
         return Err(unknown(storage, "a 32-bit ELF file".to_owned()));
     }
     if header[5] != 1 {
-        return Err(unknown(storage, "a big-endian ELF file".to_owned()));
+        let machine = u16_or_zero(&header, 18).swap_bytes();
+        let what = format!("a big-endian ELF file: {}", elf_name(machine));
+        return Err(unknown(storage, what));
     }
     let machine = Machine::from_elf(u16_or_zero(&header, 18))
-        .ok_or_else(|| unknown(storage, format!("ELF machine {}", u16_or_zero(&header, 18))))?;
+        .ok_or_else(|| unknown(storage, elf_name(u16_or_zero(&header, 18))))?;
     if u16_or_zero(&header, 16) != ET_CORE {
         return Err(unknown(
             storage,

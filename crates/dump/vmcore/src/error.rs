@@ -83,6 +83,11 @@ pub enum DumpError {
         "the dump has no VMCOREINFO note, so struct page cannot be found: give one with --vmcoreinfo FILE, or keep everything with --level 0 (1 drops zero pages); for QEMU guests add -device vmcoreinfo"
     )]
     NoNote,
+    /// The notes are not what their writer wrote.
+    #[error(
+        "the notes are damaged: their checksum is wrong, so what they say of struct page is not trusted; copy the file again, or give a VMCOREINFO text with --vmcoreinfo"
+    )]
+    NotesDamaged,
     /// The note lacks a required line.
     #[error(
         "the VMCOREINFO note has no usable `{0}`, which is needed here; --level 0 and 1 work without it"

@@ -28,6 +28,8 @@ pub(crate) const SUB_HEADER: usize = 104;
 pub(crate) const SUM_MARK: &[u8; 12] = b"MARVIN CRC32";
 /// Size of mark and checksum, in bytes.
 pub(crate) const SUM: usize = SUM_MARK.len() + 4;
+/// The bytes before those: these, then a checksum of the notes.
+pub(crate) const NOTES_MARK: &[u8; 12] = b"MARVIN NOTES";
 /// Offsets of the fields of the two headers.
 pub(crate) mod field {
     pub(crate) const VERSION: usize = 8;
@@ -78,6 +80,8 @@ pub(crate) struct Header {
     /// The pages of this file, if it belongs to a split set.
     pub(crate) split: Option<Range<u64>>,
     pub(crate) notes: Vec<u8>,
+    /// Their checksum is wrong.
+    pub(crate) are_notes_damaged: bool,
     /// The text of the note, if it is not among the notes.
     pub(crate) info: Vec<u8>,
     /// The erase info, as text.
@@ -129,6 +133,7 @@ impl Header {
             level: 0,
             split: None,
             notes: Vec::new(),
+            are_notes_damaged: false,
             info: Vec::new(),
             erased: Vec::new(),
         };
@@ -140,7 +145,22 @@ impl Header {
             header.check_page(storage)?;
         }
         header.check(storage)?;
+        header.are_notes_damaged = header.check_notes(storage)?;
         Ok(header)
+    }
+
+    /// Returns whether the checksum of the notes is wrong: with one wrong bit other pages would be
+    /// excluded when the file is filtered again.
+    fn check_notes(&self, storage: &Storage) -> Result<bool, DumpError> {
+        let mut sum = [0; SUM];
+        let place = self.bitmap().saturating_sub(2 * SUM as u64);
+        if place < self.page + SUB_HEADER as u64 || place + SUM as u64 > storage.size() {
+            return Ok(false);
+        }
+        storage.fill_known(place, &mut sum)?;
+        let expected = sum.strip_prefix(NOTES_MARK);
+        let found = crc32fast::hash(&self.notes).to_le_bytes();
+        Ok(expected.is_some_and(|expected| expected != found))
     }
 
     fn read_second(&mut self, storage: &Storage) -> Result<(), DumpError> {

@@ -11,6 +11,31 @@ pub enum Machine {
     Aarch64,
 }
 
+/// Returns how to call the machine of an ELF header, which need not be a supported one (`EM_…`,
+/// `include/uapi/linux/elf-em.h`).
+pub(crate) fn elf_name(number: u16) -> String {
+    const NAMES: [(u16, &str); 13] = [
+        (2, "sparc"),
+        (3, "i386"),
+        (8, "mips"),
+        (15, "parisc"),
+        (20, "ppc"),
+        (21, "ppc64"),
+        (22, "s390x"),
+        (40, "arm"),
+        (43, "sparc64"),
+        (62, "x86_64"),
+        (183, "aarch64"),
+        (243, "riscv64"),
+        (258, "loongarch64"),
+    ];
+    let name = NAMES.into_iter().find(|(machine, _)| *machine == number);
+    name.map_or_else(
+        || format!("ELF machine {number}"),
+        |(_, name)| format!("a dump of {name}; x86_64 and aarch64 are read"),
+    )
+}
+
 impl Machine {
     /// Returns the architecture of an ELF header's `e_machine`.
     pub(crate) fn from_elf(number: u16) -> Option<Self> {

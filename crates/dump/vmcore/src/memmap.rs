@@ -78,6 +78,9 @@ impl MemoryMap {
     /// Finds the memory map with a note's data.
     pub(crate) fn find_with(reader: &mut Reader<'_>, info: &Info) -> Result<Self, DumpError> {
         let dump = reader.dump();
+        if dump.are_notes_damaged() {
+            return Err(DumpError::NotesDamaged);
+        }
         if info.is_empty() {
             return Err(DumpError::NoNote);
         }

@@ -373,3 +373,47 @@ fn changed_bits_are_found_by_check() -> Outcome {
     }
     Ok(())
 }
+
+#[test]
+fn changed_notes_are_not_trusted() -> Outcome {
+    let folder = folder()?;
+    seen(folder.path(), "-d 0 -z @vmcore @out", b"")?;
+    let whole = std::fs::read(folder.path().join("out"))?;
+    let line = b"NUMBER(PG_lru)=5";
+    let at = whole.windows(line.len()).position(|bytes| bytes == line);
+    let mut damaged = whole.clone();
+    // Another flag: pages of the kernel would be taken for page cache.
+    damaged[at.ok_or("no line")? + line.len() - 1] ^= 1;
+    std::fs::write(folder.path().join("damaged"), damaged)?;
+    let checked = seen(folder.path(), "check @damaged", b"")?.0;
+    assert!(checked.ends_with("exit code 1\n"), "{checked}");
+    let transcript = seen(folder.path(), "-d 31 @damaged @copy", b"")?.0;
+    assert!(
+        transcript.contains("warning: no page is excluded by its kind: the notes are damaged")
+            && transcript.ends_with("exit code 0\n"),
+        "{transcript}"
+    );
+    let transcript = seen(folder.path(), "-d 31 @out @small", b"")?.0;
+    assert!(!transcript.contains("damaged"), "{transcript}");
+    Ok(())
+}
+
+#[test]
+fn other_machines_are_named() -> Outcome {
+    let folder = folder()?;
+    let whole = std::fs::read(folder.path().join("vmcore"))?;
+    for (order, machine, name) in [
+        (1, [21, 0], "a dump of ppc64;"),
+        (1, [243, 0], "a dump of riscv64;"),
+        (2, [0, 22], "a big-endian ELF file: a dump of s390x;"),
+        (1, [99, 0], "ELF machine 99"),
+    ] {
+        let mut bytes = whole.clone();
+        bytes[5] = order;
+        bytes[18..20].copy_from_slice(&machine);
+        std::fs::write(folder.path().join("other"), bytes)?;
+        let transcript = seen(folder.path(), "info @other", b"")?.0;
+        assert!(transcript.contains(name), "{transcript}");
+    }
+    Ok(())
+}

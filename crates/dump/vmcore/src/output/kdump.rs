@@ -16,7 +16,7 @@ use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
 use crate::exclusion::Level;
 use crate::kdump::{
-    DESCRIPTOR, INCOMPLETE, SIGNATURE, SUB_HEADER, SUM, SUM_MARK, descriptor, field,
+    DESCRIPTOR, INCOMPLETE, NOTES_MARK, SIGNATURE, SUB_HEADER, SUM, SUM_MARK, descriptor, field,
 };
 use crate::note;
 use crate::output::sink::Sink;
@@ -91,7 +91,7 @@ struct Shape {
 impl Shape {
     fn new(dump: &Dump, plan: &Plan<'_>, part: Range<u64>) -> Result<Self, DumpError> {
         let page = dump.page_size();
-        let sub_blocks = ((SUB_HEADER + plan.notes().len() + SUM) as u64).div_ceil(page);
+        let sub_blocks = ((SUB_HEADER + plan.notes().len() + 2 * SUM) as u64).div_ceil(page);
         let bitmap_blocks = dump.pages().div_ceil(8 * page);
         let skipped = kept_before(plan, part.start)?;
         let end = kept_before(plan, part.end)?;
@@ -273,6 +273,10 @@ fn header(plan: &Plan<'_>, style: &Style, shape: &Shape) -> Vec<u8> {
         put(second, field::NOTES, start.to_le_bytes());
         put(second, field::NOTES + 8, (notes.len() as u64).to_le_bytes());
         second[SUB_HEADER..SUB_HEADER + notes.len()].copy_from_slice(notes);
+        // Before the checksum of the bitmaps, which comes when these are written.
+        let checksum = [&NOTES_MARK[..], &crc32fast::hash(notes).to_le_bytes()].concat();
+        let at = second.len() - 2 * SUM;
+        second[at..at + SUM].copy_from_slice(&checksum);
     }
     bytes
 }
