@@ -96,8 +96,8 @@ pub enum LogPart {
 /// A kernel's log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Log {
-    /// As `dmesg` prints it: time, caller where the kernel keeps it (`CONFIG_PRINTK_CALLER`: T and a
-    /// thread, or C and a processor), text. Records that were just being written are left out.
+    /// As `dmesg` prints it: time, caller where the kernel keeps it (`CONFIG_PRINTK_CALLER`: T and
+    /// a thread, or C and a processor), text. Records that were just being written are left out.
     pub text: String,
     /// What is missing in it, or contradicts the rest; empty if the ring is whole.
     pub missing: Vec<String>,
