@@ -37,8 +37,10 @@ const SCAN_SHARE: f64 = 0.1;
 const BEFORE_MIN: usize = 2;
 /// Probability on each side that the span of a change leaves out.
 const TAIL: f64 = 0.025;
-/// The same for a visit, which is looked for at more places: of all lengths.
+/// Share of the largest p for a visit, which is looked for at more places: of all lengths.
 const VISIT_SHARE: f64 = 0.005;
+/// Share of the largest p for a level while it was the newest, whose end is chosen now.
+const WAS_SHARE: f64 = 0.01;
 
 /// A cut that has moved to its place.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -162,7 +164,9 @@ impl Series<'_> {
         let within = &self.raw[from..to];
         let left = self.sides(begin, from, end).0;
         let right = self.sides(begin, to, end).1;
-        let fits = found.p <= VISIT_SHARE * criteria.p_max
+        let was = self.chance_before_end(begin, from, to, criteria);
+        let p = found.p.min(was.unwrap_or(1.0));
+        let fits = (found.p <= VISIT_SHARE * criteria.p_max || was.is_some())
             && self.is_enough(left, within, criteria)
             && self.is_enough(right, within, criteria);
         let scatter = Scatter::around(&stretch.tame, &[found.from, found.to]);
@@ -176,13 +180,13 @@ impl Series<'_> {
             let span = series.place(begins, at, ends, 1).1;
             let earliest = span.earliest.min(at);
             let latest = span.latest.max(at);
-            let z = normal_upper_quantile(found.p / 2.0).unwrap_or(f64::INFINITY);
+            let z = normal_upper_quantile(p / 2.0).unwrap_or(f64::INFINITY);
             (
                 begin + at,
                 Judged {
                     span: Span::new(begin + earliest, begin + latest),
                     z,
-                    p: found.p,
+                    p,
                 },
             )
         };
@@ -193,6 +197,29 @@ impl Series<'_> {
                 judge(found.from, found.to, count),
             ]
         })
+    }
+
+    /// Returns the chance of a level that ended while it was the newest, if it was a clear step then:
+    /// what follows does not undo it.
+    fn chance_before_end(
+        &self,
+        begin: usize,
+        from: usize,
+        to: usize,
+        criteria: &Criteria,
+    ) -> Option<f64> {
+        let then = Series {
+            raw: &self.raw[..to],
+            tame: &self.tame[..to],
+            scale: self.scale,
+            scatter: self.scatter,
+        };
+        let strict = Criteria {
+            p_max: WAS_SHARE * criteria.p_max,
+            ..*criteria
+        };
+        let (at, step) = then.clearest(begin, to, &strict)?;
+        (at == from).then(|| normal_two_sided(step.z))
     }
 
     /// Returns the clearest step between two cuts, if it is clear enough, and its place.

@@ -68,8 +68,8 @@ impl Sums {
 ///
 /// Student's t of the points within against all others, with the scatter around the three levels
 /// and its memory `r`: the variance of a mean counts `(1 + r) / (1 - r)` times, and `(n - 5) (1 -
-/// r²) / (1 + r²)` are the degrees of freedom. p is Student's, times the number of places and
-/// lengths (Bonferroni).
+/// r²) / (1 + r²)` are the degrees of freedom. p is Student's or that of both jumps, whichever is less, twice and times the
+/// number of places and lengths (Bonferroni).
 pub(crate) fn clearest(stretch: &Stretch, rule: &Rule) -> Option<Visit> {
     let Rule {
         points_min,
@@ -110,12 +110,40 @@ pub(crate) fn clearest(stretch: &Stretch, rule: &Rule) -> Option<Visit> {
         }
     }
     let (clear, from, to) = best?;
-    let p = (chance(points, clear, from, to)? * tried as f64).min(1.0);
+    // What remembers too much to have levels may still jump.
+    let levels = chance(points, clear, from, to).unwrap_or(1.0);
+    let jumps = chance_of_jumps(&stretch.wild, from, to, variance_min);
+    let p = (2.0 * levels.min(jumps) * tried as f64).min(1.0);
     let others: Vec<f64> = [&stretch.wild[..from], &stretch.wild[to..]].concat();
     let within = &stretch.wild[from..to];
     let agrees =
         are_apart(&others, within) || rank_sum(&others, within).p() * count as f64 <= p_max;
     agrees.then_some(Visit { from, to, p })
+}
+
+/// Returns the chance that points which need have no level, but scatter from one to the next as
+/// these do, jump so far at both places, away and back: that of the smaller jump, twice.
+///
+/// A few points tell little of their memory, and then a level is never clear; a jump of many
+/// deviations is, whatever they remember.
+fn chance_of_jumps(points: &[f64], from: usize, to: usize, variance_min: f64) -> f64 {
+    let mut squares = 0.0;
+    let mut count = 0.0;
+    for (at, pair) in points.windows(2).enumerate() {
+        if at + 1 != from && at + 1 != to {
+            squares += (pair[1] - pair[0]).powi(2);
+            count += 1.0;
+        }
+    }
+    let away = points[from] - points[from - 1];
+    let back = points[to - 1] - points[to];
+    if away * back <= 0.0 || count < 1.0 {
+        return 1.0;
+    }
+    let jump = away.abs().min(back.abs());
+    let deviation = (squares / count).max(2.0 * variance_min).sqrt();
+    // The jumps go the same way, whichever it is.
+    student_two_sided(jump / deviation, count).powi(2) / 2.0
 }
 
 /// Returns the chance of a visit at this place; none for what remembers too much to have levels.
