@@ -61,37 +61,97 @@ pub(crate) struct Item {
 pub(crate) enum Turns {
     /// Job by job: all sides of a replicate are booted at the same time.
     Jobs,
-    /// Boot by boot, A B B A: each completes before the next begins.
+    /// Boot by boot, in the order of [`BootOrder`]: each completes before the next begins.
     Boots,
+}
+
+/// The order of the sides' boots: blocks of two replicates, the second one in the reverse order of
+/// the first, so that what drifts evenly favours no side; which order is first is drawn for each
+/// block, so that nothing that comes every few boots hits one side only.
+///
+/// What is drawn depends on the names of what is measured alone: the same comparison has the same
+/// order again, also when a boot is added at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BootOrder {
+    seed: u64,
+}
+
+impl BootOrder {
+    pub(crate) fn new(names: impl Iterator<Item = String>) -> Self {
+        // FNV-1a (Fowler, Noll and Vo 1991), with an end for each name.
+        let mut seed = 0xcbf2_9ce4_8422_2325_u64;
+        for name in names {
+            for byte in name.bytes().chain([0xff]) {
+                seed = (seed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        Self { seed }
+    }
+
+    /// Returns the order of so many sides in a replicate.
+    pub(crate) fn of(self, replicate: u64, sides: usize) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..sides).collect();
+        let mut state = self.seed ^ replicate.div_ceil(2).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        // Fisher and Yates 1938, in the form of Durstenfeld 1964.
+        for last in (1..sides).rev() {
+            order.swap(last, (next(&mut state) % (last as u64 + 1)) as usize);
+        }
+        // Replicates are counted from 1.
+        if replicate.is_multiple_of(2) {
+            order.reverse();
+        }
+        order
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood 2014).
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// A run that is to be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) replicate: u64,
+    pub(crate) jobs: usize,
 }
 
 /// Returns the items in their order of execution: runs in groups of one replicate on every side,
 /// alternating within a group.
-pub(crate) fn interleave(jobs_of_runs: &[usize], sides: usize, turns: Turns) -> Vec<Item> {
+pub(crate) fn interleave(
+    runs: &[Waiting],
+    sides: usize,
+    turns: Turns,
+    order: BootOrder,
+) -> Vec<Item> {
     let mut items = Vec::new();
-    if turns == Turns::Boots {
-        let runs: Vec<usize> = (0..jobs_of_runs.len()).collect();
-        for (group, runs) in runs.chunks(sides.max(1)).enumerate() {
-            let order: Vec<usize> = if group % 2 == 0 {
-                runs.to_vec()
-            } else {
-                runs.iter().rev().copied().collect()
-            };
-            items.extend(
-                order
-                    .into_iter()
-                    .flat_map(|run| (0..jobs_of_runs[run]).map(move |job| Item { run, job })),
-            );
+    for (group, runs) in runs.chunks(sides.max(1)).enumerate() {
+        let first = group * sides.max(1);
+        if turns == Turns::Boots {
+            let replicate = runs.first().map_or(0, |run| run.replicate);
+            for side in order.of(replicate, runs.len()) {
+                for job in 0..runs[side].jobs {
+                    items.push(Item {
+                        run: first + side,
+                        job,
+                    });
+                }
+            }
+            continue;
         }
-        return items;
-    }
-    for (group, jobs) in jobs_of_runs.chunks(sides.max(1)).enumerate() {
-        for job in 0..jobs.iter().copied().max().unwrap_or(0) {
-            let first = group * sides.max(1);
-            items.extend((0..jobs.len()).filter(|&n| job < jobs[n]).map(|n| Item {
-                run: first + n,
-                job,
-            }));
+        for job in 0..runs.iter().map(|run| run.jobs).max().unwrap_or(0) {
+            items.extend(
+                (0..runs.len())
+                    .filter(|&n| job < runs[n].jobs)
+                    .map(|n| Item {
+                        run: first + n,
+                        job,
+                    }),
+            );
         }
     }
     items
@@ -99,13 +159,24 @@ pub(crate) fn interleave(jobs_of_runs: &[usize], sides: usize, turns: Turns) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::{Turns, interleave};
+    use super::{BootOrder, Turns, Waiting, interleave};
 
     fn order(jobs_of_runs: &[usize], turns: Turns) -> Vec<(usize, usize)> {
-        interleave(jobs_of_runs, 2, turns)
+        let mut runs = Vec::new();
+        for (run, jobs) in jobs_of_runs.iter().enumerate() {
+            runs.push(Waiting {
+                replicate: run as u64 / 2 + 1,
+                jobs: *jobs,
+            });
+        }
+        interleave(&runs, 2, turns, of_names("deb:6.1"))
             .iter()
             .map(|item| (item.run, item.job))
             .collect()
+    }
+
+    fn of_names(name: &str) -> BootOrder {
+        BootOrder::new([name, "deb:6.12", "micro"].map(str::to_owned).into_iter())
     }
 
     #[test]
@@ -114,19 +185,37 @@ mod tests {
             order(&[2, 1, 1, 2], Turns::Jobs),
             [(0, 0), (1, 0), (0, 1), (2, 0), (3, 0), (3, 1)]
         );
-        assert!(interleave(&[], 0, Turns::Jobs).is_empty());
+        assert!(interleave(&[], 0, Turns::Jobs, of_names("")).is_empty());
     }
 
     #[test]
-    fn single_boots_alternate_in_both_directions() {
-        let runs: Vec<usize> = order(&[1; 6], Turns::Boots)
-            .iter()
-            .map(|(run, _)| *run)
-            .collect();
-        assert_eq!(runs, [0, 1, 3, 2, 4, 5]);
-        assert_eq!(
-            order(&[2, 2], Turns::Boots),
-            [(0, 0), (0, 1), (1, 0), (1, 1)]
-        );
+    fn boots_of_a_block_mirror_each_other() {
+        for replicate in [1, 3, 41] {
+            for sides in 1..5 {
+                let mut there = of_names("deb:6.1").of(replicate, sides);
+                let back = of_names("deb:6.1").of(replicate + 1, sides);
+                there.reverse();
+                assert_eq!(there, back);
+                there.sort_unstable();
+                assert_eq!(there, (0..sides).collect::<Vec<_>>());
+            }
+        }
+        // A side completes its jobs before the next begins.
+        let items = order(&[2, 2], Turns::Boots);
+        assert_eq!((items[0].0, items[2].0), (items[1].0, items[3].0));
+    }
+
+    #[test]
+    fn names_draw_either_order_equally_often() {
+        let mut first = 0;
+        let mut changes = 0;
+        for name in 0..200 {
+            let order = of_names(&format!("deb:6.{name}"));
+            let blocks: Vec<usize> = (0..10).map(|block| order.of(2 * block + 1, 2)[0]).collect();
+            first += blocks.iter().filter(|side| **side == 0).count();
+            changes += blocks.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        }
+        assert!((900..1100).contains(&first), "{first} of 2000");
+        assert!((800..1000).contains(&changes), "{changes} of 1800");
     }
 }

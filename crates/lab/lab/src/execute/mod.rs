@@ -23,7 +23,7 @@ use self::stored::{known_unbootable, load_runs};
 use crate::calibration::Calibration;
 use crate::forecast::Forecast;
 use crate::machine_pool::{MachinePool, Placement, guest_configs};
-use crate::plan::{Dumps, Item, Plan, Sampled, Turns, interleave};
+use crate::plan::{BootOrder, Dumps, Item, Plan, Sampled, Turns, Waiting, interleave};
 use crate::run_in_progress::RunInProgress;
 use crate::symbols::SymbolCache;
 use crate::tools::Tools;
@@ -82,9 +82,15 @@ pub(crate) fn execute(
     let mut runs = load_runs(plan, &placements, context)?;
     let reused = runs.iter().flatten().map(|run| run.results.len()).sum();
     let runs_in_progress = missing(plan, &placements, &runs);
-    let jobs: Vec<usize> = runs_in_progress.iter().map(RunInProgress::jobs).collect();
+    let mut waiting: Vec<Waiting> = Vec::with_capacity(runs_in_progress.len());
+    for run in &runs_in_progress {
+        waiting.push(Waiting {
+            replicate: run.replicate,
+            jobs: run.jobs(),
+        });
+    }
     (context.notify)(Event::Planned {
-        jobs: jobs.iter().sum(),
+        jobs: waiting.iter().map(|run| run.jobs).sum(),
         reused,
     });
     if !runs_in_progress.is_empty() {
@@ -112,7 +118,7 @@ pub(crate) fn execute(
         dumps: plan.dumps,
         sampled: plan.sampled,
         forecast,
-        queue: Shared::new(interleave(&jobs, plan.sides.len(), turns).into()),
+        queue: Shared::new(interleave(&waiting, plan.sides.len(), turns, boot_order(plan)).into()),
         runs_in_progress,
         unbootable: Shared::new(known_unbootable(&runs)),
         finished: Shared::default(),
@@ -240,6 +246,12 @@ fn placements(
                 .collect()
         })
         .collect()
+}
+
+/// Returns the order of boots, which depends on what is measured alone.
+fn boot_order(plan: &Plan<'_>) -> BootOrder {
+    let builds = plan.sides.iter().map(|build| build.id.to_string());
+    BootOrder::new(builds.chain([plan.suite.name.to_string()]))
 }
 
 /// Lists what is still to measure: one run per replicate, guest config and side, in this order.

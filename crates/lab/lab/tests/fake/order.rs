@@ -80,6 +80,7 @@ fn single_boots_alternate_in_both_directions() {
         .into_iter()
         .filter(|line| !line.starts_with('6'))
         .collect();
+    // Which of both is first is drawn from their names.
     let there = [
         "boot 6.1 #1",
         "release 6.1 #1",
