@@ -31,7 +31,11 @@ pub(crate) fn doubts(comparison: &Comparison) -> Vec<String> {
     notes.extend(together("Not noise as it should be", noise(comparison)));
     notes.extend(together(
         "More noise than other kernels had: rated without them",
-        noisier(comparison),
+        names_by(comparison, stats::Basis::Noisier),
+    ));
+    notes.extend(together(
+        "Less noise than other kernels had: rated without them; `marvin history` shows which are loud",
+        names_by(comparison, stats::Basis::Quieter),
     ));
     notes
 }
@@ -95,11 +99,12 @@ fn ranks(comparison: &Comparison, agrees: bool) -> Vec<String> {
     texts
 }
 
-fn noisier(comparison: &Comparison) -> Vec<String> {
+/// Returns the cells whose rating rests on this.
+fn names_by(comparison: &Comparison, basis: stats::Basis) -> Vec<String> {
     let mut names = Vec::new();
     for (name, rated) in find_rated(comparison) {
         let precision = rated.rating.precision;
-        if precision.is_some_and(|precision| precision.basis == stats::Basis::Noisier) {
+        if precision.is_some_and(|precision| precision.basis == basis) {
             names.push(name);
         }
     }
