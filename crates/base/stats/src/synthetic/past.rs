@@ -3,7 +3,7 @@
 use super::Chance;
 use crate::{Better, History, Scores, estimate_ratio};
 
-/// Deviation of a boot, as a logarithm: 1 %.
+/// Deviation of a group, as a logarithm: 1 %.
 const WIDTH: f64 = 0.01;
 /// The difference that is looked for, in deviations.
 const STEP: f64 = 3.0;
