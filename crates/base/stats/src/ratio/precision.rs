@@ -156,7 +156,8 @@ impl Beliefs {
         let mut below = excess(high);
         for _ in 0..STEPS_MAX {
             let way = above - below;
-            if above.abs() < NEAR_ENOUGH || below.abs() < NEAR_ENOUGH || !(way > 0.0) {
+            if above.abs() < NEAR_ENOUGH || below.abs() < NEAR_ENOUGH || way.is_nan() || way <= 0.0
+            {
                 break;
             }
             let between = low + (high - low) * above / way;
