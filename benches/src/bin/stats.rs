@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use anyhow::Context;
 use figures::figure::{Against, Figure, Figures};
 use figures::{cpu, perfherder};
-use stats::synthetic::{Calibration, Chance, Design, Kind, Noise, Quality, Short, Trials};
+use stats::synthetic::{Calibration, Chance, Design, Kind, Noise, Past, Quality, Short, Trials};
 use stats::{Better, Criteria, Exposures, History, Scores, changes, estimate_ratio, families};
 
 const SEED: u64 = 20_261_121;
@@ -27,6 +27,8 @@ const SERIES_OTAVA: usize = 100;
 /// Steps of the table, in deviations of the noise.
 const STEPS: [f64; 4] = [1.0, 2.0, 3.0, 5.0];
 const TRIALS: usize = 4000;
+/// Groups of the base and of the new side.
+const GROUPS: [(usize, usize); 5] = [(2, 2), (3, 3), (5, 5), (10, 10), (10, 3)];
 /// Kernels after a step.
 const AFTER: [usize; 9] = [28, 26, 20, 15, 10, 5, 3, 2, 1];
 
@@ -43,6 +45,7 @@ fn main() -> anyhow::Result<()> {
     detection(otava.as_ref())?;
     newest(otava.as_ref())?;
     calibration()?;
+    pasts()?;
     sequence::print()
 }
 
@@ -433,6 +436,30 @@ fn calibration() -> anyhow::Result<()> {
             kind.name(),
             design.name(),
         )?;
+    }
+    Ok(())
+}
+
+/// What histories are worth that are right, and what those cost that are wrong.
+fn pasts() -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "\nHistories of 30 kernels of two boots, {TRIALS} trials each: false alarms, and differences of 3 deviations found"
+    )?;
+    write!(out, "{:<20}", "history")?;
+    for (base, new) in GROUPS {
+        write!(out, " {:>13}", format!("{base} v {new}"))?;
+    }
+    writeln!(out)?;
+    for past in Past::ALL {
+        write!(out, "{:<20}", past.name())?;
+        for groups in GROUPS {
+            let seen = past.measure(groups, TRIALS, SEED);
+            let cell = format!("{:.3} / {:.3}", seen.false_alarms, seen.power);
+            write!(out, " {cell:>13}")?;
+        }
+        writeln!(out)?;
     }
     Ok(())
 }
