@@ -9,7 +9,7 @@ import math
 import sys
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 rng = np.random.default_rng(20261121)
 DEGREES = [1, 2, 3.7, 10, 30, 58, 500]
@@ -69,6 +69,73 @@ def ranks():
     return out
 
 
+def deviations(part, d, d0):
+    """Normal deviations of a part of the expected variance (Paulson 1942)."""
+    root, one, other = np.cbrt(part), 2 / (9 * d), 2 / (9 * d0)
+    return ((1 - other) * root - (1 - one)) / np.sqrt(other * root * root + one)
+
+
+def prior(sets):
+    """Degrees and variance of a history: d0 by the quartiles, s0 by the likelihood."""
+    v, d = np.array([s[0] for s in sets]), np.array([float(s[1]) for s in sets])
+
+    def typical(d0):
+        return np.quantile(v * ((1 - 2 / (9 * d0)) / (1 - 2 / (9 * d))) ** 3, 0.5)
+
+    def spread(d0):
+        z = deviations(v / typical(d0), d, d0)
+        return (np.quantile(z, 0.75) - np.quantile(z, 0.25)) / 1.349
+
+    few, many, limit = math.log(2), math.log(30), 1 + 1 / math.sqrt(len(sets))
+    if spread(30) <= limit:
+        few = many
+    for _ in range(10):
+        between = (few + many) / 2
+        if spread(math.exp(between)) > limit:
+            many = between
+        else:
+            few = between
+    d0 = math.exp(many)
+
+    def most(d):
+        # Two deviations up.
+        ends = deviations(1e12, d, d0)
+        return optimize.brentq(lambda part: deviations(part, d, d0) - 2, 1e-3, 1e12, xtol=1e-12, rtol=1e-14) if ends > 2 else math.inf
+
+    reach, variance = np.array([most(one) for one in d]), typical(d0)
+    for _ in range(10):
+        part = np.minimum(v / variance, reach)
+        weight = d / (d0 + d * part)
+        variance *= (weight * part).sum() / weight.sum()
+    return 1 / (1 / d0 + 1 / d.sum()), variance
+
+
+def chance(d0, s0, sides):
+    """How likely both sides scatter as the history says, and not otherwise (Bayes)."""
+    seen = [(s, float(d)) for s, d in sides if d > 0]
+    degrees = sum(d for _, d in seen)
+    if degrees < 1:
+        return 1.0
+    density = lambda s, d, times: stats.f.pdf(s / (s0 * times), d, d0) / times
+    right = math.prod(density(s, d, 1) for s, d in seen)
+    both = [2.0**k for k in (-4, -3, -2, -1, 1, 2, 3, 4)]
+    one = [2.0, 4.0, 8.0, 16.0]
+    other = sum(math.prod(density(s, d, times) for s, d in seen) / right for times in both) / len(both)
+    other += sum(density(s, d, times) / density(s, d, 1) for s, d in seen for times in one) / (len(one) * len(seen))
+    return 1 / (1 + (0.19 + 0.14 * (min(max(degrees, 2), 8) - 2)) * other)
+
+
+def welch(sides, counts, doubt):
+    """Error and degrees of a difference of sides, each a variance and its degrees."""
+    parts = [s / count for (s, _), count in zip(sides, counts)]
+    if 1 in counts:
+        parts[counts.index(1)] *= 12
+    total = sum(parts)
+    degrees = total**2 / sum(part**2 / d for part, (_, d) in zip(parts, sides))
+    least = min(d for _, d in sides)
+    return math.sqrt(total), degrees + doubt * (min(least, degrees) - degrees)
+
+
 def ratings():
     out = []
     for sizes, history in [((3, 3), []), ((5, 5), []), ((3, 3), [3, 2, 2, 4]), ((1, 1), [2] * 12), ((1, 3), [5, 5]), ((6, 6), [9] * 6)]:
@@ -78,28 +145,25 @@ def ratings():
         score = lambda groups: np.array([stats.trim_mean(np.log(g), 0.2) for g in groups])
         a, b = score(base), score(new)
         effect = b.mean() - a.mean()
-        sides = []
-        for one in (a, b):
-            d, squares = len(one) - 1, ((one - one.mean()) ** 2).sum()
-            if history:
-                d0 = sum(k - 1 for k in history)
-                s0 = sum(((score(g) - score(g).mean()) ** 2).sum() for g in past) / d0
-                d0 = min(d0, 30)
-                trust = 1 if d == 0 else min(1, max(0, (stats.f.sf(squares / d / s0, d, d0) - 0.4) / 0.4))
-                sides.append([(trust * d0 * s0 + squares) / (trust * d0 + d) / len(one), trust * d0 + d])
-            else:
-                sides.append([squares / d / len(one), d])
-        single = [n for n, one in enumerate((a, b)) if len(one) == 1]
-        if single:
-            sides[single[0]][0] *= 12
-        (v, n), (w, m) = sides
-        welch = (v + w) ** 2 / (v * v / n + w * w / m)
-        if not history and len(a) == len(b):
-            assert math.isclose(welch, stats.ttest_ind(b, a, equal_var=False).df)
-        degrees = 0.75 * welch + 0.25 * min(n, m, welch)
-        error = math.sqrt(v + w)
-        p = 2 * stats.t.sf(abs(effect) / error, degrees)
-        half = stats.t.isf(0.025, degrees) * error
+        counts = [len(a), len(b)]
+        own = [(one.var(ddof=1) if len(one) > 1 else 0.0, len(one) - 1) for one in (a, b)]
+        alone = None
+        if max(counts) > 1:
+            sides = [side if side[1] else other for side, other in zip(own, own[::-1])]
+            alone = welch(sides, counts, 0.25)
+        if history:
+            d0, s0 = prior([(score(g).var(ddof=1), len(g) - 1) for g in past])
+            sides = [((d0 * s0 + d * s) / (d0 + d), d0 + d) for s, d in own]
+            weights = [chance(d0, s0, own) if alone else 1.0]
+            mixed = [welch(sides, counts, 0.0)]
+            if alone:
+                weights.append(1 - weights[0])
+                mixed.append(alone)
+        else:
+            weights, mixed = [1.0], [alone]
+        tail = lambda x: sum(w * stats.t.sf(x / error, degrees) for w, (error, degrees) in zip(weights, mixed))
+        p = min(1, 2 * tail(abs(effect)))
+        half = optimize.brentq(lambda x: tail(x) - 0.025, 0, 1e3, xtol=1e-14, rtol=1e-14)
         low, high = effect - half, effect + half
         out.append({"base": base, "new": new, "history": past, "effect": effect, "p": p, "low": low, "high": high})
     return out
