@@ -26,7 +26,7 @@ impl Shortfall {
     /// Returns whether it makes a difference at a level.
     pub(crate) fn concerns(&self, level: Level) -> bool {
         let wanted = level.number();
-        // Page cache with private data goes with the other, so they need not be told apart.
+        // Page cache with private data goes with the other: there is nothing to distinguish.
         let is_moot = self.level == 2 && wanted & 4 != 0;
         self.level == 0 || wanted & self.level != 0 && !is_moot
     }
