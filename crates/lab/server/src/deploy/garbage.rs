@@ -5,11 +5,17 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::ImageSettings;
 
 use super::DeployError;
 use super::image::{ID, MAKING, distributions, newest};
+
+/// Tries for the lock, a second in all: a program that another thread starts has the lock's
+/// file until it runs (flock(2): children have the same open file).
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_millis(50);
 
 /// Images that are garbage.
 #[derive(Debug)]
@@ -42,10 +48,15 @@ impl ImageGarbage {
             }
             opened => opened.map_err(DeployError::io("read", &folder))?,
         };
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(DeployError::Busy { path: folder }),
-            Err(TryLockError::Error(error)) => return Err(DeployError::io("lock", &folder)(error)),
+        for left in (0..LOCK_TRIES).rev() {
+            match lock.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if left > 0 => std::thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::WouldBlock) => return Err(DeployError::Busy { path: folder }),
+                Err(TryLockError::Error(error)) => {
+                    return Err(DeployError::io("lock", &folder)(error));
+                }
+            }
         }
         let newest: Vec<String> = recipes
             .iter()

@@ -40,7 +40,7 @@ const SERIES_EXAMPLES: &str = "Examples:
 pub(crate) struct SeriesArguments {
     /// Commits OLDER..NEWER along first parents, A...B since they parted, REVISION (HEAD~4) or a
     /// number up to HEAD; or patches: a mailbox, a folder, - for standard input, lore:MESSAGE-ID or
-    /// its link [default: @{upstream}..HEAD]
+    /// its link; none means what HEAD has beyond its upstream
     #[arg(value_name = "SERIES", add = completion::revision())]
     pub(crate) series: Option<String>,
 
