@@ -352,7 +352,12 @@ fn fill(raw: &mut RawMessage, printed: &str, headers: Vec<(String, String)>) {
         match line.split_once(": ") {
             Some(("Author", value)) => value.clone_into(&mut author),
             Some(("Email", value)) => value.clone_into(&mut address),
-            Some(("Subject", value)) => value.clone_into(&mut raw.subject),
+            // One line for each of its own: an encoded subject may have several.
+            Some(("Subject", value)) => {
+                raw.subject = format!("{} {}", raw.subject, value.trim())
+                    .trim()
+                    .to_owned();
+            }
             Some(("Date", value)) => value.clone_into(&mut raw.date),
             _ => {}
         }

@@ -274,3 +274,13 @@ fn trailer_states_the_base() {
         Some(hash)
     );
 }
+
+#[test]
+fn encoded_subject_of_several_lines_is_one() {
+    // `[PATCH 3/6] mm: count at cgroup`, an empty line, ` level`.
+    let subject = "=?UTF-8?B?W1BBVENIIDMvNl0gbW06IGNvdW50IGF0IGNncm91cAoKIGxldmVs?=";
+    let text = mail("1", subject, "Hi.");
+    let patch = read_file("a.mbox", text).unwrap().remove(0);
+    assert_eq!(patch.subject, "mm: count at cgroup level");
+    assert_eq!(patch.position.map(|position| position.number), Some(3));
+}
