@@ -149,6 +149,7 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         rows.push(row);
         builds.extend(build);
     }
+    shorten_failures(&mut rows);
     if !builds.is_empty() {
         prepare_tools(&lab, &chosen.workloads, &progress)?;
         let twins = session.store_location()?;
@@ -213,6 +214,23 @@ fn reproducer(command: &SeriesArguments, input: &Input) -> String {
     }
     arguments.extend(command.measure.program.tail());
     arguments.join(" ")
+}
+
+/// Says an error once: what is behind a patch that does not build has the same.
+fn shorten_failures(rows: &mut [CommitRow]) {
+    let mut first: Option<(String, String)> = None;
+    for row in rows {
+        let State::Failed(why) = &mut row.state else {
+            first = None;
+            continue;
+        };
+        match &first {
+            Some((commit, known)) if known == why => {
+                *why = format!("the same error as {commit}, which it follows");
+            }
+            _ => first = Some((row.commit.clone(), why.clone())),
+        }
+    }
 }
 
 /// Says which options the series needed, and which of them the kernels do not get.
