@@ -245,6 +245,8 @@ fn hostile_patches_reach_nothing_outside() {
     assert!(!text.contains('\x1b') && !text.contains('\x07'), "{text}");
     assert!(!tree.folder.join(".git/hooks/post-checkout").exists());
     assert!(!tree.folder.join("pwned").exists() && !tree.folder.join("mm/link").exists());
+    let device = series(&home, &tree, &["/dev/zero"], "");
+    assert!(device.starts_with("exit 2"), "{device}");
     let many: String = (1..=501)
         .map(|number| hostile_mail(number, &format!("mm/{number}.c"), "100644"))
         .map(|mail| mail.replacen("/4] evil", "/501] evil", 1))

@@ -174,7 +174,8 @@ impl Input {
             PatchesError::NoPatch { detail, .. } => {
                 anyhow::Error::from(WrongInput(format!("no patch in {place}: {detail}")))
             }
-            error => error.into(),
+            PatchesError::Kernel(error) => error.into(),
+            mistake => WrongInput(mistake.to_string()).into(),
         })?;
         let is_base_named = base.is_some();
         let base = match base {
