@@ -17,6 +17,7 @@ timed() {
         CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="$PWD/scripts/timed.sh" "$@" && status=0 || status=$?
         echo "$status" >"$log.status"
     } 2>&1 | tee "$log"
+    echo "== disk: $(df -h "$target" | tail -n 1)"
     echo "== the ten slowest tests"
     sed -n 's/^test \(.*\) \.\.\. .* <\([0-9.]*\)s>$/\2 s  \1/p' "$log" | sort -rn | head -n 10
     return "$(cat "$log.status")"
@@ -113,6 +114,7 @@ else
     echo "== skipped: cargo deny check licenses bans sources (deny.toml): cargo-deny is not installed; cargo install --locked cargo-deny"
 fi
 step "$cargo" test --locked --workspace --no-run -q
+echo "== disk: $(df -h "$target" | tail -n 1)"
 # One test program runs after the other, and those that boot kernels wait: lints and documents take what they leave.
 lints_log=$target/lints.log
 rm -f "$lints_log.status"
