@@ -1,7 +1,8 @@
 //! From a source to a cached build: an existing build is reused.
 //!
 //! `builds/by-recipe/KEY` records the build of a source tree, a configuration and a compiler, and
-//! `KEY.compiled` beside it the files that were compiled.
+//! `KEY.compiled` beside it the files that were compiled, `KEY.functions` the functions of files that a
+//! series changes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -359,8 +360,9 @@ impl BuildCache {
                 left = left.saturating_sub(size);
                 continue;
             }
-            for file in [recipe.clone(), recipe.with_extension("compiled")] {
-                drop(fs::remove_file(file));
+            drop(fs::remove_file(&recipe));
+            for extension in ["compiled", "functions"] {
+                drop(fs::remove_file(recipe.with_extension(extension)));
             }
             if folder.exists() {
                 fs::remove_dir_all(&folder).map_err(KernelError::io(&folder))?;
@@ -550,6 +552,8 @@ impl Sources {
 
 #[cfg(test)]
 mod chosen_builds_tests;
+#[cfg(test)]
+mod function_changes_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

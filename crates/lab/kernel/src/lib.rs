@@ -14,6 +14,7 @@ mod bytes;
 mod bzimage;
 mod cache;
 mod catalogue;
+mod code;
 mod companion_files;
 mod coverage;
 mod distributions;
@@ -21,6 +22,7 @@ mod elf;
 mod error;
 mod folder;
 mod from_source;
+mod function_changes;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod image;
@@ -46,9 +48,11 @@ pub use benchmarks::{
 };
 pub use cache::{BuildCache, BuildEvent};
 pub use catalogue::{Offer, all_offers, offers};
+pub use code::CodeBytes;
 pub use coverage::{NotCompiled, WhyNot};
 pub use error::{KernelError, PackageError};
 pub use from_source::Sources;
+pub use function_changes::FunctionChanges;
 pub use image::ImageFault;
 pub use installed::{InstalledImage, find_installed};
 pub use modules::{Module, is_built_in, modules, option};

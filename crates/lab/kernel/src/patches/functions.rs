@@ -102,7 +102,7 @@ fn in_c(before: &str, lines: &[&str]) -> Vec<Option<String>> {
 }
 
 /// Returns the function that a line in the first column begins to define or declare.
-pub(super) fn defined_function(line: &str) -> Option<String> {
+pub(crate) fn defined_function(line: &str) -> Option<String> {
     let line = without_comments(line);
     let line = line.trim_end();
     if line.len() > LINE_BYTES_MAX

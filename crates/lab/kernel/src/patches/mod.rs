@@ -22,6 +22,7 @@ use std::path::Path;
 
 pub use diff::{ChangedFile, DiffFault, FileChange, TouchedFunction};
 pub use error::PatchesError;
+pub(crate) use functions::defined_function;
 pub use identifiers::Identifiers;
 pub use message::{Fixes, Position};
 

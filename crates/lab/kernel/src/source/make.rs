@@ -39,6 +39,8 @@ const KILLED: [&str; 2] = ["Killed signal", "Terminated signal"];
 /// With fewer free bytes a failed build is attributed to the full disk.
 const ROOM_BYTES: usize = 16 << 20;
 const FOLDERS_MAX: usize = 3;
+/// The file in an object directory that names the source tree that its objects are of.
+const MADE: &str = "marvin.made";
 /// The image that boots without a PVH entry.
 const BZIMAGE: &str = "arch/x86/boot/bzImage";
 /// The option that needs a Rust toolchain, and its programs.
@@ -211,6 +213,8 @@ impl<'a> Objects<'a> {
     ) -> Result<Made, KernelError> {
         let configuration = &self.settings.configuration;
         let begun = self.folder.join("marvin.begun");
+        let made = self.folder.join(MADE);
+        drop(fs::remove_file(&made));
         fs::write(&begun, "").map_err(KernelError::io(&begun))?;
         self.configure(tree, what)?;
         let resolved = self.resolved(what)?;
@@ -248,6 +252,7 @@ impl<'a> Objects<'a> {
             None
         };
         let compiled = Compiled::of_build(&self.out, &self.workshop.source())?;
+        fs::write(&made, tree).map_err(KernelError::io(&made))?;
         Ok(Made {
             image,
             modules,
@@ -462,6 +467,56 @@ impl<'a> Objects<'a> {
         })
     }
 
+    /// Returns whether the last build here was of this source tree: its objects are there.
+    pub(crate) fn is_of(&self, tree: &str) -> bool {
+        fs::read_to_string(self.folder.join(MADE)).is_ok_and(|last| last == tree)
+    }
+
+    /// Returns make's output, below which the objects are.
+    pub(super) fn out(&self) -> &Path {
+        &self.out
+    }
+
+    /// Returns the work tree.
+    pub(super) fn source(&self) -> PathBuf {
+        self.workshop.source()
+    }
+
+    /// Runs a shell's commands in make's output; returns what is wrong if they fail.
+    pub(super) fn run_shell(&self, script: &str) -> Result<Option<String>, KernelError> {
+        let log = self.folder.join("marvin.described.log");
+        let program = self.confined(["-n", "10", "sh", "-c", script], &self.out);
+        let ended = program.log(&log).end()?;
+        if ended.code == Some(0) {
+            return Ok(None);
+        }
+        let output = fs::read(&log).map_err(KernelError::io(&log))?;
+        Ok(Some(first_error(&String::from_utf8_lossy(&output))))
+    }
+
+    /// Returns a program of the build behind its walls.
+    fn confined<'b>(&self, arguments: impl IntoIterator<Item = &'b str>, folder: &Path) -> Program {
+        let source = self.workshop.source();
+        let cache = self.workshop.compiler_cache();
+        let mut walls = Walls::default()
+            .readable_path()
+            .readable(&source)
+            .writable(&self.out)
+            .writable(&cache);
+        for folder in &self.toolchain.folders {
+            walls = walls.readable(folder);
+        }
+        let mut program = Program::new("nice", folder)
+            .args(arguments)
+            .variable("CCACHE_DIR", &cache);
+        let rustup = rustup_home().filter(|_| self.settings.configuration.requests("CONFIG_RUST"));
+        if let Some(rustup) = rustup {
+            walls = walls.readable(&rustup);
+            program = program.variable("RUSTUP_HOME", &rustup);
+        }
+        program.walls(walls).deadline_s(self.settings.deadline_s)
+    }
+
     fn run(&self, targets: &[&str], what: &str) -> Result<(), KernelError> {
         let log = self.log();
         let jobs = format!("-j{}", self.settings.jobs.max(1));
@@ -471,31 +526,7 @@ impl<'a> Objects<'a> {
         let chosen = self.toolchain.arguments(has_ccache());
         arguments.extend(chosen.iter().map(String::as_str));
         arguments.extend(targets);
-        let source = self.workshop.source();
-        let cache = self.workshop.compiler_cache();
-        let walls = Walls::default()
-            .readable_path()
-            .readable(&source)
-            .writable(&self.out)
-            .writable(&cache);
-        let walls = self
-            .toolchain
-            .folders
-            .iter()
-            .fold(walls, |walls, folder| walls.readable(folder));
-        let mut program = Program::new("nice", &source)
-            .args(arguments)
-            .variable("CCACHE_DIR", &cache);
-        let mut walls = walls;
-        let rustup = rustup_home().filter(|_| self.settings.configuration.requests("CONFIG_RUST"));
-        if let Some(rustup) = rustup {
-            walls = walls.readable(&rustup);
-            program = program.variable("RUSTUP_HOME", &rustup);
-        }
-        let program = program
-            .walls(walls)
-            .deadline_s(self.settings.deadline_s)
-            .log(&log);
+        let program = self.confined(arguments, &self.workshop.source()).log(&log);
         let ended = program.end()?;
         if ended.code == Some(0) {
             return Ok(());

@@ -6,6 +6,7 @@ mod compile_progress;
 mod compiled;
 mod config;
 pub(crate) mod deb_src;
+mod described;
 mod error;
 mod git;
 mod kbuild;
@@ -17,6 +18,7 @@ mod program;
 mod remote;
 mod toolchain;
 mod touching;
+mod translation_unit;
 mod work_tree;
 
 pub use cherry_pick::{Authorship, Picked};
@@ -25,6 +27,7 @@ pub use compile_progress::BuildProgress;
 pub use compiled::Compiled;
 pub use config::{Configuration, options as config_options};
 pub(crate) use deb_src::{SourceFolders, import};
+pub(crate) use described::Description;
 pub use error::{RangeError, SourceError, TreeError};
 pub(crate) use git::git as program;
 #[cfg(test)]

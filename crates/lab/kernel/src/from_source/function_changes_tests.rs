@@ -1,0 +1,55 @@
+//! What a real compiler says of the functions of small files, built by a fake `make`.
+
+use super::Sources;
+use super::tests::Tree;
+
+/// Compiles one file and records the command as Kbuild does.
+const MAKEFILE: &str = "command = gcc -O2 -I$(CURDIR) -c -o mm/memory.o $(CURDIR)/mm/memory.c\n\
+    tinyconfig:\n\t@echo CONFIG_64BIT=y >$(O)/.config\n\
+    olddefconfig:\n\t@sed -i /CONFIG_PVH/d $(O)/.config\n\
+    vmlinux:\n\t@mkdir -p $(O)/mm && cd $(O) && $(command)\n\
+    \t@echo 'savedcmd_mm/memory.o := $(command) ; true' >$(O)/mm/.memory.o.cmd\n\
+    \t@echo 'deps := $(CURDIR)/mm/memory.c $(CURDIR)/mm/inner.h' >>$(O)/mm/.memory.o.cmd\n\
+    \t@cp image $(O)/vmlinux\n";
+const MEMORY: &str = "#include \"inner.h\"\n#define TIMES 3\n\nint beside(int a)\n{\n\treturn a * TIMES + __LINE__;\n}\n\n\
+    int outer(int a)\n{\n\treturn inner(a) + 1;\n}\n\n#ifdef NEVER\nint left_out(int a)\n{\n\treturn a;\n}\n#endif\n";
+const INNER: &str = "static inline int inner(int a)\n{\n\treturn a ^ 5;\n}\n";
+
+#[test]
+fn compiler_says_which_functions_differ() {
+    let tree = Tree::new();
+    tree.write("Makefile", MAKEFILE);
+    tree.write("mm/memory.c", MEMORY);
+    tree.write("mm/inner.h", INNER);
+    tree.commit("base");
+    tree.write("mm/inner.h", INNER.replace("^ 5", "^ 6"));
+    tree.image("two");
+    tree.commit("inlined");
+    // Lines move, and a macro changes.
+    tree.write("mm/memory.c", MEMORY.replace("TIMES 3", "TIMES \\\n\t4"));
+    tree.image("three");
+    tree.commit("macro");
+    let sources = Sources::open(&tree.cache()).unwrap();
+    let quiet = |_| {};
+    let commit = |tag: &str| sources.repository().commit(tag).unwrap();
+    let [base, second, third] = ["base", "inlined", "macro"].map(commit);
+    for commit in [&base, &second, &third] {
+        sources.build(commit, &quiet).unwrap();
+    }
+    let inlined = sources.function_changes(&base, &second, &quiet).unwrap();
+    let differing = |changes: &crate::FunctionChanges| {
+        ["outer", "beside", "elsewhere"].map(|function| changes.differs(function))
+    };
+    // The image of the fake is a file of which nothing is known.
+    assert_eq!(differing(&inlined), [Some(true), Some(false), None]);
+    assert_eq!(inlined.hosts("inner"), ["outer"]);
+    let changed = sources.function_changes(&second, &third, &quiet).unwrap();
+    assert_eq!(differing(&changed), [Some(false), Some(true), None]);
+    assert_eq!(changed.is_compiled("left_out"), None);
+    // The second time nothing is built and no compiler is asked.
+    let silent = |_| panic!("it is known");
+    assert_eq!(
+        sources.function_changes(&second, &third, &silent).unwrap(),
+        changed
+    );
+}

@@ -1,0 +1,224 @@
+//! Which functions differ between the sources of two builds, after preprocessing and with what is
+//! inlined into them; `source/described.rs` asks the compiler.
+//!
+//! `builds/by-recipe/KEY.functions` records what it said of a source.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
+
+use crate::folder;
+use crate::source::{Description, Objects, SourceError, WorkTree};
+use crate::{BuildEvent, KernelError, Sources};
+
+/// The functions of the files that differ between two sources.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FunctionChanges {
+    before: Description,
+    after: Description,
+    /// Whether files differ of which the functions are not known, such as a Makefile's.
+    is_partial: bool,
+}
+
+impl FunctionChanges {
+    /// Returns whether the source of a function with code of its own differs, itself or what is
+    /// inlined into it; `None` if that is not known. Functions are named without what compilers
+    /// append.
+    #[must_use]
+    pub fn differs(&self, function: &str) -> Option<bool> {
+        let sides = [&self.before, &self.after];
+        let described = sides.map(|side| side.function(function));
+        if described == [None, None] {
+            return if self.is_partial { None } else { Some(false) };
+        }
+        let inlined = described.iter().flatten();
+        let inlined = inlined.filter_map(|function| function.inlined.as_ref());
+        let names: BTreeSet<&str> = inlined
+            .flatten()
+            .map(String::as_str)
+            .chain([function])
+            .collect();
+        let text = |side: &Description, name: &str| -> Option<String> {
+            side.function(name).map(|function| function.text.clone())
+        };
+        Some(
+            names
+                .into_iter()
+                .any(|name| text(&self.before, name) != text(&self.after, name)),
+        )
+    }
+
+    /// Returns the functions of the newer source into which a function is inlined, else those of
+    /// the older one.
+    #[must_use]
+    pub fn hosts(&self, inlined: &str) -> Vec<String> {
+        let of = |side: &Description| side.hosts(inlined).map(str::to_owned).collect::<Vec<_>>();
+        let newer = of(&self.after);
+        if newer.is_empty() {
+            of(&self.before)
+        } else {
+            newer
+        }
+    }
+
+    /// Returns whether a function is in the source that the compiler saw; `None` if that is not
+    /// known.
+    #[must_use]
+    pub fn is_compiled(&self, function: &str) -> Option<bool> {
+        let sides = [&self.before, &self.after];
+        if sides.iter().any(|side| side.function(function).is_some()) {
+            return Some(true);
+        }
+        let is_known = !self.is_partial && sides.iter().any(|side| !side.is_empty());
+        is_known.then_some(false)
+    }
+}
+
+impl Sources {
+    /// Compares the functions of two commits that are built, one after the other; asks the compiler
+    /// about each file once.
+    ///
+    /// # Errors
+    /// If there is no such commit, or git or the cache fails.
+    pub fn function_changes(
+        &self,
+        older: &str,
+        newer: &str,
+        notify: &dyn Fn(BuildEvent),
+    ) -> Result<FunctionChanges, KernelError> {
+        let (c, others) = self.differing_code(older, newer)?;
+        // The newer one first: its objects are there if it was built last.
+        let after = self.describe(newer, &c, notify)?;
+        let before = self.describe(older, &c, notify)?;
+        let is_unknown = |side: &Description| c.iter().any(|file| side.is_unknown(file));
+        let is_partial = !others.is_empty() || is_unknown(&before) || is_unknown(&after);
+        Ok(FunctionChanges {
+            before,
+            after,
+            is_partial,
+        })
+    }
+
+    /// Asks the compiler about a commit that was built last, for a comparison with a later one: then
+    /// its objects need not be made again.
+    ///
+    /// # Errors
+    /// If there is no such commit, or git or the cache fails.
+    pub fn describe_ahead(
+        &self,
+        commit: &str,
+        later: &str,
+        notify: &dyn Fn(BuildEvent),
+    ) -> Result<(), KernelError> {
+        let (c, _) = self.differing_code(commit, later)?;
+        self.describe(commit, &c, notify).map(drop)
+    }
+
+    /// Describes the functions of what is compiled from C files.
+    fn describe(
+        &self,
+        commit: &str,
+        files: &[String],
+        notify: &dyn Fn(BuildEvent),
+    ) -> Result<Description, KernelError> {
+        let cache = self.cache();
+        let workshop = WorkTree::open(&cache.home)?;
+        workshop.borrow(self.repository())?;
+        let tree = workshop.tree_of(commit)?;
+        let recipe = cache.recipe(&tree, self.compiler());
+        let file = recipe.with_extension("functions");
+        let mut known = match fs::read(&file) {
+            Ok(text) => Description::from_text(&String::from_utf8_lossy(&text)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Description::default(),
+            Err(error) => return Err(KernelError::io(&file)(error)),
+        };
+        let missing: Vec<String> = files
+            .iter()
+            .filter(|file| is_c(file) && !known.knows(file))
+            .cloned()
+            .collect();
+        if missing.is_empty() {
+            return Ok(known);
+        }
+        let toolchain = cache.toolchain()?;
+        let objects = Objects::open(&workshop, &cache.settings, &toolchain)?;
+        if !objects.is_of(&tree) {
+            notify(BuildEvent::Building {
+                what: format!("{commit:.12} again, to see what is inlined where"),
+                estimate_s: objects.seconds().map(|seconds| seconds.last),
+            });
+            workshop.check_out(&tree, commit)?;
+            match objects.make(&tree, commit, &|_| {}) {
+                Ok(_) => {}
+                // The series has an answer without it.
+                Err(KernelError::Source(SourceError::DoesNotBuild { first_error, .. })) => {
+                    known.give_up(&missing, &first_error);
+                    return Ok(known);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        known.join(objects.describe(&missing)?);
+        folder::write(&file, known.to_text().as_bytes())?;
+        Ok(known)
+    }
+
+    /// Returns the files that differ and may matter to the build of the older commit: those of C,
+    /// and others.
+    fn differing_code(
+        &self,
+        older: &str,
+        newer: &str,
+    ) -> Result<(Vec<String>, Vec<String>), KernelError> {
+        let compiled = self.compiled(older)?.unwrap_or_default();
+        let workshop = WorkTree::open(&self.cache().home)?;
+        workshop.borrow(self.repository())?;
+        let trees = [workshop.tree_of(older)?, workshop.tree_of(newer)?];
+        let files = workshop.changed_between(&trees[0], &trees[1])?;
+        let may_matter = files
+            .into_iter()
+            .filter(|file| is_c(file) || compiled.may_use(file));
+        Ok(may_matter.partition(|file| is_c(file)))
+    }
+}
+
+/// Returns whether a file is C.
+fn is_c(file: &str) -> bool {
+    [".c", ".h"].iter().any(|end| file.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FunctionChanges;
+    use crate::source::Description;
+
+    fn described(text: &str) -> Description {
+        Description::from_text(&text.replace('|', "\t"))
+    }
+
+    #[test]
+    fn changes_of_inlined_functions_are_their_hosts() {
+        let before = "function|outer|11|inner\nfunction|inner|22\nfunction|beside|33|\n";
+        let changes = FunctionChanges {
+            before: described(before),
+            after: described(&before.replace("22", "23")),
+            is_partial: false,
+        };
+        assert_eq!(changes.differs("outer"), Some(true));
+        assert_eq!(changes.differs("beside"), Some(false));
+        assert_eq!(changes.differs("elsewhere"), Some(false));
+        assert_eq!(changes.hosts("inner"), ["outer"]);
+        assert_eq!(changes.is_compiled("inner"), Some(true));
+        assert_eq!(changes.is_compiled("left_out"), Some(false));
+    }
+
+    #[test]
+    fn unknown_files_leave_other_functions_unknown() {
+        let changes = FunctionChanges {
+            is_partial: true,
+            ..FunctionChanges::default()
+        };
+        assert_eq!(changes.differs("elsewhere"), None);
+        assert_eq!(changes.is_compiled("elsewhere"), None);
+    }
+}

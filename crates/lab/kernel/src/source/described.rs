@@ -1,0 +1,398 @@
+//! What the functions of changed files are made of: a hash of each function's preprocessed text,
+//! and for each function with code of its own the functions that the compiler inlined into it.
+//!
+//! The objects are compiled a second time with debug information, by the commands that make
+//! recorded, into files beside them: the build stays as it is. A source is the work of others, so
+//! that happens behind the same walls as the build.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use addr2line::Loader;
+use object::{Object, ObjectSymbol, SymbolKind};
+
+use super::make::Objects;
+use super::translation_unit::function_hashes;
+use crate::KernelError;
+
+/// Most objects that are compiled a second time for one source.
+const OBJECTS_MAX: usize = 24;
+/// Most bytes of a preprocessed file and of an object.
+const BYTES_MAX: u64 = 256 << 20;
+/// Directories deeper than this have no objects.
+const DEPTH_MAX: usize = 24;
+/// Files that the compiler leaves, in make's output.
+const PREPROCESSED: &str = "marvin.described.i";
+const OBJECT: &str = "marvin.described.o";
+const LINKED: &str = "marvin.described";
+
+/// A function of a described object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct DescribedFunction {
+    /// Hash of its preprocessed text; of those of one name in several objects, of all texts. Empty
+    /// if it has code and no text, such as what a macro of an assembler makes.
+    pub(crate) text: String,
+    /// What is inlined into it; `None` if it has no code of its own.
+    pub(crate) inlined: Option<BTreeSet<String>>,
+}
+
+/// The functions of objects, by name without what compilers append.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Description {
+    functions: BTreeMap<String, DescribedFunction>,
+    /// The files whose objects are described.
+    files: BTreeSet<String>,
+    /// The files of which this is not known, with the reason.
+    unknown: BTreeMap<String, String>,
+}
+
+impl Description {
+    /// Returns a function.
+    pub(crate) fn function(&self, name: &str) -> Option<&DescribedFunction> {
+        self.functions.get(name)
+    }
+
+    /// Returns the functions with code of their own into which another one is inlined.
+    pub(crate) fn hosts<'a>(&'a self, inlined: &'a str) -> impl Iterator<Item = &'a str> {
+        self.functions.iter().filter_map(move |(name, function)| {
+            let within = function.inlined.as_ref()?;
+            within.contains(inlined).then_some(name.as_str())
+        })
+    }
+
+    /// Returns whether it has no function.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.functions.is_empty()
+    }
+
+    /// Returns whether the functions of a file could not be found out.
+    pub(crate) fn is_unknown(&self, file: &str) -> bool {
+        self.unknown.contains_key(file)
+    }
+
+    /// Notes why the functions of files are not known.
+    pub(crate) fn give_up(&mut self, files: &[String], why: &str) {
+        let unknown = files.iter().map(|file| (file.clone(), why.to_owned()));
+        self.unknown.extend(unknown);
+    }
+
+    /// Returns whether a file was asked for.
+    pub(crate) fn knows(&self, file: &str) -> bool {
+        self.files.contains(file) || self.unknown.contains_key(file)
+    }
+
+    /// Takes what another description knows.
+    pub(crate) fn join(&mut self, other: Self) {
+        self.files.extend(other.files);
+        self.unknown.extend(other.unknown);
+        for (name, function) in other.functions {
+            self.add(&name, &function.text, function.inlined);
+        }
+    }
+
+    fn add(&mut self, name: &str, text: &str, inlined: Option<BTreeSet<String>>) {
+        let known = self.functions.entry(name.to_owned()).or_default();
+        if !known.text.contains(text) {
+            known.text.push_str(text);
+        }
+        if let Some(inlined) = inlined {
+            known.inlined.get_or_insert_default().extend(inlined);
+        }
+    }
+
+    /// Returns one line for each function and file.
+    pub(crate) fn to_text(&self) -> String {
+        let mut text = String::new();
+        for file in &self.files {
+            text.push_str(&format_line(&["file", file]));
+        }
+        for (file, why) in &self.unknown {
+            text.push_str(&format_line(&["unknown", file, why]));
+        }
+        for (name, function) in &self.functions {
+            let inlined = function.inlined.as_ref().map(|within| {
+                let within: Vec<&str> = within.iter().map(String::as_str).collect();
+                within.join(",")
+            });
+            let mut words = vec!["function", name, &function.text];
+            words.extend(inlined.as_deref());
+            text.push_str(&format_line(&words));
+        }
+        text
+    }
+
+    /// Parses the output of [`to_text`](Self::to_text); leaves out what makes no sense.
+    pub(crate) fn from_text(text: &str) -> Self {
+        let mut found = Self::default();
+        for line in text.lines() {
+            let words: Vec<&str> = line.split('\t').collect();
+            match words[..] {
+                ["file", file] => drop(found.files.insert(file.to_owned())),
+                ["unknown", file, why] => {
+                    found.unknown.insert(file.to_owned(), why.to_owned());
+                }
+                ["function", name, text] => found.add(name, text, None),
+                ["function", name, text, within] => {
+                    let within = within.split(',').filter(|name| !name.is_empty());
+                    found.add(name, text, Some(within.map(str::to_owned).collect()));
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+}
+
+fn format_line(words: &[&str]) -> String {
+    let mut line = words.join("\t").replace(['\n', '\r'], " ");
+    line.push('\n');
+    line
+}
+
+impl Objects<'_> {
+    /// Describes the objects that were made from files of the work tree, which is built.
+    pub(crate) fn describe(&self, files: &[String]) -> Result<Description, KernelError> {
+        let mut found = Description::default();
+        let commands = self.commands(files)?;
+        let mut described: BTreeSet<&Path> = BTreeSet::new();
+        for (file, objects) in &commands {
+            if objects.is_empty() {
+                found.files.insert(file.clone());
+                continue;
+            }
+            if objects.len() > OBJECTS_MAX {
+                let why = format!("{} objects are made from it", objects.len());
+                found.unknown.insert(file.clone(), why);
+                continue;
+            }
+            let mut fault = None;
+            for object in objects {
+                if described.insert(object) {
+                    fault = fault.or(self.describe_object(object, &mut found)?);
+                }
+            }
+            match fault {
+                None => drop(found.files.insert(file.clone())),
+                Some(why) => drop(found.unknown.insert(file.clone(), why)),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the records of make for the objects that were made from each of these files.
+    fn commands(&self, files: &[String]) -> Result<BTreeMap<String, Vec<PathBuf>>, KernelError> {
+        let source = self.source().display().to_string();
+        let wanted: BTreeMap<String, &String> = files
+            .iter()
+            .map(|file| (format!("{source}/{file}"), file))
+            .collect();
+        let mut found: BTreeMap<String, Vec<PathBuf>> = files
+            .iter()
+            .map(|file| (file.clone(), Vec::new()))
+            .collect();
+        let mut folders = vec![(self.out().to_owned(), DEPTH_MAX)];
+        while let Some((folder, depth)) = folders.pop() {
+            for entry in fs::read_dir(&folder).map_err(KernelError::io(&folder))? {
+                let entry = entry.map_err(KernelError::io(&folder))?;
+                let path = entry.path();
+                let kind = entry.file_type().map_err(KernelError::io(&folder))?;
+                if kind.is_dir() && depth > 0 {
+                    folders.push((path, depth - 1));
+                } else if kind.is_file() && path.to_string_lossy().ends_with(".o.cmd") {
+                    let text = fs::read(&path).map_err(KernelError::io(&path))?;
+                    let text = String::from_utf8_lossy(&text);
+                    let used: BTreeSet<&String> = text
+                        .split_whitespace()
+                        .filter_map(|word| wanted.get(word).copied())
+                        .collect();
+                    for file in used {
+                        found.entry(file.clone()).or_default().push(path.clone());
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Adds the functions of one object; returns why that is not possible.
+    fn describe_object(
+        &self,
+        record: &Path,
+        found: &mut Description,
+    ) -> Result<Option<String>, KernelError> {
+        let text = fs::read(record).map_err(KernelError::io(record))?;
+        let text = String::from_utf8_lossy(&text);
+        let Some(compile) = Compile::of_record(&text) else {
+            // An assembler's, the build's own programs, Rust: no functions of C.
+            return Ok(None);
+        };
+        for left in [PREPROCESSED, OBJECT, LINKED] {
+            drop(fs::remove_file(self.out().join(left)));
+        }
+        // Line numbers and counters in messages are no change of a function.
+        let preprocess = format!(
+            "{} -E -P -D__LINE__=0 -D__COUNTER__=0 -Wno-builtin-macro-redefined -o {PREPROCESSED} {}",
+            compile.before, compile.after
+        );
+        let debug = format!("{} -g -c -o {OBJECT} {}", compile.before, compile.after);
+        let link = format!("ld --unresolved-symbols=ignore-all -e 0 -o {LINKED} {OBJECT}");
+        let script = format!("{preprocess} && {debug} && {link}");
+        if let Some(why) = self.run_shell(&script)? {
+            return Ok(Some(why));
+        }
+        let preprocessed = self.read_left(PREPROCESSED)?;
+        for (name, hash) in function_hashes(&String::from_utf8_lossy(&preprocessed)) {
+            found.add(&name, &hash, None);
+        }
+        let object = self.out().join(compile.object);
+        let original = self.symbols_of(&object);
+        if original != self.symbols_of(&self.out().join(OBJECT)) {
+            return Ok(Some(
+                "with debug information its code is another one".into(),
+            ));
+        }
+        for (name, inlined) in self.inlined_functions()? {
+            found.add(&name, "", Some(inlined));
+        }
+        Ok(None)
+    }
+
+    /// Returns the functions of an object by name, with their sizes; nothing if it is none.
+    fn symbols_of(&self, object: &Path) -> BTreeMap<String, u64> {
+        let Some(bytes) = read_file(object) else {
+            return BTreeMap::new();
+        };
+        let Ok(file) = object::File::parse(&*bytes) else {
+            return BTreeMap::new();
+        };
+        file.symbols()
+            .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0)
+            .filter_map(|symbol| Some((symbol.name().ok()?.to_owned(), symbol.size())))
+            // objtool adds these to the object later (tools/objtool/check.c).
+            .filter(|(name, _)| !name.starts_with("__pfx_"))
+            .collect()
+    }
+
+    /// Returns what is inlined into each function of the linked object.
+    fn inlined_functions(&self) -> Result<BTreeMap<String, BTreeSet<String>>, KernelError> {
+        let linked = self.out().join(LINKED);
+        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let bytes = self.read_left(LINKED)?;
+        let (Ok(file), Ok(loader)) = (object::File::parse(&*bytes), Loader::new(&linked)) else {
+            return Ok(found);
+        };
+        let functions = file
+            .symbols()
+            .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0);
+        for symbol in functions {
+            let Ok(name) = symbol.name() else { continue };
+            let symbol_name = model::without_suffix(name);
+            let within = found.entry(symbol_name.to_owned()).or_default();
+            let end = symbol.address().saturating_add(symbol.size());
+            let Ok(ranges) = loader.find_location_range(symbol.address(), end) else {
+                continue;
+            };
+            for (start, ..) in ranges {
+                let start = start.max(symbol.address());
+                let Ok(mut frames) = loader.find_frames(start) else {
+                    continue;
+                };
+                let mut names = Vec::new();
+                while let Ok(Some(frame)) = frames.next() {
+                    let function = frame.function.as_ref();
+                    names
+                        .extend(function.and_then(|name| Some(name.raw_name().ok()?.into_owned())));
+                }
+                // The outermost is the function itself, or another name of it.
+                within.extend(names.into_iter().filter(|inner| inner != symbol_name));
+            }
+        }
+        Ok(found)
+    }
+
+    fn read_left(&self, name: &str) -> Result<Vec<u8>, KernelError> {
+        let file = self.out().join(name);
+        read_file(&file).ok_or_else(|| {
+            KernelError::io(&file)(std::io::Error::other("the compiler left no such file"))
+        })
+    }
+}
+
+/// Reads a file that a build left: no link, and none without end.
+fn read_file(file: &Path) -> Option<Vec<u8>> {
+    let found = fs::symlink_metadata(file).ok()?;
+    if !found.is_file() || found.len() > BYTES_MAX {
+        return None;
+    }
+    fs::read(file).ok()
+}
+
+/// The command by which make compiled an object.
+struct Compile<'a> {
+    /// The object, below make's output.
+    object: &'a str,
+    /// Compiler and options up to `-c -o OBJECT`.
+    before: &'a str,
+    /// What is behind it: the source.
+    after: &'a str,
+}
+
+impl<'a> Compile<'a> {
+    /// Reads make's record of an object: `savedcmd_OBJECT := COMMAND`, in older kernels
+    /// `cmd_OBJECT` (scripts/Kbuild.include); what is done to the object later is behind a
+    /// semicolon.
+    fn of_record(text: &'a str) -> Option<Self> {
+        let line = text.lines().next()?;
+        let (name, command) = line.split_once(" := ")?;
+        let object = name
+            .strip_prefix("savedcmd_")
+            .or_else(|| name.strip_prefix("cmd_"))?;
+        let command = command.split(" ; ").next()?;
+        let (before, after) = command.split_once(&format!(" -c -o {object} "))?;
+        after.trim_end().ends_with(".c").then_some(Self {
+            object,
+            before,
+            after,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Compile, Description};
+
+    #[test]
+    fn commands_of_make_are_taken_apart() {
+        let text = "savedcmd_mm/memory.o := ccache gcc -Wp,-MMD,mm/.memory.o.d -O2 -DX='\"a\"' -c -o mm/memory.o /src/mm/memory.c ; \
+                    ./tools/objtool/objtool --orc mm/memory.o\n\nsource_mm/memory.o := /src/mm/memory.c\n";
+        let compile = Compile::of_record(text).unwrap();
+        assert_eq!(
+            [compile.object, compile.before, compile.after],
+            [
+                "mm/memory.o",
+                "ccache gcc -Wp,-MMD,mm/.memory.o.d -O2 -DX='\"a\"'",
+                "/src/mm/memory.c"
+            ]
+        );
+        let assembler =
+            "savedcmd_lib/copy.o := gcc -D__ASSEMBLY__ -c -o lib/copy.o /src/lib/copy.S\n";
+        assert!(Compile::of_record(assembler).is_none());
+    }
+
+    #[test]
+    fn descriptions_round_trip() {
+        let mut description = Description::default();
+        description.add("outer", "12", Some(["inner".to_owned()].into()));
+        description.add("inner", "34", None);
+        description.add("alone", "", Some([].into()));
+        description.files.insert("mm/memory.c".into());
+        description
+            .unknown
+            .insert("include/a.h".into(), "many\tobjects".replace('\t', " "));
+        let read = Description::from_text(&description.to_text());
+        assert_eq!(read, description);
+        assert_eq!(read.hosts("inner").collect::<Vec<_>>(), ["outer"]);
+        assert!(read.knows("mm/memory.c") && read.knows("include/a.h") && !read.knows("x"));
+    }
+}
