@@ -27,4 +27,4 @@ pub use sampled::{SampledError, sampled, sampled_from_text, sampled_to_text, sen
 pub use samples::{IngestError, outcome, rows};
 pub use sharing::{SharingError, sharing, sharing_from_text, sharing_to_text};
 pub use stored_text::{monitors_from_bytes, monitors_to_bytes, profile_from_text, profile_to_text};
-pub use symbols::{Symbols, SymbolsError, symbols_text};
+pub use symbols::{Place, Symbols, SymbolsError, symbols_text};

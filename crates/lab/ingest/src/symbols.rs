@@ -18,6 +18,16 @@ pub struct Symbols {
     data: Vec<(u64, String)>,
 }
 
+/// What is at an address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'a> {
+    /// The symbol before it; empty for the padding before a function.
+    pub name: &'a str,
+    /// Bytes from the symbol's first.
+    pub distance: u64,
+    pub is_function: bool,
+}
+
 /// Why symbols cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SymbolsError {
@@ -141,6 +151,36 @@ impl Symbols {
             .iter()
             .find(|(_, name)| !name.is_empty())?;
         Some((name, *start == address))
+    }
+
+    /// Returns the functions with a name: where they begin and end, with the padding behind them.
+    pub fn functions(&self) -> impl Iterator<Item = (u64, u64, &str)> {
+        self.entries.windows(2).filter_map(|pair| {
+            let [(start, name), (end, _)] = pair else {
+                return None;
+            };
+            (!name.is_empty()).then_some((*start, *end, name.as_str()))
+        })
+    }
+
+    /// Returns the function or data that begins last before an address.
+    #[must_use]
+    pub fn place_of(&self, address: u64) -> Option<Place<'_>> {
+        let last = |all: &[(u64, String)]| {
+            let after = all.partition_point(|(start, _)| *start <= address);
+            after.checked_sub(1)
+        };
+        let function = last(&self.entries).map(|at| (&self.entries[at], true));
+        let data = last(&self.data).map(|at| (&self.data[at], false));
+        let ((start, name), is_function) = function
+            .into_iter()
+            .chain(data)
+            .max_by_key(|((start, _), _)| *start)?;
+        Some(Place {
+            name,
+            distance: address - start,
+            is_function,
+        })
     }
 
     /// Makes names unique that several static functions share, by appending the file in round
@@ -311,6 +351,14 @@ mod tests {
         assert_eq!(symbols.symbol_at(5), None);
         assert_eq!(symbols.address("global_one"), Some(0xffff_ffff_8100_0020));
         assert_eq!(symbols.address("nothing"), None);
+        let place = symbols.place_of(0xffff_ffff_8100_0031).unwrap();
+        assert_eq!((place.name, place.distance), ("global_one", 0x11));
+        assert_eq!(symbols.place_of(5), None);
+        let first = symbols.functions().next().unwrap();
+        assert_eq!(
+            first,
+            (0xffff_ffff_8100_0000, 0xffff_ffff_8100_0010, "_stext")
+        );
         assert_eq!(
             symbols.marks(),
             "interrupt ffffffff81000120\ninterrupt ffffffff81000160\n"

@@ -654,6 +654,11 @@ impl Lab {
             .collect()
     }
 
+    /// Returns the symbols of a build, if they were read from a guest.
+    pub(crate) fn stored_symbols(&self, build: &Build) -> Option<ingest::Symbols> {
+        Some(self.symbols.stored(build)?.symbols)
+    }
+
     /// Returns those of these functions that have code of their own in a build: others are inlined,
     /// or not compiled.
     #[must_use]

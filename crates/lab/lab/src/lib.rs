@@ -6,6 +6,7 @@
 
 mod bisect;
 mod calibration;
+mod code_change;
 mod deployment;
 mod disturbed;
 mod dump;

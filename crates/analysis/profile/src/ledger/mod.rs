@@ -5,6 +5,7 @@
 //! pairs that look like one function with two names, which are never merged.
 
 pub mod names;
+mod origin;
 mod pairs;
 mod sources;
 
@@ -14,6 +15,7 @@ use model::{Profile, Share};
 
 use compare::{count_work, per_operation};
 
+pub use origin::{CodeChange, FunctionChange, Origin, SourceChange};
 pub use pairs::Pair;
 pub use sources::{FolderSum, Sources};
 
