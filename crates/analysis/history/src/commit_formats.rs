@@ -54,7 +54,7 @@ struct CommitDocument {
     commit: String,
     /// The first line of its message.
     subject: String,
-    /// base, equal, same, better, worse, unclear, not measured, or failed.
+    /// base, equal, same, compiled differently, better, worse, unclear, not measured, or failed.
     verdict: &'static str,
     /// Why it does not apply or build; null if it does.
     failure: Option<String>,
@@ -71,8 +71,11 @@ struct CommitDocument {
 struct FunctionDocument {
     /// Its name.
     function: String,
-    /// entered, never entered, or no code of its own.
+    /// entered, never entered, not compiled, or no code of its own.
     entered: &'static str,
+    /// The function that workloads enter and that it is inlined into; null if it has code of its
+    /// own.
+    within: Option<String>,
     /// The workload that spends the largest part in it; null if none executes it.
     workload: Option<String>,
     /// Executions per operation of that workload.
@@ -88,10 +91,25 @@ struct FunctionDocument {
 struct WorkloadChange {
     /// The workload.
     workload: String,
-    /// better, worse or unclear.
+    /// better, worse, compiled differently or unclear.
     verdict: &'static str,
     /// The difference in percent, positive is better; null if it is unclear.
     difference_percent: Option<f64>,
+    /// Where the difference comes from; null if that is not known.
+    origin: Option<OriginDocument>,
+}
+
+/// Additional instructions per operation by where they come from.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+struct OriginDocument {
+    /// In functions that the commit changes, itself or what is inlined into them.
+    changed: f64,
+    /// In others that do more or less with the same code.
+    others: f64,
+    /// In functions of the same source that the compiler made other code of.
+    compiled_differently: f64,
+    /// In functions of which that is not known.
+    unknown: f64,
 }
 
 /// A result as `b4 review` reads it from a check (b4, docs/maintainer/review.rst).
@@ -127,12 +145,22 @@ impl SeriesAnswer<'_> {
                     CommitCell::Same => return None,
                     CommitCell::Better(percent) => ("better", Some(*percent)),
                     CommitCell::Worse(percent) => ("worse", Some(*percent)),
+                    CommitCell::CompiledDifferently(percent) => {
+                        ("compiled differently", Some(*percent))
+                    }
                     CommitCell::Unclear => ("unclear", None),
                 };
+                let origin = row.origins.iter().find(|one| one.workload == **workload);
                 Some(WorkloadChange {
                     workload: (*workload).to_owned(),
                     verdict,
                     difference_percent,
+                    origin: origin.map(|origin| OriginDocument {
+                        changed: origin.changed,
+                        others: origin.others,
+                        compiled_differently: origin.compiler,
+                        unknown: origin.unknown,
+                    }),
                 })
             })
             .collect();
@@ -186,7 +214,10 @@ impl SeriesAnswer<'_> {
             CommitVerdict::Equal => format!("{word}: the same image"),
             CommitVerdict::Same => format!("{word} in {}", workloads(self.workloads.len())),
             CommitVerdict::Base => word.to_owned(),
-            CommitVerdict::Better | CommitVerdict::Worse | CommitVerdict::Unclear => {
+            CommitVerdict::Better
+            | CommitVerdict::Worse
+            | CommitVerdict::CompiledDifferently
+            | CommitVerdict::Unclear => {
                 format!("{word}: {}", self.name_changes(row))
             }
         }
@@ -352,6 +383,7 @@ fn function(changed: &crate::commit_table::ChangedFunction) -> FunctionDocument 
     let document = FunctionDocument {
         function: changed.name.clone(),
         entered: "entered",
+        within: None,
         workload: None,
         calls: None,
         instructions: None,
@@ -372,6 +404,14 @@ fn function(changed: &crate::commit_table::ChangedFunction) -> FunctionDocument 
         },
         Entered::Never => FunctionDocument {
             entered: "never entered",
+            ..document
+        },
+        Entered::Within(host) => FunctionDocument {
+            within: Some(host.clone()),
+            ..document
+        },
+        Entered::NotCompiled => FunctionDocument {
+            entered: "not compiled",
             ..document
         },
         Entered::NoOwnCode => FunctionDocument {
@@ -419,6 +459,7 @@ mod tests {
             state,
             not_compiled: Vec::new(),
             functions: Vec::new(),
+            origins: Vec::new(),
         }
     }
 

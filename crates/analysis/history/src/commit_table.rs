@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+pub use crate::commit_origin::RowOrigin;
+
 /// Characters of a line. Workloads without a column are listed below their commit.
 const LINE: usize = 80;
 /// Characters of a commit.
@@ -11,6 +13,8 @@ const COMMIT: usize = 12;
 const SUBJECT: usize = 32;
 /// Files and functions of a commit that are named.
 const FILES_SHOWN: usize = 4;
+/// Workloads of a commit of which the table says where the difference comes from.
+const ORIGINS_SHOWN: usize = 2;
 const GAP: usize = 2;
 
 /// A commit of a series.
@@ -26,6 +30,8 @@ pub struct CommitRow {
     pub not_compiled: Vec<String>,
     /// The functions that it changes, as far as its diff names them.
     pub functions: Vec<ChangedFunction>,
+    /// Where the differences of the workloads come from, as far as that is known.
+    pub origins: Vec<RowOrigin>,
 }
 
 /// A function that a commit changes.
@@ -53,6 +59,10 @@ pub enum Entered {
     },
     /// None does.
     Never,
+    /// It is inlined, and workloads execute functions that it is inlined into; this one most.
+    Within(String),
+    /// It has no code: `#if` or the compiler leaves it out.
+    NotCompiled,
     /// It has no code of its own: it is inlined or not compiled, or its name is another one.
     NoOwnCode,
 }
@@ -84,6 +94,9 @@ pub enum CommitCell {
     Better(f64),
     /// Worse by so many percent.
     Worse(f64),
+    /// By so many percent, only as the compiler made other code of functions whose source is the
+    /// same.
+    CompiledDifferently(f64),
     /// The measurements do not decide.
     Unclear,
 }
@@ -97,6 +110,8 @@ pub enum CommitVerdict {
     Equal,
     /// No workload changed.
     Same,
+    /// Some workloads differ, only as the compiler made other code of the same source.
+    CompiledDifferently,
     /// Some workloads are better, none is worse.
     Better,
     /// A workload is worse.
@@ -117,6 +132,7 @@ impl CommitVerdict {
             Self::Base => "base",
             Self::Equal => "equal",
             Self::Same => "same",
+            Self::CompiledDifferently => "compiled differently",
             Self::Better => "better",
             Self::Worse => "worse",
             Self::Unclear => "unclear",
@@ -131,6 +147,7 @@ impl CommitCell {
         match self {
             Self::Same => ".".to_owned(),
             Self::Better(percent) | Self::Worse(percent) => format!("{percent:+.2} %"),
+            Self::CompiledDifferently(percent) => format!("{percent:+.2} % C"),
             Self::Unclear => "unclear".to_owned(),
         }
     }
@@ -176,11 +193,24 @@ pub fn table(title: &str, rows: &[CommitRow], names: &[&str]) -> String {
         for line in row.describe_functions() {
             text.push_str(&wrap(&line));
         }
+        let origins = row.origins.iter().filter(|origin| origin.is_known());
+        for origin in origins.take(ORIGINS_SHOWN) {
+            text.push_str(&wrap(&origin.sentence()));
+        }
     }
     add(
         &mut text,
         &format!("\n{}", fill(&summary(rows, columns.len(), names.len()), 0)),
     );
+    if rows.iter().any(CommitRow::is_compiled_differently) {
+        add(
+            &mut text,
+            &fill(
+                "C: only compiled differently: the source of the functions that differ is the same",
+                0,
+            ),
+        );
+    }
     for column in more {
         let mut all = Vec::new();
         for row in rows {
@@ -229,30 +259,46 @@ impl CommitRow {
             State::Compared(_) if any(|cell| matches!(cell, CommitCell::Better(_))) => {
                 CommitVerdict::Better
             }
+            State::Compared(_)
+                if any(|cell| matches!(cell, CommitCell::CompiledDifferently(_))) =>
+            {
+                CommitVerdict::CompiledDifferently
+            }
             State::Compared(_) => CommitVerdict::Same,
         }
     }
 
-    /// Returns whether nothing that was measured executes what it changes: no workload changed, and
-    /// of its functions with code of their own none was executed.
+    /// Returns whether nothing that was measured executes what it changes: no workload changed by
+    /// what it does, and of its functions with code none was executed.
     #[must_use]
     pub fn is_never_entered(&self) -> bool {
         let State::Compared(cells) = &self.state else {
             return false;
         };
         let mut functions = self.functions.iter().map(|function| &function.entered);
-        cells.iter().all(|cell| *cell == CommitCell::Same)
-            && functions.clone().any(|entered| *entered == Entered::Never)
-            && !functions.any(|entered| matches!(entered, Entered::By { .. }))
+        let is_unmoved = |cell: &CommitCell| {
+            matches!(cell, CommitCell::Same | CommitCell::CompiledDifferently(_))
+        };
+        let is_not_executed =
+            |entered: &Entered| matches!(entered, Entered::Never | Entered::NotCompiled);
+        cells.iter().all(is_unmoved)
+            && functions.clone().any(is_not_executed)
+            && !functions.any(|entered| matches!(entered, Entered::By { .. } | Entered::Within(_)))
     }
 
-    /// Says which of its functions workloads execute, in up to three lines.
+    fn is_compiled_differently(&self) -> bool {
+        let is = |cell: &CommitCell| matches!(cell, CommitCell::CompiledDifferently(_));
+        matches!(&self.state, State::Compared(cells) if cells.iter().any(is))
+    }
+
+    /// Says which of its functions workloads execute, a line for each answer.
     fn describe_functions(&self) -> Vec<String> {
         if !matches!(self.state, State::Compared(_)) {
             return Vec::new();
         }
         let mut entered = Vec::new();
         let mut never = Vec::new();
+        let mut not_compiled = Vec::new();
         let mut without_code = Vec::new();
         for ChangedFunction { name, entered: how } in &self.functions {
             match how {
@@ -273,13 +319,16 @@ impl CommitRow {
                         "{name} by {workload} ({calls:.2} calls, {change} an operation)"
                     ));
                 }
+                Entered::Within(host) => entered.push(format!("{name} within {host}")),
                 Entered::Never => never.push(name.clone()),
+                Entered::NotCompiled => not_compiled.push(name.clone()),
                 Entered::NoOwnCode => without_code.push(name.clone()),
             }
         }
         [
             ("executes", entered),
             ("not entered by these workloads", never),
+            ("without code in this config", not_compiled),
             ("inlined or renamed, so not looked for", without_code),
         ]
         .into_iter()
@@ -329,7 +378,9 @@ fn effect(rows: &[CommitRow], column: usize) -> f64 {
     });
     cells
         .map(|cell| match cell {
-            CommitCell::Better(percent) | CommitCell::Worse(percent) => percent.abs(),
+            CommitCell::Better(percent)
+            | CommitCell::Worse(percent)
+            | CommitCell::CompiledDifferently(percent) => percent.abs(),
             CommitCell::Same | CommitCell::Unclear => 0.0,
         })
         .fold(0.0, f64::max)
@@ -466,6 +517,7 @@ mod tests {
             state,
             not_compiled: Vec::new(),
             functions: Vec::new(),
+            origins: Vec::new(),
         }
     }
 

@@ -23,6 +23,7 @@ mod bisect_hint;
 mod bisection_record;
 mod changes;
 pub mod commit_formats;
+mod commit_origin;
 pub mod commit_table;
 #[cfg(test)]
 mod commit_tests;

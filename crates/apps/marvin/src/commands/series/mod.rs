@@ -1,8 +1,9 @@
 //! `marvin series`: compares each commit or patch of a series with the one before it, in one table.
 //!
-//! `input` finds out what the series is.
+//! `input` finds out what the series is, `origins` where differences come from.
 
 mod input;
+mod origins;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,12 +15,13 @@ use history::commit_formats::SeriesAnswer;
 use history::commit_table::{
     ChangedFunction, CommitCell, CommitRow, CommitVerdict, Entered, State, table,
 };
-use kernel::{BuildCache, KernelError, Repository, SourceError, Sources, Widened};
+use kernel::{BuildCache, FunctionChanges, KernelError, Repository, SourceError, Sources, Widened};
 use lab::{ExecutedFunctions, Lab, LabError};
 use model::{Build, KernelName, Verdict};
 use store::Location;
 
 use self::input::{Entries, Entry, Input, Made};
+use self::origins::Pair;
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{open_exact_lab_with, plan_runs, prepare_tools};
@@ -136,18 +138,30 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     notify_widened(&widened, &progress);
     let mut rows = Vec::new();
     let mut builds = Vec::new();
+    let mut changes = Vec::new();
     let mut before: Option<&str> = None;
-    for entry in std::iter::once(&base).chain(&entries) {
+    let all: Vec<&Entry> = std::iter::once(&base).chain(&entries).collect();
+    for (number, entry) in all.iter().enumerate() {
         let (mut row, build) = built(&sources, entry, &builds, &progress)?;
+        let mut changed = FunctionChanges::default();
         if let (Some(_), Some(commit)) = (&build, commit_of(entry)) {
+            let notify = |step| progress.step(&entry.label, &step);
             if let Some(before) = before {
                 let not_compiled = sources.not_compiled(before, commit)?;
                 row.not_compiled = not_compiled.iter().map(ToString::to_string).collect();
+                if row.state != State::Equal {
+                    changed = sources.function_changes(before, commit, &notify)?;
+                }
+            }
+            let mut behind = all[number + 1..].iter();
+            if let Some(later) = behind.find_map(|entry| commit_of(entry)) {
+                sources.describe_ahead(commit, later, &notify)?;
             }
             before = Some(commit);
         }
         rows.push(row);
         builds.extend(build);
+        changes.push(changed);
     }
     shorten_failures(&mut rows);
     if !builds.is_empty() {
@@ -157,6 +171,7 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
             lab: &lab,
             builds: &builds,
             entries: &entries,
+            changes: &changes,
         };
         fill(&measured, command, &chosen, &mut rows, &twins, &progress)?;
     }
@@ -271,6 +286,7 @@ fn built(
         state,
         not_compiled: Vec::new(),
         functions: Vec::new(),
+        origins: Vec::new(),
     };
     let commit = match &entry.made {
         Made::Commit(commit) => commit,
@@ -301,6 +317,8 @@ struct Measured<'a> {
     /// Those of the rows that are built.
     builds: &'a [Build],
     entries: &'a [Entry],
+    /// What the compiler says of each row's changes.
+    changes: &'a [FunctionChanges],
 }
 
 /// Measures all distinct images in one plan, and compares each with the one before it and with
@@ -317,6 +335,7 @@ fn fill(
         lab,
         builds,
         entries,
+        changes,
     } = *measured;
     let ChosenWorkloads {
         suite, workloads, ..
@@ -376,12 +395,20 @@ fn fill(
         if before != after {
             let mut comparison = compare::compare(&base, &[new], &question)?;
             lab::doubt_by_twins(twins.clone(), &mut comparison)?;
-            row.state = State::Compared(comparison.rows.iter().map(cell).collect());
+            let pair = Pair {
+                builds: [&images[before], &images[after]],
+                runs: [&runs[before], &runs[after]],
+                changes: &changes[number],
+            };
+            let cells = comparison.rows.iter().map(cell).collect();
+            let (cells, origins) = pair.attribute(lab, &comparison, cells)?;
+            row.state = State::Compared(cells);
+            row.origins = origins;
             // The base is a row and no entry.
             row.functions = changed_functions(
                 &entries[number - 1].functions,
                 lab,
-                &images[after],
+                &pair,
                 [&executed[before], &executed[after]],
             );
         }
@@ -393,12 +420,12 @@ fn fill(
 fn changed_functions(
     names: &[String],
     lab: &Lab,
-    build: &Build,
+    pair: &Pair<'_>,
     executed: [&ExecutedFunctions; 2],
 ) -> Vec<ChangedFunction> {
     let [before, after] = executed;
     let asked: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-    let with_code = lab.functions_of(build, &asked);
+    let with_code = lab.functions_of(pair.builds[1], &asked);
     let mut found: Vec<(f64, ChangedFunction)> = Vec::new();
     for name in names {
         let entered = match after.most(name).or_else(|| before.most(name)) {
@@ -414,7 +441,7 @@ fn changed_functions(
                 }
             }
             None if with_code.contains(name) => Entered::Never,
-            None => Entered::NoOwnCode,
+            None => without_own_code(name, pair.changes, after),
         };
         let part = after.most(name).map_or(0.0, |most| most.part);
         let name = name.clone();
@@ -422,6 +449,25 @@ fn changed_functions(
     }
     found.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     found.into_iter().map(|(_, function)| function).collect()
+}
+
+/// Says what is known of a function without code of its own.
+fn without_own_code(
+    name: &str,
+    changes: &FunctionChanges,
+    executed: &ExecutedFunctions,
+) -> Entered {
+    let hosts = changes.hosts(name);
+    let entered = hosts
+        .iter()
+        .filter_map(|host| Some((executed.most(host)?.part, host)));
+    let most = entered.max_by(|(one, _), (other, _)| one.total_cmp(other));
+    match most {
+        Some((_, host)) => Entered::Within(host.clone()),
+        None if !hosts.is_empty() => Entered::Never,
+        None if changes.is_compiled(name) == Some(false) => Entered::NotCompiled,
+        None => Entered::NoOwnCode,
+    }
 }
 
 fn cell(row: &compare::ComparisonRow) -> CommitCell {

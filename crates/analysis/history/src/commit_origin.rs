@@ -1,0 +1,99 @@
+//! Where the difference of a workload on a commit comes from, in words. `profile` adds it up.
+
+/// Differences below this have no place in a sentence (instructions per operation).
+const SMALL: f64 = 0.005;
+/// Functions that are named.
+const FUNCTIONS_SHOWN: usize = 3;
+
+/// Additional instructions per operation of a workload by where they come from.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RowOrigin {
+    /// The workload.
+    pub workload: String,
+    /// In functions that the commit changes, itself or what is inlined into them.
+    pub changed: f64,
+    /// In others that do more or less with the same code.
+    pub others: f64,
+    /// In functions of the same source that the compiler made other code of.
+    pub compiler: f64,
+    /// In functions of which that is not known.
+    pub unknown: f64,
+    /// The functions of `compiler` with their parts, the largest first.
+    pub compiled: Vec<(String, f64)>,
+}
+
+impl RowOrigin {
+    /// Returns whether most of it is attributed.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        let known = self.changed.abs() + self.others.abs() + self.compiler.abs();
+        self.unknown.abs() < known
+    }
+
+    /// Says it in a line; the parts add up to the sum.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let mut parts = Vec::new();
+        let named = [
+            (self.changed, "in functions that it changes"),
+            (self.others, "in others with the same code"),
+            (self.unknown, "not attributed"),
+        ];
+        for (part, what) in named {
+            if part.abs() >= SMALL {
+                parts.push(format!("{part:+.2} {what}"));
+            }
+        }
+        if self.compiler.abs() >= SMALL {
+            let functions: Vec<String> = self
+                .compiled
+                .iter()
+                .take(FUNCTIONS_SHOWN)
+                .map(|(function, part)| format!("{function} {part:+.2}"))
+                .collect();
+            let functions = functions.join(", ");
+            parts.push(format!(
+                "{:+.2} compiled differently ({functions})",
+                self.compiler
+            ));
+        }
+        let total = self.changed + self.others + self.compiler + self.unknown;
+        format!(
+            "{}: {total:+.2} instructions an operation: {}",
+            self.workload,
+            parts.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RowOrigin;
+
+    #[test]
+    fn parts_are_said_and_add_up() {
+        let mut origin = RowOrigin {
+            workload: "fork-exit".into(),
+            changed: 36.0,
+            others: 5.0,
+            ..RowOrigin::default()
+        };
+        assert_eq!(
+            origin.sentence(),
+            "fork-exit: +41.00 instructions an operation: +36.00 in functions that it changes, \
+             +5.00 in others with the same code"
+        );
+        assert!(origin.is_known());
+        origin.unknown = 41.5;
+        assert!(!origin.is_known());
+        origin.unknown = 0.0;
+        origin.compiler = -2.0;
+        origin.compiled = vec![("copy_mm".into(), -2.0)];
+        assert!(
+            origin.sentence().contains("+39.00")
+                && origin
+                    .sentence()
+                    .ends_with("-2.00 compiled differently (copy_mm -2.00)")
+        );
+    }
+}
