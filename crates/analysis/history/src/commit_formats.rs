@@ -128,7 +128,7 @@ pub fn series_schema() -> Schema {
 }
 
 impl SeriesAnswer<'_> {
-    fn commits(&self) -> impl Iterator<Item = &CommitRow> {
+    pub(crate) fn commits(&self) -> impl Iterator<Item = &CommitRow> {
         self.rows.iter().skip(1)
     }
 
@@ -189,7 +189,7 @@ impl SeriesAnswer<'_> {
     }
 
     /// Says what became of a commit, in a line.
-    fn describe(&self, row: &CommitRow) -> String {
+    pub(crate) fn describe(&self, row: &CommitRow) -> String {
         let verdict = row.verdict();
         let word = verdict.word();
         match verdict {
@@ -448,7 +448,7 @@ fn escape_xml(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::{NOTE_LINE, NOTE_LINES, SeriesAnswer};
     use crate::commit_table::{ChangedFunction, CommitCell, CommitRow, Entered, State};
 
@@ -463,7 +463,7 @@ mod tests {
         }
     }
 
-    fn rows() -> Vec<CommitRow> {
+    pub(crate) fn rows() -> Vec<CommitRow> {
         let same = State::Compared(vec![CommitCell::Same; 3]);
         let mut rows = vec![
             row("0123456789ab", "Linux 6.12", State::Base),
@@ -489,7 +489,7 @@ mod tests {
         rows
     }
 
-    fn answer(rows: &[CommitRow]) -> SeriesAnswer<'_> {
+    pub(crate) fn answer(rows: &[CommitRow]) -> SeriesAnswer<'_> {
         SeriesAnswer {
             title: "6 patches of v2.mbox on 0123456789ab".to_owned(),
             reproduce: "marvin series v2.mbox --base 0123456789ab".to_owned(),

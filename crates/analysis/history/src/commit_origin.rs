@@ -23,6 +23,12 @@ pub struct RowOrigin {
 }
 
 impl RowOrigin {
+    /// Returns the sum.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.changed + self.others + self.compiler + self.unknown
+    }
+
     /// Returns whether most of it is attributed.
     #[must_use]
     pub fn is_known(&self) -> bool {
@@ -57,10 +63,10 @@ impl RowOrigin {
                 self.compiler
             ));
         }
-        let total = self.changed + self.others + self.compiler + self.unknown;
         format!(
-            "{}: {total:+.2} instructions an operation: {}",
+            "{}: {:+.2} instructions an operation: {}",
             self.workload,
+            self.total(),
             parts.join(", ")
         )
     }

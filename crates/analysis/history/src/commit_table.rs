@@ -143,7 +143,7 @@ impl CommitVerdict {
 }
 
 impl CommitCell {
-    fn format(self) -> String {
+    pub(crate) fn format(self) -> String {
         match self {
             Self::Same => ".".to_owned(),
             Self::Better(percent) | Self::Worse(percent) => format!("{percent:+.2} %"),
@@ -157,11 +157,7 @@ impl CommitCell {
 /// largest effect first.
 #[must_use]
 pub fn table(title: &str, rows: &[CommitRow], names: &[&str]) -> String {
-    let mut columns: Vec<usize> = (0..names.len())
-        .filter(|column| rows.iter().any(|row| row.changed(*column)))
-        .collect();
-    // Stable: equal effects keep the suite's order.
-    columns.sort_by(|one, other| effect(rows, *other).total_cmp(&effect(rows, *one)));
+    let columns = changed_columns(rows, names.len());
     let (shown, more) = columns.split_at(count_fitting(&columns, names));
     let mut text = format!("{title}\neach compared with its parent, positive is better\n\n");
     let mut head = format!("{:<COMMIT$}  {:<SUBJECT$}", "commit", "subject");
@@ -292,7 +288,7 @@ impl CommitRow {
     }
 
     /// Says which of its functions workloads execute, a line for each answer.
-    fn describe_functions(&self) -> Vec<String> {
+    pub(crate) fn describe_functions(&self) -> Vec<String> {
         if !matches!(self.state, State::Compared(_)) {
             return Vec::new();
         }
@@ -368,6 +364,16 @@ impl CommitRow {
                 .collect(),
         }
     }
+}
+
+/// Returns the workloads that a commit changed, or may have, those with the largest effect first.
+pub(crate) fn changed_columns(rows: &[CommitRow], workloads: usize) -> Vec<usize> {
+    let mut columns: Vec<usize> = (0..workloads)
+        .filter(|column| rows.iter().any(|row| row.changed(*column)))
+        .collect();
+    // Stable: equal effects keep the suite's order.
+    columns.sort_by(|one, other| effect(rows, *other).total_cmp(&effect(rows, *one)));
+    columns
 }
 
 /// Returns the largest difference of a workload in percent, without its sign.

@@ -23,7 +23,9 @@ mod bisect_hint;
 mod bisection_record;
 mod changes;
 pub mod commit_formats;
+pub mod commit_mail;
 mod commit_origin;
+mod commit_page;
 pub mod commit_table;
 #[cfg(test)]
 mod commit_tests;

@@ -57,8 +57,8 @@ pub use image::ImageFault;
 pub use installed::{InstalledImage, find_installed};
 pub use modules::{Module, is_built_in, modules, option};
 pub use patches::{
-    ChangedFile, Cover, DiffFault, FileChange, Fixes, Identifiers, Patch, PatchesError, Position,
-    TouchedFunction, read_patches,
+    ChangedFile, Cover, DiffFault, FileChange, Fixes, Identifiers, MailHead, Patch, PatchesError,
+    Position, TouchedFunction, read_patches,
 };
 pub use source::{
     Authorship, BuildProgress, BuildSeconds, Commit, CommitGraph, Compiled, Configuration,

@@ -34,6 +34,7 @@ mod real_source;
 mod rebooted;
 mod released;
 mod reserved;
+mod series_output;
 mod served;
 mod server;
 mod setup;

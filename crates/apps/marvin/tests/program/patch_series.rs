@@ -12,7 +12,7 @@ use crate::released::serve;
 use crate::{format_output, images, marvin};
 
 /// A tree on `good`, and a mailbox of the commits up to `main`.
-fn tree_and_thread(name: &str, base: &[&str]) -> (Tree, String) {
+pub(crate) fn tree_and_thread(name: &str, base: &[&str]) -> (Tree, String) {
     let (tree, _) = regressed(name);
     let format = ["format-patch", "--stdout", "--cover-letter"];
     let mails = tree.git(&[&format[..], base, &["good..main~1"]].concat());
@@ -21,7 +21,7 @@ fn tree_and_thread(name: &str, base: &[&str]) -> (Tree, String) {
 }
 
 /// Runs `marvin series` in the tree, and removes what differs from run to run.
-fn series(home: &Path, tree: &Tree, arguments: &[&str], input: &str) -> String {
+pub(crate) fn series(home: &Path, tree: &Tree, arguments: &[&str], input: &str) -> String {
     let mut child = marvin(home)
         .arg("series")
         .args(arguments)
@@ -143,7 +143,7 @@ fn branch_is_measured_without_a_word() {
 }
 
 /// A file with two functions that kernels have.
-fn source_of(exit: u32, getppid: u32) -> String {
+pub(crate) fn source_of(exit: u32, getppid: u32) -> String {
     [("do_exit", exit), ("__x64_sys_getppid", getppid)]
         .map(|(function, number)| {
             format!("int {function}(int a)\n{{\n\tint b = a;\n\tint c;\n\n\n\n\treturn b + {number};\n}}\n")

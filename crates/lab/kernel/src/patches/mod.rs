@@ -10,6 +10,7 @@ mod commits;
 mod diff;
 mod error;
 mod functions;
+mod head;
 mod hunks;
 mod identifiers;
 mod mailbox;
@@ -23,12 +24,14 @@ use std::path::Path;
 pub use diff::{ChangedFile, DiffFault, FileChange, TouchedFunction};
 pub use error::PatchesError;
 pub(crate) use functions::defined_function;
+pub use head::MailHead;
 pub use identifiers::Identifiers;
 pub use message::{Fixes, Position};
 
 use crate::KernelError;
 use crate::scratch::Scratch;
 use crate::source::Authorship;
+use head::mail_head;
 
 /// Largest file, unpacked, as for the patches of kernels.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -57,6 +60,8 @@ pub struct Patch {
     pub message_id: Option<String>,
     /// Commit of which `git format-patch` or `git show` made the file.
     pub commit: Option<String>,
+    /// Head of the mail that it came in; `None` without a message id.
+    pub mail: Option<MailHead>,
     /// Cover letter of its series; of the first patch only.
     pub cover: Option<Cover>,
     /// Commit that its trailer `base-commit:`, or that of its cover letter, names.
@@ -83,6 +88,8 @@ pub struct Cover {
     pub subject: String,
     /// Its text, as safe text.
     pub text: String,
+    /// Head of its mail; `None` without a message id.
+    pub mail: Option<MailHead>,
 }
 
 /// Words of a patch before they are read.
@@ -115,6 +122,7 @@ impl Patch {
             body: model::sanitize_text(&raw.body),
             notes: model::sanitize_text(&raw.notes),
             position: subject.position,
+            mail: id.as_deref().and_then(|id| mail_head(id, &raw.headers)),
             message_id: id,
             commit: raw.commit,
             cover: None,
@@ -143,6 +151,7 @@ impl Patch {
         self.cover = Some(Cover {
             subject: cover.subject.clone(),
             text,
+            mail: cover.mail.clone(),
         });
     }
 

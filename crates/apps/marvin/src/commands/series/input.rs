@@ -9,6 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use history::commit_mail::AnsweredMail;
 use kernel::{
     BaseHow, LinePoint, Patch, PatchesError, Picked, Repository, SeriesBase, Sources, read_patches,
 };
@@ -215,6 +216,25 @@ impl Input {
             }
             Self::Hunks { words, .. } => words.clone(),
         }
+    }
+
+    /// Returns the mail that an answer answers: the cover letter, else the first patch; `None` of
+    /// commits and of files that were not sent.
+    pub(super) fn answered(&self) -> Option<AnsweredMail> {
+        let patch = match self {
+            Self::Range { .. } => return None,
+            Self::Patches { patches, .. } => patches.first(),
+            Self::Hunks { hunks, .. } => hunks.first().map(|(_, patch)| patch),
+        }?;
+        let cover = patch.cover.as_ref().and_then(|cover| cover.mail.as_ref());
+        let head = cover.or(patch.mail.as_ref())?;
+        Some(AnsweredMail {
+            message_id: head.message_id.clone(),
+            subject: head.subject.clone(),
+            from: head.from.clone(),
+            to: head.to.clone(),
+            cc: head.cc.clone(),
+        })
     }
 
     /// Takes commits or patches apart into their hunks.

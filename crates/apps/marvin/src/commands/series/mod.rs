@@ -88,6 +88,10 @@ pub(crate) enum SeriesFormat {
     Markdown,
     /// All data, for programs
     Json,
+    /// One self-contained page
+    Html,
+    /// Answer to the thread of the patches, as a file for mutt -H or git send-email
+    Mail,
     /// Plain text for below --- of a patch, or a cover letter: at most 20 lines
     Note,
     /// One line for each commit or patch
@@ -195,6 +199,11 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         ),
         SeriesFormat::Markdown => series.markdown(),
         SeriesFormat::Json => series.json()?,
+        SeriesFormat::Html => series.html()?,
+        SeriesFormat::Mail => {
+            let answered = input.answered();
+            series.mail(answered.as_ref(), command.seeds.count(SEEDS) == 1)
+        }
         SeriesFormat::Note => series.note(),
         SeriesFormat::Trailers => series.trailers(),
         SeriesFormat::B4 => series.checks()?,
