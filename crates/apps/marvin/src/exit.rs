@@ -26,6 +26,9 @@ pub(crate) enum Exit {
     Bug,
 }
 
+/// Exit code with which `git bisect run` skips a commit.
+const SKIP: u8 = 125;
+
 /// All exit codes with their meaning, for the help.
 pub(crate) const EXIT_CODES: &str = "Exit codes:
   0   no regression
@@ -46,6 +49,16 @@ impl Exit {
             Self::Subject => 4,
             Self::Lab => 5,
             Self::Bug => 70,
+        }
+    }
+
+    /// Returns the code for `git bisect run`, which takes 1 to 127 except 125 as bad and ends at
+    /// more (git, Documentation/git-bisect.txt): a failure of the lab says nothing about a commit.
+    pub(crate) fn bisect_code(self) -> u8 {
+        match self {
+            Self::Fine => 0,
+            Self::Worse => 1,
+            Self::Usage | Self::Unclear | Self::Subject | Self::Lab | Self::Bug => SKIP,
         }
     }
 }

@@ -20,32 +20,53 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 
 use crate::exit::Exit;
+use crate::options::is_bisect_run;
 use crate::session::Session;
 
 fn main() -> ExitCode {
     completion::answer(cli::Arguments::command);
-    let arguments =
-        cli::Arguments::try_parse().unwrap_or_else(|error| cli::without_variables(error).exit());
+    let is_bisect_run = is_bisect_run(std::env::args_os());
+    let exit = run();
+    ExitCode::from(if is_bisect_run {
+        exit.bisect_code()
+    } else {
+        exit.code()
+    })
+}
+
+/// Runs the command that the words ask for.
+fn run() -> Exit {
+    let arguments = match cli::Arguments::try_parse().map_err(cli::without_variables) {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // A closed output is no error.
+            drop(error.print());
+            return if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Fine
+            };
+        }
+    };
     if is_program_forgotten(std::env::args_os()) {
         say("error: no program follows `--`: marvin compare A B -- ./my-bench --args");
-        return ExitCode::from(Exit::Usage.code());
+        return Exit::Usage;
     }
     if let Err(error) = can_have_threads() {
         say(&error);
-        return ExitCode::from(Exit::Lab.code());
+        return Exit::Lab;
     }
     let session = Session::new(arguments.global);
     // A panic is always a bug in Marvin and has its own exit code.
     let end = std::panic::catch_unwind(|| arguments.command.run(&session));
-    let exit = match end {
+    match end {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => exit::explain(&error),
         Err(_) => {
             say("marvin: this is a bug in marvin, please report it with the lines above");
             Exit::Bug
         }
-    };
-    ExitCode::from(exit.code())
+    }
 }
 
 /// Returns whether the words end with the `--` that a program follows: all workloads would run

@@ -2,6 +2,7 @@
 
 mod batch;
 mod comparison;
+mod exit;
 mod machines;
 mod mail;
 mod measure;
@@ -13,6 +14,7 @@ mod values;
 
 pub(crate) use batch::BatchName;
 pub(crate) use comparison::ComparisonOptions;
+pub(crate) use exit::{ExitOptions, is_bisect_run};
 pub(crate) use machines::{
     EXACT_SMP, MachineOptions, NoisyOptions, OWN_MACHINES, ThreadOptions, Threads, own_machine,
 };

@@ -1,7 +1,10 @@
-//! `marvin series` for others: a page, and a mail that answers the thread.
+//! `marvin series` for others: a page, a mail that answers the thread, exit codes for
+//! `git bisect run`.
 
+use crate::bisected::regressed;
 use crate::fresh::fresh;
 use crate::patch_series::{series, tree_and_thread};
+use crate::{format_output, marvin, output_of};
 
 /// Returns what the program wrote to standard output.
 fn written(text: &str) -> &str {
@@ -48,4 +51,47 @@ fn thread_is_answered_by_mail() {
         !page.contains("http://") && !page.contains("src=\""),
         "it loads nothing"
     );
+}
+
+#[test]
+fn git_bisect_run_finds_the_commit() {
+    let home = fresh("bisect-run-home");
+    let (tree, guilty) = regressed("bisect-run-tree");
+    tree.git(&["bisect", "start", "main", "good"]);
+    let variable = format!("MARVIN_HOME={}", home.display());
+    let run = [
+        &[
+            "bisect",
+            "run",
+            "env",
+            &variable,
+            env!("CARGO_BIN_EXE_marvin"),
+        ][..],
+        &["compare", "good", "HEAD", "--workload", "fork-exit"],
+        &["--quick", "--bisect-run", "-q"],
+    ];
+    let log = tree.git(&run.concat());
+    let found = format!("{guilty} is the first bad commit");
+    assert!(log.contains(&found), "{log}");
+    tree.git(&["bisect", "reset", "-q"]);
+    // What is no answer skips the commit: 1 to 127 are bad, and more end the search.
+    let skipped = |words: &[&str]| output_of(&home, &[words, &["--bisect-run"]].concat());
+    for words in [
+        &["compare", "--nonesuch"][..],
+        &["compare", "deb:6.1"],
+        &["series", "--tree", "/nonesuch"],
+    ] {
+        let text = skipped(words);
+        assert!(text.starts_with("exit 125"), "{words:?}: {text}");
+    }
+    tree.git(&["checkout", "-q", "main"]);
+    tree.file("choice", "no-such-image\n");
+    let words = ["compare", "good", ".", "--workload", "fork-exit", "--quick"];
+    let output = marvin(&home)
+        .args(words)
+        .args(["--bisect-run", "-q"])
+        .current_dir(&*tree.folder)
+        .output();
+    let broken = format_output(&output.unwrap(), &home);
+    assert!(broken.starts_with("exit 125"), "{broken}");
 }

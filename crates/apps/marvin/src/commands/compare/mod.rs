@@ -25,8 +25,8 @@ use crate::measure::{
     plan_runs, prepare_tools, read_ledger, replicates,
 };
 use crate::options::{
-    BatchName, ComparisonOptions, KERNELS, MachineOptions, MeasureOptions, SeedOptions,
-    ThreadOptions, time, whole,
+    BatchName, ComparisonOptions, ExitOptions, KERNELS, MachineOptions, MeasureOptions,
+    SeedOptions, ThreadOptions, time, whole,
 };
 use crate::select::{
     ChosenWorkloads, choose_machines, choose_workloads, enclosing_tree, kernel_name, kernel_name_in,
@@ -95,6 +95,9 @@ pub(crate) struct CompareArguments {
 
     #[command(flatten)]
     pub(crate) write: ComparisonOptions,
+
+    #[command(flatten)]
+    pub(crate) exit: ExitOptions,
 }
 
 /// Options for one comparison on several hosts.

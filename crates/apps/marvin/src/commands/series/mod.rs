@@ -25,7 +25,7 @@ use self::origins::Pair;
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{open_exact_lab_with, plan_runs, prepare_tools};
-use crate::options::{MeasureOptions, SeedOptions, margin};
+use crate::options::{ExitOptions, MeasureOptions, SeedOptions, margin};
 use crate::select::{ChosenWorkloads, choose_workloads_of, measured_sources, source_settings};
 use crate::session::{Progress, Session};
 
@@ -77,6 +77,9 @@ pub(crate) struct SeriesArguments {
     /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = SeriesFormat::Text)]
     pub(crate) format: SeriesFormat,
+
+    #[command(flatten)]
+    pub(crate) exit: ExitOptions,
 }
 
 /// Output format of a series.
