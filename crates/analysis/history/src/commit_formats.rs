@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 use crate::commit_table::{
-    CommitCell, CommitRow, CommitVerdict, Entered, State, shorten, workloads,
+    CommitCell, CommitRow, CommitVerdict, Entered, State, shorten, split_machine, workloads,
 };
 
 /// Lines of a note: a cover letter has no room for more.
@@ -91,6 +91,8 @@ struct FunctionDocument {
 struct WorkloadChange {
     /// The workload.
     workload: String,
+    /// The machine; null: exact.
+    machine: Option<String>,
     /// better, worse, compiled differently or unclear.
     verdict: &'static str,
     /// The difference in percent, positive is better; null if it is unclear.
@@ -110,6 +112,16 @@ struct OriginDocument {
     compiled_differently: f64,
     /// In functions of which that is not known.
     unknown: f64,
+}
+
+impl WorkloadChange {
+    /// Names it with its machine, unless that is exact.
+    fn name(&self) -> String {
+        match &self.machine {
+            Some(machine) => format!("{} on {machine}", self.workload),
+            None => self.workload.clone(),
+        }
+    }
 }
 
 /// A result as `b4 review` reads it from a check (b4, docs/maintainer/review.rst).
@@ -151,8 +163,10 @@ impl SeriesAnswer<'_> {
                     CommitCell::Unclear => ("unclear", None),
                 };
                 let origin = row.origins.iter().find(|one| one.workload == **workload);
+                let (workload, machine) = split_machine(workload);
                 Some(WorkloadChange {
-                    workload: (*workload).to_owned(),
+                    workload: workload.to_owned(),
+                    machine: machine.map(str::to_owned),
                     verdict,
                     difference_percent,
                     origin: origin.map(|origin| OriginDocument {
@@ -178,8 +192,8 @@ impl SeriesAnswer<'_> {
             .iter()
             .take(WORKLOADS_SHOWN)
             .map(|change| match change.difference_percent {
-                Some(percent) => format!("{} {percent:+.2} %", change.workload),
-                None => format!("{} unclear", change.workload),
+                Some(percent) => format!("{} {percent:+.2} %", change.name()),
+                None => format!("{} unclear", change.name()),
             })
             .collect();
         if changes.len() > WORKLOADS_SHOWN {

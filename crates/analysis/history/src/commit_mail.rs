@@ -11,7 +11,7 @@ use document::number::count;
 use model::sanitize_line;
 
 use crate::commit_formats::SeriesAnswer;
-use crate::commit_table::{CommitRow, CommitVerdict, workloads};
+use crate::commit_table::{CommitRow, CommitVerdict, split_machine, workloads};
 
 /// Characters of a line: answers quote it behind `> > >`.
 const LINE: usize = 72;
@@ -58,11 +58,20 @@ impl SeriesAnswer<'_> {
             text.push_str(&paragraph(DRAFT));
             text.push('\n');
         }
+        let has_others = self
+            .workloads
+            .iter()
+            .any(|name| split_machine(name).1.is_some());
+        let also = if has_others {
+            ", on exact-smp the lines that processors share,"
+        } else {
+            ""
+        };
         add_lines(
             &mut text,
             "",
             &format!(
-                "Marvin counted the instructions of {} in QEMU for each commit and compared it with the one before: positive is better.",
+                "Marvin counted the instructions of {}{also} in QEMU for each commit and compared it with the one before: positive is better.",
                 workloads(self.workloads.len())
             ),
         );

@@ -161,13 +161,17 @@ pub fn table(title: &str, rows: &[CommitRow], names: &[&str]) -> String {
     let (shown, more) = columns.split_at(count_fitting(&columns, names));
     let mut text = format!("{title}\neach compared with its parent, positive is better\n\n");
     let mut head = format!("{:<COMMIT$}  {:<SUBJECT$}", "commit", "subject");
-    shown.iter().for_each(|column| {
-        add(
-            &mut head,
-            &format!("  {:>1$}", names[*column], width(names[*column])),
-        );
-    });
+    let mut second = " ".repeat(head.chars().count());
+    for column in shown {
+        let (workload, machine) = split_machine(names[*column]);
+        let width = width(names[*column]);
+        add(&mut head, &format!("  {workload:>width$}"));
+        add(&mut second, &format!("  {:>width$}", machine.unwrap_or("")));
+    }
     add(&mut text, &format!("{}\n", head.trim_end()));
+    if !second.trim().is_empty() {
+        add(&mut text, &format!("{}\n", second.trim_end()));
+    }
     for row in rows {
         let line = format!(
             "{:<COMMIT$}  {:<SUBJECT$}{}",
@@ -392,8 +396,18 @@ fn effect(rows: &[CommitRow], column: usize) -> f64 {
         .fold(0.0, f64::max)
 }
 
+/// Characters of a column: the workload, and the machine below it if it is not exact.
 fn width(name: &str) -> usize {
-    name.len().max(9)
+    let (workload, machine) = split_machine(name);
+    workload.len().max(machine.map_or(0, str::len)).max(9)
+}
+
+/// Splits the name of a column: `share-fault on exact-smp` is another machine's.
+pub(crate) fn split_machine(name: &str) -> (&str, Option<&str>) {
+    match name.split_once(" on ") {
+        Some((workload, machine)) => (workload, Some(machine)),
+        None => (name, None),
+    }
 }
 
 /// Returns how many columns fit beside the subjects.
@@ -648,6 +662,17 @@ mod tests {
             "functions",
             table("a..b, 3 commits", &rows, &["getppid", "fork-exit"])
         );
+    }
+
+    #[test]
+    fn another_machine_stands_below_its_workload() {
+        let names = ["fork-exit", "share-fault on exact-smp"];
+        let cells = vec![CommitCell::Same, CommitCell::Worse(-12.5)];
+        let rows = [
+            row('0', "base", State::Base),
+            row('1', "mm: a lock for all", State::Compared(cells)),
+        ];
+        insta::assert_snapshot!("machines", table("a..b, 1 commit", &rows, &names));
     }
 
     #[test]

@@ -95,3 +95,20 @@ fn git_bisect_run_finds_the_commit() {
     let broken = format_output(&output.unwrap(), &home);
     assert!(broken.starts_with("exit 125"), "{broken}");
 }
+
+#[test]
+fn both_exact_machines_share_a_table() {
+    let home = fresh("two-machines-home");
+    let (tree, _) = regressed("two-machines-tree");
+    let on = |machines: &str, more: &[&str]| {
+        let words = [&["good..main~1", "--on", machines][..], more].concat();
+        series(&home, &tree, &words, "")
+    };
+    let both = on("exact,exact-smp", &[]);
+    insta::assert_snapshot!("two-machines", both);
+    assert!(both.contains("--on exact,exact-smp"), "{both}");
+    let refused = ["vm", "local", "exact-smp", "moon"].map(|name| on(name, &[]));
+    insta::assert_snapshot!("machines-are-refused", refused.join("\n"));
+    let alone = on("exact", &["--cpus", "2"]);
+    assert!(alone.starts_with("exit 2"), "{alone}");
+}

@@ -1,8 +1,10 @@
 //! `marvin series`: compares each commit or patch of a series with the one before it, in one table.
 //!
-//! `input` finds out what the series is, `origins` where differences come from.
+//! `input` finds out what the series is, `origins` where differences come from; `machines` adds the
+//! columns of another machine.
 
 mod input;
+mod machines;
 mod origins;
 
 use std::collections::BTreeSet;
@@ -21,6 +23,7 @@ use model::{Build, KernelName, Verdict};
 use store::Location;
 
 use self::input::{Entries, Entry, Input, Made};
+use self::machines::{Beside, SeriesMachines};
 use self::origins::Pair;
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
@@ -61,6 +64,9 @@ pub(crate) struct SeriesArguments {
 
     #[command(flatten)]
     pub(crate) measure: MeasureOptions,
+
+    #[command(flatten)]
+    pub(crate) on: SeriesMachines,
 
     #[command(flatten)]
     pub(crate) seeds: SeedOptions,
@@ -114,6 +120,7 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     let tree = tree.ok_or_else(|| {
         WrongInput("series needs a tree: name its directory with --tree FOLDER".into())
     })?;
+    let beside = command.on.beside_exact(session)?;
     let repository = Repository::open(&tree)?;
     let named = command.series.as_deref();
     let input = Input::read(session, &repository, named, command.base.as_deref())?;
@@ -127,6 +134,9 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     // A series is about anything: its rows reach what configs add, too.
     let suite = measure.suite.as_deref().unwrap_or(model::PATHS.name);
     let chosen = choose_workloads_of(session, measure, suite, &revisions)?;
+    let beside = beside
+        .map(|wanted| Beside::choose(session, command, wanted, &chosen))
+        .transpose()?;
     let settings = measured_sources(session, measure, &chosen.tools)?;
     let answer = session.answer(command.output.as_deref())?;
     let mut cache = BuildCache::open(session.home()?, session.archives()?)?;
@@ -181,13 +191,16 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
             changes: &changes,
         };
         fill(&measured, command, &chosen, &mut rows, &twins, &progress)?;
+        if let Some(beside) = &beside {
+            // A data directory has one lab at a time.
+            drop(lab);
+            beside.fill(session, command, &builds, &mut rows, &progress)?;
+        }
     }
     progress.end();
-    let names: Vec<&str> = chosen
-        .workloads
-        .iter()
-        .map(|workload| &*workload.name)
-        .collect();
+    let of_beside = beside.as_ref().map(Beside::names).unwrap_or_default();
+    let names = chosen.workloads.iter().map(|workload| &*workload.name);
+    let names: Vec<&str> = names.chain(of_beside.iter().map(String::as_str)).collect();
     let series = SeriesAnswer {
         reproduce: reproducer(command, &input),
         title,
@@ -235,6 +248,7 @@ fn reproducer(command: &SeriesArguments, input: &Input) -> String {
     if !of_make.is_empty() {
         arguments.push(of_make.trim_start().to_owned());
     }
+    arguments.extend(command.on.arguments());
     arguments.extend(command.seeds.arguments(SEEDS));
     if let Some(margin) = command.margin {
         arguments.extend(["--margin".into(), margin.to_string()]);
