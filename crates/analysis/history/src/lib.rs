@@ -22,6 +22,7 @@ mod alerts;
 mod bisect_hint;
 mod bisection_record;
 mod changes;
+pub mod commit_checks;
 pub mod commit_formats;
 pub mod commit_mail;
 mod commit_origin;

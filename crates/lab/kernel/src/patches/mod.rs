@@ -15,6 +15,7 @@ mod hunks;
 mod identifiers;
 mod mailbox;
 mod message;
+mod places;
 mod quilt;
 mod thread;
 

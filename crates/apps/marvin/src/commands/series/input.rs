@@ -9,6 +9,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use history::commit_checks::CommitSource;
 use history::commit_mail::AnsweredMail;
 use kernel::{
     BaseHow, LinePoint, Patch, PatchesError, Picked, Repository, SeriesBase, Sources, read_patches,
@@ -72,6 +73,7 @@ pub(super) struct Entry {
     pub(super) made: Made,
     /// The functions that its diff names.
     pub(super) functions: Vec<String>,
+    pub(super) source: CommitSource,
 }
 
 /// What became of an entry in the tree.
@@ -350,6 +352,7 @@ fn applied_entries(
             Picked::Conflict(files) => Made::Refused(describe_refusal(patch, &files)),
         },
         functions: functions_of(patch),
+        source: source_of(patch),
     });
     Ok(entries.collect())
 }
@@ -388,6 +391,7 @@ fn range_entries(sources: &Sources, older: &str, newer: &str) -> anyhow::Result<
         let commit = history.id(place.commit);
         entries.push(Entry {
             functions: patches.get(commit).map(functions_of).unwrap_or_default(),
+            source: patches.get(commit).map(source_of).unwrap_or_default(),
             ..entry_of(sources, commit)?
         });
     }
@@ -411,7 +415,16 @@ fn entry_of(sources: &Sources, commit: &str) -> anyhow::Result<Entry> {
         subject: sources.headline(commit)?.subject,
         made: Made::Commit(commit.to_owned()),
         functions: Vec::new(),
+        source: CommitSource::default(),
     })
+}
+
+/// Returns where a patch comes from, for those who check it.
+fn source_of(patch: &Patch) -> CommitSource {
+    CommitSource {
+        message_id: patch.mail.as_ref().map(|mail| mail.message_id.clone()),
+        place: patch.first_change(),
+    }
 }
 
 /// Returns the functions of kernel code that a patch touches, each once.

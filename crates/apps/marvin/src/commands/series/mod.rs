@@ -13,7 +13,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use compare::{Machines, Question, Side};
+use history::commit_checks::CommitSource;
 use history::commit_formats::SeriesAnswer;
+use history::commit_mail::AnsweredMail;
 use history::commit_table::{
     ChangedFunction, CommitCell, CommitRow, CommitVerdict, Entered, State, table,
 };
@@ -84,6 +86,10 @@ pub(crate) struct SeriesArguments {
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = SeriesFormat::Text)]
     pub(crate) format: SeriesFormat,
 
+    /// Address of the whole answer, for --format patchwork
+    #[arg(long, value_name = "URL")]
+    pub(crate) target_url: Option<String>,
+
     #[command(flatten)]
     pub(crate) exit: ExitOptions,
 }
@@ -109,6 +115,14 @@ pub(crate) enum SeriesFormat {
     B4,
     /// JUnit's XML, a test for each commit or patch
     Junit,
+    /// Checks as patchwork's API takes them, one for each patch
+    Patchwork,
+    /// Annotations of GitHub Actions, as workflow commands
+    Github,
+    /// Report of code quality for GitLab
+    Gitlab,
+    /// Markdown for one comment that is edited in place: one line if nothing moved
+    Comment,
 }
 
 /// Seeds of each commit by default.
@@ -207,26 +221,51 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         rows: &rows,
         workloads: &names,
     };
-    let text = match command.format {
+    let sources: Vec<CommitSource> = entries.iter().map(|entry| entry.source.clone()).collect();
+    let mail = input.answered();
+    let addressed = Addressed {
+        mail: mail.as_ref(),
+        sources: &sources,
+    };
+    answer.write(format(&series, command, addressed)?)?;
+    Ok(conclusion(&rows))
+}
+
+/// What a format needs beside the answer.
+#[derive(Debug, Clone, Copy)]
+struct Addressed<'a> {
+    /// The mail that a mail answers.
+    mail: Option<&'a AnsweredMail>,
+    /// Where each commit comes from.
+    sources: &'a [CommitSource],
+}
+
+/// Writes the answer in the format that was asked for.
+fn format(
+    series: &SeriesAnswer<'_>,
+    command: &SeriesArguments,
+    addressed: Addressed<'_>,
+) -> anyhow::Result<String> {
+    let Addressed { mail, sources } = addressed;
+    Ok(match command.format {
         SeriesFormat::Text => format!(
             "{}\nReproduce: {}\n",
-            table(&series.title, &rows, &names),
+            table(&series.title, series.rows, series.workloads),
             series.reproduce
         ),
         SeriesFormat::Markdown => series.markdown(),
         SeriesFormat::Json => series.json()?,
         SeriesFormat::Html => series.html()?,
-        SeriesFormat::Mail => {
-            let answered = input.answered();
-            series.mail(answered.as_ref(), command.seeds.count(SEEDS) == 1)
-        }
+        SeriesFormat::Mail => series.mail(mail, command.seeds.count(SEEDS) == 1),
         SeriesFormat::Note => series.note(),
         SeriesFormat::Trailers => series.trailers(),
         SeriesFormat::B4 => series.checks()?,
         SeriesFormat::Junit => series.junit(),
-    };
-    answer.write(text)?;
-    Ok(conclusion(&rows))
+        SeriesFormat::Patchwork => series.patchwork(sources, command.target_url.as_deref())?,
+        SeriesFormat::Github => series.github(sources),
+        SeriesFormat::Gitlab => series.gitlab(sources)?,
+        SeriesFormat::Comment => series.comment(),
+    })
 }
 
 /// Returns the command that gives the same answer, with commits by hash.
