@@ -464,7 +464,7 @@ fn escape_xml(text: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::{NOTE_LINE, NOTE_LINES, SeriesAnswer};
-    use crate::commit_table::{ChangedFunction, CommitCell, CommitRow, Entered, State};
+    use crate::commit_table::{ChangedFunction, CommitCell, CommitRow, Entered, RowOrigin, State};
 
     fn row(commit: &str, subject: &str, state: State) -> CommitRow {
         CommitRow {
@@ -499,6 +499,14 @@ pub(crate) mod tests {
         rows[5].functions = vec![ChangedFunction {
             name: "never".to_owned(),
             entered: Entered::Never,
+        }];
+        rows[3].origins = vec![RowOrigin {
+            workload: "fork-exit".to_owned(),
+            changed: 36.0,
+            others: 4.0,
+            compiler: 1.5,
+            unknown: 0.0,
+            compiled: vec![("copy_mm".to_owned(), 1.5)],
         }];
         rows
     }

@@ -120,17 +120,24 @@ fn ci_systems_get_their_formats() {
     let answer = |words: &[&str], input: &str| {
         let text = series(&home, &tree, words, input);
         // Ids have the time and the host.
-        let lines = text.lines().map(|line| match line.split_once("\"msgid\": \"") {
-            Some((before, _)) => format!("{before}\"msgid\": \"ID\","),
-            None => line.to_owned(),
-        });
+        let lines = text
+            .lines()
+            .map(|line| match line.split_once("\"msgid\": \"") {
+                Some((before, _)) => format!("{before}\"msgid\": \"ID\","),
+                None => line.to_owned(),
+            });
         lines.collect::<Vec<_>>().join("\n")
     };
     for format in ["github", "gitlab", "comment"] {
         let name = format!("ci-{format}");
         insta::assert_snapshot!(name, answer(&["-", "--format", format], &thread));
     }
-    let words = ["--format", "patchwork", "--target-url", "https://ci.example.org/42"];
+    let words = [
+        "--format",
+        "patchwork",
+        "--target-url",
+        "https://ci.example.org/42",
+    ];
     let patchwork = answer(&[&["-"][..], &words].concat(), &thread);
     insta::assert_snapshot!("ci-patchwork", patchwork);
     // One line if nothing moved.
@@ -138,5 +145,8 @@ fn ci_systems_get_their_formats() {
     assert!(quiet.starts_with("exit 2"), "{quiet}");
     let quiet = answer(&["good..main~6", "--format", "comment"], "");
     assert_eq!(written(&quiet).trim().lines().count(), 2, "{quiet}");
-    assert!(quiet.contains("Marvin: no change in 2 workloads"), "{quiet}");
+    assert!(
+        quiet.contains("Marvin: no change in 2 workloads"),
+        "{quiet}"
+    );
 }
