@@ -139,6 +139,15 @@ fn branch_is_measured_without_a_word() {
     for words in ["3", "HEAD~3", "main~3...HEAD", "origin/HEAD.."] {
         assert_eq!(series(&home, &tree, &[words], ""), branch, "{words}");
     }
+    // b4's cover letter is a commit without a change.
+    tree.git(&["checkout", "-q", "-b", "b4/x", "main~3"]);
+    let cover =
+        "x: faster\n\nIt is.\n\n--- b4-submit-tracking ---\n{\"series\": {\"revision\": 1}}";
+    tree.git(&["commit", "-q", "--allow-empty", "-m", cover]);
+    tree.git(&["cherry-pick", "main~3..main~1"]);
+    let of_b4 = series(&home, &tree, &[], "");
+    assert!(of_b4.contains(", 2 commits"), "{of_b4}");
+    tree.git(&["checkout", "-q", "main"]);
     insta::assert_snapshot!("no-such-series", series(&home, &tree, &["nonesuch"], ""));
 }
 

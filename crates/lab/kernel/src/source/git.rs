@@ -15,6 +15,11 @@ use super::program::{Ended, Program};
 use super::{RangeError, SourceError, TreeError};
 use crate::KernelError;
 
+/// The line of a cover letter above what b4 keeps in it.
+const B4_MARK: &str = "--- b4-submit-tracking ---";
+/// Most patches of a branch of b4.
+const B4_PATCHES_MAX: usize = 500;
+
 /// A user's git repository. Marvin reads it and never writes to it.
 #[derive(Debug, Clone)]
 pub struct Repository {
@@ -256,6 +261,23 @@ impl Repository {
             Some(base) if is_hash(base) => Ok(base.to_owned()),
             _ => Err(self.no_way(one.to_owned(), one, other.to_owned(), other)?),
         }
+    }
+
+    /// Returns the commit with the cover letter of a branch of b4, before its first patch (b4's
+    /// docs/contributor/prep.rst, cover-strategy `commit`); `None` if the last commits have none.
+    ///
+    /// # Errors
+    /// If git fails.
+    pub fn b4_cover(&self, tip: &str) -> Result<Option<String>, KernelError> {
+        let many = format!("-{B4_PATCHES_MAX}");
+        let arguments = ["log", "--first-parent", &many, "-z", "--format=%H%n%B", tip];
+        let log = git(&self.folder).args(arguments).run()?;
+        let cover = log.split('\0').find_map(|commit| {
+            let (hash, message) = commit.split_once('\n')?;
+            let is_cover = message.lines().any(|line| line == B4_MARK);
+            (is_cover && is_hash(hash)).then(|| hash.to_owned())
+        });
+        Ok(cover.filter(|cover| cover != tip))
     }
 
     /// Returns which commits after `older` up to `newer` another one does not have.

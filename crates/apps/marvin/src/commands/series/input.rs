@@ -450,9 +450,12 @@ fn describe_base(base: &SeriesBase, is_named: bool) -> String {
     format!(", {how}{elsewhere}")
 }
 
-/// Returns the commits that the branch has beyond its upstream.
+/// Returns the commits that the branch has beyond b4's cover letter, else beyond its upstream.
 fn beyond_upstream(repository: &Repository) -> anyhow::Result<Input> {
     let newer = repository.commit("HEAD")?;
+    if let Some(older) = repository.b4_cover(&newer)? {
+        return Ok(Input::Range { older, newer });
+    }
     for upstream in ["@{upstream}", "origin/HEAD"] {
         let Ok(other) = repository.commit(upstream) else {
             continue;
