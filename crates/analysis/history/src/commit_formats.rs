@@ -62,6 +62,10 @@ struct CommitDocument {
     not_compiled: Vec<String>,
     /// The functions that it changes, as far as its diff names them.
     functions: Vec<FunctionDocument>,
+    /// Workloads that execute the same code as before it, so that they are expected equal.
+    same_code: usize,
+    /// Those of them with other values.
+    same_code_differing: usize,
     /// The workloads that it changes.
     changes: Vec<WorkloadChange>,
 }
@@ -252,6 +256,8 @@ impl SeriesAnswer<'_> {
             },
             not_compiled: row.not_compiled.clone(),
             functions: row.functions.iter().map(function).collect(),
+            same_code: row.same_code.workloads,
+            same_code_differing: row.same_code.differing,
             changes: self.changes(row),
         });
         write_json(&CommitsDocument {
@@ -464,7 +470,9 @@ fn escape_xml(text: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::{NOTE_LINE, NOTE_LINES, SeriesAnswer};
-    use crate::commit_table::{ChangedFunction, CommitCell, CommitRow, Entered, RowOrigin, State};
+    use crate::commit_table::{
+        ChangedFunction, CommitCell, CommitRow, Entered, RowOrigin, SameCode, State,
+    };
 
     fn row(commit: &str, subject: &str, state: State) -> CommitRow {
         CommitRow {
@@ -474,6 +482,7 @@ pub(crate) mod tests {
             not_compiled: Vec::new(),
             functions: Vec::new(),
             origins: Vec::new(),
+            same_code: SameCode::default(),
         }
     }
 
@@ -500,6 +509,7 @@ pub(crate) mod tests {
             name: "never".to_owned(),
             entered: Entered::Never,
         }];
+        rows[3].same_code.workloads = 1;
         rows[3].origins = vec![RowOrigin {
             workload: "fork-exit".to_owned(),
             changed: 36.0,

@@ -22,6 +22,34 @@ pub struct RowOrigin {
     pub compiled: Vec<(String, f64)>,
 }
 
+/// The workloads that execute the same code on a commit as before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SameCode {
+    /// How many.
+    pub workloads: usize,
+    /// Those of them with other values: other addresses or data have an effect.
+    pub differing: usize,
+}
+
+impl SameCode {
+    /// Says it in a line, if there are any.
+    #[must_use]
+    pub fn sentence(self, measured: usize) -> Option<String> {
+        let Self {
+            workloads,
+            differing,
+        } = self;
+        let differing = match differing {
+            0 => "none of them differs".to_owned(),
+            1 => "1 of them differs".to_owned(),
+            many => format!("{many} of them differ"),
+        };
+        (workloads > 0).then(|| {
+            format!("the same code in {workloads} of {measured} workloads, so expected equal; {differing}")
+        })
+    }
+}
+
 impl RowOrigin {
     /// Returns the sum.
     #[must_use]
@@ -74,7 +102,20 @@ impl RowOrigin {
 
 #[cfg(test)]
 mod tests {
-    use super::RowOrigin;
+    use super::{RowOrigin, SameCode};
+
+    #[test]
+    fn rows_of_the_same_code_are_counted() {
+        assert_eq!(SameCode::default().sentence(3), None);
+        let same = SameCode {
+            workloads: 2,
+            differing: 1,
+        };
+        assert_eq!(
+            same.sentence(3).unwrap(),
+            "the same code in 2 of 3 workloads, so expected equal; 1 of them differs"
+        );
+    }
 
     #[test]
     fn parts_are_said_and_add_up() {

@@ -302,6 +302,7 @@ mod tests {
             not_compiled: Vec::new(),
             functions: Vec::new(),
             origins: Vec::new(),
+            same_code: crate::commit_table::SameCode::default(),
         });
         let answer = crate::commit_formats::SeriesAnswer {
             title: "1 patch".to_owned(),

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-pub use crate::commit_origin::RowOrigin;
+pub use crate::commit_origin::{RowOrigin, SameCode};
 
 /// Characters of a line. Workloads without a column are listed below their commit.
 const LINE: usize = 80;
@@ -32,6 +32,8 @@ pub struct CommitRow {
     pub functions: Vec<ChangedFunction>,
     /// Where the differences of the workloads come from, as far as that is known.
     pub origins: Vec<RowOrigin>,
+    /// The workloads that execute the same code as before it.
+    pub same_code: SameCode,
 }
 
 /// A function that a commit changes.
@@ -192,6 +194,9 @@ pub fn table(title: &str, rows: &[CommitRow], names: &[&str]) -> String {
         }
         for line in row.describe_functions() {
             text.push_str(&wrap(&line));
+        }
+        if let Some(same) = row.same_code.sentence(names.len()) {
+            text.push_str(&wrap(&same));
         }
         let origins = row.origins.iter().filter(|origin| origin.is_known());
         for origin in origins.take(ORIGINS_SHOWN) {
@@ -527,7 +532,7 @@ fn cut(subject: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ChangedFunction, CommitCell, CommitRow, Entered, State, table};
+    use super::{ChangedFunction, CommitCell, CommitRow, Entered, SameCode, State, table};
 
     fn row(digit: char, subject: &str, state: State) -> CommitRow {
         let commit = digit.to_string().repeat(12);
@@ -538,6 +543,7 @@ mod tests {
             not_compiled: Vec::new(),
             functions: Vec::new(),
             origins: Vec::new(),
+            same_code: SameCode::default(),
         }
     }
 

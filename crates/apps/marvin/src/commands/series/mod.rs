@@ -17,7 +17,7 @@ use history::commit_checks::CommitSource;
 use history::commit_formats::SeriesAnswer;
 use history::commit_mail::AnsweredMail;
 use history::commit_table::{
-    ChangedFunction, CommitCell, CommitRow, CommitVerdict, Entered, State, table,
+    ChangedFunction, CommitCell, CommitRow, CommitVerdict, Entered, SameCode, State, table,
 };
 use kernel::{BuildCache, FunctionChanges, KernelError, Repository, SourceError, Sources, Widened};
 use lab::{ExecutedFunctions, Lab, LabError};
@@ -352,6 +352,7 @@ fn built(
         not_compiled: Vec::new(),
         functions: Vec::new(),
         origins: Vec::new(),
+        same_code: SameCode::default(),
     };
     let commit = match &entry.made {
         Made::Commit(commit) => commit,
@@ -466,9 +467,10 @@ fn fill(
                 changes: &changes[number],
             };
             let cells = comparison.rows.iter().map(cell).collect();
-            let (cells, origins) = pair.attribute(lab, &comparison, cells)?;
-            row.state = State::Compared(cells);
-            row.origins = origins;
+            let attributed = pair.attribute(lab, &comparison, cells)?;
+            row.state = State::Compared(attributed.cells);
+            row.origins = attributed.origins;
+            row.same_code = attributed.same_code;
             // The base is a row and no entry.
             row.functions = changed_functions(
                 &entries[number - 1].functions,

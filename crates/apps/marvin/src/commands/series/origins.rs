@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use compare::Comparison;
-use history::commit_table::{CommitCell, RowOrigin};
+use compare::{Comparison, ComparisonRow};
+use history::commit_table::{CommitCell, RowOrigin, SameCode};
 use kernel::FunctionChanges;
 use lab::Lab;
 use model::{Build, Profile, Run, Share};
@@ -19,50 +19,77 @@ pub(super) struct Pair<'a> {
     pub(super) changes: &'a FunctionChanges,
 }
 
+/// What two kernels say of each other's rows.
+#[derive(Debug, Default)]
+pub(super) struct Attributed {
+    /// The cells, with what was only compiled differently told apart.
+    pub(super) cells: Vec<CommitCell>,
+    /// Where the differences come from, the largest first.
+    pub(super) origins: Vec<RowOrigin>,
+    pub(super) same_code: SameCode,
+}
+
+/// A row with its ledger.
+struct Row<'a> {
+    number: usize,
+    of: &'a ComparisonRow,
+    ledger: Ledger,
+}
+
 impl Pair<'_> {
-    /// Returns the cells of a comparison, with what was only compiled differently told apart, and
-    /// where the differences come from, the largest first.
+    /// Attributes the differences of a comparison.
     pub(super) fn attribute(
         &self,
         lab: &Lab,
         comparison: &Comparison,
-        mut cells: Vec<CommitCell>,
-    ) -> anyhow::Result<(Vec<CommitCell>, Vec<RowOrigin>)> {
-        let mut ledgers = Vec::new();
-        for (number, (row, cell)) in comparison.rows.iter().zip(&cells).enumerate() {
-            let (CommitCell::Better(percent) | CommitCell::Worse(percent)) = cell else {
-                continue;
-            };
-            let name = &*row.workload.name;
+        cells: Vec<CommitCell>,
+    ) -> anyhow::Result<Attributed> {
+        let mut rows = Vec::new();
+        for (number, of) in comparison.rows.iter().enumerate() {
+            let name = &*of.workload.name;
             let [base, new] = [self.profiles(lab, 0, name)?, self.profiles(lab, 1, name)?];
             if let Some(ledger) = Ledger::new(name, &base, &new) {
-                ledgers.push((number, *percent, row.margin_percent, ledger));
+                rows.push(Row { number, of, ledger });
             }
         }
-        let functions: BTreeSet<&str> = ledgers
+        let functions: BTreeSet<&str> = rows
             .iter()
-            .flat_map(|(.., ledger)| &ledger.lines)
-            .filter(|line| line.share == Share::Kernel)
+            .flat_map(|row| &row.ledger.lines)
+            .filter(|line| line.share != Share::User)
             .map(|line| line.function.as_str())
             .collect();
         let changes = self.function_changes(lab, &functions);
-        ledgers.sort_by(|(_, one, ..), (_, other, ..)| other.abs().total_cmp(&one.abs()));
+        let mut attributed = Attributed {
+            cells,
+            ..Attributed::default()
+        };
         let mut origins = Vec::new();
-        for (number, percent, margin_percent, ledger) in ledgers {
-            let origin = ledger.origin(&changes);
-            if origin.is_only_compiled_differently(margin_percent) {
-                cells[number] = CommitCell::CompiledDifferently(percent);
+        for row in &rows {
+            let cell = &mut attributed.cells[row.number];
+            if row.executes_the_same_code(&changes) {
+                attributed.same_code.workloads += 1;
+                attributed.same_code.differing += usize::from(row.differs());
             }
-            origins.push(RowOrigin {
-                workload: ledger.workload,
+            let (CommitCell::Better(percent) | CommitCell::Worse(percent)) = *cell else {
+                continue;
+            };
+            let origin = row.ledger.origin(&changes);
+            if origin.is_only_compiled_differently(row.of.margin_percent) {
+                *cell = CommitCell::CompiledDifferently(percent);
+            }
+            let origin = RowOrigin {
+                workload: row.ledger.workload.clone(),
                 changed: origin.source,
                 others: origin.work,
                 compiler: origin.compiler,
                 unknown: origin.unknown,
                 compiled: origin.functions,
-            });
+            };
+            origins.push((percent, origin));
         }
-        Ok((cells, origins))
+        origins.sort_by(|(one, _), (other, _)| other.abs().total_cmp(&one.abs()));
+        attributed.origins = origins.into_iter().map(|(_, origin)| origin).collect();
+        Ok(attributed)
     }
 
     /// Returns the profiles of a workload in the runs of a side.
@@ -105,5 +132,26 @@ impl Pair<'_> {
             Some(false) => renamed,
             known => known,
         }
+    }
+}
+
+impl Row<'_> {
+    /// Returns whether no instruction that it executes differs between the kernels.
+    fn executes_the_same_code(&self, changes: &BTreeMap<String, FunctionChange>) -> bool {
+        let mut lines = self.ledger.lines.iter();
+        lines.all(|line| {
+            let change = changes.get(&line.function);
+            line.share == Share::User || change.is_some_and(|(_, code)| *code == CodeChange::Same)
+        })
+    }
+
+    /// Returns whether a value of a seed differs.
+    fn differs(&self) -> bool {
+        let new = self.of.cells.iter().flat_map(|cell| &cell.measured.seeds);
+        let mut pairs = self.of.base.seeds.iter().zip(new);
+        pairs.any(|pair| match (&pair.0.value, &pair.1.value) {
+            (Ok(one), Ok(other)) => one.value.total_cmp(&other.value).is_ne(),
+            _ => true,
+        })
     }
 }
