@@ -37,6 +37,7 @@ mod stanza;
 mod tar;
 mod unpack;
 mod version;
+mod zstd_tar;
 
 pub use arch::Arch;
 pub use collect::{Collected, collect};
@@ -56,3 +57,4 @@ pub use stanza::field;
 pub use tar::{Archive, Entry, EntryKind, Paths};
 pub use unpack::{unpack, unpack_deb};
 pub use version::{Key, debian_version, key, numbers, upstream};
+pub use zstd_tar::{open_zstd, pack_zstd};

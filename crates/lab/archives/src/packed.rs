@@ -31,9 +31,35 @@ pub struct PackedFile<'a> {
     pub content: &'a [u8],
 }
 
+/// A tar that is written, without compression.
+#[derive(Debug)]
+pub(crate) struct TarWriter<W: Write> {
+    output: W,
+}
+
+impl<W: Write> TarWriter<W> {
+    pub(crate) fn new(output: W) -> Self {
+        Self { output }
+    }
+
+    /// Adds a file.
+    pub(crate) fn add(&mut self, file: PackedFile<'_>) -> io::Result<()> {
+        self.output.write_all(&header(&file)?)?;
+        self.output.write_all(file.content)?;
+        let padding = (BLOCK - file.content.len() % BLOCK) % BLOCK;
+        self.output.write_all(&[0; BLOCK][..padding])
+    }
+
+    /// Ends it, and returns where it was written to.
+    pub(crate) fn finish(mut self) -> io::Result<W> {
+        self.output.write_all(&[0; END])?;
+        Ok(self.output)
+    }
+}
+
 /// An archive that is written.
 pub struct Packer<W: Write> {
-    output: XzEncoder<W>,
+    tar: TarWriter<XzEncoder<W>>,
 }
 
 impl<W: Write> std::fmt::Debug for Packer<W> {
@@ -50,8 +76,8 @@ impl<W: Write> Packer<W> {
     pub fn new(output: W) -> io::Result<Self> {
         // One thread: the number of threads would be in the bytes.
         let stream = Stream::new_easy_encoder(PRESET, Check::Crc64)?;
-        let output = XzEncoder::new_stream(output, stream);
-        Ok(Self { output })
+        let tar = TarWriter::new(XzEncoder::new_stream(output, stream));
+        Ok(Self { tar })
     }
 
     /// Adds a file.
@@ -59,19 +85,15 @@ impl<W: Write> Packer<W> {
     /// # Errors
     /// If its path is too long, or the archive cannot be written.
     pub fn add(&mut self, file: PackedFile<'_>) -> io::Result<()> {
-        self.output.write_all(&header(&file)?)?;
-        self.output.write_all(file.content)?;
-        let padding = (BLOCK - file.content.len() % BLOCK) % BLOCK;
-        self.output.write_all(&[0; BLOCK][..padding])
+        self.tar.add(file)
     }
 
     /// Ends it, and returns where it was written to.
     ///
     /// # Errors
     /// If the archive cannot be written.
-    pub fn finish(mut self) -> io::Result<W> {
-        self.output.write_all(&[0; END])?;
-        self.output.finish()
+    pub fn finish(self) -> io::Result<W> {
+        self.tar.finish()?.finish()
     }
 }
 

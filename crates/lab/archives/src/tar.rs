@@ -49,6 +49,8 @@ pub enum EntryKind {
 pub struct Archive<R> {
     input: R,
     paths: Paths,
+    /// Bytes of the largest file that it may have.
+    file_max: u64,
 }
 
 fn damage_error(what: &str) -> io::Error {
@@ -61,7 +63,22 @@ fn neither_file_nor_link() -> io::Error {
 
 impl<R: Read> Archive<R> {
     pub fn new(input: R, paths: Paths) -> Self {
-        Self { input, paths }
+        Self {
+            input,
+            paths,
+            file_max: FILE_MAX,
+        }
+    }
+
+    /// Returns it with another limit on the bytes of a file.
+    #[must_use]
+    pub fn with_file_max(self, file_max: u64) -> Self {
+        Self { file_max, ..self }
+    }
+
+    /// Returns what is behind the end of the archive.
+    pub fn into_inner(self) -> R {
+        self.input
     }
 
     /// Returns the next entry; `None` at the end.
@@ -104,7 +121,7 @@ impl<R: Read> Archive<R> {
                 }
                 b'1' if self.paths == Paths::BelowTop => return Err(neither_file_nor_link()),
                 kind @ (b'0' | 0 | b'1' | b'2' | b'5') => {
-                    let content = self.body(real_size.unwrap_or(size), FILE_MAX)?;
+                    let content = self.body(real_size.unwrap_or(size), self.file_max)?;
                     let path = path.unwrap_or_else(|| name(&header));
                     // The oldest archives have no kind for directories.
                     let is_old_folder = kind == 0 && path.ends_with('/');
