@@ -29,8 +29,8 @@ mod own_program;
 mod perturb;
 mod plan;
 mod printed_margin;
-mod proof;
 mod records;
+mod reference_job;
 mod rmap;
 mod run_in_progress;
 mod sampling;
@@ -69,7 +69,7 @@ pub use own_program::{
     prepare_program, printed_metric,
 };
 pub use plan::{Dumps, Plan, Reuse, Sampled};
-pub use proof::prove_host;
+pub use reference_job::execute_reference_job;
 pub use sampling::sampled_profile;
 pub use tools::{Tools, ToolsError};
 pub use twins::doubt_by_twins;

@@ -15,7 +15,7 @@ use crate::{LabError, LabOptions, MODLOAD, TRACER};
 ///
 /// # Errors
 /// If another process measures in the data directory, no QEMU is usable, or the job fails.
-pub fn prove_host(
+pub fn execute_reference_job(
     home: &Path,
     qemu: Option<PathBuf>,
     cpu: ExactCpu,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use kernel::{HostNeeds, find_missing_needs};
-use lab::{Lab, LabError, LabOptions, Measurement, prove_host};
+use lab::{Lab, LabError, LabOptions, Measurement, execute_reference_job};
 use machine::ReferenceNumbers;
 use machine::qemu::Qemu;
 use model::{Build, Distribution, KernelName, KnownQemu, PackageQuery, PackageSelection};
@@ -131,7 +131,7 @@ fn numbers(session: &Session) -> Result<String, Problem> {
     let found = session
         .home()
         .and_then(|home| Ok((home, session.exact_cpu()?)))
-        .and_then(|(home, cpu)| Ok(prove_host(home, named_qemu(), cpu)?));
+        .and_then(|(home, cpu)| Ok(execute_reference_job(home, named_qemu(), cpu)?));
     let found = match found {
         Ok(found) => found,
         Err(error) if is_measuring(&error) => {
