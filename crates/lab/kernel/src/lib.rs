@@ -29,6 +29,7 @@ mod image;
 mod installed;
 mod modules;
 mod packages;
+mod patch_mail;
 mod patches;
 mod payload;
 mod picking;
@@ -60,6 +61,7 @@ pub use patches::{
     ChangedFile, Cover, DiffFault, FileChange, Fixes, Identifiers, MailHead, Patch, PatchesError,
     Position, TouchedFunction, read_patches,
 };
+pub use scratch::Scratch;
 pub use source::{
     Authorship, BuildProgress, BuildSeconds, Commit, CommitGraph, Compiled, Configuration,
     Headline, HostNeeds, LinePoint, MakeOptions, MissingNeeds, Picked, RangeError, Repository,

@@ -12,7 +12,7 @@ const LOCK: &str = "lock";
 
 /// A directory that is deleted when dropped, or else by the next process that makes one.
 #[derive(Debug)]
-pub(crate) struct Scratch {
+pub struct Scratch {
     path: PathBuf,
     /// The directory itself, held open and locked.
     _lock: File,
@@ -28,7 +28,10 @@ pub(crate) fn lock(within: &Path) -> Result<File, KernelError> {
 
 impl Scratch {
     /// Deletes unused directories and makes a new one.
-    pub(crate) fn new(within: &Path) -> Result<Self, KernelError> {
+    ///
+    /// # Errors
+    /// If the directory cannot be written.
+    pub fn new(within: &Path) -> Result<Self, KernelError> {
         // Held until the new directory is locked too, or another process could delete it in
         // between.
         let _all = lock(within)?;
@@ -52,7 +55,8 @@ impl Scratch {
         }
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
