@@ -29,6 +29,7 @@ mod own_program;
 mod perturb;
 mod plan;
 mod printed_margin;
+mod proof_file;
 mod records;
 mod reference_job;
 mod rmap;
@@ -69,6 +70,7 @@ pub use own_program::{
     prepare_program, printed_metric,
 };
 pub use plan::{Dumps, Plan, Reuse, Sampled};
+pub use proof_file::{ProofFileError, ProofWriter, UnpackedProof, unpack_proof};
 pub use reference_job::execute_reference_job;
 pub use sampling::sampled_profile;
 pub use tools::{Tools, ToolsError};
