@@ -42,6 +42,7 @@ mod noisy_labs;
 mod noisy_tests;
 mod overview;
 mod pair;
+pub mod proof;
 mod render;
 mod series;
 #[cfg(test)]
