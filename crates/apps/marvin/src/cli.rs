@@ -9,8 +9,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use crate::commands::{
     alerts, bisect, build, compare, completions, config, console, deploy, doctor, dump, experiment,
     explain, export, extend, gc, history, import, kernels, machines, man, monitors, power, price,
-    profile, publish, queue, reference, release, report, reserve, run, runs, series, serve, setup,
-    shell, show, stabilise, store, tools, triage, watch, work, workloads,
+    profile, publish, queue, reference, release, replay, report, reserve, run, runs, series, serve,
+    setup, shell, show, stabilise, store, tools, triage, watch, work, workloads,
 };
 use crate::exit::{EXIT_CODES, Exit};
 use crate::options::KERNELS;
@@ -92,6 +92,8 @@ pub(crate) enum Command {
     Price(Box<price::PriceArguments>),
     /// Compare each commit of a series with its parent
     Series(Box<series::SeriesArguments>),
+    /// Measure again what a proof of a series states, and say whether it is equal
+    Replay(Box<replay::ReplayArguments>),
     /// Find the changes that made a kernel slower, and patches that repay them
     Stabilise(Box<stabilise::StabiliseArguments>),
     /// List stored runs, newest first
@@ -213,6 +215,7 @@ impl Command {
             Self::Stabilise(command) => stabilise::stabilise(session, command),
             Self::Price(command) => price::price(session, command),
             Self::Series(command) => series::series(session, command),
+            Self::Replay(command) => replay::replay(session, command),
             Self::Runs(command) => runs::runs(session, command),
             Self::Workloads(command) => workloads::workloads(session, command),
             Self::Machines(command) => machines::machines(session, command),

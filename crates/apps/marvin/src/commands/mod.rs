@@ -30,6 +30,7 @@ pub(crate) mod publish;
 pub(crate) mod queue;
 pub(crate) mod reference;
 pub(crate) mod release;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod reserve;
 pub(crate) mod run;

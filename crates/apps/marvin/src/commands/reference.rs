@@ -49,6 +49,8 @@ fn schemas(folder: &Path) -> anyhow::Result<Exit> {
         ("explained-kernels", explain::kernels_schema()),
         ("monitors", monitors::render::schema()),
         ("profile", profile::render::schema()),
+        ("proof", history::proof::proof_schema()),
+        ("replay", history::proof::replay_schema()),
         ("rmap", compare::rmap::schema()),
         ("sampled", profile::sampled::schema()),
         ("sharing", profile::transfers::schema()),

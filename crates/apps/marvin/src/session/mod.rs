@@ -183,9 +183,14 @@ impl Session {
 
     /// Opens the lab of the data directory. MARVIN_QEMU may name its QEMU.
     pub(crate) fn open_lab(&self, options: LabOptions) -> anyhow::Result<Lab> {
+        self.open_lab_of(self.exact_cpu()?, options)
+    }
+
+    /// The same with another CPU of exact machines.
+    pub(crate) fn open_lab_of(&self, cpu: ExactCpu, options: LabOptions) -> anyhow::Result<Lab> {
         let options = LabOptions {
             qemu: named_qemu(),
-            cpu: self.exact_cpu()?,
+            cpu,
             archives: self.config()?.settings.archives.clone(),
             ..options
         };

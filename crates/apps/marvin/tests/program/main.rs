@@ -33,6 +33,7 @@ mod real_programs;
 mod real_source;
 mod rebooted;
 mod released;
+mod replayed;
 mod reserved;
 mod series_output;
 mod served;

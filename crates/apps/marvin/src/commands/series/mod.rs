@@ -6,6 +6,7 @@
 mod input;
 mod machines;
 mod origins;
+mod proof;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ use store::Location;
 use self::input::{Entries, Entry, Input, Made};
 use self::machines::{Beside, SeriesMachines};
 use self::origins::Pair;
+use self::proof::{NewProof, ProofOptions, Series};
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{open_exact_lab_with, plan_runs, prepare_tools};
@@ -92,6 +94,9 @@ pub(crate) struct SeriesArguments {
 
     #[command(flatten)]
     pub(crate) exit: ExitOptions,
+
+    #[command(flatten)]
+    pub(crate) proof: ProofOptions,
 }
 
 /// Output format of a series.
@@ -153,6 +158,7 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         .transpose()?;
     let settings = measured_sources(session, measure, &chosen.tools)?;
     let answer = session.answer(command.output.as_deref())?;
+    let proof = NewProof::open(&command.proof, &chosen)?;
     let mut cache = BuildCache::open(session.home()?, session.archives()?)?;
     cache.set_sources(settings);
     let sources = Sources::open(&cache)?;
@@ -161,40 +167,21 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         base,
         entries,
     } = input.entries(&sources, command.three_way)?;
+    let patches = proof
+        .as_ref()
+        .map(|_| proof::patches(&sources, &base, &entries));
+    let patches = patches.transpose()?.unwrap_or_default();
     let lab = open_exact_lab_with(session, measure, chosen.tools.clone())?;
     let progress = session.progress();
     let older = commit_of(&base).unwrap_or_default();
     let newer = entries.iter().rev().find_map(commit_of).unwrap_or(older);
     let (sources, widened) = sources.widened(older, newer)?;
     notify_widened(&widened, &progress);
-    let mut rows = Vec::new();
-    let mut builds = Vec::new();
-    let mut changes = Vec::new();
-    let mut before: Option<&str> = None;
-    let all: Vec<&Entry> = std::iter::once(&base).chain(&entries).collect();
-    for (number, entry) in all.iter().enumerate() {
-        let (mut row, build) = built(&sources, entry, &builds, &progress)?;
-        let mut changed = FunctionChanges::default();
-        if let (Some(_), Some(commit)) = (&build, commit_of(entry)) {
-            let notify = |step| progress.step(&entry.label, &step);
-            if let Some(before) = before {
-                let not_compiled = sources.not_compiled(before, commit)?;
-                row.not_compiled = not_compiled.iter().map(ToString::to_string).collect();
-                if row.state != State::Equal {
-                    changed = sources.function_changes(before, commit, &notify)?;
-                }
-            }
-            let mut behind = all[number + 1..].iter();
-            if let Some(later) = behind.find_map(|entry| commit_of(entry)) {
-                sources.describe_ahead(commit, later, &notify)?;
-            }
-            before = Some(commit);
-        }
-        rows.push(row);
-        builds.extend(build);
-        changes.push(changed);
-    }
-    shorten_failures(&mut rows);
+    let BuiltSeries {
+        mut rows,
+        builds,
+        changes,
+    } = build_all(&sources, &base, &entries, &progress)?;
     if !builds.is_empty() {
         prepare_tools(&lab, &chosen.workloads, &progress)?;
         let twins = session.store_location()?;
@@ -205,11 +192,26 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
             changes: &changes,
         };
         fill(&measured, command, &chosen, &mut rows, &twins, &progress)?;
+        if let Some(proof) = proof {
+            proof.write(&Series {
+                title: &title,
+                lab: &lab,
+                sources: &sources,
+                rows: &rows,
+                builds: &builds,
+                entries: std::iter::once(&base).chain(&entries).collect(),
+                patches,
+                chosen: &chosen,
+                command,
+            })?;
+        }
         if let Some(beside) = &beside {
             // A data directory has one lab at a time.
             drop(lab);
             beside.fill(session, command, &builds, &mut rows, &progress)?;
         }
+    } else if proof.is_some() {
+        crate::say("no proof is written: no kernel builds");
     }
     progress.end();
     let of_beside = beside.as_ref().map(Beside::names).unwrap_or_default();
@@ -229,6 +231,53 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     };
     answer.write(format(&series, command, addressed)?)?;
     Ok(conclusion(&rows))
+}
+
+/// The kernels of a series.
+#[derive(Debug, Default)]
+struct BuiltSeries {
+    /// The base, and each commit or patch.
+    rows: Vec<CommitRow>,
+    /// Those of the rows that are built.
+    builds: Vec<Build>,
+    /// What the compiler says of each row's changes.
+    changes: Vec<FunctionChanges>,
+}
+
+/// Builds the base and each commit or patch.
+fn build_all(
+    sources: &Sources,
+    base: &Entry,
+    entries: &[Entry],
+    progress: &Progress,
+) -> anyhow::Result<BuiltSeries> {
+    let mut series = BuiltSeries::default();
+    let mut before: Option<&str> = None;
+    let all: Vec<&Entry> = std::iter::once(base).chain(entries).collect();
+    for (number, entry) in all.iter().enumerate() {
+        let (mut row, build) = built(sources, entry, &series.builds, progress)?;
+        let mut changed = FunctionChanges::default();
+        if let (Some(_), Some(commit)) = (&build, commit_of(entry)) {
+            let notify = |step| progress.step(&entry.label, &step);
+            if let Some(before) = before {
+                let not_compiled = sources.not_compiled(before, commit)?;
+                row.not_compiled = not_compiled.iter().map(ToString::to_string).collect();
+                if row.state != State::Equal {
+                    changed = sources.function_changes(before, commit, &notify)?;
+                }
+            }
+            let mut behind = all[number + 1..].iter();
+            if let Some(later) = behind.find_map(|entry| commit_of(entry)) {
+                sources.describe_ahead(commit, later, &notify)?;
+            }
+            before = Some(commit);
+        }
+        series.rows.push(row);
+        series.builds.extend(build);
+        series.changes.push(changed);
+    }
+    shorten_failures(&mut series.rows);
+    Ok(series)
 }
 
 /// What a format needs beside the answer.
