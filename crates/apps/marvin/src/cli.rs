@@ -94,6 +94,8 @@ pub(crate) enum Command {
     Series(Box<series::SeriesArguments>),
     /// Measure again what a proof of a series states, and say whether it is equal
     Replay(Box<replay::ReplayArguments>),
+    /// Hold a change against the budgets of its tree (.marvin.toml): only what it touches
+    Gate(Box<series::gate::GateArguments>),
     /// Find the changes that made a kernel slower, and patches that repay them
     Stabilise(Box<stabilise::StabiliseArguments>),
     /// List stored runs, newest first
@@ -216,6 +218,7 @@ impl Command {
             Self::Price(command) => price::price(session, command),
             Self::Series(command) => series::series(session, command),
             Self::Replay(command) => replay::replay(session, command),
+            Self::Gate(command) => series::gate::gate(session, command),
             Self::Runs(command) => runs::runs(session, command),
             Self::Workloads(command) => workloads::workloads(session, command),
             Self::Machines(command) => machines::machines(session, command),

@@ -7,6 +7,7 @@ mod bash;
 mod sources;
 
 use std::ffi::{OsStr, OsString};
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use clap_complete::engine::{
     ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter,
 };
 use clap_complete::env::{CompleteEnv, EnvCompleter, Shells};
-use model::SUITES;
+use model::{KERNEL_PARTS, SUITES, Suite};
 use store::{Listed, Store};
 
 use crate::options::OWN_MACHINES;
@@ -212,10 +213,15 @@ pub(crate) fn alert() -> ArgValueCandidates {
 
 pub(crate) fn suite() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        SUITES
-            .iter()
-            .map(|suite| candidate(suite.name, suite.purpose))
-            .collect()
+        let suites = SUITES.iter();
+        let suites = suites.map(|suite| candidate(suite.name, suite.purpose));
+        let of_part = |part: &model::KernelPart| {
+            candidate(
+                part.suite,
+                &format!("rows of paths that enter {}", part.name),
+            )
+        };
+        suites.chain(KERNEL_PARTS.iter().map(of_part)).collect()
     })
 }
 
@@ -223,13 +229,12 @@ pub(crate) fn suite() -> ArgValueCandidates {
 /// external tools.
 pub(crate) fn workload() -> ArgValueCandidates {
     ArgValueCandidates::new(|| {
-        let typed = typed("--suite");
+        let suites: Vec<&Arc<Suite>> = match typed("--suite") {
+            Some(name) => model::suite(&name.to_string_lossy()).into_iter().collect(),
+            None => SUITES.iter().collect(),
+        };
         let mut found = Vec::new();
-        for workload in SUITES
-            .iter()
-            .filter(|suite| typed.as_ref().is_none_or(|typed| typed == suite.name))
-            .flat_map(|suite| &suite.workloads)
-        {
+        for workload in suites.into_iter().flat_map(|suite| &suite.workloads) {
             found.push(candidate(workload.series(), &workload.stresses));
             found.push(candidate(model::group_of(workload), "group"));
         }

@@ -7,6 +7,7 @@
 
 mod availability;
 mod batch;
+mod budget;
 mod build;
 mod build_changes;
 mod calls;
@@ -56,6 +57,7 @@ mod workload;
 
 pub use availability::Availability;
 pub use batch::{BatchKind, BatchSettings, SlurmSettings};
+pub use budget::{Budget, Limit, USUAL_LIMIT_PERCENT, is_path_within};
 pub use build::{Build, BuildFile};
 pub use build_changes::{BuildChanges, WRITE_PARAMETER};
 pub use calls::{CallPath, CallTree};
@@ -120,8 +122,8 @@ pub use source::SourceLocation;
 pub use subsystem::subsystem_of;
 pub use suites::micro::MICRO;
 pub use suites::{
-    CONTENTION, DISKS, IO, MM, NET, PATHS, RECLAIM, RMAP, SCALE, SCHED, SEEDS, SMOKE, SUBSYSTEMS,
-    SUITES, declared_transfers, floor_percent, spread_percent, twins,
+    CONTENTION, DISKS, IO, KERNEL_PARTS, KernelPart, MM, NET, PATHS, RECLAIM, RMAP, SCALE, SCHED,
+    SEEDS, SMOKE, SUBSYSTEMS, SUITES, declared_transfers, floor_percent, spread_percent, twins,
 };
 pub use tool::{
     Column, Find, OwnProgram, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload,

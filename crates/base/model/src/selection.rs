@@ -117,10 +117,14 @@ pub fn choose(
     })
 }
 
-/// Returns the suite with this name.
+/// Returns the suite with this name. `paths-mm` and the others of parts of the kernel are rows of
+/// `paths`, and that is their suite.
 #[must_use]
 pub fn suite(name: &str) -> Option<&'static Arc<Suite>> {
-    SUITES.iter().find(|suite| suite.name == name)
+    let mut suites = SUITES.iter();
+    suites
+        .find(|suite| suite.name == name)
+        .or_else(|| crate::suites::part_suite(name))
 }
 
 /// Returns the workloads of all suites, each once, in the order of the suites.

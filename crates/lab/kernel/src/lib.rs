@@ -39,6 +39,7 @@ mod shared_builds;
 mod source;
 mod sources;
 mod suggestions;
+mod tree_file;
 mod unified;
 mod userland;
 mod widen;
@@ -71,5 +72,6 @@ pub use source::{
     commits_touching, config_options, find_missing_needs, remote_tags, revision_of, tree_with_tag,
 };
 pub use sources::{Inlines, source_places};
+pub use tree_file::TreeFile;
 pub use userland::{Resolved, USERLAND_FACTS, Userland, UserlandFile, Wanted};
 pub use widen::Widened;

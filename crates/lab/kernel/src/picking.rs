@@ -99,7 +99,7 @@ impl Sources {
         self.workshop()?.commits_below(base, commit)
     }
 
-    fn workshop(&self) -> Result<WorkTree, KernelError> {
+    pub(crate) fn workshop(&self) -> Result<WorkTree, KernelError> {
         let workshop = WorkTree::open(&self.cache().home)?;
         workshop.borrow(self.repository())?;
         Ok(workshop)

@@ -100,7 +100,7 @@ const FILES_OF_DUMP: [Entry; 2] = [
 /// Pages that belong together.
 const RELATED: [&[&str]; 6] = [
     &["compare", "run", "report", "profile", "explain", "monitors"],
-    &["build", "kernels", "bisect", "series", "stabilise"],
+    &["build", "kernels", "bisect", "series", "gate", "stabilise"],
     &["runs", "show", "report", "import", "export", "gc"],
     &["watch", "work", "queue", "history", "alerts", "triage"],
     &[

@@ -47,6 +47,7 @@ fn schemas(folder: &Path) -> anyhow::Result<Exit> {
         ("comparison", compare::render::schema()),
         ("explained", explain::schema()),
         ("explained-kernels", explain::kernels_schema()),
+        ("gate", history::gate::gate_schema()),
         ("monitors", monitors::render::schema()),
         ("profile", profile::render::schema()),
         ("proof", history::proof::proof_schema()),

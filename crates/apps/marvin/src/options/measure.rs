@@ -13,7 +13,8 @@ use crate::select::TREE;
 #[derive(Debug, Args)]
 pub(crate) struct MeasureOptions {
     /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, disk, subsystems, paths, scale, smoke,
-    /// seeds; `marvin workloads` lists their workloads [default: micro; of series: paths]
+    /// seeds; `marvin workloads` lists their workloads; paths-mm, paths-net and others are the rows
+    /// of subsystems (docs/gate.md) [default: micro; of series: paths]
     #[arg(long, value_name = "SUITE", add = completion::suite())]
     pub(crate) suite: Option<String>,
 

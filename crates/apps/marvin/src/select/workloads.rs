@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use lab::{OwnProgramError, PreparedProgram, Tools};
 use model::{
-    CONTENTION, Choice, KernelName, MICRO, SUITES, SelectionError, Suite, Workload, sanitize_line,
+    CONTENTION, Choice, KERNEL_PARTS, KernelName, MICRO, SUITES, SelectionError, Suite, Workload,
+    sanitize_line,
 };
 
 use super::{BenchmarkChoice, TREE, add_benchmarks, did_you_mean};
@@ -177,9 +178,10 @@ fn explain_selection_error(
     WrongInput(match error {
         SelectionError::UnknownSuite(name) => {
             let names: Vec<&str> = SUITES.iter().map(|suite| suite.name).collect();
+            let parts = KERNEL_PARTS.iter().map(|part| part.suite);
             format!(
                 "{error}{}; there are {}",
-                did_you_mean(names.iter().copied(), name),
+                did_you_mean(names.iter().copied().chain(parts), name),
                 names.join(", ")
             )
         }

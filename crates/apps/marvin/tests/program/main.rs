@@ -12,6 +12,7 @@ mod exact;
 mod explains;
 #[path = "../../../../lab/lab/tests/vm/fresh.rs"]
 mod fresh;
+mod gated;
 mod guest_shell;
 mod history;
 mod hostile;

@@ -7,6 +7,7 @@
 mod contention;
 mod disk;
 mod io;
+mod kernel_parts;
 pub(crate) mod micro;
 mod mm;
 mod net;
@@ -22,6 +23,8 @@ mod twins;
 pub use contention::{CONTENTION, declared_transfers};
 pub use disk::DISKS;
 pub use io::IO;
+pub(crate) use kernel_parts::part_suite;
+pub use kernel_parts::{KERNEL_PARTS, KernelPart};
 pub use mm::MM;
 pub use net::NET;
 pub use reclaim::RECLAIM;

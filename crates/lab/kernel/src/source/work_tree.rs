@@ -107,7 +107,7 @@ impl WorkTree {
     }
 
     /// Returns git for the workshop's repository and any work tree.
-    pub(super) fn git(&self, tree: &Path) -> Program {
+    pub(crate) fn git(&self, tree: &Path) -> Program {
         let settings = [
             "core.autocrlf=false",
             "core.splitIndex=false",

@@ -1,8 +1,9 @@
 //! `marvin series`: compares each commit or patch of a series with the one before it, in one table.
 //!
 //! `input` finds out what the series is, `origins` where differences come from; `machines` adds the
-//! columns of another machine.
+//! columns of another machine; `gate` holds it against the budgets of its tree.
 
+pub(crate) mod gate;
 mod input;
 mod machines;
 mod origins;
@@ -22,7 +23,7 @@ use history::commit_table::{
 };
 use kernel::{BuildCache, FunctionChanges, KernelError, Repository, SourceError, Sources, Widened};
 use lab::{ExecutedFunctions, Lab, LabError};
-use model::{Build, KernelName, Verdict};
+use model::{Build, KernelName, Machine, Run, Verdict};
 use store::Location;
 
 use self::input::{Entries, Entry, Input, Made};
@@ -32,7 +33,7 @@ use self::proof::{NewProof, ProofOptions, Series};
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{open_exact_lab_with, plan_runs, prepare_tools};
-use crate::options::{ExitOptions, MeasureOptions, SeedOptions, margin};
+use crate::options::{ExitOptions, MeasureOptions, SeedOptions, SourceOptions, margin};
 use crate::select::{ChosenWorkloads, choose_workloads_of, measured_sources, source_settings};
 use crate::session::{Progress, Session};
 
@@ -325,7 +326,19 @@ fn reproducer(command: &SeriesArguments, input: &Input) -> String {
         arguments.push("--3way".to_owned());
     }
     arguments.extend(command.measure.choice_arguments());
-    let sources = &command.measure.sources;
+    arguments.extend(source_arguments(&command.measure.sources));
+    arguments.extend(command.on.arguments());
+    arguments.extend(command.seeds.arguments(SEEDS));
+    if let Some(margin) = command.margin {
+        arguments.extend(["--margin".into(), margin.to_string()]);
+    }
+    arguments.extend(command.measure.program.tail());
+    arguments.join(" ")
+}
+
+/// Returns the words that choose the same kernel config and compiler.
+fn source_arguments(sources: &SourceOptions) -> Vec<String> {
+    let mut arguments = Vec::new();
     if let Some(config) = &sources.config {
         arguments.extend(["--config".to_owned(), config.clone()]);
     }
@@ -336,13 +349,7 @@ fn reproducer(command: &SeriesArguments, input: &Input) -> String {
     if !of_make.is_empty() {
         arguments.push(of_make.trim_start().to_owned());
     }
-    arguments.extend(command.on.arguments());
-    arguments.extend(command.seeds.arguments(SEEDS));
-    if let Some(margin) = command.margin {
-        arguments.extend(["--margin".into(), margin.to_string()]);
-    }
-    arguments.extend(command.measure.program.tail());
-    arguments.join(" ")
+    arguments
 }
 
 /// Says an error once: what is behind a patch that does not build has the same.
@@ -436,8 +443,83 @@ struct Measured<'a> {
     changes: &'a [FunctionChanges],
 }
 
-/// Measures all distinct images in one plan, and compares each with the one before it and with
-/// twins in a store.
+/// The distinct images of a series and their runs.
+#[derive(Debug)]
+struct Images {
+    images: Vec<Build>,
+    /// Those of each image.
+    runs: Vec<Vec<Run>>,
+    machines: Vec<Machine>,
+    question: Question,
+}
+
+impl Images {
+    /// Returns the place of a build's image, and it as a side of a comparison.
+    fn side(&self, build: &Build) -> Result<(usize, Side<'_>), LabError> {
+        let place = self
+            .images
+            .iter()
+            .position(|known| known.id == build.id)
+            .ok_or(LabError::Empty("builds"))?;
+        let also = self.machines[1..].iter().collect();
+        Ok((
+            place,
+            Side {
+                build: &self.images[place],
+                machine: &self.machines[0],
+                also,
+                runs: self.runs[place].iter().collect(),
+            },
+        ))
+    }
+}
+
+/// Measures all distinct images in one plan; `None` if there is only one.
+fn measure_images(
+    measured: &Measured<'_>,
+    measure: &MeasureOptions,
+    seeds: &SeedOptions,
+    chosen: &ChosenWorkloads,
+    progress: &Progress,
+) -> anyhow::Result<Option<Images>> {
+    let ChosenWorkloads {
+        suite, workloads, ..
+    } = chosen;
+    let mut images: Vec<Build> = Vec::new();
+    for build in measured.builds {
+        if images.iter().all(|known| known.id != build.id) {
+            images.push(build.clone());
+        }
+    }
+    if images.len() < 2 {
+        return Ok(None);
+    }
+    let lab = measured.lab;
+    let seeds: Vec<u64> = (1..=seeds.count(SEEDS)).collect();
+    let plan = plan_runs(measure, &images, suite, workloads, &seeds);
+    let runs = lab.execute(&plan, &|event| progress.event(&event))?;
+    let machines = lab.machines(workloads)?;
+    let question = Question {
+        scatters: std::collections::BTreeMap::new(),
+        looks_max: None,
+        suite: suite.name.to_owned(),
+        workloads: workloads.clone(),
+        seeds,
+        margin_percent: None,
+        machines: Machines::Equal,
+        command: String::new(),
+        created_unix: None,
+    };
+    Ok(Some(Images {
+        images,
+        runs,
+        machines,
+        question,
+    }))
+}
+
+/// Measures all distinct images, and compares each with the one before it and with twins in a
+/// store.
 fn fill(
     measured: &Measured<'_>,
     command: &SeriesArguments,
@@ -452,49 +534,17 @@ fn fill(
         entries,
         changes,
     } = *measured;
-    let ChosenWorkloads {
-        suite, workloads, ..
-    } = chosen;
-    let mut images: Vec<Build> = Vec::new();
-    for build in builds {
-        if images.iter().all(|known| known.id != build.id) {
-            images.push(build.clone());
-        }
-    }
-    if images.len() < 2 {
+    let measured = measure_images(measured, &command.measure, &command.seeds, chosen, progress)?;
+    let Some(mut measured) = measured else {
         return Ok(());
-    }
-    let seeds: Vec<u64> = (1..=command.seeds.count(SEEDS)).collect();
-    let plan = plan_runs(&command.measure, &images, suite, workloads, &seeds);
-    let runs = lab.execute(&plan, &|event| progress.event(&event))?;
-    let machines = lab.machines(workloads)?;
-    let question = Question {
-        scatters: std::collections::BTreeMap::new(),
-        looks_max: None,
-        suite: suite.name.to_owned(),
-        workloads: workloads.clone(),
-        seeds,
-        margin_percent: command.margin,
-        machines: Machines::Equal,
-        command: String::new(),
-        created_unix: None,
     };
-    let side = |build: &Build| {
-        let place = images
-            .iter()
-            .position(|known| known.id == build.id)
-            .ok_or(LabError::Empty("builds"))?;
-        let also = machines[1..].iter().collect();
-        Ok::<_, LabError>((
-            place,
-            Side {
-                build: &images[place],
-                machine: &machines[0],
-                also,
-                runs: runs[place].iter().collect(),
-            },
-        ))
-    };
+    measured.question.margin_percent = command.margin;
+    let Images {
+        images,
+        runs,
+        question,
+        ..
+    } = &measured;
     let executed: Vec<ExecutedFunctions> = runs
         .iter()
         .map(|runs| lab.executed_functions(runs))
@@ -505,10 +555,10 @@ fn fill(
         .filter(|(_, row)| row.is_built());
     built.next();
     for ((number, row), pair) in built.zip(builds.windows(2)) {
-        let (before, base) = side(&pair[0])?;
-        let (after, new) = side(&pair[1])?;
+        let (before, base) = measured.side(&pair[0])?;
+        let (after, new) = measured.side(&pair[1])?;
         if before != after {
-            let mut comparison = compare::compare(&base, &[new], &question)?;
+            let mut comparison = compare::compare(&base, &[new], question)?;
             lab::doubt_by_twins(twins.clone(), &mut comparison)?;
             let pair = Pair {
                 builds: [&images[before], &images[after]],
