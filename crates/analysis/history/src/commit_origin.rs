@@ -23,12 +23,14 @@ pub struct RowOrigin {
 }
 
 /// The workloads that execute the same code on a commit as before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SameCode {
     /// How many.
     pub workloads: usize,
     /// Those of them with other values: other addresses or data have an effect.
     pub differing: usize,
+    /// The largest difference of one of them, in percent, without its sign.
+    pub largest_percent: f64,
 }
 
 impl SameCode {
@@ -38,11 +40,12 @@ impl SameCode {
         let Self {
             workloads,
             differing,
+            largest_percent,
         } = self;
         let differing = match differing {
             0 => "none of them differs".to_owned(),
-            1 => "1 of them differs".to_owned(),
-            many => format!("{many} of them differ"),
+            1 => format!("1 of them differs, by {largest_percent:.2} %"),
+            many => format!("{many} of them differ, by up to {largest_percent:.2} %"),
         };
         (workloads > 0).then(|| {
             format!("the same code in {workloads} of {measured} workloads, so expected equal; {differing}")
@@ -110,10 +113,11 @@ mod tests {
         let same = SameCode {
             workloads: 2,
             differing: 1,
+            largest_percent: 0.04,
         };
         assert_eq!(
             same.sentence(3).unwrap(),
-            "the same code in 2 of 3 workloads, so expected equal; 1 of them differs"
+            "the same code in 2 of 3 workloads, so expected equal; 1 of them differs, by 0.04 %"
         );
     }
 

@@ -67,8 +67,12 @@ impl Pair<'_> {
         for row in &rows {
             let cell = &mut attributed.cells[row.number];
             if row.executes_the_same_code(&changes) {
-                attributed.same_code.workloads += 1;
-                attributed.same_code.differing += usize::from(row.differs());
+                let same_code = &mut attributed.same_code;
+                same_code.workloads += 1;
+                if row.differs() {
+                    same_code.differing += 1;
+                    same_code.largest_percent = same_code.largest_percent.max(row.percent());
+                }
             }
             let (CommitCell::Better(percent) | CommitCell::Worse(percent)) = *cell else {
                 continue;
@@ -143,6 +147,13 @@ impl Row<'_> {
             let change = changes.get(&line.function);
             line.share == Share::User || change.is_some_and(|(_, code)| *code == CodeChange::Same)
         })
+    }
+
+    /// Returns the difference in percent, without its sign.
+    fn percent(&self) -> f64 {
+        let first = self.of.cells.first();
+        let percent = first.and_then(|cell| cell.compared.difference_percent);
+        percent.unwrap_or(0.0).abs()
     }
 
     /// Returns whether a value of a seed differs.
