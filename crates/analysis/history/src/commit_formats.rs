@@ -82,7 +82,7 @@ struct FunctionDocument {
     within: Option<String>,
     /// The workload that spends the largest part in it; null if none executes it.
     workload: Option<String>,
-    /// Executions per operation of that workload.
+    /// Executions per operation of that workload; of an inlined function, of the one around it.
     calls: Option<f64>,
     /// Its own instructions per operation.
     instructions: Option<f64>,
@@ -426,8 +426,14 @@ fn function(changed: &crate::commit_table::ChangedFunction) -> FunctionDocument 
             entered: "never entered",
             ..document
         },
-        Entered::Within(host) => FunctionDocument {
+        Entered::Within {
+            host,
+            workload,
+            calls,
+        } => FunctionDocument {
             within: Some(host.clone()),
+            workload: Some(workload.clone()),
+            calls: Some(*calls),
             ..document
         },
         Entered::NotCompiled => FunctionDocument {

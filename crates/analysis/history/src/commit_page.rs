@@ -178,10 +178,16 @@ impl SeriesAnswer<'_> {
                         before.map_or("none".to_owned(), |before| format!("{before:.2}")),
                         format!("{instructions:.2}"),
                     ],
-                    Entered::Within(host) => {
-                        let words = format!("within {host}");
-                        [&words, "", "", ""].map(str::to_owned)
-                    }
+                    Entered::Within {
+                        host,
+                        workload,
+                        calls,
+                    } => [
+                        format!("{workload}, within {host}"),
+                        format!("{calls:.2}"),
+                        String::new(),
+                        String::new(),
+                    ],
                     Entered::Never => {
                         ["not entered by these workloads", "", "", ""].map(str::to_owned)
                     }

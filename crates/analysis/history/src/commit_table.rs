@@ -62,7 +62,14 @@ pub enum Entered {
     /// None does.
     Never,
     /// It is inlined, and workloads execute functions that it is inlined into; this one most.
-    Within(String),
+    Within {
+        /// The function.
+        host: String,
+        /// The workload that spends the largest part in it.
+        workload: String,
+        /// Executions of the host's first instruction, per operation.
+        calls: f64,
+    },
     /// It has no code: `#if` or the compiler leaves it out.
     NotCompiled,
     /// It has no code of its own: it is inlined or not compiled, or its name is another one.
@@ -288,7 +295,8 @@ impl CommitRow {
             |entered: &Entered| matches!(entered, Entered::Never | Entered::NotCompiled);
         cells.iter().all(is_unmoved)
             && functions.clone().any(is_not_executed)
-            && !functions.any(|entered| matches!(entered, Entered::By { .. } | Entered::Within(_)))
+            && !functions
+                .any(|entered| matches!(entered, Entered::By { .. } | Entered::Within { .. }))
     }
 
     fn is_compiled_differently(&self) -> bool {
@@ -324,7 +332,13 @@ impl CommitRow {
                         "{name} by {workload} ({calls:.2} calls, {change} an operation)"
                     ));
                 }
-                Entered::Within(host) => entered.push(format!("{name} within {host}")),
+                Entered::Within {
+                    host,
+                    workload,
+                    calls,
+                } => entered.push(format!(
+                    "{name} within {host} by {workload} ({calls:.2} calls)"
+                )),
                 Entered::Never => never.push(name.clone()),
                 Entered::NotCompiled => not_compiled.push(name.clone()),
                 Entered::NoOwnCode => without_code.push(name.clone()),

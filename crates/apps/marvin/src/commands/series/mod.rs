@@ -626,10 +626,14 @@ fn without_own_code(
     let hosts = changes.hosts(name);
     let entered = hosts
         .iter()
-        .filter_map(|host| Some((executed.most(host)?.part, host)));
-    let most = entered.max_by(|(one, _), (other, _)| one.total_cmp(other));
+        .filter_map(|host| Some((executed.most(host)?, host)));
+    let most = entered.max_by(|(one, _), (other, _)| one.part.total_cmp(&other.part));
     match most {
-        Some((_, host)) => Entered::Within(host.clone()),
+        Some((most, host)) => Entered::Within {
+            host: host.clone(),
+            workload: most.workload.clone(),
+            calls: most.calls,
+        },
         None if !hosts.is_empty() => Entered::Never,
         None if changes.is_compiled(name) == Some(false) => Entered::NotCompiled,
         None => Entered::NoOwnCode,
