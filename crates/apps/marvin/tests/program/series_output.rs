@@ -73,7 +73,7 @@ fn git_bisect_run_finds_the_commit() {
     let log = tree.git(&run.concat());
     let found = format!("{guilty} is the first bad commit");
     assert!(log.contains(&found), "{log}");
-    tree.git(&["bisect", "reset", "-q"]);
+    tree.git(&["bisect", "reset"]);
     // What is no answer skips the commit: 1 to 127 are bad, and more end the search.
     let skipped = |words: &[&str]| output_of(&home, &[words, &["--bisect-run"]].concat());
     for words in [

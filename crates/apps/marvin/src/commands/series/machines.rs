@@ -54,7 +54,11 @@ impl SeriesMachines {
             match wanted {
                 Wanted::Exact => has_exact = true,
                 Wanted::ExactSmp(_) => beside = Some(wanted),
-                Wanted::Vm(_) | Wanted::Local | Wanted::Server(_) => {
+                Wanted::Local => {
+                    let text = "cannot measure a series on local: it measures the kernel that this host runs";
+                    return Err(WrongInput(text.to_owned()).into());
+                }
+                Wanted::Vm(_) | Wanted::Server(_) => {
                     let text = format!(
                         "cannot measure a series on {name}: it measures time, and a series compares counts, on exact and exact-smp\n\
                          hint: marvin compare HEAD~1 HEAD --on {name} compares two commits there"
