@@ -15,7 +15,7 @@ use crate::index::Index;
 use crate::metrics::check_metrics;
 use crate::noisy;
 use crate::question::{Question, Side};
-use document::label::labels;
+use document::label::labels_as_typed;
 
 /// Compares a base kernel with others.
 ///
@@ -29,7 +29,7 @@ pub fn compare(
 ) -> Result<Comparison, CompareError> {
     let sides: Vec<&Side<'_>> = std::iter::once(base).chain(others).collect();
     let kernels: Vec<_> = sides.iter().map(|s| (s.build, s.machine)).collect();
-    let labels = labels(&kernels);
+    let labels = labels_as_typed(&kernels);
     let workloads = distinct(&question.workloads);
     check_question(question, &workloads, &labels)?;
     check_runs(&sides, &labels)?;

@@ -49,6 +49,41 @@ pub fn labels(kernels: &[(&Build, &Machine)]) -> Vec<Label> {
         .collect()
 }
 
+/// Returns the labels of kernels that a command names: a revision is called as it was typed, with
+/// its version behind.
+#[must_use]
+pub fn labels_as_typed(kernels: &[(&Build, &Machine)]) -> Vec<Label> {
+    labels(kernels)
+        .into_iter()
+        .zip(kernels)
+        .map(|(label, (build, _))| {
+            let version = sanitize_line(&build.version);
+            match typed_revision(&build.name) {
+                // Another kernel has the version: the label has the name already.
+                Some(revision) if label.title == cut_middle(&version, TITLE_WIDTH) => {
+                    let revision = sanitize_line(&revision);
+                    Label {
+                        title: cut_middle(&format!("{revision} ({version})"), TITLE_WIDTH),
+                        head: [&revision, &version].map(|line| cut_middle(line, HEAD_WIDTH)),
+                    }
+                }
+                _ => label,
+            }
+        })
+        .collect()
+}
+
+/// Returns the revision of a kernel's name; `None` of other sources, and of a hash, which the
+/// version has.
+#[must_use]
+pub fn typed_revision(name: &KernelName) -> Option<String> {
+    let KernelName::Git(revision) = name.source() else {
+        return None;
+    };
+    let is_hash = revision.len() >= 7 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
+    (!is_hash).then(|| format_request(name))
+}
+
 /// Returns what distinguishes the kernel at `position` from others of the same version; empty if
 /// there are none.
 fn detail(kernels: &[(&Build, &Machine)], alike: &[usize], position: usize) -> String {
@@ -164,6 +199,30 @@ mod tests {
             ]
         );
         assert_eq!(labels[1].head, ["6.12.117", "rt-amd64"]);
+    }
+
+    #[test]
+    fn revisions_are_called_as_typed() {
+        let builds = [
+            build("git:HEAD~1", "6.12.117-g0123456789ab"),
+            build("git:my-branch@config:MEMCG=y", "6.12.117-gabcdef012345"),
+            build("git:fedcba987654", "6.12.117-gfedcba987654"),
+            build("deb:6.1", "6.1.192"),
+        ];
+        let machine = machine();
+        let kernels: Vec<_> = builds.iter().map(|b| (b, &machine)).collect();
+        let labels = super::labels_as_typed(&kernels);
+        let titles: Vec<&str> = labels.iter().map(|l| l.title.as_str()).collect();
+        assert_eq!(
+            titles,
+            [
+                "HEAD~1 (6.12.117-g0123456789ab)",
+                "my-branch@config:MEMCG=…(6.12.117-gabcdef012345)",
+                "6.12.117-gfedcba987654",
+                "6.1.192"
+            ]
+        );
+        assert_eq!(labels[0].head, ["HEAD~1", "6.12.117-g…23456789ab"]);
     }
 
     #[test]

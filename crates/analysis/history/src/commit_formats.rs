@@ -321,7 +321,12 @@ impl SeriesAnswer<'_> {
             if line.chars().count() <= NOTE_LINE {
                 return line.clone();
             }
-            line.chars().take(NOTE_LINE - 1).chain(['…']).collect()
+            // Between workloads, if it names some: half a number is another one.
+            let whole: String = line.chars().take(NOTE_LINE - 3).collect();
+            match whole.rsplit_once(", ") {
+                Some((before, _)) => format!("{before}, …"),
+                None => line.chars().take(NOTE_LINE - 1).chain(['…']).collect(),
+            }
         };
         let text = lines.iter().map(cut).collect::<Vec<_>>().join("\n");
         // A command that is cut is none.

@@ -26,7 +26,7 @@ mod zones;
 
 use model::{Build, Machine, Observation};
 
-use document::label::labels;
+use document::label::labels_as_typed;
 
 pub use block::{Block, BlockRow, Form, MonitorValue};
 pub use counter_dictionary::{
@@ -49,7 +49,7 @@ pub struct Watched<'a> {
 /// Returns unique labels of kernels, in two lines each, for column heads.
 #[must_use]
 pub fn heads(kernels: &[(&Build, &Machine)]) -> Vec<[String; 2]> {
-    labels(kernels)
+    labels_as_typed(kernels)
         .into_iter()
         .map(|label| label.head)
         .collect()

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{BuildId, Distribution, KernelName, Origin, PackageSelection};
+use crate::{BuildId, Distribution, KernelName, Origin, PackageSelection, SourceOrigin};
 
 /// One file of a build and the hash of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Build {
 
 impl Build {
     /// Returns the name that selects exactly this build again: for a package, the whole package
-    /// name.
+    /// name, for a revision the commit.
     #[must_use]
     pub fn exact_name(&self) -> String {
         match &self.origin {
@@ -53,7 +53,27 @@ impl Build {
                 }
                 _ => self.package_name(name),
             },
-            Origin::Built { .. } | Origin::Described(_) => self.name.to_string(),
+            Origin::Built { source, .. } => self.exact_source(source),
+            Origin::Described(_) => self.name.to_string(),
+        }
+    }
+
+    /// Returns the name with the commit that a revision meant: `HEAD` moves on.
+    fn exact_source(&self, source: &SourceOrigin) -> String {
+        let Some(commit) = source.commit() else {
+            return self.name.to_string();
+        };
+        let exact = |name: &KernelName| match name {
+            KernelName::Git(_) => KernelName::Git(commit.to_owned()),
+            KernelName::Patch { file, .. } => KernelName::Patch {
+                file: file.clone(),
+                revision: commit.to_owned(),
+            },
+            other => other.clone(),
+        };
+        match &self.name {
+            KernelName::Changed { kernel, changes } => format!("{}{changes}", exact(kernel)),
+            name => exact(name).to_string(),
         }
     }
 
@@ -77,5 +97,37 @@ impl Build {
     #[must_use]
     pub fn boot_file(&self) -> &BuildFile {
         self.vmlinux.as_ref().unwrap_or(&self.image)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixtures::build;
+    use crate::{KernelName, Origin};
+
+    #[test]
+    fn exact_name_has_the_commit() {
+        let exact = |name: &str, line: &str| {
+            let name = name.parse::<KernelName>().unwrap();
+            let built = crate::Build {
+                origin: Origin::of_line(line, &name),
+                name,
+                ..build("deb:6.12", "6.12.117")
+            };
+            built.exact_name()
+        };
+        let commit = "commit 0123456789ab of /src/linux, default, gcc 12";
+        assert_eq!(exact("git:HEAD~1", commit), "git:0123456789ab");
+        assert_eq!(
+            exact("git:HEAD@config:MEMCG=y", commit),
+            "git:0123456789ab@config:MEMCG=y"
+        );
+        let patch = "/a/x.patch on commit 0123456789ab of /src/linux, default, gcc 12";
+        assert_eq!(
+            exact("patch:/a/x.patch@HEAD", patch),
+            "patch:/a/x.patch@0123456789ab"
+        );
+        let tree = "/src/linux as it stands, default, gcc 12";
+        assert_eq!(exact("tree:/src/linux", tree), "tree:/src/linux");
     }
 }

@@ -49,6 +49,23 @@ pub enum SourceOrigin {
     Described(String),
 }
 
+impl SourceOrigin {
+    /// Returns the commit that it is, or that a patch is applied to, abbreviated.
+    #[must_use]
+    pub fn commit(&self) -> Option<&str> {
+        let words = match self {
+            Self::Commit { commit, .. } => return Some(commit),
+            Self::DebianSource { .. } => return None,
+            Self::Described(words) => words,
+        };
+        // `FILE on commit HASH of TREE`: a file may be called so, too, and hashes come last.
+        let (_, rest) = words.rsplit_once(" on commit ")?;
+        let (commit, _) = rest.split_once(" of ")?;
+        let is_hash = commit.len() >= 7 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_hash.then_some(commit)
+    }
+}
+
 const COMMIT: &str = "commit ";
 const DEBIAN_SOURCE: &str = "linux-source ";
 /// At the end of the line, where earlier versions of Marvin read it as part of the compiler.

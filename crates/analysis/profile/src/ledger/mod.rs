@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use model::{Profile, Share};
 
 use compare::{count_work, per_operation};
+use document::number::signed_percent;
 
 pub use origin::{CodeChange, FunctionChange, Origin, SourceChange};
 pub use pairs::Pair;
@@ -246,7 +247,7 @@ impl Ledger {
     pub fn sentence(&self) -> String {
         let (base, new) = self.total(None);
         let added = self.added(base, new);
-        let percent = 100.0 * added / self.per_operation(0, base.instructions);
+        let difference = as_compared(added, self.per_operation(0, base.instructions));
         if self.is_unchanged() {
             return format!("{}: not one instruction more or less", self.workload);
         }
@@ -258,7 +259,7 @@ impl Ledger {
             .collect();
         if first.is_empty() {
             return format!(
-                "{}: {added:+.2} instructions per operation ({percent:+.2}%), in many small pieces",
+                "{}: {added:+.2} instructions per operation ({difference}), in many small pieces",
                 self.workload
             );
         }
@@ -282,7 +283,7 @@ impl Ledger {
             "others make up for it".to_owned()
         };
         format!(
-            "{}: {} ({percent:+.2}%); most in {}: together {together:+.1}, {explained}",
+            "{}: {} ({difference}); most in {}: together {together:+.1}, {explained}",
             self.workload,
             self.difference_words(added),
             named.join(", "),
@@ -294,6 +295,11 @@ impl Ledger {
     pub fn line_added(&self, line: &LedgerLine) -> f64 {
         self.added(line.base, line.new)
     }
+}
+
+/// Returns a difference as a comparison shows it, and says so: it is beside one whose + is more.
+fn as_compared(added: f64, base: f64) -> String {
+    format!("{}, + is better", signed_percent(-100.0 * added / base))
 }
 
 /// Returns a line's name for people, with the share unless it is the kernel's work for the

@@ -132,6 +132,7 @@ struct Line<'a> {
     base: Counts,
     new: Counts,
     added_per_operation: f64,
+    /// base / new, as in comparisons: above 1 is better; null if one is zero.
     ratio: Option<f64>,
     /// `FILE:LINE`, from debug information.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -319,7 +320,7 @@ fn line<'a>(ledger: &Ledger, line: &'a LedgerLine, sources: &Sources) -> Line<'a
         base,
         new,
         added_per_operation: ledger.line_added(line),
-        ratio: (per[0] > 0.0).then(|| per[1] / per[0]),
+        ratio: (per[0] > 0.0 && per[1] > 0.0).then(|| per[0] / per[1]),
         source: sources
             .place(line)
             .map(|place| format!("{}:{}", place.file, place.line)),

@@ -266,8 +266,8 @@ fn model_row(row: &ModelRow) -> TableRow {
     let ratio = match row.finding {
         Finding::Unstable | Finding::FewSeeds => String::new(),
         Finding::Same if base.mean.max(new.mean) < 0.01 => String::new(),
-        _ if base.mean <= 0.0 => String::new(),
-        _ => number::ratio(new.mean / base.mean, 6),
+        _ if base.mean <= 0.0 || new.mean <= 0.0 => String::new(),
+        _ => number::ratio(base.mean / new.mean, 6),
     };
     let finding = match row.finding {
         Finding::Unstable => {
@@ -298,7 +298,7 @@ fn shifts(calls: &CallDifference) -> Vec<String> {
 
 /// The note on its numbers, in every format.
 const LEGEND: &str = "Instructions per operation, counted one by one, not sampled. More work +: new minus base, so + is \
-worse here; all lines together are the ledger, and the last lines say how it becomes the value of a comparison's row. Iterations of repeated string instructions (rep movs, rep stos) \
+worse here; percent and ratio (base / new) are a comparison's, so -5% and 0.95 are worse; all lines together are the ledger, and the last lines say how it becomes the value of a comparison's row. Iterations of repeated string instructions (rep movs, rep stos) \
 count one each. Instructions are not cycles.";
 
 /// The suggestions as sentences.

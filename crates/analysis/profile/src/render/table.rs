@@ -154,9 +154,10 @@ fn sum_of_share(ledger: &Ledger, name: String, share: Option<Share>) -> CostRow 
     }
 }
 
+/// Returns the ratio as in comparisons: above 1 is better.
 fn ratio(base: f64, new: f64) -> String {
-    if base > 0.0 && new > 0.0 && new / base < 100.0 {
-        format!("{:.3}", new / base)
+    if base > 0.0 && new > 0.0 && base / new < 100.0 {
+        format!("{:.3}", base / new)
     } else {
         String::new()
     }

@@ -268,17 +268,21 @@ impl SampledDifference {
     pub fn sentence(&self) -> String {
         let unit = self.sampling.event.unit();
         let [base, _] = self.total.rates;
+        // As a comparison shows it: positive is better.
         let percent = |value: f64| 100.0 * value / base.max(f64::MIN_POSITIVE);
         let added = self.total.difference();
         let whole = match self.total.half {
             Some(half) => {
                 format!(
-                    "{added:+.1} ±{half:.1} {unit} per operation ({:+.1} ±{:.1}%)",
-                    percent(added),
+                    "{added:+.1} ±{half:.1} {unit} per operation ({:+.1} ±{:.1}%, + is better)",
+                    percent(0.0 - added),
                     percent(half)
                 )
             }
-            None => format!("{added:+.1} {unit} per operation ({:+.1}%)", percent(added)),
+            None => format!(
+                "{added:+.1} {unit} per operation ({:+.1}%, + is better)",
+                percent(0.0 - added)
+            ),
         };
         let tested = self
             .functions

@@ -34,7 +34,7 @@ pub struct SampledProfiles {
 
 /// The note on the numbers, in every format.
 const LEGEND: &str = "Costs per operation: samples times their period, over the operations of all boots; sampled apart from \
-the measurement. More work +: new minus base, so + is worse here. ±: half the interval of 95%, by how the boots differ. A \
+the measurement. More work +: new minus base, so + is worse here; percent and ratio (base / new) are a comparison's: -5% and 0.95 are worse. ±: half the interval of 95%, by how the boots differ. A \
 function has a line of its own if it differs by more than the boots do (at most 5% of such lines are expected to be chance). \
 All lines add up to the total; share is of the new kernel's.";
 const OF_EXACT: &str = "exact +: instructions per operation that the new kernel executes more, counted on the exact machine.";
@@ -263,7 +263,7 @@ fn cells(name: String, cost: &RateDifference) -> Vec<String> {
         }
     };
     let ratio = if base > 0.0 && new > 0.0 {
-        number::ratio(new / base, 6)
+        number::ratio(base / new, 6)
     } else {
         String::new()
     };

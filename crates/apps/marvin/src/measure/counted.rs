@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use document::label::typed_revision;
 use lab::Lab;
 use model::{Availability, Build, CostModel, KernelName, Outcome, Run, RunId, Workload};
 use profile::ledger::Ledger;
@@ -126,10 +127,10 @@ pub(crate) fn kernel_titles(builds: &[Build]) -> [(String, String); 2] {
     [&builds[0], &builds[1]].map(|build| {
         let name = build.name.to_string();
         let short = name.rsplit('/').next().unwrap_or_default();
-        let title = if is_told_by_version {
-            build.version.clone()
-        } else {
-            short.to_owned()
+        let title = match typed_revision(&build.name) {
+            Some(revision) if is_told_by_version => format!("{revision} ({})", build.version),
+            None if is_told_by_version => build.version.clone(),
+            _ => short.to_owned(),
         };
         (title, build.origin.to_string())
     })

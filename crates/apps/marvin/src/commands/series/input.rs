@@ -43,7 +43,12 @@ const LORE: &str = "https://lore.kernel.org/all";
 #[derive(Debug)]
 pub(super) enum Input {
     /// The commits after one up to another one, which are both hashes.
-    Range { older: String, newer: String },
+    Range {
+        older: String,
+        newer: String,
+        /// The revisions, as they were typed.
+        named: String,
+    },
     Patches {
         base: SeriesBase,
         /// Whether `--base` named it.
@@ -133,11 +138,21 @@ impl Input {
             let [older, newer] = [older, newer].map(or_head);
             let newer = repository.commit(newer)?;
             let older = repository.fork_point(&repository.commit(older)?, &newer)?;
-            return Ok(Self::Range { older, newer });
+            let named = named.to_owned();
+            return Ok(Self::Range {
+                older,
+                newer,
+                named,
+            });
         }
         if named.contains("..") && !Path::new(named).exists() {
             let (older, newer) = repository.range(named)?;
-            return Ok(Self::Range { older, newer });
+            let named = named.to_owned();
+            return Ok(Self::Range {
+                older,
+                newer,
+                named,
+            });
         }
         let is_count = named.len() <= DIGITS_MAX && named.bytes().all(|byte| byte.is_ascii_digit());
         let revision = if is_count {
@@ -151,7 +166,12 @@ impl Input {
                 let text = format!("no commits after {named}: it is checked out; {FORMS}");
                 return Err(WrongInput(text).into());
             }
-            return Ok(Self::Range { older, newer });
+            let named = format!("{revision}..");
+            return Ok(Self::Range {
+                older,
+                newer,
+                named,
+            });
         }
         let path = Path::new(named);
         if path.exists() {
@@ -201,7 +221,7 @@ impl Input {
     /// Returns the revisions whose source may have benchmarks that are named.
     pub(super) fn revisions(&self) -> Vec<String> {
         match self {
-            Self::Range { older, newer } => vec![older.clone(), newer.clone()],
+            Self::Range { older, newer, .. } => vec![older.clone(), newer.clone()],
             Self::Patches { base, .. } => vec![base.commit.clone()],
             Self::Hunks { base, .. } => vec![base.clone()],
         }
@@ -211,7 +231,9 @@ impl Input {
     /// typed.
     pub(super) fn words(&self, named: Option<&str>) -> Vec<String> {
         match self {
-            Self::Range { older, newer } => vec![format!("{}..{}", short(older), short(newer))],
+            Self::Range { older, newer, .. } => {
+                vec![format!("{}..{}", short(older), short(newer))]
+            }
             Self::Patches { base, place, .. } => {
                 let place = named.filter(|named| *named == "-").unwrap_or(place);
                 vec![place.to_owned(), "--base".to_owned(), short(&base.commit)]
@@ -249,7 +271,11 @@ impl Input {
         words.push("--hunks".to_owned());
         let (base, of, changes) = match self {
             Self::Hunks { .. } => return Ok(self),
-            Self::Range { older, newer } => {
+            Self::Range {
+                older,
+                newer,
+                named,
+            } => {
                 let history = repository.history(&older, &newer)?;
                 if history.trunk().iter().any(LinePoint::is_merge) {
                     let text =
@@ -260,7 +286,7 @@ impl Input {
                 let labelled = patches
                     .into_iter()
                     .map(|(commit, patch)| (short(&commit), patch));
-                let of = format!("{}..{}", short(&older), short(&newer));
+                let of = describe_range(&named, &older, &newer);
                 (older, of, labelled.collect::<Vec<_>>())
             }
             Self::Patches {
@@ -295,7 +321,14 @@ impl Input {
     /// Returns the commits of the series; those of patches are made in the workshop.
     pub(super) fn entries(&self, sources: &Sources, three_way: bool) -> anyhow::Result<Entries> {
         match self {
-            Self::Range { older, newer } => range_entries(sources, older, newer),
+            Self::Range {
+                older,
+                newer,
+                named,
+            } => {
+                let title = describe_range(named, older, newer);
+                range_entries(sources, older, newer, &title)
+            }
             Self::Hunks {
                 base, title, hunks, ..
             } => {
@@ -380,7 +413,22 @@ fn describe_refusal(patch: &Patch, files: &[String]) -> String {
     }
 }
 
-fn range_entries(sources: &Sources, older: &str, newer: &str) -> anyhow::Result<Entries> {
+/// Names a range as it was typed, and its commits, which the words may not mean tomorrow.
+fn describe_range(named: &str, older: &str, newer: &str) -> String {
+    let commits = format!("{}..{}", short(older), short(newer));
+    if named == commits {
+        commits
+    } else {
+        format!("{} ({commits})", model::sanitize_line(named))
+    }
+}
+
+fn range_entries(
+    sources: &Sources,
+    older: &str,
+    newer: &str,
+    title: &str,
+) -> anyhow::Result<Entries> {
     let history = sources.repository().history(older, newer)?;
     check_count(history.trunk().len())?;
     // Too many commits to read are measured all the same.
@@ -396,12 +444,7 @@ fn range_entries(sources: &Sources, older: &str, newer: &str) -> anyhow::Result<
         });
     }
     let plural = if entries.len() == 1 { "" } else { "s" };
-    let title = format!(
-        "{}..{}, {} commit{plural}",
-        short(older),
-        short(newer),
-        entries.len()
-    );
+    let title = format!("{title}, {} commit{plural}", entries.len());
     Ok(Entries {
         title,
         base: entry_of(sources, older)?,
@@ -465,7 +508,12 @@ fn beyond_upstream(repository: &Repository) -> anyhow::Result<Input> {
             let text = format!("no commits beyond {upstream}; {FORMS}");
             return Err(WrongInput(text).into());
         }
-        return Ok(Input::Range { older, newer });
+        let named = format!("{upstream}..");
+        return Ok(Input::Range {
+            older,
+            newer,
+            named,
+        });
     }
     let text = format!("this branch has no upstream to compare with; {FORMS}");
     Err(WrongInput(text).into())
