@@ -124,7 +124,7 @@ pub struct GateAnswer {
     pub not_compiled: Vec<String>,
     /// Why the change has no kernel; `None` if it has.
     pub failure: Option<String>,
-    /// Limits that the change edits, in words.
+    /// What the change edits in budgets, in words that begin with a verb.
     pub edits: Vec<String>,
     /// The command that measures the rows commit by commit.
     pub details: String,
@@ -186,12 +186,10 @@ impl GateAnswer {
     #[must_use]
     pub fn text(&self) -> String {
         let edits = self.edits.iter().take(SHOWN);
-        let mut lines: Vec<String> = edits
-            .map(|edit| format!("the change edits {edit}\n"))
-            .collect();
+        let mut lines: Vec<String> = edits.map(|edit| format!("the change {edit}\n")).collect();
         if self.edits.len() > SHOWN {
             let more = self.edits.len() - SHOWN;
-            lines.push(format!("the change edits {more} more limits\n"));
+            lines.push(format!("{more} more edits of budgets\n"));
         }
         self.body() + &lines.concat()
     }
@@ -441,7 +439,7 @@ pub struct GateDocument {
     not_compiled: Vec<String>,
     /// Why the change has no kernel; null if it has.
     failure: Option<String>,
-    /// Limits that the change edits, in words.
+    /// What the change edits in budgets, in words that begin with a verb.
     edits: Vec<String>,
     /// The rows of the touched budgets.
     rows: Vec<GateRowDocument>,
@@ -567,7 +565,7 @@ mod tests {
         }
         assert_eq!(removed.verdict(), RowVerdict::Edited);
         let mut accepted = answer(vec![edited, removed]);
-        accepted.edits = vec!["mm: fork-exit 1 % -> 7 %".to_owned()];
+        accepted.edits = vec!["edits the budget mm: fork-exit 1 % -> 7 %".to_owned()];
         assert_eq!(accepted.verdict(), GateVerdict::Edited);
         insta::assert_snapshot!("gate_accepted", accepted.text());
     }

@@ -61,25 +61,31 @@ pub fn touched(files: &[String], before: Option<&[Budget]>, after: &[Budget]) ->
     found
 }
 
-/// Says what a change edits in budgets that were there before.
+/// Says what a change edits in budgets that were there before, each with a verb.
 #[must_use]
 pub fn edits(before: &[Budget], after: &[Budget]) -> Vec<String> {
     let mut found = Vec::new();
     for old in before {
         let Some(new) = named(after, &old.name) else {
-            found.push(format!("the budget {}: it removes it", old.name));
+            found.push(format!("removes the budget {}", old.name));
             continue;
         };
         if old.paths != new.paths {
-            found.push(format!("the paths of the budget {}", old.name));
+            found.push(format!("edits the paths of the budget {}", old.name));
         }
         for row in &old.rows {
             let limit = old.limit_of(row);
             if !new.rows.contains(row) {
-                found.push(format!("the budget {}: {row} {limit} -> none", old.name));
+                found.push(format!(
+                    "edits the budget {}: {row} {limit} -> none",
+                    old.name
+                ));
             } else if new.limit_of(row) != limit {
                 let new = new.limit_of(row);
-                found.push(format!("the budget {}: {row} {limit} -> {new}", old.name));
+                found.push(format!(
+                    "edits the budget {}: {row} {limit} -> {new}",
+                    old.name
+                ));
             }
         }
     }
@@ -137,7 +143,7 @@ mod tests {
         );
         assert_eq!(
             edits(&before, &after),
-            ["the budget mm: fault-anon 1 % -> 3 %"]
+            ["edits the budget mm: fault-anon 1 % -> 3 %"]
         );
         assert_eq!(touched(&files, None, &after).rows[0].limit_before, None);
     }

