@@ -13,9 +13,7 @@ impl Sources {
     /// # Errors
     /// If git fails, or the data directory cannot be written.
     pub fn patch_mail(&self, before: &str, commit: &str) -> Result<Option<Vec<u8>>, KernelError> {
-        let within = self.cache().home.join("scratch");
-        fs::create_dir_all(&within).map_err(KernelError::io(&within))?;
-        let scratch = Scratch::new(&within)?;
+        let scratch = Scratch::new(self.cache().downloads())?;
         let files = self.format_patches(before, commit, scratch.path())?;
         let [file] = &files[..] else {
             return Ok(None);

@@ -8,7 +8,7 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use document::{RenderError, SCHEMA_VERSION, schema_of, write_json};
 use model::{Machine, MachineKind, Outcome, Run, WorkloadResult, sanitize_line};
@@ -70,7 +70,16 @@ pub struct ProofMachine {
     /// Its summary.
     pub summary: String,
     /// Everything but the kernel that counts depend on.
-    pub fingerprint: BTreeMap<String, String>,
+    pub fingerprint: Vec<ProofFact>,
+}
+
+/// An entry of a machine's fingerprint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProofFact {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
 }
 
 /// A workload.
@@ -261,23 +270,23 @@ impl Proof {
             *text = sanitize_line(&cut(text));
         }
         for machine in &mut self.machines {
-            let pairs = std::mem::take(&mut machine.fingerprint);
-            let safe = |text: String| sanitize_line(&cut(&text));
-            machine.fingerprint = pairs
-                .into_iter()
-                .map(|(name, value)| (safe(name), safe(value)))
-                .collect();
+            for fact in &mut machine.fingerprint {
+                fact.name = sanitize_line(&cut(&fact.name));
+                fact.value = sanitize_line(&cut(&fact.value));
+            }
         }
     }
 
     fn check(&self) -> Result<(), String> {
         let counts = self.images.iter().map(|image| image.counts.len()).sum();
+        let facts = self.machines.iter().map(|one| one.fingerprint.len()).sum();
         for (what, count, most) in [
             ("kernels", self.kernels.len(), LIST_MAX),
             ("images", self.images.len(), LIST_MAX),
             ("workloads", self.workloads.len(), LIST_MAX),
             ("machines", self.machines.len(), LIST_MAX),
             ("results", counts, RESULTS_MAX),
+            ("entries of fingerprints", facts, RESULTS_MAX),
         ] {
             if count > most {
                 return Err(format!("it has {count} {what}; the limit is {most}"));
@@ -365,8 +374,23 @@ impl ProofMachine {
             id: machine.id.hex().to_owned(),
             kind: machine.kind.name().to_owned(),
             summary: machine.summary.clone(),
-            fingerprint: machine.fingerprint.iter().cloned().collect(),
+            fingerprint: machine
+                .fingerprint
+                .iter()
+                .map(|(name, value)| ProofFact {
+                    name: name.clone(),
+                    value: value.clone(),
+                })
+                .collect(),
         }
+    }
+
+    /// Returns the value of an entry of the fingerprint.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
+        let mut facts = self.fingerprint.iter();
+        let fact = facts.find(|fact| fact.name == name);
+        fact.map(|fact| &*fact.value)
     }
 }
 

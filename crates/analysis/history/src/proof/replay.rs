@@ -259,7 +259,7 @@ impl Replay<'_> {
             (Some(part), _) => {
                 let counts = parts.iter().find(|part| part.part == "counts");
                 let but = counts
-                    .filter(|counts| counts.equal == Some(true) && part.part != "counts")
+                    .filter(|counts| counts.equal == Some(true) && !self.measured.is_empty())
                     .map_or("", |_| "; the counts are equal to the last instruction");
                 format!("differs first in: {}{but}", part.part)
             }
@@ -488,6 +488,14 @@ impl Replay<'_> {
             let detail = format!("{} equal; {}{more}", counts.len(), reasons.join("; "));
             return part("counts", None, detail);
         }
+        let states_some = self
+            .proof
+            .images
+            .iter()
+            .any(|image| !image.counts.is_empty());
+        if counts.is_empty() && states_some {
+            return part("counts", None, "no row could be measured".to_owned());
+        }
         if counts.is_empty() {
             let detail = "the file states none: all its kernels have one image".to_owned();
             return part("counts", Some(true), detail);
@@ -534,24 +542,19 @@ impl Replay<'_> {
 /// Says what differs first between two machines, and what that is: emulator, guest programs or
 /// settings.
 fn describe_machine(stated: &ProofMachine, here: &ProofMachine) -> String {
-    let mut keys: Vec<&String> = stated
-        .fingerprint
-        .keys()
-        .chain(here.fingerprint.keys())
-        .collect();
-    keys.sort();
-    keys.dedup();
+    let facts = stated.fingerprint.iter().chain(&here.fingerprint);
+    let mut keys: Vec<&str> = facts.map(|fact| &*fact.name).collect();
     // The emulator first, with its version before its files.
-    keys.sort_by_key(|key| (class(key), key.starts_with("sha256."), (*key).clone()));
+    keys.sort_by_key(|key| (class(key), key.starts_with("sha256."), *key));
     let Some(key) = keys
         .into_iter()
-        .find(|key| stated.fingerprint.get(*key) != here.fingerprint.get(*key))
+        .find(|key| stated.value(key) != here.value(key))
     else {
-        return String::new();
+        return "settings: their order".to_owned();
     };
     let value = |machine: &ProofMachine| {
-        let value = machine.fingerprint.get(key);
-        value.map_or("absent".to_owned(), |value| shorten_hash(value))
+        let value = machine.value(key);
+        value.map_or("absent".to_owned(), shorten_hash)
     };
     let what = ["emulator", "guest programs", "settings"][class(key)];
     format!(

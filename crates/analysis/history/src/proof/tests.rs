@@ -3,8 +3,8 @@
 use proptest::prelude::{any, proptest};
 
 use super::{
-    KernelHere, Measured, Proof, ProofCounts, ProofImage, ProofKernel, ProofMachine, ProofWorkload,
-    Replay, ReplayConclusion,
+    KernelHere, Measured, Proof, ProofCounts, ProofFact, ProofImage, ProofKernel, ProofMachine,
+    ProofWorkload, Replay, ReplayConclusion,
 };
 
 fn counts(seed: u64, kernel: u64) -> ProofCounts {
@@ -14,6 +14,13 @@ fn counts(seed: u64, kernel: u64) -> ProofCounts {
         outcome: "completed".to_owned(),
         counted: vec![[kernel, 50, 3, 2], [kernel, 50, 3, 2]],
         guest_time: Vec::new(),
+    }
+}
+
+fn fact(name: &str, value: &str) -> ProofFact {
+    ProofFact {
+        name: name.to_owned(),
+        value: value.to_owned(),
     }
 }
 
@@ -27,9 +34,7 @@ fn machine() -> ProofMachine {
         id: "0".repeat(64),
         kind: "exact".to_owned(),
         summary: "QEMU 7.2.22, 256 MiB".to_owned(),
-        fingerprint: pairs
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into(),
+        fingerprint: pairs.map(|(name, value)| fact(name, value)).into(),
     }
 }
 
@@ -112,9 +117,9 @@ fn first_part_that_differs_is_named() {
     insta::assert_snapshot!("count", other.text());
     other.kernels[1].image = Some("c".repeat(64));
     other.kernels[1].compiler = Some("gcc 14.1, ld 2.42".to_owned());
-    let qemu = &mut other.machines[0].1.fingerprint;
-    qemu.insert("qemu.version".to_owned(), "8.2.1".to_owned());
-    qemu.insert("initrd.sha256".to_owned(), "cd".to_owned());
+    let facts = &mut other.machines[0].1.fingerprint;
+    facts[0] = fact("qemu.version", "8.2.1");
+    facts[1] = fact("initrd.sha256", "cd");
     insta::assert_snapshot!("emulator", other.text());
     // The counts decide nothing about what was not built.
     let mut failed = replay(&proof);

@@ -30,6 +30,8 @@ pub(super) struct Request<'a> {
     pub(super) settings: &'a SourceSettings,
     /// Whether the user named a kernel config, which takes the place of the file's.
     pub(super) has_named_config: bool,
+    /// Whether the user named a tree: images of the file are built there all the same.
+    pub(super) has_named_tree: bool,
 }
 
 /// The kernels of a proof as they are here.
@@ -75,14 +77,14 @@ pub(super) fn check_files(proof: &Proof, unpacked: &UnpackedProof) -> Result<(),
 }
 
 impl Request<'_> {
-    /// Returns whether the file has all images.
-    fn has_images(&self) -> bool {
-        self.proof.images.iter().all(|image| image.in_file)
+    /// Returns whether the images of the file are measured: it has all, and none is to be built.
+    fn takes_images(&self) -> bool {
+        !self.has_named_tree && self.proof.images.iter().all(|image| image.in_file)
     }
 
     /// Checks that the kernels can be built, if they have to be.
     pub(super) fn check(&self) -> anyhow::Result<()> {
-        if self.has_images() {
+        if self.takes_images() {
             return Ok(());
         }
         let base = &self.proof.base;
@@ -112,7 +114,7 @@ impl Request<'_> {
         progress: &Progress,
     ) -> anyhow::Result<FoundKernels> {
         let mut cache = BuildCache::open(session.home()?, session.archives()?)?;
-        if self.has_images() {
+        if self.takes_images() {
             return self.take(&cache, progress);
         }
         cache.set_sources(self.settings.clone());
@@ -217,7 +219,7 @@ impl Request<'_> {
         session: &Session,
         sources: &Sources,
     ) -> anyhow::Result<Vec<Option<Result<String, String>>>> {
-        let scratch = session.home()?.join("scratch");
+        let scratch = session.home()?.join("downloads");
         let mut onto = self.proof.base.clone();
         let mut commits = Vec::new();
         for (place, kernel) in self.proof.kernels.iter().enumerate() {

@@ -61,7 +61,8 @@ pub(crate) struct ReplayArguments {
 const FILE_MAX: u64 = 2 << 30;
 
 pub(crate) fn replay(session: &Session, command: &ReplayArguments) -> anyhow::Result<Exit> {
-    let within = session.home()?.join("scratch");
+    // Not where machines work: a lab empties that when it opens.
+    let within = session.home()?.join("downloads");
     fs::create_dir_all(&within).with_context(|| format!("cannot make {}", within.display()))?;
     let scratch = Scratch::new(&within)?;
     let (proof, unpacked) = open(&command.file, scratch.path())?;
@@ -74,6 +75,7 @@ pub(crate) fn replay(session: &Session, command: &ReplayArguments) -> anyhow::Re
         unpacked: &unpacked,
         settings: &settings,
         has_named_config: command.sources.named_config().is_some(),
+        has_named_tree: command.sources.tree.is_some(),
     };
     request.check()?;
     let lab = session.open_lab_of(
@@ -121,8 +123,8 @@ fn open(file: &Path, into: &Path) -> anyhow::Result<(Proof, UnpackedProof)> {
 
 /// Returns the CPU of the proof's machines.
 fn cpu_of(proof: &Proof) -> ExactCpu {
-    let fingerprint = proof.machines.first().map(|machine| &machine.fingerprint);
-    let name = fingerprint.and_then(|fingerprint| fingerprint.get(ExactCpu::KEY));
+    let machine = proof.machines.first();
+    let name = machine.and_then(|machine| machine.value(ExactCpu::KEY));
     name.and_then(|name| name.parse().ok()).unwrap_or_default()
 }
 
