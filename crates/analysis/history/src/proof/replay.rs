@@ -295,6 +295,15 @@ impl Replay<'_> {
         places.filter_map(|place| Some(&*self.proof.workloads.get(*place)?.name))
     }
 
+    /// Counts the results that the proof states of these workloads.
+    fn count_stated(&self) -> usize {
+        let names: Vec<&str> = self.names().collect();
+        let stated = self.proof.images.iter().flat_map(|image| &image.counts);
+        stated
+            .filter(|stated| names.contains(&&*stated.workload))
+            .count()
+    }
+
     fn counts(&self) -> Vec<CountDocument> {
         let document = |(stated, here, label): (&ProofCounts, Option<&ProofCounts>, &str)| {
             let operations = self.operations_of(stated);
@@ -488,13 +497,10 @@ impl Replay<'_> {
             let detail = format!("{} equal; {}{more}", counts.len(), reasons.join("; "));
             return part("counts", None, detail);
         }
-        let states_some = self
-            .proof
-            .images
-            .iter()
-            .any(|image| !image.counts.is_empty());
-        if counts.is_empty() && states_some {
-            return part("counts", None, "no row could be measured".to_owned());
+        let stated = self.count_stated();
+        if counts.len() < stated {
+            let detail = format!("{equal} of {stated} equal; the others have no kernel here");
+            return part("counts", None, detail);
         }
         if counts.is_empty() {
             let detail = "the file states none: all its kernels have one image".to_owned();
