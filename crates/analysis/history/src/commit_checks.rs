@@ -115,12 +115,11 @@ impl SeriesAnswer<'_> {
                 .map(|(file, line)| format!("file={},line={line},", escape_property(file)));
             let title = format!("marvin: {}", row.verdict().word());
             let words = format!("{} {}: {}", row.commit, row.subject, self.describe(row));
-            text.push_str(&format!(
-                "::{level} {}title={}::{}\n",
-                place.unwrap_or_default(),
-                escape_property(&title),
-                escape_data(&sanitize_line(&words))
-            ));
+            let place = place.unwrap_or_default();
+            let title = escape_property(&title);
+            let words = escape_data(&sanitize_line(&words));
+            let line = format!("::{level} {place}title={title}::{words}\n");
+            text.push_str(&line);
         }
         if text.is_empty() {
             let words = escape_data(&sanitize_line(&self.nothing_moved()));

@@ -437,10 +437,8 @@ impl ProofImage {
     pub fn add_runs(&mut self, runs: &[Run], workloads: &[ProofWorkload]) {
         for run in runs {
             for workload in workloads {
-                let results = run.results.iter();
-                let result = results
-                    .filter(|result| result.workload == workload.name)
-                    .next_back();
+                let mut results = run.results.iter();
+                let result = results.rfind(|result| result.workload == workload.name);
                 let is_known = self
                     .counts
                     .iter()

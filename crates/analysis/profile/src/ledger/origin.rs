@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn other_code_of_the_same_source_is_told_apart() {
+    fn other_code_of_one_source_is_told_apart() {
         let base = profile(&[("fork", 10_000, 10), ("copy", 5_000, 10)]);
         let new = profile(&[("fork", 10_300, 10), ("copy", 5_000, 10)]);
         let ledger = Ledger::new("fork", &[base], &[new]).unwrap();

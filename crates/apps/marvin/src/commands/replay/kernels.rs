@@ -213,7 +213,6 @@ impl Request<'_> {
     }
 
     /// Returns the commit of each kernel, or why it has none; `None` where the proof has none.
-    #[expect(clippy::type_complexity, reason = "a result for each kernel, or none")]
     fn apply(
         &self,
         session: &Session,
