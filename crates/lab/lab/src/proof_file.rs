@@ -120,12 +120,12 @@ pub fn unpack_proof(file: &Path, into: &Path) -> Result<UnpackedProof, ProofFile
         folder: into.to_owned(),
         error,
     };
-    for folder in FOLDERS {
-        fs::create_dir_all(into.join(folder)).map_err(failed)?;
-    }
     let mut archive = open_zstd(file, UNPACKED_MAX)
         .map_err(|error| damaged(&error))?
         .with_file_max(FILE_MAX);
+    for folder in FOLDERS {
+        fs::create_dir_all(into.join(folder)).map_err(failed)?;
+    }
     let mut document = None;
     let mut files = BTreeMap::new();
     while let Some(entry) = archive.next_entry().map_err(|error| damaged(&error))? {
@@ -196,7 +196,6 @@ fn stated_hash(path: &str) -> Option<Option<&str>> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::process::Command;
 
     use super::{ProofFileError, ProofWriter, stated_hash, unpack_proof};
@@ -281,7 +280,10 @@ mod tests {
         let bomb = with_file("patches/0001.patch", &vec![0; 300 << 20]);
         assert!(bomb.len() < 100_000);
         assert!(matches!(unpack(&bomb), Err(ProofFileError::Damaged(_))));
-        assert!(unpack_proof(Path::new("/nonexistent"), Path::new("/nonexistent/x")).is_err());
+        let folder = tempfile::tempdir().unwrap();
+        let into = folder.path().join("into");
+        assert!(unpack_proof(&folder.path().join("absent"), &into).is_err());
+        assert!(!into.exists(), "a file that is absent leaves nothing");
     }
 
     #[test]
