@@ -130,7 +130,9 @@ fn compare_bytes(functions: [(&[u8], u64); 2], layouts: [Layout<'_>; 2]) -> Code
             .find(|start| {
                 let named = |bytes: &[u8], base: u64| addresses(bytes, *start, base);
                 let pairs = named(old, old_at).into_iter().zip(named(new, new_at));
-                pairs.into_iter().any(|pair| is_same_place(layouts, pair))
+                pairs
+                    .into_iter()
+                    .any(|(one, other)| is_same_place(layouts, one, other))
             });
         let Some(start) = found else {
             return CodeChange::Differs;
@@ -151,7 +153,7 @@ fn addresses(bytes: &[u8], start: usize, base: u64) -> [u64; 2] {
 }
 
 /// Returns whether two addresses in images are the same function or data.
-fn is_same_place([old, new]: [Layout<'_>; 2], (one, other): (u64, u64)) -> bool {
+fn is_same_place([old, new]: [Layout<'_>; 2], one: u64, other: u64) -> bool {
     if !old.is_loaded(one) || !new.is_loaded(other) {
         return false;
     }

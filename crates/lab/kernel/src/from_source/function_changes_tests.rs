@@ -53,3 +53,35 @@ fn compiler_says_which_functions_differ() {
         changed
     );
 }
+
+#[test]
+fn files_named_in_debug_information_stay_closed() {
+    let tree = Tree::new();
+    tree.write("Makefile", MAKEFILE);
+    tree.write("mm/inner.h", INNER);
+    tree.write("mm/memory.c", MEMORY);
+    tree.commit("base");
+    // A reader would follow it, and /dev/zero has no end.
+    let link =
+        "asm(\".section .gnu_debugaltlink\\n.string \\\"/dev/zero\\\"\\n.quad 1\\n.text\");\n";
+    tree.write("mm/memory.c", format!("{MEMORY}{link}"));
+    tree.image("two");
+    tree.commit("hostile");
+    let sources = Sources::open(&tree.cache()).unwrap();
+    let quiet = |_| {};
+    let commit = |tag: &str| sources.repository().commit(tag).unwrap();
+    let [base, hostile] = ["base", "hostile"].map(commit);
+    for commit in [&base, &hostile] {
+        sources.build(commit, &quiet).unwrap();
+    }
+    sources.function_changes(&base, &hostile, &quiet).unwrap();
+    let records = std::fs::read_dir(tree.home.path().join("builds/by-recipe")).unwrap();
+    let files = records.map(|entry| entry.unwrap().path());
+    let described = files.filter(|file| file.extension().is_some_and(|end| end == "functions"));
+    let texts: Vec<String> = described
+        .map(|file| std::fs::read_to_string(file).unwrap())
+        .collect();
+    let refused = "unknown\tmm/memory.c\tits debug information cannot be read";
+    let count = texts.iter().filter(|text| text.contains(refused)).count();
+    assert_eq!(count, 1, "{texts:?}");
+}

@@ -18,7 +18,7 @@ use super::compiled::Compiled;
 use super::config::{Base, Configuration, options as config_options};
 use super::module_folder;
 use super::needs::{MissingNeeds, missing_for};
-use super::program::Program;
+use super::program::{Ended, Program};
 use super::toolchain::{MakeOptions, Toolchain, X86, missing_programs};
 use super::work_tree::WorkTree;
 use crate::KernelError;
@@ -490,8 +490,37 @@ impl<'a> Objects<'a> {
         if ended.code == Some(0) {
             return Ok(None);
         }
-        let output = fs::read(&log).map_err(KernelError::io(&log))?;
-        Ok(Some(first_error(&String::from_utf8_lossy(&output))))
+        let first_error = self.fault_of_source(&ended, &log, "sh")?;
+        Ok(Some(first_error))
+    }
+
+    /// Returns the first error of a program that failed.
+    ///
+    /// # Errors
+    /// If not the source is at fault: a full disk, or another process killed it.
+    fn fault_of_source(
+        &self,
+        ended: &Ended,
+        log: &Path,
+        command: &str,
+    ) -> Result<String, KernelError> {
+        let output = fs::read(log).map_err(KernelError::io(log))?;
+        let output = String::from_utf8_lossy(&output);
+        if output.contains("No space left on device") || !self.has_room() {
+            return Err(KernelError::NoSpace {
+                folder: self.folder.clone(),
+            });
+        }
+        let first_error = first_error(&output);
+        if ended.code.is_none() || KILLED.iter().any(|signal| first_error.contains(signal)) {
+            // Such as a kernel without memory.
+            return Err(SourceError::Program {
+                command: command.to_owned(),
+                detail: first_error,
+            }
+            .into());
+        }
+        Ok(first_error)
     }
 
     /// Returns a program of the build behind its walls.
@@ -531,23 +560,8 @@ impl<'a> Objects<'a> {
         if ended.code == Some(0) {
             return Ok(());
         }
-        let output =
-            String::from_utf8_lossy(&fs::read(&log).map_err(KernelError::io(&log))?).into_owned();
-        if output.contains("No space left on device") || !self.has_room() {
-            return Err(KernelError::NoSpace {
-                folder: self.folder.clone(),
-            });
-        }
-        let first_error = first_error(&output);
-        if ended.code.is_none() || KILLED.iter().any(|signal| first_error.contains(signal)) {
-            // Another process killed it, such as a kernel without memory: the source is not at
-            // fault.
-            return Err(SourceError::Program {
-                command: format!("make {}", targets.join(" ")),
-                detail: first_error,
-            }
-            .into());
-        }
+        let command = format!("make {}", targets.join(" "));
+        let first_error = self.fault_of_source(&ended, &log, &command)?;
         Err(SourceError::DoesNotBuild {
             what: what.to_owned(),
             first_error,
