@@ -183,6 +183,8 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         builds,
         changes,
     } = build_all(&sources, &base, &entries, &progress)?;
+    // The answer is not lost with a proof that cannot be written.
+    let mut proved = Ok(());
     if !builds.is_empty() {
         prepare_tools(&lab, &chosen.workloads, &progress)?;
         let twins = session.store_location()?;
@@ -194,7 +196,7 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         };
         fill(&measured, command, &chosen, &mut rows, &twins, &progress)?;
         if let Some(proof) = proof {
-            proof.write(&Series {
+            proved = proof.write(&Series {
                 title: &title,
                 lab: &lab,
                 sources: &sources,
@@ -204,7 +206,7 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
                 patches,
                 chosen: &chosen,
                 command,
-            })?;
+            });
         }
         if let Some(beside) = &beside {
             // A data directory has one lab at a time.
@@ -231,6 +233,7 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         sources: &sources,
     };
     answer.write(format(&series, command, addressed)?)?;
+    proved?;
     Ok(conclusion(&rows))
 }
 
