@@ -34,11 +34,14 @@ const EXACT_CPUS: u32 = 2;
 /// The exact machine with several processors.
 pub(crate) const EXACT_SMP: &str = "exact-smp";
 
+/// The virtual machine that measures time.
+pub(crate) const VM: &str = "vm";
+
 /// Names of machines that need no settings, and what they are.
 pub(crate) const OWN_MACHINES: [(&str, &str); 4] = [
     ("exact", "counts instructions, repeats exactly"),
     (EXACT_SMP, "several processors, counts the lines they share"),
-    ("vm", "several processors, measures time"),
+    (VM, "several processors, measures time"),
     ("local", "this host; its kernel is running:"),
 ];
 
@@ -83,7 +86,7 @@ pub(crate) fn own_machine(name: &str, noisy: &NoisyOptions) -> Option<Wanted> {
     match name {
         "exact" => Some(Wanted::Exact),
         EXACT_SMP => Some(Wanted::ExactSmp(Smp::new(noisy.cpus.unwrap_or(EXACT_CPUS)))),
-        "vm" => Some(Wanted::Vm(VmShape {
+        VM => Some(Wanted::Vm(VmShape {
             cpus: noisy.cpus(),
             memory_mib: noisy.memory.unwrap_or(MEMORY_MIB),
         })),

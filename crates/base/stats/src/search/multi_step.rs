@@ -112,7 +112,13 @@ impl MultiStepSearch {
     /// is known.
     #[must_use]
     pub fn whole(&self) -> Option<(f64, f64)> {
-        self.levels.difference(0, self.prior.len() - 1)
+        self.levels.difference(0, self.last())
+    }
+
+    /// Returns the last place: the end of the range.
+    #[must_use]
+    pub fn last(&self) -> usize {
+        self.prior.len() - 1
     }
 
     /// Returns the level of a place, if it has one.

@@ -8,7 +8,7 @@ use stats::{
 
 use super::line::{Line, Spot};
 use super::search::Search;
-use super::{Bisected, BisectionEvent, Certainty, Change, Culprit, Noise, Refused};
+use super::{Bisected, BisectionEvent, Certainty, Change, Culprit, Noise, Probe, Refused};
 use crate::LabError;
 
 /// Runs of each end at the start.
@@ -70,10 +70,9 @@ impl Search<'_> {
         self.rebuild_cost = self.prober.rebuild_cost(self.history)?;
         let line = Line::trunk(self.history, &self.rebuild_cost);
         let (culprits, several) = self.search_noisy_line(&line)?;
-        let last = line.remaining().len() - 1;
         let before = several.level(0).unwrap_or(f64::NAN);
         let (difference, error) = several.whole().unwrap_or((0.0, 0.0));
-        let after = several.level(last).unwrap_or(f64::NAN);
+        let after = several.level(several.last()).unwrap_or(f64::NAN);
         let total = change(before, after, error, self.sign());
         let percent = total.percent().unwrap_or(0.0);
         let Some(culprits) = culprits else {
@@ -100,7 +99,7 @@ impl Search<'_> {
         &mut self,
         line: &Line,
     ) -> Result<(Option<Vec<Culprit>>, MultiStepSearch), LabError> {
-        let remaining = line.remaining();
+        let mut remaining = line.remaining();
         let places = remaining.len() - 1;
         let builds = if places > 1 {
             (places as f64).log2().ceil() as usize
@@ -116,15 +115,15 @@ impl Search<'_> {
             .measure_with(&line.spots[0], RUNS)?
             .and_then(|values| stats::median(&values))
             .unwrap_or(0.0);
-        let Some(mut several) = MultiStepSearch::new(
-            &line.weights(&remaining),
-            self.criteria(level),
-            self.question.intervals,
-        ) else {
-            return Err(LabError::Empty("commits"));
-        };
+        let mut several = self.begin_search(line, &remaining, level)?;
         let mut measured = vec![0; remaining.len()];
         let found = loop {
+            if let Some(fewer) = self.without_equal_images(line, &remaining) {
+                // What is measured is in the log: the search takes the same values again.
+                remaining = fewer;
+                several = self.begin_search(line, &remaining, level)?;
+                measured = vec![0; remaining.len()];
+            }
             let links = self.costs(line, &remaining);
             let cost = SearchCost {
                 place: links.into_iter().map(|links| LINK * links).collect(),
@@ -153,6 +152,47 @@ impl Search<'_> {
             culprits.extend(self.examine_noisy_step(line, &remaining, step, &several)?);
         }
         Ok((Some(culprits), several))
+    }
+
+    fn begin_search(
+        &self,
+        line: &Line,
+        remaining: &[usize],
+        level: f64,
+    ) -> Result<MultiStepSearch, LabError> {
+        MultiStepSearch::new(
+            &line.weights(remaining),
+            self.criteria(level),
+            self.question.intervals,
+        )
+        .ok_or(LabError::Empty("commits"))
+    }
+
+    /// Drops what lies between two measured spots of one image, and the second of them: there is no
+    /// step. `None` if no two have one image.
+    fn without_equal_images(&self, line: &Line, remaining: &[usize]) -> Option<Vec<usize>> {
+        let built: Vec<(usize, &str)> = remaining
+            .iter()
+            .enumerate()
+            .filter_map(|(place, spot)| Some((place, self.image_of(&line.spots[*spot])?)))
+            .collect();
+        let pair = built.windows(2).find(|pair| pair[0].1 == pair[1].1)?;
+        let [first, second] = [pair[0].0, pair[1].0];
+        // The ends stay two places: then there is nothing to find.
+        if second - first == remaining.len() - 1 {
+            return None;
+        }
+        let mut fewer = remaining.to_vec();
+        fewer.drain(first + 1..=second);
+        Some(fewer)
+    }
+
+    /// Returns the build of a spot that is measured.
+    fn image_of(&self, spot: &Spot) -> Option<&str> {
+        match self.log.known(spot.commit.as_deref()?)? {
+            Probe::Measured { build, .. } => Some(build),
+            Probe::Failed(_) => None,
+        }
     }
 
     /// Examines a step: the commits dropped before it, and the commits of a merge.

@@ -160,7 +160,7 @@ pub fn text(report: &BisectionReport<'_>) -> String {
     for (culprit, ledger) in findings.culprits.iter().zip(report.ledgers) {
         text.push_str(&came_from(culprit, ledger));
     }
-    text.push_str(&table(report.entries));
+    text.push_str(&table(report.entries, report.workload));
     text.push('\n');
     text.push_str(&labelled("machine:   ", &report.machine.summary));
     text.push_str(&labelled("config:    ", &report.configuration));
@@ -231,10 +231,14 @@ fn percent_of(change: &Change) -> f64 {
 }
 
 /// The log: measured commits in order; marks images that equal earlier ones.
-fn table(entries: &[Entry]) -> String {
+fn table(entries: &[Entry], workload: &Workload) -> String {
+    let heading = match workload.steadiness {
+        Steadiness::Steady => "values by seed",
+        Steadiness::Chaotic => "values by run",
+    };
     let mut text = format!(
         "{:>3}  {:<12}  {:<18}  {}\n",
-        "", "commit", "image", "values by seed"
+        "", "commit", "image", heading
     );
     let mut seen: Vec<(&str, usize)> = Vec::new();
     for (number, entry) in (1..).zip(entries) {

@@ -1,6 +1,8 @@
 //! Machines with noise: steps with probabilities.
 
-use lab::{Bisected, BisectionLog, BisectionQuestion, Confirm, Refused, Reuse, Reverted, bisect};
+use lab::{
+    Bisected, BisectionLog, BisectionQuestion, Confirm, Noise, Refused, Reuse, Reverted, bisect,
+};
 
 use super::{DEVIATION, FakeProber, NOISY, Tree, culprits, found};
 
@@ -64,6 +66,29 @@ fn noisy_equal_ends_are_refused() {
         panic!("noise is no difference")
     };
     assert!(runs as u64 == prober.runs && error_percent > 0.0, "{runs}");
+}
+
+#[test]
+fn noisy_equal_images_are_measured_as_one() {
+    let tree = Tree::new();
+    tree.noise(30, "a");
+    let guilty = tree.commit("costs/slow", "300");
+    tree.noise(30, "b");
+    let mut prober = FakeProber {
+        deviation: Some(DEVIATION),
+        ..FakeProber::new(&tree)
+    };
+    // Where builds scatter, more runs of two builds never show that they are equal.
+    let question = BisectionQuestion {
+        noise: Noise::Runs {
+            bias: 0.5,
+            runs_max: 2000,
+        },
+        ..NOISY
+    };
+    let findings = found(tree.bisect(&question, &mut prober));
+    assert_eq!(culprits(&findings), [&*guilty]);
+    assert!(prober.runs < 40, "{}", prober.runs);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use lab::{
     Bisected, BisectionEvent, BisectionLog, BisectionQuestion, Confirm, Culprit, Dumps, Elsewhere,
     Event, Lab, LabProber, Noise, Plan, Refused, Reuse, Sampled, Tools, bisection,
 };
-use model::{Availability, ExtraFiles, KernelName, Steadiness, Workload};
+use model::{Availability, Capabilities, ExtraFiles, KernelName, Steadiness, Workload};
 use profile::render::brief;
 
 use self::batch::Ahead;
@@ -26,13 +26,13 @@ use crate::measure::{
     line_difference, open_search_lab, parallel_machines, prepare_tools, read_ledger, reuse_unless,
 };
 use crate::options::{
-    BatchName, EXACT_SMP, MailOptions, ProgramOptions, SearchOptions, SeedOptions, SourceOptions,
-    margin, whole,
+    BatchName, EXACT_SMP, MailOptions, NoisyOptions, ProgramOptions, SearchOptions, SeedOptions,
+    SourceOptions, VM, margin, whole,
 };
 use crate::queue::BatchTarget;
 use crate::select::{
     BenchmarkChoice, ChosenWorkloads, TREE, add_benchmarks, choose_named_workloads, choose_program,
-    find_suite, select_workload, settings_with_tools, smp_suite,
+    find_machines, find_suite, select_workload, settings_with_tools, smp_suite,
 };
 use crate::session::{Answer, Progress, Session};
 use crate::views::ONE_SEED;
@@ -61,12 +61,13 @@ pub(crate) struct BisectArguments {
     #[arg(long, value_name = "SUITE", default_value = "micro", add = completion::suite())]
     pub(crate) suite: String,
 
-    /// Machine to measure on: exact, or exact-smp for the suite contention
-    #[arg(long, value_name = "MACHINE", default_value = "exact", value_parser = ["exact", EXACT_SMP])]
+    /// Machine to measure on: exact; exact-smp for the suite contention; or vm, by time: each run
+    /// is a boot
+    #[arg(long, value_name = "MACHINE", default_value = "exact", value_parser = ["exact", EXACT_SMP, VM])]
     pub(crate) on: String,
 
-    /// Processors of exact-smp [default: 2]
-    #[arg(long, value_name = "N", value_parser = whole::<u32>(2, 4))]
+    /// Processors of vm [default: those of this host, at most 4] and of exact-smp [default: 2]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(1, 64))]
     pub(crate) cpus: Option<u32>,
 
     #[command(flatten)]
@@ -93,8 +94,9 @@ pub(crate) struct BisectArguments {
     pub(crate) runs: u16,
 
     /// Variance between builds of a noisy workload, as a share of the variance between runs
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
-    pub(crate) build_variance: f64,
+    /// [default: 0; 0.5 on vm]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) build_variance: Option<f64>,
 
     /// Do not revert culprits on top of BAD to confirm them
     #[arg(long)]
@@ -135,10 +137,28 @@ fn share(text: &str) -> Result<f64, String> {
 /// Seeds of each commit by default; a commit is a culprit only if all seeds show a difference.
 const SEEDS: u64 = 2;
 
+/// Variance between builds where time is measured: where code lies in memory moves time, and more
+/// boots of a build do not show it. An assumption, so that layout alone is no culprit.
+const BUILD_VARIANCE_OF_TIME: f64 = 0.5;
+
 impl BisectArguments {
     /// Returns the number of seeds.
     pub(crate) fn seed_count(&self) -> u64 {
         self.seeds.count(SEEDS)
+    }
+
+    /// Tells whether its machine measures time.
+    fn is_timed(&self) -> bool {
+        self.on == VM
+    }
+
+    fn build_variance(&self) -> f64 {
+        let usual = if self.is_timed() {
+            BUILD_VARIANCE_OF_TIME
+        } else {
+            0.0
+        };
+        self.build_variance.unwrap_or(usual)
     }
 }
 
@@ -150,7 +170,7 @@ const FUNCTIONS_MAX: usize = 8;
 
 pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Result<Exit> {
     let chosen = choose(session, command)?;
-    let workload = Arc::clone(&chosen.workloads[0]);
+    let workload = workload_on(session, command, &chosen.workloads[0])?;
     let home = session.home()?;
     let answers = Answers::open(session, command)?;
     let sources = open_sources(session, command, home, &chosen.tools)?;
@@ -271,6 +291,25 @@ fn choose(session: &Session, command: &BisectArguments) -> anyhow::Result<Chosen
     })
 }
 
+/// Returns the workload as it is on the machine: noisy, where time is measured.
+fn workload_on(
+    session: &Session,
+    command: &BisectArguments,
+    workload: &Workload,
+) -> anyhow::Result<Arc<Workload>> {
+    let noisy = NoisyOptions {
+        boots: None,
+        cpus: command.cpus,
+        memory: None,
+    };
+    find_machines(session, &[&command.on], &noisy)?;
+    let mut workload = workload.clone();
+    if command.is_timed() {
+        workload.steadiness = Steadiness::Chaotic;
+    }
+    Ok(Arc::new(workload))
+}
+
 /// Makes a workload of a benchmark of the kernel's source: its first row.
 fn choose_benchmark(
     session: &Session,
@@ -372,7 +411,17 @@ fn ledger<S: Fn(BuildEvent), E: Fn(Event) + Sync>(
     culprit: &Culprit,
     seeds: u64,
 ) -> anyhow::Result<Availability<String>> {
-    let sharing = prober.lab.machine().capabilities().sharing;
+    let Capabilities {
+        sharing,
+        deterministic,
+        ..
+    } = prober.lab.machine().capabilities();
+    if !deterministic {
+        let [parent, commit] = [&culprit.parent, &culprit.commit].map(|end| bisection::short(end));
+        return Ok(Availability::Unavailable(format!(
+            "time was measured; marvin profile git:{parent} git:{commit} --on vm samples it"
+        )));
+    }
     if prober.workload.steadiness == Steadiness::Chaotic && !sharing {
         return Ok(Availability::Unavailable(
             "two boots of this workload take different paths on any kernel".into(),
@@ -428,7 +477,7 @@ fn question(command: &BisectArguments, workload: &Workload) -> BisectionQuestion
     let noise = match workload.steadiness {
         Steadiness::Steady => Noise::Seeds(command.seed_count()),
         Steadiness::Chaotic => Noise::Runs {
-            bias: command.build_variance,
+            bias: command.build_variance(),
             runs_max: usize::from(command.runs),
         },
     };
@@ -531,16 +580,19 @@ fn reproducer(
             format_args!(" --suite {}", command.suite),
         );
     }
-    if command.on == EXACT_SMP {
+    if command.on != "exact" {
         add(&mut command_line, format_args!(" --on {}", command.on));
     }
     if let Some(cpus) = command.cpus {
         add(&mut command_line, format_args!(" --cpus {cpus}"));
     }
-    add(
-        &mut command_line,
-        format_args!(" --config {configuration} --seeds {seeds}"),
-    );
+    if let Some(share) = command.build_variance {
+        add(&mut command_line, format_args!(" --build-variance {share}"));
+    }
+    add(&mut command_line, format_args!(" --config {configuration}"));
+    if !command.is_timed() {
+        add(&mut command_line, format_args!(" --seeds {seeds}"));
+    }
     command_line.push_str(&command.sources.make_options_text());
     if let Some(margin) = command.margin {
         add(&mut command_line, format_args!(" --margin {margin}"));

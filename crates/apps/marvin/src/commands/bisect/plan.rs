@@ -4,7 +4,7 @@ use document::number::count;
 use kernel::{BuildSeconds, CommitGraph, Sources};
 use lab::bisection::{add, short};
 use lab::{Estimate, Nodes, Pace, estimate_measurement};
-use model::Workload;
+use model::{Steadiness, Workload};
 use store::{Location, Store};
 
 use super::BisectArguments;
@@ -23,6 +23,8 @@ pub(super) struct Plan {
     seconds: Option<BuildSeconds>,
     /// Estimated duration of measuring a commit.
     pub(super) measuring: Estimate,
+    /// Most runs of a noisy workload; they take longer than is known here.
+    runs_max: Option<u16>,
 }
 
 pub(super) fn plan_bisection(
@@ -49,6 +51,7 @@ pub(super) fn plan_bisection(
         built: built.iter().flatten().count(),
         seconds: sources.seconds(),
         measuring,
+        runs_max: (workload.steadiness == Steadiness::Chaotic).then_some(command.runs),
     })
 }
 
@@ -73,6 +76,7 @@ fn text(plan: &Plan) -> String {
         built,
         seconds,
         measuring,
+        runs_max,
     } = plan;
     let steps = (*trunk as f64).log2().ceil() as usize;
     let mut text = format!(
@@ -99,10 +103,11 @@ fn text(plan: &Plan) -> String {
         ""
     };
     let row = |what: String, took: String| format!("{what:<12}{took}\n");
-    text.push_str(&row(
-        count(2 + steps, "commit"),
-        format!("measured in about {}{known}", span(measured)),
-    ));
+    let measured_in = match runs_max {
+        Some(runs) => format!("measured as often as it takes, in at most {runs} runs"),
+        None => format!("measured in about {}{known}", span(measured)),
+    };
+    text.push_str(&row(count(2 + steps, "commit"), measured_in));
     let Some(BuildSeconds { last, longest }) = *seconds else {
         let took = "the first takes minutes; no build here yet";
         text.push_str(&row(count(builds, "build"), took.to_owned()));
@@ -114,6 +119,9 @@ fn text(plan: &Plan) -> String {
         span(longest as f64)
     );
     text.push_str(&row(count(builds, "build"), took));
+    if runs_max.is_some() {
+        return text;
+    }
     let all = |of_build: u64| span(measured + (builds as u64 * of_build) as f64);
     text.push_str(&row(
         "in all".to_owned(),
@@ -149,8 +157,22 @@ mod tests {
             built: 1,
             seconds,
             measuring,
+            runs_max: None,
         };
         insta::assert_snapshot!("bisect_plan", text(&plan));
+        let noisy = Plan {
+            runs_max: Some(2000),
+            ends: plan.ends.clone(),
+            ..plan
+        };
+        assert!(
+            text(&noisy)
+                .contains("\n8 commits   measured as often as it takes, in at most 2000 runs\n9")
+        );
+        let plan = Plan {
+            runs_max: None,
+            ..noisy
+        };
         let nodes = plan.text(Some(Nodes {
             count: 6,
             is_asked_for: false,
