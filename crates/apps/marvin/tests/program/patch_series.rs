@@ -302,3 +302,46 @@ fn three_way_merge_applies_patches_of_older_files() {
     let expected = format!("on {}, the newest that left its files so", &fits[..12]);
     assert!(found.contains(&expected), "{found}");
 }
+
+#[test]
+fn patches_behind_a_broken_one_are_measured() {
+    let home = fresh("broken-patch-home");
+    let (tree, _) = regressed("broken-patch-tree");
+    tree.git(&["checkout", "-q", "-b", "work", "good"]);
+    let makefile = crate::bisected::MAKEFILE;
+    let fails = "vmlinux:\n\t@! test -e mm/broken.c || { echo 'mm/broken.c:1:1: error: broken' >&2; exit 1; }\n";
+    tree.commit("Makefile", &makefile.replacen("vmlinux:\n", fails, 1));
+    let base = tree.git(&["rev-parse", "HEAD"]);
+    tree.commit("mm/broken.c", "1\n");
+    let slower = tree.git(&["show", "main:choice"]);
+    tree.commit("choice", &slower);
+    let measured = |words: &[&str], input: &str| {
+        let mut text = series(&home, &tree, words, input);
+        for (number, revision) in ["HEAD~2", "HEAD~1", "HEAD"].into_iter().enumerate() {
+            let hash = tree.git(&["rev-parse", revision]);
+            text = text.replace(&hash[..12], &format!("COMMIT{number}....."));
+        }
+        text
+    };
+    insta::assert_snapshot!("broken-commit", measured(&["2"], ""));
+    let mails = tree.git(&["format-patch", "--stdout", &format!("{base}..HEAD")]);
+    let proof = home.join("broken.proof").display().to_string();
+    let words = ["-", "--base", &base, "--proof", &proof];
+    let patches = measured(&words, &mails);
+    assert!(patches.contains("those behind it are applied"), "{patches}");
+    let replay = marvin(&home)
+        .args(["replay", &proof, "-q", "--tree", &tree.name()])
+        .output();
+    let replay = format_output(&replay.unwrap(), &home);
+    assert!(replay.starts_with("exit 0"), "{replay}");
+    // A series that is repaired by a later commit is measured as it is.
+    tree.commit("mm/broken.c", "2\n");
+    tree.git(&["rm", "-q", "mm/broken.c"]);
+    tree.git(&["commit", "-qm", "repaired"]);
+    tree.git(&["tag", "-f", "base", &base]);
+    let repaired = series(&home, &tree, &["base..HEAD"], "");
+    assert!(
+        repaired.contains("repaired") && !repaired.contains("same error"),
+        "{repaired}"
+    );
+}

@@ -79,6 +79,8 @@ pub(super) struct Entry {
     /// The functions that its diff names.
     pub(super) functions: Vec<String>,
     pub(super) source: CommitSource,
+    /// Whether it does not build, and those behind it are applied without it.
+    pub(super) is_left_out: bool,
 }
 
 /// What became of an entry in the tree.
@@ -365,6 +367,36 @@ impl Input {
     }
 }
 
+impl Input {
+    /// Returns the entries from one on, applied to `onto`, without what was before them; `None` for
+    /// hunks, which belong together, and for merges.
+    pub(super) fn entries_without(
+        &self,
+        sources: &Sources,
+        entries: &[Entry],
+        onto: &str,
+        three_way: bool,
+    ) -> anyhow::Result<Option<Vec<Entry>>> {
+        let all = match self {
+            Self::Patches { patches, .. } => patches.clone(),
+            Self::Range { older, newer, .. } => {
+                let history = sources.repository().history(older, newer)?;
+                if history.trunk().iter().any(LinePoint::is_merge) {
+                    return Ok(None);
+                }
+                let patches = sources.repository().patches(older, newer)?;
+                patches.into_iter().map(|(_, patch)| patch).collect()
+            }
+            Self::Hunks { .. } => return Ok(None),
+        };
+        let Some(first) = all.len().checked_sub(entries.len()) else {
+            return Ok(None);
+        };
+        let labels = entries.iter().map(|entry| entry.label.clone()).collect();
+        applied_entries(sources, onto, labels, &all[first..], three_way).map(Some)
+    }
+}
+
 /// Applies patches one after the other, and calls them by these labels.
 fn applied_entries(
     sources: &Sources,
@@ -386,6 +418,7 @@ fn applied_entries(
         },
         functions: functions_of(patch),
         source: source_of(patch),
+        is_left_out: false,
     });
     Ok(entries.collect())
 }
@@ -459,6 +492,7 @@ fn entry_of(sources: &Sources, commit: &str) -> anyhow::Result<Entry> {
         made: Made::Commit(commit.to_owned()),
         functions: Vec::new(),
         source: CommitSource::default(),
+        is_left_out: false,
     })
 }
 

@@ -5,6 +5,7 @@
 
 pub(crate) mod gate;
 mod input;
+mod left_out;
 mod machines;
 mod origins;
 mod proof;
@@ -27,6 +28,7 @@ use model::{Build, KernelName, Machine, Run, Verdict};
 use store::Location;
 
 use self::input::{Entries, Entry, Input, Made};
+use self::left_out::Applied;
 use self::machines::{Beside, SeriesMachines};
 use self::origins::Pair;
 use self::proof::{NewProof, ProofOptions, Series};
@@ -166,12 +168,12 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     let Entries {
         title,
         base,
-        entries,
+        mut entries,
     } = input.entries(&sources, command.three_way)?;
-    let patches = proof
-        .as_ref()
-        .map(|_| proof::patches(&sources, &base, &entries));
-    let patches = patches.transpose()?.unwrap_or_default();
+    if proof.is_some() {
+        // Before anything is built: a merge is no patch.
+        proof::patches(&sources, &base, &entries)?;
+    }
     let lab = open_exact_lab_with(session, measure, chosen.tools.clone())?;
     let progress = session.progress();
     let older = commit_of(&base).unwrap_or_default();
@@ -182,7 +184,16 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         mut rows,
         builds,
         changes,
-    } = build_all(&sources, &base, &entries, &progress)?;
+    } = build_all(
+        Applied {
+            sources: &sources,
+            input: &input,
+            three_way: command.three_way,
+            progress: &progress,
+        },
+        &base,
+        &mut entries,
+    )?;
     // The answer is not lost with a proof that cannot be written.
     let mut proved = Ok(());
     if !builds.is_empty() {
@@ -203,7 +214,7 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
                 rows: &rows,
                 builds: &builds,
                 entries: std::iter::once(&base).chain(&entries).collect(),
-                patches,
+                patches: proof::patches(&sources, &base, &entries)?,
                 chosen: &chosen,
                 command,
             });
@@ -248,33 +259,45 @@ struct BuiltSeries {
     changes: Vec<FunctionChanges>,
 }
 
-/// Builds the base and each commit or patch.
+/// Builds the base and each commit or patch, those behind one that does not build without it.
 fn build_all(
-    sources: &Sources,
+    applied: Applied<'_>,
     base: &Entry,
-    entries: &[Entry],
-    progress: &Progress,
+    entries: &mut Vec<Entry>,
 ) -> anyhow::Result<BuiltSeries> {
+    let Applied {
+        sources, progress, ..
+    } = applied;
     let mut series = BuiltSeries::default();
-    let mut before: Option<&str> = None;
-    let all: Vec<&Entry> = std::iter::once(base).chain(entries).collect();
-    for (number, entry) in all.iter().enumerate() {
-        let (mut row, build) = built(sources, entry, &series.builds, progress)?;
+    let mut before: Option<String> = None;
+    for number in 0..=entries.len() {
+        let at = number.checked_sub(1);
+        let entry = at.map_or(base, |at| &entries[at]);
+        let (mut row, mut build) = built(sources, entry, &series.builds, progress)?;
+        if let (Some(at), Some(before)) = (at, &before)
+            && matches!(row.state, State::Failed(_))
+            && let Some(without) = applied.try_without(entries, at, &series, before)?
+        {
+            let (its_row, its_build) = without.settle(entries, at, &mut series.rows);
+            row = its_row;
+            build = Some(its_build);
+        }
+        let entry = at.map_or(base, |at| &entries[at]);
         let mut changed = FunctionChanges::default();
         if let (Some(_), Some(commit)) = (&build, commit_of(entry)) {
             let notify = |step| progress.step(&entry.label, &step);
-            if let Some(before) = before {
+            if let Some(before) = &before {
                 let not_compiled = sources.not_compiled(before, commit)?;
                 row.not_compiled = not_compiled.iter().map(ToString::to_string).collect();
                 if row.state != State::Equal {
                     changed = sources.function_changes(before, commit, &notify)?;
                 }
             }
-            let mut behind = all[number + 1..].iter();
-            if let Some(later) = behind.find_map(|entry| commit_of(entry)) {
+            let mut behind = entries[number..].iter();
+            if let Some(later) = behind.find_map(commit_of) {
                 sources.describe_ahead(commit, later, &notify)?;
             }
-            before = Some(commit);
+            before = Some(commit.to_owned());
         }
         series.rows.push(row);
         series.builds.extend(build);

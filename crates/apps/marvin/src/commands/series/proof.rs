@@ -55,7 +55,8 @@ pub(super) struct Series<'a> {
     pub(super) command: &'a SeriesArguments,
 }
 
-/// Returns each entry as a mail; none of the base, and of those that are no commit.
+/// Returns each entry as a mail; none of the base, of those that are no commit, and of those that
+/// are left out.
 pub(super) fn patches(
     sources: &Sources,
     base: &Entry,
@@ -64,9 +65,12 @@ pub(super) fn patches(
     let mut mails = vec![None];
     let mut before = commit_of(base);
     for entry in entries {
-        let Made::Commit(commit) = &entry.made else {
-            mails.push(None);
-            continue;
+        let commit = match &entry.made {
+            Made::Commit(commit) if !entry.is_left_out => commit,
+            _ => {
+                mails.push(None);
+                continue;
+            }
         };
         let mail = before.map(|before| sources.patch_mail(before, commit));
         let mail = mail.transpose()?.flatten().ok_or_else(|| {
@@ -159,7 +163,8 @@ impl Series<'_> {
     }
 
     fn kernel(&self, row: &CommitRow, entry: &Entry) -> anyhow::Result<ProofKernel> {
-        let source = commit_of(entry).map(|commit| self.sources.source_id(commit));
+        let commit = commit_of(entry).filter(|_| !entry.is_left_out);
+        let source = commit.map(|commit| self.sources.source_id(commit));
         Ok(ProofKernel {
             label: row.commit.clone(),
             subject: row.subject.clone(),
