@@ -122,6 +122,10 @@ pub struct GateAnswer {
     pub equal_images: bool,
     /// Code that the change touches and that the config does not compile.
     pub not_compiled: Vec<String>,
+    /// How many functions that it changes are entered by a row.
+    pub entered: usize,
+    /// Functions that it changes, that have code and that no row enters.
+    pub not_entered: Vec<String>,
     /// Why the change has no kernel; `None` if it has.
     pub failure: Option<String>,
     /// What the change edits in budgets, in words that begin with a verb.
@@ -139,7 +143,7 @@ pub enum GateVerdict {
     Holds,
     /// Rows that would exceed their budget have an edited one.
     Edited,
-    /// The measurements do not decide, or the config does not compile the change.
+    /// The measurements do not decide, the config does not compile the change, or no row enters it.
     Undecided,
     /// A row exceeds its budget.
     Exceeds,
@@ -173,13 +177,21 @@ impl GateAnswer {
             GateVerdict::NotTouched
         } else if any(RowVerdict::Exceeds) {
             GateVerdict::Exceeds
-        } else if any(RowVerdict::Undecided) || !self.not_compiled.is_empty() {
+        } else if any(RowVerdict::Undecided)
+            || !self.not_compiled.is_empty()
+            || self.is_not_entered()
+        {
             GateVerdict::Undecided
         } else if any(RowVerdict::Edited) {
             GateVerdict::Edited
         } else {
             GateVerdict::Holds
         }
+    }
+
+    /// Tells whether no row enters any function that the change touches.
+    fn is_not_entered(&self) -> bool {
+        self.entered == 0 && !self.not_entered.is_empty()
     }
 
     /// Returns the text: one line if nothing moved.
@@ -227,7 +239,19 @@ impl GateAnswer {
         let silent = |row: &&GateRow| row.verdict() == RowVerdict::Holds && !row.moved();
         let silent = self.rows.iter().filter(silent).count();
         if silent == self.rows.len() && self.not_compiled.is_empty() {
-            return format!("holds: {title}: {rows} of {names} hold and none moved; {source}\n");
+            let not_entered = shorten(&self.not_entered);
+            if self.is_not_entered() {
+                return format!(
+                    "undecided: {title}: no row enters {not_entered}, and none of {rows} of {names} moved; {source}\n"
+                );
+            }
+            let but = match not_entered.is_empty() {
+                true => String::new(),
+                false => format!(" (no row enters {not_entered})"),
+            };
+            return format!(
+                "holds: {title}: {rows} of {names} hold and none moved{but}; {source}\n"
+            );
         }
         format!(
             "{title}: {names}\n{source}\n\n{}\n{}",
@@ -305,6 +329,15 @@ impl GateAnswer {
             let files = shorten(&self.not_compiled);
             lines.push(format!("undecided: this config does not compile {files}"));
         }
+        if !self.not_entered.is_empty() {
+            let word = if self.is_not_entered() {
+                "undecided: "
+            } else {
+                ""
+            };
+            let functions = shorten(&self.not_entered);
+            lines.push(format!("{word}no row enters {functions}"));
+        }
         let edited = self.rows_with(RowVerdict::Edited);
         if !edited.is_empty() {
             lines.push(format!(
@@ -378,6 +411,7 @@ impl GateAnswer {
                 .collect(),
             equal_images: self.equal_images,
             not_compiled: self.not_compiled.clone(),
+            not_entered: self.not_entered.clone(),
             failure: self.failure.clone(),
             edits: self.edits.clone(),
             rows: self.rows.iter().map(row_document).collect(),
@@ -437,6 +471,8 @@ pub struct GateDocument {
     equal_images: bool,
     /// Code that the change touches and that the config does not compile.
     not_compiled: Vec<String>,
+    /// Functions that the change touches, that have code and that no row enters.
+    not_entered: Vec<String>,
     /// Why the change has no kernel; null if it has.
     failure: Option<String>,
     /// What the change edits in budgets, in words that begin with a verb.
@@ -518,6 +554,8 @@ mod tests {
             rows,
             equal_images: false,
             not_compiled: Vec::new(),
+            entered: 1,
+            not_entered: Vec::new(),
             failure: None,
             edits: Vec::new(),
             details: "marvin series 0123..4567 --workload fork-exit".to_owned(),

@@ -74,6 +74,21 @@ fn change_within_its_budget_is_one_line() {
 }
 
 #[test]
+fn change_that_no_row_enters_is_undecided() {
+    let home = fresh("unentered-home");
+    let (tree, _) = budgeted("unentered-tree");
+    let of = |value: u32| format!("int do_syslog(int a)\n{{\n\treturn a + {value};\n}}\n");
+    tree.commit("mm/memory.c", &of(1));
+    let image = tree.git(&["show", "HEAD:choice"]);
+    let mut image = fs::read(tree.folder.join(image)).unwrap();
+    image.extend_from_slice(&[0; 64]);
+    fs::write(tree.folder.join("image-longer"), image).unwrap();
+    tree.file("choice", "image-longer");
+    tree.commit("mm/memory.c", &of(2));
+    insta::assert_snapshot!("not-entered", gate(&home, &tree, &["1"]));
+}
+
+#[test]
 fn change_over_its_budget_is_refused_unless_edited() {
     let home = fresh("exceeded-home");
     let (tree, slow) = budgeted("exceeded-tree");

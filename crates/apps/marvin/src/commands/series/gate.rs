@@ -2,6 +2,7 @@
 //!
 //! The budgets are those of the commit, never of the work tree: a review sees them with the change.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -11,6 +12,7 @@ use history::commit_table::State;
 use history::gate::{Fit, GateAnswer, GateMeasured, GateRow, GateVerdict, RowVerdict, fit};
 use history::gate_rows::{edits, touched};
 use kernel::{BuildCache, Repository, Sources, TreeFile};
+use lab::Lab;
 use lab::bisection::short;
 use model::{Budget, Build, KERNEL_PARTS, KernelPart, Limit, PATHS, Stage, Verdict};
 use store::Location;
@@ -155,11 +157,13 @@ fn read_budgets(sources: &Sources, commit: &str) -> anyhow::Result<Option<Vec<Bu
     }
 }
 
-#[derive(Debug)]
 /// A change: the commit before it, the last one, and what is known of it.
+#[derive(Debug)]
 struct Change {
     base: Entry,
     last: Entry,
+    /// Those that its diffs name.
+    functions: BTreeSet<String>,
     answer: GateAnswer,
 }
 
@@ -173,7 +177,9 @@ impl Change {
         } = entries;
         let mut failure = None;
         let mut last = base.clone();
+        let mut functions = BTreeSet::new();
         for entry in entries {
+            functions.extend(entry.functions.iter().cloned());
             match &entry.made {
                 Made::Commit(_) => last = entry,
                 Made::Nothing => {}
@@ -216,11 +222,18 @@ impl Change {
             rows: touched.rows,
             equal_images: false,
             not_compiled: Vec::new(),
+            entered: 0,
+            not_entered: Vec::new(),
             failure,
             edits,
             details: String::new(),
         };
-        Ok(Self { base, last, answer })
+        Ok(Self {
+            base,
+            last,
+            functions,
+            answer,
+        })
     }
 
     /// Builds both kernels, and measures the rows of the touched budgets.
@@ -268,6 +281,7 @@ impl Change {
             self.answer.equal_images = true;
             return Ok(());
         };
+        self.look_for_functions(&lab, &images)?;
         let twins = session.store_location()?;
         let mut margins: Vec<Option<f64>> = vec![None];
         for limit in self.answer.rows.iter().flat_map(limits_of) {
@@ -292,6 +306,25 @@ impl Change {
                     .and_then(|limit| fit_of(&compared, row, limit)),
                 fit: row.limit.and_then(|limit| fit_of(&compared, row, limit)),
             });
+        }
+        Ok(())
+    }
+}
+
+impl Change {
+    /// Finds out which of the functions with code the rows enter.
+    fn look_for_functions(&mut self, lab: &Lab, images: &Images) -> anyhow::Result<()> {
+        let (Some(build), Some(runs)) = (images.images.last(), images.runs.last()) else {
+            return Ok(());
+        };
+        let executed = lab.executed_functions(runs)?;
+        let asked = self.functions.iter().map(String::as_str).collect();
+        for function in lab.functions_of(build, &asked) {
+            if executed.most(&function).is_some() {
+                self.answer.entered += 1;
+            } else {
+                self.answer.not_entered.push(function);
+            }
         }
         Ok(())
     }
