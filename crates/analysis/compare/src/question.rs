@@ -57,6 +57,24 @@ pub struct Question {
     pub created_unix: Option<UnixTime>,
 }
 
+impl Question {
+    /// Asks for these workloads, each with the margin of its metric, on equal machines.
+    #[must_use]
+    pub fn about(suite: &str, workloads: Vec<Arc<Workload>>, seeds: Vec<u64>) -> Self {
+        Self {
+            suite: suite.to_owned(),
+            workloads,
+            seeds,
+            margin_percent: None,
+            machines: Machines::Equal,
+            scatters: BTreeMap::new(),
+            looks_max: None,
+            command: String::new(),
+            created_unix: None,
+        }
+    }
+}
+
 impl Side<'_> {
     /// Returns the ids of all its machines, sorted.
     pub(crate) fn machine_ids(&self) -> BTreeSet<&MachineId> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use compare::{Machines, Question};
+use compare::Question;
 use model::{
     Build, Capabilities, Declared, LKP, MMTESTS, MachineId, Run, Suite, Workload, imported_metric,
     imported_workload,
@@ -68,15 +68,8 @@ pub(crate) fn common_question(
         measuring(&command, &workloads, &seeds)
     };
     (!workloads.is_empty()).then(|| Question {
-        suite: ALL_SUITES.to_owned(),
-        workloads,
-        seeds,
-        margin_percent: None,
-        machines: Machines::Equal,
-        scatters: BTreeMap::new(),
-        looks_max: None,
         command,
-        created_unix: None,
+        ..Question::about(ALL_SUITES, workloads, seeds)
     })
 }
 

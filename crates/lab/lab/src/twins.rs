@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use compare::{Comparison, Machines, Question, Side};
+use compare::{Comparison, Question, Side};
 use model::{Build, Machine, Run, Workload};
 use store::{Location, Store, StoreError};
 
@@ -63,17 +63,7 @@ fn compare(
         .iter()
         .filter_map(|twin| model::find_workload(twin))
         .collect();
-    let question = Question {
-        suite: suite.to_owned(),
-        workloads,
-        seeds: Vec::new(),
-        margin_percent: None,
-        machines: Machines::Equal,
-        scatters: BTreeMap::new(),
-        looks_max: None,
-        command: String::new(),
-        created_unix: None,
-    };
+    let question = Question::about(suite, workloads, Vec::new());
     // What cannot be compared contradicts nothing.
     Ok(compare::compare(&sides[0], &sides[1..], &question).ok())
 }
@@ -159,17 +149,8 @@ mod tests {
             also: Vec::new(),
             runs: vec![run],
         };
-        let question = Question {
-            suite: "micro".to_owned(),
-            workloads: vec![model::find_workload("mem-mmap").unwrap()],
-            seeds: Vec::new(),
-            margin_percent: None,
-            machines: Machines::Equal,
-            scatters: BTreeMap::new(),
-            looks_max: None,
-            command: String::new(),
-            created_unix: None,
-        };
+        let workloads = vec![model::find_workload("mem-mmap").unwrap()];
+        let question = Question::about("micro", workloads, Vec::new());
         let mut comparison =
             compare::compare(&side(&old, &micro[0]), &[side(&new, &micro[1])], &question).unwrap();
         micro

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use compare::{Comparison, Machines, Question, Side};
+use compare::{Comparison, Question, Side};
 use model::{KernelName, Verdict};
 
 use super::compare::varied;
@@ -119,16 +119,11 @@ fn measure(
     let runs = lab.execute(&plan, &|event| progress.event(&event))?;
     progress.end();
     let machines = lab.machines(&chosen.workloads)?;
+    let workloads = chosen.tools.with_printed_rows(&chosen.workloads, &runs);
     let question = Question {
-        scatters: std::collections::BTreeMap::new(),
-        looks_max: None,
-        suite: chosen.suite.name.to_owned(),
-        workloads: chosen.tools.with_printed_rows(&chosen.workloads, &runs),
-        seeds,
         margin_percent: command.margin,
-        machines: Machines::Equal,
-        command: String::new(),
         created_unix: Some(now()),
+        ..Question::about(chosen.suite.name, workloads, seeds)
     };
     let sides: Vec<Side<'_>> = builds
         .iter()

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use ::explain::WorkloadExplained;
 use clap::Args;
-use compare::{Comparison, Machines, Question, Side, Warning};
+use compare::{Comparison, Question, Side, Warning};
 use lab::{Event, Lab, Measurement, Plan, Reuse, Wanted};
 use model::{Availability, Build, KernelName, Machine, Run, Workload};
 use monitors::{Monitored, heads};
@@ -279,15 +279,11 @@ impl OnMachine<'_> {
     fn question(&self, seeds: Vec<u64>, looks_max: Option<usize>) -> Question {
         let cpu = self.lab.machine().exact_cpu();
         Question {
-            scatters: std::collections::BTreeMap::new(),
             looks_max,
-            suite: self.chosen.suite.name.to_owned(),
-            workloads: self.chosen.workloads.clone(),
-            seeds,
             margin_percent: self.command.write.margin,
-            machines: Machines::Equal,
             command: cpu.repeat(reproducer(self.command, &self.builds)),
             created_unix: Some(now()),
+            ..Question::about(self.chosen.suite.name, self.chosen.workloads.clone(), seeds)
         }
     }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
-use compare::{Machines, Question, Side};
+use compare::{Question, Side};
 use history::commit_table::{CommitCell, CommitRow, State};
 use lab::Wanted;
 use model::Build;
@@ -163,15 +163,8 @@ impl Beside {
         let runs = lab.execute(&plan, &|event| progress.event(&event))?;
         let machines = lab.machines(workloads)?;
         let question = Question {
-            scatters: BTreeMap::new(),
-            looks_max: None,
-            suite: suite.name.to_owned(),
-            workloads: workloads.clone(),
-            seeds,
             margin_percent: command.margin,
-            machines: Machines::Equal,
-            command: String::new(),
-            created_unix: None,
+            ..Question::about(suite.name, workloads.clone(), seeds)
         };
         let sides: Vec<Side<'_>> = images
             .iter()

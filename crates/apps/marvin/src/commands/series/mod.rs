@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use compare::{Machines, Question, Side};
+use compare::{Question, Side};
 use history::commit_checks::CommitSource;
 use history::commit_formats::SeriesAnswer;
 use history::commit_mail::AnsweredMail;
@@ -525,17 +525,7 @@ fn measure_images(
     let plan = plan_runs(measure, &images, suite, workloads, &seeds);
     let runs = lab.execute(&plan, &|event| progress.event(&event))?;
     let machines = lab.machines(workloads)?;
-    let question = Question {
-        scatters: std::collections::BTreeMap::new(),
-        looks_max: None,
-        suite: suite.name.to_owned(),
-        workloads: workloads.clone(),
-        seeds,
-        margin_percent: None,
-        machines: Machines::Equal,
-        command: String::new(),
-        created_unix: None,
-    };
+    let question = Question::about(suite.name, workloads.clone(), seeds);
     Ok(Some(Images {
         images,
         runs,
