@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::{Arg, Args, ValueEnum};
 use compare::{Comparison, ComparisonRow, Failure};
 use config::{BUDGETS_FILE, BUDGETS_MAX, budgets, write_budgets};
 use history::commit_table::State;
@@ -34,9 +34,27 @@ const GATE_EXAMPLES: &str = "Examples:
 
 Exit codes: 1 if a row exceeds its budget, 3 if the measurements do not decide.";
 
+/// Options that belong to other commands.
+const FOREIGN: [&str; 14] = [
+    "suite",
+    "workload",
+    "manifest",
+    "program",
+    "with",
+    "env",
+    "stdin",
+    "setup",
+    "value",
+    "accept_status",
+    "repeat",
+    "time_limit",
+    "guest_memory",
+    "marks",
+];
+
 /// `marvin gate`.
 #[derive(Debug, Args)]
-#[command(after_help = GATE_EXAMPLES)]
+#[command(after_help = GATE_EXAMPLES, mut_args(hide_foreign))]
 pub(crate) struct GateArguments {
     /// The change, as in marvin series: commits OLDER..NEWER, A...B, REVISION or a number up to
     /// HEAD; or patches: a mailbox, a folder, - for standard input, lore:MESSAGE-ID or its link;
@@ -70,6 +88,12 @@ pub(crate) struct GateArguments {
     /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = GateFormat::Text)]
     pub(crate) format: GateFormat,
+}
+
+/// Hides the options that choose what is measured: the budgets do.
+fn hide_foreign(argument: Arg) -> Arg {
+    let is_foreign = FOREIGN.contains(&argument.get_id().as_str());
+    argument.hide(is_foreign)
 }
 
 /// Output format of a gate.
