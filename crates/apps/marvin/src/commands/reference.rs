@@ -191,7 +191,8 @@ fn section(command: &mut Command, parents: &str, text: &mut String) {
         // The first section has them, once for all commands.
         shown = shown.mut_args(|argument| {
             let is_everywhere = argument.is_global_set() || argument.get_id() == "help";
-            argument.hide(is_everywhere)
+            let is_hidden = argument.is_hide_set();
+            argument.hide(is_everywhere || is_hidden)
         });
     }
     let help = shown.render_long_help().to_string();
