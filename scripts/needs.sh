@@ -51,6 +51,8 @@ if [ "${1:-}" = test-full ]; then
     want qemu-aarch64 qemu-user
     want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
     [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || packages="$packages libc6-dev-arm64-cross"
+    # An archive of mailing lists, as lore.kernel.org is.
+    want public-inbox-httpd public-inbox
     # Programs that people bring: a database, a server, other languages, 32 bits.
     want g++ g++
     want go golang-go

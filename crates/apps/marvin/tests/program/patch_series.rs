@@ -3,8 +3,10 @@
 
 use std::fs;
 use std::io::Write;
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use crate::bisected::{Tree, regressed};
 use crate::fresh::fresh;
@@ -344,4 +346,87 @@ fn patches_behind_a_broken_one_are_measured() {
         repaired.contains("repaired") && !repaired.contains("same error"),
         "{repaired}"
     );
+}
+
+/// Makes a public-inbox of mails, and serves it. Returns the server and the inbox's address.
+fn serve_inbox(folder: &Path, mails: &str) -> (Child, String) {
+    let inbox = folder.join("inbox");
+    let run = |program: &str, arguments: &[&str], input: &str| {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env("HOME", folder)
+            .env("PI_CONFIG", folder.join("config"))
+            .env("ORIGINAL_RECIPIENT", "list@example.org")
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(input.as_bytes()).unwrap();
+        drop(stdin);
+        assert!(child.wait().unwrap().success(), "{program}");
+    };
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let address = format!("http://127.0.0.1:{port}/list");
+    let place = inbox.display().to_string();
+    run(
+        "public-inbox-init",
+        &["-V2", "list", &place, &address, "list@example.org"],
+        "",
+    );
+    let no_check = "[publicinboxmda]\n\tspamcheck = none\n";
+    let config = fs::read_to_string(folder.join("config")).unwrap();
+    fs::write(folder.join("config"), config + no_check).unwrap();
+    for mail in mails.split("\nFrom ").filter(|mail| mail.contains('\n')) {
+        let (_, mail) = mail.split_once('\n').unwrap();
+        run("public-inbox-mda", &["--no-precheck"], mail);
+    }
+    let server = Command::new("public-inbox-httpd")
+        .args(["-l", &format!("http://127.0.0.1:{port}")])
+        .env("HOME", folder)
+        .env("PI_CONFIG", folder.join("config"))
+        .spawn()
+        .unwrap();
+    for _ in 0..100 {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    (server, address)
+}
+
+#[test]
+fn thread_of_a_public_inbox_is_its_mailbox() {
+    if std::env::var_os("MARVIN_FULL").is_none() {
+        println!("left to MARVIN_FULL=1: a public-inbox; links are tested with a file server, too");
+        return;
+    }
+    let home = fresh("public-inbox-home");
+    let to = ["--base=good", "--to=list@example.org", "--thread"];
+    let (tree, mut thread) = tree_and_thread("public-inbox-tree", &to);
+    let first = thread.split("Message-Id: <").nth(1).unwrap();
+    let id = first.split('>').next().unwrap().to_owned();
+    // The second version answers the cover letter of the first.
+    tree.git(&["checkout", "-q", "main"]);
+    let again = format!("--in-reply-to={id}");
+    let newer = ["format-patch", "--stdout", "--cover-letter", "-v2", &again];
+    let newer = tree.git(&[&newer[..], &to, &["good..main~2"]].concat());
+    tree.git(&["checkout", "-q", "work"]);
+    // Git makes ids of commits and the second.
+    thread.push_str(&newer.replace("Message-Id: <", "Message-Id: <v2."));
+    let folder = fresh("public-inbox");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("thread.mbox");
+    fs::write(&file, format!("{thread}\n")).unwrap();
+    let (mut server, address) = serve_inbox(&folder, &format!("\n{thread}\n"));
+    let link = format!("{address}/{id}/T/#t");
+    let fetched = series(&home, &tree, &[&link], "").replace(&link, "PLACE");
+    let name = file.display().to_string();
+    let read = series(&home, &tree, &[&name], "").replace(&name, "PLACE");
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(read.contains("7 patches of PLACE"), "the newest: {read}");
+    assert_eq!(fetched, read);
 }
