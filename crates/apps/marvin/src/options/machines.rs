@@ -31,6 +31,9 @@ const CPUS: usize = 4;
 /// Processors of exact-smp by default.
 const EXACT_CPUS: u32 = 2;
 
+/// The machine that counts instructions.
+pub(crate) const EXACT: &str = "exact";
+
 /// The exact machine with several processors.
 pub(crate) const EXACT_SMP: &str = "exact-smp";
 
@@ -39,7 +42,7 @@ pub(crate) const VM: &str = "vm";
 
 /// Names of machines that need no settings, and what they are.
 pub(crate) const OWN_MACHINES: [(&str, &str); 4] = [
-    ("exact", "counts instructions, repeats exactly"),
+    (EXACT, "counts instructions, repeats exactly"),
     (EXACT_SMP, "several processors, counts the lines they share"),
     (VM, "several processors, measures time"),
     ("local", "this host; its kernel is running:"),
@@ -84,7 +87,7 @@ pub(crate) struct NoisyOptions {
 /// Returns a machine that needs no settings; `None` for other names.
 pub(crate) fn own_machine(name: &str, noisy: &NoisyOptions) -> Option<Wanted> {
     match name {
-        "exact" => Some(Wanted::Exact),
+        EXACT => Some(Wanted::Exact),
         EXACT_SMP => Some(Wanted::ExactSmp(Smp::new(noisy.cpus.unwrap_or(EXACT_CPUS)))),
         VM => Some(Wanted::Vm(VmShape {
             cpus: noisy.cpus(),

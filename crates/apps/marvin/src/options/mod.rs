@@ -16,7 +16,8 @@ pub(crate) use batch::BatchName;
 pub(crate) use comparison::ComparisonOptions;
 pub(crate) use exit::{ExitOptions, is_bisect_run};
 pub(crate) use machines::{
-    EXACT_SMP, MachineOptions, NoisyOptions, OWN_MACHINES, ThreadOptions, Threads, VM, own_machine,
+    EXACT, EXACT_SMP, MachineOptions, NoisyOptions, OWN_MACHINES, ThreadOptions, Threads, VM,
+    own_machine,
 };
 pub(crate) use mail::MailOptions;
 pub(crate) use measure::{MeasureOptions, seeds_for};

@@ -97,7 +97,7 @@ fn git_bisect_run_finds_the_commit() {
 }
 
 #[test]
-fn both_exact_machines_share_a_table() {
+fn machines_share_a_table() {
     let home = fresh("two-machines-home");
     let (tree, _) = regressed("two-machines-tree");
     let on = |machines: &str, more: &[&str]| {
@@ -109,8 +109,29 @@ fn both_exact_machines_share_a_table() {
     assert!(both.contains("--on exact,exact-smp"), "{both}");
     let refused = ["vm", "local", "exact-smp", "moon"].map(|name| on(name, &[]));
     insta::assert_snapshot!("machines-are-refused", refused.join("\n"));
+    let unnamed = [
+        "series",
+        "good..main~1",
+        "--on",
+        "exact,vm",
+        "--tree",
+        &tree.name(),
+    ];
+    let unnamed = output_of(&home, &unnamed);
+    assert!(unnamed.contains("name the workloads"), "{unnamed}");
     let alone = on("exact", &["--cpus", "2"]);
     assert!(alone.starts_with("exit 2"), "{alone}");
+    if std::env::var_os("MARVIN_FULL").is_none() {
+        println!("left to MARVIN_FULL=1: time on a virtual machine");
+        return;
+    }
+    let timed = on("exact,vm", &["--boots", "2"]);
+    let has = |word: &str| timed.contains(word);
+    assert!(
+        has("8 commits; vm: time, 2 boots") && has("--on exact,vm --boots 2"),
+        "{timed}"
+    );
+    assert!(timed.contains("         vm"), "{timed}");
 }
 
 #[test]

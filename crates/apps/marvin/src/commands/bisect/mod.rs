@@ -26,8 +26,8 @@ use crate::measure::{
     line_difference, open_search_lab, parallel_machines, prepare_tools, read_ledger, reuse_unless,
 };
 use crate::options::{
-    BatchName, EXACT_SMP, MailOptions, NoisyOptions, ProgramOptions, SearchOptions, SeedOptions,
-    SourceOptions, VM, margin, whole,
+    BatchName, EXACT, EXACT_SMP, MailOptions, NoisyOptions, ProgramOptions, SearchOptions,
+    SeedOptions, SourceOptions, VM, margin, whole,
 };
 use crate::queue::BatchTarget;
 use crate::select::{
@@ -63,7 +63,7 @@ pub(crate) struct BisectArguments {
 
     /// Machine to measure on: exact; exact-smp for the suite contention; or vm, by time: each run
     /// is a boot
-    #[arg(long, value_name = "MACHINE", default_value = "exact", value_parser = ["exact", EXACT_SMP, VM])]
+    #[arg(long, value_name = "MACHINE", default_value = EXACT, value_parser = [EXACT, EXACT_SMP, VM])]
     pub(crate) on: String,
 
     /// Processors of vm [default: those of this host, at most 4] and of exact-smp [default: 2]
@@ -580,7 +580,7 @@ fn reproducer(
             format_args!(" --suite {}", command.suite),
         );
     }
-    if command.on != "exact" {
+    if command.on != EXACT {
         add(&mut command_line, format_args!(" --on {}", command.on));
     }
     if let Some(cpus) = command.cpus {

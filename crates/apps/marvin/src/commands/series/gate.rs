@@ -11,19 +11,19 @@ use config::{BUDGETS_FILE, BUDGETS_MAX, budgets, write_budgets};
 use history::commit_table::State;
 use history::gate::{Fit, GateAnswer, GateMeasured, GateRow, GateVerdict, RowVerdict, fit};
 use history::gate_rows::{edits, touched};
-use kernel::{BuildCache, Repository, Sources, TreeFile};
+use kernel::{BuildCache, Sources, TreeFile};
 use lab::Lab;
 use lab::bisection::short;
 use model::{Budget, Build, KERNEL_PARTS, KernelPart, Limit, PATHS, Stage, Verdict};
 use store::Location;
 
 use super::input::{Entries, Entry, Input, Made};
-use super::{Images, Measured, built, measure_images, notify_widened, source_arguments};
+use super::{Images, Measured, built, measure_images, notify_widened, open_tree, source_arguments};
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::open_exact_lab_with;
 use crate::options::{MeasureOptions, SeedOptions};
-use crate::select::{ChosenWorkloads, choose_workloads_of, measured_sources, source_settings};
+use crate::select::{ChosenWorkloads, choose_workloads_of, measured_sources};
 use crate::session::{Progress, Session};
 
 const GATE_EXAMPLES: &str = "Examples:
@@ -116,11 +116,7 @@ pub(crate) fn gate(session: &Session, command: &GateArguments) -> anyhow::Result
         answer.write(proposal())?;
         return Ok(Exit::Fine);
     }
-    let tree = source_settings(session, &measure.sources)?.tree;
-    let tree = tree.ok_or_else(|| {
-        WrongInput("gate needs a tree: name its directory with --tree FOLDER".into())
-    })?;
-    let repository = Repository::open(&tree)?;
+    let repository = open_tree(session, &measure.sources, "gate")?;
     let named = command.series.as_deref();
     let input = Input::read(session, &repository, named, command.base.as_deref())?;
     let chosen = choose_workloads_of(session, measure, PATHS.name, &[])?;

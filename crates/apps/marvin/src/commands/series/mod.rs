@@ -138,27 +138,19 @@ const SEEDS: u64 = 2;
 
 pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Result<Exit> {
     let measure = &command.measure;
-    let tree = source_settings(session, &measure.sources)?.tree;
-    let tree = tree.ok_or_else(|| {
-        WrongInput("series needs a tree: name its directory with --tree FOLDER".into())
-    })?;
+    let repository = open_tree(session, &measure.sources, "series")?;
     let beside = command.on.beside_exact(session)?;
-    let repository = Repository::open(&tree)?;
     let named = command.series.as_deref();
-    let input = Input::read(session, &repository, named, command.base.as_deref())?;
-    let input = if command.hunks {
-        input.into_hunks(&repository, named)?
-    } else {
-        input
-    };
+    let mut input = Input::read(session, &repository, named, command.base.as_deref())?;
+    if command.hunks {
+        input = input.into_hunks(&repository, named)?;
+    }
     let revisions = input.revisions().into_iter().map(KernelName::Git);
     let revisions: Vec<KernelName> = revisions.collect();
     // A series is about anything: its rows reach what configs add, too.
     let suite = measure.suite.as_deref().unwrap_or(model::PATHS.name);
     let chosen = choose_workloads_of(session, measure, suite, &revisions)?;
-    let beside = beside
-        .map(|wanted| Beside::choose(session, command, wanted, &chosen))
-        .transpose()?;
+    let beside = Beside::choose_all(session, command, beside, &chosen)?;
     let settings = measured_sources(session, measure, &chosen.tools)?;
     let answer = session.answer(command.output.as_deref())?;
     let proof = NewProof::open(&command.proof, &chosen)?;
@@ -170,6 +162,7 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         base,
         mut entries,
     } = input.entries(&sources, command.three_way)?;
+    let title = title + &Beside::describe_all(&beside, command);
     if proof.is_some() {
         // Before anything is built: a merge is no patch.
         proof::patches(&sources, &base, &entries)?;
@@ -219,16 +212,16 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
                 command,
             });
         }
-        if let Some(beside) = &beside {
-            // A data directory has one lab at a time.
-            drop(lab);
+        // A data directory has one lab at a time.
+        drop(lab);
+        for beside in &beside {
             beside.fill(session, command, &builds, &mut rows, &progress)?;
         }
     } else if proof.is_some() {
         crate::say("no proof is written: no kernel builds");
     }
     progress.end();
-    let of_beside = beside.as_ref().map(Beside::names).unwrap_or_default();
+    let of_beside: Vec<String> = beside.iter().flat_map(Beside::names).collect();
     let names = chosen.workloads.iter().map(|workload| &*workload.name);
     let names: Vec<&str> = names.chain(of_beside.iter().map(String::as_str)).collect();
     let series = SeriesAnswer {
@@ -246,6 +239,20 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     answer.write(format(&series, command, addressed)?)?;
     proved?;
     Ok(conclusion(&rows))
+}
+
+/// Opens the tree of a command that needs one.
+fn open_tree(
+    session: &Session,
+    sources: &SourceOptions,
+    command: &str,
+) -> anyhow::Result<Repository> {
+    let tree = source_settings(session, sources)?.tree.ok_or_else(|| {
+        WrongInput(format!(
+            "{command} needs a tree: name its directory with --tree FOLDER"
+        ))
+    })?;
+    Ok(Repository::open(&tree)?)
 }
 
 /// The kernels of a series.
