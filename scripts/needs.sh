@@ -53,6 +53,7 @@ if [ "${1:-}" = test-full ]; then
     [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || packages="$packages libc6-dev-arm64-cross"
     # An archive of mailing lists, as lore.kernel.org is.
     want public-inbox-httpd public-inbox
+    want b4 b4
     # Programs that people bring: a database, a server, other languages, 32 bits.
     want g++ g++
     want go golang-go

@@ -397,36 +397,60 @@ fn serve_inbox(folder: &Path, mails: &str) -> (Child, String) {
     (server, address)
 }
 
+/// Lets b4 ask a server in place of lore.kernel.org.
+fn configure_b4(folder: &Path, address: &str) {
+    let config =
+        format!("[b4]\n\tmidmask = {address}/%s\n\tsearchmask = \"{address}/?x=m&t=1&q=%s\"\n");
+    fs::write(folder.join(".gitconfig"), config).unwrap();
+}
+
 #[test]
-fn thread_of_a_public_inbox_is_its_mailbox() {
+fn threads_of_a_public_inbox_are_mailboxes() {
     if std::env::var_os("MARVIN_FULL").is_none() {
         println!("left to MARVIN_FULL=1: a public-inbox; links are tested with a file server, too");
         return;
     }
     let home = fresh("public-inbox-home");
     let to = ["--base=good", "--to=list@example.org", "--thread"];
-    let (tree, mut thread) = tree_and_thread("public-inbox-tree", &to);
+    let (tree, thread) = tree_and_thread("public-inbox-tree", &to);
     let first = thread.split("Message-Id: <").nth(1).unwrap();
     let id = first.split('>').next().unwrap().to_owned();
-    // The second version answers the cover letter of the first.
+    let answers = format!("--in-reply-to={id}");
     tree.git(&["checkout", "-q", "main"]);
-    let again = format!("--in-reply-to={id}");
-    let newer = ["format-patch", "--stdout", "--cover-letter", "-v2", &again];
-    let newer = tree.git(&[&newer[..], &to, &["good..main~2"]].concat());
+    let version = |words: &[&str], range: &str, number: &str| {
+        let format = ["format-patch", "--stdout", "--cover-letter", "-v", number];
+        let mails = tree.git(&[&format[..], words, &to, &[range]].concat());
+        // Git makes ids of commits and the second.
+        mails.replace("Message-Id: <", &format!("Message-Id: <v{number}."))
+    };
+    // The second version answers the first; the third is a thread of its own.
+    let newer = version(&[&answers], "good..main~2", "2");
+    let newest = version(&[], "good..main~3", "3");
+    let newest = newest
+        .replace("Reply-To: <", "Reply-To: <v3.")
+        .replace("References: <", "References: <v3.");
     tree.git(&["checkout", "-q", "work"]);
-    // Git makes ids of commits and the second.
-    thread.push_str(&newer.replace("Message-Id: <", "Message-Id: <v2."));
+    let subject = |mails: &str| mails.replace("*** SUBJECT HERE ***", "memory: change it all");
+    let [thread, newer, newest] = [&thread, &newer, &newest].map(|mails| subject(mails));
     let folder = fresh("public-inbox");
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("thread.mbox");
-    fs::write(&file, format!("{thread}\n")).unwrap();
-    let (mut server, address) = serve_inbox(&folder, &format!("\n{thread}\n"));
+    fs::write(&file, format!("{thread}{newer}\n")).unwrap();
+    let (mut server, address) = serve_inbox(&folder, &format!("\n{thread}{newer}\n{newest}\n"));
     let link = format!("{address}/{id}/T/#t");
     let fetched = series(&home, &tree, &[&link], "").replace(&link, "PLACE");
     let name = file.display().to_string();
     let read = series(&home, &tree, &[&name], "").replace(&name, "PLACE");
+    configure_b4(&folder, &address);
+    let of_b4 = marvin(&home)
+        .args(["series", &format!("lore:{id}"), "--workload", "getppid"])
+        .args(["--quick", "--tree", &tree.name()])
+        .env("HOME", &*folder)
+        .output();
+    let of_b4 = format_output(&of_b4.unwrap(), &home);
     server.kill().unwrap();
     server.wait().unwrap();
     assert!(read.contains("7 patches of PLACE"), "the newest: {read}");
     assert_eq!(fetched, read);
+    assert!(of_b4.contains("6 patches of lore:"), "{of_b4}");
 }

@@ -4,11 +4,8 @@
 //! It names commits and patches. `kernel` reads mails and applies them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::Context;
 use history::commit_checks::CommitSource;
 use history::commit_mail::AnsweredMail;
 use kernel::{
@@ -16,11 +13,9 @@ use kernel::{
 };
 use lab::bisection::short;
 
+use super::mailbox::{Mailbox, Thread};
 use crate::exit::WrongInput;
 use crate::session::Session;
-
-/// Largest mailbox that is fetched or read from standard input, as for files with patches.
-const MAILBOX_BYTES_MAX: u64 = 64 << 20;
 
 /// Limit on commits, patches and hunks of a series.
 const ENTRIES_MAX: usize = 500;
@@ -35,9 +30,6 @@ const FILES_SHOWN: usize = 4;
 const DIGITS_MAX: usize = 4;
 
 const FORMS: &str = "name OLDER..NEWER, a revision (HEAD~4), a number of commits, a mailbox or a folder of patches, - for standard input, or lore:MESSAGE-ID";
-
-/// Where mailboxes of message ids come from.
-const LORE: &str = "https://lore.kernel.org/all";
 
 /// What is measured.
 #[derive(Debug)]
@@ -113,12 +105,12 @@ impl Input {
             None => beyond_upstream(repository)?,
             Some("-") => {
                 let mailbox = Mailbox::of_standard_input(session)?;
-                Self::patches(session, repository, &mailbox.file, "standard input", base)?
+                Self::patches(session, repository, mailbox.file(), "standard input", base)?
             }
-            Some(named) => match mailbox_address(named)? {
-                Some(address) => {
-                    let mailbox = Mailbox::fetch(session, &address)?;
-                    Self::patches(session, repository, &mailbox.file, named, base)?
+            Some(named) => match Thread::named(named)? {
+                Some(thread) => {
+                    let mailbox = Mailbox::fetch(session, &thread)?;
+                    Self::patches(session, repository, mailbox.file(), named, base)?
                 }
                 None => Self::of_name(session, repository, named, base)?,
             },
@@ -562,135 +554,5 @@ fn or_head(revision: &str) -> &str {
         "HEAD"
     } else {
         revision
-    }
-}
-
-/// A mailbox in the data directory, for as long as it is read.
-#[derive(Debug)]
-struct Mailbox {
-    file: PathBuf,
-}
-
-impl Mailbox {
-    fn new(session: &Session, name: &str) -> anyhow::Result<Self> {
-        let folder = session.home()?.join("scratch");
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        let file = folder.join(format!("{name}.{}", std::process::id()));
-        Ok(Self { file })
-    }
-
-    fn of_standard_input(session: &Session) -> anyhow::Result<Self> {
-        let mailbox = Self::new(session, "standard-input.mbox")?;
-        let mut bytes = Vec::new();
-        std::io::stdin()
-            .take(MAILBOX_BYTES_MAX + 1)
-            .read_to_end(&mut bytes)
-            .context("cannot read standard input")?;
-        if bytes.len() as u64 > MAILBOX_BYTES_MAX {
-            let text = format!(
-                "standard input has more than {} MiB; name fewer patches",
-                MAILBOX_BYTES_MAX >> 20
-            );
-            return Err(WrongInput(text).into());
-        }
-        fs::write(&mailbox.file, bytes)
-            .with_context(|| format!("cannot write {}", mailbox.file.display()))?;
-        Ok(mailbox)
-    }
-
-    fn fetch(session: &Session, address: &str) -> anyhow::Result<Self> {
-        let mailbox = Self::new(session, "thread.mbox.gz")?;
-        archives::fetch_file(address, MAILBOX_BYTES_MAX, &mailbox.file)
-            .context("cannot fetch the thread; save it as a mailbox and name the file")?;
-        Ok(mailbox)
-    }
-}
-
-impl Drop for Mailbox {
-    fn drop(&mut self) {
-        drop(fs::remove_file(&self.file));
-    }
-}
-
-/// Returns the address of a thread's mailbox, as public-inbox serves it; `None` if no thread is
-/// named. `lore:ID` and links to a message are known, whatever follows the message id.
-fn mailbox_address(named: &str) -> Result<Option<String>, WrongInput> {
-    let (inbox, id) = if let Some(id) = named.strip_prefix("lore:") {
-        let id = id.trim_start_matches('<').trim_end_matches('>');
-        (LORE.to_owned(), encode(id))
-    } else if named.starts_with("https://") || named.starts_with("http://") {
-        let path = named.split(['#', '?']).next().unwrap_or_default();
-        let parts: Vec<&str> = path.split('/').collect();
-        match parts.as_slice() {
-            [_, _, "patch.msgid.link", id, ..] => (LORE.to_owned(), (*id).to_owned()),
-            [_, _, "lore.kernel.org", "r", id, ..] => (LORE.to_owned(), (*id).to_owned()),
-            [scheme, _, host, inbox, id, ..] => {
-                (format!("{scheme}//{host}/{inbox}"), (*id).to_owned())
-            }
-            _ => (String::new(), String::new()),
-        }
-    } else {
-        return Ok(None);
-    };
-    if id.is_empty() || !(id.contains('@') || id.contains("%40")) {
-        let text = format!(
-            "`{named}` names no message: expected lore:MESSAGE-ID or a link such as {LORE}/MESSAGE-ID/"
-        );
-        return Err(WrongInput(text));
-    }
-    Ok(Some(format!("{inbox}/{id}/t.mbox.gz")))
-}
-
-/// Encodes a message id for a path, as public-inbox reads it.
-fn encode(id: &str) -> String {
-    id.bytes()
-        .map(|byte| {
-            if byte.is_ascii_alphanumeric() || b"-._~@+=$".contains(&byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::mailbox_address;
-
-    #[test]
-    fn threads_are_named_by_id_or_link() {
-        for (named, expected) in [
-            ("HEAD~4", None),
-            (
-                "lore:1@x",
-                Some("https://lore.kernel.org/all/1@x/t.mbox.gz"),
-            ),
-            (
-                "lore:<a/b@x>",
-                Some("https://lore.kernel.org/all/a%2Fb@x/t.mbox.gz"),
-            ),
-            (
-                "https://lore.kernel.org/linux-mm/1@x/T/#u",
-                Some("https://lore.kernel.org/linux-mm/1@x/t.mbox.gz"),
-            ),
-            (
-                "https://lore.kernel.org/r/1@x",
-                Some("https://lore.kernel.org/all/1@x/t.mbox.gz"),
-            ),
-            (
-                "https://patch.msgid.link/1@x",
-                Some("https://lore.kernel.org/all/1@x/t.mbox.gz"),
-            ),
-            (
-                "http://127.0.0.1:8000/inbox/1%40x/raw",
-                Some("http://127.0.0.1:8000/inbox/1%40x/t.mbox.gz"),
-            ),
-        ] {
-            assert_eq!(mailbox_address(named).unwrap().as_deref(), expected);
-        }
-        for named in ["lore:", "lore:no-id", "https://lore.kernel.org/linux-mm/"] {
-            assert!(mailbox_address(named).is_err(), "{named}");
-        }
     }
 }

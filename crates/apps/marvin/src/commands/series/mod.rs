@@ -7,6 +7,7 @@ pub(crate) mod gate;
 mod input;
 mod left_out;
 mod machines;
+mod mailbox;
 mod origins;
 mod proof;
 
