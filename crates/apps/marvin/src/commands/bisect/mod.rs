@@ -303,6 +303,10 @@ fn workload_on(
         memory: None,
     };
     find_machines(session, &[&command.on], &noisy)?;
+    if command.on == EXACT && command.cpus.is_some() {
+        let text = format!("exact has one processor: --cpus is for {EXACT_SMP} and {VM}");
+        return Err(WrongInput(text).into());
+    }
     let mut workload = workload.clone();
     if command.is_timed() {
         workload.steadiness = Steadiness::Chaotic;
