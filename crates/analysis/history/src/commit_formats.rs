@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::commit_table::{
     CommitCell, CommitRow, CommitVerdict, Entered, State, shorten, split_machine, workloads,
 };
+use crate::hunks_alone::HunksAlone;
 
 /// Lines of a note: a cover letter has no room for more.
 const NOTE_LINES: usize = 20;
@@ -28,6 +29,8 @@ pub struct SeriesAnswer<'a> {
     pub rows: &'a [CommitRow],
     /// The workloads, in the order of the rows' cells.
     pub workloads: &'a [&'a str],
+    /// Each hunk alone, if they were measured.
+    pub alone: Option<&'a HunksAlone>,
 }
 
 /// A series of commits or patches, each compared with the one before it.
@@ -45,6 +48,8 @@ pub struct CommitsDocument {
     workloads: usize,
     /// The base, and each commit or patch.
     commits: Vec<CommitDocument>,
+    /// Each hunk alone on the base; null without --hunks.
+    hunks_alone: Option<HunksAlone>,
 }
 
 /// A commit or patch.
@@ -267,6 +272,7 @@ impl SeriesAnswer<'_> {
             reproduce: self.reproduce.clone(),
             workloads: self.workloads.len(),
             commits: commits.collect(),
+            hunks_alone: self.alone.cloned(),
         })
     }
 
@@ -534,6 +540,7 @@ pub(crate) mod tests {
 
     pub(crate) fn answer(rows: &[CommitRow]) -> SeriesAnswer<'_> {
         SeriesAnswer {
+            alone: None,
             title: "6 patches of v2.mbox on 0123456789ab".to_owned(),
             reproduce: "marvin series v2.mbox --base 0123456789ab".to_owned(),
             rows,

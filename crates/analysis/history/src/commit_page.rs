@@ -315,6 +315,7 @@ mod tests {
             reproduce: "marvin series".to_owned(),
             rows: &rows,
             workloads: &names,
+            alone: None,
         };
         let html = answer.html().unwrap();
         assert!(html.contains("22 workloads more that changed"), "{html}");

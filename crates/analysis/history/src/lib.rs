@@ -36,6 +36,7 @@ mod frequency;
 pub mod gate;
 pub mod gate_rows;
 mod gather;
+pub mod hunks_alone;
 mod index;
 mod kernels;
 mod noise;

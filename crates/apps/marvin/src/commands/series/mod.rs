@@ -3,6 +3,7 @@
 //! `input` finds out what the series is, `origins` where differences come from; `machines` adds the
 //! columns of another machine; `gate` holds it against the budgets of its tree.
 
+mod alone;
 pub(crate) mod gate;
 mod input;
 mod left_out;
@@ -19,15 +20,16 @@ use clap::{Args, ValueEnum};
 use compare::{Question, Side};
 use history::commit_checks::CommitSource;
 use history::commit_formats::SeriesAnswer;
-use history::commit_mail::AnsweredMail;
 use history::commit_table::{
     ChangedFunction, CommitCell, CommitRow, CommitVerdict, Entered, SameCode, State, table,
 };
+use history::hunks_alone::HunksAlone;
 use kernel::{BuildCache, FunctionChanges, KernelError, Repository, SourceError, Sources, Widened};
 use lab::{ExecutedFunctions, Lab, LabError};
 use model::{Build, KernelName, Machine, Run, Verdict};
 use store::Location;
 
+use self::alone::measure_alone;
 use self::input::{Entries, Entry, Input, Made};
 use self::left_out::Applied;
 use self::machines::{Beside, SeriesMachines};
@@ -174,20 +176,18 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     let newer = entries.iter().rev().find_map(commit_of).unwrap_or(older);
     let (sources, widened) = sources.widened(older, newer)?;
     notify_widened(&widened, &progress);
+    let applied = Applied {
+        sources: &sources,
+        input: &input,
+        three_way: command.three_way,
+        progress: &progress,
+    };
     let BuiltSeries {
         mut rows,
         builds,
         changes,
-    } = build_all(
-        Applied {
-            sources: &sources,
-            input: &input,
-            three_way: command.three_way,
-            progress: &progress,
-        },
-        &base,
-        &mut entries,
-    )?;
+    } = build_all(applied, &base, &mut entries)?;
+    let mut alone = None;
     // The answer is not lost with a proof that cannot be written.
     let mut proved = Ok(());
     if !builds.is_empty() {
@@ -200,6 +200,7 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
             changes: &changes,
         };
         fill(&measured, command, &chosen, &mut rows, &twins, &progress)?;
+        alone = measure_alone(applied, &lab, command, &chosen, &builds)?;
         if let Some(proof) = proof {
             proved = proof.write(&Series {
                 title: &title,
@@ -230,14 +231,9 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         title,
         rows: &rows,
         workloads: &names,
+        alone: alone.as_ref(),
     };
-    let sources: Vec<CommitSource> = entries.iter().map(|entry| entry.source.clone()).collect();
-    let mail = input.answered();
-    let addressed = Addressed {
-        mail: mail.as_ref(),
-        sources: &sources,
-    };
-    answer.write(format(&series, command, addressed)?)?;
+    answer.write(format(&series, command, &input, &entries)?)?;
     proved?;
     Ok(conclusion(&rows))
 }
@@ -315,41 +311,40 @@ fn build_all(
     Ok(series)
 }
 
-/// What a format needs beside the answer.
-#[derive(Debug, Clone, Copy)]
-struct Addressed<'a> {
-    /// The mail that a mail answers.
-    mail: Option<&'a AnsweredMail>,
-    /// Where each commit comes from.
-    sources: &'a [CommitSource],
-}
-
 /// Writes the answer in the format that was asked for.
 fn format(
     series: &SeriesAnswer<'_>,
     command: &SeriesArguments,
-    addressed: Addressed<'_>,
+    input: &Input,
+    entries: &[Entry],
 ) -> anyhow::Result<String> {
-    let Addressed { mail, sources } = addressed;
+    let sources: Vec<CommitSource> = entries.iter().map(|entry| entry.source.clone()).collect();
+    let mail = input.answered();
     Ok(match command.format {
         SeriesFormat::Text => format!(
-            "{}\nReproduce: {}\n",
+            "{}\n{}Reproduce: {}\n",
             table(&series.title, series.rows, series.workloads),
+            alone_text(series),
             series.reproduce
         ),
         SeriesFormat::Markdown => series.markdown(),
         SeriesFormat::Json => series.json()?,
         SeriesFormat::Html => series.html()?,
-        SeriesFormat::Mail => series.mail(mail, command.seeds.count(SEEDS) == 1),
+        SeriesFormat::Mail => series.mail(mail.as_ref(), command.seeds.count(SEEDS) == 1),
         SeriesFormat::Note => series.note(),
         SeriesFormat::Trailers => series.trailers(),
         SeriesFormat::B4 => series.checks()?,
         SeriesFormat::Junit => series.junit(),
-        SeriesFormat::Patchwork => series.patchwork(sources, command.target_url.as_deref())?,
-        SeriesFormat::Github => series.github(sources),
-        SeriesFormat::Gitlab => series.gitlab(sources)?,
+        SeriesFormat::Patchwork => series.patchwork(&sources, command.target_url.as_deref())?,
+        SeriesFormat::Github => series.github(&sources),
+        SeriesFormat::Gitlab => series.gitlab(&sources)?,
         SeriesFormat::Comment => series.comment(),
     })
+}
+
+fn alone_text(series: &SeriesAnswer<'_>) -> String {
+    let text = series.alone.map(HunksAlone::text);
+    text.map_or_else(String::new, |text| text + "\n")
 }
 
 /// Returns the command that gives the same answer, with commits by hash.
