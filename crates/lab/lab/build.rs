@@ -1,4 +1,4 @@
-//! Embeds the guest programs and the QEMU plugin in the lab: one program to install, no version
+//! Embeds the guest programs and QEMU's plugins in the lab: one program to install, no version
 //! mismatch. They are the carried ones; where their sources were changed, what these give.
 
 #![expect(
@@ -15,13 +15,14 @@ mod carried;
 mod compile;
 
 /// Names by which `lib.rs` includes the programs, in the order of `carried::PROGRAMS`.
-const VARIABLES: [&str; 6] = [
+const VARIABLES: [&str; 7] = [
     "MARVIN_AGENT",
     "MARVIN_INIT",
     "MARVIN_SERVE",
     "MARVIN_MODLOAD",
     "MARVIN_CRASH",
     "MARVIN_TRACER",
+    "MARVIN_PATH_RECORDER",
 ];
 
 fn main() {
@@ -47,9 +48,9 @@ fn main() {
         let target = std::env::var("TARGET")
             .expect("cargo sets it")
             .replace("musl", "gnu");
-        let tracer = compile::compile_tracer(&cargo, &root, &out.join("tracer"), &target);
-        files.pop();
-        files.push(tracer.expect("the plugin builds for this host"));
+        let plugins = compile::compile_plugins(&cargo, &root, &out.join("tracer"), &target);
+        files.truncate(files.len() - 2);
+        files.extend(plugins.expect("the plugins build for this host"));
     }
     for (variable, file) in VARIABLES.iter().zip(files) {
         println!("cargo::rustc-env={variable}={}", file.display());

@@ -80,6 +80,12 @@ const ROOMS: &[Room] = &[
     },
     Room {
         wing: "guest",
+        name: "path-recorder",
+        uses: &[],
+        does: "QEMU plugin beside the tracer, no part of the machine: writes the kernel instructions of one iteration in their order.",
+    },
+    Room {
+        wing: "guest",
         name: "agent",
         uses: &["wire"],
         does: "Guest programs, static: modules, init, the workloads, and the programs of crash guests.",

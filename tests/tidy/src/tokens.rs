@@ -5,7 +5,7 @@ use crate::source::{code, code_and_comments, line_at, occurrences, production};
 use crate::{Finding, Rule};
 
 const UNSAFE: Rule = Rule {
-    name: "`unsafe` stands only in crates/guest/agent, crates/dump/vmcore, crates/dump/marvin-dump and crates/guest/tracer",
+    name: "`unsafe` stands only in crates/guest/agent, crates/dump/vmcore, crates/dump/marvin-dump, crates/guest/tracer and crates/guest/path-recorder",
     remedy: "do it with safe code, or move it into one of these crates",
 };
 const CLOCK: Rule = Rule {
@@ -35,6 +35,7 @@ const UNSAFE_CRATES: &[&str] = &[
     "crates/dump/vmcore/",
     "crates/dump/marvin-dump/",
     "crates/guest/tracer/",
+    "crates/guest/path-recorder/",
 ];
 const CLOCK_WORDS: &[&str] = &[
     "SystemTime::now",

@@ -1,11 +1,11 @@
-//! Checks of the programs embedded in the lab: the guest's programs, and the tracer.
+//! Checks of the programs embedded in the lab: the guest's programs, and QEMU's plugins.
 
 use std::error::Error;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use lab::{AGENT, CRASH, TRACER};
+use lab::{AGENT, CRASH, PATH_RECORDER, TRACER};
 
 /// Most bytes of the agent's file.
 const BYTES_MAX: usize = 3_000_000;
@@ -41,6 +41,7 @@ fn embedded_programs_hold_no_host_path() {
     tidy::none(&tidy::leaks(AGENT, &paths));
     tidy::none(&tidy::leaks(CRASH, &paths));
     tidy::none(&tidy::leaks(TRACER, &paths));
+    tidy::none(&tidy::leaks(PATH_RECORDER, &paths));
 }
 
 #[test]

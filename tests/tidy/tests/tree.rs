@@ -40,6 +40,10 @@ const NO_PROSE: &[(&str, &str)] = &[
         "crates/guest/tracer/",
         "its sources are part of the machine's fingerprint",
     ),
+    (
+        "crates/guest/path-recorder/",
+        "its bytes are carried with those of the tracer",
+    ),
     ("tests/tidy/src/prose.rs", "it lists the words"),
 ];
 

@@ -33,6 +33,7 @@ mod make_argument;
 mod metric;
 mod monitor;
 mod origin;
+mod path;
 mod power;
 mod profile;
 mod queue;
@@ -85,6 +86,7 @@ pub use monitor::{
     Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of,
 };
 pub use origin::{Origin, SourceOrigin};
+pub use path::{ExecutedPath, PathEntry, PathInstruction, PathKind, PathStep};
 pub use power::{BootDevice, Ipmi, PowerSettings, Redfish};
 pub use profile::{Profile, ProfileLine, Region, Share};
 pub use queue::{

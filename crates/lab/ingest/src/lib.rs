@@ -5,8 +5,10 @@
 
 mod calls;
 mod environment;
+mod machine_code;
 mod modelled;
 mod monitors;
+mod path;
 mod places;
 mod profile;
 mod rmap;
@@ -20,6 +22,7 @@ pub use calls::{CallsError, call_tree};
 pub use environment::{UNKNOWN_PARAMETERS, environment};
 pub use modelled::modelled;
 pub use monitors::{copies, observation, reading};
+pub use path::{PathError, executed_path};
 pub use places::{FieldAt, Object};
 pub use profile::{ProfileError, profile, profile_by};
 pub use rmap::rmap;

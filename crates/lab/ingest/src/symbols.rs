@@ -270,6 +270,14 @@ impl Symbols {
         lines
     }
 
+    /// Returns the mark of a function's first instruction, for paths, which have no interrupts.
+    pub(crate) fn mark_of(name: &str) -> Option<&'static str> {
+        if name.starts_with(FORK) {
+            return Some("fork");
+        }
+        mark(name, &[])
+    }
+
     fn interrupts(&self) -> &'static [&'static str] {
         if self.entries.iter().any(|(_, name)| name == COMMON) {
             &INTERRUPTS

@@ -9,19 +9,21 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 /// The programs in the order in which they lie in the archive.
-pub(crate) const PROGRAMS: [&str; 6] = [
+pub(crate) const PROGRAMS: [&str; 7] = [
     "marvin-agent",
     "marvin-init",
     "marvin-serve",
     "marvin-modload",
     "marvin-crash",
     "libtracer.so",
+    "libpath_recorder.so",
 ];
 
 /// Folders whose Rust sources and manifests end up in the programs.
-const SOURCES: [&str; 3] = [
+const SOURCES: [&str; 4] = [
     "crates/guest/agent",
     "crates/guest/tracer",
+    "crates/guest/path-recorder",
     "crates/base/wire",
 ];
 
@@ -159,7 +161,7 @@ pub(crate) fn write(
     libc: &str,
 ) -> std::io::Result<()> {
     let mut text = String::from(
-        "# The programs of the guests and QEMU's plugin, carried so that every build of Marvin has\n\
+        "# The programs of the guests and QEMU's plugins, carried so that every build of Marvin has\n\
          # the same exact machine. Written by: UPDATE=1 cargo test -p lab --test guest_programs\n\
          # The static ones contain parts of the GNU C library (LGPL-2.1) and of Rust's standard\n\
          # library (MIT or Apache-2.0).\n",

@@ -1,4 +1,4 @@
-//! Compiles the guest programs and QEMU's plugin from the sources of this tree, with fixed flags
+//! Compiles the guest programs and QEMU's plugins from the sources of this tree, with fixed flags
 //! and without a path of this host: the same sources, compiler and libc give the same bytes.
 
 use std::path::{Path, PathBuf};
@@ -14,35 +14,38 @@ const GUEST: &str = "x86_64-unknown-linux-gnu";
 pub(crate) fn compile(cargo: &Path, root: &Path, out: &Path) -> Result<Vec<PathBuf>, String> {
     // Without relocations at start, workloads that do not run touch no page.
     let flags = ["-Ctarget-feature=+crt-static", "-Crelocation-model=static"];
-    build_package(cargo, root, out, "agent", GUEST, &flags)?;
-    let tracer = compile_tracer(cargo, root, out, GUEST)?;
-    let [guests @ .., _] = super::carried::PROGRAMS;
+    build_package(cargo, root, out, "agent", "agent", GUEST, &flags)?;
+    let plugins = compile_plugins(cargo, root, out, GUEST)?;
+    let [guests @ .., _, _] = super::carried::PROGRAMS;
     let folder = out.join(GUEST).join("agent");
     let mut programs: Vec<PathBuf> = guests.iter().map(|name| folder.join(name)).collect();
-    programs.push(tracer);
+    programs.extend(plugins);
     Ok(programs)
 }
 
-/// Builds the plugin for hosts of a target; QEMU loads it, so it has the host's processor.
+/// Builds the plugins for hosts of a target; QEMU loads them, so they have the host's processor.
 ///
 /// # Errors
-/// A sentence: it does not build.
-pub(crate) fn compile_tracer(
+/// A sentence: which one does not build.
+pub(crate) fn compile_plugins(
     cargo: &Path,
     root: &Path,
     out: &Path,
     target: &str,
-) -> Result<PathBuf, String> {
-    build_package(cargo, root, out, "tracer", target, &[])?;
-    Ok(out.join(target).join("tracer/libtracer.so"))
+) -> Result<[PathBuf; 2], String> {
+    build_package(cargo, root, out, "tracer", "tracer", target, &[])?;
+    build_package(cargo, root, out, "path-recorder", "tracer", target, &[])?;
+    let folder = out.join(target).join("tracer");
+    Ok(["libtracer.so", "libpath_recorder.so"].map(|name| folder.join(name)))
 }
 
-/// Builds a package with the profile of the same name.
+/// Builds a package with a profile.
 fn build_package(
     cargo: &Path,
     root: &Path,
     out: &Path,
     package: &str,
+    profile: &str,
     target: &str,
     flags: &[&str],
 ) -> Result<(), String> {
@@ -56,7 +59,7 @@ fn build_package(
     let mut command = Command::new(cargo);
     command
         .args(["build", "--quiet", "--locked", "--package", package])
-        .args(["--profile", package, "--target", target, "--target-dir"])
+        .args(["--profile", profile, "--target", target, "--target-dir"])
         .arg(out)
         .current_dir(root)
         .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));

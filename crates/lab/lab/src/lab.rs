@@ -28,7 +28,7 @@ use crate::machine_pool::{MachinePool, guest_configs};
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
 use crate::tools::{Tools, images};
-use crate::{AGENT, Event, INIT, LabError, MODLOAD, Plan, SERVE, TRACER};
+use crate::{AGENT, Event, INIT, LabError, MODLOAD, PATH_RECORDER, Plan, SERVE, TRACER};
 
 /// Suffix of artifacts that hold copies of monitors.
 const MONITORS: &str = ".monitors";
@@ -140,7 +140,7 @@ pub fn stored_observation(bytes: &[u8]) -> Option<Observation> {
 }
 
 /// Refuses a run that executed other instructions than the stored one.
-fn check_same(profile: &Profile, stored: &Profile) -> Result<(), String> {
+pub(crate) fn check_same(profile: &Profile, stored: &Profile) -> Result<(), String> {
     if profile == stored {
         Ok(())
     } else {
@@ -230,6 +230,7 @@ impl Lab {
                     programs: programs_for(&wanted, programs),
                     loader: MODLOAD.to_vec(),
                     tracer: TRACER.to_vec(),
+                    path_recorder: PATH_RECORDER.to_vec(),
                     conditions: conditions(),
                     home: home.to_owned(),
                     snapshots,
@@ -595,7 +596,7 @@ impl Lab {
     }
 
     /// Repeats a workload's job from the boot of its measurement.
-    fn again<T>(
+    pub(crate) fn again<T>(
         &self,
         measurement: Measurement<'_>,
         can: impl Fn(Capabilities) -> bool,

@@ -26,6 +26,7 @@ mod machine_pool;
 mod open_machine;
 mod own_cost;
 mod own_program;
+mod path;
 mod perturb;
 mod plan;
 mod printed_margin;
@@ -93,3 +94,7 @@ pub const CRASH: &[u8] = include_bytes!(env!("MARVIN_CRASH"));
 
 /// The tracer: the plugin that QEMU loads; `build.rs` builds it.
 pub const TRACER: &[u8] = include_bytes!(env!("MARVIN_TRACER"));
+
+/// The plugin that QEMU loads beside the tracer to record which instructions are executed in which
+/// order; it is no part of the machine.
+pub const PATH_RECORDER: &[u8] = include_bytes!(env!("MARVIN_PATH_RECORDER"));

@@ -8,7 +8,7 @@ use model::ExactCpu;
 use store::HomeLock;
 
 use crate::perturb::conditions;
-use crate::{LabError, LabOptions, MODLOAD, TRACER};
+use crate::{LabError, LabOptions, MODLOAD, PATH_RECORDER, TRACER};
 
 /// Executes the reference job on the exact machine of this host, with the QEMU that measurements
 /// take.
@@ -28,6 +28,7 @@ pub fn execute_reference_job(
         programs: options.programs,
         loader: MODLOAD.to_vec(),
         tracer: TRACER.to_vec(),
+        path_recorder: PATH_RECORDER.to_vec(),
         conditions: conditions(),
         home: home.to_owned(),
         snapshots: options.snapshots,

@@ -168,6 +168,8 @@ pub enum Observe<'a> {
     Sharing(&'a str),
     /// Counts, and events of a simulated processor.
     Model(&'a str, &'a CostModel),
+    /// Counts, and the kernel instructions of the iteration of this number, from 0, in their order.
+    Path(&'a str, u64),
 }
 
 /// The end of a job.
@@ -181,6 +183,8 @@ pub struct JobEnd {
     pub counts: Option<Vec<u8>>,
     /// The call tree, under the same conditions.
     pub calls: Option<Vec<u8>>,
+    /// The instructions in their order, under the same conditions.
+    pub path: Option<Vec<u8>>,
     /// The lines of memory that moved between processors, on a machine that follows them, under
     /// the same conditions.
     pub shared: Option<Vec<u8>>,
@@ -198,6 +202,7 @@ impl JobEnd {
             console,
             counts: None,
             calls: None,
+            path: None,
             shared: None,
             disturbance: None,
         }

@@ -299,6 +299,7 @@ impl Booted for FakeBooted {
             console: b"the console\n".to_vec(),
             counts,
             calls: None,
+            path: None,
             shared: None,
             disturbance,
         })

@@ -74,6 +74,9 @@ pub struct Settings {
     pub loader: Vec<u8>,
     /// The plugin that QEMU loads.
     pub tracer: Vec<u8>,
+    /// The plugin that QEMU loads beside it to record an order of instructions; no part of the
+    /// machine's identity.
+    pub path_recorder: Vec<u8>,
     /// Other conditions that results depend on; part of the machine's identity.
     pub conditions: Vec<(String, String)>,
     /// The directory of snapshots and scratch files.

@@ -51,6 +51,7 @@ fn schemas(folder: &Path) -> anyhow::Result<Exit> {
         ("monitors", monitors::render::schema()),
         ("profile", profile::render::schema()),
         ("proof", history::proof::proof_schema()),
+        ("path", profile::paths::schema()),
         ("replay", history::proof::replay_schema()),
         ("rmap", compare::rmap::schema()),
         ("sampled", profile::sampled::schema()),

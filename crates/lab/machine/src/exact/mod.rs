@@ -54,6 +54,9 @@ const LEAST_WALL_S: u64 = 60;
 const NO_JOB: [u8; wire::JOB_SIZE] = [0; wire::JOB_SIZE];
 /// The tracer's file for the call tree.
 const CALLS: &str = "calls";
+/// The second plugin's file, and its output.
+const RECORDER: &str = "recorder.so";
+const PATH: &str = "path";
 
 /// An exact machine, ready to boot builds. Several threads may use it at the same time.
 #[derive(Debug)]
@@ -92,7 +95,7 @@ fn tracer_arguments(observe: Observe<'_>, seed: u64) -> String {
     match observe {
         Observe::Nothing => String::new(),
         Observe::Sharing(_) => format!(",marks={MARKS}"),
-        Observe::Counts(_) => format!(",counts={COUNTS},marks={MARKS}"),
+        Observe::Counts(_) | Observe::Path(..) => format!(",counts={COUNTS},marks={MARKS}"),
         Observe::Calls(_) => format!(",counts={COUNTS},marks={MARKS},calls={CALLS}"),
         Observe::Model(_, model) => {
             let sizes = model
@@ -319,6 +322,12 @@ impl Exact {
         let cpu = Cpu::named(self.settings.cpu);
         let mut arguments = fixed_arguments(&self.qemu, cpu, self.processors);
         arguments.extend(plugin(&self.qemu, of_tracer));
+        if let Observe::Path(_, region) = observe {
+            arguments.extend([
+                "-plugin".into(),
+                format!("./{RECORDER},path={PATH},marks={MARKS},region={region}"),
+            ]);
+        }
         arguments.extend(["-seed".into(), (seed & 0xffff_ffff).to_string()]);
         arguments.extend([
             "-append".into(),
@@ -502,9 +511,13 @@ impl Booted for Start {
         if let Observe::Sharing(marks)
         | Observe::Counts(marks)
         | Observe::Calls(marks)
+        | Observe::Path(marks, _)
         | Observe::Model(marks, _) = observe
         {
             scratch.write(MARKS, marks.as_bytes())?;
+        }
+        if let Observe::Path(..) = observe {
+            scratch.write(RECORDER, &exact.settings.path_recorder)?;
         }
         let mut process = match exact.at_start(self, &mut scratch, observe)? {
             AtStart::Waits(process) => process,
@@ -541,6 +554,7 @@ impl Booted for Start {
         Ok(JobEnd {
             counts: written(COUNTS),
             calls: written(CALLS),
+            path: written(PATH),
             shared,
             ..JobEnd::unobserved(stream, console)
         })

@@ -1,5 +1,6 @@
 //! `marvin profile`: attributes the difference between two kernels to functions.
 
+mod paths;
 mod sampled;
 mod transfers;
 
@@ -26,6 +27,7 @@ const PROFILE_EXAMPLES: &str = "Examples:
   marvin profile deb:6.1 deb:6.12 --workload fault-anon
   marvin profile deb:6.1 deb:6.12 --format html -o profile.html
   marvin profile deb:6.1 deb:6.12 --workload pipe --model
+  marvin profile HEAD~1 HEAD --workload fault-anon --path
   marvin profile deb:6.1 deb:6.12 --workload fault --on vm --boots 8";
 
 /// `marvin profile`.
@@ -63,6 +65,11 @@ pub(crate) struct ProfileArguments {
     #[arg(long, conflicts_with_all = ["folded", "pprof"])]
     pub(crate) no_calls: bool,
 
+    /// Show where the executed instructions of both kernels part instead, in one iteration: the
+    /// first place, and all places with their cost
+    #[arg(long, conflicts_with_all = ["model", "no_calls", "folded", "pprof"])]
+    pub(crate) path: bool,
+
     /// Also write folded stacks for flamegraph.pl, `workload;function;… BASE NEW`, as
     /// difffolded.pl writes them
     #[arg(long, value_name = "FILE")]
@@ -99,7 +106,12 @@ impl ProfileArguments {
 
 pub(crate) fn profile(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit> {
     match choose_machines(session, &command.on)?.as_slice() {
+        [(_, Wanted::Exact)] if command.path => paths::profile(session, command),
         [(_, Wanted::Exact)] => counted(session, command),
+        _ if command.path => Err(WrongInput(
+            "--path needs --on exact: other machines do not repeat an execution".to_owned(),
+        )
+        .into()),
         [(_, wanted @ Wanted::ExactSmp(_))] => transfers::profile(session, command, wanted),
         [(_, wanted)] => sampled::profile(session, command, wanted),
         _ => Err(WrongInput("a profile shows one machine: give --on one name".to_owned()).into()),
