@@ -4,8 +4,109 @@
 //! windows: after so many differences the way that came furthest is taken and the search begins
 //! again from there, so that the time is linear however much differs.
 
+use std::collections::HashMap;
+use std::hash::Hash;
+
 /// Differences after which a window ends.
-const WINDOW: usize = 128;
+const WINDOW: usize = 512;
+/// The same for sequences that are so long that the time counts.
+const SHORT_WINDOW: usize = 64;
+/// Elements of such sequences.
+const LONG: usize = 200_000;
+
+/// Returns which elements of two sequences are the same: their indices, both rising. Where they
+/// differ much, the elements that `is_anchor` names are aligned first, and the others between them.
+pub(super) fn align_by<T: Eq + Hash + Copy>(
+    base: &[T],
+    new: &[T],
+    is_anchor: fn(T) -> bool,
+) -> Vec<(usize, usize)> {
+    let pairs = align(base, new);
+    let differences = base.len() + new.len() - 2 * pairs.len();
+    if differences < WINDOW {
+        return pairs;
+    }
+    let anchors = [base, new].map(|all| {
+        let numbered = all.iter().copied().enumerate();
+        numbered
+            .filter(|(_, element)| is_anchor(*element))
+            .collect::<Vec<_>>()
+    });
+    let elements = anchors.each_ref().map(|anchors| {
+        anchors
+            .iter()
+            .map(|(_, element)| *element)
+            .collect::<Vec<T>>()
+    });
+    let mut pairs = Vec::new();
+    let mut at = [0, 0];
+    let met = align(&elements[0], &elements[1]).into_iter();
+    let met = met.map(|(one, other)| (anchors[0][one].0, anchors[1][other].0));
+    for (one, other) in met.chain(std::iter::once((base.len(), new.len()))) {
+        let between = align_by_unique(&base[at[0]..one], &new[at[1]..other]);
+        pairs.extend(between.into_iter().map(|(x, y)| (at[0] + x, at[1] + y)));
+        if one < base.len() {
+            pairs.push((one, other));
+        }
+        at = [one + 1, other + 1];
+    }
+    pairs
+}
+
+/// The same with the elements that each side has once as anchors, as in Bram Cohen's patience diff.
+fn align_by_unique<T: Eq + Hash + Copy>(base: &[T], new: &[T]) -> Vec<(usize, usize)> {
+    let mut once: HashMap<T, [Option<Option<usize>>; 2]> = HashMap::new();
+    for (side, all) in [base, new].into_iter().enumerate() {
+        for (index, element) in all.iter().enumerate() {
+            let found = &mut once.entry(*element).or_default()[side];
+            *found = Some(found.is_none().then_some(index));
+        }
+    }
+    let in_order = base.iter().enumerate().filter_map(|(index, element)| {
+        let [Some(Some(_)), Some(Some(other))] = once.get(element)? else {
+            return None;
+        };
+        Some((index, *other))
+    });
+    let mut pairs = Vec::new();
+    let mut at = (0, 0);
+    let ends = std::iter::once((base.len(), new.len()));
+    for (one, other) in rising(&in_order.collect::<Vec<_>>())
+        .into_iter()
+        .chain(ends)
+    {
+        let between = align(&base[at.0..one], &new[at.1..other]);
+        pairs.extend(between.into_iter().map(|(x, y)| (at.0 + x, at.1 + y)));
+        if one < base.len() {
+            pairs.push((one, other));
+        }
+        at = (one + 1, other + 1);
+    }
+    pairs
+}
+
+/// Returns the longest part of pairs whose second elements rise; the first ones do.
+fn rising(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
+    // The last pair of the best part of each length, and the pair before each.
+    let mut lasts: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::new();
+    for (index, (_, other)) in pairs.iter().enumerate() {
+        let length = lasts.partition_point(|last| pairs[*last].1 < *other);
+        before.push(length.checked_sub(1).map(|shorter| lasts[shorter]));
+        match lasts.get_mut(length) {
+            Some(last) => *last = index,
+            None => lasts.push(index),
+        }
+    }
+    let mut found = Vec::new();
+    let mut next = lasts.last().copied();
+    while let Some(index) = next {
+        found.push(pairs[index]);
+        next = before[index];
+    }
+    found.reverse();
+    found
+}
 
 /// Returns which elements of two sequences are the same: their indices, both rising.
 pub(super) fn align<T: PartialEq>(base: &[T], new: &[T]) -> Vec<(usize, usize)> {
@@ -38,13 +139,20 @@ pub(super) fn align<T: PartialEq>(base: &[T], new: &[T]) -> Vec<(usize, usize)> 
 fn window<T: PartialEq>(base: &[T], new: &[T]) -> (Vec<(usize, usize)>, [usize; 2]) {
     // Furthest x on each diagonal k = x - y, for each number of differences.
     let mut trace: Vec<Vec<isize>> = Vec::new();
-    let mut furthest = vec![0_isize; 2 * WINDOW + 3];
-    let centre = WINDOW as isize + 1;
+    let width = if base.len() + new.len() > LONG {
+        SHORT_WINDOW
+    } else {
+        WINDOW.min(base.len() + new.len())
+    };
+    let mut furthest = vec![0_isize; 2 * width + 3];
+    let centre = width as isize + 1;
     let at = |k: isize| (k + centre).cast_unsigned();
     let [length, other_length] = [base.len() as isize, new.len() as isize];
     let mut best = (0_isize, 0_isize, 0);
-    'search: for d in 0..=WINDOW as isize {
-        trace.push(furthest.clone());
+    'search: for d in 0..=width as isize {
+        // What the last round left: the diagonals around the middle.
+        let reach = at(-d)..=at(d);
+        trace.push(furthest[reach].to_vec());
         for k in (-d..=d).step_by(2) {
             let down = k == -d || k != d && furthest[at(k - 1)] < furthest[at(k + 1)];
             let mut x = match (d, down) {
@@ -71,7 +179,7 @@ fn window<T: PartialEq>(base: &[T], new: &[T]) -> (Vec<(usize, usize)>, [usize; 
             if y >= 0 && x + y > best.0 + best.1 {
                 best = (x, y, d);
             }
-            if x == length || y == other_length {
+            if x == length && y == other_length {
                 best = (x, y, d);
                 break 'search;
             }
@@ -80,7 +188,7 @@ fn window<T: PartialEq>(base: &[T], new: &[T]) -> (Vec<(usize, usize)>, [usize; 
     let (x, y, d) = best;
     if x + y == 0 {
         // Nothing equal near: both go on by a window.
-        let step = |length: usize| length.min(WINDOW);
+        let step = |length: usize| length.min(width);
         return (Vec::new(), [step(base.len()), step(new.len())]);
     }
     (
@@ -95,10 +203,9 @@ fn backtrack(
     [mut x, mut y]: [isize; 2],
     differences: isize,
 ) -> Vec<(usize, usize)> {
-    let centre = WINDOW as isize + 1;
-    let at = |k: isize| (k + centre).cast_unsigned();
     let mut pairs = Vec::new();
     for d in (0..=differences).rev() {
+        let at = |k: isize| (k + d).cast_unsigned();
         let furthest = &trace[d.cast_unsigned()];
         let k = x - y;
         let (from_x, from_y) = if d == 0 {
@@ -125,7 +232,7 @@ fn backtrack(
 mod tests {
     use proptest::prelude::{any, proptest};
 
-    use super::align;
+    use super::{align, align_by};
 
     fn check(base: &[u8], new: &[u8]) -> Vec<(usize, usize)> {
         let pairs = align(base, new);
@@ -145,6 +252,16 @@ mod tests {
         assert_eq!(check(b"abxxcd", b"abycd").len(), 4);
         assert_eq!(check(b"", b"abc"), []);
         assert_eq!(check(b"abc", b"abc").len(), 3);
+    }
+
+    #[test]
+    fn anchors_are_met_among_other_elements() {
+        let side = |from: u32| -> Vec<u32> {
+            let others = (from..from + 300).chain([7]).chain(from + 300..from + 600);
+            others.collect()
+        };
+        let pairs = align_by(&side(1000), &side(5000), |element| element < 10);
+        assert_eq!(pairs, [(300, 300)]);
     }
 
     #[test]

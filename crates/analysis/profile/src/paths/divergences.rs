@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use model::ExecutedPath;
 
-use super::align::align;
+use super::align::align_by;
 use super::frames::{Item, Node, Nodes};
 use super::numbering::Numbering;
 use super::{Divergence, Next};
@@ -128,7 +128,7 @@ impl<'a> Compared<'a> {
             Rc::clone(self.nodes.get(new)),
         ];
         let keys = nodes.each_ref().map(|node| self.keys(node));
-        let pairs = align(&keys[0], &keys[1]);
+        let pairs = align_by(&keys[0], &keys[1], |key| matches!(key, Key::Call(_)));
         let gaps = gaps(&pairs, &keys);
         let mut sums = Sums::default();
         let mut next_pair = 0;

@@ -1,16 +1,18 @@
 //! Where executions part, as documents.
 
+use std::collections::BTreeMap;
+
 use document::{Block, Column, ColumnKind, Document, Fact, Table, TableRow, Weight, Width};
 use model::{PathInstruction, SourceLocation};
 
-use super::{Divergence, Next, PathDifference, Point};
+use super::{Divergence, EVERYTHING, Next, PathDifference, Point};
 
 /// Returns the source line of an instruction of the baseline (0) or the new kernel (1), if it is
 /// known.
 pub type LineOf<'a> = dyn Fn(usize, &PathInstruction) -> Option<SourceLocation> + 'a;
 
 /// Width of the places in text.
-const PLACES: usize = 36;
+const PLACES: usize = 34;
 
 /// The paths of two kernels, workload by workload.
 #[derive(Debug, Clone)]
@@ -92,7 +94,7 @@ fn sentence(difference: &PathDifference) -> String {
     let per_operation =
         (of_row[1].cast_signed() - of_row[0].cast_signed()) as f64 / (*operations).max(1) as f64;
     let times: u64 = divergences.iter().map(|divergence| divergence.times).sum();
-    let parting = match (divergences.len(), times) {
+    let parting = match (by_place(difference).len(), times) {
         (0, _) => "the kernel's instructions are the same, in the same order".to_owned(),
         (1, 1) => "paths part once".to_owned(),
         (1, times) => format!("paths part {times} times at one place"),
@@ -124,29 +126,74 @@ fn first(difference: &PathDifference, line_of: &LineOf<'_>) -> Vec<Block> {
         Block::Subheading(format!("They part first in {}", first.function)),
         Block::Console(detail(first, line_of)),
     ];
-    // Other registers cost nothing: the first place that costs something as well.
+    // Other registers cost nothing: the first place that costs something as well, and the one that
+    // costs most.
     let costs = difference.divergences.iter().find(|one| one.more() != 0);
-    if let Some(costs) = costs.filter(|costs| *costs != first) {
-        blocks.push(Block::Subheading(format!(
-            "The first that costs, in {}",
-            costs.function
-        )));
-        blocks.push(Block::Console(detail(costs, line_of)));
+    let most = by_place(difference).into_iter().next();
+    let most = most.and_then(|place| place.divergences.first().copied());
+    let most = most.filter(|most| most.more() != 0);
+    let mut shown = vec![first];
+    for (title, found) in [("The first that costs", costs), ("Most is", most)] {
+        if let Some(found) = found.filter(|found| !shown.contains(found)) {
+            blocks.push(Block::Subheading(format!("{title} in {}", found.function)));
+            blocks.push(Block::Console(detail(found, line_of)));
+            shown.push(found);
+        }
     }
     blocks
+}
+
+/// What parts behind the same instruction.
+struct Place<'a> {
+    times: u64,
+    instructions: [u64; 2],
+    /// The one that costs most comes first.
+    divergences: Vec<&'a Divergence>,
+}
+
+impl Place<'_> {
+    fn more(&self) -> i64 {
+        self.instructions[1].cast_signed() - self.instructions[0].cast_signed()
+    }
+}
+
+/// Returns the places in the order of what they cost.
+fn by_place(difference: &PathDifference) -> Vec<Place<'_>> {
+    let mut places: BTreeMap<(&str, Option<u64>), Vec<&Divergence>> = BTreeMap::new();
+    for divergence in &difference.divergences {
+        let behind = divergence.behind.as_ref();
+        let address = behind.and_then(|point| Some(known(point)?.address));
+        let of_place = places.entry((&divergence.function, address)).or_default();
+        of_place.push(divergence);
+    }
+    let mut places: Vec<Place<'_>> = places
+        .into_values()
+        .map(|mut divergences| {
+            divergences.sort_by_key(|one| std::cmp::Reverse(one.more().unsigned_abs()));
+            let sum = |side: usize| divergences.iter().map(|one| one.instructions[side]).sum();
+            Place {
+                times: divergences.iter().map(|one| one.times).sum(),
+                instructions: [sum(0), sum(1)],
+                divergences,
+            }
+        })
+        .collect();
+    places.sort_by_key(|place| std::cmp::Reverse(place.more().unsigned_abs()));
+    places
+}
+
+/// Returns an instruction of both sides as the new kernel has it.
+fn known(point: &Point) -> Option<&PathInstruction> {
+    point.sides[1].as_ref().or(point.sides[0].as_ref())
 }
 
 /// Returns the instructions around a place.
 fn detail(divergence: &Divergence, line_of: &LineOf<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(Point { sides }) = &divergence.behind {
-        let both = sides.iter().enumerate().rev();
-        if let Some((side, instruction)) = both
-            .filter_map(|(side, found)| Some((side, found.as_ref()?)))
-            .next()
-        {
-            lines.push(instruction_line("both", side, instruction, line_of));
-        }
+    if let Some(behind) = &divergence.behind {
+        let side = usize::from(behind.sides[1].is_some());
+        let instruction = known(behind);
+        lines.extend(instruction.map(|found| instruction_line("both", side, found, line_of)));
     }
     for (side, word) in ["base", "new"].into_iter().enumerate() {
         lines.push(next_line(word, side, &divergence.next[side], line_of));
@@ -176,20 +223,18 @@ fn instruction_line(
     instruction: &PathInstruction,
     line_of: &LineOf<'_>,
 ) -> String {
-    let bytes: Vec<String> = instruction
-        .bytes
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    let mut about = bytes.join(" ");
-    if let Some(target) = &instruction.target {
-        about = format!("{about} to {target}");
-    }
     let place = place(instruction);
-    let line = line_of(side, instruction).map(|line| format!("{}:{}", line.file, line.line));
-    format!("{word:6}{place:30} {about:24} {}", line.unwrap_or_default())
-        .trim_end()
-        .to_owned()
+    let about = match line_of(side, instruction) {
+        Some(line) => format!("{}:{}", line.file, line.line),
+        None => {
+            let bytes = instruction.bytes.iter();
+            let bytes: Vec<String> = bytes.map(|byte| format!("{byte:02x}")).collect();
+            bytes.join(" ")
+        }
+    };
+    let target = instruction.target.as_ref();
+    let target = target.map_or_else(String::new, |target| format!(" to {target}"));
+    format!("{word:6}{place:28} {about}{target}")
 }
 
 /// Returns a place as the kernel writes it: `handle_mm_fault+0x2c`.
@@ -198,32 +243,33 @@ fn place(instruction: &PathInstruction) -> String {
 }
 
 /// Returns how a place of a divergence is called.
-pub(super) fn name(divergence: &Divergence) -> String {
-    let behind = divergence.behind.as_ref();
-    let known = behind.and_then(|point| point.sides[1].as_ref().or(point.sides[0].as_ref()));
-    known.map_or_else(|| format!("{}, at its start", divergence.function), place)
+fn name(divergence: &Divergence) -> String {
+    match divergence.behind.as_ref().and_then(known) {
+        Some(instruction) => place(instruction),
+        None if divergence.function == EVERYTHING => EVERYTHING.to_owned(),
+        None => format!("{}, at its start", divergence.function),
+    }
 }
 
 fn places(difference: &PathDifference, max: usize, line_of: &LineOf<'_>) -> Table {
-    let mut sorted: Vec<&Divergence> = difference.divergences.iter().collect();
-    sorted.sort_by_key(|divergence| std::cmp::Reverse(divergence.more().unsigned_abs()));
+    let sorted = by_place(difference);
     let costing = sorted.iter().filter(|one| one.more() != 0).count();
     let (shown, others) = sorted.split_at(costing.min(max));
-    let mut rows: Vec<TableRow> = shown
-        .iter()
-        .map(|divergence| {
-            let behind = divergence.behind.as_ref();
-            let line = behind.and_then(|point| {
-                let side = usize::from(point.sides[1].is_some());
-                line_of(side, point.sides[side].as_ref()?)
-            });
-            let name = match line {
-                Some(line) => format!("{} {}:{}", name(divergence), line.file, line.line),
-                None => name(divergence),
-            };
-            row(name, Some(divergence.times), divergence.instructions)
-        })
-        .collect();
+    let mut rows: Vec<TableRow> = Vec::new();
+    for place in shown {
+        let Some(divergence) = place.divergences.first() else {
+            continue;
+        };
+        let line = divergence.behind.as_ref().and_then(|behind| {
+            let side = usize::from(behind.sides[1].is_some());
+            line_of(side, known(behind)?)
+        });
+        let name = match line {
+            Some(line) => format!("{} {}:{}", name(divergence), line.file, line.line),
+            None => name(divergence),
+        };
+        rows.push(row(name, Some(place.times), place.instructions));
+    }
     if !others.is_empty() {
         let sum = [0, 1].map(|side| others.iter().map(|one| one.instructions[side]).sum());
         let times = others.iter().map(|one| one.times).sum();
@@ -258,7 +304,7 @@ fn places(difference: &PathDifference, max: usize, line_of: &LineOf<'_>) -> Tabl
             number("times", 7),
             number("base", 10),
             number("new", 10),
-            number("more work +", 11),
+            number("more work +", 12),
         ],
         rows,
         ..Table::default()

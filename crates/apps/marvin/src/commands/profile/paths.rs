@@ -100,7 +100,12 @@ fn follow(
 ) -> anyhow::Result<Availability<PathDifference>> {
     let mut profiles: Vec<Profile> = Vec::new();
     for runs in runs {
-        for run in runs.iter().filter(|run| run.seed == SEED) {
+        let mut of_seed = runs.iter().filter(|run| run.seed == SEED);
+        let measured = of_seed.find(|run| {
+            let mut results = run.results.iter();
+            results.any(|result| result.workload == *workload.name)
+        });
+        if let Some(run) = measured {
             profiles.extend(lab.profile(&run.id, &workload.name)?);
         }
     }
