@@ -36,6 +36,7 @@ status=0
 "$marvin" profile "$base" "$slow" --tree "$tree" --config tiny --workload fault \
     --format json --output profile.json
 "$marvin" profile "$base" "$slow" --tree "$tree" --config tiny --workload fault-anon,fork-exec --model --no-calls --format json --output modelled.json
+"$marvin" profile "$base" "$slow" --tree "$tree" --config tiny --workload fault --path --format json --output path.json
 python3 - <<'CHECK'
 import json, sys
 wrong = []
@@ -60,6 +61,12 @@ for each in json.load(open("profile.json"))["workloads"]:
     moved = sum(abs(line["added_per_operation"]) for line in others)
     # Slower faults move ticks, and with them how full the lists of free pages are: a thousandth at most.
     if moved > costs[each['workload']] / 1000: wrong.append(f"{each['workload']}: {moved:.2f} instructions moved elsewhere")
+for each in json.load(open("path.json"))["workloads"]:
+    # The place is where the instructions were put: each time the paths part there, it is 100 of them.
+    places = [place for place in each["divergences"] if place["function"] == "handle_mm_fault" and place["more"] > 0]
+    more, times = sum(place["more"] for place in places), sum(place["times"] for place in places)
+    print(f"{each['workload']:<20} paths part {times} times in handle_mm_fault, {more:+} instructions")
+    if not times or more != 100 * times: wrong.append(f"{each['workload']}: {more:+} instructions at {times} times, expected 100 each")
 for each in json.load(open("modelled.json"))["workloads"]:
     # What seeds move, such as branches that share an entry of the predictor, must not be taken for the kernel's doing.
     found = [row["name"] for row in each["modelled"]["estimated_cycles_by_function"]]

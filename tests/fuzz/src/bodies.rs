@@ -138,7 +138,7 @@ pub(crate) fn samples(bytes: &[u8]) {
     }
 }
 
-/// The tracer's call tree.
+/// The tracer's call tree, and the recorder's order of instructions.
 pub(crate) fn calls(bytes: &[u8]) {
     KNOWN.with(|known| {
         let region = model::Region {
@@ -154,6 +154,8 @@ pub(crate) fn calls(bytes: &[u8]) {
         };
         if let Some(symbols) = known.as_ref() {
             drop(ingest::call_tree(bytes, symbols, &profile));
+            let path = [b"marvin-path 1\n".as_slice(), bytes].concat();
+            drop(ingest::executed_path(&path, symbols));
         }
     });
 }

@@ -140,6 +140,9 @@ impl Recording {
 
     /// Records an execution.
     pub(crate) fn execute(&mut self, number: usize) {
+        if !self.is_open {
+            return;
+        }
         let is_return = std::mem::take(&mut self.is_return);
         let kind = match self.context.owner() {
             Owner::Interrupt => return,
@@ -235,5 +238,96 @@ impl Recording {
             b"end\n"
         });
         bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Event, Recording};
+
+    /// A recording that is open, with four instructions one behind the other.
+    fn opened() -> Recording {
+        let mut recording = Recording::new(1);
+        for address in [0x1000, 0x1001, 0x1002, 0x2000] {
+            recording.number(address, &[0x90]);
+        }
+        recording.open();
+        recording.execute(3);
+        recording.close();
+        recording.note(Event::Switch(7));
+        recording.open();
+        recording
+    }
+
+    /// The numbers of the stream; all of these are short.
+    fn stream(recording: &mut Recording) -> Vec<u8> {
+        recording.close();
+        recording.stream.clone()
+    }
+
+    #[test]
+    fn only_the_wanted_region_is_recorded() {
+        let mut recording = opened();
+        [0, 1, 3, 0, 1].map(|number| recording.execute(number));
+        // Process 0; the block twice, and the other one between.
+        assert_eq!(stream(&mut recording), [0, 0, 4, 5, 4]);
+        recording.open();
+        recording.execute(2);
+        assert_eq!(stream(&mut recording), [0, 0, 4, 5, 4]);
+        let text = String::from_utf8(recording.bytes()).unwrap();
+        let expected = "instruction 2000 90\nblock 0 1\nblock 3\nreturns 0\ncut 0\nstream 5\n";
+        assert!(text.contains(expected) && text.ends_with("end\n"), "{text}");
+    }
+
+    #[test]
+    fn repetitions_are_counted() {
+        let mut recording = opened();
+        [0, 1, 1, 1, 2].map(|number| recording.execute(number));
+        assert_eq!(stream(&mut recording), [0, 0, 4, 3, 2, 5]);
+    }
+
+    #[test]
+    fn interrupts_are_left_out_with_their_end() {
+        let mut recording = opened();
+        recording.execute(0);
+        recording.note(Event::Interrupt);
+        recording.execute(3);
+        recording.note(Event::Return);
+        recording.execute(3);
+        recording.execute(1);
+        assert_eq!(stream(&mut recording), [0, 0, 4]);
+        assert_eq!(recording.returns, 1);
+    }
+
+    #[test]
+    fn tasks_are_told_apart() {
+        let mut recording = opened();
+        recording.execute(0);
+        recording.note(Event::Switch(9));
+        recording.execute(1);
+        recording.note(Event::SystemCall);
+        recording.execute(2);
+        recording.note(Event::Switch(7));
+        recording.execute(3);
+        // Of task 1 it is not known at first that it is a process.
+        let expected = [0, 0, 4, 1, 1, 5, 2, 6, 0, 0, 7];
+        assert_eq!(stream(&mut recording), expected);
+    }
+
+    #[test]
+    fn region_that_did_not_end_is_marked() {
+        let mut recording = opened();
+        recording.execute(0);
+        assert!(recording.bytes().ends_with(b"open\n"));
+        assert!(Recording::new(0).bytes().ends_with(b"open\n"));
+    }
+
+    #[test]
+    fn full_streams_are_cut() {
+        let mut recording = opened();
+        recording.stream = vec![0; super::STREAM_MAX];
+        recording.execute(0);
+        recording.execute(1);
+        assert_eq!(recording.cut, 2);
     }
 }

@@ -103,7 +103,7 @@ impl<'a> Compared<'a> {
                 .behind
                 .map(|number| numbering.point(number, paths)),
             next: [0, 1].map(|side| name(found.place.next[side], side)),
-            meet: found.meet.map(|meet| name(Some(meet), 1)),
+            meet: [0, 1].map(|side| name(found.meet, side)),
             times: found.times,
             instructions: found.instructions,
             calls: found.calls.each_ref().map(|calls| {

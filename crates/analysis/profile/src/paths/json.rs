@@ -49,8 +49,9 @@ struct DivergenceDocument {
     behind: Option<InstructionDocument>,
     base: NextDocument,
     new: NextDocument,
-    /// What the new kernel executes when they meet again the first time; null at the function's end.
-    meet: Option<NextDocument>,
+    /// What each kernel executes when they meet again, the first time.
+    base_meets: NextDocument,
+    new_meets: NextDocument,
     times: u64,
     /// Until they meet again, all times together.
     instructions: SidesDocument,
@@ -173,7 +174,8 @@ fn divergence(divergence: &Divergence, line_of: &LineOf<'_>) -> DivergenceDocume
         behind,
         base,
         new,
-        meet: divergence.meet.as_ref().map(|meet| next(1, meet, line_of)),
+        base_meets: next(0, &divergence.meet[0], line_of),
+        new_meets: next(1, &divergence.meet[1], line_of),
         times: divergence.times,
         instructions: sides(divergence.instructions),
         more: divergence.more(),

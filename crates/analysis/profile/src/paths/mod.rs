@@ -52,8 +52,8 @@ pub struct Divergence {
     pub behind: Option<Point>,
     /// What each side executes then.
     pub next: [Next; 2],
-    /// What both execute when they meet again, the first time; `None` where the function ends.
-    pub meet: Option<Next>,
+    /// What each side executes when they meet again, the first time.
+    pub meet: [Next; 2],
     /// How often they part here.
     pub times: u64,
     /// Instructions of each side until they meet again, all times together.

@@ -202,9 +202,13 @@ fn detail(divergence: &Divergence, line_of: &LineOf<'_>) -> Vec<String> {
             lines.push(format!("{:6}calls {}", "", calls.join(", ")));
         }
     }
-    if let Some(meet) = &divergence.meet {
-        lines.push(next_line("meet", 1, meet, line_of));
+    let mut meet = next_line("meet", 1, &divergence.meet[1], line_of);
+    if let [Next::Instruction(base), Next::Instruction(new)] = &divergence.meet
+        && base.offset != new.offset
+    {
+        meet = format!("{meet}, on base +{:#x}", base.offset);
     }
+    lines.push(meet);
     lines
 }
 

@@ -25,6 +25,7 @@ mod mistakes;
 mod observed;
 mod one_value;
 mod own_program;
+mod parted_paths;
 mod patch_series;
 mod planted_sharing;
 mod prepared;

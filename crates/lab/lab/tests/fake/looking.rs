@@ -84,6 +84,39 @@ fn simulation_needs_a_capable_machine() {
 }
 
 #[test]
+fn path_without_a_recorder_is_refused() {
+    let unable = steady().that_can(|can| can.calls = false);
+    for (machine, expected) in [
+        (unable, REFUSED),
+        (steady(), "the order of instructions is cut"),
+    ] {
+        let story = story_on(machine);
+        let kernel = build("6.1");
+        let runs = story
+            .execute(&plan(&[&kernel], &["getppid"], &[1]))
+            .runs
+            .unwrap();
+        let profile = story
+            .lab
+            .profile(&runs[0][0].id, "getppid")
+            .unwrap()
+            .unwrap();
+        let measurement = Measurement {
+            build: &kernel,
+            workload: declared("getppid"),
+            replicate: 1,
+        };
+        let refused = story
+            .lab
+            .follow_path(measurement, &profile, 1)
+            .unwrap()
+            .into_result()
+            .unwrap_err();
+        assert!(refused.starts_with(expected), "{refused}");
+    }
+}
+
+#[test]
 fn monitors_are_stored_with_the_run() {
     let story = story_on(steady());
     let kernel = build("6.1");

@@ -155,8 +155,7 @@ fn lines(
             let behind = divergence.behind.as_ref();
             let point = behind.and_then(|point| point.sides[side].as_ref());
             of_side.extend(point.map(|instruction| instruction.address));
-            let meet = divergence.meet.as_ref().filter(|_| side == 1);
-            for next in [Some(&divergence.next[side]), meet].into_iter().flatten() {
+            for next in [&divergence.next[side], &divergence.meet[side]] {
                 if let Next::Instruction(instruction) = next {
                     of_side.push(instruction.address);
                 }
