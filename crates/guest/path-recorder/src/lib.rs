@@ -18,7 +18,10 @@ mod api;
 #[path = "../../tracer/src/context.rs"]
 mod context;
 #[path = "../../tracer/src/marks.rs"]
-#[expect(dead_code, reason = "the tracer also watches functions and records")]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "the tracer also watches functions and records")
+)]
 mod marks;
 mod recording;
 

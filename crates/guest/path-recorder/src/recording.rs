@@ -268,7 +268,9 @@ mod tests {
     #[test]
     fn only_the_wanted_region_is_recorded() {
         let mut recording = opened();
-        [0, 1, 3, 0, 1].map(|number| recording.execute(number));
+        for number in [0, 1, 3, 0, 1] {
+            recording.execute(number);
+        }
         // Process 0; the block twice, and the other one between.
         assert_eq!(stream(&mut recording), [0, 0, 4, 5, 4]);
         recording.open();
@@ -282,7 +284,9 @@ mod tests {
     #[test]
     fn repetitions_are_counted() {
         let mut recording = opened();
-        [0, 1, 1, 1, 2].map(|number| recording.execute(number));
+        for number in [0, 1, 1, 1, 2] {
+            recording.execute(number);
+        }
         assert_eq!(stream(&mut recording), [0, 0, 4, 3, 2, 5]);
     }
 
