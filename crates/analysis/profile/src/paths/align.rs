@@ -295,8 +295,10 @@ mod tests {
         }
 
         #[test]
-        fn few_edits_leave_the_rest_paired(base in proptest::collection::vec(any::<u8>(), 1..400),
-                                           edits in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..10)) {
+        fn few_edits_leave_the_rest_paired(
+            base in proptest::collection::vec(any::<u8>(), 1..400),
+            edits in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..10),
+        ) {
             let mut new = base.clone();
             for (at, value) in &edits {
                 new.insert(at % (new.len() + 1), *value);
