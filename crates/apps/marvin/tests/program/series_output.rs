@@ -149,7 +149,7 @@ fn ci_systems_get_their_formats() {
             });
         lines.collect::<Vec<_>>().join("\n")
     };
-    for format in ["github", "gitlab", "comment"] {
+    for format in ["github", "gitlab", "comment", "note", "trailers", "b4"] {
         let name = format!("ci-{format}");
         insta::assert_snapshot!(name, answer(&["-", "--format", format], &thread));
     }
