@@ -1,15 +1,16 @@
 //! Which functions differ between the sources of two builds, after preprocessing and with what is
 //! inlined into them; `source/described.rs` asks the compiler.
 //!
-//! `builds/by-recipe/KEY.functions` records what it said of a source.
+//! `builds/by-recipe/KEY.functions` records what it said of a source, and `KEY.lines` its code by
+//! source lines.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 
 use crate::folder;
-use crate::source::{Description, Objects, SourceError, WorkTree};
-use crate::{BuildEvent, KernelError, Sources};
+use crate::source::{Description, LineTable, Objects, SourceError, WorkTree};
+use crate::{BuildEvent, ChangedLines, KernelError, Sources};
 
 /// The functions of the files that differ between two sources.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,9 +19,23 @@ pub struct FunctionChanges {
     after: Description,
     /// Whether files differ of which the functions are not known, such as a Makefile's.
     is_partial: bool,
+    lines: [LineTable; 2],
+    changed: BTreeMap<String, ChangedLines>,
 }
 
 impl FunctionChanges {
+    /// Returns the lines of C files that differ, by file.
+    #[must_use]
+    pub fn changed_lines(&self) -> &BTreeMap<String, ChangedLines> {
+        &self.changed
+    }
+
+    /// Returns the code of the objects of changed files by source lines, before and after.
+    #[must_use]
+    pub fn lines(&self) -> &[LineTable; 2] {
+        &self.lines
+    }
+
     /// Returns whether the source of a function with code of its own differs, itself or what is
     /// inlined into it; `None` if that is not known. Functions are named without what compilers
     /// append.
@@ -88,14 +103,16 @@ impl Sources {
     ) -> Result<FunctionChanges, KernelError> {
         let (c, others) = self.differing_code(older, newer)?;
         // The newer one first: its objects are there if it was built last.
-        let after = self.describe(newer, &c, notify)?;
-        let before = self.describe(older, &c, notify)?;
+        let (after, lines_after) = self.describe(newer, &c, notify)?;
+        let (before, lines_before) = self.describe(older, &c, notify)?;
         let is_unknown = |side: &Description| c.iter().any(|file| side.is_unknown(file));
         let is_partial = !others.is_empty() || is_unknown(&before) || is_unknown(&after);
         Ok(FunctionChanges {
             before,
             after,
             is_partial,
+            lines: [lines_before, lines_after],
+            changed: self.changed_lines(older, newer)?,
         })
     }
 
@@ -120,7 +137,7 @@ impl Sources {
         commit: &str,
         files: &[String],
         notify: &dyn Fn(BuildEvent),
-    ) -> Result<Description, KernelError> {
+    ) -> Result<(Description, LineTable), KernelError> {
         let cache = self.cache();
         let workshop = WorkTree::open(&cache.home)?;
         workshop.borrow(self.repository())?;
@@ -132,13 +149,20 @@ impl Sources {
             Err(error) if error.kind() == ErrorKind::NotFound => Description::default(),
             Err(error) => return Err(KernelError::io(&file)(error)),
         };
+        let kept_lines = recipe.with_extension("lines");
+        let mut lines = match fs::read(&kept_lines) {
+            // Of another version: the compiler is asked again.
+            Ok(bytes) => LineTable::from_bytes(&bytes).unwrap_or_default(),
+            Err(error) if error.kind() == ErrorKind::NotFound => LineTable::default(),
+            Err(error) => return Err(KernelError::io(&kept_lines)(error)),
+        };
         let missing: Vec<String> = files
             .iter()
-            .filter(|file| is_c(file) && !known.knows(file))
+            .filter(|file| is_c(file) && !(known.knows(file) && lines.knows(file)))
             .cloned()
             .collect();
         if missing.is_empty() {
-            return Ok(known);
+            return Ok((known, lines));
         }
         let toolchain = cache.toolchain()?;
         let objects = Objects::open(&workshop, &cache.settings, &toolchain)?;
@@ -153,14 +177,18 @@ impl Sources {
                 // The series has an answer without it.
                 Err(KernelError::Source(SourceError::DoesNotBuild { first_error, .. })) => {
                     known.give_up(&missing, &first_error);
-                    return Ok(known);
+                    return Ok((known, lines));
                 }
                 Err(error) => return Err(error),
             }
         }
-        known.join(objects.describe(&missing)?);
+        let (described, code) = objects.describe(&missing)?;
+        known.join(described);
+        lines.join(code);
         folder::write(&file, known.to_text().as_bytes())?;
-        Ok(known)
+        let bytes = lines.to_bytes().map_err(KernelError::io(&kept_lines))?;
+        folder::write(&kept_lines, &bytes)?;
+        Ok((known, lines))
     }
 
     /// Returns the files that differ and may matter to the build of the older commit: those of C,
@@ -202,7 +230,7 @@ mod tests {
         let changes = FunctionChanges {
             before: described(before),
             after: described(&before.replace("22", "23")),
-            is_partial: false,
+            ..FunctionChanges::default()
         };
         assert_eq!(changes.differs("outer"), Some(true));
         assert_eq!(changes.differs("beside"), Some(false));

@@ -14,6 +14,7 @@ mod bytes;
 mod bzimage;
 mod cache;
 mod catalogue;
+mod changed_lines;
 mod code;
 mod companion_files;
 mod coverage;
@@ -50,6 +51,7 @@ pub use benchmarks::{
 };
 pub use cache::{BuildCache, BuildEvent};
 pub use catalogue::{Offer, all_offers, offers};
+pub use changed_lines::ChangedLines;
 pub use code::CodeBytes;
 pub use coverage::{NotCompiled, WhyNot};
 pub use error::{KernelError, PackageError};
@@ -65,8 +67,8 @@ pub use patches::{
 pub use scratch::Scratch;
 pub use source::{
     Authorship, BuildProgress, BuildSeconds, Commit, CommitGraph, Compiled, Configuration,
-    Headline, HostNeeds, LinePoint, MakeOptions, MissingNeeds, Picked, RangeError, Repository,
-    SourceError, SourceSettings, TreeError,
+    FunctionLines, Headline, HostNeeds, LinePlace, LinePoint, LineSpan, LineTable, MakeOptions,
+    MissingNeeds, Picked, RangeError, Repository, SourceError, SourceSettings, TreeError,
 };
 pub use source::{
     commits_touching, config_options, find_missing_needs, remote_tags, revision_of, tree_with_tag,

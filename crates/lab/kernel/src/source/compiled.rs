@@ -152,7 +152,7 @@ impl Compiled {
 }
 
 /// Resolves `..` in a path: `a/b/../c` is `a/c`.
-fn plain(file: &str) -> String {
+pub(super) fn plain(file: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in file.split('/') {
         match part {

@@ -10,8 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use addr2line::Loader;
-use object::{Object, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
+use super::compiled::plain;
+use super::line_table::LineTable;
 use super::make::Objects;
 use super::translation_unit::function_hashes;
 use crate::KernelError;
@@ -151,12 +153,18 @@ fn format_line(words: &[&str]) -> String {
 }
 
 impl Objects<'_> {
-    /// Describes the objects that were made from files of the work tree, which is built.
-    pub(crate) fn describe(&self, files: &[String]) -> Result<Description, KernelError> {
+    /// Describes the objects that were made from files of the work tree, which is built, and their
+    /// code by source lines.
+    pub(crate) fn describe(
+        &self,
+        files: &[String],
+    ) -> Result<(Description, LineTable), KernelError> {
         let mut found = Description::default();
+        let mut lines = LineTable::default();
         let commands = self.commands(files)?;
         let mut described: BTreeSet<&Path> = BTreeSet::new();
         for (file, objects) in &commands {
+            lines.note_file(file);
             if objects.is_empty() {
                 found.files.insert(file.clone());
                 continue;
@@ -169,7 +177,7 @@ impl Objects<'_> {
             let mut fault = None;
             for object in objects {
                 if described.insert(object) {
-                    fault = fault.or(self.describe_object(object, &mut found)?);
+                    fault = fault.or(self.describe_object(object, &mut found, &mut lines)?);
                 }
             }
             match fault {
@@ -177,7 +185,7 @@ impl Objects<'_> {
                 Some(why) => drop(found.unknown.insert(file.clone(), why)),
             }
         }
-        Ok(found)
+        Ok((found, lines))
     }
 
     /// Returns the records of make for the objects that were made from each of these files.
@@ -220,6 +228,7 @@ impl Objects<'_> {
         &self,
         record: &Path,
         found: &mut Description,
+        lines: &mut LineTable,
     ) -> Result<Option<String>, KernelError> {
         let text = fs::read(record).map_err(KernelError::io(record))?;
         let text = String::from_utf8_lossy(&text);
@@ -261,12 +270,18 @@ impl Objects<'_> {
                 "with debug information its code is another one".into(),
             ));
         }
-        let Some(functions) = self.inlined_functions(&linked) else {
+        let mut of_object = LineTable::default();
+        if self.read_lines(&linked, &mut of_object).is_none() {
             return Ok(Some("its debug information cannot be read".into()));
-        };
-        for (name, inlined) in functions {
-            found.add(&name, "", Some(inlined));
         }
+        for (name, inlined) in of_object.inlined() {
+            found.add(name, "", Some(inlined));
+        }
+        let [code, described] = [object, self.out().join(OBJECT)].map(|file| code_of(&file));
+        of_object.keep(&|function| {
+            code.contains_key(function) && code.get(function) == described.get(function)
+        });
+        lines.join(of_object);
         Ok(None)
     }
 
@@ -286,43 +301,48 @@ impl Objects<'_> {
             .collect()
     }
 
-    /// Returns what is inlined into each function of the linked object.
-    fn inlined_functions(&self, linked: &[u8]) -> Option<BTreeMap<String, BTreeSet<String>>> {
-        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    /// Reads the code of the linked object.
+    fn read_lines(&self, linked: &[u8], lines: &mut LineTable) -> Option<()> {
         let file = object::File::parse(linked).ok()?;
         // The source could name any file of the host there, and one that never ends.
         if file.section_by_name(".gnu_debugaltlink").is_some() {
             return None;
         }
         let loader = Loader::new(self.out().join(LINKED)).ok()?;
-        let functions = file
-            .symbols()
-            .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0);
-        for symbol in functions {
-            let Ok(name) = symbol.name() else { continue };
-            let symbol_name = model::without_suffix(name);
-            let within = found.entry(symbol_name.to_owned()).or_default();
-            let end = symbol.address().saturating_add(symbol.size());
-            let Ok(ranges) = loader.find_location_range(symbol.address(), end) else {
-                continue;
-            };
-            for (start, ..) in ranges {
-                let start = start.max(symbol.address());
-                let Ok(mut frames) = loader.find_frames(start) else {
-                    continue;
-                };
-                let mut names = Vec::new();
-                while let Ok(Some(frame)) = frames.next() {
-                    let function = frame.function.as_ref();
-                    names
-                        .extend(function.and_then(|name| Some(name.raw_name().ok()?.into_owned())));
-                }
-                // The outermost is the function itself, or another name of it.
-                within.extend(names.into_iter().filter(|inner| inner != symbol_name));
-            }
-        }
-        Some(found)
+        let [source, out] = [&self.source(), self.out()].map(|top| format!("{}/", top.display()));
+        let shorten = |path: &str| {
+            let inside = path
+                .strip_prefix(&source)
+                .or_else(|| path.strip_prefix(&out));
+            plain(inside.unwrap_or(path))
+        };
+        lines.read(&file, &loader, &shorten);
+        Some(())
     }
+}
+
+/// Returns the bytes of an object's functions by name, before they are linked; nothing if it is no
+/// object.
+fn code_of(object: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let Some(bytes) = read_file(object) else {
+        return found;
+    };
+    let Ok(file) = object::File::parse(&*bytes) else {
+        return found;
+    };
+    for symbol in file.symbols() {
+        let index = symbol.section_index();
+        let section = index.and_then(|index| file.section_by_index(index).ok());
+        let (SymbolKind::Text, Some(section), Ok(name)) = (symbol.kind(), section, symbol.name())
+        else {
+            continue;
+        };
+        if let Ok(Some(code)) = section.data_range(symbol.address(), symbol.size()) {
+            found.insert(name.to_owned(), code.to_owned());
+        }
+    }
+    found
 }
 
 /// Reads a file that a build left: no link, and none without end.
