@@ -32,6 +32,7 @@ mod machine;
 mod make_argument;
 mod metric;
 mod monitor;
+mod offsets;
 mod origin;
 mod path;
 mod power;
@@ -85,6 +86,7 @@ pub use metric::{Direction, Metric, Quantity, Unit};
 pub use monitor::{
     Counters, MonitorCopy, MonitorFile, Observation, Phase, Reading, TimedReading, thread_of,
 };
+pub use offsets::{Executions, Offsets};
 pub use origin::{Origin, SourceOrigin};
 pub use path::{ExecutedPath, PathEntry, PathInstruction, PathKind, PathStep};
 pub use power::{BootDevice, Ipmi, PowerSettings, Redfish};

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use machine::{Backend, Booted, Disturbance, MachineError, Observe};
 use model::{
     Availability, Build, CallTree, Clock, CostModel, Declared, Environment, FailureReason,
-    Modelled, MonitorCopy, Outcome, Processors, Profile, Quantity, Stage, SubjectFailure, Workload,
-    WorkloadResult,
+    Modelled, MonitorCopy, Offsets, Outcome, Processors, Profile, Quantity, Stage, SubjectFailure,
+    Workload, WorkloadResult,
 };
 use wire::{Job, Perturbation, Task};
 
@@ -112,6 +112,8 @@ pub(crate) struct Measured {
     pub(crate) own_cost: Option<OwnCost>,
     /// Its profile as stored, or why there is none; `None` if not requested.
     pub(crate) profile: Option<Result<String, String>>,
+    /// The tracer's counts that it is made of.
+    pub(crate) counts: Vec<u8>,
     /// The lines that moved between processors, likewise.
     pub(crate) sharing: Option<Result<String, String>>,
 }
@@ -231,10 +233,10 @@ pub(crate) fn workload(
     let sharing = named
         .filter(|_| can.sharing && outcome == Outcome::Completed)
         .map(|named| lines_text(end.shared, named, workload.operations));
+    let counts = end.counts.unwrap_or_default();
     let profile = counted
         .filter(|_| outcome == Outcome::Completed)
         .map(|named| {
-            let counts = end.counts.unwrap_or_default();
             ingest::profile(&counts, &named.symbols, workload.operations)
                 .map_err(|error| error.to_string())
         });
@@ -265,6 +267,7 @@ pub(crate) fn workload(
         disturbance,
         own_cost,
         profile,
+        counts,
         sharing,
     })
 }
@@ -439,6 +442,27 @@ pub(crate) fn calls(
             .map_err(|error| error.to_string())
         })
         .into())
+}
+
+/// Runs one workload again and returns its profile, which must be the measurement's, with the
+/// executions of each instruction.
+pub(crate) fn counts(
+    on: BootedBuild<'_>,
+    workload: &Workload,
+    named: &Named,
+) -> Result<Availability<(Profile, Offsets)>, MachineError> {
+    let observe = Observe::Counts(&named.marks);
+    let end = on.booted.run(&on.job_of(workload), observe)?;
+    if let Err(failure) = end.stream {
+        return Ok(Availability::Unavailable(failure.reason.to_string()));
+    }
+    let counts = end.counts.unwrap_or_default();
+    let profile = ingest::profile(&counts, &named.symbols, workload.operations);
+    let both = profile.map(|profile| {
+        let offsets = ingest::offsets(&counts, &named.symbols, profile.operations);
+        (profile, offsets)
+    });
+    Ok(both.map_err(|error| error.to_string()).into())
 }
 
 /// The result of a simulated processor.

@@ -25,6 +25,7 @@ use crate::dump::is_dump;
 use crate::execute::{ExecutionContext, check_kernel, execute, missing_of};
 use crate::job::{BootedBuild, Calls, Simulated, calls, observe, simulate, with_retries, workload};
 use crate::machine_pool::{MachinePool, guest_configs};
+use crate::offsets::Watched;
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
 use crate::tools::{Tools, images};
@@ -387,13 +388,17 @@ impl Lab {
         execute(plan, &self.context(notify))
     }
 
-    fn context<'a>(&'a self, notify: &'a (dyn Fn(Event) + Sync)) -> ExecutionContext<'a> {
+    pub(crate) fn context<'a>(
+        &'a self,
+        notify: &'a (dyn Fn(Event) + Sync),
+    ) -> ExecutionContext<'a> {
         ExecutionContext {
             machine_pool: &self.machine_pool,
             store: &self.store,
             symbols: &self.symbols,
             calibration: &self.calibration,
             tools: &self.tools,
+            watched: Watched::default(),
             notify,
         }
     }

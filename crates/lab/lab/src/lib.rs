@@ -23,6 +23,7 @@ mod job;
 mod lab;
 mod lease;
 mod machine_pool;
+mod offsets;
 mod open_machine;
 mod own_cost;
 mod own_program;
@@ -51,6 +52,7 @@ pub use bisect::{
     Elsewhere, Entry, Findings, LabProber, Nodes, Noise, Pace, Probe, Prober, RebuildCost, Refused,
     Reverted, Rounds, Stands, bisect, report as bisection, values_of,
 };
+
 pub use config::seconds;
 pub use deployment::{OwnSystem, deploy};
 pub use dump::is_dump;

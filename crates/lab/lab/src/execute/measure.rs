@@ -155,10 +155,11 @@ impl Execution<'_> {
             })
         });
         let sampled = self.sample(on, declared, &fetched.value)?;
+        let watched = &self.context.watched;
+        let offsets = watched.keep(on, &declared.name, &fetched, named);
         let mut progress = run.progress();
-        progress
-            .consoles
-            .extend(dump.flatten().into_iter().chain(sampled));
+        let kept = dump.flatten().into_iter().chain(sampled).chain(offsets);
+        progress.consoles.extend(kept);
         progress.results.extend(
             run.brought(job)
                 .map(|(n, brought)| (n, fetched.result_of(brought))),

@@ -23,6 +23,7 @@ use self::stored::{known_unbootable, load_runs};
 use crate::calibration::Calibration;
 use crate::forecast::Forecast;
 use crate::machine_pool::{MachinePool, Placement, guest_configs};
+use crate::offsets::Watched;
 use crate::plan::{BootOrder, Dumps, Item, Plan, Sampled, Turns, Waiting, interleave};
 use crate::run_in_progress::RunInProgress;
 use crate::symbols::SymbolCache;
@@ -39,6 +40,7 @@ pub(crate) struct ExecutionContext<'a> {
     pub(crate) symbols: &'a SymbolCache,
     pub(crate) calibration: &'a Calibration,
     pub(crate) tools: &'a Tools,
+    pub(crate) watched: Watched,
     pub(crate) notify: &'a (dyn Fn(Event) + Sync),
 }
 

@@ -5,6 +5,7 @@ mod calibrated;
 mod disturbed;
 mod failures;
 mod looking;
+mod offsets;
 mod order;
 mod planning;
 mod retries;
