@@ -54,6 +54,19 @@ impl CodeBytes {
         &self.loaded
     }
 
+    /// Returns the addresses of data that is an address: eight bytes, at a multiple of eight.
+    pub fn pointers_to(&self, address: u64) -> impl Iterator<Item = u64> {
+        let wanted = address.to_le_bytes();
+        self.segments.iter().flat_map(move |(start, offset, size)| {
+            let from = usize::try_from(*offset).unwrap_or(usize::MAX);
+            let to = from.saturating_add(usize::try_from(*size).unwrap_or(usize::MAX));
+            let bytes = self.bytes.get(from..to).unwrap_or_default();
+            let words = bytes.chunks_exact(wanted.len()).enumerate();
+            let found = words.filter(move |(_, word)| **word == wanted);
+            found.map(move |(at, _)| start + (at * wanted.len()) as u64)
+        })
+    }
+
     /// Returns the bytes between two addresses; `None` if the image does not have all of them.
     #[must_use]
     pub fn between(&self, start: u64, end: u64) -> Option<&[u8]> {

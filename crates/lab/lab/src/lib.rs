@@ -6,6 +6,7 @@
 
 mod bisect;
 mod calibration;
+mod callers;
 mod code_change;
 mod deployment;
 mod disturbed;
@@ -53,6 +54,7 @@ pub use bisect::{
     Reverted, Rounds, Stands, bisect, report as bisection, values_of,
 };
 
+pub use callers::Callers;
 pub use config::seconds;
 pub use deployment::{OwnSystem, deploy};
 pub use dump::is_dump;
