@@ -6,6 +6,7 @@ use model::sanitize_line;
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
+use crate::commit_lines::{PatchedLine, PatchedLines};
 use crate::commit_table::{
     CommitCell, CommitRow, CommitVerdict, Entered, State, shorten, split_machine, workloads,
 };
@@ -67,10 +68,14 @@ struct CommitDocument {
     not_compiled: Vec<String>,
     /// The functions that it changes, as far as its diff names them.
     functions: Vec<FunctionDocument>,
+    /// The lines that it changes and that have code, as far as that is known.
+    lines: Vec<LinesDocument>,
     /// Workloads that execute the same code as before it, so that they are expected equal.
     same_code: usize,
     /// Those of them with other values.
     same_code_differing: usize,
+    /// Each of them.
+    expected_equal: Vec<ExpectedEqual>,
     /// The workloads that it changes.
     changes: Vec<WorkloadChange>,
 }
@@ -93,6 +98,41 @@ struct FunctionDocument {
     instructions: Option<f64>,
     /// The same before the commit; null if the workload did not execute it.
     instructions_before: Option<f64>,
+    /// How near workloads come to a function that none enters; null if that is not known.
+    reached: Option<String>,
+}
+
+/// The changed lines of a function.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+struct LinesDocument {
+    /// The function.
+    function: String,
+    /// Its file, from the top of the source.
+    file: String,
+    /// The lines.
+    lines: Vec<LineDocument>,
+}
+
+/// A changed line with code.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+struct LineDocument {
+    /// Its number in the file.
+    line: u32,
+    /// Whether the commit removes it: number and executions are those before.
+    removed: bool,
+    /// The workload that executes it most; null if none does.
+    workload: Option<String>,
+    /// Executions per operation of that workload.
+    executions: Option<f64>,
+}
+
+/// A workload that executes the same code as before a commit.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+struct ExpectedEqual {
+    /// The workload.
+    workload: String,
+    /// The difference in percent, positive is better; null if it has no value.
+    difference_percent: Option<f64>,
 }
 
 /// A workload that a commit changes.
@@ -146,6 +186,29 @@ struct Check<'a> {
 #[must_use]
 pub fn series_schema() -> Schema {
     schema_of::<CommitsDocument>("marvin series")
+}
+
+fn lines_document(lines: &PatchedLines) -> LinesDocument {
+    let of_line = |line: &PatchedLine| LineDocument {
+        line: line.line,
+        removed: line.is_removed,
+        workload: line.executed.as_ref().map(|by| by.workload.clone()),
+        executions: line.executed.as_ref().map(|by| by.per_operation),
+    };
+    LinesDocument {
+        function: lines.function.clone(),
+        file: lines.file.clone(),
+        lines: lines.lines.iter().map(of_line).collect(),
+    }
+}
+
+fn expected_equal(row: &CommitRow) -> Vec<ExpectedEqual> {
+    let rows = row.same_code.rows.iter();
+    rows.map(|(workload, difference_percent)| ExpectedEqual {
+        workload: workload.clone(),
+        difference_percent: *difference_percent,
+    })
+    .collect()
 }
 
 impl SeriesAnswer<'_> {
@@ -233,6 +296,9 @@ impl SeriesAnswer<'_> {
             CommitVerdict::NotMeasured if row.state == State::AppliedBefore => {
                 format!("{word}: the tree has it already")
             }
+            CommitVerdict::NotMeasured if row.is_never_executed() => {
+                format!("{word}: no workload executes the lines that it changes")
+            }
             CommitVerdict::NotMeasured => format!("{word}: no workload enters what it changes"),
             CommitVerdict::Equal => format!("{word}: the same image"),
             CommitVerdict::Same => format!("{word} in {}", workloads(self.workloads.len())),
@@ -261,8 +327,10 @@ impl SeriesAnswer<'_> {
             },
             not_compiled: row.not_compiled.clone(),
             functions: row.functions.iter().map(function).collect(),
+            lines: row.lines.iter().map(lines_document).collect(),
             same_code: row.same_code.workloads,
             same_code_differing: row.same_code.differing,
+            expected_equal: expected_equal(row),
             changes: self.changes(row),
         });
         write_json(&CommitsDocument {
@@ -419,6 +487,7 @@ fn function(changed: &crate::commit_table::ChangedFunction) -> FunctionDocument 
         calls: None,
         instructions: None,
         instructions_before: None,
+        reached: None,
     };
     match &changed.entered {
         Entered::By {
@@ -433,8 +502,9 @@ fn function(changed: &crate::commit_table::ChangedFunction) -> FunctionDocument 
             instructions_before: *before,
             ..document
         },
-        Entered::Never => FunctionDocument {
+        Entered::Never(reached) => FunctionDocument {
             entered: "never entered",
+            reached: reached.words(),
             ..document
         },
         Entered::Within {
@@ -488,7 +558,7 @@ fn escape_xml(text: &str) -> String {
 pub(crate) mod tests {
     use super::{NOTE_LINE, NOTE_LINES, SeriesAnswer};
     use crate::commit_table::{
-        ChangedFunction, CommitCell, CommitRow, Entered, RowOrigin, SameCode, State,
+        ChangedFunction, CommitCell, CommitRow, Entered, Reached, RowOrigin, SameCode, State,
     };
 
     fn row(commit: &str, subject: &str, state: State) -> CommitRow {
@@ -498,6 +568,8 @@ pub(crate) mod tests {
             state,
             not_compiled: Vec::new(),
             functions: Vec::new(),
+            lines: Vec::new(),
+            executes_more: false,
             origins: Vec::new(),
             same_code: SameCode::default(),
         }
@@ -524,7 +596,7 @@ pub(crate) mod tests {
         ];
         rows[5].functions = vec![ChangedFunction {
             name: "never".to_owned(),
-            entered: Entered::Never,
+            entered: Entered::Never(Reached::SystemCall),
         }];
         rows[3].same_code.workloads = 1;
         rows[3].origins = vec![RowOrigin {

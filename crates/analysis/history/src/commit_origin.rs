@@ -23,7 +23,7 @@ pub struct RowOrigin {
 }
 
 /// The workloads that execute the same code on a commit as before it.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct SameCode {
     /// How many.
     pub workloads: usize,
@@ -31,23 +31,31 @@ pub struct SameCode {
     pub differing: usize,
     /// The largest difference of one of them, in percent, without its sign.
     pub largest_percent: f64,
+    /// Each of them with its difference in percent, positive is better; `None` if it has no value.
+    pub rows: Vec<(String, Option<f64>)>,
 }
 
 impl SameCode {
+    /// Returns whether a workload is one of them.
+    pub(crate) fn has(&self, workload: &str) -> bool {
+        self.rows.iter().any(|(name, _)| name == workload)
+    }
+
     /// Says it in a line, if there are any.
     #[must_use]
-    pub fn sentence(self, measured: usize) -> Option<String> {
+    pub fn sentence(&self, measured: usize) -> Option<String> {
         let Self {
             workloads,
             differing,
             largest_percent,
+            ..
         } = self;
         let differing = match differing {
             0 => "none of them differs".to_owned(),
             1 => format!("1 of them differs, by {largest_percent:.2} %"),
             many => format!("{many} of them differ, by up to {largest_percent:.2} %"),
         };
-        (workloads > 0).then(|| {
+        (*workloads > 0).then(|| {
             format!("the same code in {workloads} of {measured} workloads, so expected equal; {differing}")
         })
     }
@@ -114,6 +122,7 @@ mod tests {
             workloads: 2,
             differing: 1,
             largest_percent: 0.04,
+            rows: Vec::new(),
         };
         assert_eq!(
             same.sentence(3).unwrap(),

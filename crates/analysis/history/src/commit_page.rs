@@ -35,7 +35,7 @@ impl SeriesAnswer<'_> {
                 "Each commit is compared with the one before it; positive is better.".to_owned(),
             ),
         ];
-        let columns = changed_columns(self.rows, self.workloads.len());
+        let columns = changed_columns(self.rows, self.workloads);
         let (shown, more) = columns.split_at(columns.len().min(COLUMNS_MAX));
         blocks.push(Block::Table(self.verdicts(shown)));
         if !more.is_empty() {
@@ -54,6 +54,14 @@ impl SeriesAnswer<'_> {
                     .to_owned(),
             ));
             blocks.push(Block::Table(functions));
+        }
+        let lines = self.lines();
+        if !lines.rows.is_empty() {
+            blocks.push(Block::Heading("Lines that the commits change".into()));
+            blocks.push(Block::Note(
+                "Those with code; of each, the workload that executes it most.".to_owned(),
+            ));
+            blocks.push(Block::Table(lines));
         }
         let origins = self.origins();
         if !origins.rows.is_empty() {
@@ -188,8 +196,11 @@ impl SeriesAnswer<'_> {
                         String::new(),
                         String::new(),
                     ],
-                    Entered::Never => {
-                        ["not entered by these workloads", "", "", ""].map(str::to_owned)
+                    Entered::Never(reached) => {
+                        let words = reached.words().map(|words| format!(": {words}"));
+                        let words = words.unwrap_or_default();
+                        let never = format!("not entered by these workloads{words}");
+                        [never, String::new(), String::new(), String::new()]
                     }
                     Entered::NotCompiled => {
                         ["without code in this config", "", "", ""].map(str::to_owned)
@@ -254,6 +265,50 @@ impl SeriesAnswer<'_> {
     }
 }
 
+impl SeriesAnswer<'_> {
+    /// Returns the table of the lines that commits change.
+    fn lines(&self) -> Table {
+        let heads = [
+            ("commit", ColumnKind::Name),
+            ("file", ColumnKind::Name),
+            ("function", ColumnKind::Name),
+            ("line", ColumnKind::Number),
+            ("workload", ColumnKind::Words),
+            ("executions/op", ColumnKind::Number),
+        ];
+        let columns = heads.map(|(head, kind)| Column::new(head, kind, Width::Fit(40)));
+        let mut rows = Vec::new();
+        for row in self.commits() {
+            for lines in &row.lines {
+                for line in &lines.lines {
+                    let (workload, times) = match &line.executed {
+                        Some(by) => (by.workload.clone(), format!("{:.2}", by.per_operation)),
+                        None => ("never executed".to_owned(), String::new()),
+                    };
+                    let removed = if line.is_removed { "removed " } else { "" };
+                    let cells = [
+                        row.commit.clone(),
+                        lines.file.clone(),
+                        lines.function.clone(),
+                        format!("{removed}{}", line.line),
+                        workload,
+                        times,
+                    ];
+                    rows.push(TableRow {
+                        cells: cells.map(TableCell::new).into(),
+                        ..TableRow::default()
+                    });
+                }
+            }
+        }
+        Table {
+            columns: columns.into(),
+            rows,
+            ..Table::default()
+        }
+    }
+}
+
 /// Returns the id of a row: a number of a patch has a slash, which links escape.
 fn anchor(row: &CommitRow) -> String {
     let letters = row.commit.chars();
@@ -307,6 +362,8 @@ mod tests {
             state: State::Compared(vec![CommitCell::Worse(-2.0); 30]),
             not_compiled: Vec::new(),
             functions: Vec::new(),
+            lines: Vec::new(),
+            executes_more: false,
             origins: Vec::new(),
             same_code: crate::commit_table::SameCode::default(),
         });

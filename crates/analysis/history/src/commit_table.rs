@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use crate::commit_lines::PatchedLines;
+pub use crate::commit_lines::Reached;
 pub use crate::commit_origin::{RowOrigin, SameCode};
 
 /// Characters of a line. Workloads without a column are listed below their commit.
@@ -12,7 +14,7 @@ const COMMIT: usize = 12;
 /// Characters of a subject.
 const SUBJECT: usize = 32;
 /// Files and functions of a commit that are named.
-const FILES_SHOWN: usize = 4;
+pub(crate) const FILES_SHOWN: usize = 4;
 /// Workloads of a commit of which the table says where the difference comes from.
 const ORIGINS_SHOWN: usize = 2;
 const GAP: usize = 2;
@@ -30,6 +32,10 @@ pub struct CommitRow {
     pub not_compiled: Vec<String>,
     /// The functions that it changes, as far as its diff names them.
     pub functions: Vec<ChangedFunction>,
+    /// The lines that it changes and that have code, as far as that is known.
+    pub lines: Vec<PatchedLines>,
+    /// Whether workloads execute changed code that none of these lines has, such as a macro's.
+    pub executes_more: bool,
     /// Where the differences of the workloads come from, as far as that is known.
     pub origins: Vec<RowOrigin>,
     /// The workloads that execute the same code as before it.
@@ -43,6 +49,12 @@ pub struct ChangedFunction {
     pub name: String,
     /// Whether the workloads execute it.
     pub entered: Entered,
+}
+
+impl ChangedFunction {
+    pub(crate) fn is_entered(&self) -> bool {
+        matches!(self.entered, Entered::By { .. } | Entered::Within { .. })
+    }
 }
 
 /// Whether workloads execute a function.
@@ -60,7 +72,7 @@ pub enum Entered {
         before: Option<f64>,
     },
     /// None does.
-    Never,
+    Never(Reached),
     /// It is inlined, and workloads execute functions that it is inlined into; this one most.
     Within {
         /// The function.
@@ -166,7 +178,7 @@ impl CommitCell {
 /// largest effect first.
 #[must_use]
 pub fn table(title: &str, rows: &[CommitRow], names: &[&str]) -> String {
-    let columns = changed_columns(rows, names.len());
+    let columns = changed_columns(rows, names);
     let (shown, more) = columns.split_at(count_fitting(&columns, names));
     let mut text = format!("{title}\neach compared with its parent, positive is better\n\n");
     let mut head = format!("{:<COMMIT$}  {:<SUBJECT$}", "commit", "subject");
@@ -200,6 +212,9 @@ pub fn table(title: &str, rows: &[CommitRow], names: &[&str]) -> String {
             )));
         }
         for line in row.describe_functions() {
+            text.push_str(&wrap(&line));
+        }
+        for line in row.describe_lines() {
             text.push_str(&wrap(&line));
         }
         if let Some(same) = row.same_code.sentence(names.len()) {
@@ -264,7 +279,10 @@ impl CommitRow {
                 CommitVerdict::Unclear
             }
             State::AppliedBefore => CommitVerdict::NotMeasured,
-            _ if !self.not_compiled.is_empty() || self.is_never_entered() => {
+            _ if !self.not_compiled.is_empty()
+                || self.is_never_entered()
+                || self.is_never_executed() =>
+            {
                 CommitVerdict::NotMeasured
             }
             State::Equal => CommitVerdict::Equal,
@@ -288,11 +306,8 @@ impl CommitRow {
             return false;
         };
         let mut functions = self.functions.iter().map(|function| &function.entered);
-        let is_unmoved = |cell: &CommitCell| {
-            matches!(cell, CommitCell::Same | CommitCell::CompiledDifferently(_))
-        };
         let is_not_executed =
-            |entered: &Entered| matches!(entered, Entered::Never | Entered::NotCompiled);
+            |entered: &Entered| matches!(entered, Entered::Never(_) | Entered::NotCompiled);
         cells.iter().all(is_unmoved)
             && functions.clone().any(is_not_executed)
             && !functions
@@ -339,7 +354,10 @@ impl CommitRow {
                 } => entered.push(format!(
                     "{name} within {host} by {workload} ({calls:.2} calls)"
                 )),
-                Entered::Never => never.push(name.clone()),
+                Entered::Never(reached) => never.push(match reached.words() {
+                    Some(words) => format!("{name} ({words})"),
+                    None => name.clone(),
+                }),
                 Entered::NotCompiled => not_compiled.push(name.clone()),
                 Entered::NoOwnCode => without_code.push(name.clone()),
             }
@@ -378,6 +396,9 @@ impl CommitRow {
             State::Compared(_) if self.is_never_entered() => {
                 "  not measured: no workload enters it".to_owned()
             }
+            State::Compared(_) if self.is_never_executed() => {
+                "  not measured: lines never executed".to_owned()
+            }
             State::Compared(_) if !(0..names.len()).any(|column| self.changed(column)) => {
                 "  another image, no change".to_owned()
             }
@@ -389,13 +410,25 @@ impl CommitRow {
     }
 }
 
+/// Returns whether a workload did not change by what a commit does.
+pub(crate) fn is_unmoved(cell: &CommitCell) -> bool {
+    matches!(cell, CommitCell::Same | CommitCell::CompiledDifferently(_))
+}
+
 /// Returns the workloads that a commit changed, or may have, those with the largest effect first.
-pub(crate) fn changed_columns(rows: &[CommitRow], workloads: usize) -> Vec<usize> {
-    let mut columns: Vec<usize> = (0..workloads)
+pub(crate) fn changed_columns(rows: &[CommitRow], names: &[&str]) -> Vec<usize> {
+    let mut columns: Vec<usize> = (0..names.len())
         .filter(|column| rows.iter().any(|row| row.changed(*column)))
         .collect();
     // Stable: equal effects keep the suite's order.
     columns.sort_by(|one, other| effect(rows, *other).total_cmp(&effect(rows, *one)));
+    // A workload that executes the same code says least of a commit.
+    columns.sort_by_key(|column| {
+        let mut changed = rows.iter().filter(|row| row.changed(*column));
+        names
+            .get(*column)
+            .is_some_and(|name| changed.all(|row| row.same_code.has(name)))
+    });
     columns
 }
 
@@ -480,6 +513,15 @@ fn summary(rows: &[CommitRow], changed: usize, measured: usize) -> String {
         1 => "; not measured: no workload enters what 1 commit changes".to_owned(),
         count => format!("; not measured: no workload enters what {count} commits change"),
     };
+    let not_executed = rows.iter().filter(|row| row.is_never_executed()).count();
+    let executed_text = match not_executed {
+        0 => String::new(),
+        1 => "; not measured: no workload executes the lines that 1 commit changes".to_owned(),
+        count => {
+            format!("; not measured: no workload executes the lines that {count} commits change")
+        }
+    };
+    let entered_text = entered_text + &executed_text;
     let refused = rows
         .iter()
         .filter(|row| matches!(row.state, State::NotApplied(_)));
@@ -545,10 +587,10 @@ fn cut(subject: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{ChangedFunction, CommitCell, CommitRow, Entered, SameCode, State, table};
+pub(crate) mod tests {
+    use super::{ChangedFunction, CommitCell, CommitRow, Entered, Reached, SameCode, State, table};
 
-    fn row(digit: char, subject: &str, state: State) -> CommitRow {
+    pub(crate) fn row(digit: char, subject: &str, state: State) -> CommitRow {
         let commit = digit.to_string().repeat(12);
         CommitRow {
             commit,
@@ -556,6 +598,8 @@ mod tests {
             state,
             not_compiled: Vec::new(),
             functions: Vec::new(),
+            lines: Vec::new(),
+            executes_more: false,
             origins: Vec::new(),
             same_code: SameCode::default(),
         }
@@ -671,10 +715,20 @@ mod tests {
             row('3', "mm: an inlined one", same),
         ];
         rows[1].functions = vec![
-            function("a", Entered::Never),
+            function(
+                "a",
+                Entered::Never(Reached::Caller {
+                    caller: "do_mmap".to_owned(),
+                    over: None,
+                    workload: "mmap-file".to_owned(),
+                }),
+            ),
             function("b", Entered::NoOwnCode),
         ];
-        rows[2].functions = vec![function("c", by), function("a", Entered::Never)];
+        rows[2].functions = vec![
+            function("c", by),
+            function("a", Entered::Never(Reached::NoCaller)),
+        ];
         rows[3].functions = vec![function("b", Entered::NoOwnCode)];
         let entered = rows.clone().map(|row| row.is_never_entered());
         assert_eq!(entered, [false, true, false, false]);

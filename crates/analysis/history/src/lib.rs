@@ -25,6 +25,7 @@ mod budget_fit;
 mod changes;
 pub mod commit_checks;
 pub mod commit_formats;
+pub mod commit_lines;
 pub mod commit_mail;
 mod commit_origin;
 mod commit_page;

@@ -1,19 +1,22 @@
 //! `marvin series`: compares each commit or patch of a series with the one before it, in one table.
 //!
-//! `input` finds out what the series is, `origins` where differences come from; `machines` adds the
-//! columns of another machine; `gate` holds it against the budgets of its tree.
+//! `input` finds out what the series is, `origins` where differences come from, `lines` which changed
+//! lines are executed, `reached` how near workloads come to others; `machines` adds the columns of another machine; `gate` holds it against the budgets of its tree.
 
 mod alone;
 pub(crate) mod gate;
 mod input;
 mod left_out;
+mod lines;
 mod machines;
 mod mailbox;
 mod origins;
 mod proof;
+mod reached;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -21,12 +24,12 @@ use compare::{Question, Side};
 use history::commit_checks::CommitSource;
 use history::commit_formats::SeriesAnswer;
 use history::commit_table::{
-    ChangedFunction, CommitCell, CommitRow, CommitVerdict, Entered, SameCode, State, table,
+    ChangedFunction, CommitCell, CommitRow, CommitVerdict, Entered, Reached, SameCode, State, table,
 };
 use history::hunks_alone::HunksAlone;
 use kernel::{BuildCache, FunctionChanges, KernelError, Repository, SourceError, Sources, Widened};
 use lab::{ExecutedFunctions, Lab, LabError};
-use model::{Build, KernelName, Machine, Run, Verdict};
+use model::{Build, KernelName, Machine, Run, Verdict, Workload};
 use store::Location;
 
 use self::alone::measure_alone;
@@ -35,6 +38,7 @@ use self::left_out::Applied;
 use self::machines::{Beside, SeriesMachines};
 use self::origins::Pair;
 use self::proof::{NewProof, ProofOptions, Series};
+use self::reached::Near;
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{open_exact_lab_with, plan_runs, prepare_tools};
@@ -436,6 +440,8 @@ fn built(
         state,
         not_compiled: Vec::new(),
         functions: Vec::new(),
+        lines: Vec::new(),
+        executes_more: false,
         origins: Vec::new(),
         same_code: SameCode::default(),
     };
@@ -525,8 +531,21 @@ fn measure_images(
     }
     let lab = measured.lab;
     let seeds: Vec<u64> = (1..=seeds.count(SEEDS)).collect();
-    let plan = plan_runs(measure, &images, suite, workloads, &seeds);
-    let runs = lab.execute(&plan, &|event| progress.event(&event))?;
+    let watched = lines::watched(measured.changes);
+    let execute = |images: &[Build], workloads: &[Arc<Workload>]| {
+        let plan = plan_runs(measure, images, suite, workloads, &seeds);
+        lab.execute_watching(&plan, &watched, &|event| progress.event(&event))
+    };
+    let functions = reached::changed_functions(measured.entries, measured.changes);
+    let runs = if functions.is_empty() {
+        execute(&images, workloads)?
+    } else {
+        // What the first kernel executes says which workloads to measure first on the others.
+        let mut runs = execute(&images[..1], workloads)?;
+        let ordered = reached::in_order(lab, &runs[0], &functions, workloads)?;
+        runs.extend(execute(&images[1..], &ordered)?);
+        runs
+    };
     let machines = lab.machines(workloads)?;
     let question = Question::about(suite.name, workloads.clone(), seeds);
     Ok(Some(Images {
@@ -589,6 +608,8 @@ fn fill(
             row.state = State::Compared(attributed.cells);
             row.origins = attributed.origins;
             row.same_code = attributed.same_code;
+            row.lines = pair.executed_lines(lab, &chosen.workloads)?;
+            row.executes_more = pair.has_more(&attributed.changed);
             // The base is a row and no entry.
             row.functions = changed_functions(
                 &entries[number - 1].functions,
@@ -625,12 +646,25 @@ fn changed_functions(
                     before: instructions(before),
                 }
             }
-            None if with_code.contains(name) => Entered::Never,
+            None if with_code.contains(name) => Entered::Never(Reached::Unknown),
             None => without_own_code(name, pair.changes, after),
         };
         let part = after.most(name).map_or(0.0, |most| most.part);
         let name = name.clone();
         found.push((part, ChangedFunction { name, entered }));
+    }
+    let places = |name: &String| match pair.changes.hosts(name) {
+        hosts if with_code.contains(name) || hosts.is_empty() => vec![name.clone()],
+        hosts => hosts,
+    };
+    let never = found.iter().map(|(_, function)| function);
+    let never = never.filter(|function| matches!(function.entered, Entered::Never(_)));
+    let never = never.flat_map(|function| places(&function.name)).collect();
+    let near = Near::new(lab, pair.builds[1], &never, after);
+    for (_, function) in &mut found {
+        if let Entered::Never(reached) = &mut function.entered {
+            *reached = near.reached(&places(&function.name));
+        }
     }
     found.sort_by(|(one, _), (other, _)| other.total_cmp(one));
     found.into_iter().map(|(_, function)| function).collect()
@@ -653,7 +687,7 @@ fn without_own_code(
             workload: most.workload.clone(),
             calls: most.calls,
         },
-        None if !hosts.is_empty() => Entered::Never,
+        None if !hosts.is_empty() => Entered::Never(Reached::Unknown),
         None if changes.is_compiled(name) == Some(false) => Entered::NotCompiled,
         None => Entered::NoOwnCode,
     }

@@ -27,6 +27,8 @@ pub(super) struct Attributed {
     /// Where the differences come from, the largest first.
     pub(super) origins: Vec<RowOrigin>,
     pub(super) same_code: SameCode,
+    /// The executed functions whose source differs.
+    pub(super) changed: BTreeSet<String>,
 }
 
 /// A row with its ledger.
@@ -59,7 +61,11 @@ impl Pair<'_> {
             .map(|line| line.function.as_str())
             .collect();
         let changes = self.function_changes(lab, &functions);
+        let is_changed =
+            |(_, (source, _)): &(&String, &FunctionChange)| *source == SourceChange::Changed;
+        let changed = changes.iter().filter(is_changed);
         let mut attributed = Attributed {
+            changed: changed.map(|(function, _)| function.clone()).collect(),
             cells,
             ..Attributed::default()
         };
@@ -69,6 +75,10 @@ impl Pair<'_> {
             if row.executes_the_same_code(&changes) {
                 let same_code = &mut attributed.same_code;
                 same_code.workloads += 1;
+                let percent = row.difference_percent();
+                same_code
+                    .rows
+                    .push((row.of.workload.name.to_string(), percent));
                 if row.differs() {
                     same_code.differing += 1;
                     same_code.largest_percent = same_code.largest_percent.max(row.percent());
@@ -151,9 +161,11 @@ impl Row<'_> {
 
     /// Returns the difference in percent, without its sign.
     fn percent(&self) -> f64 {
-        let first = self.of.cells.first();
-        let percent = first.and_then(|cell| cell.compared.difference_percent);
-        percent.unwrap_or(0.0).abs()
+        self.difference_percent().unwrap_or(0.0).abs()
+    }
+
+    fn difference_percent(&self) -> Option<f64> {
+        self.of.cells.first()?.compared.difference_percent
     }
 
     /// Returns whether a value of a seed differs.
