@@ -339,6 +339,7 @@ impl BuildCache {
     fn sweep_recipes(&self, but: &Path) -> Result<(), KernelError> {
         let recipes = self.builds.join("by-recipe");
         let mut found: Vec<(SystemTime, PathBuf)> = Vec::new();
+        let mut beside: Vec<PathBuf> = Vec::new();
         for entry in fs::read_dir(&recipes).map_err(KernelError::io(&recipes))? {
             let path = entry.map_err(KernelError::io(&recipes))?.path();
             if path.extension().is_none() {
@@ -346,6 +347,8 @@ impl BuildCache {
                     .and_then(|found| found.modified())
                     .map_err(KernelError::io(&path))?;
                 found.push((used, path));
+            } else {
+                beside.push(path);
             }
         }
         found.sort_by(|a, b| b.cmp(a));
@@ -361,8 +364,8 @@ impl BuildCache {
                 continue;
             }
             drop(fs::remove_file(&recipe));
-            for extension in ["compiled", "functions"] {
-                drop(fs::remove_file(recipe.with_extension(extension)));
+            for file in beside.iter().filter(|file| is_beside(file, &recipe)) {
+                drop(fs::remove_file(file));
             }
             if folder.exists() {
                 fs::remove_dir_all(&folder).map_err(KernelError::io(&folder))?;
@@ -370,6 +373,13 @@ impl BuildCache {
         }
         Ok(())
     }
+}
+
+/// Returns whether a file belongs to a recipe: `KEY.compiled`.
+fn is_beside(file: &Path, recipe: &Path) -> bool {
+    let [file, recipe] = [file, recipe].map(|path| path.as_os_str().as_encoded_bytes());
+    let behind = file.strip_prefix(recipe);
+    behind.is_some_and(|behind| behind.starts_with(b"."))
 }
 
 /// Returns the bytes of the files of a build.

@@ -1,12 +1,13 @@
 //! Which functions differ between the sources of two builds, after preprocessing and with what is
 //! inlined into them; `source/described.rs` asks the compiler.
 //!
-//! `builds/by-recipe/KEY.functions` records what it said of a source, and `KEY.lines` its code by
-//! source lines.
+//! `builds/by-recipe/KEY.FILES.functions` records what it said of some files of a source, and
+//! `KEY.FILES.lines` their code by source lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
+use std::path::Path;
 
 use crate::folder;
 use crate::source::{Description, LineTable, Objects, SourceError, WorkTree};
@@ -143,26 +144,23 @@ impl Sources {
         workshop.borrow(self.repository())?;
         let tree = workshop.tree_of(commit)?;
         let recipe = cache.recipe(&tree, self.compiler());
-        let file = recipe.with_extension("functions");
-        let mut known = match fs::read(&file) {
-            Ok(text) => Description::from_text(&String::from_utf8_lossy(&text)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Description::default(),
-            Err(error) => return Err(KernelError::io(&file)(error)),
+        if files.is_empty() {
+            return Ok(Default::default());
+        }
+        // Of exactly these files: what other series asked for changes no answer.
+        let asked = &folder::sha256(files.join("\n").as_bytes())[..12];
+        let [file, kept_lines] =
+            ["functions", "lines"].map(|kind| recipe.with_extension(format!("{asked}.{kind}")));
+        let read = |file: &Path| match fs::read(file) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(KernelError::io(file)(error)),
         };
-        let kept_lines = recipe.with_extension("lines");
-        let mut lines = match fs::read(&kept_lines) {
-            // Of another version: the compiler is asked again.
-            Ok(bytes) => LineTable::from_bytes(&bytes).unwrap_or_default(),
-            Err(error) if error.kind() == ErrorKind::NotFound => LineTable::default(),
-            Err(error) => return Err(KernelError::io(&kept_lines)(error)),
-        };
-        let missing: Vec<String> = files
-            .iter()
-            .filter(|file| is_c(file) && !(known.knows(file) && lines.knows(file)))
-            .cloned()
-            .collect();
-        if missing.is_empty() {
-            return Ok((known, lines));
+        if let (Some(text), Some(lines)) = (read(&file)?, read(&kept_lines)?)
+            && let Some(lines) = LineTable::from_bytes(&lines)
+        {
+            let described = Description::from_text(&String::from_utf8_lossy(&text));
+            return Ok((described, lines));
         }
         let toolchain = cache.toolchain()?;
         let objects = Objects::open(&workshop, &cache.settings, &toolchain)?;
@@ -176,19 +174,18 @@ impl Sources {
                 Ok(_) => {}
                 // The series has an answer without it.
                 Err(KernelError::Source(SourceError::DoesNotBuild { first_error, .. })) => {
-                    known.give_up(&missing, &first_error);
-                    return Ok((known, lines));
+                    let mut unknown = Description::default();
+                    unknown.give_up(files, &first_error);
+                    return Ok((unknown, LineTable::default()));
                 }
                 Err(error) => return Err(error),
             }
         }
-        let (described, code) = objects.describe(&missing)?;
-        known.join(described);
-        lines.join(code);
-        folder::write(&file, known.to_text().as_bytes())?;
+        let (described, lines) = objects.describe(files)?;
         let bytes = lines.to_bytes().map_err(KernelError::io(&kept_lines))?;
         folder::write(&kept_lines, &bytes)?;
-        Ok((known, lines))
+        folder::write(&file, described.to_text().as_bytes())?;
+        Ok((described, lines))
     }
 
     /// Returns the files that differ and may matter to the build of the older commit: those of C,

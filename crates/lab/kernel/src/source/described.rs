@@ -79,20 +79,6 @@ impl Description {
         self.unknown.extend(unknown);
     }
 
-    /// Returns whether a file was asked for.
-    pub(crate) fn knows(&self, file: &str) -> bool {
-        self.files.contains(file) || self.unknown.contains_key(file)
-    }
-
-    /// Takes what another description knows.
-    pub(crate) fn join(&mut self, other: Self) {
-        self.files.extend(other.files);
-        self.unknown.extend(other.unknown);
-        for (name, function) in other.functions {
-            self.add(&name, &function.text, function.inlined);
-        }
-    }
-
     fn add(&mut self, name: &str, text: &str, inlined: Option<BTreeSet<String>>) {
         let known = self.functions.entry(name.to_owned()).or_default();
         if !known.text.contains(text) {
@@ -419,6 +405,6 @@ mod tests {
         let read = Description::from_text(&description.to_text());
         assert_eq!(read, description);
         assert_eq!(read.hosts("inner").collect::<Vec<_>>(), ["outer"]);
-        assert!(read.knows("mm/memory.c") && read.knows("include/a.h") && !read.knows("x"));
+        assert!(read.is_unknown("include/a.h") && !read.is_unknown("mm/memory.c"));
     }
 }

@@ -85,11 +85,6 @@ impl LineTable {
         with.collect()
     }
 
-    /// Returns whether it has the code of a file.
-    pub(crate) fn knows(&self, file: &str) -> bool {
-        self.files.contains(file)
-    }
-
     /// Notes that a file's objects are in it.
     pub(crate) fn note_file(&mut self, file: &str) {
         self.files.insert(file.to_owned());
@@ -386,7 +381,6 @@ mod tests {
         assert_eq!(with, ["other", "outer"]);
         table.add(function("outer", 13));
         assert_eq!(table.function("outer"), None, "which one is not known");
-        assert!(table.knows("mm/memory.c") && !table.knows("mm/slab.c"));
     }
 
     proptest::proptest! {
