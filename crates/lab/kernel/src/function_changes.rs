@@ -64,6 +64,26 @@ impl FunctionChanges {
         )
     }
 
+    /// Returns those of the functions that a diff names that it may change: not those whose
+    /// preprocessed text is the same, as a hunk's first line names what stands above a comment.
+    #[must_use]
+    pub fn changed(&self, named: &[String]) -> Vec<String> {
+        let is_same = |name: &String| {
+            let [before, after] = self.texts(name);
+            !before.is_empty() && before == after
+        };
+        named
+            .iter()
+            .filter(|&name| !is_same(name))
+            .cloned()
+            .collect()
+    }
+
+    /// Returns the hashes of a function's text in each source: several if objects differ in it.
+    fn texts(&self, name: &str) -> [BTreeSet<&str>; 2] {
+        [&self.before, &self.after].map(|side| side.texts(name).collect())
+    }
+
     /// Returns the functions of the newer source into which a function is inlined, else those of
     /// the older one.
     #[must_use]
@@ -235,6 +255,33 @@ mod tests {
         assert_eq!(changes.hosts("inner"), ["outer"]);
         assert_eq!(changes.is_compiled("inner"), Some(true));
         assert_eq!(changes.is_compiled("left_out"), Some(false));
+    }
+
+    #[test]
+    fn named_functions_of_the_same_text_are_unchanged() {
+        let text = |hash: &str| hash.repeat(8);
+        let side = |changed: &str| {
+            described(&format!(
+                "function|above|{}|\nfunction|user|{}|\nfunction|shared|{}{}|\n",
+                text("11"),
+                text(changed),
+                text("22"),
+                // Another object that only one side describes: not known to be the same.
+                if changed == "33" {
+                    text("44")
+                } else {
+                    String::new()
+                },
+            ))
+        };
+        let changes = FunctionChanges {
+            before: side("33"),
+            after: side("55"),
+            is_partial: false,
+        };
+        let named = ["above", "user", "shared", "left_out"].map(str::to_owned);
+        assert_eq!(changes.changed(&named), ["user", "shared", "left_out"]);
+        assert_eq!(FunctionChanges::default().changed(&named), named);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use super::compiled::plain;
 use super::line_table::LineTable;
 use super::make::Objects;
-use super::translation_unit::function_hashes;
+use super::translation_unit::{HASH, function_hashes};
 use crate::KernelError;
 
 /// Most objects that are compiled a second time for one source.
@@ -53,6 +53,17 @@ impl Description {
     /// Returns a function.
     pub(crate) fn function(&self, name: &str) -> Option<&DescribedFunction> {
         self.functions.get(name)
+    }
+
+    /// Returns the hashes of a function's text in the described objects.
+    pub(crate) fn texts(&self, name: &str) -> impl Iterator<Item = &str> {
+        let text = self
+            .functions
+            .get(name)
+            .map_or("", |function| &function.text);
+        (0..text.len())
+            .step_by(HASH)
+            .filter_map(move |from| text.get(from..text.len().min(from + HASH)))
     }
 
     /// Returns the functions with code of their own into which another one is inlined.

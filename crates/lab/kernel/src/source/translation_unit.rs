@@ -9,6 +9,8 @@ use crate::patches::defined_function;
 
 /// Deepest nesting of braces that is followed.
 const DEPTH_MAX: usize = 1000;
+/// Characters of a hash.
+pub(super) const HASH: usize = 16;
 
 /// Returns the hash of each function that a preprocessed file defines. Lines, blanks and line
 /// markers do not count. Of several functions with one name the hash covers all.
@@ -56,7 +58,7 @@ pub(super) fn function_hashes(preprocessed: &str) -> BTreeMap<String, String> {
     }
     texts
         .into_iter()
-        .map(|(name, text)| (name, sha256(text.as_bytes())[..16].to_owned()))
+        .map(|(name, text)| (name, sha256(text.as_bytes())[..HASH].to_owned()))
         .collect()
 }
 

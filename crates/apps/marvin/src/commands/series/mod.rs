@@ -612,7 +612,7 @@ fn fill(
             row.executes_more = pair.has_more(&attributed.changed);
             // The base is a row and no entry.
             row.functions = changed_functions(
-                &entries[number - 1].functions,
+                &pair.changes.changed(&entries[number - 1].functions),
                 lab,
                 &pair,
                 [&executed[before], &executed[after]],
@@ -631,7 +631,8 @@ fn changed_functions(
 ) -> Vec<ChangedFunction> {
     let [before, after] = executed;
     let asked: BTreeSet<&str> = names.iter().map(String::as_str).collect();
-    let with_code = lab.functions_of(pair.builds[1], &asked);
+    // A function that the commit removes has code before it.
+    let with_code = pair.builds.map(|build| lab.functions_of(build, &asked));
     let mut found: Vec<(f64, ChangedFunction)> = Vec::new();
     for name in names {
         let entered = match after.most(name).or_else(|| before.most(name)) {
@@ -646,7 +647,9 @@ fn changed_functions(
                     before: instructions(before),
                 }
             }
-            None if with_code.contains(name) => Entered::Never(Reached::Unknown),
+            None if with_code.iter().any(|code| code.contains(name)) => {
+                Entered::Never(Reached::Unknown)
+            }
             None => without_own_code(name, pair.changes, after),
         };
         let part = after.most(name).map_or(0.0, |most| most.part);
@@ -654,7 +657,7 @@ fn changed_functions(
         found.push((part, ChangedFunction { name, entered }));
     }
     let places = |name: &String| match pair.changes.hosts(name) {
-        hosts if with_code.contains(name) || hosts.is_empty() => vec![name.clone()],
+        hosts if with_code[1].contains(name) || hosts.is_empty() => vec![name.clone()],
         hosts => hosts,
     };
     let never = found.iter().map(|(_, function)| function);
