@@ -345,7 +345,8 @@ mod tests {
             times(&[code(&string, &[], true), code(&other, &[], true)]),
             512
         );
-        assert_eq!(times(&[code(&span(12, 20), &[], true)]), 0);
+        let behind = span(12, 20);
+        assert_eq!(times(&[code(&behind, &[], true)]), 0);
         let another = FunctionLines {
             symbol: "wal".to_owned(),
             ..function

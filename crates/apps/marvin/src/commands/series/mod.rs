@@ -635,7 +635,12 @@ fn changed_functions(
     let with_code = pair.builds.map(|build| lab.functions_of(build, &asked));
     let mut found: Vec<(f64, ChangedFunction)> = Vec::new();
     for name in names {
+        let within = without_own_code(name, pair.changes, after);
+        // What only the older kernel has as a function of its own may be inlined now.
         let entered = match after.most(name).or_else(|| before.most(name)) {
+            Some(_) if after.most(name).is_none() && matches!(within, Entered::Within { .. }) => {
+                within
+            }
             Some(most) => {
                 let instructions = |side: &ExecutedFunctions| {
                     side.by(name, &most.workload).map(|by| by.instructions)
@@ -650,7 +655,7 @@ fn changed_functions(
             None if with_code.iter().any(|code| code.contains(name)) => {
                 Entered::Never(Reached::Unknown)
             }
-            None => without_own_code(name, pair.changes, after),
+            None => within,
         };
         let part = after.most(name).map_or(0.0, |most| most.part);
         let name = name.clone();
