@@ -63,7 +63,7 @@ impl PatchedLines {
             parts.push(format!("never: {}", name(&never)));
         }
         if !parts.is_empty() {
-            text += &format!(" ({})", parts.join("; "));
+            text.push_str(&[" (", &parts.join("; "), ")"].concat());
         }
         text
     }

@@ -277,7 +277,7 @@ mod tests {
         let changes = FunctionChanges {
             before: side("33"),
             after: side("55"),
-            is_partial: false,
+            ..FunctionChanges::default()
         };
         let named = ["above", "user", "shared", "left_out"].map(str::to_owned);
         assert_eq!(changes.changed(&named), ["user", "shared", "left_out"]);
