@@ -28,16 +28,14 @@ struct InstructionDocument {
 
 /// What a kernel executes next.
 #[derive(Serialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-enum NextDocument {
-    /// An instruction of the same function.
-    Instruction { instruction: InstructionDocument },
-    /// The last instruction once more: it is repeated.
-    Again,
-    /// Another function is entered.
-    Call { function: String },
-    /// The function ends.
-    End,
+struct NextDocument {
+    /// instruction, of the same function; again, the last one once more; call, of another function;
+    /// or end, of the function.
+    kind: &'static str,
+    /// The instruction; null if it is none.
+    instruction: Option<InstructionDocument>,
+    /// The function that is called; null if none is.
+    function: Option<String>,
 }
 
 /// A place where the executions part.
@@ -185,15 +183,16 @@ fn divergence(divergence: &Divergence, line_of: &LineOf<'_>) -> DivergenceDocume
 }
 
 fn next(side: usize, next: &Next, line_of: &LineOf<'_>) -> NextDocument {
-    match next {
-        Next::Instruction(found) => NextDocument::Instruction {
-            instruction: instruction(side, found, line_of),
-        },
-        Next::Again => NextDocument::Again,
-        Next::Call(function) => NextDocument::Call {
-            function: function.clone(),
-        },
-        Next::End => NextDocument::End,
+    let (kind, found, called) = match next {
+        Next::Instruction(found) => ("instruction", Some(found), None),
+        Next::Again => ("again", None, None),
+        Next::Call(function) => ("call", None, Some(function)),
+        Next::End => ("end", None, None),
+    };
+    NextDocument {
+        kind,
+        instruction: found.map(|found| instruction(side, found, line_of)),
+        function: called.map(ToString::to_string),
     }
 }
 
