@@ -10,7 +10,7 @@ use crate::Symbols;
 
 const HEAD: &str = "marvin-offsets 1";
 
-/// Reads the tracer's counts, which [`crate::profile`] has found whole. User code has no functions.
+/// Reads the tracer's counts, which `profile` has found whole. User code has no functions.
 #[must_use]
 pub fn offsets(counts: &[u8], symbols: &Symbols, operations: u64) -> Offsets {
     let functions: Vec<(u64, u64, &str)> = symbols.functions().collect();

@@ -2,8 +2,8 @@
 //! one iteration of a workload, in their order.
 //!
 //! Instructions of both kernels are the same if they are at the same place of the same function:
-//! the executed instructions of each function are aligned by their machine code ([`align`]). Then
-//! the executions are compared call by call ([`frames`], [`divergences`]): below the same function
+//! the executed instructions of each function are aligned by their machine code (`align`). Then
+//! the executions are compared call by call (`frames`, `divergences`): below the same function
 //! both meet again at the latest where it returns. What is left of both sides adds up to the
 //! difference, whatever the alignment.
 
