@@ -6,7 +6,7 @@ use clap::Args;
 use compare::{Comparison, Question, Side};
 use model::{KernelName, Verdict};
 
-use super::compare::varied;
+use super::compare::{side, varied};
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{find_builds, open_exact_lab_with, plan_runs, prepare_tools};
@@ -128,12 +128,7 @@ fn measure(
     let sides: Vec<Side<'_>> = builds
         .iter()
         .zip(&runs)
-        .map(|(build, runs)| Side {
-            build,
-            machine: &machines[0],
-            also: machines[1..].iter().collect(),
-            runs: runs.iter().collect(),
-        })
+        .map(|(build, runs)| side(build, runs, &machines))
         .collect();
     Ok(compare::compare(&sides[0], &sides[1..], &question)?)
 }

@@ -346,7 +346,8 @@ impl OnMachine<'_> {
     }
 }
 
-fn side<'a>(build: &'a Build, runs: &'a [Run], machines: &'a [Machine]) -> Side<'a> {
+/// Returns a side of a comparison.
+pub(crate) fn side<'a>(build: &'a Build, runs: &'a [Run], machines: &'a [Machine]) -> Side<'a> {
     Side {
         build,
         machine: &machines[0],

@@ -9,6 +9,7 @@ use model::{Build, Verdict};
 use super::input::Input;
 use super::left_out::Applied;
 use super::{SEEDS, SeriesArguments};
+use crate::commands::compare::side;
 use crate::measure::plan_runs;
 use crate::select::ChosenWorkloads;
 
@@ -103,12 +104,7 @@ impl Added {
         let sides: Vec<Side<'_>> = images
             .iter()
             .zip(&runs)
-            .map(|(build, runs)| Side {
-                build,
-                machine: &machines[0],
-                also: machines[1..].iter().collect(),
-                runs: runs.iter().collect(),
-            })
+            .map(|(build, runs)| side(build, runs, &machines))
             .collect();
         let question = Question {
             margin_percent: command.margin,

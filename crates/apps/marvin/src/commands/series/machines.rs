@@ -11,6 +11,7 @@ use lab::Wanted;
 use model::Build;
 
 use super::{SEEDS, SeriesArguments, cell};
+use crate::commands::compare::side;
 use crate::completion;
 use crate::exit::WrongInput;
 use crate::measure::{open_lab_on, plan_runs, prepare_tools, replicates};
@@ -226,12 +227,7 @@ impl Beside {
         let sides: Vec<Side<'_>> = images
             .iter()
             .zip(&runs)
-            .map(|(build, runs)| Side {
-                build,
-                machine: &machines[0],
-                also: machines[1..].iter().collect(),
-                runs: runs.iter().collect(),
-            })
+            .map(|(build, runs)| side(build, runs, &machines))
             .collect();
         let mut built = rows.iter_mut().filter(|row| row.is_built());
         built.next();

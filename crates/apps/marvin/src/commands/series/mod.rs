@@ -39,6 +39,7 @@ use self::machines::{Beside, SeriesMachines};
 use self::origins::Pair;
 use self::proof::{NewProof, ProofOptions, Series};
 use self::reached::Near;
+use crate::commands::compare::side;
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{open_exact_lab_with, plan_runs, prepare_tools};
@@ -496,15 +497,9 @@ impl Images {
             .iter()
             .position(|known| known.id == build.id)
             .ok_or(LabError::Empty("builds"))?;
-        let also = self.machines[1..].iter().collect();
         Ok((
             place,
-            Side {
-                build: &self.images[place],
-                machine: &self.machines[0],
-                also,
-                runs: self.runs[place].iter().collect(),
-            },
+            side(&self.images[place], &self.runs[place], &self.machines),
         ))
     }
 }
