@@ -3,7 +3,8 @@
 //! make lists for each object the files that it was made from (`scripts/basic/fixdep.c`, files
 //! `.NAME.cmd`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
 
@@ -41,36 +42,15 @@ impl Compiled {
     /// # Errors
     /// If a directory or a file cannot be read.
     pub fn of_build(out: &Path, source: &Path) -> Result<Self, KernelError> {
-        let mut compiled = Self::default();
-        let prefix = format!("{}/", source.display());
-        compiled.folder(out, &prefix, DEPTH_MAX)?;
-        Ok(compiled)
-    }
-
-    fn folder(&mut self, folder: &Path, prefix: &str, depth: usize) -> Result<(), KernelError> {
-        for entry in fs::read_dir(folder).map_err(KernelError::io(folder))? {
-            let entry = entry.map_err(KernelError::io(folder))?;
-            let path = entry.path();
-            let kind = entry.file_type().map_err(KernelError::io(folder))?;
-            if kind.is_dir() && depth > 0 {
-                self.folder(&path, prefix, depth - 1)?;
-            } else if kind.is_file() && path.extension().is_some_and(|end| end == "cmd") {
-                let text = fs::read(&path).map_err(KernelError::io(&path))?;
-                self.add(&String::from_utf8_lossy(&text), prefix);
-            }
-        }
-        Ok(())
-    }
-
-    fn add(&mut self, text: &str, prefix: &str) {
-        let files = text
-            .split_whitespace()
-            .filter_map(|word| word.strip_prefix(prefix));
-        let of_object: BTreeSet<String> =
-            files.filter(|file| !file.is_empty()).map(plain).collect();
-        of_object
-            .into_iter()
-            .for_each(|file| *self.files.entry(file).or_default() += 1);
+        let mut uses = Uses {
+            prefix: format!("{}/", source.display()),
+            ..Uses::default()
+        };
+        uses.folder(out, DEPTH_MAX)?;
+        let files = uses.files.into_iter();
+        Ok(Self {
+            files: files.map(|(file, (objects, _))| (file, objects)).collect(),
+        })
     }
 
     /// Returns one line per file: its path, a tab, and the number of objects made from it.
@@ -148,6 +128,59 @@ impl Compiled {
             .is_some_and(|rest| rest.contains('/') && !rest.starts_with("x86/"));
         let tool = TOOLS.iter().any(|folder| file.starts_with(folder));
         !foreign && (tool || !WRITTEN_DOWN.iter().any(|end| file.ends_with(end)))
+    }
+}
+
+/// The source files that records of make name: a kernel's have a million names.
+#[derive(Debug, Default)]
+struct Uses {
+    /// What the names of source files begin with.
+    prefix: String,
+    /// How many objects are made from each file, and the last one of them.
+    files: HashMap<String, (usize, usize)>,
+    /// How many objects were read.
+    objects: usize,
+}
+
+impl Uses {
+    fn folder(&mut self, folder: &Path, depth: usize) -> Result<(), KernelError> {
+        for entry in fs::read_dir(folder).map_err(KernelError::io(folder))? {
+            let entry = entry.map_err(KernelError::io(folder))?;
+            let path = entry.path();
+            let kind = entry.file_type().map_err(KernelError::io(folder))?;
+            if kind.is_dir() && depth > 0 {
+                self.folder(&path, depth - 1)?;
+            } else if kind.is_file() && path.extension().is_some_and(|end| end == "cmd") {
+                let text = fs::read(&path).map_err(KernelError::io(&path))?;
+                self.add(&String::from_utf8_lossy(&text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the record of an object.
+    fn add(&mut self, text: &str) {
+        self.objects += 1;
+        for word in text.split_ascii_whitespace() {
+            let file = match word.strip_prefix(&self.prefix) {
+                None | Some("") => continue,
+                Some(file)
+                    if file.starts_with('.') || file.contains("/.") || file.contains("//") =>
+                {
+                    Cow::Owned(plain(file))
+                }
+                Some(file) => Cow::Borrowed(file),
+            };
+            match self.files.get_mut(&*file) {
+                Some((objects, last)) => {
+                    *objects += usize::from(*last != self.objects);
+                    *last = self.objects;
+                }
+                None => {
+                    self.files.insert(file.into_owned(), (1, self.objects));
+                }
+            }
+        }
     }
 }
 
