@@ -296,10 +296,10 @@ impl SeriesAnswer<'_> {
             CommitVerdict::NotMeasured if row.state == State::AppliedBefore => {
                 format!("{word}: the tree has it already")
             }
-            CommitVerdict::NotMeasured if row.is_never_executed() => {
-                format!("{word}: no workload executes the lines that it changes")
-            }
-            CommitVerdict::NotMeasured => format!("{word}: no workload enters what it changes"),
+            CommitVerdict::NotMeasured => match row.not_executed() {
+                Some(not_executed) => format!("{word}: {}", not_executed.sentence("it", "s")),
+                None => word.to_owned(),
+            },
             CommitVerdict::Equal => format!("{word}: the same image"),
             CommitVerdict::Same => format!("{word} in {}", workloads(self.workloads.len())),
             CommitVerdict::Base => word.to_owned(),
@@ -570,6 +570,7 @@ pub(crate) mod tests {
             functions: Vec::new(),
             lines: Vec::new(),
             executes_more: false,
+            executes_the_same: false,
             origins: Vec::new(),
             same_code: SameCode::default(),
         }

@@ -1,7 +1,7 @@
 //! The lines that a commit changes, and how often workloads execute them, in words; how near they
 //! come to functions that none of them enters.
 
-use crate::commit_table::{ChangedFunction, CommitRow, FILES_SHOWN, State, is_unmoved};
+use crate::commit_table::{ChangedFunction, CommitRow, FILES_SHOWN};
 
 /// Groups of lines of a function that are named.
 const GROUPS_SHOWN: usize = 3;
@@ -160,29 +160,6 @@ impl Reached {
 }
 
 impl CommitRow {
-    /// Returns whether workloads enter what it changes, but execute none of the changed lines: no
-    /// workload changed by what it does, and each entered function has lines that are never
-    /// executed.
-    #[must_use]
-    pub fn is_never_executed(&self) -> bool {
-        let State::Compared(cells) = &self.state else {
-            return false;
-        };
-        let mut entered = self
-            .functions
-            .iter()
-            .filter(|function| function.is_entered());
-        let has_lines = |function: &ChangedFunction| {
-            let mut lines = self.lines.iter();
-            lines.any(|lines| lines.function == function.name)
-        };
-        cells.iter().all(is_unmoved)
-            && !self.executes_more
-            && !self.lines.is_empty()
-            && self.lines.iter().all(|lines| lines.executed() == 0)
-            && entered.all(has_lines)
-    }
-
     /// Says which of its lines workloads execute, a line for each function that they enter.
     pub(crate) fn describe_lines(&self) -> Vec<String> {
         let is_entered = |lines: &&PatchedLines| {

@@ -364,6 +364,7 @@ mod tests {
             functions: Vec::new(),
             lines: Vec::new(),
             executes_more: false,
+            executes_the_same: false,
             origins: Vec::new(),
             same_code: crate::commit_table::SameCode::default(),
         });

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use crate::commit_lines::PatchedLines;
 pub use crate::commit_lines::Reached;
 pub use crate::commit_origin::{RowOrigin, SameCode};
+use crate::not_executed::NotExecuted;
 
 /// Characters of a line. Workloads without a column are listed below their commit.
 const LINE: usize = 80;
@@ -36,6 +37,9 @@ pub struct CommitRow {
     pub lines: Vec<PatchedLines>,
     /// Whether workloads execute changed code that none of these lines has, such as a macro's.
     pub executes_more: bool,
+    /// Whether it changes code that is compiled, and no workload executes a function whose source
+    /// or code differs.
+    pub executes_the_same: bool,
     /// Where the differences of the workloads come from, as far as that is known.
     pub origins: Vec<RowOrigin>,
     /// The workloads that execute the same code as before it.
@@ -139,7 +143,7 @@ pub enum CommitVerdict {
     Worse,
     /// No workload is worse, and of one the measurements do not decide.
     Unclear,
-    /// It is not compiled, or no workload enters it, or the tree has it already.
+    /// It is not compiled, or no workload executes it, or the tree has it already.
     NotMeasured,
     /// It does not apply, build or boot.
     Failed,
@@ -279,10 +283,7 @@ impl CommitRow {
                 CommitVerdict::Unclear
             }
             State::AppliedBefore => CommitVerdict::NotMeasured,
-            _ if !self.not_compiled.is_empty()
-                || self.is_never_entered()
-                || self.is_never_executed() =>
-            {
+            _ if !self.not_compiled.is_empty() || self.not_executed().is_some() => {
                 CommitVerdict::NotMeasured
             }
             State::Equal => CommitVerdict::Equal,
@@ -296,22 +297,6 @@ impl CommitRow {
             }
             State::Compared(_) => CommitVerdict::Same,
         }
-    }
-
-    /// Returns whether nothing that was measured executes what it changes: no workload changed by
-    /// what it does, and of its functions with code none was executed.
-    #[must_use]
-    pub fn is_never_entered(&self) -> bool {
-        let State::Compared(cells) = &self.state else {
-            return false;
-        };
-        let mut functions = self.functions.iter().map(|function| &function.entered);
-        let is_not_executed =
-            |entered: &Entered| matches!(entered, Entered::Never(_) | Entered::NotCompiled);
-        cells.iter().all(is_unmoved)
-            && functions.clone().any(is_not_executed)
-            && !functions
-                .any(|entered| matches!(entered, Entered::By { .. } | Entered::Within { .. }))
     }
 
     fn is_compiled_differently(&self) -> bool {
@@ -386,6 +371,9 @@ impl CommitRow {
 
     /// Describes the result of the commit, after its subject.
     fn describe_result(&self, shown: &[usize], names: &[&str]) -> String {
+        if let Some(not_executed) = self.not_executed() {
+            return format!("  not measured: {}", not_executed.words());
+        }
         match &self.state {
             State::Base => "  (before the series)".to_owned(),
             State::Equal if self.not_compiled.is_empty() => "  equal: the same image".to_owned(),
@@ -393,12 +381,6 @@ impl CommitRow {
             State::Failed(_) => "  does not build:".to_owned(),
             State::AppliedBefore => "  not measured: the tree has it already".to_owned(),
             State::NotApplied(_) => "  does not apply:".to_owned(),
-            State::Compared(_) if self.is_never_entered() => {
-                "  not measured: no workload enters it".to_owned()
-            }
-            State::Compared(_) if self.is_never_executed() => {
-                "  not measured: lines never executed".to_owned()
-            }
             State::Compared(_) if !(0..names.len()).any(|column| self.changed(column)) => {
                 "  another image, no change".to_owned()
             }
@@ -507,21 +489,17 @@ fn summary(rows: &[CommitRow], changed: usize, measured: usize) -> String {
     } else {
         return unseen_text;
     };
-    let not_entered = rows.iter().filter(|row| row.is_never_entered()).count();
-    let entered_text = match not_entered {
-        0 => String::new(),
-        1 => "; not measured: no workload enters what 1 commit changes".to_owned(),
-        count => format!("; not measured: no workload enters what {count} commits change"),
-    };
-    let not_executed = rows.iter().filter(|row| row.is_never_executed()).count();
-    let executed_text = match not_executed {
-        0 => String::new(),
-        1 => "; not measured: no workload executes the lines that 1 commit changes".to_owned(),
-        count => {
-            format!("; not measured: no workload executes the lines that {count} commits change")
-        }
-    };
-    let entered_text = entered_text + &executed_text;
+    let mut executed_text = String::new();
+    for kind in NotExecuted::ALL {
+        let of_kind = rows.iter().filter(|row| row.not_executed() == Some(kind));
+        let sentence = match of_kind.count() {
+            0 => continue,
+            1 => kind.sentence("1 commit", "s"),
+            count => kind.sentence(&format!("{count} commits"), ""),
+        };
+        executed_text.push_str("; not measured: ");
+        executed_text.push_str(&sentence);
+    }
     let refused = rows
         .iter()
         .filter(|row| matches!(row.state, State::NotApplied(_)));
@@ -531,9 +509,9 @@ fn summary(rows: &[CommitRow], changed: usize, measured: usize) -> String {
         count => format!("; {count} patches do not apply: those behind are without them"),
     };
     if unseen == 0 {
-        format!("{changes}{entered_text}{refused_text}")
+        format!("{changes}{executed_text}{refused_text}")
     } else {
-        format!("{changes}; {unseen_text}{entered_text}{refused_text}")
+        format!("{changes}; {unseen_text}{executed_text}{refused_text}")
     }
 }
 
@@ -588,7 +566,10 @@ fn cut(subject: &str) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::{ChangedFunction, CommitCell, CommitRow, Entered, Reached, SameCode, State, table};
+    use super::{
+        ChangedFunction, CommitCell, CommitRow, Entered, NotExecuted, Reached, SameCode, State,
+        table,
+    };
 
     pub(crate) fn row(digit: char, subject: &str, state: State) -> CommitRow {
         let commit = digit.to_string().repeat(12);
@@ -600,6 +581,7 @@ pub(crate) mod tests {
             functions: Vec::new(),
             lines: Vec::new(),
             executes_more: false,
+            executes_the_same: false,
             origins: Vec::new(),
             same_code: SameCode::default(),
         }
@@ -730,8 +712,11 @@ pub(crate) mod tests {
             function("a", Entered::Never(Reached::NoCaller)),
         ];
         rows[3].functions = vec![function("b", Entered::NoOwnCode)];
-        let entered = rows.clone().map(|row| row.is_never_entered());
-        assert_eq!(entered, [false, true, false, false]);
+        let not_executed = rows.clone().map(|row| row.not_executed());
+        assert_eq!(
+            not_executed,
+            [None, Some(NotExecuted::Functions), None, None]
+        );
         insta::assert_snapshot!(
             "functions",
             table("a..b, 3 commits", &rows, &["getppid", "fork-exit"])

@@ -45,6 +45,7 @@ mod noise;
 mod noisy_labs;
 #[cfg(test)]
 mod noisy_tests;
+pub mod not_executed;
 mod overview;
 mod pair;
 pub mod proof;

@@ -30,6 +30,16 @@ impl Sources {
         let workshop = WorkTree::open(&self.cache().home)?;
         workshop.borrow(self.repository())?;
         let trees = [workshop.tree_of(older)?, workshop.tree_of(newer)?];
+        workshop.changed_lines(&trees)
+    }
+}
+
+impl WorkTree {
+    /// Returns the lines of source files that differ between two trees, by file.
+    pub(crate) fn changed_lines(
+        &self,
+        trees: &[String; 2],
+    ) -> Result<BTreeMap<String, ChangedLines>, KernelError> {
         // No attribute and no setting of the tree changes what is printed.
         let words = [
             "diff-tree",
@@ -44,11 +54,11 @@ impl Sources {
             "--src-prefix=a/",
             "--dst-prefix=b/",
         ];
-        let diff = workshop
-            .git(&workshop.source())
+        let diff = self
+            .git(&self.source())
             .args(words)
-            .args([&trees[0], &trees[1]])
-            .args(["--", "*.c", "*.h"])
+            .args(trees)
+            .args(["--", "*.c", "*.h", "*.S"])
             .output_max(DIFF_MAX)
             .run()?;
         Ok(parse(&diff))

@@ -53,7 +53,7 @@ pub use cache::{BuildCache, BuildEvent};
 pub use catalogue::{Offer, all_offers, offers};
 pub use changed_lines::ChangedLines;
 pub use code::CodeBytes;
-pub use coverage::{NotCompiled, WhyNot};
+pub use coverage::{Coverage, LinesLeftOut, NotCompiled, WhyNot};
 pub use error::{KernelError, PackageError};
 pub use from_source::Sources;
 pub use function_changes::FunctionChanges;
@@ -67,8 +67,9 @@ pub use patches::{
 pub use scratch::Scratch;
 pub use source::{
     Authorship, BuildProgress, BuildSeconds, Commit, CommitGraph, Compiled, Configuration,
-    FunctionLines, Headline, HostNeeds, LinePlace, LinePoint, LineSpan, LineTable, MakeOptions,
-    MissingNeeds, Picked, RangeError, Repository, SourceError, SourceSettings, TreeError,
+    FunctionLines, Headline, HostNeeds, LineNeeds, LinePlace, LinePoint, LineSpan, LineTable,
+    MakeOptions, MissingNeeds, Picked, RangeError, Repository, SourceError, SourceSettings,
+    TreeError,
 };
 pub use source::{
     commits_touching, config_options, find_missing_needs, remote_tags, revision_of, tree_with_tag,

@@ -85,3 +85,64 @@ fn files_named_in_debug_information_stay_closed() {
     let count = texts.iter().filter(|text| text.contains(refused)).count();
     assert_eq!(count, 1, "{texts:?}");
 }
+
+#[test]
+fn lines_left_out_by_the_config_name_options() {
+    let source = "int always;\n#ifdef CONFIG_HIGHMEM\nint nodes;\n#else\nint one_node;\n#endif\n";
+    let tree = Tree::new();
+    // A second file is part of the first one, as kernel/sched/build_policy.c has it.
+    let policy = "#ifdef CONFIG_UCLAMP_TASK\n# include \"psi.c\"\n#endif\n";
+    tree.write("mm/memory.c", source);
+    tree.write("mm/policy.c", policy);
+    tree.write("mm/psi.c", "int psi;\n");
+    tree.commit("base");
+    tree.write("mm/memory.c", source.replace("int nodes", "long nodes"));
+    tree.commit("left-out");
+    tree.write("mm/memory.c", source.replace("int ", "short "));
+    tree.commit("both-branches");
+    let third = source
+        .replace("int always", "char always")
+        .replace("int nodes;\n", "");
+    tree.write("mm/memory.c", third.replace("int one", "short one"));
+    tree.commit("partly");
+    tree.write("mm/psi.c", "long psi;\n");
+    tree.commit("included");
+    tree.write("mm/psi.c", "long psi;\n/* words */\n");
+    tree.write(
+        "mm/memory.c",
+        third.replace("int one", "short one") + "/* words */\n",
+    );
+    tree.commit("words");
+    let sources = Sources::open(&tree.cache()).unwrap();
+    let commit = |tag: &str| sources.repository().commit(tag).unwrap();
+    let tags = [
+        "base",
+        "left-out",
+        "both-branches",
+        "partly",
+        "included",
+        "words",
+    ];
+    for tag in tags {
+        sources.build(&commit(tag), &|_| {}).unwrap();
+    }
+    let coverage = |number: usize| {
+        let [older, newer] = [tags[number - 1], tags[number]].map(commit);
+        let found = sources.coverage(&older, &newer).unwrap();
+        let not_compiled = found.not_compiled.iter().map(ToString::to_string);
+        (not_compiled.collect::<Vec<_>>(), found.has_compiled)
+    };
+    let named = |text: &str| vec![text.to_owned()];
+    let left_out = named("mm/memory.c (needs CONFIG_HIGHMEM)");
+    assert_eq!(coverage(1), (left_out, false));
+    assert_eq!(
+        coverage(2),
+        (Vec::new(), true),
+        "the other branch is compiled"
+    );
+    let removed = named("mm/memory.c removed line 3 (needs CONFIG_HIGHMEM)");
+    assert_eq!(coverage(3), (removed, true));
+    let included = named("mm/psi.c (needs CONFIG_UCLAMP_TASK)");
+    assert_eq!(coverage(4), (included, false));
+    assert_eq!(coverage(5), (Vec::new(), false), "words are no code");
+}

@@ -282,7 +282,7 @@ impl Change {
             }
             builds.extend(build);
         }
-        let not_compiled = sources.not_compiled(older, newer)?;
+        let not_compiled = sources.coverage(older, newer)?.not_compiled;
         self.answer.not_compiled = not_compiled.iter().map(ToString::to_string).collect();
         let measured = Measured {
             lab: &lab,

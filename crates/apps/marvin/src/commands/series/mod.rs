@@ -296,8 +296,11 @@ fn build_all(
         if let (Some(_), Some(commit)) = (&build, commit_of(entry)) {
             let notify = |step| progress.step(&entry.label, &step);
             if let Some(before) = &before {
-                let not_compiled = sources.not_compiled(before, commit)?;
-                row.not_compiled = not_compiled.iter().map(ToString::to_string).collect();
+                let coverage = sources.coverage(before, commit)?;
+                let not_compiled = coverage.not_compiled.iter();
+                row.not_compiled = not_compiled.map(ToString::to_string).collect();
+                // Until what the workloads execute is known.
+                row.executes_the_same = coverage.has_compiled;
                 if row.state != State::Equal {
                     changed = sources.function_changes(before, commit, &notify)?;
                 }
@@ -443,6 +446,7 @@ fn built(
         functions: Vec::new(),
         lines: Vec::new(),
         executes_more: false,
+        executes_the_same: false,
         origins: Vec::new(),
         same_code: SameCode::default(),
     };
@@ -605,6 +609,7 @@ fn fill(
             row.same_code = attributed.same_code;
             row.lines = pair.executed_lines(lab, &chosen.workloads)?;
             row.executes_more = pair.has_more(&attributed.changed);
+            row.executes_the_same &= attributed.executes_the_same;
             // The base is a row and no entry.
             row.functions = changed_functions(
                 &pair.changes.changed(&entries[number - 1].functions),

@@ -29,6 +29,9 @@ pub(super) struct Attributed {
     pub(super) same_code: SameCode,
     /// The executed functions whose source differs.
     pub(super) changed: BTreeSet<String>,
+    /// Whether no row executes a function whose source or code differs, as far as that is known of
+    /// all.
+    pub(super) executes_the_same: bool,
 }
 
 /// A row with its ledger.
@@ -101,6 +104,10 @@ impl Pair<'_> {
             };
             origins.push((percent, origin));
         }
+        let is_unchanged = |(source, _): &FunctionChange| *source == SourceChange::Unchanged;
+        attributed.executes_the_same = !rows.is_empty()
+            && attributed.same_code.workloads == comparison.rows.len()
+            && changes.values().all(is_unchanged);
         origins.sort_by(|(one, _), (other, _)| other.abs().total_cmp(&one.abs()));
         attributed.origins = origins.into_iter().map(|(_, origin)| origin).collect();
         Ok(attributed)
