@@ -13,10 +13,12 @@ mod mailbox;
 mod origins;
 mod proof;
 mod reached;
+mod spent;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
@@ -39,6 +41,7 @@ use self::machines::{Beside, SeriesMachines};
 use self::origins::Pair;
 use self::proof::{NewProof, ProofOptions, Series};
 use self::reached::Near;
+use self::spent::Spent;
 use crate::commands::compare::side;
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
@@ -191,10 +194,12 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
         mut rows,
         builds,
         changes,
+        mut spent,
     } = build_all(applied, &base, &mut entries)?;
     let mut alone = None;
     // The answer is not lost with a proof that cannot be written.
     let mut proved = Ok(());
+    let measuring = Instant::now();
     if !builds.is_empty() {
         prepare_tools(&lab, &chosen.workloads, &progress)?;
         let twins = session.store_location()?;
@@ -227,6 +232,8 @@ pub(crate) fn series(session: &Session, command: &SeriesArguments) -> anyhow::Re
     } else if proof.is_some() {
         crate::say("no proof is written: no kernel builds");
     }
+    spent.measured(measuring);
+    progress.line(&spent.sentence());
     progress.end();
     let of_beside: Vec<String> = beside.iter().flat_map(Beside::names).collect();
     let names = chosen.workloads.iter().map(|workload| &*workload.name);
@@ -266,6 +273,7 @@ struct BuiltSeries {
     builds: Vec<Build>,
     /// What the compiler says of each row's changes.
     changes: Vec<FunctionChanges>,
+    spent: Spent,
 }
 
 /// Builds the base and each commit or patch, those behind one that does not build without it.
@@ -282,6 +290,7 @@ fn build_all(
     for number in 0..=entries.len() {
         let at = number.checked_sub(1);
         let entry = at.map_or(base, |at| &entries[at]);
+        let building = Instant::now();
         let (mut row, mut build) = built(sources, entry, &series.builds, progress)?;
         if let (Some(at), Some(before)) = (at, &before)
             && matches!(row.state, State::Failed(_))
@@ -291,6 +300,7 @@ fn build_all(
             row = its_row;
             build = Some(its_build);
         }
+        let looking = series.spent.built(building);
         let entry = at.map_or(base, |at| &entries[at]);
         let mut changed = FunctionChanges::default();
         if let (Some(_), Some(commit)) = (&build, commit_of(entry)) {
@@ -311,6 +321,7 @@ fn build_all(
             }
             before = Some(commit.to_owned());
         }
+        series.spent.looked(looking);
         series.rows.push(row);
         series.builds.extend(build);
         series.changes.push(changed);
