@@ -223,7 +223,7 @@ pub(crate) fn workload(
         .map(|(name, numbers)| (name, fold_numbers(&numbers, rounds)))
         .collect();
     let (outcome, samples) = match end.stream {
-        Err(failure) => (Outcome::Failed(failure), Vec::new()),
+        Err(failure) => (machine::outcome_of(failure), Vec::new()),
         Ok(stream) => ingest::outcome(&stream, repeated.operations, repeated.iterations)
             .unwrap_or_else(|error| (damaged(&error), Vec::new())),
     };

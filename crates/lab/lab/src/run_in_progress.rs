@@ -282,7 +282,7 @@ impl<'a> RunInProgress<'a> {
         workload: &Workload,
         failure: &SubjectFailure,
     ) -> WorkloadResult {
-        self.without_samples(workload, Outcome::Failed(failure.clone()))
+        self.without_samples(workload, machine::outcome_of(failure.clone()))
     }
 
     fn without_samples(&self, workload: &Workload, outcome: Outcome) -> WorkloadResult {

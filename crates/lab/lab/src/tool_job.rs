@@ -178,7 +178,7 @@ pub(crate) fn run(
     let (end, own_cost) = own_cost::run(on, &job, observe)?;
     let mut files = Files::new();
     let (outcome, rows) = match end.stream {
-        Err(failure) => (Outcome::Failed(failure), BTreeMap::new()),
+        Err(failure) => (machine::outcome_of(failure), BTreeMap::new()),
         Ok(stream) => {
             files = collect_files(&stream);
             read(workload, &stream, &files)

@@ -32,7 +32,7 @@ pub use agent_process::{machine_for, read_end, refuse_guest_config};
 pub use backend::{
     Backend, BootOutcome, Booted, DeadMemory, Driver, Guest, JobEnd, Observe, modules_hash,
 };
-pub use console::{check_emulator, readable_tail, reason_in, until_next_kernel};
+pub use console::{check_emulator, outcome_of, readable_tail, reason_in, until_next_kernel};
 pub use error::{BackendFault, MachineError};
 pub use exact::{Costs, Exact, ReferenceNumbers, Smp, hash_memory};
 #[cfg(feature = "fake")]
