@@ -159,14 +159,16 @@ impl Sources {
         files: &[String],
         notify: &dyn Fn(BuildEvent),
     ) -> Result<(Description, LineTable), KernelError> {
+        if files.is_empty() {
+            return Ok(Default::default());
+        }
         let cache = self.cache();
+        // It opens the work tree itself, which one opens at a time.
+        let compiled = self.compiled(commit)?.unwrap_or_default();
         let workshop = WorkTree::open(&cache.home)?;
         workshop.borrow(self.repository())?;
         let tree = workshop.tree_of(commit)?;
         let recipe = cache.recipe(&tree, self.compiler());
-        if files.is_empty() {
-            return Ok(Default::default());
-        }
         // Of exactly these files: what other series asked for changes no answer.
         let asked = &folder::sha256(files.join("\n").as_bytes())[..12];
         let [file, kept_lines] =
@@ -201,7 +203,7 @@ impl Sources {
                 Err(error) => return Err(error),
             }
         }
-        let (described, lines) = objects.describe(files)?;
+        let (described, lines) = objects.describe(files, &compiled)?;
         let bytes = lines.to_bytes().map_err(KernelError::io(&kept_lines))?;
         folder::write(&kept_lines, &bytes)?;
         folder::write(&file, described.to_text().as_bytes())?;

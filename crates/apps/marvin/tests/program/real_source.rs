@@ -1,7 +1,7 @@
 //! Complete real sources, if `MARVIN_FULL` is set: imported, built, two planted regressions
-//! bisected among 64 commits, an incremental build compared with a fresh one, a series, and a
-//! comparison with another release. Prints durations; `MARVIN_FULL=bench` ends after the
-//! bisections.
+//! bisected among 64 commits, four commits measured as a series, an incremental build compared with
+//! a fresh one, and a comparison with another release. Prints durations; `MARVIN_FULL=bench` ends
+//! after the series.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -218,6 +218,27 @@ fn bisect(home: &Path, tree: &str, workload: &str, guilty: &str) {
     assert!(again.contains("confirmed: BAD without it"), "{again}");
 }
 
+/// Measures the four commits that end with the first guilty one, three of which only add functions:
+/// each is an image of its own, and the tree is warm.
+fn measure_four(home: &Path, tree: &str, guilty: &str) {
+    let workloads =
+        "getppid,signal,switch-yield,pipe-pingpong,fault-anon,fork-exit,mem-mmap,file-open";
+    let range = format!("{guilty}~4..{guilty}");
+    let chosen = ["--workload", workloads, "--seeds", "1"];
+    let clock = Clock::start();
+    let series = output_of(
+        home,
+        &[&["series", &range, "--tree", tree], &chosen[..]].concat(),
+    );
+    clock.say("a series of four commits, 8 rows (goal 120 s)");
+    assert!(
+        series.starts_with("exit 1") && series.contains("fault-anon"),
+        "{series}"
+    );
+    let took = series.lines().find(|line| line.starts_with("took "));
+    println!("  {}", took.unwrap());
+}
+
 #[test]
 fn planted_regressions_are_bisected_in_real_sources() {
     let Some(full) = std::env::var_os("MARVIN_FULL") else {
@@ -231,6 +252,7 @@ fn planted_regressions_are_bisected_in_real_sources() {
     for (workload, guilty) in ["fault-anon", "fork-exit"].into_iter().zip(&guilty) {
         bisect(&home, &name, workload, guilty);
     }
+    measure_four(&home, &name, &guilty[0]);
     if full == "bench" {
         return;
     }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use addr2line::Loader;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
-use super::compiled::plain;
+use super::compiled::{Compiled, plain};
 use super::line_table::LineTable;
 use super::make::Objects;
 use super::translation_unit::{HASH, function_hashes};
@@ -151,14 +151,15 @@ fn format_line(words: &[&str]) -> String {
 
 impl Objects<'_> {
     /// Describes the objects that were made from files of the work tree, which is built, and their
-    /// code by source lines.
+    /// code by source lines. `compiled` counts the objects of each file.
     pub(crate) fn describe(
         &self,
         files: &[String],
+        compiled: &Compiled,
     ) -> Result<(Description, LineTable), KernelError> {
         let mut found = Description::default();
         let mut lines = LineTable::default();
-        let commands = self.commands(files)?;
+        let commands = self.commands(files, compiled)?;
         let mut described: BTreeSet<&Path> = BTreeSet::new();
         for (file, objects) in &commands {
             lines.note_file(file);
@@ -186,16 +187,27 @@ impl Objects<'_> {
     }
 
     /// Returns the records of make for the objects that were made from each of these files.
-    fn commands(&self, files: &[String]) -> Result<BTreeMap<String, Vec<PathBuf>>, KernelError> {
+    fn commands(
+        &self,
+        files: &[String],
+        compiled: &Compiled,
+    ) -> Result<BTreeMap<String, Vec<PathBuf>>, KernelError> {
         let source = self.source().display().to_string();
-        let wanted: BTreeMap<String, &String> = files
-            .iter()
-            .map(|file| (format!("{source}/{file}"), file))
-            .collect();
-        let mut found: BTreeMap<String, Vec<PathBuf>> = files
-            .iter()
-            .map(|file| (file.clone(), Vec::new()))
-            .collect();
+        let mut wanted: BTreeMap<String, &String> = BTreeMap::new();
+        let mut found: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+        for file in files {
+            let own = match compiled.uses(file) {
+                1 => self.own_record(file, &source),
+                _ => None,
+            };
+            if own.is_none() {
+                wanted.insert(format!("{source}/{file}"), file);
+            }
+            found.insert(file.clone(), own.into_iter().collect());
+        }
+        if wanted.is_empty() {
+            return Ok(found);
+        }
         let mut folders = vec![(self.out().to_owned(), DEPTH_MAX)];
         while let Some((folder, depth)) = folders.pop() {
             for entry in fs::read_dir(&folder).map_err(KernelError::io(&folder))? {
@@ -218,6 +230,19 @@ impl Objects<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Returns the record of the object that is named like a C file, if it was made from it: of a
+    /// file that only one object is made from, no other record is to be read.
+    fn own_record(&self, file: &str, source: &str) -> Option<PathBuf> {
+        let (folder, name) = file.rsplit_once('/')?;
+        let stem = name.strip_suffix(".c")?;
+        let record = self.out().join(folder).join(format!(".{stem}.o.cmd"));
+        let text = String::from_utf8_lossy(&read_file(&record)?).into_owned();
+        let path = format!("{source}/{file}");
+        text.split_ascii_whitespace()
+            .any(|word| word == path)
+            .then_some(record)
     }
 
     /// Adds the functions of one object; returns why that is not possible.
