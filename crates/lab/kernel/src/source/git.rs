@@ -513,7 +513,7 @@ pub(crate) fn run_git(folder: &Path, arguments: &[&str]) -> String {
 }
 
 #[cfg(test)]
-const AUTHOR: [&str; 6] = [
+pub(super) const AUTHOR: [&str; 6] = [
     "-c",
     "user.name=t",
     "-c",

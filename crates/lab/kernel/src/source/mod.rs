@@ -2,6 +2,8 @@
 
 mod cherry_pick;
 mod commit_graph;
+#[cfg(test)]
+mod commit_order_tests;
 mod compile_progress;
 mod compiled;
 mod condition;
