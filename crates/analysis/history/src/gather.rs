@@ -392,7 +392,7 @@ impl History {
     #[must_use]
     pub fn usual_pair(&self) -> Option<KernelPair> {
         let comparable = self.order().iter().rev().find_map(|target| {
-            let base = self.comparable_base(*target)?;
+            let base = self.comparable_base(*target, None)?;
             Some(KernelPair {
                 base,
                 target: *target,
@@ -414,30 +414,12 @@ impl History {
     pub fn usual_base(&self, target: KernelIx) -> KernelIx {
         let newest_other =
             |kernels: &[KernelIx]| kernels.iter().rev().copied().find(|n| *n != target);
-        self.comparable_base(target)
+        self.comparable_base(target, None)
             .or_else(|| {
                 newest_other(&self.kernels_of_track(&self.kernel(target).track, ReleaseLine::All))
             })
             .or_else(|| newest_other(self.order()))
             .unwrap_or(target)
-    }
-
-    fn comparable_base(&self, target: KernelIx) -> Option<KernelIx> {
-        let kernel = self.kernel(target);
-        let of_track = self
-            .series
-            .iter()
-            .filter(|(key, _)| *key.track == *kernel.track);
-        let with_it = of_track.filter(|(_, series)| series.point(target).is_some());
-        let ranks: BTreeSet<usize> = with_it
-            .flat_map(|(_, series)| series.points.iter().map(|point| self.rank(point.kernel)))
-            .filter(|rank| *rank < self.rank(target))
-            .collect();
-        let mut earlier = ranks.iter().rev().map(|rank| self.order()[*rank]);
-        let newest = earlier.clone().next();
-        earlier
-            .find(|n| self.kernel(*n).release.series() != kernel.release.series())
-            .or(newest)
     }
 
     /// Returns a run by its number.

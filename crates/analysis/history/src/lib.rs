@@ -53,6 +53,7 @@ mod render;
 mod series;
 #[cfg(test)]
 mod tests;
+mod track_pairs;
 mod triaged;
 mod twins;
 
@@ -80,6 +81,7 @@ pub use render::{
     range, schemas, sparkline, why_none,
 };
 pub use series::{Absent, Key, MissingKind, Point, SeedResult, SeedValue, Series};
+pub use track_pairs::TrackPair;
 pub use triaged::{Triaged, triage_alerts};
 
 /// Returns a day in UTC: `2026-11-22`.

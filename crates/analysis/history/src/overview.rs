@@ -123,12 +123,29 @@ pub struct Overview {
     pub mean: Option<Mean>,
     /// Where to look first, the most important first.
     pub cards: Vec<Card>,
-    /// The open alerts of the same track since earlier kernels, by number, newest first: a
-    /// regression stays news until it is triaged, even if the last two kernels are the same.
+    /// The open and confirmed alerts of the same track since earlier kernels, by number, newest
+    /// first: a regression stays news until it is gone or triaged as something else, even if the
+    /// last two kernels are the same.
     pub earlier: Vec<usize>,
 }
 
-/// Compares two kernels, with the open alerts between them.
+impl Overview {
+    /// Counts the cells of machines, each the first of those that differ only by the guest config.
+    #[must_use]
+    pub fn counts_on(&self, history: &History, machines: &[MachineIx]) -> Counts {
+        let mut counts = Counts::default();
+        for row in self.groups.iter().flat_map(|group| &group.rows) {
+            for (column, cell) in self.columns.iter().zip(&row.cells) {
+                if machines.contains(&history.first_kin(column.main)) {
+                    counts.add(cell.pair.state);
+                }
+            }
+        }
+        counts
+    }
+}
+
+/// Compares two kernels, with the open and confirmed alerts between them.
 #[must_use]
 pub fn overview(history: &History, kernels: KernelPair, alerts: &[Triaged]) -> Overview {
     let columns = columns(history, kernels);
@@ -364,7 +381,7 @@ fn earlier(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<us
             .cards
             .iter()
             .any(|card| matches!(card, Card::Alert(n) if *n == number));
-        if triaged.is_open()
+        if triaged.needs_commit()
             && alert.track == *track
             && history.rank(alert.at) <= to
             && alert.worse().count() > 0
@@ -386,7 +403,7 @@ fn cards(history: &History, overview: &Overview, alerts: &[Triaged]) -> Vec<Card
         alert.track == *track && history.rank(alert.at) <= to && history.rank(alert.after) >= from
     };
     let mut chosen: Vec<usize> = (0..alerts.len())
-        .filter(|n| alerts[*n].is_open() && between(&alerts[*n]))
+        .filter(|n| alerts[*n].needs_commit() && between(&alerts[*n]))
         .collect();
     chosen.sort_by(|a, b| {
         alerts[*b]
