@@ -14,14 +14,14 @@ use subprocess::Shared;
 use crate::address::{LENGTH_MAX, Query, slug, unslug};
 use crate::jobs::LabDocument;
 use crate::page_cache::PageCache;
-use crate::pages::{self, Frame, RowRequest, Show, machine_digits};
+use crate::pages::{self, Frame, RowRequest, Show, TRACKS_MAX, TrackSeen, Tracks, machine_digits};
 use crate::{api, compared, metrics};
 use results::HistorySnapshot;
 
 /// Size limit of an artifact in a file of a published site (bytes); a server sends any.
 const ARTIFACT_BYTES_MAX: usize = 64 << 20;
-/// Limit on cached overviews of two kernels.
-const OVERVIEWS: usize = 8;
+/// Limit on cached overviews of two kernels: those of all tracks, and some that readers choose.
+const OVERVIEWS: usize = TRACKS_MAX + 8;
 /// Limit on open connections to the store.
 const STORES: usize = 8;
 /// Number of pages made in advance when the store changes.
@@ -277,7 +277,7 @@ impl Site {
 
     fn route(&self, snapshot: &HistorySnapshot, parts: &[&str], question: &Query) -> Answered {
         match parts {
-            ["" | "index.html"] => self.overview(snapshot, question, None),
+            ["" | "index.html"] => self.overview(snapshot, question),
             ["alerts" | "alerts.html"] => html(pages::alerts(Frame::at(0, "Alerts"), snapshot)),
             ["runs" | "runs.html"] => self.runs(snapshot),
             ["lab" | "lab.html"] => html(pages::lab(Frame::at(0, "Lab"), &self.lab()?)),
@@ -290,47 +290,78 @@ impl Site {
             ["c", machine, base, file] => self.compare(snapshot, machine, base, file),
             ["r", run, "index.html"] => self.run(run),
             ["r", run, name] => self.artifact(run, name),
-            [file] => match file
-                .strip_prefix("all-")
-                .and_then(|rest| rest.strip_suffix(".html"))
-            {
-                Some(page) => self.overview(
-                    snapshot,
-                    question,
-                    Some(page.parse().map_err(|_| nothing())?),
-                ),
-                None => Err(nothing()),
-            },
+            ["k", base, target, file] => self.all_rows(snapshot, base, target, file),
             _ => Err(nothing()),
         }
     }
 
-    fn overview(
-        &self,
-        snapshot: &HistorySnapshot,
-        question: &Query,
-        all: Option<usize>,
-    ) -> Answered {
+    fn overview(&self, snapshot: &HistorySnapshot, question: &Query) -> Answered {
         let Some(kernels) = pair(&snapshot.history, question)? else {
             let text = "No results yet. Results of marvin run KERNEL appear here by themselves.";
             return html(pages::message(Frame::at(0, "Marvin"), text));
         };
-        let page = question
-            .get("page")
-            .and_then(|page| page.parse::<usize>().ok())
-            .or(all)
-            .unwrap_or(1);
+        let page = question.get("page").and_then(|page| page.parse().ok());
         let request = RowRequest {
-            show: question
-                .get("show")
-                .and_then(Show::read)
-                .or(all.map(|_| Show::All)),
+            show: question.get("show").and_then(Show::read),
             filter: question.get("filter").unwrap_or_default().to_owned(),
-            page: page.saturating_sub(1),
+            page: page.unwrap_or(1_usize).saturating_sub(1),
             is_static: self.is_static,
+            depth: 0,
         };
+        self.rows_of(snapshot, kernels, &request)
+    }
+
+    /// Returns a page of all rows of two kernels, which has an address without a question: `all-1.html`.
+    fn all_rows(
+        &self,
+        snapshot: &HistorySnapshot,
+        base: &str,
+        target: &str,
+        file: &str,
+    ) -> Answered {
+        let page = file
+            .strip_prefix("all-")
+            .and_then(|rest| rest.strip_suffix(".html"));
+        let page: usize = page
+            .and_then(|page| page.parse().ok())
+            .ok_or_else(nothing)?;
+        let kernels = KernelPair {
+            base: kernel_at(&snapshot.history, base).ok_or_else(nothing)?,
+            target: kernel_at(&snapshot.history, target).ok_or_else(nothing)?,
+        };
+        let request = RowRequest {
+            show: Some(Show::All),
+            filter: String::new(),
+            page: page.saturating_sub(1),
+            is_static: true,
+            depth: 3,
+        };
+        self.rows_of(snapshot, kernels, &request)
+    }
+
+    fn rows_of(
+        &self,
+        snapshot: &HistorySnapshot,
+        kernels: KernelPair,
+        request: &RowRequest,
+    ) -> Answered {
         let seen = self.seen(snapshot, kernels);
-        html(pages::overview(snapshot, &seen.1, &request))
+        let tracks = self.tracks(snapshot);
+        html(pages::overview(snapshot, &seen.1, &tracks, request))
+    }
+
+    /// Returns the newest comparable kernels of each track, with their counts.
+    fn tracks(&self, snapshot: &HistorySnapshot) -> Tracks {
+        let history = &snapshot.history;
+        let pairs = history.track_pairs();
+        let all = pairs.len();
+        let mut seen = Vec::new();
+        for pair in pairs.into_iter().take(TRACKS_MAX) {
+            let overview = self.seen(snapshot, pair.kernels);
+            let counts = overview.1.counts_on(history, &pair.machines);
+            seen.push(TrackSeen { pair, counts });
+        }
+        Tracks { seen, all }
     }
 
     /// Returns the overview of two kernels, computed once per state of the store.

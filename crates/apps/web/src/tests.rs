@@ -1,6 +1,7 @@
 //! The dashboard as seen by a browser, a mirror, a program and an attacker.
 
 mod server;
+mod tracks;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -490,6 +491,13 @@ fn triaged_regressions_are_still_called_worse() {
     decide(&lab, "6.12.100", Triage::Real);
     decide(&lab, "6.12.117", Triage::Real);
     let page = body(&lab.site().answer("/", ""));
+    for text in ["2 worse", "First seen in 6.12.100", "Triage: real."] {
+        assert!(page.contains(text), "{text}\n{page}");
+    }
+    assert!(!page.contains("No regression"), "{page}");
+    decide(&lab, "6.12.100", Triage::Ignored);
+    decide(&lab, "6.12.117", Triage::Ignored);
+    let page = body(&lab.site().answer("/", ""));
     assert!(
         page.contains("2 worse, 2 failed: no open alert is about these."),
         "{page}"
@@ -500,7 +508,7 @@ fn triaged_regressions_are_still_called_worse() {
     );
     let calm = body(&lab.site().answer("/", "base=6.1.170&target=6.1.192"));
     assert!(
-        calm.contains("No regression between these kernels"),
+        calm.contains("Nothing is worse between these kernels. In the table above: 4 results"),
         "{calm}"
     );
 }

@@ -8,6 +8,7 @@ mod plots;
 mod rows;
 mod runs;
 mod series;
+mod tracks;
 mod trust;
 
 use askama::Template;
@@ -23,6 +24,7 @@ pub(crate) use overview::overview;
 pub(crate) use rows::{RowRequest, Show};
 pub(crate) use runs::{RUNS_MAX, Shown, get_artifact, run, runs};
 pub(crate) use series::series;
+pub(crate) use tracks::{TRACKS_MAX, TrackSeen, Tracks};
 
 /// The parts of every page.
 #[derive(Debug, Clone)]

@@ -11,6 +11,7 @@ use model::Verdict;
 
 use super::plots::{Spark, spark};
 use super::rows::{Chosen, RowRequest, Show, address};
+use super::tracks::{TrackRow, Tracks};
 use super::trust::{self, Trusted, describe_machines};
 use super::{
     Frame, Rendered, compare_path, count, machine_digits, percent, render, series_path, title,
@@ -39,6 +40,10 @@ struct Page {
     cards: Vec<Shown>,
     /// What there is to say where no card is.
     calm: Calm,
+    /// The newest kernels of each track, unless these are all.
+    tracks: Vec<TrackRow>,
+    /// How many more there are.
+    more_tracks: Option<String>,
     /// Alerts that are open since earlier kernels, and how many more there are.
     earlier: Vec<Shown>,
     more_earlier: Option<String>,
@@ -129,10 +134,11 @@ struct Cell {
     words: Option<String>,
 }
 
-/// Renders the overview of two kernels.
+/// Renders the overview of two kernels, beside the newest ones of each track.
 pub(crate) fn overview(
     snapshot: &HistorySnapshot,
     seen: &Overview,
+    tracks: &Tracks,
     request: &RowRequest,
 ) -> Rendered {
     let history = &snapshot.history;
@@ -146,7 +152,7 @@ pub(crate) fn overview(
         .map(|group| rows(history, seen, group))
         .collect();
     let page = Page {
-        frame: Frame::at(0, format!("{target} against {base}")),
+        frame: Frame::at(request.depth, format!("{target} against {base}")),
         target,
         base,
         counts: counts(history, seen, request),
@@ -157,7 +163,9 @@ pub(crate) fn overview(
             .iter()
             .map(|card| shown(history, &snapshot.alerts, seen, card))
             .collect(),
-        calm: calm(seen.counts),
+        calm: calm(seen, tracks),
+        tracks: tracks.rows(history, seen, request.is_static),
+        more_tracks: tracks.more(),
         earlier: earlier
             .iter()
             .map(|number| alert_card(history, seen, &snapshot.alerts[*number]))
@@ -180,11 +188,7 @@ pub(crate) fn overview(
             .flat_map(|group| &group.rows)
             .any(|row| row.about.is_some()),
         groups,
-        steps: if request.is_static {
-            Vec::new()
-        } else {
-            chosen.steps(history, seen, request)
-        },
+        steps: chosen.steps(history, seen, request),
         trust: describe_machines(history, seen),
         lab: trust::lab(history),
         mixed: mixed_words(history),
@@ -234,8 +238,8 @@ impl Calm {
 }
 
 /// Returns what a page without cards may claim: that there is no regression only where everything
-/// was compared, and clear.
-fn calm(counts: Counts) -> Calm {
+/// was compared, and clear, here and in the other tracks.
+fn calm(seen: &Overview, tracks: &Tracks) -> Calm {
     let Counts {
         worse,
         better,
@@ -244,8 +248,9 @@ fn calm(counts: Counts) -> Calm {
         unrated,
         failed,
         missing: _,
-    } = counts;
+    } = seen.counts;
     let unknown = unclear + unrated;
+    let (worse_elsewhere, unknown_elsewhere) = tracks.elsewhere(seen);
     if worse + failed > 0 {
         let worse = Some(format!("{worse} worse")).filter(|_| worse > 0);
         let failed = Some(format!("{failed} failed")).filter(|_| failed > 0);
@@ -270,6 +275,18 @@ fn calm(counts: Counts) -> Calm {
             format!(
                 "No workload is shown to be worse, but {unknown} of {} have no verdict.",
                 better + same + unknown
+            ),
+        )
+    } else if !seen.earlier.is_empty() {
+        let text =
+            "Nothing is worse than on the baseline, but regressions since earlier kernels stay.";
+        Calm::without_alerts("worse", text.to_owned())
+    } else if worse_elsewhere + unknown_elsewhere > 0 {
+        Calm::without_alerts(
+            "",
+            format!(
+                "Nothing is worse between these kernels. In the table above: {worse_elsewhere} results of \
+                 other kernels are worse or failed, {unknown_elsewhere} have no verdict."
             ),
         )
     } else {

@@ -1,9 +1,9 @@
 //! Selects the rows of the overview by filter and page.
 
-use history::{Group, History, Overview, OverviewCell, State};
+use history::{Group, History, KernelPair, Overview, OverviewCell, State};
 
 use super::{count, title};
-use crate::address::encode;
+use crate::address::{encode, slug};
 
 /// Limit on cells of a page: keeps it below 100 kB.
 const CELLS_MAX: usize = 300;
@@ -74,6 +74,8 @@ pub(crate) struct RowRequest {
     pub(crate) page: usize,
     /// Whether the page is a file, without a form for filters.
     pub(crate) is_static: bool,
+    /// Directories between the page and the top.
+    pub(crate) depth: usize,
 }
 
 /// The rows of a filter and a page.
@@ -161,13 +163,21 @@ impl Chosen {
         }
     }
 
-    /// Links to the previous and the next page.
+    /// Links to the previous and the next page; of a first page that is a file, to all rows.
     pub(crate) fn steps(
         &self,
         history: &History,
         seen: &Overview,
         request: &RowRequest,
     ) -> Vec<(String, String)> {
+        let rows_path = |page: usize| all_path(history, pair_of(seen), page);
+        if request.is_static && request.depth == 0 {
+            return if self.shown < self.all {
+                vec![("all rows".to_owned(), rows_path(1))]
+            } else {
+                Vec::new()
+            };
+        }
         let same_rows = format!(
             "{}&filter={}",
             address(history, seen, self.show),
@@ -177,28 +187,47 @@ impl Chosen {
             .page
             .checked_sub(1)
             .map(|page| page.min(self.pages.saturating_sub(1)));
-        let before = before.map(|page| {
-            (
-                "previous rows".to_owned(),
-                format!("{same_rows}&page={}", page + 1),
-            )
-        });
-        let after = (request.page < self.pages.saturating_sub(1)).then(|| {
-            (
-                "next rows".to_owned(),
-                format!("{same_rows}&page={}", request.page + 2),
-            )
-        });
+        let path = |page: usize| {
+            if request.is_static {
+                rows_path(page)
+            } else {
+                format!("{same_rows}&page={page}")
+            }
+        };
+        let before = before.map(|page| ("previous rows".to_owned(), path(page + 1)));
+        let after = (request.page < self.pages.saturating_sub(1))
+            .then(|| ("next rows".to_owned(), path(request.page + 2)));
         before.into_iter().chain(after).collect()
     }
 }
 
 /// The address of the same two kernels with other rows.
 pub(crate) fn address(history: &History, seen: &Overview, show: Show) -> String {
+    address_of(history, pair_of(seen), show)
+}
+
+fn pair_of(seen: &Overview) -> KernelPair {
+    KernelPair {
+        base: seen.base,
+        target: seen.target,
+    }
+}
+
+/// Returns the path of a page of all rows of two kernels, from 1, for files: they have no questions.
+pub(crate) fn all_path(history: &History, kernels: KernelPair, page: usize) -> String {
+    format!(
+        "k/{}/{}/all-{page}.html",
+        slug(title(history, kernels.base)),
+        slug(title(history, kernels.target))
+    )
+}
+
+/// Returns the address of the first page for two kernels.
+pub(crate) fn address_of(history: &History, kernels: KernelPair, show: Show) -> String {
     format!(
         "index.html?base={}&target={}&show={}",
-        encode(title(history, seen.base)),
-        encode(title(history, seen.target)),
+        encode(title(history, kernels.base)),
+        encode(title(history, kernels.target)),
         show.name()
     )
 }
