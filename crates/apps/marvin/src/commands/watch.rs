@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 use config::ConfigFile;
 use lab::bisection::add;
-use service::{Remotes, WatchEvent};
+use service::{Remotes, TreeCheck, WatchEvent, WhyNone};
 
 use crate::exit::{Exit, WrongInput};
 use crate::options::seconds;
@@ -103,5 +103,31 @@ fn format_event(event: &WatchEvent) -> String {
                 named.join(", ")
             )
         }
+        WatchEvent::Checked(check) => format_check(check),
     }
+}
+
+/// Says what a tree gave, and why no job was queued.
+fn format_check(check: &TreeCheck) -> String {
+    let TreeCheck {
+        tree,
+        offered,
+        selected,
+        queued,
+        why_none,
+    } = check;
+    let result = match why_none {
+        None => format!("queued {queued}"),
+        Some(WhyNone::NoRelease { other_tags: 0 }) => "nothing queued: it has no release or package".to_owned(),
+        Some(WhyNone::NoRelease { other_tags }) => format!(
+            "nothing queued: none of its {other_tags} tags is a release\n\
+             hint: `tags` of its [[tree]] names releases (docs/watch.md)"
+        ),
+        Some(WhyNone::NoneSelected) => {
+            "nothing queued: `since` and `points` of its [[tree]] exclude all".to_owned()
+        }
+        Some(WhyNone::NoPlan) => "nothing queued: no [[plan]] names it".to_owned(),
+        Some(WhyNone::AllKnown) => "nothing queued: all are queued or measured".to_owned(),
+    };
+    format!("{tree}: releases {offered}, selected {selected}, {result}")
 }

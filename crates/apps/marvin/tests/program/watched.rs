@@ -86,7 +86,9 @@ fn watched_tree_is_measured_despite_kills() {
     );
     let second = output_of(&home, &["watch"]);
     assert!(
-        second.contains("kernels 2, queued 0") && !second.contains("junk"),
+        second.contains("kernels 2, queued 0")
+            && second.contains("selected 2, nothing queued: all are queued or measured")
+            && !second.contains("junk"),
         "{second}"
     );
 

@@ -48,6 +48,36 @@ pub enum WatchEvent {
     Answers(String),
     /// Tags of a tree that are not versions, seen for the first time.
     NoVersions(String, Vec<String>),
+    /// What a tree gave in this pass.
+    Checked(TreeCheck),
+}
+
+/// What a tree that answered gave in a pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeCheck {
+    /// The tree's name in marvin.toml.
+    pub tree: String,
+    /// Releases or packages that it has.
+    pub offered: usize,
+    /// Those that its rules select.
+    pub selected: usize,
+    /// Jobs that were queued for them.
+    pub queued: usize,
+    /// Why no job was queued.
+    pub why_none: Option<WhyNone>,
+}
+
+/// Why a pass queued nothing of a tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhyNone {
+    /// It has none; so many of its tags are not versions.
+    NoRelease { other_tags: usize },
+    /// `since` and `points` exclude them all.
+    NoneSelected,
+    /// No plan names the tree.
+    NoPlan,
+    /// All are queued or measured.
+    AllKnown,
 }
 
 /// The result of a pass.
@@ -98,7 +128,7 @@ pub fn watch(
 impl Pass<'_> {
     fn tree(&self, tree: &WatchedTree, watched: &mut Watched) -> Result<(), ServiceError> {
         let subject = format!("tree:{}", tree.name);
-        let found = match self.kernels_of(tree) {
+        let answer = match self.kernels_of(tree) {
             Err(why) => {
                 watched.silent += 1;
                 let headline = format!("the tree {} does not answer", tree.name);
@@ -119,10 +149,13 @@ impl Pass<'_> {
                 if self.store.settle(&subject, self.now_unix)? {
                     (self.notify)(WatchEvent::Answers(tree.name.clone()));
                 }
+                let other_tags = others.len();
                 self.no_versions(tree, others)?;
-                found
+                (found, other_tags)
             }
         };
+        let (found, other_tags) = answer;
+        let offered = found.len();
         let jobs: Vec<QueuedJob> = self.store.queued_jobs(Listed::All)?;
         let jobs: Vec<QueuedJob> = jobs
             .into_iter()
@@ -137,15 +170,32 @@ impl Pass<'_> {
         let kernels = select_kernels(found, &known, rule);
         watched.kernels += kernels.len();
         let mut wanted = BTreeSet::new();
-        for plan in self
-            .settings
-            .plans
-            .iter()
-            .filter(|plan| plan.trees.contains(&tree.name))
-        {
-            watched.queued += self.plan(tree, plan, &kernels, &known, &mut wanted)?;
+        let mut queued = 0;
+        let plans = self.settings.plans.iter();
+        let plans = plans.filter(|plan| plan.trees.contains(&tree.name));
+        for plan in plans.clone() {
+            queued += self.plan(tree, plan, &kernels, &known, &mut wanted)?;
         }
+        watched.queued += queued;
         watched.replaced += self.replace(&jobs, &wanted)?;
+        let why_none = if queued > 0 {
+            None
+        } else if offered == 0 {
+            Some(WhyNone::NoRelease { other_tags })
+        } else if kernels.is_empty() {
+            Some(WhyNone::NoneSelected)
+        } else if plans.count() == 0 {
+            Some(WhyNone::NoPlan)
+        } else {
+            Some(WhyNone::AllKnown)
+        };
+        (self.notify)(WatchEvent::Checked(TreeCheck {
+            tree: tree.name.clone(),
+            offered,
+            selected: kernels.len(),
+            queued,
+            why_none,
+        }));
         Ok(())
     }
 
@@ -326,7 +376,7 @@ mod tests {
     use model::{JobState, MarvinConfig, QueuedJob, UnixTime};
     use store::{Listed, Store};
 
-    use super::{KernelSource, Packages, WatchEvent, Watched, watch};
+    use super::{KernelSource, Packages, TreeCheck, WatchEvent, Watched, WhyNone, watch};
 
     /// A fake source with one repository, whose tags can change, and no packages.
     struct World(RefCell<Result<Vec<&'static str>, &'static str>>);
@@ -373,8 +423,12 @@ mod tests {
         }
 
         fn pass(&self, plans: &str, now: i64) -> Watched {
+            self.pass_of(&format!("{TREE}{plans}"), now)
+        }
+
+        fn pass_of(&self, text: &str, now: i64) -> Watched {
             let settings: MarvinConfig =
-                config::settings(&format!("{TREE}{plans}"), &model::ToolRows::default()).unwrap();
+                config::settings(text, &model::ToolRows::default()).unwrap();
             watch(
                 &settings,
                 &self.store,
@@ -435,10 +489,10 @@ mod tests {
                 ..Watched::default()
             }
         );
-        assert!(
-            case.events.borrow().is_empty(),
-            "tags that are not versions are reported once: {:?}",
-            case.events.borrow()
+        assert_eq!(
+            case.events.take(),
+            [checked(6, 6, Some(WhyNone::AllKnown))],
+            "tags that are not versions are reported once"
         );
         *case.world.0.borrow_mut() = Ok(vec![
             "v6.1", "v6.2", "v6.3", "v6.4", "v6.5", "v6.5.1", "v6.4.7", "v6.6", "junk", "more",
@@ -454,6 +508,36 @@ mod tests {
                 .borrow()
                 .contains(&WatchEvent::NoVersions("linux".into(), vec!["more".into()]))
         );
+    }
+
+    fn checked(offered: usize, selected: usize, why_none: Option<WhyNone>) -> WatchEvent {
+        WatchEvent::Checked(TreeCheck {
+            tree: "linux".into(),
+            offered,
+            selected,
+            queued: 0,
+            why_none,
+        })
+    }
+
+    #[test]
+    fn tree_that_gives_nothing_has_a_reason() {
+        let last = |tags: &[&'static str], plans: &str| {
+            let case = Case::new(tags);
+            case.pass(plans, 0);
+            case.events.take().pop().unwrap()
+        };
+        let other_tags = Some(WhyNone::NoRelease { other_tags: 2 });
+        assert_eq!(last(&["next-1", "junk"], QUICK), checked(0, 0, other_tags));
+        let no_tags = Some(WhyNone::NoRelease { other_tags: 0 });
+        assert_eq!(last(&[], QUICK), checked(0, 0, no_tags));
+        let no_plan = Some(WhyNone::NoPlan);
+        assert_eq!(last(&["v6.1"], ""), checked(1, 1, no_plan));
+        let late = TREE.replace("git = \"x\"", "git = \"x\"\nsince = \"6.2\"");
+        let case = Case::new(&["v6.1"]);
+        case.pass_of(&format!("{late}{QUICK}"), 0);
+        let none = Some(WhyNone::NoneSelected);
+        assert_eq!(case.events.take(), [checked(1, 0, none)]);
     }
 
     #[test]
