@@ -8,9 +8,9 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     alerts, bisect, build, compare, completions, config, console, deploy, doctor, dump, experiment,
-    explain, export, extend, gc, history, import, kernels, machines, man, monitors, power, price,
-    profile, publish, queue, reference, release, replay, report, reserve, run, runs, series, serve,
-    setup, shell, show, stabilise, store, tools, triage, watch, work, workloads,
+    explain, export, extend, gc, history, import, kernels, machines, man, monitors, notify, power,
+    price, profile, publish, queue, reference, release, replay, report, reserve, run, runs, series,
+    serve, setup, shell, show, stabilise, store, tools, triage, watch, work, workloads,
 };
 use crate::exit::{EXIT_CODES, Exit};
 use crate::options::KERNELS;
@@ -121,6 +121,9 @@ pub(crate) enum Command {
     /// List and change queued jobs
     #[command(subcommand)]
     Queue(queue::QueueCommand),
+    /// Test the mails, webhooks and commands of marvin.toml
+    #[command(subcommand)]
+    Notify(notify::NotifyCommand),
     /// Write a sample marvin.toml, check it, show its settings, or print its schema
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -239,6 +242,7 @@ impl Command {
             Self::Watch(command) => watch::watch(session, command),
             Self::Work(command) => work::work(session, command),
             Self::Queue(command) => queue::queue(session, command),
+            Self::Notify(command) => notify::notify(session, command),
             Self::Config(command) => config::config(session, command),
             Self::Import(command) => import::import(session, command),
             Self::Export(command) => export::export(session, command),

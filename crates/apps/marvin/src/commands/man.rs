@@ -102,7 +102,9 @@ const RELATED: [&[&str]; 6] = [
     &["compare", "run", "report", "profile", "explain", "monitors"],
     &["build", "kernels", "bisect", "series", "gate", "stabilise"],
     &["runs", "show", "report", "import", "export", "gc"],
-    &["watch", "work", "queue", "history", "alerts", "triage"],
+    &[
+        "watch", "work", "queue", "notify", "history", "alerts", "triage",
+    ],
     &[
         "machines", "power", "console", "deploy", "reserve", "extend", "release",
     ],

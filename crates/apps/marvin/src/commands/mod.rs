@@ -23,6 +23,7 @@ pub(crate) mod kernels;
 pub(crate) mod machines;
 pub(crate) mod man;
 pub(crate) mod monitors;
+pub(crate) mod notify;
 pub(crate) mod power;
 pub(crate) mod price;
 pub(crate) mod profile;

@@ -118,7 +118,9 @@ fn format_check(check: &TreeCheck) -> String {
     } = check;
     let result = match why_none {
         None => format!("queued {queued}"),
-        Some(WhyNone::NoRelease { other_tags: 0 }) => "nothing queued: it has no release or package".to_owned(),
+        Some(WhyNone::NoRelease { other_tags: 0 }) => {
+            "nothing queued: it has no release or package".to_owned()
+        }
         Some(WhyNone::NoRelease { other_tags }) => format!(
             "nothing queued: none of its {other_tags} tags is a release\n\
              hint: `tags` of its [[tree]] names releases (docs/watch.md)"

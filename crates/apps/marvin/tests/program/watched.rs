@@ -419,3 +419,36 @@ fn worker_measures_manually_queued_jobs() {
     );
     assert_eq!(output_of(&home, &["runs"]).matches("2/2").count(), 4);
 }
+
+#[test]
+fn notify_test_says_which_channel_fails() {
+    let home = fresh("notify-test-home");
+    let notices = fresh("notify-test-notices");
+    fs::create_dir_all(&home).unwrap();
+    let none = output_of(&home, &["notify", "test"]);
+    assert!(none.starts_with("exit 2"), "{none}");
+    let text = format!(
+        "[[notify]]\nname = \"us\"\ncommand = [\"sh\", \"-c\", \"cat >>'{}'\"]\n\
+         [[notify]]\nname = \"down\"\ncommand = [\"sh\", \"-c\", \"echo no route >&2; exit 1\"]\n",
+        notices.display()
+    );
+    fs::write(home.join("marvin.toml"), text).unwrap();
+    let all = output_of(&home, &["notify", "test"]);
+    assert!(
+        all.starts_with("exit 5")
+            && all.contains("us: sent")
+            && all.contains("down: cannot send: ")
+            && all.contains("no route"),
+        "{all}"
+    );
+    let one = output_of(&home, &["notify", "test", "us"]);
+    assert!(one.starts_with("exit 0"), "{one}");
+    let received = lines(&notices);
+    assert_eq!(received.len(), 2, "{received:?}");
+    assert!(
+        received[0].contains("test of the notifications of"),
+        "{received:?}"
+    );
+    let wrong = output_of(&home, &["notify", "test", "uss"]);
+    assert!(wrong.starts_with("exit 2"), "{wrong}");
+}

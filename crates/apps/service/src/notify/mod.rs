@@ -94,6 +94,21 @@ fn deliver_by(
     }
 }
 
+/// Sends a notice through a channel at once; it is neither stored nor tried again.
+///
+/// # Errors
+/// Says why the channel did not take it.
+pub fn send_now(channel: &Channel, notice: &Notice) -> Result<(), String> {
+    let delivery = Delivery {
+        number: 0,
+        notice: notice.clone(),
+        channel: channel.name.clone(),
+        tries: 0,
+        failure: String::new(),
+    };
+    send_through(channel, &delivery)
+}
+
 fn send_through(channel: &Channel, delivery: &Delivery) -> InputResult {
     match &channel.kind {
         ChannelKind::Mail { to, from, by } => {
