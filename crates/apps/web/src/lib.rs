@@ -17,6 +17,8 @@ mod openapi;
 mod page_cache;
 mod pages;
 mod publish;
+#[cfg(test)]
+mod restored_store_tests;
 mod sending;
 mod server;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use history::{BisectionRecord, History, NotKnown, Triaged, alerts, triage_alerts};
-use model::{Decision, ReleaseLine};
+use model::{Decision, ReleaseLine, RunId};
 use store::{Location, Store, StoreError};
 
 /// Limit on complete runs in memory.
@@ -17,7 +17,8 @@ const FOUND_BYTES_MAX: u64 = 64 << 10;
 #[derive(Debug)]
 pub struct HistoryReader {
     store: Store,
-    last: i64,
+    /// The number of the last run that was read, and its id.
+    last: Option<(i64, RunId)>,
     history: History,
     decisions: Vec<Decision>,
     /// The data directory whose bisections are read; `None` for no bisections.
@@ -61,7 +62,7 @@ impl HistoryReader {
         let found = Vec::new();
         Ok(Self {
             store,
-            last: 0,
+            last: None,
             history,
             decisions,
             home: None,
@@ -74,14 +75,22 @@ impl HistoryReader {
         self.home = Some(home.into());
     }
 
-    /// Reads new results, and returns whether there were any.
+    /// Reads new results, and returns whether there were any. Reads all again if the last one is
+    /// there no more: the store was restored from a backup, and its new runs may have the numbers
+    /// of lost ones.
     ///
     /// # Errors
     /// If the store cannot be read.
     pub fn refresh(&mut self) -> Result<bool, HistoryReadError> {
-        let before = self.last;
+        let before = self.last.clone();
+        if let Some((number, id)) = &self.last
+            && self.store.run_at(*number)?.as_ref() != Some(id)
+        {
+            (self.last, self.history) = (None, History::default());
+        }
         loop {
-            let runs = self.store.runs_after(self.last, RUNS_AT_ONCE)?;
+            let last = self.last.as_ref().map_or(0, |(number, _)| *number);
+            let runs = self.store.runs_after(last, RUNS_AT_ONCE)?;
             if runs.is_empty() {
                 break;
             }
@@ -94,7 +103,7 @@ impl HistoryReader {
                         .know_machine(&self.store.machine(&run.machine)?);
                 }
                 self.history.add_run(run)?;
-                self.last = *number;
+                self.last = Some((*number, run.id.clone()));
             }
         }
         self.history.recompute();

@@ -1,7 +1,7 @@
 //! Reading new runs: runs are only ever added, so a reader that keeps the number of the last one
 //! reads no run twice.
 
-use model::Run;
+use model::{Run, RunId};
 
 use crate::runs::{complete, head};
 use crate::{Store, StoreError};
@@ -24,6 +24,16 @@ impl Store {
                 .map(|(number, run)| Ok((number, complete(database, number, run)?)))
                 .collect()
         })
+    }
+
+    /// Returns the run that was saved with this number; `None` if it is there no more.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn run_at(&self, number: i64) -> Result<Option<RunId>, StoreError> {
+        let select =
+            "SELECT number, id, build, machine, suite, seed, started_unix FROM runs WHERE number = ?1";
+        self.with(|database| database.row(select, &[&number], |row| Ok(head(row)?.1.id)))
     }
 }
 
