@@ -4,6 +4,11 @@
 
 use crate::UnixTime;
 
+/// How long a user's reservation can last (s): `--for` takes at most a year.
+const MAX_S: u64 = 400 * 86_400;
+/// How long a lab's own one can: it is extended step by step, and no step takes days.
+const LAB_MAX_S: u64 = 7 * 86_400;
+
 /// A reservation: a lease of machines for one person or measurement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reservation {
@@ -83,10 +88,14 @@ pub fn format_left(seconds: u64) -> String {
 }
 
 impl Reservation {
-    /// Returns whether it holds its machines at a time.
+    /// Returns whether it holds its machines at a time. One that lasts longer than any can was made
+    /// or extended by a clock that was ahead, and holds none: else it would hold them for years.
     #[must_use]
     pub fn is_active(&self, now_unix: UnixTime) -> bool {
-        self.ended_unix.is_none() && now_unix < self.until_unix
+        let most_s = if self.by_lab { LAB_MAX_S } else { MAX_S };
+        self.ended_unix.is_none()
+            && now_unix < self.until_unix
+            && self.until_unix <= now_unix.plus_seconds(most_s)
     }
 
     /// Returns whether it covers a machine.
@@ -265,6 +274,28 @@ mod tests {
             refused, "reservation 1 of testbox is over",
             "a holder never comes back after another one"
         );
+    }
+
+    #[test]
+    fn reservation_by_clock_ahead_holds_nothing() {
+        const YEAR: i64 = 366 * 86_400;
+        let free = |one: &Reservation, now| {
+            check_free(&["testbox".to_owned()], std::slice::from_ref(one), now).is_ok()
+        };
+        let now = UnixTime::new(1_000);
+        assert!(!free(
+            &reservation(1, &["testbox"], 1_000, 1_000 + YEAR),
+            now
+        ));
+        // Made ten years ahead, and extended there.
+        let ahead = reservation(1, &["testbox"], 10 * YEAR, 10 * YEAR + 7_200);
+        assert!(free(&ahead, now));
+        let mut extended = reservation(1, &["testbox"], 900, 1_800);
+        extended.extend(900, &[], UnixTime::new(10 * YEAR)).unwrap();
+        assert!(free(&extended, now));
+        extended.by_lab = true;
+        extended.until_unix = UnixTime::new(YEAR);
+        assert!(free(&extended, now), "a killed lab's");
     }
 
     #[test]
