@@ -176,6 +176,9 @@ impl Dispatcher<'_> {
                 is_busy = true;
                 followed.sent.insert(job.number);
             }
+            // The batch system may have forgotten it already, or list it late: the queue knows.
+            is_busy |= followed.sent.contains(&job.number)
+                && matches!(job.state, JobState::Running { .. });
         }
         for step in decide(view) {
             is_busy |= self.take_step(step, &open, followed)?;

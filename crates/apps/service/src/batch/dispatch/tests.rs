@@ -217,6 +217,20 @@ fn ended_job_is_noticed_before_next_look() {
 }
 
 #[test]
+fn job_that_runs_unlisted_keeps_dispatcher_busy() {
+    let site = Site::new();
+    let number = site.queue("deb:6.1");
+    let mut followed = Followed::default();
+    site.look(&mut followed);
+    let fence = site.claim(number);
+    site.system.set(0, BatchState::Ended, "COMPLETED");
+    assert!(site.look(&mut followed), "`work --once` would end here");
+    site.end(number, fence, Ending::Done(String::new()));
+    assert!(!site.look(&mut followed));
+    assert_eq!(followed.worked.done, 1);
+}
+
+#[test]
 fn cancelled_job_leaves_the_batch_system() {
     let site = Site::new();
     let number = site.queue("deb:6.1");
