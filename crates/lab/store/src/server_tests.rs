@@ -253,6 +253,26 @@ fn connection_lost_in_transaction_rolls_back() {
 }
 
 #[test]
+fn restarting_server_is_waited_for() {
+    let Some(mut cluster) = Cluster::start(Durability::Hasty).unwrap() else {
+        return;
+    };
+    let (_home, store) = store_in(&cluster);
+    saved(&store, &run("aa", "01", 1));
+    for _ in 0..3 {
+        cluster.pause().unwrap();
+        std::thread::scope(|scope| {
+            let location = store.location().clone();
+            let opening = scope.spawn(move || Store::open_read_only(location));
+            std::thread::sleep(std::time::Duration::from_millis(700));
+            cluster.resume().unwrap();
+            let opened = opening.join().unwrap().unwrap();
+            assert_eq!(opened.runs(10).unwrap().len(), 1);
+        });
+    }
+}
+
+#[test]
 fn server_outage_is_reported_and_saving_waits() {
     let Some(mut cluster) = Cluster::start(Durability::Hasty).unwrap() else {
         return;

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::future::Future;
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use rusqlite::types::ToSqlOutput;
 use tokio::runtime::{Builder, Runtime};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::tls::NoTlsStream;
 use tokio_postgres::types::ToSql;
@@ -24,6 +24,9 @@ use crate::location::{Address, Channel};
 
 /// Server-side timeouts: for waiting on another writer, and for any statement.
 const LIMITS: &str = "SET lock_timeout = '30s'; SET statement_timeout = '10min'; SET client_min_messages = 'warning'";
+
+/// Between two tries to reach a server that restarts.
+const RESTART_LOOK: Duration = Duration::from_millis(250);
 
 /// How often a statement is waited for until it is over anyway: its server's own timeout comes
 /// first.
@@ -276,24 +279,51 @@ impl Connection {
 }
 
 /// Connects and logs in, within twice the address' timeout for connecting. A stopped server accepts
-/// connections all the same.
+/// connections all the same; one that restarts is waited for.
 async fn connect(address: &Address) -> Result<(Client, Connection), Failure> {
-    let config = &address.config;
-    let limit = 2 * patience(config);
+    let limit = 2 * patience(&address.config);
+    let begun = Instant::now();
     let connected = async {
-        Ok::<_, Failure>(match address.channel {
-            Channel::AsAddressed => {
-                let (client, connection) = config.connect(Tls).await?;
-                (client, Connection::AsAddressed(Box::new(connection)))
+        loop {
+            match connect_once(address).await {
+                Err(failure) if begun.elapsed() < restart_limit(&failure, address) => {
+                    sleep(RESTART_LOOK).await;
+                }
+                done => return done,
             }
-            Channel::ThisHost => {
-                let stream = guard::reach(config).await?;
-                let (client, connection) = config.connect_raw(stream, NoTls).await?;
-                (client, Connection::ThisHost(Box::new(connection)))
-            }
-        })
+        }
     };
     timeout(limit, connected).await.map_err(|_| silent(limit))?
+}
+
+async fn connect_once(address: &Address) -> Result<(Client, Connection), Failure> {
+    let config = &address.config;
+    Ok(match address.channel {
+        Channel::AsAddressed => {
+            let (client, connection) = config.connect(Tls).await?;
+            (client, Connection::AsAddressed(Box::new(connection)))
+        }
+        Channel::ThisHost => {
+            let stream = guard::reach(config).await?;
+            let (client, connection) = config.connect_raw(stream, NoTls).await?;
+            (client, Connection::ThisHost(Box::new(connection)))
+        }
+    })
+}
+
+/// Returns how long a server is waited for after a refusal: one that says that it starts or ends,
+/// as long as one that says nothing; one that is not there, half of that.
+fn restart_limit(refusal: &Failure, address: &Address) -> Duration {
+    let limit = patience(&address.config);
+    match refusal {
+        Failure::Server(error) if is_lost(error) => match error.code() {
+            Some(_) => limit,
+            None => limit / 2,
+        },
+        // It refused the connection: see `guard::reach`.
+        Failure::Silent(_) => limit / 2,
+        _ => Duration::ZERO,
+    }
 }
 
 /// Waits for an answer. Nothing tells a server that works from one that was stopped or whose host
