@@ -31,8 +31,7 @@ impl Store {
     /// # Errors
     /// If the database cannot be read.
     pub fn run_at(&self, number: i64) -> Result<Option<RunId>, StoreError> {
-        let select =
-            "SELECT number, id, build, machine, suite, seed, started_unix FROM runs WHERE number = ?1";
+        let select = "SELECT number, id, build, machine, suite, seed, started_unix FROM runs WHERE number = ?1";
         self.with(|database| database.row(select, &[&number], |row| Ok(head(row)?.1.id)))
     }
 }

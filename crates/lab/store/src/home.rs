@@ -12,6 +12,7 @@ use tokio_postgres::error::SqlState;
 
 use crate::columns::UnknownCode;
 use crate::database::{Failure, is_lost, is_unprotected, is_untrusted};
+use crate::lock::explain_busy;
 use crate::{AccessError, InUse, StoreError, VersionError};
 
 /// Paths in a data directory.
@@ -217,9 +218,7 @@ impl Home {
                     self.damaged(&error.to_string())
                 }
                 ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
-                    StoreError::InUse(InUse::Busy {
-                        file: self.database(),
-                    })
+                    explain_busy(self.database())
                 }
                 ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly => {
                     StoreError::Unusable {

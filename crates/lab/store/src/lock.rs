@@ -111,10 +111,38 @@ fn take(
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(taken(read_pid(&mut file))),
+        Err(TryLockError::Error(error)) if is_without_locks(&error) => {
+            return Err(without_locks(&path));
+        }
         Err(TryLockError::Error(error)) => return Err(home.io(&path, error)),
     }
     write_pid(&mut file).map_err(|error| home.io(&path, error))?;
     Ok(file)
+}
+
+/// Returns whether a lock cannot be had because the file system has none.
+fn is_without_locks(error: &io::Error) -> bool {
+    let codes = [Errno::NOLCK, Errno::OPNOTSUPP, Errno::NOSYS].map(Errno::raw_os_error);
+    error
+        .raw_os_error()
+        .is_some_and(|code| codes.contains(&code))
+}
+
+fn without_locks(path: &Path) -> StoreError {
+    StoreError::Unusable {
+        path: path.to_owned(),
+        detail: "its file system has no locks, as some NFS".to_owned(),
+    }
+}
+
+/// Returns the error for a database that SQLite calls locked: SQLite says so of a file system
+/// without locks, too (`sqliteErrorFromPosixError` in its os_unix.c).
+pub(crate) fn explain_busy(database: PathBuf) -> StoreError {
+    let locked = File::open(&database).map(|file| file.try_lock_shared());
+    match locked {
+        Ok(Err(TryLockError::Error(error))) if is_without_locks(&error) => without_locks(&database),
+        _ => StoreError::InUse(InUse::Busy { file: database }),
+    }
 }
 
 /// Opens the file of a lock. A pipe is not waited for, and a link is not followed.
