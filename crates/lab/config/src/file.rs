@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use model::{
@@ -124,8 +125,14 @@ impl ConfigFile {
 }
 
 /// Reads a file as text, up to one byte above the size limit: a larger file is refused and not
-/// truncated.
+/// truncated. One that every user may change is refused: it names programs that Marvin runs.
 fn text_of(file: File) -> io::Result<String> {
+    let found = file.metadata()?;
+    if found.is_file() && found.mode() & 0o002 != 0 {
+        return Err(io::Error::other(
+            "every user may write to it, and it names programs that Marvin runs: `chmod o-w` it",
+        ));
+    }
     let mut bytes = Vec::new();
     file.take(SETTINGS_MAX as u64 + 1).read_to_end(&mut bytes)?;
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
