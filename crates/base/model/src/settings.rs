@@ -207,6 +207,9 @@ pub struct WorkSettings {
     pub deadline_s: u64,
     /// How often a job is attempted.
     pub attempts_max: u32,
+    /// Whether kernels of the queue come from archives and the trees of marvin.toml only, and not
+    /// from any file or folder of the worker's host.
+    pub is_of_named_trees: bool,
 }
 
 /// A recipient of notices.

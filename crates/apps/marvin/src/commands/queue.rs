@@ -8,6 +8,7 @@ use kernel::KernelError;
 use model::{Choice, KernelName, NewJob, QueuedJob, TreeOrigin, Work};
 use store::{Listed, Queued, Store, WorkerLock};
 
+use super::work::USUAL_CONFIG;
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::options::SeedOptions;
@@ -239,7 +240,7 @@ fn new_job(session: &Session, add: &QueueAdd) -> anyhow::Result<NewJob> {
     let work = Work {
         kernel,
         tree: tree.map(|tree| tree.name.clone()).unwrap_or_default(),
-        config: tree.map_or_else(|| "default".to_owned(), |tree| tree.config.clone()),
+        config: tree.map_or(USUAL_CONFIG, |tree| &tree.config).to_owned(),
         suite: suite.name.to_owned(),
         workloads: Choice { suite, workloads }.terms(&tools.rows()),
         seeds: add.seeds.count(SEEDS),

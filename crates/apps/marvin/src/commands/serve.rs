@@ -11,7 +11,7 @@ use web::{Limits, Site};
 use crate::exit::{Exit, WrongInput};
 use crate::measure::explain_stored_or_none;
 use crate::say;
-use crate::session::Session;
+use crate::session::{Session, open_when_reached};
 
 /// `marvin serve`.
 #[derive(Debug, Args)]
@@ -40,9 +40,13 @@ pub(crate) fn serve(session: &Session, command: &ServeArguments) -> anyhow::Resu
     let address = listener
         .local_addr()
         .context("cannot read the server's address")?;
-    let mut source = HistoryReader::open(&location)?;
-    source.add_bisections_of(session.home()?);
-    source.refresh()?;
+    let home = session.home()?;
+    let source = open_when_reached(|| {
+        let mut source = HistoryReader::open(&location)?;
+        source.add_bisections_of(home);
+        source.refresh()?;
+        Ok(source)
+    })?;
     // Without a readable marvin.toml the pages show results, and the machines that have jobs.
     let servers = session
         .config()

@@ -8,7 +8,10 @@ use config::ConfigFile;
 use kernel::{Configuration, MakeOptions, SourceSettings};
 use lab::{Dumps, LabError, LabOptions, Plan, Reuse, Sampled, Wanted};
 use machine::MachineError;
-use model::{CHECK_PLAN, KernelName, QueuedJob, ReservationRefusal, ServerSettings, TreeOrigin};
+use model::{
+    CHECK_PLAN, KernelName, MarvinConfig, QueuedJob, ReservationRefusal, ServerSettings,
+    TreeOrigin, Work,
+};
 use server::{ServerProblem, server_problem};
 use service::{
     JobProcess, JobResult, ServerPower, ServiceError, Until, WorkEvent, Worked, Worker,
@@ -24,7 +27,7 @@ use crate::queue::{BatchTarget, deliver, sent_machines, worker_machines};
 use crate::say;
 use crate::select::{ChosenWorkloads, choose_named_workloads, find_machines};
 use crate::servers::record_consoles;
-use crate::session::{Progress, Session, now};
+use crate::session::{Progress, Session, now, open_when_reached};
 
 const WORK_EXAMPLES: &str = "Examples:
   marvin work
@@ -58,6 +61,8 @@ pub(crate) struct WorkArguments {
     pub(crate) execute: Option<u64>,
 }
 
+/// The kernel config of jobs without a tree.
+pub(crate) const USUAL_CONFIG: &str = "default";
 /// Pause of a worker after its lab failed.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 
@@ -98,7 +103,10 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
         .map(|via| BatchTarget::open(session, via, site, &machines))
         .transpose()?;
     let _lock = WorkerLock::acquire(home)?;
-    let store = Store::open(&location)?;
+    let store = match command.once {
+        true => Store::open(&location)?,
+        false => open_when_reached(|| Ok(Store::open(&location)?))?,
+    };
     let executor = job_process(session)?;
     let name = session.worker_name()?;
     // On a server, its clock decides about leases; without its answer the next question fails too.
@@ -340,6 +348,9 @@ fn sources(
     home: &std::path::Path,
 ) -> anyhow::Result<SourceSettings> {
     let work = &job.new.work;
+    if site.settings.work.is_of_named_trees {
+        check_named(&site.settings, work)?;
+    }
     let configuration = Configuration::named(&work.config)?;
     let shared = site.settings.builds.clone();
     let mut sources = SourceSettings {
@@ -372,4 +383,30 @@ fn sources(
             Err(WrongInput(text).into())
         }
     }
+}
+
+/// Checks that all that a job reads and runs is what this host's marvin.toml or an archive has:
+/// a writer of the queue could name any folder, and make runs what is in its Makefile.
+fn check_named(settings: &MarvinConfig, work: &Work) -> Result<(), WrongInput> {
+    let is_own_source = !matches!(
+        work.kernel.source(),
+        KernelName::Path(_) | KernelName::Tree(_) | KernelName::Patch { .. }
+    );
+    let is_own_build = match &work.kernel {
+        KernelName::Changed { changes, .. } => {
+            changes.cc.is_none() && changes.make_args.is_empty() && changes.config.is_empty()
+        }
+        _ => true,
+    };
+    let tree = settings.trees.iter().find(|tree| tree.name == work.tree);
+    let is_own_config = work.config == tree.map_or(USUAL_CONFIG, |tree| &tree.config);
+    if is_own_source && is_own_build && is_own_config {
+        return Ok(());
+    }
+    Err(WrongInput(format!(
+        "cannot measure {}: this worker takes no folder, file, config or compiler from the queue \
+         (only_named_trees of [work] in its marvin.toml)\n\
+         hint: queue a git: name of a [[tree]], or a package",
+        work.kernel
+    )))
 }

@@ -5,6 +5,7 @@
 mod answer;
 mod clock;
 mod home;
+mod patience;
 mod progress;
 mod terminal;
 mod tools;
@@ -26,6 +27,7 @@ use crate::say;
 pub(crate) use answer::{Answer, Colour, Format, ListFormat, Output};
 pub(crate) use clock::{now, now_ms};
 pub(crate) use home::keep_private;
+pub(crate) use patience::open_when_reached;
 pub(crate) use progress::{Progress, span};
 pub(crate) use terminal::{RawTerminal, send_keys};
 
@@ -109,8 +111,12 @@ impl Session {
 
     /// Returns the data directory; always absolute.
     pub(crate) fn home(&self) -> anyhow::Result<&Path> {
-        open_once(&self.home, || home::find_home(self.options.home.as_deref()))
-            .map(PathBuf::as_path)
+        let open = || {
+            let home = home::find_home(self.options.home.as_deref())?;
+            home::check_trust(&home)?;
+            Ok(home)
+        };
+        open_once(&self.home, open).map(PathBuf::as_path)
     }
 
     /// Returns marvin.toml as it was when a command first asked for it; an empty configuration if

@@ -286,7 +286,14 @@ fn dashboard_survives_a_lost_store_server() {
     fill(&Store::open(Location::server(&place, None).unwrap()).unwrap());
     let mut program = marvin(&home);
     program.env("MARVIN_STORE", &place);
-    let server = Server::start(program);
+    // Both begin while it is down.
+    cluster.pause().unwrap();
+    let server = std::thread::scope(|scope| {
+        let starting = scope.spawn(|| Server::start(program));
+        std::thread::sleep(std::time::Duration::from_secs(4));
+        cluster.resume().unwrap();
+        starting.join().unwrap()
+    });
     assert!(poll_page(&server, "/metrics", "marvin_store_unreadable 0\n").is_some());
     cluster.pause().unwrap();
     assert!(

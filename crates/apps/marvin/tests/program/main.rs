@@ -24,6 +24,7 @@ mod killed;
 mod mistakes;
 mod observed;
 mod one_value;
+mod others_files;
 mod own_program;
 mod parted_paths;
 mod patch_series;

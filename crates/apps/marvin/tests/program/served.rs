@@ -22,7 +22,11 @@ impl Server {
         let mut process = command.spawn().unwrap();
         let mut stderr = BufReader::new(process.stderr.take().unwrap());
         let mut first = String::new();
-        stderr.read_line(&mut first).unwrap();
+        // Before that it may say that it waits for the store's server.
+        while !first.contains("http://") {
+            first.clear();
+            assert!(stderr.read_line(&mut first).unwrap() > 0, "it ended");
+        }
         let address = first
             .split("http://")
             .nth(1)

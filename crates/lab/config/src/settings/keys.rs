@@ -292,6 +292,12 @@ static WORK: Table = Table {
             Optional,
             "Folder that all hosts share: what one host builds, the others fetch there by its hash.",
         ),
+        key(
+            "only_named_trees",
+            Kind::Flag,
+            Without(Preset::Flag(false)),
+            "Refuse jobs with a file or folder of the worker's host: path:, tree: and patch: names.",
+        ),
     ],
 };
 

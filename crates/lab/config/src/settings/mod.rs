@@ -333,6 +333,7 @@ fn work(file: &Record) -> WorkSettings {
     WorkSettings {
         deadline_s: work.whole("deadline"),
         attempts_max: u32::try_from(work.whole("attempts")).unwrap_or(u32::MAX),
+        is_of_named_trees: work.flag("only_named_trees"),
     }
 }
 

@@ -1,0 +1,39 @@
+//! Programs that run for months start with their host, perhaps before the store's server does.
+
+use std::time::Duration;
+
+use results::HistoryReadError;
+use store::StoreError;
+
+use crate::say;
+
+/// Between two tries to reach a server.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// Opens what a server has, and waits for as long as it cannot be reached; says so once.
+///
+/// # Errors
+/// If anything else is wrong.
+pub(crate) fn open_when_reached<T>(open: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let mut has_said = false;
+    loop {
+        match open() {
+            Err(error) if is_gone(&error) => {
+                if !std::mem::replace(&mut has_said, true) {
+                    say(&format!("{error}\nMarvin waits for it."));
+                }
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
+}
+
+fn is_gone(error: &anyhow::Error) -> bool {
+    let of_history = error.downcast_ref::<HistoryReadError>();
+    let store = match of_history {
+        Some(HistoryReadError::Store(error)) => Some(error),
+        _ => error.downcast_ref::<StoreError>(),
+    };
+    matches!(store, Some(StoreError::Gone { .. }))
+}
