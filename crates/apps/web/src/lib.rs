@@ -18,6 +18,8 @@ mod page_cache;
 mod pages;
 mod publish;
 #[cfg(test)]
+mod reader_tests;
+#[cfg(test)]
 mod restored_store_tests;
 mod sending;
 mod server;

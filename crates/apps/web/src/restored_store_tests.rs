@@ -19,7 +19,9 @@ fn copy(from: &Path, to: &Path) {
 fn kernels(source: &HistoryReader) -> Vec<String> {
     let history = source.snapshot(1).history;
     let order = history.order();
-    let titles = order.iter().map(|build| history.kernel(*build).title.clone());
+    let titles = order
+        .iter()
+        .map(|build| history.kernel(*build).title.clone());
     titles.collect()
 }
 

@@ -410,7 +410,7 @@ impl Site {
         let newest = self.with_store(|store| Ok(store.runs(pages::RUNS_MAX)?))?;
         html(pages::runs(
             Frame::at(0, "Runs"),
-            snapshot.history.run_count(),
+            &snapshot.history,
             &newest,
         ))
     }

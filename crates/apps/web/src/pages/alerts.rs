@@ -9,7 +9,7 @@ use history::{
 use model::Verdict;
 
 use super::{
-    Frame, Rendered, compare_path, count, machine_digits, profile_command, render, series_path,
+    Frame, Rendered, compare_path, count, machine_name, profile_command, render, series_path,
     title, verdict_class, verdict_glyph,
 };
 use crate::address::slug;
@@ -37,7 +37,8 @@ struct Shown {
     words: String,
     decided: Option<(String, String)>,
     members: Vec<Member>,
-    more: Option<String>,
+    /// How many members are not shown, and the page that has all.
+    more: Option<(String, String)>,
     links: Vec<(&'static str, String)>,
     /// The command that attributes it to functions; `None` for failures, which have no profile.
     command: Option<String>,
@@ -93,7 +94,7 @@ fn member(history: &History, alert: &Alert, member: &history::Member) -> Member 
         name: member.key.workload.to_string(),
         href: series_path(history, &member.key),
         size: change_size(member.difference_percent, member.basis),
-        machine: machine_digits(history, member.key.machine),
+        machine: machine_name(history, &history.machine(member.key.machine).id),
         note: {
             let gone = member
                 .gone
@@ -120,6 +121,7 @@ fn shown(snapshot: &HistorySnapshot, triaged: &Triaged) -> Shown {
     let (worse, better, gone) = alert.counts();
     let first = &alert.members[0].key;
     let more = alert.members.len().saturating_sub(MEMBERS_MAX);
+    let all = compare_path(history, alert.after, alert.at, first.machine);
     Shown {
         anchor: slug(&alert.name),
         is_open: triaged.is_open(),
@@ -150,11 +152,8 @@ fn shown(snapshot: &HistorySnapshot, triaged: &Triaged) -> Shown {
             .take(MEMBERS_MAX)
             .map(|one| member(history, alert, one))
             .collect(),
-        more: (more > 0).then(|| format!("and {more} more")),
-        links: vec![(
-            "Compare both kernels",
-            compare_path(history, alert.after, alert.at, first.machine),
-        )],
+        more: (more > 0).then(|| (format!("and {more} more"), all.clone())),
+        links: vec![("Compare both kernels", all)],
         command: alert
             .members
             .iter()

@@ -14,7 +14,7 @@ mod trust;
 use askama::Template;
 use document::{SCRIPT_STYLES, page_head, page_script};
 use history::{History, KernelIx, Key, MachineIx};
-use model::{ReleaseLine, Verdict};
+use model::{MachineId, ReleaseLine, Verdict};
 
 use crate::address::slug;
 
@@ -119,6 +119,21 @@ pub fn history_page(
 /// Returns twelve digits of a machine's id, for addresses and headings.
 pub(crate) fn machine_digits(history: &History, machine: MachineIx) -> String {
     history.machine(machine).id.hex().chars().take(12).collect()
+}
+
+/// Returns the name of a machine for readers: its kind, and digits of its id only where the history
+/// has others of this kind.
+pub(crate) fn machine_name(history: &History, id: &MachineId) -> String {
+    let digits: String = id.hex().chars().take(6).collect();
+    let machines = history.machines();
+    let Some(machine) = machines.iter().find(|machine| machine.id == *id) else {
+        return digits;
+    };
+    let alike = machines.iter().filter(|one| one.kind == machine.kind);
+    match alike.count() {
+        1 => machine.kind.to_string(),
+        _ => format!("{} {digits}", machine.kind),
+    }
 }
 
 /// Returns the path of a series' page.

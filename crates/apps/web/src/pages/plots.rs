@@ -232,20 +232,14 @@ pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
             )
         })
         .collect();
-    let steps = (0..=4).map(|n| scale.low + (scale.high - scale.low) * f64::from(n) / 4.0);
     let first = series
         .points
         .iter()
         .find_map(|point| point.value)
         .filter(|first| *first > 0.0);
-    // Differences, not values: where less is better, values would grow downwards.
-    plot.values = steps
-        .map(|value| {
-            let difference =
-                first.and_then(|first| difference_percent(series.direction(), first, value));
-            let label = difference.map_or_else(|| number(value), percent);
-            (coordinate(axes.y(value)), label)
-        })
+    plot.values = labels(series.direction(), scale, first)
+        .into_iter()
+        .map(|(value, label)| (coordinate(axes.y(value)), label))
         .collect();
     plot.changes = series
         .changes
@@ -253,6 +247,57 @@ pub(crate) fn plot(history: &History, series: &Series) -> Option<Plot> {
         .map(|change| band(history, series, axes, change))
         .collect();
     Some(plot)
+}
+
+/// Returns values of an axis with their labels, at round numbers: differences to the first value,
+/// because where less is better, values would grow downwards; without it values.
+fn labels(direction: Direction, scale: Scale, first: Option<f64>) -> Vec<(f64, String)> {
+    let ends = [scale.low, scale.high];
+    let differences = first.and_then(|first| {
+        Some((
+            first,
+            difference_percent(direction, first, ends[0])?,
+            difference_percent(direction, first, ends[1])?,
+        ))
+    });
+    let Some((first, low, high)) = differences else {
+        let values = round_steps(ends[0], ends[1]).into_iter();
+        return values.map(|value| (value, number(value))).collect();
+    };
+    let sign = match direction {
+        Direction::LowerIsBetter => -1.0,
+        Direction::HigherIsBetter => 1.0,
+    };
+    round_steps(low.min(high), low.max(high))
+        .into_iter()
+        .map(|difference| {
+            (
+                first * (1.0 + sign * difference / 100.0),
+                percent(difference),
+            )
+        })
+        .collect()
+}
+
+/// Returns the multiples of 1, 2 or 5 times a power of ten in a range: three to seven of them.
+fn round_steps(low: f64, high: f64) -> Vec<f64> {
+    let rough = (high - low) / 4.0;
+    if !(rough.is_finite() && rough > 0.0) {
+        return vec![low];
+    }
+    let power = 10_f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .map(|factor| factor * power)
+        .into_iter()
+        .rfind(|step| *step <= rough)
+        .unwrap_or(power);
+    let from = (low / step).ceil();
+    (0..=10)
+        .map(|n| (from + f64::from(n)) * step)
+        .take_while(|value| *value <= high)
+        // No difference is 0, not -0.
+        .map(|value| value + 0.0)
+        .collect()
 }
 
 /// Draws a change: from the kernel before it to its own.
@@ -304,5 +349,22 @@ pub(crate) fn number(value: f64) -> String {
         _ if size >= 1000.0 => format!("{value:.0}"),
         _ if size >= 10.0 => format!("{value:.2}"),
         _ => format!("{value:.4}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::round_steps;
+
+    #[test]
+    fn axis_has_round_numbers_of_any_range() {
+        assert_eq!(round_steps(-3.47, 1.12), [-3.0, -2.0, -1.0, 0.0, 1.0]);
+        assert_eq!(round_steps(90.0, 170.0), [100.0, 120.0, 140.0, 160.0]);
+        assert_eq!(round_steps(5.0, 5.0), [5.0]);
+        for size in 1..200 {
+            let high = 0.013 * f64::from(size * size);
+            let steps = round_steps(-high / 3.0, high);
+            assert!((3..=11).contains(&steps.len()), "{high}: {steps:?}");
+        }
     }
 }

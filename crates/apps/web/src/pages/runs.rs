@@ -1,10 +1,11 @@
 //! Runs: a list, and one run in full with its artifacts.
 
 use askama::Template;
+use history::History;
 use model::{Build, Machine, Run, RunId};
 use store::RunSummary;
 
-use super::{Frame, Rendered, count, render};
+use super::{Frame, Rendered, count, machine_name, render};
 
 /// Limit on runs of the list.
 pub(crate) const RUNS_MAX: usize = 250;
@@ -23,24 +24,27 @@ struct Listed {
     kernel: String,
     suite: String,
     seed: u64,
+    started: String,
     completed: String,
     machine: String,
 }
 
 /// Renders the newest runs.
-pub(crate) fn runs(frame: Frame, all: usize, newest: &[RunSummary]) -> Rendered {
+pub(crate) fn runs(frame: Frame, history: &History, newest: &[RunSummary]) -> Rendered {
+    let all = history.run_count();
     let listed = newest.iter().map(|run| Listed {
         id: run.id.short(),
         href: format!("r/{}/index.html", run.id.hex()),
         kernel: run.version.clone(),
         suite: run.suite.clone(),
         seed: run.seed,
+        started: run.started_unix.date(),
         completed: format!(
             "{} of {}",
             run.completed,
             run.completed + run.unsupported + run.failed
         ),
-        machine: run.machine.hex().chars().take(12).collect(),
+        machine: machine_name(history, &run.machine),
     });
     let shown = if newest.len() < all {
         format!("The newest {} of {}", newest.len(), count(all, "run"))
