@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::future::Future;
 use std::pin::pin;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fmt, io};
 
 use rusqlite::types::ToSqlOutput;
@@ -282,12 +282,13 @@ impl Connection {
 /// connections all the same; one that restarts is waited for.
 async fn connect(address: &Address) -> Result<(Client, Connection), Failure> {
     let limit = 2 * patience(&address.config);
-    let begun = Instant::now();
+    let mut waited = Duration::ZERO;
     let connected = async {
         loop {
             match connect_once(address).await {
-                Err(failure) if begun.elapsed() < restart_limit(&failure, address) => {
+                Err(failure) if waited < restart_limit(&failure, address) => {
                     sleep(RESTART_LOOK).await;
+                    waited += RESTART_LOOK;
                 }
                 done => return done,
             }
