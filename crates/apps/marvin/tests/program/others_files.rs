@@ -99,7 +99,7 @@ fn restricted_worker_builds_no_folder_of_its_host() {
     let settings = "[work]\nonly_named_trees = true\nattempts = 1\n";
     fs::write(home.join("marvin.toml"), settings).unwrap();
     let kernel = format!("tree:{}", tree.display());
-    for kernel in [kernel.as_str(), "kernel.org:6.12@cc:/tmp/cc"] {
+    for kernel in [kernel.as_str(), "kernel.org:6.12@cc:other-cc"] {
         let added = output_of(&home, &["queue", "add", kernel, "--workload", "getppid"]);
         assert!(added.starts_with("exit 0"), "{added}");
     }
