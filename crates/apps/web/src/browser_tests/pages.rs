@@ -248,6 +248,25 @@ fn every_page_is_accessible_in_each_layout() {
     }
 }
 
+/// The rows whose verdict begins right of the window.
+const BEHIND: &str = r"[...document.querySelectorAll('tr')]
+  .map((row) => row.querySelector('td.verdict, td.c, td.worse, td.better, td.unclear, td.same'))
+  .filter((cell) => cell && cell.offsetParent && cell.getBoundingClientRect().right > innerWidth + 1)
+  .map((cell) => cell.parentElement.innerText.slice(0, 80))";
+
+#[test]
+fn verdicts_are_visible_on_narrow_screens() {
+    let lab = Lab::usual();
+    let Some((mut browser, top)) = open_lab(&lab) else {
+        return;
+    };
+    browser.show(NARROW.0, NARROW.1, "light");
+    for (name, path) in PAGES {
+        browser.open(&format!("{top}{path}"));
+        assert_eq!(browser.value(BEHIND), serde_json::json!([]), "{name}");
+    }
+}
+
 #[test]
 fn hostile_names_do_nothing_in_a_browser() {
     let lab = Lab::hostile();
