@@ -15,7 +15,9 @@ use std::process::{Command, Stdio};
 use anyhow::Context;
 use figures::figure::{Against, Figure, Figures};
 use figures::{cpu, perfherder};
-use stats::synthetic::{Calibration, Chance, Design, Kind, Noise, Past, Quality, Short, Trials};
+use stats::synthetic::{
+    Calibration, Chance, Design, Kind, Layouts, Noise, PairRule, Past, Quality, Short, Trials,
+};
 use stats::{Better, Criteria, Exposures, History, Scores, changes, estimate_ratio, families};
 
 const SEED: u64 = 20_261_121;
@@ -29,6 +31,8 @@ const STEPS: [f64; 4] = [1.0, 2.0, 3.0, 5.0];
 const TRIALS: usize = 4000;
 /// Groups of the base and of the new side.
 const GROUPS: [(usize, usize); 5] = [(2, 2), (3, 3), (5, 5), (10, 10), (10, 3)];
+/// Pairs of the table of layouts.
+const PAIRS: [usize; 6] = [1, 2, 3, 5, 10, 20];
 /// Kernels after a step.
 const AFTER: [usize; 9] = [28, 26, 20, 15, 10, 5, 3, 2, 1];
 
@@ -46,6 +50,7 @@ fn main() -> anyhow::Result<()> {
     newest(otava.as_ref())?;
     calibration()?;
     pasts()?;
+    layouts()?;
     sequence::print()
 }
 
@@ -460,6 +465,37 @@ fn pasts() -> anyhow::Result<()> {
             write!(out, " {cell:>13}")?;
         }
         writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// Rows of chaotic workloads: what chance alone calls different, and what is found.
+fn layouts() -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "\nPairs of values that chance arranges, floor 5 % from five values, {TRIALS} trials each: false alarms without a \
+         margin, beyond the margin, false same, +5 % found beyond 1 %"
+    )?;
+    write!(out, "{:<12} {:<9}", "layouts", "rule")?;
+    for pairs in PAIRS {
+        write!(out, " {:>23}", format!("{pairs} pairs"))?;
+    }
+    writeln!(out)?;
+    let rules = [2.0, 2.5, 3.0, 4.0, 30.0].map(PairRule::Moderated);
+    for layouts in Layouts::ALL {
+        for rule in std::iter::once(PairRule::Unanimous).chain(rules) {
+            write!(out, "{:<12} {:<9}", layouts.name(), rule.name())?;
+            for pairs in PAIRS {
+                let seen = layouts.measure(pairs, rule, TRIALS, SEED);
+                write!(
+                    out,
+                    " {:>5.3} {:>5.3} {:>5.3} {:>5.3}",
+                    seen.false_alarms, seen.beyond, seen.false_same, seen.found
+                )?;
+            }
+            writeln!(out)?;
+        }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    Direction, SubjectFailure, Verdict, Workload, WorkloadResult, disturbed_workload, floor_percent,
+    Direction, SubjectFailure, Verdict, Workload, WorkloadResult, disturbed_workload, floor,
 };
 
 use crate::comparison::{
@@ -52,7 +52,7 @@ impl ComparisonBuilder<'_> {
         let rule = Rule {
             direction: workload.metric.direction,
             margin_percent,
-            floor_percent: floor_percent(&workload.name),
+            floor: floor(&workload.name),
             seeds: if self.question.seeds.is_empty() {
                 Seeds::OnBoth
             } else {

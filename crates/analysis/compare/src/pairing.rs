@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Direction, Uncertainty, Verdict};
+use model::{Direction, Floor, Uncertainty, Verdict};
 use stats::{RatioEstimate, Spread};
 
 use crate::comparison::SeedDifference;
@@ -45,9 +45,9 @@ pub struct Rule {
     pub direction: Direction,
     /// The margin: a difference up to this many percent counts as same.
     pub margin_percent: f64,
-    /// The spread between seeds of one build, in percent: a smaller difference needs more seeds.
-    /// `None` if unknown.
-    pub floor_percent: Option<f64>,
+    /// How far seeds of one build lie apart: a smaller difference needs more seeds. `None` if
+    /// unknown.
+    pub floor: Option<Floor>,
     /// Which seeds both sides must have.
     pub seeds: Seeds,
 }
@@ -138,7 +138,7 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
     let values = stats::median(&olds).zip(stats::median(&news));
     let verdict = match missing.text(seeds.len() - left_out.len()) {
         Some(why) => Verdict::Unclear(Uncertainty::Missing(why)),
-        None => verdict(&percents, rule.margin_percent, rule.floor_percent),
+        None => verdict(&differences, rule.margin_percent, rule.floor),
     };
     SideComparison {
         verdict,
@@ -264,7 +264,7 @@ mod tests {
         let rule = Rule {
             direction: Direction::LowerIsBetter,
             margin_percent: 1.0,
-            floor_percent: None,
+            floor: None,
             seeds,
         };
         compare_sides(base, new, &rule)

@@ -1,26 +1,50 @@
 //! Decides the verdict of a row: `verdict` on exact differences, `noisy_verdict` on rated ones.
 //! `difference.rs` computes the differences, `stats` the ratings.
 
-use model::{Uncertainty, Verdict};
+use model::{Floor, Uncertainty, Verdict};
+use stats::{KnownScatter, Unclear, estimate_pairs};
+
+use crate::comparison::SeedDifference;
 
 /// Seeds that must agree on a difference below the floor.
 pub const SEEDS_BELOW_FLOOR: usize = 5;
 
-/// Returns the verdict on the differences of one row, one per seed, in percent, positive is better.
+/// Degrees of freedom of a chaotic workload's floor: it is the deviation of five values. With more,
+/// a floor that is too low by chance would count as known; with fewer, one seed shows nothing
+/// (`make bench-stats` prints both).
+const FLOOR_DEGREES: f64 = 4.0;
+
+/// Returns the verdict on the differences of one row, one per seed.
 ///
-/// Better if all are above the margin, worse if all are below minus the margin, same if all are
-/// within (the margin itself is within), else unclear: disagreement of a seed is never averaged
-/// away.
+/// Of a steady workload: better if all are above the margin, worse if all are below minus the
+/// margin, same if all are within (the margin itself is within), else unclear: disagreement of a
+/// seed is never averaged away. If the median of the differences is smaller than the floor, five
+/// seeds must agree on better or worse: a change of memory layout or of the tick's phase has the
+/// same effect.
 ///
-/// `floor_percent` is the spread between seeds of one build. If the median of the differences is
-/// smaller, five seeds must agree on better or worse: a change of memory layout or of the tick's
-/// phase has the same effect.
+/// Of a chaotic one, any change draws a new layout for each seed: better and worse if the mean
+/// difference exceeds the margin by more than layouts drawn at random show in 5 % of the cases,
+/// same if its interval of 90 % lies within the margin. A row with a value of zero has no ratio,
+/// and is judged as a steady one.
 #[must_use]
 pub fn verdict(
-    differences_percent: &[f64],
+    differences: &[SeedDifference],
     margin_percent: f64,
-    floor_percent: Option<f64>,
+    floor: Option<Floor>,
 ) -> Verdict {
+    let percents: Vec<f64> = differences.iter().map(|one| one.percent).collect();
+    if let Some(why) = missing(&percents, margin_percent) {
+        return Verdict::Unclear(Uncertainty::Missing(why.to_owned()));
+    }
+    let chaotic = match floor {
+        Some(Floor::Deviation(percent)) => judge_layouts(differences, margin_percent, percent),
+        _ => None,
+    };
+    chaotic.unwrap_or_else(|| judge_agreement(&percents, margin_percent, floor))
+}
+
+/// Returns why there is no verdict.
+fn missing(differences_percent: &[f64], margin_percent: f64) -> Option<&'static str> {
     let missing = if !margin_percent.is_finite() || margin_percent < 0.0 {
         Some("the margin is not a percentage")
     } else if differences_percent.is_empty() {
@@ -30,14 +54,51 @@ pub fn verdict(
     } else {
         None
     };
-    if let Some(why) = missing {
-        return Verdict::Unclear(Uncertainty::Missing(why.to_owned()));
-    }
+    missing
+}
+
+/// Judges by layouts drawn at random; `None` where a difference has no ratio.
+fn judge_layouts(
+    differences: &[SeedDifference],
+    margin_percent: f64,
+    floor_percent: f64,
+) -> Option<Verdict> {
+    let logs: Option<Vec<f64>> = differences
+        .iter()
+        .map(|one| one.ratio.map(f64::ln))
+        .collect();
+    // The variance of logarithms of a log-normal number with this deviation, for both sides.
+    let known = KnownScatter {
+        variance: 2.0 * (floor_percent / 100.0).powi(2).ln_1p(),
+        degrees: FLOOR_DEGREES,
+    };
+    let found = estimate_pairs(&logs?, known, (margin_percent / 100.0).ln_1p())?;
+    Some(match found.verdict() {
+        stats::Verdict::Better => Verdict::Better,
+        stats::Verdict::Worse => Verdict::Worse,
+        stats::Verdict::Same => Verdict::Same,
+        stats::Verdict::Unclear(why) => Verdict::Unclear(Uncertainty::Layouts {
+            floor_percent,
+            more_seeds: match why {
+                Unclear::MoreGroups(more) => Some(more),
+                Unclear::Unrated | Unclear::TooNoisy | Unclear::TooCoarse => None,
+            },
+        }),
+    })
+}
+
+/// Judges by what all seeds say.
+fn judge_agreement(
+    differences_percent: &[f64],
+    margin_percent: f64,
+    floor: Option<Floor>,
+) -> Verdict {
     let differences = differences_percent.iter();
     let all = differences_percent.len();
     let better = differences.clone().filter(|d| **d > margin_percent).count();
     let worse = differences.filter(|d| **d < -margin_percent).count();
     let size = stats::median(differences_percent).map_or(0.0, f64::abs);
+    let floor_percent = floor.map(Floor::percent);
     let below = floor_percent.filter(|floor| all < SEEDS_BELOW_FLOOR && size < *floor);
     if let (Some(floor_percent), true) = (below, better == all || worse == all) {
         Verdict::Unclear(Uncertainty::BelowFloor {
@@ -83,10 +144,70 @@ pub fn noisy_verdict(rating: &stats::RatioEstimate, q: f64) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use model::{Uncertainty, Verdict};
+    use model::{Floor, Uncertainty, Verdict};
     use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
-    use super::verdict;
+    use crate::comparison::SeedDifference;
+
+    /// The verdict on a steady row of which more is better.
+    fn verdict(percents: &[f64], margin_percent: f64, floor_percent: Option<f64>) -> Verdict {
+        by_floor(percents, margin_percent, floor_percent.map(Floor::Range))
+    }
+
+    fn by_floor(percents: &[f64], margin_percent: f64, floor: Option<Floor>) -> Verdict {
+        let differences: Vec<SeedDifference> = (1..)
+            .zip(percents)
+            .map(|(seed, percent)| SeedDifference {
+                seed,
+                percent: *percent,
+                ratio: Some(1.0 + percent / 100.0),
+            })
+            .collect();
+        super::verdict(&differences, margin_percent, floor)
+    }
+
+    #[test]
+    fn one_seed_of_chaos_shows_large_differences() {
+        let floor = Some(Floor::Deviation(5.0));
+        let unclear = |percents: &[f64], margin| match by_floor(percents, margin, floor) {
+            Verdict::Unclear(why) => why.to_string(),
+            verdict => panic!("{verdict:?}"),
+        };
+        // Beyond the floor and the margin, but one layout of twelve does as much.
+        assert_eq!(
+            unclear(&[12.0], 3.0),
+            "seeds of one build scatter by 5%: 3 more seeds would probably decide"
+        );
+        assert_eq!(by_floor(&[30.0], 3.0, floor), Verdict::Better);
+        assert_eq!(by_floor(&[-25.0], 3.0, floor), Verdict::Worse);
+        assert_eq!(by_floor(&[1.0], 20.0, floor), Verdict::Same);
+        assert_eq!(
+            unclear(&[0.0], 1.0),
+            "seeds of one build scatter by 5%: not even 50 seeds would decide; use a larger --margin"
+        );
+    }
+
+    #[test]
+    fn seeds_of_chaos_need_not_all_agree() {
+        let floor = Some(Floor::Deviation(5.0));
+        let percents = [9.0, 4.0, -1.0, 8.0, 12.0, 6.0, 5.0, 10.0, 2.0, 9.0];
+        assert_eq!(by_floor(&percents, 1.0, floor), Verdict::Better);
+        assert!(matches!(
+            verdict(&percents, 1.0, Some(5.0)),
+            Verdict::Unclear(Uncertainty::SeedsDisagree { .. })
+        ));
+    }
+
+    #[test]
+    fn chaotic_row_without_ratio_needs_agreement() {
+        let differences = [1, 2].map(|seed| SeedDifference {
+            seed,
+            percent: 100.0,
+            ratio: None,
+        });
+        let floor = Some(Floor::Deviation(5.0));
+        assert_eq!(super::verdict(&differences, 1.0, floor), Verdict::Better);
+    }
 
     #[test]
     fn all_seeds_must_agree() {

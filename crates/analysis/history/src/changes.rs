@@ -2,7 +2,7 @@
 //! not, and kernels that begin to fail.
 
 use compare::difference_percent;
-use model::{Direction, Verdict};
+use model::{Direction, Floor, Verdict};
 use stats::{Criteria, FollowUp, follow_up};
 
 use super::pair::{Pair, Ruler, State};
@@ -199,7 +199,7 @@ fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
     let criteria = criteria(series);
     let mut found = stats::changes(&logs, &criteria).unwrap_or_default();
     if !series.scatters {
-        let floor = (series.floor_percent.unwrap_or_default() / 100.0).ln_1p();
+        let floor = (series.floor.map_or(0.0, Floor::percent) / 100.0).ln_1p();
         found.retain(|change| {
             let is_long =
                 change.at >= criteria.segment_min && change.at + criteria.segment_min <= logs.len();

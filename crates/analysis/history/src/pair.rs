@@ -84,7 +84,7 @@ impl Ruler {
         let rule = Rule {
             direction,
             margin_percent,
-            floor_percent: series.floor_percent,
+            floor: series.floor,
             seeds: Seeds::OnBoth,
         };
         Self {
@@ -244,7 +244,9 @@ impl Pair {
         let why = match &self.compared.verdict {
             Verdict::Unclear(Uncertainty::Missing(why)) => format!("; {why}"),
             Verdict::Unclear(
-                why @ (Uncertainty::BelowFloor { .. } | Uncertainty::Contradicted { .. }),
+                why @ (Uncertainty::BelowFloor { .. }
+                | Uncertainty::Layouts { .. }
+                | Uncertainty::Contradicted { .. }),
             ) => {
                 format!("; {why}")
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use compare::{Given, NoValue, Replicate, RunValue, Scale, centre, run_value, scores};
 use model::{
     Capabilities, Declared, Metric, Release, ReleaseLine, Stage, UnixTime, WorkloadResult,
-    floor_percent,
+    Floor, floor,
 };
 use stats::Scores;
 
@@ -178,8 +178,8 @@ pub struct Series {
     pub metric: Metric,
     /// The scale of its values; results with another scale are no part of it.
     pub scale: Scale,
-    /// The spread between seeds of one build, in percent, if known.
-    pub floor_percent: Option<f64>,
+    /// How far seeds of one build lie apart, if known.
+    pub floor: Option<Floor>,
     /// The declaration of its values: that of the newest run. Results with another one are no part
     /// of it.
     pub declared: Declared,
@@ -201,7 +201,7 @@ impl Series {
             declared,
             scatters: !machine.deterministic,
             scale: Scale::Reported,
-            floor_percent: None,
+            floor: None,
             points: Vec::new(),
             changes: Vec::new(),
             operations: 0,
@@ -306,7 +306,7 @@ impl Series {
         });
         self.metric = metric(declared);
         (self.operations, self.declared) = (operations, declared.clone());
-        self.floor_percent = floor_percent(workload);
+        self.floor = floor(workload);
         let seeds = self.points.iter().flat_map(|point| &point.seeds);
         let values = seeds
             .filter(|seen| self.is_of(seen))

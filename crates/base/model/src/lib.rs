@@ -126,8 +126,9 @@ pub use source::SourceLocation;
 pub use subsystem::subsystem_of;
 pub use suites::micro::MICRO;
 pub use suites::{
-    CONTENTION, DISKS, IO, KERNEL_PARTS, KernelPart, MM, NET, PATHS, RECLAIM, RMAP, SCALE, SCHED,
-    SEEDS, SMOKE, SUBSYSTEMS, SUITES, declared_transfers, floor_percent, spread_percent, twins,
+    CONTENTION, DISKS, Floor, IO, KERNEL_PARTS, KernelPart, MM, NET, PATHS, RECLAIM, RMAP, SCALE,
+    SCHED, SEEDS, SMOKE, SUBSYSTEMS, SUITES, declared_transfers, floor, floor_percent,
+    spread_percent, twins,
 };
 pub use tool::{
     Column, Find, OwnProgram, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload,

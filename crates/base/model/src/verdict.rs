@@ -37,6 +37,13 @@ pub enum Uncertainty {
         /// Seeds needed to agree.
         seeds_least: usize,
     },
+    /// The seeds of a chaotic workload scatter too much for their number.
+    Layouts {
+        /// The standard deviation between seeds of one build, in percent.
+        floor_percent: f64,
+        /// How many more seeds would decide with a chance of 80 %; `None` beyond 50 in all.
+        more_seeds: Option<usize>,
+    },
     /// The runs are too noisy for their number.
     Noise {
         /// How many more runs each side needs to be shown the same with a chance of 80 % if it is;
@@ -98,6 +105,13 @@ impl fmt::Display for Uncertainty {
                  there {}",
                 if *seeds == 1 { "is 1".to_owned() } else { format!("are {seeds}") }
             ),
+            Self::Layouts { floor_percent, more_seeds } => {
+                write!(f, "seeds of one build scatter by {floor_percent}%: ")?;
+                match more_seeds {
+                    Some(more) => write!(f, "{more} more {} would probably decide", if *more == 1 { "seed" } else { "seeds" }),
+                    None => f.write_str("not even 50 seeds would decide; use a larger --margin"),
+                }
+            }
             Self::Noise { more_runs: None } => {
                 f.write_str("one run per side does not show the noise: compare two or more runs of each")
             }

@@ -32,8 +32,9 @@ pub use multiple_testing::{Family, benjamini_hochberg, families, simes};
 pub use noise::{NoiseProfile, noise_profile};
 pub use rank_test::{RankTest, rank_test};
 pub use ratio::{
-    Basis, Better, CrossCheck, Floor, History, Interval, Look, Precision, RatioEstimate, Scores,
-    ScoresError, Sequential, Unclear, Verdict, cross_check, estimate_ratio,
+    Basis, Better, CrossCheck, Floor, History, Interval, KnownScatter, Look, PairEstimate,
+    Precision, RatioEstimate, Scores, ScoresError, Sequential, Unclear, Verdict, cross_check,
+    estimate_pairs, estimate_ratio,
 };
 pub use search::{
     Ahead, Cost as SearchCost, Criteria as SearchCriteria, ExactSearch, LevelEstimates,

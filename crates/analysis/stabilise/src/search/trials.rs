@@ -134,7 +134,7 @@ impl<'a, W: World> Trials<'a, W> {
         let rule = Rule {
             margin_percent,
             seeds: Seeds::OnBoth,
-            floor_percent: None,
+            floor: None,
             ..self.rules[row]
         };
         judge_by(&rule, before, after)

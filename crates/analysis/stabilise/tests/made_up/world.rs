@@ -50,7 +50,7 @@ impl MadeUp {
         let rule = Rule {
             direction: Direction::LowerIsBetter,
             margin_percent: MARGIN_PERCENT,
-            floor_percent: None,
+            floor: None,
             seeds: Seeds::OnBoth,
         };
         Question {

@@ -9,6 +9,7 @@
 use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
 
+use super::spread::Floor;
 use super::{Functions, Texts, workload};
 use crate::{Metric, Steadiness, Suite, Workload};
 
@@ -123,13 +124,17 @@ pub fn declared_transfers(workload: &str) -> Option<RangeInclusive<f64>> {
         .map(|declared| declared.transfers.clone())
 }
 
-/// Returns the spread over seeds in percent that the margin of a workload of the suite was chosen
-/// for, see above.
-pub(super) fn spread_percent(workload: &str) -> Option<f64> {
+/// Returns the floor over seeds that the margin of a workload of the suite was chosen for, see
+/// above.
+pub(super) fn floor(workload: &str) -> Option<Floor> {
     let found = DECLARED
         .iter()
-        .find(|declared| declared.workload.name == workload);
-    found.map(|declared| declared.workload.metric.margin_percent / 3.0)
+        .find(|declared| declared.workload.name == workload)?;
+    let percent = found.workload.metric.margin_percent / 3.0;
+    Some(match found.workload.steadiness {
+        Steadiness::Steady => Floor::Range(percent),
+        Steadiness::Chaotic => Floor::Deviation(percent),
+    })
 }
 
 fn of_nothing() -> Vec<ContentionWorkload> {

@@ -32,7 +32,7 @@ pub use rmap::RMAP;
 pub use scale::SCALE;
 pub use sched::SCHED;
 pub use selections::{PATHS, SEEDS, SMOKE};
-pub use spread::{floor_percent, spread_percent};
+pub use spread::{Floor, floor, floor_percent, spread_percent};
 pub use subsystems::SUBSYSTEMS;
 pub use twins::twins;
 

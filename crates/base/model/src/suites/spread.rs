@@ -224,17 +224,42 @@ const FLOORS: &[(&str, f64)] = &[
     ("uring-sock", 0.01),
 ];
 
-/// Returns the spread between seeds of one build of a workload, in percent, which a difference must
-/// exceed to show with few seeds. `None` for undeclared workloads.
+/// How far values of seeds of one build lie apart: what layout and timing alone do to a value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Floor {
+    /// From the smallest to the largest value of five seeds of a steady workload, in percent of the
+    /// median.
+    Range(f64),
+    /// The standard deviation of the values of a chaotic workload, in percent of the mean.
+    Deviation(f64),
+}
+
+impl Floor {
+    /// Returns the floor as it is shown (percent).
+    #[must_use]
+    pub fn percent(self) -> f64 {
+        match self {
+            Self::Range(percent) | Self::Deviation(percent) => percent,
+        }
+    }
+}
+
+/// Returns the floor of a workload. `None` for undeclared workloads.
 #[must_use]
-pub fn floor_percent(name: &str) -> Option<f64> {
-    let floor = FLOORS
+pub fn floor(name: &str) -> Option<Floor> {
+    let range = FLOORS
         .iter()
         .find(|(known, _)| *known == name)
-        .map(|(_, percent)| *percent);
-    floor
-        .or_else(|| spread_percent(name).map(f64::from))
-        .or_else(|| super::contention::spread_percent(name))
+        .map(|(_, percent)| Floor::Range(*percent));
+    range
+        .or_else(|| spread_percent(name).map(|percent| Floor::Deviation(f64::from(percent))))
+        .or_else(|| super::contention::floor(name))
+}
+
+/// Returns the floor of a workload as it is shown (percent). `None` for undeclared workloads.
+#[must_use]
+pub fn floor_percent(name: &str) -> Option<f64> {
+    floor(name).map(Floor::percent)
 }
 
 #[cfg(test)]

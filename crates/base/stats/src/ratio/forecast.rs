@@ -8,6 +8,10 @@ pub(super) const POWER: f64 = 0.80;
 /// Beyond so many groups of each side no number is named: only less noise helps.
 pub(super) const GROUPS_MAX: usize = 50;
 
+/// Deviations of a normal number that leave out 5 % at one end, and at both.
+const ONE_SIDED: f64 = 1.645;
+const TWO_SIDED: f64 = 1.96;
+
 /// When a later verdict is reached.
 pub(super) struct Plan<'a> {
     /// Returns how many deviations of a normal number leave out the tail that a look at so many
@@ -24,7 +28,7 @@ pub(super) struct Plan<'a> {
 impl Plan<'_> {
     /// One look decides, at 5 %.
     pub(super) const ONCE: Self = Self {
-        deviations: &|_| 1.645,
+        deviations: &|_| ONE_SIDED,
         groups_max: GROUPS_MAX,
         doubt: |degrees| degrees.powi(-2),
     };
@@ -71,6 +75,55 @@ pub(super) fn groups_more(
         }
     }
     Some(many)
+}
+
+/// What was seen, before more is measured.
+pub(super) struct Seen {
+    /// In logarithms.
+    pub(super) effect: f64,
+    /// Variance of the difference that one group more of each side shows.
+    pub(super) variance: f64,
+    /// Groups of each side.
+    pub(super) groups: f64,
+    /// Degrees of freedom of the variance, and what each further group adds.
+    pub(super) degrees: f64,
+    pub(super) degrees_per_group: f64,
+    /// In logarithms, not negative.
+    pub(super) margin: f64,
+}
+
+/// Returns how many pairs more give a clear verdict of any kind with a chance of 80 %, after what
+/// was seen of `count` pairs. None where that makes more than [`GROUPS_MAX`].
+pub(super) fn pairs_more(seen: &Seen, count: usize) -> Option<usize> {
+    let most = GROUPS_MAX.saturating_sub(count);
+    (1..=most).find(|more| seen.chance(*more as f64, ONE_SIDED) >= POWER)
+}
+
+impl Seen {
+    /// Returns the chance that so many groups more of each side make the verdict clear, if the
+    /// true difference is as likely on one side of what was seen as on the other.
+    fn chance(&self, more: f64, deviations: f64) -> f64 {
+        let all = self.groups + more;
+        let error = (self.variance / all).sqrt();
+        let degrees = self.degrees + self.degrees_per_group * more;
+        // Within a margin that is narrower than the error, both sides of it count as wrong.
+        let outside = if self.margin < error {
+            TWO_SIDED
+        } else {
+            deviations
+        };
+        let beyond = self.margin + student_tail(outside, degrees) * error;
+        let within = self.margin - student_tail(deviations, degrees) * error;
+        let deviation = (self.variance * (self.groups.recip() - all.recip())).sqrt();
+        let under = |end: f64| below((end - self.effect) / deviation);
+        let differs = under(-beyond) + 1.0 - under(beyond);
+        let is_same = if within > 0.0 {
+            under(within) - under(-within)
+        } else {
+            0.0
+        };
+        differs + is_same
+    }
 }
 
 /// What is known before more is measured.

@@ -16,6 +16,7 @@ mod estimate;
 mod floor;
 mod forecast;
 mod history;
+mod pairs;
 mod precision;
 mod prior;
 mod resolution;
@@ -27,6 +28,7 @@ pub use cross::{CrossCheck, cross_check};
 pub use estimate::{Basis, Interval, Precision, RatioEstimate, Unclear, Verdict, estimate_ratio};
 pub use floor::Floor;
 pub use history::History;
+pub use pairs::{KnownScatter, PairEstimate, estimate_pairs};
 pub use scores::{Better, Scores, ScoresError};
 #[cfg(any(test, feature = "synthetic"))]
 pub(crate) use sequential::FIRST;

@@ -23,7 +23,7 @@ use std::ops::RangeInclusive;
 
 use compare::Scale;
 use kernel::CommitGraph;
-use model::Metric;
+use model::{Floor, Metric};
 
 pub use elsewhere::{Elsewhere, Nodes, Pace, Rounds};
 pub use log::{BisectionLog, Entry, Stands};
@@ -38,9 +38,9 @@ use crate::LabError;
 pub struct BisectionQuestion {
     /// The measured metric with its direction.
     pub metric: Metric,
-    /// Noise between seeds of one build, in percent: the ends must differ by more, or in five
-    /// seeds. `None` if not known.
-    pub floor_percent: Option<f64>,
+    /// How far seeds of one build lie apart: the ends must differ by more, or in five seeds. `None`
+    /// if not known.
+    pub floor: Option<Floor>,
     /// Smaller steps are ignored (percent). Default: a quarter of the whole difference, at most
     /// the metric's margin.
     pub margin_percent: Option<f64>,

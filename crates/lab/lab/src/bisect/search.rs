@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use compare::{Given, Replicate, Rule, Scale, Seeds, SideComparison, compare_sides};
 use kernel::CommitGraph;
-use model::{Availability, Uncertainty, Verdict};
+use model::{Availability, Floor, Uncertainty, Verdict};
 use stats::{ExactSearch, Pair, SearchCost, Step, Wanted};
 
 use super::line::{Line, Spot};
@@ -129,13 +129,13 @@ impl Search<'_> {
         // Few seeds do not resolve differences below the floor. A step is a share of the ends'
         // difference, which is already shown, so the margin is enough between the ends.
         match self
-            .compare(&ends[0], &ends[1], self.question.floor_percent)
+            .compare(&ends[0], &ends[1], self.question.floor)
             .verdict
         {
             Verdict::Better | Verdict::Worse => {}
             other => {
                 let reason = match other {
-                    Verdict::Unclear(why @ Uncertainty::BelowFloor { .. }) => Some(why.to_string()),
+                    Verdict::Unclear(why @ (Uncertainty::BelowFloor { .. } | Uncertainty::Layouts { .. })) => Some(why.to_string()),
                     _ => None,
                 };
                 let differences_percent = total.differences_percent;
@@ -231,7 +231,7 @@ impl Search<'_> {
     }
 
     /// Compares the values of two commits by seed.
-    fn compare(&self, before: &[f64], after: &[f64], floor_percent: Option<f64>) -> SideComparison {
+    fn compare(&self, before: &[f64], after: &[f64], floor: Option<Floor>) -> SideComparison {
         let scale = self.scale.unwrap_or(Scale::Counted);
         let replicates = |values: &[f64]| -> Vec<Replicate> {
             (1..)
@@ -251,7 +251,7 @@ impl Search<'_> {
         let rule = Rule {
             direction,
             margin_percent,
-            floor_percent,
+            floor,
             seeds: Seeds::OnBoth,
         };
         compare_sides(&replicates(before), &replicates(after), &rule)

@@ -23,7 +23,7 @@ use model::Metric;
 
 const QUESTION: BisectionQuestion = BisectionQuestion {
     metric: Metric::COST,
-    floor_percent: None,
+    floor: None,
     margin_percent: None,
     intervals: 1,
     noise: Noise::Seeds(2),

@@ -123,7 +123,7 @@ fn ends_below_the_floor_need_five_seeds() {
     let guilty = tree.commit("costs/slow", "2");
     tree.noise(3, "b");
     let question = BisectionQuestion {
-        floor_percent: Some(0.5),
+        floor: Some(model::Floor::Range(0.5)),
         ..QUESTION
     };
     let Bisected::Refused(Refused::NoDifference {

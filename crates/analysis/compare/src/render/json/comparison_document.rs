@@ -390,6 +390,7 @@ fn votes(why: &Uncertainty) -> Option<(usize, usize, usize)> {
         | Uncertainty::TooNoisy
         | Uncertainty::TooCoarse
         | Uncertainty::BelowFloor { .. }
+        | Uncertainty::Layouts { .. }
         | Uncertainty::Contradicted { .. } => None,
     }
 }

@@ -493,7 +493,7 @@ fn question(command: &BisectArguments, workload: &Workload) -> BisectionQuestion
     let seeds_first = parallel_machines(command.search.jobs);
     BisectionQuestion {
         metric: workload.metric.clone(),
-        floor_percent: model::floor_percent(&workload.name),
+        floor: model::floor(&workload.name),
         margin_percent: command.margin,
         intervals,
         noise,

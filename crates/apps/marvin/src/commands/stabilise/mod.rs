@@ -391,7 +391,7 @@ impl Trial<'_> {
             rules.push(Rule {
                 direction: workload.metric.direction,
                 margin_percent: self.margin(workload),
-                floor_percent: model::floor_percent(&workload.name),
+                floor: model::floor(&workload.name),
                 seeds: Seeds::OnBoth,
             });
         }
