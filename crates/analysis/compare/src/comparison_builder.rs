@@ -17,7 +17,7 @@ use crate::index::Index;
 use crate::pairing::{Given, Replicate, Rule, Seeds, compare_sides};
 use crate::question::{Question, Side};
 use crate::value::{NOT_COUNTED, NoValue, Scale, per_operation, run_value, samples};
-use crate::verdict::verdict;
+use crate::verdict::verdict_by_agreement;
 use document::label::Label;
 use model::sanitize_line;
 
@@ -238,8 +238,8 @@ impl ComparisonBuilder<'_> {
                 if let (Some(time_percent), Some(counted_percent)) =
                     (cell.time_percent, cell.compared.difference_percent)
                     && decided
-                    && verdict(&[time_percent], row.margin_percent, None)
-                        != verdict(&[counted_percent], row.margin_percent, None)
+                    && verdict_by_agreement(&[time_percent], row.margin_percent, None)
+                        != verdict_by_agreement(&[counted_percent], row.margin_percent, None)
                 {
                     let kernel = label.title.clone();
                     let workload = row.workload.name.to_string();

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use compare::{Given, NoValue, Replicate, RunValue, Scale, centre, run_value, scores};
 use model::{
-    Capabilities, Declared, Metric, Release, ReleaseLine, Stage, UnixTime, WorkloadResult,
-    Floor, floor,
+    Capabilities, Declared, Floor, Metric, Release, ReleaseLine, Stage, UnixTime, WorkloadResult,
+    floor,
 };
 use stats::Scores;
 

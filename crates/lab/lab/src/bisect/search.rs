@@ -135,7 +135,9 @@ impl Search<'_> {
             Verdict::Better | Verdict::Worse => {}
             other => {
                 let reason = match other {
-                    Verdict::Unclear(why @ (Uncertainty::BelowFloor { .. } | Uncertainty::Layouts { .. })) => Some(why.to_string()),
+                    Verdict::Unclear(
+                        why @ (Uncertainty::BelowFloor { .. } | Uncertainty::Layouts { .. }),
+                    ) => Some(why.to_string()),
                     _ => None,
                 };
                 let differences_percent = total.differences_percent;
