@@ -43,7 +43,7 @@ pub fn verdict(
 
 /// Returns why there is no verdict.
 fn missing(differences_percent: &[f64], margin_percent: f64) -> Option<&'static str> {
-    let missing = if !margin_percent.is_finite() || margin_percent < 0.0 {
+    if !margin_percent.is_finite() || margin_percent < 0.0 {
         Some("the margin is not a percentage")
     } else if differences_percent.is_empty() {
         Some("no seed has a value on both sides")
@@ -51,8 +51,7 @@ fn missing(differences_percent: &[f64], margin_percent: f64) -> Option<&'static 
         Some("a difference is not a number")
     } else {
         None
-    };
-    missing
+    }
 }
 
 /// Judges by layouts drawn at random; `None` where a difference has no ratio.
@@ -79,7 +78,11 @@ fn judge_layouts(
             floor_percent,
             more_seeds: match why {
                 Unclear::MoreGroups(more) => Some(more),
-                Unclear::Unrated | Unclear::TooNoisy | Unclear::TooCoarse => None,
+                Unclear::Unrated
+                | Unclear::NearMargin
+                | Unclear::NoisyHistory
+                | Unclear::TooNoisy
+                | Unclear::TooCoarse => None,
             },
         }),
     })
@@ -136,6 +139,8 @@ pub fn noisy_verdict(rating: &stats::RatioEstimate, q: f64) -> Verdict {
         Some(stats::Verdict::Unclear(stats::Unclear::MoreGroups(more))) => Uncertainty::Noise {
             more_runs: Some(more),
         },
+        Some(stats::Verdict::Unclear(Unclear::NearMargin)) => Uncertainty::NearMargin,
+        Some(stats::Verdict::Unclear(Unclear::NoisyHistory)) => Uncertainty::NoisyHistory,
         Some(stats::Verdict::Unclear(stats::Unclear::TooNoisy)) => Uncertainty::TooNoisy,
         Some(stats::Verdict::Unclear(stats::Unclear::TooCoarse)) => Uncertainty::TooCoarse,
         None => Uncertainty::Missing("runs that scatter need a margin above 0%".to_owned()),

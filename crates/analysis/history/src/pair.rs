@@ -217,6 +217,12 @@ impl Pair {
                 Verdict::Unclear(Uncertainty::TooNoisy) => {
                     "; more than 50 of each needed".to_owned()
                 }
+                Verdict::Unclear(Uncertainty::NearMargin) => {
+                    "; too near the margin for 50 of each".to_owned()
+                }
+                Verdict::Unclear(Uncertainty::NoisyHistory) => {
+                    "; earlier kernels too noisy: bring three or more of each".to_owned()
+                }
                 Verdict::Unclear(Uncertainty::TooCoarse) => {
                     "; values in steps as wide as the margin".to_owned()
                 }

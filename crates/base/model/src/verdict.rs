@@ -46,11 +46,15 @@ pub enum Uncertainty {
     },
     /// The runs are too noisy for their number.
     Noise {
-        /// How many more runs each side needs to be shown the same with a chance of 80 % if it is;
-        /// a difference of two margins needs fewer. `None` if both sides have one run,
-        /// which says nothing about noise between runs.
+        /// How many more runs each side needs for a clear verdict with a chance of 80 %, after what
+        /// was seen. `None` if both sides have one run, which says nothing about noise
+        /// between runs.
         more_runs: Option<usize>,
     },
+    /// The difference lies too near to the margin for any affordable number of runs.
+    NearMargin,
+    /// A side has one run, and earlier kernels were too noisy to tell how sure it is.
+    NoisyHistory,
     /// The noise would take more than 50 runs of each side.
     TooNoisy,
     /// The clock's steps are as wide as the margin.
@@ -120,6 +124,12 @@ impl fmt::Display for Uncertainty {
             }
             Self::TooNoisy => f.write_str(
                 "too much noise: more than 50 runs of each side would be needed; use a larger --margin or a quieter machine",
+            ),
+            Self::NearMargin => f.write_str(
+                "the difference is near the margin: not even 50 runs of each side would probably decide; use another --margin",
+            ),
+            Self::NoisyHistory => f.write_str(
+                "earlier kernels were too noisy to judge one run of a side: compare three or more runs of each",
             ),
             Self::TooCoarse => f.write_str("the values are in steps as wide as the margin: measure longer, or use a larger --margin"),
             Self::Contradicted { twin, difference_percent } => write!(

@@ -1,6 +1,6 @@
 //! The ratio of two sides, and the verdict.
 
-use super::forecast::{self, Plan};
+use super::forecast::{self, Outlook, Plan};
 use super::{History, Scores, precision};
 
 /// Largest q of a difference beyond the margin.
@@ -67,8 +67,8 @@ pub struct RatioEstimate {
     /// How sure it is; none for one group on each side and no history: values within a group
     /// cannot tell.
     pub precision: Option<Precision>,
-    /// How many groups more of each side would show that there is no difference.
-    more: Option<usize>,
+    /// What more groups would bring.
+    outlook: Outlook,
 }
 
 /// What a rating comes to.
@@ -89,9 +89,14 @@ pub enum Verdict {
 pub enum Unclear {
     /// A second group on a side, or a history: the ratio is unrated.
     Unrated,
-    /// So many groups more on each side, at least one, show with a chance of 80 % that there is no
-    /// difference, or that one of two margins is there.
+    /// So many groups more on each side, at least one, give a clear verdict with a chance of 80 %,
+    /// after what was seen.
     MoreGroups(usize),
+    /// The difference lies so near to the margin that no affordable number of groups decides; if
+    /// there were none, one would.
+    NearMargin,
+    /// A side has one group, and the history scatters too much: a second one tells more.
+    NoisyHistory,
     /// More than 50 groups of each side, and more than planned: not with this noise.
     TooNoisy,
     /// The clock's steps are as wide as the margin: no number of groups tells.
@@ -160,11 +165,12 @@ pub(super) fn rate_by(
         groups: (base.count(), new.count()),
         margin,
         precision,
-        more: None,
+        outlook: Outlook::TooNoisy,
     };
-    let more = precision
-        .and_then(|precision| forecast::groups_more(&rating, &precision, tested, &rule.plan));
-    RatioEstimate { more, ..rating }
+    let outlook = precision.map_or(Outlook::TooNoisy, |precision| {
+        forecast::outlook(&rating, &precision, tested, &rule.plan)
+    });
+    RatioEstimate { outlook, ..rating }
 }
 
 impl RatioEstimate {
@@ -222,7 +228,14 @@ impl RatioEstimate {
         } else if precision.coarse >= margin {
             Verdict::Unclear(Unclear::TooCoarse)
         } else {
-            Verdict::Unclear(self.more.map_or(Unclear::TooNoisy, Unclear::MoreGroups))
+            Verdict::Unclear(match self.outlook {
+                Outlook::Clear(more) => Unclear::MoreGroups(more),
+                Outlook::NearMargin => Unclear::NearMargin,
+                Outlook::TooNoisy if precision.single && precision.basis == Basis::Moderated => {
+                    Unclear::NoisyHistory
+                }
+                Outlook::TooNoisy => Unclear::TooNoisy,
+            })
         })
     }
 }
@@ -322,15 +335,21 @@ mod tests {
         assert!(
             matches!(
                 verdict_after_noise(1.0),
-                Verdict::Unclear(Unclear::MoreGroups(3..=5))
+                Verdict::Unclear(Unclear::MoreGroups(3..=9))
             ),
             "{:?}",
             verdict_after_noise(1.0)
         );
         assert_eq!(
             verdict_after_noise(4.0),
-            Verdict::Unclear(Unclear::TooNoisy)
+            Verdict::Unclear(Unclear::NoisyHistory)
         );
+    }
+
+    #[test]
+    fn ten_equal_groups_of_each_side_differ() {
+        let rating = rated(&[33.33; 10], &[66.67; 10], &History::default());
+        assert_eq!(verdict(&rating), Verdict::Better, "{rating:?}");
     }
 
     #[test]

@@ -12,6 +12,11 @@ pub(super) const GROUPS_MAX: usize = 50;
 const ONE_SIDED: f64 = 1.645;
 const TWO_SIDED: f64 = 1.96;
 
+/// Odds of equal sides before anything is seen. With more, sides that differ by the margin are told
+/// numbers that do not suffice; with fewer, equal sides larger numbers than they need
+/// (`tests/forecast.rs`).
+const EQUAL_ODDS: f64 = 0.5;
+
 /// When a later verdict is reached.
 pub(super) struct Plan<'a> {
     /// Returns how many deviations of a normal number leave out the tail that a look at so many
@@ -34,41 +39,62 @@ impl Plan<'_> {
     };
 }
 
-/// Returns how many groups more each side needs to be shown the same with a chance of 80 %, if
-/// there is no difference; a difference of two margins takes fewer. None where that makes more than
-/// the plan names.
-///
-/// The chance is that of the rule which decides (two one-sided tests at 5 %), given what was seen
-/// so far.
-pub(super) fn groups_more(
+/// What further groups would bring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outlook {
+    /// So many more of each side give a clear verdict with a chance of 80 %.
+    Clear(usize),
+    /// No affordable number does, but one would if there were no difference: what was seen lies too
+    /// near to the margin.
+    NearMargin,
+    /// No affordable number does: the noise is too large.
+    TooNoisy,
+}
+
+/// Returns what more groups of each side would bring, after what was seen: a clear verdict of any
+/// kind, by the rule that decides.
+pub(super) fn outlook(
     rating: &RatioEstimate,
     precision: &Precision,
     margin: f64,
     plan: &Plan<'_>,
-) -> Option<usize> {
+) -> Outlook {
     let (base, new) = rating.groups;
-    let seen = 2.0 * (base * new) as f64 / (base + new) as f64;
-    let forecast = Forecast {
-        variance: precision.variance * (1.0 + (plan.doubt)(precision.degrees)),
+    let groups = 2.0 * (base * new) as f64 / (base + new) as f64;
+    let seen = Seen {
         effect: rating.effect,
-        seen,
+        variance: 2.0 * precision.variance * (1.0 + (plan.doubt)(precision.degrees)),
+        groups,
         degrees: precision.degrees,
+        degrees_per_group: 2.0,
         margin: margin - precision.coarse,
     };
-    let enough = |more: usize| {
-        forecast.chance(more as f64, (plan.deviations)(base.min(new) + more)) >= POWER
+    let fewer = base.min(new);
+    let many = plan.groups_max.saturating_sub(fewer);
+    let is_clear = |seen: &Seen, more: usize| {
+        seen.chance(more as f64, (plan.deviations)(fewer + more)) >= POWER
     };
-    let mut few = 0;
-    let mut many = plan
-        .groups_max
-        .checked_sub(base.min(new))
-        .filter(|many| *many > 0)?;
-    if !enough(many) {
+    let equal = Seen {
+        effect: 0.0,
+        ..seen
+    };
+    match least(many, |more| is_clear(&seen, more)) {
+        Some(more) => Outlook::Clear(more),
+        None if least(many, |more| is_clear(&equal, more)).is_some() => Outlook::NearMargin,
+        None => Outlook::TooNoisy,
+    }
+}
+
+/// Returns the least number from 1 to `most` that is enough, if all after it are.
+fn least(most: usize, is_enough: impl Fn(usize) -> bool) -> Option<usize> {
+    if most == 0 || !is_enough(most) {
         return None;
     }
+    let mut few = 0;
+    let mut many = most;
     while many - few > 1 {
         let middle = usize::midpoint(few, many);
-        if enough(middle) {
+        if is_enough(middle) {
             many = middle;
         } else {
             few = middle;
@@ -96,26 +122,42 @@ pub(super) struct Seen {
 /// was seen of `count` pairs. None where that makes more than [`GROUPS_MAX`].
 pub(super) fn pairs_more(seen: &Seen, count: usize) -> Option<usize> {
     let most = GROUPS_MAX.saturating_sub(count);
-    (1..=most).find(|more| seen.chance(*more as f64, ONE_SIDED) >= POWER)
+    least(most, |more| seen.chance(more as f64, ONE_SIDED) >= POWER)
 }
 
 impl Seen {
-    /// Returns the chance that so many groups more of each side make the verdict clear, if the
-    /// true difference is as likely on one side of what was seen as on the other.
+    /// Returns the chance that so many groups more of each side make the verdict clear.
+    ///
+    /// Some sides are taken to be equal, the others to differ by about what was seen or the margin,
+    /// whichever is more; what was seen then says how likely each is (Bayes).
     fn chance(&self, more: f64, deviations: f64) -> f64 {
+        let square = self.variance / self.groups;
+        let wide = 4.0 * self.margin.max(self.effect.abs()).powi(2);
+        let kept = wide / (wide + square);
+        let far = self.effect * self.effect * kept / square;
+        let odds = EQUAL_ODDS * (1.0 - kept).sqrt().recip() * (-far / 2.0).exp();
+        let equal = odds / (1.0 + odds);
+        equal * self.chance_around(0.0, more, deviations)
+            + (1.0 - equal) * self.chance_around(kept, more, deviations)
+    }
+
+    /// Returns the same if the true difference is `kept` of what was seen, as sure as that is.
+    fn chance_around(&self, kept: f64, more: f64, deviations: f64) -> f64 {
         let all = self.groups + more;
         let error = (self.variance / all).sqrt();
         let degrees = self.degrees + self.degrees_per_group * more;
         // Within a margin that is narrower than the error, both sides of it count as wrong.
         let outside = if self.margin < error {
-            TWO_SIDED
+            deviations.max(TWO_SIDED)
         } else {
             deviations
         };
         let beyond = self.margin + student_tail(outside, degrees) * error;
         let within = self.margin - student_tail(deviations, degrees) * error;
-        let deviation = (self.variance * (self.groups.recip() - all.recip())).sqrt();
-        let under = |end: f64| below((end - self.effect) / deviation);
+        let middle = self.effect * (self.groups + more * kept) / all;
+        let next = kept * self.variance / self.groups + self.variance / more;
+        let deviation = more / all * next.sqrt();
+        let under = |end: f64| below((end - middle) / deviation);
         let differs = under(-beyond) + 1.0 - under(beyond);
         let is_same = if within > 0.0 {
             under(within) - under(-within)
@@ -123,33 +165,6 @@ impl Seen {
             0.0
         };
         differs + is_same
-    }
-}
-
-/// What is known before more is measured.
-struct Forecast {
-    variance: f64,
-    effect: f64,
-    /// Groups of each side, the harmonic mean.
-    seen: f64,
-    degrees: f64,
-    margin: f64,
-}
-
-impl Forecast {
-    /// Returns the chance that so many groups more of each side show them to be the same, if they
-    /// are.
-    fn chance(&self, more: f64, deviations: f64) -> f64 {
-        let all = self.seen + more;
-        let t = student_tail(deviations, self.degrees + 2.0 * more);
-        let middle = self.effect * self.seen / all;
-        let room = self.margin - t * (2.0 * self.variance / all).sqrt();
-        let deviation = (2.0 * self.variance * more).sqrt() / all;
-        if room > 0.0 {
-            below((room - middle) / deviation) - below((-room - middle) / deviation)
-        } else {
-            0.0
-        }
     }
 }
 

@@ -143,7 +143,7 @@ fn more(cell: &comparison::ComparisonCell) -> String {
         Verdict::Unclear(Uncertainty::Noise {
             more_runs: Some(more),
         }) => format!("+{more}"),
-        Verdict::Unclear(Uncertainty::TooNoisy) => ">50".to_owned(),
+        Verdict::Unclear(Uncertainty::NearMargin | Uncertainty::TooNoisy) => ">50".to_owned(),
         Verdict::Unclear(_) | Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
     }
 }

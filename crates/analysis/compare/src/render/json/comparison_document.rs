@@ -387,6 +387,8 @@ fn votes(why: &Uncertainty) -> Option<(usize, usize, usize)> {
         } => Some((*better, *worse, *same)),
         Uncertainty::Missing(_)
         | Uncertainty::Noise { .. }
+        | Uncertainty::NearMargin
+        | Uncertainty::NoisyHistory
         | Uncertainty::TooNoisy
         | Uncertainty::TooCoarse
         | Uncertainty::BelowFloor { .. }

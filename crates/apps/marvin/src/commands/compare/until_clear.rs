@@ -74,7 +74,9 @@ pub(crate) fn unclear(comparison: &Comparison) -> BTreeSet<String> {
     let may_help = |verdict: &Verdict| {
         matches!(
             verdict,
-            Verdict::Unclear(Uncertainty::Noise { .. } | Uncertainty::TooNoisy)
+            Verdict::Unclear(
+                Uncertainty::Noise { .. } | Uncertainty::NoisyHistory | Uncertainty::TooNoisy
+            )
         )
     };
     let rows = comparison.rows.iter().filter(|row| {
