@@ -16,7 +16,8 @@ use anyhow::Context;
 use figures::figure::{Against, Figure, Figures};
 use figures::{cpu, perfherder};
 use stats::synthetic::{
-    Calibration, Chance, Design, Kind, Layouts, Noise, PairRule, Past, Quality, Short, Trials,
+    Calibration, Chance, Design, Disturbed, Kind, Layouts, Noise, PairRule, Past, Peer, Quality,
+    Short, Trials,
 };
 use stats::{Better, Criteria, Exposures, History, Scores, changes, estimate_ratio, families};
 
@@ -51,6 +52,7 @@ fn main() -> anyhow::Result<()> {
     calibration()?;
     pasts()?;
     layouts()?;
+    disturbed()?;
     sequence::print()
 }
 
@@ -493,6 +495,34 @@ fn layouts() -> anyhow::Result<()> {
                     " {:>5.3} {:>5.3} {:>5.3} {:>5.3}",
                     seen.false_alarms, seen.beyond, seen.false_same, seen.found
                 )?;
+            }
+            writeln!(out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Noise kinds beside what other tools make of them.
+fn disturbed() -> anyhow::Result<()> {
+    const TRIALS: usize = 300;
+    let mut out = std::io::stdout().lock();
+    writeln!(
+        out,
+        "\nBoots that take turns, {TRIALS} trials each: false alarms, and +1 % found at 1 % of noise; * kept back from tuning"
+    )?;
+    write!(out, "{:<19} {:>6}", "noise", "boots")?;
+    for peer in Peer::ALL {
+        write!(out, " {:>16}", peer.name())?;
+    }
+    writeln!(out)?;
+    for kind in Disturbed::ALL {
+        for groups in [3, 5, 10] {
+            let mark = if kind.is_kept_back() { " *" } else { "" };
+            write!(out, "{:<19} {groups:>6}", format!("{}{mark}", kind.name()))?;
+            for peer in Peer::ALL {
+                let alarms = kind.measure(peer, groups, 0.0, TRIALS, SEED);
+                let found = kind.measure(peer, groups, 1.0, TRIALS, SEED);
+                write!(out, " {:>16}", format!("{alarms:.3} / {found:.2}"))?;
             }
             writeln!(out)?;
         }

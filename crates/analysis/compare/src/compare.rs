@@ -13,6 +13,7 @@ use crate::error::CompareError;
 use crate::failures::Failures;
 use crate::index::Index;
 use crate::metrics::check_metrics;
+use crate::neighbours::are_neighbours;
 use crate::noisy;
 use crate::question::{Question, Side};
 use document::label::labels_as_typed;
@@ -57,7 +58,11 @@ pub fn compare(
         .iter()
         .any(|side| !side.machine.capabilities().deterministic)
     {
-        noisy::rate(&mut rows, question);
+        let neighbours: Vec<bool> = indices[1..]
+            .iter()
+            .map(|new| are_neighbours(&indices[0].runs, &new.runs))
+            .collect();
+        noisy::rate(&mut rows, question, &neighbours);
     }
     let mut others: Vec<Against> = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
     noisy::means(&mut others, &rows);

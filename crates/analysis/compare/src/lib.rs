@@ -19,6 +19,7 @@ pub mod fixtures;
 mod index;
 mod metrics;
 mod missing;
+mod neighbours;
 mod noisy;
 mod pairing;
 mod question;

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use model::Direction;
-use stats::{Better, History, RatioEstimate, Scores, Sequential, Spread};
+use stats::{Better, History, RatioEstimate, Scores, Sequential, Spread, estimate_neighbours};
 
 use crate::comparison::{Against, ComparisonRow, Measured, Rated};
 use crate::comparison_builder::common;
@@ -27,8 +27,9 @@ struct RatedCell {
 /// keeps its reason.
 ///
 /// The rows of one test on one kernel are a family, and all families one question
-/// (`stats::families`).
-pub(crate) fn rate(rows: &mut [ComparisonRow], question: &Question) {
+/// (`stats::families`). `neighbours` says of each kernel whether its boots took turns with those of
+/// the base ([`are_neighbours`](crate::neighbours::are_neighbours)).
+pub(crate) fn rate(rows: &mut [ComparisonRow], question: &Question, neighbours: &[bool]) {
     let plan = question.looks_max.map(Sequential::new);
     let mut all: Vec<RatedCell> = Vec::new();
     for (place, row) in rows.iter_mut().enumerate() {
@@ -67,6 +68,9 @@ pub(crate) fn rate(rows: &mut [ComparisonRow], question: &Question) {
                     let margin = row.margin_percent / 100.0;
                     let rating = match &plan {
                         Some(plan) => plan.look(base, &new, margin).rating,
+                        None if neighbours[kernel] && has_all(&row.base, &cell.measured) => {
+                            estimate_neighbours(base, &new, margin)
+                        }
                         None => stats::estimate_ratio(base, &new, &history, margin),
                     };
                     all.push(RatedCell {
@@ -98,9 +102,26 @@ pub(crate) fn rate(rows: &mut [ComparisonRow], question: &Question) {
         cell.rated = Some(Rated {
             rating: *rating,
             q,
-            ranks: stats::cross_check(base, new, rating),
+            // Ranks of all boots do not see what pairs share.
+            ranks: stats::cross_check(base, new, rating).filter(|_| !is_by_pairs(rating)),
         });
     }
+}
+
+/// Returns whether both sides have a value of each replicate, so that places pair them.
+fn has_all(base: &Measured, new: &Measured) -> bool {
+    let seeds = |side: &Measured| -> Option<Vec<u64>> {
+        let all = side.seeds.iter();
+        all.map(|one| one.value.as_ref().ok().map(|_| one.seed))
+            .collect()
+    };
+    seeds(base).is_some_and(|base| Some(base) == seeds(new))
+}
+
+fn is_by_pairs(rating: &RatioEstimate) -> bool {
+    rating
+        .precision
+        .is_some_and(|found| found.basis == stats::Basis::Neighbours)
 }
 
 /// Returns the false discovery rate of each among all. Ratings without a precision have no

@@ -34,7 +34,7 @@ pub use rank_test::{RankTest, rank_test};
 pub use ratio::{
     Basis, Better, CrossCheck, Floor, History, Interval, KnownScatter, Look, PairEstimate,
     Precision, RatioEstimate, Scores, ScoresError, Sequential, Unclear, Verdict, cross_check,
-    estimate_pairs, estimate_ratio,
+    estimate_neighbours, estimate_pairs, estimate_ratio,
 };
 pub use search::{
     Ahead, Cost as SearchCost, Criteria as SearchCriteria, ExactSearch, LevelEstimates,

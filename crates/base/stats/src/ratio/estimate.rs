@@ -1,7 +1,7 @@
 //! The ratio of two sides, and the verdict.
 
 use super::forecast::{self, Outlook, Plan};
-use super::{History, Scores, precision};
+use super::{History, Scores, neighbours, precision};
 
 /// Largest q of a difference beyond the margin.
 pub(super) const Q_MAX: f64 = 0.05;
@@ -17,6 +17,8 @@ pub enum Basis {
     Noisier,
     /// The same: they scatter less, so that the history would hide what they show.
     Quieter,
+    /// The differences of groups that were measured one after the other.
+    Neighbours,
     /// Nothing scatters at all.
     Constant,
 }
@@ -128,6 +130,18 @@ pub fn estimate_ratio(
     rate_by(base, new, history, margin, &Rule::ONCE)
 }
 
+/// Rates sides whose groups of the same place were measured one after the other, by what each pair
+/// differs by, from ten pairs on; else as [`estimate_ratio`] does without a history.
+#[must_use]
+pub fn estimate_neighbours(base: &Scores, new: &Scores, margin: f64) -> RatioEstimate {
+    let tested = tested(margin);
+    let rule = &Rule::ONCE;
+    match neighbours::judge(base, new, tested, rule.tails) {
+        Some(judged) => finish(base, new, margin.ln_1p(), judged, rule),
+        None => estimate_ratio(base, new, &History::default(), margin),
+    }
+}
+
 /// What a rating's intervals leave out, and what later ones will.
 pub(super) struct Rule<'a> {
     /// Chance that the true ratio lies beyond one end of the interval of 95 %, and of the one of
@@ -152,14 +166,30 @@ pub(super) fn rate_by(
     margin: f64,
     rule: &Rule<'_>,
 ) -> RatioEstimate {
+    let judged = precision::judge(base, new, history, tested(margin), rule.tails);
+    finish(base, new, margin.ln_1p(), judged, rule)
+}
+
+/// Returns the logarithm of a margin; zero for one that is none.
+fn tested(margin: f64) -> f64 {
     let margin = margin.ln_1p();
-    let tested = if margin.is_finite() {
+    if margin.is_finite() {
         margin.max(0.0)
     } else {
         0.0
-    };
-    let precision::Judged { effect, precision } =
-        precision::judge(base, new, history, tested, rule.tails);
+    }
+}
+
+/// Adds what more groups would bring; `margin` is a logarithm.
+fn finish(
+    base: &Scores,
+    new: &Scores,
+    margin: f64,
+    judged: precision::Judged,
+    rule: &Rule<'_>,
+) -> RatioEstimate {
+    let precision::Judged { effect, precision } = judged;
+    let tested = tested(margin.exp_m1());
     let rating = RatioEstimate {
         effect,
         groups: (base.count(), new.count()),

@@ -16,6 +16,7 @@ mod estimate;
 mod floor;
 mod forecast;
 mod history;
+mod neighbours;
 mod pairs;
 mod precision;
 mod prior;
@@ -25,7 +26,10 @@ mod sequential;
 mod spending;
 
 pub use cross::{CrossCheck, cross_check};
-pub use estimate::{Basis, Interval, Precision, RatioEstimate, Unclear, Verdict, estimate_ratio};
+pub use estimate::{
+    Basis, Interval, Precision, RatioEstimate, Unclear, Verdict, estimate_neighbours,
+    estimate_ratio,
+};
 pub use floor::Floor;
 pub use history::History;
 pub use pairs::{KnownScatter, PairEstimate, estimate_pairs};

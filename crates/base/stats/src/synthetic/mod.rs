@@ -4,6 +4,7 @@
 mod bisection;
 mod calibration;
 mod detection;
+mod disturbed;
 mod layouts;
 mod past;
 mod sequence;
@@ -12,6 +13,7 @@ mod welch;
 pub use bisection::{By, Line, PLACES, Severals, Singles, Start};
 pub use calibration::{Calibration, Design, Kind};
 pub use detection::{Quality, Short, Trials};
+pub use disturbed::{Disturbed, Peer};
 pub use layouts::{Layouts, PairRule, PairShares};
 pub use past::{Past, PastShares};
 pub use sequence::{Between, Course, Ends, Rule};
