@@ -45,7 +45,7 @@ fn more_pairs_find_more_by_moderated_rule_alone() {
 }
 
 #[test]
-fn one_pair_is_wrong_half_the_time_without_scatter() {
+fn one_unanimous_pair_is_wrong_half_the_time() {
     let seen = Layouts::Normal.measure(1, PairRule::Unanimous, TRIALS, SEED);
     assert!(seen.false_alarms > 0.4, "{seen:?}");
 }
