@@ -12,8 +12,8 @@ pub(super) const GROUPS_MAX: usize = 50;
 const ONE_SIDED: f64 = 1.645;
 const TWO_SIDED: f64 = 1.96;
 
-/// Odds of equal sides before anything is seen. With more, sides that differ by the margin are told
-/// numbers that do not suffice; with fewer, equal sides larger numbers than they need
+/// Odds of equal sides before anything is seen. With more, sides that differ by the margin name
+/// numbers that do not suffice; with fewer, equal sides name larger numbers than they need
 /// (`tests/forecast.rs`).
 const EQUAL_ODDS: f64 = 0.5;
 
