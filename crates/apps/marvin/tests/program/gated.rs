@@ -143,7 +143,7 @@ fn patches_and_proposals_are_gated_too() {
     let home = fresh("gated-patches-home");
     let (tree, _) = regressed("gated-patches-tree");
     tree.git(&["checkout", "-q", "-b", "work", "good"]);
-    tree.commit("mm/slub.c", "// 1\n");
+    tree.commit("mm/slub.c", "int one;\n");
     let patch = tree.git(&["format-patch", "--stdout", "-1"]) + "\n";
     let file = tree.folder.join("../gated-patches.mbox");
     fs::write(&file, &patch).unwrap();

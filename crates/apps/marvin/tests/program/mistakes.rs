@@ -380,7 +380,7 @@ fn full_disk_leaves_no_partial_file() {
     std::fs::create_dir_all(&home).unwrap();
     // A file system in a mount namespace of its own, which ends with the test.
     let script = format!(
-        "mount -t tmpfs -o size=64m none '{0}' && exec '{1}' --home '{0}' run '{2}' --quiet",
+        "mount -t tmpfs -o size=64m,mode=700 none '{0}' && exec '{1}' --home '{0}' run '{2}' --quiet",
         home.display(),
         env!("CARGO_BIN_EXE_marvin"),
         names()[1]

@@ -278,7 +278,7 @@ fn small_or_noexec_data_directory_gets_no_machine() {
     ] {
         let home = tempfile::tempdir().unwrap();
         let script = format!(
-            "mount -t tmpfs -o {options} none \"$1\" || exit 77; shift; \"$@\"; code=$?; ls \"$MARVIN_HOME/qemu\" >&2; exit $code"
+            "mount -t tmpfs -o {options},mode=700 none \"$1\" || exit 77; shift; \"$@\"; code=$?; ls \"$MARVIN_HOME/qemu\" >&2; exit $code"
         );
         let output = Command::new("unshare")
             .args(["-rm", "sh", "-c", &script, "sh"])

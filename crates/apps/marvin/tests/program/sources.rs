@@ -341,7 +341,7 @@ fn data_directory_survives_a_full_disk() {
     tree.commit("choice", &images[1].display().to_string());
     // A separate disk, visible only to this program and its children, with a limited number of free
     // KiB.
-    let script = "mkdir -p \"$home\" && mount -t tmpfs -o size=256m marvin \"$home\" || { echo no disk; exit 0; }\n\
+    let script = "mkdir -p \"$home\" && mount -t tmpfs -o size=256m,mode=700 marvin \"$home\" || { echo no disk; exit 0; }\n\
         for free in 64 1024 8192; do\n\
         dd if=/dev/zero of=\"$home/ballast\" bs=1024 count=$((262144 - free)) 2>/dev/null || true\n\
         \"$@\" 2>&1; echo \"exit $? with $free KiB\"; rm \"$home/ballast\"\n\
