@@ -58,9 +58,15 @@ impl Tree {
         self.git(&["rev-parse", "HEAD"])
     }
 
-    /// Copies an image into the tree and returns its name there.
+    /// Copies an image into the tree and returns its name there, which is no property of the image:
+    /// commits have the name in them, and an archive's kernels change.
     pub(crate) fn image(&self, image: &Path) -> String {
-        let name = format!("image-{}", fs::metadata(image).unwrap().len());
+        let entries = fs::read_dir(&self.folder).unwrap();
+        let is_image = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("image-");
+        let number = entries
+            .filter(|entry| is_image(&entry.as_ref().unwrap().file_name()))
+            .count();
+        let name = format!("image-{number}");
         fs::copy(image, self.folder.join(&name)).unwrap();
         name
     }
