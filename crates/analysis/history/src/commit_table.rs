@@ -382,7 +382,11 @@ impl CommitRow {
             State::AppliedBefore => "  not measured: the tree has it already".to_owned(),
             State::NotApplied(_) => "  does not apply:".to_owned(),
             State::Compared(_) if !(0..names.len()).any(|column| self.changed(column)) => {
-                "  another image, no change".to_owned()
+                if self.not_compiled.is_empty() {
+                    "  another image, no change".to_owned()
+                } else {
+                    "  not measured: not compiled".to_owned()
+                }
             }
             State::Compared(cells) => shown
                 .iter()
