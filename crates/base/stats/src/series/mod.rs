@@ -6,12 +6,14 @@
 //! second cut pays for that memory; each cut moves to where an autoregressive series with the two
 //! levels fits best; then the weakest cut falls, one by one, until the ranks of up to 60 neighbours
 //! on each side confirm all that are left; last, each stretch between them is scanned for one more
-//! step, which finds what came with the newest points, and for a short level that ended again.
+//! step, which finds what came with the newest points, and for a short level that ended again; both
+//! must explain the stretch better than memory alone.
 //! Which points are worth a look, and what a change means, is left to the callers.
 
 mod alert;
 mod creep;
 mod level;
+mod memory;
 mod partition;
 mod scan;
 mod search;

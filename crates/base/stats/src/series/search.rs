@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 
 use super::level::{Scale, Scatter};
+use super::memory::levels_explain_more;
 use super::partition::Partition;
 use super::scan::{self, Stretch};
 use super::visit;
@@ -167,6 +168,7 @@ impl Series<'_> {
         let was = self.chance_before_end(begin, from, to, criteria);
         let p = found.p.min(was.unwrap_or(1.0));
         let fits = (found.p <= VISIT_SHARE * criteria.p_max || was.is_some())
+            && levels_explain_more(&stretch.tame, &[found.from, found.to])
             && self.is_enough(left, within, criteria)
             && self.is_enough(right, within, criteria);
         let scatter = Scatter::around(&stretch.tame, &[found.from, found.to]);
@@ -236,6 +238,7 @@ impl Series<'_> {
         let at = begin + step.at;
         let (left, right) = self.sides(begin, at, end);
         let fits = step.p <= SCAN_SHARE * criteria.p_max
+            && levels_explain_more(&stretch.tame, &[step.at])
             && self.is_enough(left, right, criteria)
             && scan::ranks_agree(left, right, criteria.p_max);
         let z = normal_upper_quantile(step.p / 2.0).unwrap_or(f64::INFINITY);
