@@ -133,8 +133,9 @@ fn ratings_match_scipy() {
         let high = wide
             .map_or(f64::INFINITY, |wide| wide.high.ln())
             .min(known("high"));
-        near(interval.low.ln(), &low.into(), 1e-8);
-        near(interval.high.ln(), &high.into(), 1e-8);
+        // Ends are searched for until their tails are as near as 1e-6.
+        near(interval.low.ln(), &low.into(), 1e-5);
+        near(interval.high.ln(), &high.into(), 1e-5);
     }
     assert!(moderated > 0);
 }

@@ -89,7 +89,7 @@ def prior(sets):
     few, many, limit = math.log(2), math.log(30), 1 + 1 / math.sqrt(len(sets))
     if spread(30) <= limit:
         few = many
-    for _ in range(10):
+    for _ in range(7):
         between = (few + many) / 2
         if spread(math.exp(between)) > limit:
             many = between
@@ -103,7 +103,7 @@ def prior(sets):
         return optimize.brentq(lambda part: deviations(part, d, d0) - 2, 1e-3, 1e12, xtol=1e-12, rtol=1e-14) if ends > 2 else math.inf
 
     reach, variance = np.array([most(one) for one in d]), typical(d0)
-    for _ in range(10):
+    for _ in range(6):
         part = np.minimum(v / variance, reach)
         weight = d / (d0 + d * part)
         variance *= (weight * part).sum() / weight.sum()

@@ -28,7 +28,7 @@ const TRUSTED: f64 = 0.5;
 /// Steps of a search for a quantile, each of which at least halves what is left; and the share of
 /// a tail at which it is near enough.
 const STEPS_MAX: usize = 40;
-const NEAR_ENOUGH: f64 = 1e-9;
+const NEAR_ENOUGH: f64 = 1e-6;
 /// Largest p that ranks must be able to reach to be asked.
 const RANKS_P_MAX: f64 = 0.05;
 

@@ -16,8 +16,8 @@ const QUARTILES: f64 = 1.349;
 /// A variance further up, in deviations of [`deviations`], is pulled in to there.
 const REACH: f64 = 2.0;
 /// Halvings of an interval; steps of an iteration that halves its error at least.
-const HALVINGS: usize = 10;
-const STEPS: usize = 10;
+const HALVINGS: usize = 7;
+const STEPS: usize = 6;
 /// Variance of logarithms below which scores count as equal: what rounding leaves of equal values.
 pub(super) const VARIANCE_MIN: f64 = 1e-24;
 
@@ -56,6 +56,11 @@ impl Prior {
         if total < 1.0 {
             return None;
         }
+        // Sets of equal degrees then stay in order, and sorting what is made of them costs nothing.
+        let mut sets = sets.to_vec();
+        sets.sort_unstable_by(|one, other| one.variance.total_cmp(&other.variance));
+        let sets = &sets;
+        let roots: Vec<f64> = sets.iter().map(|set| set.variance.cbrt()).collect();
         let mut sorted = Vec::with_capacity(sets.len());
         let middle = typical(sets, DEGREES_MAX, &mut sorted);
         let pooled = sets
@@ -71,12 +76,12 @@ impl Prior {
         let mut many = DEGREES_MAX.ln();
         // Quartiles of few sets are uncertain: by about so much, one deviation.
         let limit = 1.0 + (sets.len() as f64).sqrt().recip();
-        if spread(sets, DEGREES_MAX, &mut sorted) <= limit {
+        if spread(sets, &roots, DEGREES_MAX, &mut sorted) <= limit {
             few = many;
         }
         for _ in 0..HALVINGS {
             let between = f64::midpoint(few, many);
-            if spread(sets, between.exp(), &mut sorted) > limit {
+            if spread(sets, &roots, between.exp(), &mut sorted) > limit {
                 many = between;
             } else {
                 few = between;
@@ -137,10 +142,9 @@ impl Prior {
     }
 }
 
-/// Returns how many deviations of a normal number a variance lies above the middle, as a part of
-/// the expected one (Paulson 1942, by the cube roots of Wilson and Hilferty).
-fn deviations(part: f64, set: f64, prior: f64) -> f64 {
-    let root = part.cbrt();
+/// Returns how many deviations of a normal number a variance lies above the middle, by the cube
+/// root of its part of the expected one (Paulson 1942, after Wilson and Hilferty).
+fn deviations(root: f64, set: f64, prior: f64) -> f64 {
     let one = 2.0 / (9.0 * set);
     let other = 2.0 / (9.0 * prior);
     ((1.0 - other) * root - (1.0 - one)) / (other * root * root + one).sqrt()
@@ -157,12 +161,13 @@ fn typical(sets: &[Set], prior: f64, sorted: &mut Vec<f64>) -> f64 {
     quantile(sorted, 0.5)
 }
 
-/// Returns how far the quartiles of the sets lie apart, as a part of what the degrees say.
-fn spread(sets: &[Set], prior: f64, sorted: &mut Vec<f64>) -> f64 {
-    let variance = typical(sets, prior, sorted);
+/// Returns how far the quartiles of the sets lie apart, as a part of what the degrees say. `roots`
+/// are the cube roots of their variances.
+fn spread(sets: &[Set], roots: &[f64], prior: f64, sorted: &mut Vec<f64>) -> f64 {
+    let unit = typical(sets, prior, sorted).cbrt();
     sorted.clear();
-    for set in sets {
-        sorted.push(deviations(set.variance / variance, set.degrees, prior));
+    for (set, root) in sets.iter().zip(roots) {
+        sorted.push(deviations(root / unit, set.degrees, prior));
     }
     sorted.sort_unstable_by(f64::total_cmp);
     (quantile(sorted, 0.75) - quantile(sorted, 0.25)) / QUARTILES
@@ -255,7 +260,7 @@ mod tests {
     #[test]
     fn reach_is_where_it_is_said_to_be() {
         for (set, prior) in [(1.0, 30.0), (2.0, 12.0), (9.0, 30.0)] {
-            assert!((deviations(most(set, prior), set, prior) - REACH).abs() < 1e-9);
+            assert!((deviations(most(set, prior).cbrt(), set, prior) - REACH).abs() < 1e-9);
         }
     }
 
