@@ -66,11 +66,13 @@ pub(crate) fn rate(rows: &mut [ComparisonRow], question: &Question, neighbours: 
             match (&base_scores, new_scores) {
                 (Ok(base), Ok(new)) => {
                     let margin = row.margin_percent / 100.0;
+                    let are_pairs = neighbours[kernel] && has_all(&row.base, &cell.measured);
                     let rating = match &plan {
-                        Some(plan) => plan.look(base, &new, margin).rating,
-                        None if neighbours[kernel] && has_all(&row.base, &cell.measured) => {
-                            estimate_neighbours(base, &new, margin)
+                        Some(plan) if are_pairs => {
+                            plan.look_at_neighbours(base, &new, margin).rating
                         }
+                        Some(plan) => plan.look(base, &new, margin).rating,
+                        None if are_pairs => estimate_neighbours(base, &new, margin),
                         None => stats::estimate_ratio(base, &new, &history, margin),
                     };
                     all.push(RatedCell {

@@ -134,11 +134,19 @@ pub fn estimate_ratio(
 /// differs by, from ten pairs on; else as [`estimate_ratio`] does without a history.
 #[must_use]
 pub fn estimate_neighbours(base: &Scores, new: &Scores, margin: f64) -> RatioEstimate {
-    let tested = tested(margin);
-    let rule = &Rule::ONCE;
-    match neighbours::judge(base, new, tested, rule.tails) {
+    rate_neighbours(base, new, margin, &Rule::ONCE)
+}
+
+/// Rates as [`estimate_neighbours`] does, by other intervals.
+pub(super) fn rate_neighbours(
+    base: &Scores,
+    new: &Scores,
+    margin: f64,
+    rule: &Rule<'_>,
+) -> RatioEstimate {
+    match neighbours::judge(base, new, tested(margin), rule.tails) {
         Some(judged) => finish(base, new, margin.ln_1p(), judged, rule),
-        None => estimate_ratio(base, new, &History::default(), margin),
+        None => rate_by(base, new, &History::default(), margin, rule),
     }
 }
 

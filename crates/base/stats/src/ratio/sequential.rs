@@ -1,7 +1,7 @@
 //! Ratings that are made again after each further group of both sides, and are wrong no more often
 //! for it.
 
-use super::estimate::{Q_MAX, Rule, rate_by};
+use super::estimate::{Q_MAX, Rule, rate_by, rate_neighbours};
 use super::forecast::{self, Plan};
 use super::spending::bounds;
 use super::{History, RatioEstimate, Scores};
@@ -122,6 +122,27 @@ impl Sequential {
     /// does not help to find more (measured).
     #[must_use]
     pub fn look(&self, base: &Scores, new: &Scores, margin: f64) -> Look {
+        self.look_by(base, new, margin, &|rule| {
+            rate_by(base, new, &History::default(), margin, rule)
+        })
+    }
+
+    /// Looks at sides whose groups of the same place were measured one after the other: from ten
+    /// pairs on by what each pair differs by ([`estimate_neighbours`](crate::estimate_neighbours())).
+    #[must_use]
+    pub fn look_at_neighbours(&self, base: &Scores, new: &Scores, margin: f64) -> Look {
+        self.look_by(base, new, margin, &|rule| {
+            rate_neighbours(base, new, margin, rule)
+        })
+    }
+
+    fn look_by(
+        &self,
+        base: &Scores,
+        new: &Scores,
+        margin: f64,
+        rate: &dyn Fn(&Rule<'_>) -> RatioEstimate,
+    ) -> Look {
         let groups = base.count().min(new.count());
         let is_final = groups >= self.groups_max;
         let at = groups.min(self.groups_max).checked_sub(FIRST);
@@ -138,7 +159,7 @@ impl Sequential {
             tails: [tail(ALARM), tail(SAME)],
             plan,
         };
-        let mut rating = rate_by(base, new, &History::default(), margin, &rule);
+        let mut rating = rate(&rule);
         rating.precision = rating.precision.zip(at).map(|(mut found, at)| {
             (found.p, found.p_margin) = (
                 self.of_all_looks(at, found.p),

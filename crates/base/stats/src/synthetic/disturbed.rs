@@ -6,13 +6,18 @@
 //! nothing is tuned on them.
 
 use super::Chance;
-use crate::{Better, History, Scores, estimate_neighbours, estimate_ratio, rank_test};
+use crate::ratio::FIRST;
+use crate::{
+    Better, History, Scores, Sequential, Verdict, estimate_neighbours, estimate_ratio, rank_test,
+};
 
 /// One unit of noise in logarithms.
 const WIDTH: f64 = 0.01;
 /// Values in each group, and their deviation beside one of the groups.
 const VALUES: usize = 10;
 const WITHIN: f64 = 0.5;
+/// A margin that nothing lies within.
+const NO_MARGIN: f64 = 1e-9;
 /// Resamplings of the bootstrap.
 const RESAMPLED: usize = 100;
 
@@ -209,6 +214,27 @@ impl Disturbed {
                 peer.differs(&sides, &mut chance)
             })
             .count();
+        found as f64 / trials.max(1) as f64
+    }
+
+    /// Returns the share of plans that call sides different at any look, by neighbours from ten pairs
+    /// on, where they differ by `shift` units.
+    #[must_use]
+    pub fn measure_looks(self, plan: &Sequential, shift: f64, trials: usize, seed: u64) -> f64 {
+        let mut chance = Chance::new(seed);
+        let most = plan.groups_max();
+        let mut found = 0_usize;
+        for _ in 0..trials {
+            let sides = self.sides(most, shift, &mut chance);
+            let differs = (FIRST..=most).any(|groups| {
+                let base = scores(&sides[0][..groups]);
+                let new = scores(&sides[1][..groups]);
+                let rating = plan.look_at_neighbours(&base, &new, NO_MARGIN).rating;
+                let verdict = rating.verdict(rating.p());
+                matches!(verdict, Some(Verdict::Better | Verdict::Worse))
+            });
+            found += usize::from(differs);
+        }
         found as f64 / trials.max(1) as f64
     }
 
