@@ -31,7 +31,7 @@ const SERIES_OTAVA: usize = 100;
 const STEPS: [f64; 4] = [1.0, 2.0, 3.0, 5.0];
 const TRIALS: usize = 4000;
 /// Groups of the base and of the new side.
-const GROUPS: [(usize, usize); 5] = [(2, 2), (3, 3), (5, 5), (10, 10), (10, 3)];
+const GROUPS: [(usize, usize); 6] = [(1, 1), (2, 2), (3, 3), (5, 5), (10, 10), (10, 3)];
 /// Pairs of the table of layouts.
 const PAIRS: [usize; 6] = [1, 2, 3, 5, 10, 20];
 /// Kernels after a step.
@@ -458,7 +458,7 @@ fn pasts() -> anyhow::Result<()> {
     for (base, new) in GROUPS {
         write!(out, " {:>13}", format!("{base} v {new}"))?;
     }
-    writeln!(out)?;
+    writeln!(out, " {:>13}", "boots, 80 %")?;
     for past in Past::ALL {
         write!(out, "{:<20}", past.name())?;
         for groups in GROUPS {
@@ -466,7 +466,9 @@ fn pasts() -> anyhow::Result<()> {
             let cell = format!("{:.3} / {:.3}", seen.false_alarms, seen.power);
             write!(out, " {cell:>13}")?;
         }
-        writeln!(out)?;
+        let boots = past.groups_to_find(TRIALS, SEED);
+        let boots = boots.map_or_else(|| "-".to_owned(), |boots| format!("{boots:.1}"));
+        writeln!(out, " {boots:>13}")?;
     }
     Ok(())
 }
@@ -504,7 +506,7 @@ fn layouts() -> anyhow::Result<()> {
 
 /// Noise kinds beside what other tools make of them.
 fn disturbed() -> anyhow::Result<()> {
-    const TRIALS: usize = 300;
+    const TRIALS: usize = 600;
     let mut out = std::io::stdout().lock();
     writeln!(
         out,

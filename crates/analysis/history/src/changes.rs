@@ -3,7 +3,7 @@
 
 use compare::difference_percent;
 use model::{Direction, Floor, Verdict};
-use stats::{Criteria, FollowUp, follow_up};
+use stats::{Criteria, FollowUp, KnownScatter, follow_up};
 
 use super::pair::{Pair, Ruler, State};
 use super::series::{MissingKind, Point, Series};
@@ -197,7 +197,8 @@ fn levels(series: &Series, seen: &[usize]) -> Vec<Change> {
         return Vec::new();
     };
     let criteria = criteria(series);
-    let mut found = stats::changes(&logs, &criteria).unwrap_or_default();
+    let known = known_scatter(series, seen);
+    let mut found = stats::changes_beside(&logs, known, &criteria).unwrap_or_default();
     if !series.scatters {
         let floor = (series.floor.map_or(0.0, Floor::percent) / 100.0).ln_1p();
         found.retain(|change| {
@@ -290,6 +291,21 @@ fn logarithms(series: &Series, seen: &[usize]) -> Option<Vec<f64>> {
     let middle =
         |n: &usize| stats::median(&series.values(&series.points[*n])).filter(|value| *value > 0.0);
     seen.iter().map(|n| middle(n).map(f64::ln)).collect()
+}
+
+/// Returns how much the medians of some points scatter by what the runs of each kernel show, of
+/// the usual number of runs.
+fn known_scatter(series: &Series, seen: &[usize]) -> Option<KnownScatter> {
+    if !series.scatters {
+        return None;
+    }
+    let mut counts = Vec::with_capacity(seen.len());
+    for n in seen {
+        counts.push(series.values(&series.points[*n]).len());
+    }
+    counts.sort_unstable();
+    let usual = counts.get(counts.len() / 2)?;
+    series.scatter(&[]).scatter_of_medians(*usual)
 }
 
 /// Points on each side of a change whose runs are compared.

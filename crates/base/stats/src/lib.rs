@@ -42,6 +42,7 @@ pub use search::{
     Step, Tolerance, Wanted,
 };
 pub use series::{
-    Change, Creep, Criteria, FollowUp, Group, Span, changes, creep, follow_up, groups,
+    Change, Creep, Criteria, FollowUp, Group, Span, changes, changes_beside, creep, follow_up,
+    groups,
 };
 pub use share::share_interval;

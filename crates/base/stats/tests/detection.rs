@@ -4,8 +4,8 @@
     reason = "readers of the test's output read the table"
 )]
 
-use stats::synthetic::{Noise, Quality, Short, Trials};
-use stats::{Criteria, changes};
+use stats::synthetic::{Chance, Noise, Quality, Short, Trials};
+use stats::{Better, Criteria, History, Scores, changes, changes_beside, estimate_ratio, median};
 
 const SEED: u64 = 2;
 
@@ -126,7 +126,7 @@ fn level_once_found_stays_found_after_it_ended() {
 fn short_series_without_steps_raise_few_alarms() {
     for (noise, most) in Short::ALL
         .into_iter()
-        .zip([0.01, 0.01, 0.01, 0.03, 0.03, 0.06])
+        .zip([0.01, 0.01, 0.01, 0.02, 0.03, 0.03])
     {
         let alarms = measure_short(noise, 0, 3000).found;
         println!("{:<14} {alarms:.4} false alarms in a series", noise.name());
@@ -153,4 +153,90 @@ fn steps_are_found_and_nothing_else() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Boots of each of some kernels, three of each, with a deviation of 1 %.
+struct Kernels(Vec<Vec<f64>>);
+
+impl Kernels {
+    /// The boots of a kernel share a deviation of so many boots', which remembers so much of that of
+    /// the kernel before.
+    fn draw(count: usize, day: f64, memory: f64, chance: &mut Chance) -> Self {
+        let mut last = chance.normal();
+        let mut kernels = Vec::with_capacity(count);
+        for _ in 0..count {
+            let boots = (0..3).map(|_| 0.01 * (chance.normal() + day * last));
+            kernels.push(boots.collect());
+            last = memory * last + (1.0 - memory * memory).sqrt() * chance.normal();
+        }
+        Self(kernels)
+    }
+
+    fn step(&mut self, at: usize, height: f64) {
+        for boot in self.0[at..].iter_mut().flatten() {
+            *boot += height;
+        }
+    }
+
+    fn scores(&self, kernel: usize) -> Scores {
+        let boots: Vec<[f64; 1]> = self.0[kernel].iter().map(|log| [log.exp()]).collect();
+        Scores::new(&boots, Better::Higher).unwrap()
+    }
+
+    /// Returns the scatter of all kernels but some.
+    fn history(&self, but: &[usize]) -> History {
+        let mut history = History::default();
+        for kernel in (0..self.0.len()).filter(|kernel| !but.contains(kernel)) {
+            history.add(&self.scores(kernel));
+        }
+        history
+    }
+
+    fn changes(&self) -> Vec<usize> {
+        let medians: Vec<f64> = self.0.iter().filter_map(|boots| median(boots)).collect();
+        let known = self.history(&[]).scatter_of_medians(3);
+        let found = changes_beside(&medians, known, &Criteria::default()).unwrap();
+        found.iter().map(|change| change.at).collect()
+    }
+}
+
+#[test]
+fn ten_kernels_show_steps_that_pairs_show() {
+    const TRIALS: usize = 500;
+    let mut chance = Chance::new(SEED);
+    for at in [2, 5, 7, 8, 9] {
+        let mut worse = 0;
+        let mut found = 0;
+        for _ in 0..TRIALS {
+            let mut kernels = Kernels::draw(10, 0.0, 0.0, &mut chance);
+            kernels.step(at, 0.92_f64.ln());
+            let history = kernels.history(&[at - 1, at]);
+            let base = kernels.scores(at - 1);
+            let rating = estimate_ratio(&base, &kernels.scores(at), &history, 0.02);
+            if rating.p() <= 0.05 {
+                worse += 1;
+                found += usize::from(kernels.changes().iter().any(|n| n.abs_diff(at) <= 1));
+            }
+        }
+        println!("-8 % at kernel {at} of 10: worse in {worse}, found in {found} of them");
+        assert!(found * 100 >= worse * 94 && worse > TRIALS / 2, "{at}");
+    }
+}
+
+#[test]
+fn kernels_that_share_days_raise_few_alarms() {
+    const TRIALS: usize = 1500;
+    let mut chance = Chance::new(SEED);
+    for memory in [0.0, 0.7, 0.9] {
+        for day in [0.5, 1.0, 2.0] {
+            let mut alarms = 0;
+            for _ in 0..TRIALS {
+                let kernels = Kernels::draw(10, day, memory, &mut chance);
+                alarms += usize::from(!kernels.changes().is_empty());
+            }
+            let share = alarms as f64 / TRIALS as f64;
+            println!("days of {day} that remember {memory}: {share:.4} false alarms");
+            assert!(share <= 0.03, "{memory} {day} {share}");
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! How much the scores of one series scattered before.
 
-use super::Scores;
-use super::prior::Prior;
+use std::f64::consts::FRAC_PI_2;
+
+use super::prior::{Prior, VARIANCE_MIN};
+use super::{KnownScatter, Scores};
 
 /// What earlier sets of groups of the same series teach about its scatter. Each set's groups must
 /// be alike: what changed between sets does not matter, what changed within one does.
@@ -45,6 +47,24 @@ impl History {
     #[must_use]
     pub fn degrees(&self) -> usize {
         self.degrees
+    }
+
+    /// Returns how much medians of so many groups scatter by what it says; none without a set of two
+    /// groups, and where nothing scatters.
+    #[must_use]
+    pub fn scatter_of_medians(&self, groups: usize) -> Option<KnownScatter> {
+        let Prior { variance, degrees } = self.prior()?;
+        let count = groups as f64;
+        // Of a normal distribution; one and two are means.
+        let loss = if groups > 2 {
+            FRAC_PI_2 * count / (count + FRAC_PI_2 - 1.0)
+        } else {
+            1.0
+        };
+        (groups > 0 && variance > VARIANCE_MIN).then_some(KnownScatter {
+            variance: variance * loss / count,
+            degrees,
+        })
     }
 
     /// Returns what it says of the scatter of further groups; none without a set of two groups.

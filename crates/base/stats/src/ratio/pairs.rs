@@ -9,10 +9,10 @@ use super::forecast::{self, Seen};
 use super::precision::{beyond, student_upper};
 use crate::distribution::student_upper_quantile;
 
-/// How much differences of pairs are known to scatter before they are seen.
+/// How much numbers are known to scatter before they are seen: differences of pairs, or points.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnownScatter {
-    /// Variance of one difference.
+    /// Variance of one number.
     pub variance: f64,
     /// Degrees of freedom that it is known with.
     pub degrees: f64,

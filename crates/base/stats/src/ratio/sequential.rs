@@ -122,7 +122,7 @@ impl Sequential {
     /// does not help to find more (measured).
     #[must_use]
     pub fn look(&self, base: &Scores, new: &Scores, margin: f64) -> Look {
-        self.look_by(base, new, margin, &|rule| {
+        self.look_by(base, new, &|rule| {
             rate_by(base, new, &History::default(), margin, rule)
         })
     }
@@ -131,16 +131,13 @@ impl Sequential {
     /// pairs on by what each pair differs by ([`estimate_neighbours`](crate::estimate_neighbours())).
     #[must_use]
     pub fn look_at_neighbours(&self, base: &Scores, new: &Scores, margin: f64) -> Look {
-        self.look_by(base, new, margin, &|rule| {
-            rate_neighbours(base, new, margin, rule)
-        })
+        self.look_by(base, new, &|rule| rate_neighbours(base, new, margin, rule))
     }
 
     fn look_by(
         &self,
         base: &Scores,
         new: &Scores,
-        margin: f64,
         rate: &dyn Fn(&Rule<'_>) -> RatioEstimate,
     ) -> Look {
         let groups = base.count().min(new.count());

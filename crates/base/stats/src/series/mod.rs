@@ -25,6 +25,8 @@ use level::{Scale, Scatter, running_medians};
 use partition::Partition;
 use search::Series;
 
+use crate::ratio::KnownScatter;
+
 /// What counts as a change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Criteria {
@@ -82,6 +84,22 @@ pub struct Change {
 /// `None` when a point is not finite, or the points lie so far apart that their range is not.
 #[must_use]
 pub fn changes(points: &[f64], criteria: &Criteria) -> Option<Vec<Change>> {
+    changes_beside(points, None, criteria)
+}
+
+/// Returns the changes of a series of which it is known how much its points scatter around their
+/// level, as medians of repeats show: few points alone tell little of it.
+///
+/// What is known counts as far as the points around both levels of a step scatter like it: points
+/// that scatter more are judged by themselves.
+///
+/// `None` as for [`changes`].
+#[must_use]
+pub fn changes_beside(
+    points: &[f64],
+    known: Option<KnownScatter>,
+    criteria: &Criteria,
+) -> Option<Vec<Change>> {
     if !fit(points) {
         return None;
     }
@@ -100,6 +118,10 @@ pub fn changes(points: &[f64], criteria: &Criteria) -> Option<Vec<Change>> {
         tame: &tame,
         scale,
         scatter,
+        known: known.map(|known| KnownScatter {
+            variance: known.variance / (scale.deviation * scale.deviation),
+            ..known
+        }),
     };
     Some(series.confirm(partition.cuts(), criteria))
 }

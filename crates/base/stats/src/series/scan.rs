@@ -8,8 +8,9 @@
 
 use super::level::{MEMORY_MAX, WINDOW_NARROW, running_medians};
 use super::search::Series;
-use crate::distribution::student_two_sided;
+use crate::distribution::{fisher_upper, student_two_sided};
 use crate::rank_test::rank_sum;
+use crate::ratio::KnownScatter;
 
 /// Fewest points of a stretch: below, nothing is known of how they scatter.
 const POINTS_MIN: usize = 6;
@@ -20,6 +21,10 @@ const RANKED_MIN: usize = 3;
 const FITTED: f64 = 3.0;
 /// A rarer step is held against what the clock can tell.
 const DOUBTED: f64 = 0.05;
+/// Chance of a larger variance from which on points scatter as is known of them. With a larger one,
+/// fewer series whose kernels share their days raise false alarms, and fewer steps of ten kernels
+/// are found (`tests/detection.rs`).
+const AGREES: f64 = 0.2;
 /// Least square of a deviation, in squares of the scale's: above what rounding makes of equal
 /// points.
 const VARIANCE_MIN: f64 = 1e-6;
@@ -38,6 +43,7 @@ pub(crate) struct Stretch {
     /// With wild points pulled in, but for the newest of the series.
     pub(crate) tame: Vec<f64>,
     pub(crate) wild: Vec<f64>,
+    known: Option<KnownScatter>,
 }
 
 impl Stretch {
@@ -57,7 +63,11 @@ impl Stretch {
         {
             *last = *point;
         }
-        Self { tame, wild }
+        Self {
+            tame,
+            wild,
+            known: series.known,
+        }
     }
 }
 
@@ -87,9 +97,9 @@ pub(crate) fn clearest(stretch: &Stretch, first: usize, last: usize) -> Option<S
 /// Returns the chance of a step as clear as that at a place, anywhere in a stretch without one;
 /// none for what remembers too much to have levels.
 pub(crate) fn clearness(stretch: &Stretch, at: usize) -> Option<f64> {
-    let Stretch { tame, wild } = stretch;
+    let Stretch { tame, wild, known } = stretch;
     let places = tame.len() as f64;
-    let mut fitted = Fitted::fit(tame, at)?;
+    let mut fitted = Fitted::fit(tame, at, *known)?;
     let mut p = fitted.p(&tame[..at], &tame[at..]);
     if p * places <= DOUBTED {
         fitted.variance_min = VARIANCE_MIN.max(least_gap(wild).powi(2) / 12.0);
@@ -146,11 +156,47 @@ struct Fitted {
     memory: f64,
     /// Least variance of a point: a twelfth of the square of what its clock counts in.
     variance_min: f64,
+    known: Option<KnownScatter>,
+}
+
+/// A variance and its degrees of freedom.
+#[derive(Debug, Clone, Copy)]
+struct Spread {
+    variance: f64,
+    degrees: f64,
+}
+
+impl Spread {
+    /// Returns how well it agrees with what is known, from 0 to 1: it does wholly if one in five
+    /// variances were larger.
+    fn agreement(self, known: KnownScatter) -> f64 {
+        let part = self.variance / known.variance;
+        let agreement = fisher_upper(part, self.degrees, known.degrees) / AGREES;
+        if agreement.is_finite() {
+            agreement.min(1.0)
+        } else {
+            0.0
+        }
+    }
+
+    /// Adds what is known as far as it agrees: `(w d0 s0² + d s²) / (w d0 + d)` (Smyth 2004).
+    fn moderate(self, known: Option<KnownScatter>) -> Self {
+        let Some(known) = known else {
+            return self;
+        };
+        let beside = known.degrees * self.agreement(known);
+        let degrees = beside + self.degrees;
+        Self {
+            variance: (beside * known.variance + self.degrees * self.variance) / degrees,
+            degrees,
+        }
+    }
 }
 
 impl Fitted {
-    /// None where what is left remembers too much to be a level.
-    fn fit(points: &[f64], at: usize) -> Option<Self> {
+    /// None where what is left remembers too much to be a level. What is known explains scatter
+    /// without memory.
+    fn fit(points: &[f64], at: usize, known: Option<KnownScatter>) -> Option<Self> {
         let (left, right) = points.split_at(at);
         let one = Side::new(left);
         let other = Side::new(right);
@@ -160,10 +206,18 @@ impl Fitted {
         } else {
             0.0
         };
-        let memory = seen + (1.0 + 3.0 * seen) * FITTED / points.len() as f64;
+        let count = points.len() as f64;
+        let memory = (seen + (1.0 + 3.0 * seen) * FITTED / count).max(0.0);
+        let scatter = Spread {
+            variance: squares / (count - 2.0).max(1.0),
+            degrees: (count - 2.0).max(1.0),
+        };
+        let unexplained = 1.0 - known.map_or(0.0, |known| scatter.agreement(known));
+        let memory = memory * unexplained;
         (memory < MEMORY_MAX).then_some(Self {
-            memory: memory.max(0.0),
+            memory,
             variance_min: VARIANCE_MIN,
+            known,
         })
     }
 
@@ -186,8 +240,13 @@ impl Fitted {
         let w = self.inflation(other.count);
         let variance =
             ((one.squares + other.squares) / (count - v - w).max(1.0)).max(self.variance_min);
+        let Spread { variance, degrees } = Spread {
+            variance,
+            degrees: self.degrees(count - 2.0),
+        }
+        .moderate(self.known);
         let error = (variance * (v / one.count + w / other.count)).sqrt();
-        student_two_sided((other.mean - one.mean) / error, self.degrees(count - 2.0))
+        student_two_sided((other.mean - one.mean) / error, degrees)
     }
 
     /// The same of the larger side's own scatter, its wild points in full: what was wild before may
@@ -202,12 +261,13 @@ impl Fitted {
         let many = Side::new(many);
         let v = self.inflation(few.count);
         let w = self.inflation(many.count);
-        let variance = (many.squares / (many.count - 1.0)).max(self.variance_min);
+        let Spread { variance, degrees } = Spread {
+            variance: (many.squares / (many.count - 1.0)).max(self.variance_min),
+            degrees: self.degrees(many.count - 1.0),
+        }
+        .moderate(self.known);
         let error = (variance * (v / few.count + w / many.count)).sqrt();
-        student_two_sided(
-            (few.mean - many.mean) / error,
-            self.degrees(many.count - 1.0),
-        )
+        student_two_sided((few.mean - many.mean) / error, degrees)
     }
 }
 

@@ -12,6 +12,7 @@ use super::{Change, Criteria, Span};
 use crate::average::median;
 use crate::distribution::{normal_two_sided, normal_upper_quantile};
 use crate::rank_test::rank_sum;
+use crate::ratio::KnownScatter;
 
 /// Price of a cut in the first pass, in log n times the variance.
 const PRICE_FIRST: f64 = 10.0;
@@ -62,6 +63,8 @@ pub(crate) struct Series<'a> {
     pub(crate) tame: &'a [f64],
     pub(crate) scale: Scale,
     pub(crate) scatter: Scatter,
+    /// How much points scatter by what is known beside them, on the scale.
+    pub(crate) known: Option<KnownScatter>,
 }
 
 /// Returns the price of a cut among so many points.
@@ -177,6 +180,7 @@ impl Series<'_> {
             tame: &stretch.tame,
             scale: self.scale,
             scatter,
+            known: self.known,
         };
         let judge = |begins: usize, at: usize, ends: usize| {
             let span = series.place(begins, at, ends, 1).1;
@@ -215,6 +219,7 @@ impl Series<'_> {
             tame: &self.tame[..to],
             scale: self.scale,
             scatter: self.scatter,
+            known: self.known,
         };
         let strict = Criteria {
             p_max: WAS_SHARE * criteria.p_max,
@@ -267,6 +272,7 @@ impl Series<'_> {
             tame: &stretch.tame,
             scale: self.scale,
             scatter,
+            known: self.known,
         }
     }
 

@@ -10,6 +10,9 @@ const STEP: f64 = 3.0;
 /// Sets of two groups of a history.
 const SETS: usize = 30;
 
+/// Most groups of a side that are tried.
+const MOST: usize = 12;
+
 /// What a history shows beside the sides, which scatter by one deviation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Past {
@@ -93,6 +96,22 @@ impl Past {
             false_alarms: alarms as f64 / trials.max(1) as f64,
             power: found as f64 / trials.max(1) as f64,
         }
+    }
+
+    /// Returns how many groups of each side find a difference of 3 deviations with a chance of 80 %,
+    /// with the line between the two numbers around it; `None` for more than [`MOST`].
+    #[must_use]
+    pub fn groups_to_find(self, trials: usize, seed: u64) -> Option<f64> {
+        const WANTED: f64 = 0.8;
+        let mut before = 0.0;
+        for groups in 1..=MOST {
+            let power = self.measure((groups, groups), trials, seed).power;
+            if power >= WANTED {
+                return Some(groups as f64 - (power - WANTED) / (power - before));
+            }
+            before = power;
+        }
+        None
     }
 
     fn history(self, chance: &mut Chance) -> History {
