@@ -218,9 +218,16 @@ impl Disturbed {
     }
 
     /// Returns the share of plans that call sides different at any look, by neighbours from ten pairs
-    /// on, where they differ by `shift` units.
+    /// on or by all groups, where they differ by `shift` units.
     #[must_use]
-    pub fn measure_looks(self, plan: &Sequential, shift: f64, trials: usize, seed: u64) -> f64 {
+    pub fn measure_looks(
+        self,
+        plan: &Sequential,
+        by_neighbours: bool,
+        shift: f64,
+        trials: usize,
+        seed: u64,
+    ) -> f64 {
         let mut chance = Chance::new(seed);
         let most = plan.groups_max();
         let mut found = 0_usize;
@@ -229,7 +236,12 @@ impl Disturbed {
             let differs = (FIRST..=most).any(|groups| {
                 let base = scores(&sides[0][..groups]);
                 let new = scores(&sides[1][..groups]);
-                let rating = plan.look_at_neighbours(&base, &new, NO_MARGIN).rating;
+                let look = if by_neighbours {
+                    plan.look_at_neighbours(&base, &new, NO_MARGIN)
+                } else {
+                    plan.look(&base, &new, NO_MARGIN)
+                };
+                let rating = look.rating;
                 let verdict = rating.verdict(rating.p());
                 matches!(verdict, Some(Verdict::Better | Verdict::Worse))
             });
