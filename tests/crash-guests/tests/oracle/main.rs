@@ -1,0 +1,297 @@
+//! The oracle: a guest says what each of its frames is, by `/proc/kpageflags`, and each page that a
+//! level keeps or drops is judged by that. Another filter's opinion does not count here.
+//!
+//! `cargo test` has one kernel; with MARVIN_FULL it has all of [`KERNELS`] and pages of 1 GiB. A
+//! kernel that Debian does not serve any more is skipped with a line that says so.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stdout, reason = "the matrix, for --nocapture")]
+
+mod judge;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use lab::{Lab, LabOptions};
+use machine::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch};
+use machine::{InitrdFile, initrd_of};
+use model::Build;
+use vmcore::{Dump, Filter, Io, Level, Plan, Reader, Work, memory_file};
+
+use crate::judge::{Judgement, Kind, Testimony, judge};
+
+/// Newest kernels of Debian's suites.
+const KERNELS: [&str; 6] = [
+    "deb:6.1",
+    "deb:6.12",
+    "deb:trixie/6.12",
+    "deb:trixie-backports/6",
+    "deb:sid/cloud",
+    "deb:experimental/cloud",
+];
+const LEVELS: [u8; 6] = [1, 2, 4, 8, 16, 31];
+/// What programs marked: the level that drops it, 0 if none does.
+const MARKED: [(&str, u8); 12] = [
+    ("anon", 8),
+    ("thp", 8),
+    ("mthp", 8),
+    ("huge", 8),
+    ("giant", 8),
+    ("swapped", 8),
+    ("shm", 2),
+    ("cache", 2),
+    ("secret", 2),
+    ("disk", 4),
+    ("pipe", 0),
+    ("bpf", 0),
+];
+/// The drivers of the guest's disks.
+const MODULES: [&str; 2] = ["virtio_pci", "virtio_blk"];
+/// A page in so many may be on its way to a list when the guest stops, such as one in a batch for
+/// the LRU: it is no user's and no free page yet.
+const IN_FLIGHT: u64 = 1 << 8;
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The guest's program, compiled.
+fn init() -> Vec<u8> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/init.c");
+    let program = folder("oracle").join("init");
+    let status = Command::new("cc")
+        .args(["-static", "-O1", "-Wall", "-o"])
+        .args([&program, &source])
+        .status()
+        .unwrap();
+    assert!(status.success());
+    std::fs::read(program).unwrap()
+}
+
+/// Boots a build until it resets its machine, and returns the file of its memory.
+fn memory_of(build: &Build, memory_mib: u64, more: &str, folder: &Path) -> PathBuf {
+    let qemu = Qemu::find(None, Path::new("/nonexistent")).unwrap();
+    let scratch = Scratch::new(folder).unwrap();
+    scratch.link("kernel", &build.image.path).unwrap();
+    let modules = kernel::modules(build, &MODULES).unwrap();
+    let modules = modules
+        .into_iter()
+        .enumerate()
+        .map(|(at, module)| InitrdFile {
+            path: format!("modules/{at:02}-{}.ko", module.name),
+            bytes: module.bytes,
+        });
+    let first = InitrdFile {
+        path: "init".into(),
+        bytes: init(),
+    };
+    let files: Vec<InitrdFile> = modules.chain([first]).collect();
+    scratch.write("initrd", &initrd_of(&files)).unwrap();
+    for disk in ["disk", "swap"] {
+        let file = std::fs::File::create(scratch.path(disk)).unwrap();
+        file.set_len(64 << 20).unwrap();
+    }
+    // The last frame is that of memory behind the hole below 4 GiB.
+    let frames = if memory_mib > 2048 {
+        (memory_mib + 2048) << 8
+    } else {
+        memory_mib << 8
+    };
+    let words = format!(
+        "-nodefaults -no-user-config -display none -no-reboot -nic none -M q35,memory-backend=ram \
+        -accel tcg,thread=multi,tb-size=256 -cpu max -m {memory_mib} -object \
+        memory-backend-file,id=ram,size={memory_mib}M,mem-path=ram,share=on -action shutdown=pause \
+        -drive if=none,id=disk,file=disk,format=raw,cache=unsafe -device virtio-blk-pci,drive=disk \
+        -drive if=none,id=swap,file=swap,format=raw,cache=unsafe -device virtio-blk-pci,drive=swap \
+        -kernel kernel -initrd initrd {CONTROL} -serial file:{CONSOLE}"
+    );
+    let mut words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
+    words.extend([
+        "-append".into(),
+        format!(
+            "console=ttyS0 panic=-1 movablecore=448M cma=32M secretmem.enable=1 frames={frames} {more}"
+        ),
+    ]);
+    let mut process = Process::start(&qemu, &words, &scratch).unwrap();
+    let budget = Budget {
+        until: None,
+        is_fast: false,
+        wall_s: 300,
+        console_bytes: 1 << 20,
+    };
+    let ended = process.wait_for_end(&budget).unwrap();
+    let console = String::from_utf8_lossy(&scratch.console()).into_owned();
+    assert!(
+        matches!(ended, Ended::Stopped | Ended::PoweredOff) && !console.contains("oracle: "),
+        "{ended:?}\n{console}"
+    );
+    drop(process);
+    let memory = folder.join("memory");
+    std::fs::rename(scratch.path("ram"), &memory).unwrap();
+    memory
+}
+
+/// Returns the pages that a level keeps, and how many it found on lists of processors.
+fn kept_pages(dump: &Dump, level: u8) -> (BTreeSet<u64>, u64) {
+    let level = Level::new(level).unwrap();
+    let filter = Filter::for_level(&mut Reader::new(dump, Io::Map), level).unwrap();
+    let work = Work {
+        threads: 1,
+        io: Io::Map,
+        memory: 64 << 20,
+        folder: None,
+    };
+    let plan = Plan::make(dump, filter.as_ref(), &work).unwrap();
+    assert_eq!(plan.counts().unknown, 0, "each record is readable");
+    let kept = plan.kept_pages().unwrap().into_iter().collect();
+    (kept, plan.counts().listed)
+}
+
+/// Describes pages by kind: their number, and the first.
+fn describe(pages: &BTreeMap<Kind, BTreeSet<u64>>) -> String {
+    let one = |(kind, pages): (&Kind, &BTreeSet<u64>)| {
+        format!(
+            "{kind:?} {} (first {:#x})",
+            pages.len(),
+            pages.first().unwrap()
+        )
+    };
+    let all: Vec<String> = pages.iter().map(one).collect();
+    if all.is_empty() {
+        "none".into()
+    } else {
+        all.join(", ")
+    }
+}
+
+/// Checks the marked pages against a level.
+fn check_marks(testimony: &Testimony, level: u8, kept: &BTreeSet<u64>) {
+    for (kind, dropped_by) in MARKED {
+        let Some(marked) = testimony.marks.get(kind) else {
+            continue;
+        };
+        // Copies of a mark elsewhere, as in a page that was free before, have another kind.
+        let is_whole = |page: &&u64| {
+            let kind = testimony.kinds[usize::try_from(**page).unwrap()];
+            match dropped_by {
+                0 => kind == Kind::Unnamed,
+                _ => kind.is_dropped_at(dropped_by),
+            }
+        };
+        let pages: Vec<&u64> = marked.iter().filter(is_whole).collect();
+        let found = pages.iter().filter(|page| kept.contains(page)).count();
+        let drops = level & dropped_by != 0 || dropped_by == 2 && level & 4 != 0;
+        assert!(!pages.is_empty(), "{kind}: no page is in memory");
+        if drops {
+            assert_eq!(found, 0, "{kind} at -d {level}: pages of a program stayed");
+        } else {
+            assert_eq!(found, pages.len(), "{kind} at -d {level}: pages are lost");
+        }
+    }
+}
+
+/// Checks a judgement: nothing is lost, and what stays was on its way to a list.
+fn check(level: u8, judged: &Judgement, listed: u64, listed_by_kernel: u64) {
+    assert!(
+        judged.lost.is_empty(),
+        "-d {level} drops needed pages: {}",
+        describe(&judged.lost)
+    );
+    for (kind, pages) in &judged.stayed {
+        let all = judged.all[kind];
+        let allowed = match kind {
+            Kind::Cache | Kind::PrivateCache | Kind::Anonymous => all / IN_FLIGHT,
+            _ => 0,
+        };
+        assert!(
+            pages.len() as u64 <= allowed,
+            "-d {level} keeps {} of {all} pages that are {kind:?}",
+            pages.len()
+        );
+    }
+    if level & 16 != 0 {
+        let unnamed = judged.listed.len() as u64;
+        assert_eq!(
+            unnamed, listed,
+            "free pages without a name are those on lists"
+        );
+        assert!(
+            listed <= listed_by_kernel,
+            "the kernel counts {listed_by_kernel} on its lists, the filter {listed}"
+        );
+    }
+}
+
+fn story(name: &str, memory_mib: u64, more: &str) {
+    let start = Instant::now();
+    let lab = Lab::open(&folder("kernels"), LabOptions::default()).unwrap();
+    let build = match lab.build(&name.parse().unwrap(), &|_| {}) {
+        Ok(build) => build,
+        Err(error) if name != KERNELS[1] => {
+            println!("{name}: skipped: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    let folder = folder(&format!("oracle/{}", build.version));
+    let memory = memory_of(&build, memory_mib, more, &folder);
+    let dump = memory_file::open(&[memory.display().to_string().parse().unwrap()], None).unwrap();
+    let testimony = Testimony::find(&dump);
+    let said: Vec<String> = testimony
+        .report
+        .iter()
+        .filter(|(word, _)| word != "block")
+        .map(|(word, rest)| format!("{word} {rest}"))
+        .collect();
+    println!(
+        "{name} {}, {memory_mib} MiB: {}",
+        build.version,
+        said.join(", ")
+    );
+    let mut kinds: BTreeMap<Kind, u64> = BTreeMap::new();
+    for kind in &testimony.kinds {
+        *kinds.entry(*kind).or_default() += 1;
+    }
+    println!("  frames: {kinds:?}");
+    let all: BTreeSet<u64> = {
+        let work = Work {
+            threads: 1,
+            io: Io::Map,
+            memory: 64 << 20,
+            folder: None,
+        };
+        let plan = Plan::make(&dump, None, &work).unwrap();
+        plan.kept_pages().unwrap().into_iter().collect()
+    };
+    let listed_by_kernel = testimony.number("listed").unwrap();
+    for level in LEVELS {
+        let (kept, listed) = kept_pages(&dump, level);
+        let judged = judge(&testimony, level, &all, &kept);
+        println!(
+            "  -d {level}: {} of {} pages kept; lost: {}; stayed: {}; on lists: {listed}, the kernel says {listed_by_kernel}",
+            kept.len(),
+            all.len(),
+            describe(&judged.lost),
+            describe(&judged.stayed)
+        );
+        check(level, &judged, listed, listed_by_kernel);
+        check_marks(&testimony, level, &kept);
+    }
+    println!("  {:.0} s", start.elapsed().as_secs_f64());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn kernels_flags_confirm_kept_and_dropped_pages() {
+    if std::env::var_os("MARVIN_FULL").is_none() {
+        story(KERNELS[1], 1024, "");
+        return;
+    }
+    for name in KERNELS {
+        story(name, 1024, "");
+        story(name, 3072, "hugepagesz=1G hugepages=1 giant=1");
+    }
+}
