@@ -150,7 +150,8 @@ static void offline_blocks(int wanted)
 		if (get(path, text, sizeof(text)) || strncmp(text, "Movable", 7))
 			continue;
 		snprintf(path, sizeof(path), "/sys/devices/system/memory/memory%d/state", n);
-		if (put(path, "offline"))
+		/* A page of it may be in use for a moment. */
+		if (put(path, "offline") && put(path, "offline"))
 			continue;
 		wanted--;
 	}
@@ -364,23 +365,21 @@ static void judge(struct report *pages, size_t count, int file)
 	}
 }
 
-/* Its pages are there before flags are read. */
-static char text[256 << 10];
-
-/* Pages that processors hold for themselves, by /proc/zoneinfo. */
-static void count_listed(void)
+/* Counts pages that processors hold for themselves, by /proc/zoneinfo. */
+static long count_listed(int file)
 {
+	static char text[256 << 10];
 	size_t size = 0;
 	ssize_t got;
 	long sum = 0;
-	int file = open("/proc/zoneinfo", O_RDONLY | O_CLOEXEC);
 
+	lseek(file, 0, SEEK_SET);
 	while ((got = read(file, text + size, sizeof(text) - 1 - size)) > 0)
 		size += got;
 	text[size] = 0;
 	for (char *at = text; (at = strstr(at, " count:")); at++)
 		sum += strtol(at + 7, NULL, 10);
-	say("listed %ld\n", sum);
+	return sum;
 }
 
 static void mount_all(void)
@@ -402,7 +401,7 @@ int main(void)
 	size_t frames = strtoul(getenv("frames") ?: "0", NULL, 10), count = frames / WORDS + 1;
 	struct report *pages;
 	char size[32] = "";
-	int file;
+	int file, zones;
 
 	signal(SIGBUS, survive);
 	mount_all();
@@ -433,10 +432,11 @@ int main(void)
 	if (iopl(3))
 		die("iopl");
 	memcpy(report->magic, "marvin-report-1", 16);
-	/* Takes nothing of what it writes to from the lists once flags are read. */
-	memset(text, 1, sizeof(text));
+	/* What it needs is allocated before flags are read, and not free any more in them. */
+	zones = open("/proc/zoneinfo", O_RDONLY | O_CLOEXEC);
+	count_listed(zones);
 	judge(pages, count, file);
-	count_listed();
+	say("listed %ld\n", count_listed(zones));
 	/* Reset control of the ICH9 (0xcf9): a hard reset. */
 	outb(0x02, 0xcf9);
 	outb(0x06, 0xcf9);
