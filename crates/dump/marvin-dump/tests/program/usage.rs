@@ -52,6 +52,59 @@ fn pages_are_counted_by_their_kinds() -> Result<(), Box<dyn Error>> {
 }
 
 #[test]
+fn estimates_are_near_the_written_sizes() -> Result<(), Box<dyn Error>> {
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("vmcore");
+    let memory = 0..0x3000;
+    Synthetic {
+        memory: vec![memory.clone()],
+        own: 0x2800,
+        ..Synthetic::default()
+    }
+    .write(&path)?;
+    // A third of the pages are equal to others, in runs; the rest are of unequal size when packed.
+    let file = std::fs::File::options().write(true).open(&path)?;
+    let end = file.metadata()?.len();
+    let mut state = 1_u64;
+    for page in (0x200_u64..0x2400).filter(|page| page % 5 != 0) {
+        let copied = if page % 3 == 0 { page / 90 } else { page };
+        let mut content = vec![0; 4096];
+        for at in (0..(copied * 7 % 3000) as usize).step_by(8) {
+            state = state
+                .wrapping_mul(0x5851_f42d_4c95_7f2d)
+                .wrapping_add(copied);
+            let word = if page % 3 == 0 {
+                copied.rotate_left(at as u32)
+            } else {
+                state
+            };
+            content[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        file.write_all_at(&content, end - (memory.end - page) * 4096)?;
+    }
+    let answer = CommandResult::run(folder.path(), "estimate --json @vmcore", b"")?.answer;
+    let answer: serde_json::Value = serde_json::from_slice(&answer)?;
+    for row in answer["rows"].as_array().ok_or("no rows")? {
+        for (name, words) in [
+            ("zstd_bytes", "-z"),
+            ("zlib_bytes", "-c"),
+            ("snappy_bytes", "-p"),
+            ("none_bytes", "--compress none"),
+        ] {
+            let line = format!("-d {} {words} -f @vmcore @out", row["level"]);
+            seen(folder.path(), &line)?;
+            let written = std::fs::metadata(folder.path().join("out"))?.len() as f64;
+            let ratio = row[name].as_f64().ok_or("no size")? / written;
+            assert!(
+                (0.9..1.1).contains(&ratio),
+                "{line}: {ratio:.3} of {written}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn virtual_ranges_of_kcore_are_skipped() -> Result<(), Box<dyn Error>> {
     let folder = folder()?;
     let file = std::fs::File::options()

@@ -650,7 +650,7 @@ impl Reservation<'_, '_> {
 
     fn flush(&mut self) -> Result<(), DumpError> {
         if !self.buffer.is_empty() {
-            self.job.sink.write(*self.start, self.buffer)?;
+            self.job.sink.write_pages(*self.start, self.buffer)?;
             *self.start += self.buffer.len() as u64;
             self.buffer.clear();
             self.job.used.fetch_max(*self.start, Ordering::Relaxed);

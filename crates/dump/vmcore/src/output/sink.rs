@@ -19,6 +19,14 @@ pub trait Sink: Sync {
     /// If they cannot be written.
     fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), DumpError>;
 
+    /// Writes the data of pages, as they are stored, one behind the other.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    fn write_pages(&self, offset: u64, bytes: &[u8]) -> Result<(), DumpError> {
+        self.write(offset, bytes)
+    }
+
     /// Zeroes `length` bytes that were not written before; files get a hole there.
     ///
     /// # Errors
