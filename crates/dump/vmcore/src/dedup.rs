@@ -6,15 +6,13 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::bytes::u64_at;
-use crate::compress::Codec;
+use crate::kdump::Place;
 use crate::plan::lock;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) page: u64,
-    pub(crate) offset: u64,
-    pub(crate) size: u32,
-    pub(crate) codec: Codec,
+    pub(crate) place: Place,
 }
 
 /// Number of the table's locks: threads seldom meet.

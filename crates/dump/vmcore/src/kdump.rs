@@ -30,6 +30,11 @@ pub(crate) const SUM_MARK: &[u8; 12] = b"MARVIN CRC32";
 pub(crate) const SUM: usize = SUM_MARK.len() + 4;
 /// The bytes before those: these, then a checksum of the notes.
 pub(crate) const NOTES_MARK: &[u8; 12] = b"MARVIN NOTES";
+/// The bytes before those, if each descriptor has a checksum where other writers have zeros
+/// (`page_flags`, which no reader looks at): see [`seal`].
+pub(crate) const PAGES_MARK: &[u8; SUM] = b"MARVIN PAGES CRC";
+/// Offset of the checksum in a descriptor.
+const SEAL: usize = 16;
 /// Offsets of the fields of the two headers.
 pub(crate) mod field {
     pub(crate) const VERSION: usize = 8;
@@ -82,6 +87,8 @@ pub(crate) struct Header {
     pub(crate) notes: Vec<u8>,
     /// Their checksum is wrong.
     pub(crate) are_notes_damaged: bool,
+    /// Each descriptor has a checksum.
+    are_pages_sealed: bool,
     /// The text of the note, if it is not among the notes.
     pub(crate) info: Vec<u8>,
     /// The erase info, as text.
@@ -134,6 +141,7 @@ impl Header {
             split: None,
             notes: Vec::new(),
             are_notes_damaged: false,
+            are_pages_sealed: false,
             info: Vec::new(),
             erased: Vec::new(),
         };
@@ -146,18 +154,25 @@ impl Header {
         }
         header.check(storage)?;
         header.are_notes_damaged = header.check_notes(storage)?;
+        header.are_pages_sealed = header.mark(storage, 3)? == *PAGES_MARK;
         Ok(header)
+    }
+
+    /// Returns the mark in this place before the bitmaps, the first of which is next to them; zeros
+    /// if there is no room for one.
+    fn mark(&self, storage: &Storage, number: u64) -> Result<[u8; SUM], DumpError> {
+        let mut mark = [0; SUM];
+        let place = self.bitmap().saturating_sub(number * SUM as u64);
+        if place >= self.page + SUB_HEADER as u64 && place + SUM as u64 <= storage.size() {
+            storage.fill_known(place, &mut mark)?;
+        }
+        Ok(mark)
     }
 
     /// Returns whether the checksum of the notes is wrong: with one wrong bit other pages would be
     /// excluded when the file is filtered again.
     fn check_notes(&self, storage: &Storage) -> Result<bool, DumpError> {
-        let mut sum = [0; SUM];
-        let place = self.bitmap().saturating_sub(2 * SUM as u64);
-        if place < self.page + SUB_HEADER as u64 || place + SUM as u64 > storage.size() {
-            return Ok(false);
-        }
-        storage.fill_known(place, &mut sum)?;
+        let sum = self.mark(storage, 2)?;
         let expected = sum.strip_prefix(NOTES_MARK);
         let found = crc32fast::hash(&self.notes).to_le_bytes();
         Ok(expected.is_some_and(|expected| expected != found))
@@ -574,7 +589,7 @@ impl PageReader {
         let at = usize::try_from(bits::count(&before)).unwrap_or_default() * DESCRIPTOR;
         let descriptor: [u8; DESCRIPTOR] =
             array(&self.descriptors, at).ok_or(MemoryError::Absent(address))?;
-        self.unpack(part, &descriptor, address, buffer)
+        self.unpack(part, &descriptor, page, buffer)
     }
 
     fn load(&mut self, part: &Part, chunk: u64) -> Result<(), DumpError> {
@@ -607,25 +622,36 @@ impl PageReader {
         &mut self,
         part: &Part,
         descriptor: &[u8; DESCRIPTOR],
-        address: u64,
+        page: u64,
         buffer: &mut [u8],
     ) -> Result<(), MemoryError> {
+        let address = page * buffer.len() as u64;
         let offset = u64_at(descriptor, 0).unwrap_or_default();
         let size = u32_at(descriptor, 8).unwrap_or_default();
         let flags = u32_at(descriptor, 12).unwrap_or_default();
-        if offset == 0 {
+        let is_sealed = part.header.are_pages_sealed;
+        if offset == 0 && (!is_sealed || *descriptor == [0; DESCRIPTOR]) {
             // An incomplete file: its writer did not reach this page.
             return Err(MemoryError::Absent(address));
         }
-        let result = self.unpack_data(
-            part,
-            Data {
-                offset,
-                size,
-                flags,
-            },
-            buffer,
-        );
+        let data = Data {
+            offset,
+            size,
+            flags,
+        };
+        let found = u64_at(descriptor, SEAL).unwrap_or_default();
+        let content = found as u32;
+        let result = if is_sealed && found != seal(descriptor, page, content) {
+            Err("a page whose descriptor is damaged: its checksum is wrong".to_owned())
+        } else {
+            self.unpack_data(part, data, buffer)
+                .and_then(|codec| match is_sealed {
+                    true if content != content_sum(codec, &self.packed) => {
+                        Err("a page that is damaged: its checksum is wrong".to_owned())
+                    }
+                    _ => Ok(()),
+                })
+        };
         result.map_err(|what| MemoryError::Unreadable {
             address,
             offset: part.storage.place(offset),
@@ -633,8 +659,8 @@ impl PageReader {
         })
     }
 
-    /// Unpacks the data of a page; an error says what is wrong with it.
-    fn unpack_data(&mut self, part: &Part, data: Data, buffer: &mut [u8]) -> Result<(), String> {
+    /// Unpacks the data of a page and returns its codec; an error says what is wrong with it.
+    fn unpack_data(&mut self, part: &Part, data: Data, buffer: &mut [u8]) -> Result<Codec, String> {
         let Data {
             offset,
             size,
@@ -664,7 +690,7 @@ impl PageReader {
             .fill(offset, &mut self.packed)
             .map_err(|error| error.to_string())?;
         let unpacked = self.decompressor.decompress(codec, &self.packed, buffer);
-        unpacked.ok_or_else(|| {
+        unpacked.map(|()| codec).ok_or_else(|| {
             format!(
                 "a page that {} cannot unpack to {} bytes",
                 codec.name(),
@@ -682,12 +708,42 @@ fn unreadable(address: u64, offset: u64, error: &DumpError) -> MemoryError {
     }
 }
 
-/// Returns the descriptor of a page.
-pub(crate) fn descriptor(offset: u64, size: usize, codec: Codec) -> [u8; DESCRIPTOR] {
+/// Where the data of a page is, for its descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) offset: u64,
+    /// No more than a page.
+    pub(crate) size: u32,
+    pub(crate) codec: Codec,
+    /// See [`content_sum`].
+    pub(crate) sum: u32,
+}
+
+/// Returns the descriptor of page number `page`.
+pub(crate) fn descriptor(page: u64, place: &Place) -> [u8; DESCRIPTOR] {
     let mut bytes = [0; DESCRIPTOR];
-    put(&mut bytes, 0, offset.to_le_bytes());
-    // No more than a page.
-    put(&mut bytes, 8, (size as u32).to_le_bytes());
-    put(&mut bytes, 12, codec.flag().to_le_bytes());
+    put(&mut bytes, 0, place.offset.to_le_bytes());
+    put(&mut bytes, 8, place.size.to_le_bytes());
+    put(&mut bytes, 12, place.codec.flag().to_le_bytes());
+    let seal = seal(&bytes, page, place.sum);
+    put(&mut bytes, SEAL, seal.to_le_bytes());
     bytes
+}
+
+/// Returns the checksum of a page's stored bytes (CRC-32); 0 with a codec that has one of its own.
+pub(crate) fn content_sum(codec: Codec, packed: &[u8]) -> u32 {
+    match codec {
+        Codec::Zstd | Codec::Zlib => 0,
+        Codec::None | Codec::Lzo | Codec::Snappy => crc32fast::hash(packed),
+    }
+}
+
+/// Returns what a descriptor has at [`SEAL`]: the sum of the content, and above it a CRC-32 of the
+/// rest, of that sum and of the page's number: the descriptor of another page is wrong too.
+fn seal(descriptor: &[u8; DESCRIPTOR], page: u64, content: u32) -> u64 {
+    let mut bytes = [0; SEAL + 12];
+    bytes[..SEAL].copy_from_slice(&descriptor[..SEAL]);
+    put(&mut bytes, SEAL, page.to_le_bytes());
+    put(&mut bytes, SEAL + 8, content.to_le_bytes());
+    u64::from(crc32fast::hash(&bytes)) << 32 | u64::from(content)
 }

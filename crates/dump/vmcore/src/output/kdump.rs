@@ -16,7 +16,8 @@ use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
 use crate::exclusion::Level;
 use crate::kdump::{
-    DESCRIPTOR, INCOMPLETE, NOTES_MARK, SIGNATURE, SUB_HEADER, SUM, SUM_MARK, descriptor, field,
+    DESCRIPTOR, INCOMPLETE, NOTES_MARK, PAGES_MARK, Place, SIGNATURE, SUB_HEADER, SUM, SUM_MARK,
+    content_sum, descriptor, field,
 };
 use crate::note;
 use crate::output::sink::Sink;
@@ -91,7 +92,7 @@ struct Shape {
 impl Shape {
     fn new(dump: &Dump, plan: &Plan<'_>, part: Range<u64>) -> Result<Self, DumpError> {
         let page = dump.page_size();
-        let sub_blocks = ((SUB_HEADER + plan.notes().len() + 2 * SUM) as u64).div_ceil(page);
+        let sub_blocks = ((SUB_HEADER + plan.notes().len() + 3 * SUM) as u64).div_ceil(page);
         let bitmap_blocks = dump.pages().div_ceil(8 * page);
         let skipped = kept_before(plan, part.start)?;
         let end = kept_before(plan, part.end)?;
@@ -163,7 +164,8 @@ pub fn write(
     sink.write(0, &header)?;
     write_bitmaps(plan, &shape, sink)?;
     // The page of zeros, to which all zero pages refer.
-    sink.write(shape.data, &vec![0; page])?;
+    let zeros = vec![0; page];
+    sink.write(shape.data, &zeros)?;
     let job = Job {
         dump,
         plan,
@@ -177,6 +179,12 @@ pub fn write(
         used: AtomicU64::new(shape.data + shape.page),
         // Most of the memory is for the bits and the windows.
         twins: Twins::new(work.memory / 16),
+        zeros: Place {
+            offset: shape.data,
+            size: u32::try_from(page).unwrap_or_default(),
+            codec: Codec::None,
+            sum: content_sum(Codec::None, &zeros),
+        },
         written: Mutex::new(Written::default()),
     };
     crew(work.threads, || Writer::new(&job, work)?.run())?;
@@ -260,6 +268,8 @@ fn header(plan: &Plan<'_>, style: &Style, shape: &Shape) -> Vec<u8> {
         }
     }
     put(second, field::MAX_MAPNR_64, dump.pages().to_le_bytes());
+    let at = second.len() - 3 * SUM;
+    second[at..at + SUM].copy_from_slice(PAGES_MARK);
     let start = shape.page + SUB_HEADER as u64;
     if let Some(info) = note::vmcoreinfo(notes) {
         put(
@@ -386,6 +396,8 @@ struct Job<'a> {
     /// The end of the written data.
     used: AtomicU64,
     twins: Twins,
+    /// The page of zeros.
+    zeros: Place,
     written: Mutex<Written>,
 }
 
@@ -523,8 +535,8 @@ impl<'a> Writer<'a> {
         self.written.pages += 1;
         if is_zero(bytes) {
             self.written.zero += 1;
-            self.descriptors
-                .extend(descriptor(self.job.shape.data, self.page, Codec::None));
+            let place = self.job.zeros;
+            self.descriptors.extend(descriptor(number, &place));
             return Ok(());
         }
         // The key is a hint: a page is a twin only if its bytes are equal.
@@ -534,39 +546,43 @@ impl<'a> Writer<'a> {
             && self.is_twin(twin.page, bytes)?
         {
             self.written.twins += 1;
-            self.descriptors
-                .extend(descriptor(twin.offset, twin.size as usize, twin.codec));
+            self.descriptors.extend(descriptor(number, &twin.place));
             return Ok(());
         }
         let compressor = &mut self.compressor;
         let (packed, codec) = compressor.compress(bytes).unwrap_or((bytes, Codec::None));
-        let size = packed.len();
-        let place = Reservation {
+        // At most a page.
+        let size = packed.len() as u32;
+        let sum = content_sum(codec, packed);
+        let reservation = Reservation {
             job: self.job,
             buffer: &mut self.buffer,
             start: &mut self.start,
             limit: &mut self.limit,
         };
-        let Some(offset) = place.put(packed)? else {
+        let Some(offset) = reservation.put(packed)? else {
             self.written.pages -= 1;
             self.written.full = true;
             self.descriptors.extend([0; DESCRIPTOR]);
             return Ok(());
         };
-        // At most a page.
+        let place = Place {
+            offset,
+            size,
+            codec,
+            sum,
+        };
         self.pending.push(
             key,
             Stored {
                 page: number,
-                offset,
-                size: size as u32,
-                codec,
+                place,
             },
         );
         if self.buffer.is_empty() {
             self.publish();
         }
-        self.descriptors.extend(descriptor(offset, size, codec));
+        self.descriptors.extend(descriptor(number, &place));
         Ok(())
     }
 
