@@ -8,9 +8,9 @@ use std::time::Duration;
 use vmcore::live::{self, Guest, PATIENCE, Stopped};
 use vmcore::memory_file::{self, Part};
 use vmcore::{
-    Codec, Compressor, Dump, DumpError, Erasure, Fault, FileSink, Filter, Flattened, Io, Level,
-    Log, LogPart, Overwrite, Plan, Progress, Reader, Sink, Style, Vmlinux, Watched, Work, Written,
-    names, vmcoreinfo, write_elf, write_kdump,
+    Codec, Compressor, Cut, Dump, DumpError, Erasure, Fault, FileSink, Filter, Flattened, Io,
+    Level, Log, LogPart, Overwrite, Plan, Progress, Reader, Sink, Style, Vmlinux, Watched, Work,
+    Written, names, vmcoreinfo, write_elf, write_kdump,
 };
 
 use crate::arguments::{Access, Compression, Look, Save};
@@ -125,14 +125,21 @@ fn rearrange(wish: &Save, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         ));
     };
     files::check_stream(path)?;
-    // Half a stream may look like a whole dump: on failure remove it, and keep the file that was
-    // there before.
+    // The file that was there before is kept on failure, and half a dump does not replace it.
+    let cut = match path.exists() {
+        true => Cut::Refused,
+        false => Cut::Kept,
+    };
     let sink = FileSink::replacing(path, overwrite(wish))?;
-    let size = vmcore::rearrange(host.input, &sink)?;
+    let done = vmcore::rearrange(host.input, &sink, cut)?;
     if wish.message_level & 2 != 0 {
-        host.say(&format!("{} written", report::size(size)));
+        host.say(&format!("{} written", report::size(done.bytes)));
     }
-    Ok(Exit::Fine)
+    let Some(error) = done.cut else {
+        return Ok(Exit::Fine);
+    };
+    host.say(&format!("warning: the dump is not complete: {error}"));
+    Ok(Exit::Incomplete)
 }
 
 /// Finds the data to erase.

@@ -14,6 +14,10 @@ use crate::storage::Storage;
 
 /// Size of a 64-bit program header, in bytes.
 pub(crate) const PROGRAM_HEADER: usize = 56;
+/// Offset of the flags in the ELF header, and the flag of an incomplete dump
+/// (`DUMP_ELF_INCOMPLETE`, makedumpfile's `elf_info.h`).
+pub(crate) const FLAGS: usize = 48;
+pub(crate) const INCOMPLETE: u32 = 1;
 const ET_CORE: u16 = 4;
 const PT_LOAD: u32 = 1;
 const PT_NOTE: u32 = 4;
@@ -83,7 +87,7 @@ pub(crate) fn read(storage: &Storage) -> Result<Elf, DumpError> {
         machine,
         loads: Vec::new(),
         notes: Vec::new(),
-        incomplete: u32_at(&header, 48) == Some(1),
+        incomplete: u32_at(&header, FLAGS) == Some(INCOMPLETE),
     };
     let bytes = storage.bytes(
         table,

@@ -98,7 +98,7 @@ pub use memmap::MemoryMap;
 pub use note::Info;
 pub use output::elf::write as write_elf;
 pub use output::kdump::{Style, Written, write as write_kdump};
-pub use output::rearrange::rearrange;
+pub use output::rearrange::{Cut, Rearranged, rearrange};
 pub use output::sink::{FileSink, Flattened, Nowhere, Overwrite, Sink, Watched};
 pub use plan::{Plan, Work};
 pub use progress::Progress;

@@ -183,6 +183,37 @@ fn invalid_stream_leaves_the_file_alone() -> Outcome {
     Ok(())
 }
 
+#[test]
+fn cut_stream_leaves_a_readable_dump() -> Outcome {
+    let folder = folder()?;
+    let path = |name: &str| folder.path().join(name);
+    let line = "-d 31 -F --threads 1 --message-level 0 @vmcore";
+    let stream = seen(folder.path(), line, b"")?.1;
+    let original = Dump::open(&[path("vmcore")])?;
+    let mut counts = Vec::new();
+    for part in [60, 80, 99] {
+        let name = format!("cut{part}");
+        let cut = &stream[..stream.len() * part / 100];
+        let transcript = seen(folder.path(), &format!("-R @{name}"), cut)?.0;
+        assert!(transcript.ends_with("exit code 3\n"), "{transcript}");
+        assert!(transcript.contains("not complete"), "{transcript}");
+        let dump = Dump::open(&[path(&name)])?;
+        assert!(dump.incomplete(), "{part} %: the file says so");
+        let mut expected = Reader::new(&original, Io::Read);
+        let mut found = Reader::new(&dump, Io::Read);
+        let mut count = 0;
+        for page in 0..dump.pages() {
+            if let Ok(bytes) = found.bytes(page * 4096, 4096) {
+                assert_eq!(bytes, expected.bytes(page * 4096, 4096)?, "page {page:#x}");
+                count += 1;
+            }
+        }
+        counts.push(count);
+    }
+    assert!(counts.is_sorted() && counts[0] < counts[2], "{counts:?}");
+    Ok(())
+}
+
 /// Note lines for a log whose structures are in the image's first page, and its bytes in the
 /// second.
 const LOG_NOTE: &str = "SYMBOL(prb)=ffffffff81000800\n\
