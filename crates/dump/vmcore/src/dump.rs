@@ -63,9 +63,6 @@ pub(crate) enum Content {
         storage: Storage,
         /// By address, without overlaps.
         segments: Segments,
-        memory: Vec<Range<u64>>,
-        /// Pages in the file.
-        stored: Vec<Range<u64>>,
     },
     /// In a kdump file or a set of them.
     Pages(Pages),
@@ -110,17 +107,10 @@ impl Dump {
             .page_size()
             .filter(|page| elf.machine.has_pages_of(*page))
             .unwrap_or(4096);
-        let segments = Segments::new(&elf.loads)
+        let segments = Segments::new(elf.loads)
             .map_err(|what| DumpError::malformed(storage.path(), 0, what.to_owned()))?;
-        let memory = segments.pages(page, Which::Memory);
-        let stored = segments.pages(page, Which::Stored);
         let incomplete = elf.incomplete || storage.is_cut();
-        let content = Content::Segments {
-            storage,
-            segments,
-            memory,
-            stored,
-        };
+        let content = Content::Segments { storage, segments };
         let format = Format::Elf;
         let erasure = Erasure::default();
         Ok(Self {
@@ -143,8 +133,6 @@ impl Dump {
         let content = Content::Segments {
             storage,
             segments: Segments::default(),
-            memory: Vec::new(),
-            stored: Vec::new(),
         };
         let format = Format::Memory;
         let erasure = Erasure::default();
@@ -166,17 +154,9 @@ impl Dump {
 
     /// Changes the layout of a guest's memory.
     pub(crate) fn laid(mut self, loads: &[Segment]) -> Result<Self, DumpError> {
-        if let Content::Segments {
-            storage,
-            segments,
-            memory,
-            stored,
-        } = &mut self.content
-        {
-            *segments = Segments::new(loads)
+        if let Content::Segments { storage, segments } = &mut self.content {
+            *segments = Segments::new(loads.to_vec())
                 .map_err(|what| DumpError::malformed(storage.path(), 0, what.to_owned()))?;
-            *memory = segments.pages(self.page, Which::Memory);
-            *stored = segments.pages(self.page, Which::Stored);
         }
         Ok(self)
     }
@@ -243,13 +223,7 @@ impl Dump {
         self.are_notes_damaged = false;
         self.notes = note::without(&self.notes, "VMCOREINFO");
         self.notes.extend(note::encode("VMCOREINFO", 0, text));
-        if let Content::Segments {
-            segments,
-            memory,
-            stored,
-            ..
-        } = &mut self.content
-        {
+        if let Content::Segments { .. } = &self.content {
             if self.format == Format::Memory {
                 self.machine = Machine::from_info(&self.info).unwrap_or(self.machine);
             }
@@ -258,8 +232,6 @@ impl Dump {
                 .page_size()
                 .filter(|page| self.machine.has_pages_of(*page));
             self.page = page.unwrap_or(4096);
-            *memory = segments.pages(self.page, Which::Memory);
-            *stored = segments.pages(self.page, Which::Stored);
         }
         self
     }
@@ -387,7 +359,7 @@ impl Dump {
     #[must_use]
     pub fn pages(&self) -> u64 {
         match &self.content {
-            Content::Segments { memory, .. } => memory.last().map_or(0, |range| range.end),
+            Content::Segments { segments, .. } => segments.end().div_ceil(self.page),
             Content::Pages(pages) => pages
                 .header()
                 .map_or(0, |header| header.pages * self.pages_per_block()),
@@ -414,7 +386,9 @@ impl Dump {
     /// Returns ranges of page numbers that contain all memory.
     pub(crate) fn extents(&self) -> Vec<Range<u64>> {
         match &self.content {
-            Content::Segments { memory, .. } => memory.clone(),
+            Content::Segments { segments, .. } => {
+                segments.pages(self.page, Which::Memory, 0..u64::MAX)
+            }
             Content::Pages(_) => std::iter::once(0..self.pages()).collect(),
         }
     }
@@ -423,7 +397,9 @@ impl Dump {
     /// may have.
     pub(crate) fn in_file(&self) -> Vec<Range<u64>> {
         match &self.content {
-            Content::Segments { stored, .. } => stored.clone(),
+            Content::Segments { segments, .. } => {
+                segments.pages(self.page, Which::Stored, 0..u64::MAX)
+            }
             Content::Pages(_) => self.extents(),
         }
     }
@@ -431,9 +407,11 @@ impl Dump {
     /// Sets the bits of pages that were memory, from page `first`.
     pub(crate) fn memory(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
         match &self.content {
-            Content::Segments { memory, .. } => {
+            Content::Segments { segments, .. } => {
                 words.fill(0);
-                bits::set_ranges(words, first, memory);
+                let pages = first..first + words.len() as u64 * 64;
+                let ranges = segments.pages(self.page, Which::Memory, pages);
+                bits::set_ranges(words, first, &ranges);
                 Ok(())
             }
             Content::Pages(pages) => {
@@ -447,9 +425,11 @@ impl Dump {
     /// Sets the bits of stored pages, from page `first`.
     pub fn stored(&self, first: u64, words: &mut [u64]) -> Result<(), DumpError> {
         match &self.content {
-            Content::Segments { stored, .. } => {
+            Content::Segments { segments, .. } => {
                 words.fill(0);
-                bits::set_ranges(words, first, stored);
+                let pages = first..first + words.len() as u64 * 64;
+                let ranges = segments.pages(self.page, Which::Stored, pages);
+                bits::set_ranges(words, first, &ranges);
                 Ok(())
             }
             Content::Pages(pages) => {

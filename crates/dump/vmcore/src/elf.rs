@@ -25,6 +25,8 @@ const PT_NOTE: u32 = 4;
 pub(crate) const PN_XNUM: u16 = 0xffff;
 /// Most program headers: one for every other 4 MiB of 64 TiB.
 const HEADERS_MAX: u64 = 1 << 20;
+/// Program headers that are read at once.
+const HEADERS_PIECE: u64 = 1024;
 /// Bits of the longest physical address of the supported architectures.
 pub(crate) const ADDRESS_MAX: u64 = 1 << 52;
 
@@ -89,14 +91,20 @@ pub(crate) fn read(storage: &Storage) -> Result<Elf, DumpError> {
         notes: Vec::new(),
         incomplete: u32_at(&header, FLAGS) == Some(INCOMPLETE),
     };
-    let bytes = storage.bytes(
-        table,
-        count * u64::from(size),
-        "the table of program headers",
-    )?;
-    for (n, header) in bytes.chunks_exact(usize::from(size)).enumerate() {
-        let at = table + n as u64 * u64::from(size);
-        elf.program_header(storage, header, at)?;
+    // In pieces: a capture kernel has little memory, and the table may have 56 MiB.
+    let mut done = 0;
+    while done < count {
+        let piece = (count - done).min(HEADERS_PIECE);
+        let start = table.saturating_add(done * u64::from(size));
+        let bytes = storage.bytes(
+            start,
+            piece * u64::from(size),
+            "the table of program headers",
+        )?;
+        for (n, header) in bytes.chunks_exact(usize::from(size)).enumerate() {
+            elf.program_header(storage, header, start + n as u64 * u64::from(size))?;
+        }
+        done += piece;
     }
     Ok(elf)
 }
@@ -195,17 +203,23 @@ impl Segments {
     ///
     /// # Errors
     /// If they overlap so often that no program can have written them.
-    pub(crate) fn new(loads: &[Segment]) -> Result<Self, &'static str> {
+    pub(crate) fn new(mut loads: Vec<Segment>) -> Result<Self, &'static str> {
+        loads.retain(|load| load.memory > 0);
+        // As kernels write them, but for their text: without a tree, which takes as much again.
+        if loads.is_sorted_by(|one, other| one.end() <= other.start) {
+            loads.shrink_to_fit();
+            return Ok(Self { list: loads });
+        }
+        let is_text = |load: &Segment| load.address >= TEXT;
+        let direct = loads.iter().filter(|load| !is_text(load));
+        if direct.is_sorted_by(|one, other| one.end() <= other.start) {
+            return Ok(Self::with_text(loads));
+        }
         // By end address, which finds overlaps at once.
         let mut by_end: BTreeMap<u64, Segment> = BTreeMap::new();
-        let (text, direct): (Vec<&Segment>, Vec<_>) =
-            loads.iter().partition(|load| load.address >= TEXT);
+        let (text, direct): (Vec<&Segment>, Vec<_>) = loads.iter().partition(|load| is_text(load));
         let mut pieces = 0;
-        for load in direct
-            .into_iter()
-            .chain(text)
-            .filter(|load| load.memory > 0)
-        {
+        for load in direct.into_iter().chain(text) {
             let mut rest = Some(load.clone());
             while let Some(segment) = rest.take() {
                 pieces += 1;
@@ -235,6 +249,28 @@ impl Segments {
         })
     }
 
+    /// Makes them of segments that are sorted and do not overlap, but for the kernel's text.
+    fn with_text(mut loads: Vec<Segment>) -> Self {
+        let text: Vec<Segment> = loads.extract_if(.., |load| load.address >= TEXT).collect();
+        let mut all = Self { list: loads };
+        for segment in text {
+            // The parts of it that no other has.
+            let mut parts = Vec::new();
+            let mut at = segment.start;
+            while at < segment.end() {
+                let next = all.from(at);
+                let start = next.map_or(segment.end(), |other| other.start.min(segment.end()));
+                if start > at {
+                    parts.push(part(&segment, at..start));
+                }
+                at = next.map_or(segment.end(), Segment::end);
+            }
+            all.list.extend(parts);
+            all.list.sort_unstable_by_key(|segment| segment.start);
+        }
+        all
+    }
+
     /// Returns the segment with `address`, or the next one above it.
     pub(crate) fn from(&self, address: u64) -> Option<&Segment> {
         self.list.get(
@@ -243,10 +279,21 @@ impl Segments {
         )
     }
 
-    /// Returns the pages with some of the memory, merged, as page numbers.
-    pub(crate) fn pages(&self, page: u64, which: Which) -> Vec<Range<u64>> {
+    /// Returns the address after the last one.
+    pub(crate) fn end(&self) -> u64 {
+        self.list.last().map_or(0, Segment::end)
+    }
+
+    /// Returns the pages with some of the memory, merged, as page numbers, of those that `within`
+    /// has; a range may begin before and end behind.
+    pub(crate) fn pages(&self, page: u64, which: Which, within: Range<u64>) -> Vec<Range<u64>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
-        for segment in &self.list {
+        let first = within.start.saturating_mul(page);
+        let from = self.list.partition_point(|segment| segment.end() <= first);
+        for segment in &self.list[from..] {
+            if segment.start / page >= within.end {
+                break;
+            }
             let length = match which {
                 Which::Memory => segment.memory,
                 Which::Stored => segment.stored,
@@ -297,7 +344,18 @@ mod tests {
         #[test]
         fn the_first_of_the_file_counts(
             loads in prop::collection::vec((0_u64..100, 0_u64..30), 0..12),
+            is_sorted: bool,
+            text: u8,
         ) {
+            let mut loads = loads;
+            if is_sorted {
+                // Without overlaps, as kernels write them.
+                loads.sort_unstable();
+                loads.dedup_by(|next, last| last.0 + last.1 > next.0);
+            }
+            let texts = usize::from(text % 3);
+            loads.extend((0..texts as u64).map(|n| (20 + 5 * n, 40)));
+            let first_text = loads.len() - texts;
             let loads: Vec<Segment> = loads
                 .iter()
                 .enumerate()
@@ -306,10 +364,10 @@ mod tests {
                     memory: *memory,
                     stored: *memory,
                     offset: 1000 * n as u64,
-                    address: 0,
+                    address: if n < first_text { 0 } else { super::TEXT },
                 })
                 .collect();
-            let segments = Segments::new(&loads).unwrap();
+            let segments = Segments::new(loads.clone()).unwrap();
             for address in 0..140 {
                 let first = loads
                     .iter()
