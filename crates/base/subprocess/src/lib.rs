@@ -3,7 +3,7 @@
 //!
 //! `running` starts them and ends them, `walls` says what they see; `tethered` starts those that
 //! Marvin observes, and `at_end` does what is to be done when Marvin ends; `lock` opens files of
-//! locks; `qmp` speaks with a QEMU; `shared` holds what threads share; `whole_file` replaces files. The callers interpret the
+//! locks, `locked_folder` makes directories of interruptible work; `qmp` speaks with a QEMU; `shared` holds what threads share; `whole_file` replaces files. The callers interpret the
 //! exit status and choose the program's name in messages.
 
 #![warn(missing_docs)]
@@ -12,6 +12,7 @@ mod affinity;
 mod at_end;
 mod curl;
 mod lock;
+mod locked_folder;
 mod no_walls;
 mod qmp;
 mod running;
@@ -32,6 +33,7 @@ pub use affinity::pin_thread;
 pub use at_end::AtEnd;
 pub use curl::curl_config;
 pub use lock::{lock_file, wait_for_lock};
+pub use locked_folder::{FolderError, LockedFolder};
 pub use no_walls::NoWalls;
 pub use qmp::{Qmp, QmpError};
 use running::{Lifeline, Start};

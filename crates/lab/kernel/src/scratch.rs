@@ -1,10 +1,9 @@
-//! Scratch directories for interruptible work: locked while in use, deleted by a later process
-//! otherwise.
-//!
-//! The locks are flock(2), which end with the process in any case.
+//! Scratch directories of interruptible work, and the lock of a directory.
 
-use std::fs::{self, File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::path::Path;
+
+use subprocess::LockedFolder;
 
 use crate::KernelError;
 
@@ -12,11 +11,7 @@ const LOCK: &str = "lock";
 
 /// A directory that is deleted when dropped, or else by the next process that makes one.
 #[derive(Debug)]
-pub struct Scratch {
-    path: PathBuf,
-    /// The directory itself, held open and locked.
-    _lock: File,
-}
+pub struct Scratch(LockedFolder);
 
 /// Waits for the exclusive lock of `within`.
 pub(crate) fn lock(within: &Path) -> Result<File, KernelError> {
@@ -26,97 +21,25 @@ pub(crate) fn lock(within: &Path) -> Result<File, KernelError> {
         .map_err(KernelError::io(&path))
 }
 
+/// Takes the exclusive lock of `within`; `None` if another process has it, or it cannot be written.
+pub(crate) fn try_lock(within: &Path) -> Option<File> {
+    let file = subprocess::lock_file(&within.join(LOCK)).ok()?;
+    file.try_lock().ok().map(|()| file)
+}
+
 impl Scratch {
     /// Deletes unused directories and makes a new one.
     ///
     /// # Errors
     /// If the directory cannot be written.
     pub fn new(within: &Path) -> Result<Self, KernelError> {
-        // Held until the new directory is locked too, or another process could delete it in
-        // between.
-        let _all = lock(within)?;
-        sweep(within)?;
-        let mut number = 0_u32;
-        loop {
-            let path = within.join(number.to_string());
-            match fs::create_dir(&path) {
-                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => number += 1,
-                made => {
-                    return made
-                        .and_then(|()| File::open(&path))
-                        .and_then(|folder| folder.lock().map(|()| folder))
-                        .map(|folder| Self {
-                            path: path.clone(),
-                            _lock: folder,
-                        })
-                        .map_err(KernelError::io(&path));
-                }
-            }
-        }
+        let made = LockedFolder::new(within);
+        made.map(Self)
+            .map_err(|error| KernelError::io(&error.path)(error.source))
     }
 
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
-    }
-}
-
-/// Deletes the directories that no process has locked.
-fn sweep(within: &Path) -> Result<(), KernelError> {
-    for entry in fs::read_dir(within).map_err(KernelError::io(within))? {
-        let path = entry.map_err(KernelError::io(within))?.path();
-        if !path.is_dir() {
-            continue;
-        }
-        let folder = File::open(&path).map_err(KernelError::io(&path))?;
-        match folder.try_lock() {
-            Ok(()) => fs::remove_dir_all(&path).map_err(KernelError::io(&path))?,
-            Err(TryLockError::WouldBlock) => {}
-            Err(TryLockError::Error(error)) => return Err(KernelError::io(&path)(error)),
-        }
-    }
-    Ok(())
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // A later process deletes the rest.
-        drop(fs::remove_dir_all(&self.path));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{LOCK, Scratch};
-
-    #[test]
-    fn only_unlocked_work_directories_are_swept() {
-        let home = tempfile::tempdir().unwrap();
-        let stale = home.path().join("7");
-        std::fs::create_dir(&stale).unwrap();
-        std::fs::write(stale.join("half.deb"), "x").unwrap();
-        let first = Scratch::new(home.path()).unwrap();
-        let second = Scratch::new(home.path()).unwrap();
-        assert!(!stale.exists());
-        assert!(first.path().exists() && second.path().exists());
-        let path = first.path().to_owned();
-        drop(first);
-        assert!(!path.exists());
-    }
-
-    #[test]
-    fn link_for_the_lock_empties_no_file() {
-        let home = tempfile::tempdir().unwrap();
-        let within = home.path().join("incoming");
-        let target = home.path().join("target");
-        std::fs::create_dir(&within).unwrap();
-        std::fs::write(&target, "precious").unwrap();
-        std::os::unix::fs::symlink(&target, within.join(LOCK)).unwrap();
-        let error = Scratch::new(&within).unwrap_err().to_string();
-        assert!(
-            error.contains("lock could not be used: it is a link"),
-            "{error}"
-        );
-        assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
+        self.0.path()
     }
 }

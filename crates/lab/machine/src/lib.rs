@@ -43,7 +43,7 @@ pub use initrd::{InitrdFile, Programs, archive_of, archive_of_settings, initrd_o
 pub use load::{Disturbance, take_disturbance};
 pub use local::{Local, this_boot};
 pub use prepared::report_frame;
-pub use settings::{Limits, Settings, SnapshotUse, empty_scratch, free_mib};
+pub use settings::{Limits, ScratchFolder, Settings, SnapshotUse, free_mib};
 pub use switched::{SwitchError, SwitchLock, Switched, Switching};
 pub use vm::{Vm, VmShape};
 

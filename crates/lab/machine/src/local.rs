@@ -21,7 +21,7 @@ use crate::agent_process::{machine_for, read_end, refuse_guest_config};
 use crate::backend::{Backend, BootOutcome, Booted, Guest, JobEnd, Observe};
 use crate::host::{allowed_processors, processor_count, processor_name};
 use crate::prepared::{LOCK, Preparation, Prepared, report_frame, undo_folder};
-use crate::settings::{Limits, Settings, empty_scratch};
+use crate::settings::{Limits, ScratchFolder, Settings};
 use crate::{MachineError, hash, identify, load};
 
 /// The id of the present boot (drivers/char/random.c of the kernel).
@@ -39,6 +39,8 @@ pub struct Local {
     disturbed_share: f64,
     guest_config: GuestConfig,
     preparation: Arc<Preparation>,
+    /// Holds the agent's file.
+    scratch: Arc<ScratchFolder>,
 }
 
 /// The kernel that it runs.
@@ -62,7 +64,8 @@ impl Local {
     /// # Errors
     /// If the agent cannot describe this host or the data directory cannot be written.
     pub fn open(settings: &Settings) -> Result<Self, MachineError> {
-        let agent = empty_scratch(&settings.home)?.join("agent");
+        let scratch = Arc::new(ScratchFolder::new(&settings.home)?);
+        let agent = scratch.path().join("agent");
         fs::write(&agent, &settings.programs.agent)
             .and_then(|()| fs::set_permissions(&agent, fs::Permissions::from_mode(0o700)))
             .map_err(MachineError::io("write", &agent))?;
@@ -86,6 +89,7 @@ impl Local {
             disturbed_share,
             guest_config: GuestConfig::PLAIN,
             preparation,
+            scratch,
         })
     }
 }
@@ -127,6 +131,7 @@ impl Backend for Local {
             disturbed_share: self.disturbed_share,
             guest_config: guest_config.clone(),
             preparation: Arc::clone(&self.preparation),
+            scratch: Arc::clone(&self.scratch),
         }))
     }
 

@@ -1,9 +1,12 @@
 //! What machines are opened with: programs, limits, directories.
 
 use std::fs;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use model::ExactCpu;
+use subprocess::{FolderError, LockedFolder};
 
 use crate::MachineError;
 use crate::initrd::Programs;
@@ -86,18 +89,66 @@ pub struct Settings {
     pub limits: Limits,
 }
 
-/// Returns an empty directory for temporary files in a lab's data directory.
-///
-/// # Errors
-/// If it cannot be emptied or created.
-pub fn empty_scratch(home: &Path) -> Result<PathBuf, MachineError> {
-    let scratch = home.join("scratch");
-    if scratch.exists() {
-        // Left by a killed Marvin; the lock of the data directory excludes other users.
-        fs::remove_dir_all(&scratch).map_err(MachineError::io("remove", &scratch))?;
+/// The directory for temporary files of one opened machine; it is gone with the machine.
+#[derive(Debug)]
+pub struct ScratchFolder(LockedFolder);
+
+impl ScratchFolder {
+    /// Makes an empty directory in a lab's data directory, and deletes those of killed processes. In
+    /// a data directory that cannot be written, where only stored results are read, it is among the
+    /// system's temporary files.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub fn new(home: &Path) -> Result<Self, MachineError> {
+        let own = home.join("scratch");
+        let made = fs::create_dir_all(&own).map_err(|source| FolderError {
+            path: own.clone(),
+            source,
+        });
+        let made = match made.and_then(|()| LockedFolder::new(&own)) {
+            Err(error) if is_forbidden(&error.source) => {
+                let user = rustix::process::geteuid().as_raw();
+                let theirs = std::env::temp_dir().join(format!("marvin-scratch-{user}"));
+                make_private(&theirs).map_err(MachineError::io("create", &theirs))?;
+                LockedFolder::new(&theirs)
+            }
+            made => made,
+        };
+        made.map(Self)
+            .map_err(|error| MachineError::io("use", &error.path)(error.source))
     }
-    fs::create_dir_all(&scratch).map_err(MachineError::io("create", &scratch))?;
-    Ok(scratch)
+
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+/// Makes a directory that only this user may write to, in one where everybody may make files.
+fn make_private(folder: &Path) -> io::Result<()> {
+    match fs::DirBuilder::new().mode(0o700).create(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => return made,
+    }
+    let found = fs::symlink_metadata(folder)?;
+    let is_own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
+    if is_own && found.mode() & 0o022 == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "another user made it, or may write to it: remove it",
+        ))
+    }
+}
+
+/// Returns whether this user, or this file system, may not write there.
+fn is_forbidden(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+    )
 }
 
 /// Returns the free space for us in a directory (MiB); `None` if the system does not report it.

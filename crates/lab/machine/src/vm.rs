@@ -28,7 +28,7 @@ use crate::initrds::Initrds;
 use crate::load::Accounts;
 use crate::prepared::report_frame;
 use crate::qemu::{CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, Seat, failure, stream_failure};
-use crate::settings::{Limits, Settings, empty_scratch};
+use crate::settings::{Limits, ScratchFolder, Settings};
 use crate::{MachineError, identify};
 
 const COMMAND_LINE: &str = "console=ttyS0 reboot=t panic=-1 oops=panic quiet";
@@ -58,7 +58,7 @@ pub struct Vm {
     machine: Machine,
     initrds: Initrds,
     disk: Option<ScratchDisk>,
-    scratch: PathBuf,
+    scratch: Arc<ScratchFolder>,
     settings: Settings,
 }
 
@@ -105,9 +105,10 @@ impl Vm {
     /// If no QEMU is usable or the data directory cannot be written.
     pub fn open(settings: Settings, shape: VmShape) -> Result<Self, MachineError> {
         let qemu = Qemu::find(settings.qemu.as_deref(), &settings.home)?;
-        let scratch = empty_scratch(&settings.home)?;
-        let accelerator = Accelerator::find(&qemu, &scratch)?;
-        let initrds = Initrds::new(&scratch, settings.programs.clone(), settings.loader.clone())?;
+        let scratch = Arc::new(ScratchFolder::new(&settings.home)?);
+        let accelerator = Accelerator::find(&qemu, scratch.path())?;
+        let programs = settings.programs.clone();
+        let initrds = Initrds::new(scratch.path(), programs, settings.loader.clone())?;
         let machine = identity(&qemu, (accelerator, shape), &initrds, None)?;
         Ok(Self {
             qemu,
@@ -128,7 +129,7 @@ impl Vm {
         initrd: &Path,
         boot_parameters: &str,
     ) -> Result<GuestStart, MachineError> {
-        let scratch = Scratch::new(&self.scratch)?;
+        let scratch = Scratch::new(self.scratch.path())?;
         scratch.link("kernel", kernel)?;
         scratch.link("initrd", initrd)?;
         let mut arguments = arguments(
@@ -224,7 +225,7 @@ impl Backend for Vm {
             )?,
             initrds,
             disk,
-            scratch: self.scratch.clone(),
+            scratch: Arc::clone(&self.scratch),
             settings: self.settings.clone(),
         }))
     }

@@ -35,7 +35,7 @@ use crate::qemu::{
     Budget, CONSOLE, CONTROL, Ended, Process, Qemu, STATE, Scratch, failure, restore, save,
     stream_failure,
 };
-use crate::settings::{Settings, SnapshotUse, empty_scratch, free_mib};
+use crate::settings::{ScratchFolder, Settings, SnapshotUse, free_mib};
 use crate::{MachineError, hash, identify};
 
 const COMMAND_LINE: &str =
@@ -67,7 +67,7 @@ pub struct Exact {
     machine: Machine,
     initrds: Initrds,
     tracer: PathBuf,
-    scratch: PathBuf,
+    scratch: Arc<ScratchFolder>,
     snapshots: Arc<Snapshots>,
     settings: Settings,
 }
@@ -137,22 +137,23 @@ impl Exact {
         let processors = processors
             .map(|smp| Processors::new(smp, &qemu))
             .transpose()?;
-        let scratch = empty_scratch(&settings.home)?;
-        let initrds = Initrds::new(&scratch, settings.programs.clone(), settings.loader.clone())?;
+        let scratch = Arc::new(ScratchFolder::new(&settings.home)?);
+        let programs = settings.programs.clone();
+        let initrds = Initrds::new(scratch.path(), programs, settings.loader.clone())?;
         let machine = identity(&qemu, processors, &initrds, &settings)?;
-        let tracer = scratch.join(TRACER);
+        let tracer = scratch.path().join(TRACER);
         fs::write(&tracer, &settings.tracer).map_err(MachineError::io("write", &tracer))?;
         if !qemu.is_known() {
             let cpu = Cpu::named(settings.cpu);
             let mut arguments = machine_arguments(&qemu, cpu, processors);
             arguments.extend(plugin(&qemu, String::new()));
             arguments.extend(AT_THE_END.map(str::to_owned));
-            cpu::check(&qemu, cpu, arguments, &tracer, &scratch)?;
+            cpu::check(&qemu, cpu, arguments, &tracer, scratch.path())?;
         }
         let snapshots = Snapshots::new(
             settings.home.join("snapshots"),
             settings.limits.snapshot_bytes,
-        )?;
+        );
         Ok(Self {
             qemu,
             processors,
@@ -299,7 +300,7 @@ impl Exact {
 
     /// Makes a scratch directory with the machine's files.
     fn prepare(&self, load: &Load, job: &[u8]) -> Result<Scratch, MachineError> {
-        let scratch = Scratch::new(&self.scratch)?;
+        let scratch = Scratch::new(self.scratch.path())?;
         scratch.link("kernel", &load.kernel)?;
         scratch.link("initrd", &load.initrd)?;
         scratch.link(TRACER, &self.tracer)?;
@@ -391,7 +392,7 @@ impl Exact {
     /// Checks for disk space: a disk that fills up under the guest's memory kills QEMU with SIGBUS.
     fn check_space(&self, memory_mib: u32) -> Result<(), MachineError> {
         let needed_mib = u64::from(memory_mib) + 64;
-        match free_mib(&self.scratch) {
+        match free_mib(self.scratch.path()) {
             Some(free) if free < needed_mib => Err(MachineError::NoSpace {
                 folder: self.settings.home.clone(),
                 needed_mib,
@@ -439,7 +440,7 @@ impl Backend for Exact {
             machine: identity(&self.qemu, self.processors, &initrds, &self.settings)?,
             initrds,
             tracer: self.tracer.clone(),
-            scratch: self.scratch.clone(),
+            scratch: Arc::clone(&self.scratch),
             snapshots: Arc::clone(&self.snapshots),
             settings: self.settings.clone(),
         }))

@@ -150,7 +150,7 @@ impl Exact {
 
     /// Makes a scratch directory with the guest and what the plugin has to know.
     fn prepare_proof(&self) -> Result<Scratch, MachineError> {
-        let scratch = Scratch::new(&self.scratch)?;
+        let scratch = Scratch::new(self.scratch.path())?;
         let (code, entries) = GUEST.split_at(GUEST.len() - 8 * ENTRIES.len());
         scratch.write(FIRMWARE, &cpu::in_rom(code))?;
         scratch.write(MARKS, marks(entries).as_bytes())?;

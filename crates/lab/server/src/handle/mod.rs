@@ -5,11 +5,10 @@ mod life;
 mod own_kernel;
 mod reboot;
 
-use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use machine::{DeadMemory, MachineError, empty_scratch, qemu::Scratch};
+use machine::{DeadMemory, MachineError, ScratchFolder, qemu::Scratch};
 use model::ServerSettings;
 use subprocess::Shared;
 
@@ -39,7 +38,7 @@ pub(crate) struct ServerHandle {
     /// Saves the memory of kernels that die, if that is asked for.
     pub(crate) capture: Option<Arc<dyn Capture>>,
     /// The directory for it.
-    pub(crate) scratch: PathBuf,
+    pub(crate) scratch: ScratchFolder,
     /// Time between two polls; none in tests.
     pub(crate) poll_interval: Duration,
     pub(crate) job_s: u64,
@@ -61,8 +60,13 @@ impl ServerHandle {
         image: Option<Box<dyn ImageLoader>>,
         access: &ServerAccess,
     ) -> Result<Self, MachineError> {
-        let scratch = empty_scratch(&access.home)?;
-        let ssh = ssh::Ssh::new(server.clone(), &access.home, Some(&scratch), &access.agent);
+        let scratch = ScratchFolder::new(&access.home)?;
+        let ssh = ssh::Ssh::new(
+            server.clone(),
+            &access.home,
+            Some(scratch.path()),
+            &access.agent,
+        );
         let remote = Arc::new(Permitted::new(ssh, access.permit.clone()));
         let capture = server
             .collector
@@ -203,7 +207,7 @@ impl ServerHandle {
             bytes
                 .map_err(MachineError::from)
                 .and_then(|bytes: Vec<u8>| {
-                    let scratch = Scratch::new(&self.scratch)?;
+                    let scratch = Scratch::new(self.scratch.path())?;
                     scratch.write(MEMORY, &bytes)?;
                     Ok(DeadMemory::new(scratch.path(MEMORY), scratch))
                 }),
