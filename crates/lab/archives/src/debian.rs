@@ -125,6 +125,14 @@ pub(crate) struct Source {
     setting: &'static str,
 }
 
+/// Returns whether a file cannot be written, by this user or on this file system.
+fn is_forbidden(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem
+    )
+}
+
 impl Debian {
     /// Returns the archive with its lists below `home`; fetches nothing yet.
     #[must_use]
@@ -187,7 +195,7 @@ impl Debian {
         name: &str,
         starts: &[&str],
     ) -> Result<Vec<Stanzas>, ArchiveError> {
-        let _alone = self.lock()?;
+        let alone = self.lock()?;
         let mut found = Vec::new();
         for (source, list) in self.lists(suite)? {
             let kept = list.with_extension(name);
@@ -195,7 +203,9 @@ impl Debian {
                 Ok(text) => text,
                 Err(_) => {
                     let text = extract(&list, starts)?;
-                    write(&kept, text.as_bytes())?;
+                    if alone.is_some() {
+                        write(&kept, text.as_bytes())?;
+                    }
                     text
                 }
             };
@@ -211,7 +221,7 @@ impl Debian {
     /// # Errors
     /// If a package or a dependency is not there, or lists cannot be fetched or verified.
     pub fn closure(&self, suite: &str, packages: &[String]) -> Result<Vec<Needed>, ArchiveError> {
-        let _alone = self.lock()?;
+        let alone = self.lock()?;
         let mut lists = Vec::new();
         // Reading whole lists takes seconds, and what they say of these packages does not change.
         let mut key = packages.join(" ");
@@ -237,7 +247,9 @@ impl Debian {
             suites: format!("{}'s {suite}", self.distribution),
         })?;
         let text: String = needed.iter().map(|one| format!("{one}\n")).collect();
-        write(&kept, text.as_bytes())?;
+        if alone.is_some() {
+            write(&kept, text.as_bytes())?;
+        }
         Ok(needed)
     }
 
@@ -423,8 +435,9 @@ impl Debian {
         Ok(())
     }
 
-    /// Waits for other Marvins, which would fetch the same lists or remove old ones.
-    fn lock(&self) -> Result<File, ArchiveError> {
+    /// Waits for other Marvins, which would fetch the same lists or remove old ones; where they cannot
+    /// be written, without a lock.
+    fn lock(&self) -> Result<Option<File>, ArchiveError> {
         if self.is_offline && !self.folder.exists() {
             return Err(ArchiveError::Fetch {
                 url: without_login(&self.settings.mirror),
@@ -434,7 +447,10 @@ impl Debian {
         }
         fs::create_dir_all(&self.folder).map_err(ArchiveError::io(&self.folder))?;
         let lock = self.folder.join("lock");
-        subprocess::wait_for_lock(&lock).map_err(ArchiveError::io(&lock))
+        match subprocess::wait_for_lock(&lock) {
+            Err(error) if self.is_offline && is_forbidden(&error) => Ok(None),
+            locked => locked.map(Some).map_err(ArchiveError::io(&lock)),
+        }
     }
 
     /// Returns the folders of the snapshot service with the archive and its security updates.

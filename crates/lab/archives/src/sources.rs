@@ -29,6 +29,17 @@ impl Archives {
         }
     }
 
+    /// Returns the same archives; Debian and Ubuntu as far as their lists are in the data directory,
+    /// however old.
+    #[must_use]
+    pub fn offline(self) -> Self {
+        Self {
+            debian: self.debian.offline(),
+            ubuntu: self.ubuntu.offline(),
+            ..self
+        }
+    }
+
     /// Downloads a package of a distribution into a directory and verifies it; returns its file.
     ///
     /// # Errors

@@ -34,6 +34,8 @@ pub struct BuildCache {
     pub(crate) archives: Archives,
     /// Each suite's offers, read once.
     pub(crate) catalogues: Arc<Shared<BTreeMap<String, Arc<Catalogue>>>>,
+    /// Whether it only finds what is there, and neither fetches, builds nor writes.
+    pub(crate) is_reading: bool,
 }
 
 /// The progress of resolving a name.
@@ -100,23 +102,26 @@ pub(crate) struct LocatedImage<'a> {
 }
 
 impl BuildCache {
+    /// Opens the cache below `home`, which need not be writable, to find builds that are there.
+    #[must_use]
+    pub fn open_to_read(home: &Path, archives: Archives) -> Self {
+        Self {
+            home: home.to_owned(),
+            builds: home.join("builds"),
+            downloads: home.join("downloads"),
+            settings: SourceSettings::default(),
+            archives,
+            catalogues: Arc::default(),
+            is_reading: false,
+        }
+    }
+
     /// Opens the cache below `home`, and makes its directories; packages come from `archives`.
     ///
     /// # Errors
     /// If `home` cannot be used.
     pub fn open(home: &Path, archives: Archives) -> Result<Self, KernelError> {
-        let builds = home.join("builds");
-        let downloads = home.join("downloads");
-        let settings = SourceSettings::default();
-        let catalogues = Arc::default();
-        let cache = Self {
-            home: home.to_owned(),
-            builds,
-            downloads,
-            settings,
-            archives,
-            catalogues,
-        };
+        let cache = Self::open_to_read(home, archives);
         fs::create_dir_all(cache.builds.join("by-name"))
             .and_then(|()| fs::create_dir_all(cache.builds.join("by-recipe")))
             .and_then(|()| fs::create_dir_all(&cache.downloads))
@@ -149,6 +154,41 @@ impl BuildCache {
         let resolved = self.resolve_name(name, notify);
         self.notify_of_lists(notify);
         resolved
+    }
+
+    /// Returns the build of a name if the cache has it. Neither fetches nor builds, and waits for no
+    /// process that does.
+    ///
+    /// # Errors
+    /// If the name selects no bootable kernel, or the cache is damaged.
+    pub fn find_made(
+        &self,
+        name: &KernelName,
+        notify: &dyn Fn(BuildEvent),
+    ) -> Result<Option<Build>, KernelError> {
+        let reading = Self {
+            is_reading: true,
+            ..self.clone()
+        };
+        let events = Shared::new(Vec::new());
+        let found = reading.resolve(name, &|event| events.lock().push(event));
+        match found {
+            // Whoever makes it says all of this again.
+            Err(KernelError::NotMade(_)) => Ok(None),
+            found => {
+                events.into_inner().into_iter().for_each(notify);
+                found.map(Some)
+            }
+        }
+    }
+
+    /// Errors if what is needed now would have to be made.
+    pub(crate) fn check_makes(&self, what: &dyn std::fmt::Display) -> Result<(), KernelError> {
+        if self.is_reading {
+            Err(KernelError::NotMade(what.to_string()))
+        } else {
+            Ok(())
+        }
     }
 
     /// Passes on what came up about lists.
@@ -246,6 +286,7 @@ impl BuildCache {
         let Some(built) = &built else {
             return self.keep(found, notify);
         };
+        self.check_makes(name)?;
         let scratch = Scratch::new(&self.downloads)?;
         let modules = built.copy_modules(scratch.path())?;
         self.keep_with(found, modules.as_deref(), notify)
@@ -369,6 +410,7 @@ impl BuildCache {
         place: &Path,
         fill: impl FnOnce(&mut Folder) -> Result<(), KernelError>,
     ) -> Result<Folder, KernelError> {
+        self.check_makes(&place.display())?;
         let scratch = Scratch::new(&self.downloads)?;
         let mut folder = Folder::create(scratch.path().join("build"))?;
         fill(&mut folder)?;
@@ -387,6 +429,9 @@ impl BuildCache {
             ("config", "config", &beside.config),
             ("symbols", "System.map", &beside.symbols),
         ];
+        if self.is_reading {
+            return Ok(folder);
+        }
         let _writing = scratch::lock(&self.downloads)?;
         // Another process may have added files in the meantime.
         let mut folder = folder.reopen()?;

@@ -52,6 +52,9 @@ pub enum KernelError {
         detail: String,
         release: String,
     },
+    /// The cache lacks a build, and may not make it now.
+    #[error("the cache has no build of {0}")]
+    NotMade(String),
     /// No host has put the build where others find it.
     #[error(
         "cannot fetch the build {id}: it is not whole in the directory that hosts share\nhint: `builds` below [work] in marvin.toml"
@@ -150,9 +153,11 @@ impl KernelError {
             | Self::Modules { .. }
             | Self::Home { .. } => Fault::User,
             Self::Source(error) => error.fault(),
-            Self::Program { .. } | Self::NoSpace { .. } | Self::Io { .. } | Self::Id(_) => {
-                Fault::Lab
-            }
+            Self::Program { .. }
+            | Self::NotMade(_)
+            | Self::NoSpace { .. }
+            | Self::Io { .. }
+            | Self::Id(_) => Fault::Lab,
         }
     }
 

@@ -44,6 +44,29 @@ impl Source {
     }
 }
 
+/// Returns the source of a commit.
+fn commit_source(
+    repository: &Repository,
+    revision: &str,
+    mark: Option<String>,
+) -> Result<Source, KernelError> {
+    let commit = repository.commit(revision)?;
+    let short: String = commit.chars().take(12).collect();
+    let tree = repository.tree(&commit)?;
+    let mark = mark.unwrap_or_else(|| format!("-g{short}"));
+    let committed_unix = repository.committed_unix(&commit);
+    let origin = SourceOrigin::Commit {
+        commit: short,
+        tree: repository.folder().display().to_string(),
+    };
+    Ok(Source {
+        tree,
+        origin,
+        mark,
+        committed_unix,
+    })
+}
+
 impl BuildCache {
     /// Returns where sources are imported to, into a repository of the workshop.
     fn folders(&self, repository: &str) -> SourceFolders<'_> {
@@ -62,9 +85,46 @@ impl BuildCache {
     ) -> Result<Build, KernelError> {
         let cache = self.for_kernel(name)?;
         let toolchain = cache.toolchain()?;
+        if cache.is_reading {
+            let source = cache.source_at_hand(name, notify)?;
+            let recipe = cache.recipe(&source.tree, &toolchain.identity());
+            let made = cache.made_before(name, &source, &toolchain, &recipe)?;
+            let made = made.ok_or_else(|| KernelError::NotMade(name.to_string()))?;
+            let what = source.origin.to_string();
+            notify(BuildEvent::Cached { what });
+            return Ok(made);
+        }
         let workshop = WorkTree::open(&self.home)?;
         let source = cache.source(name.source(), &workshop, notify)?;
         cache.build_tree(name, &source, &toolchain, &workshop, notify)
+    }
+
+    /// Returns the source of a kernel without waiting for the workshop, which another process may
+    /// use for hours.
+    fn source_at_hand(
+        &self,
+        name: &KernelName,
+        notify: &dyn Fn(BuildEvent),
+    ) -> Result<Source, KernelError> {
+        match name.source() {
+            // A commit needs no workshop.
+            KernelName::Git(revision) => commit_source(&self.tree_of(revision)?, revision, None),
+            KernelName::Tree(_) | KernelName::Patch { .. } => {
+                let workshop = WorkTree::open_if_free(&self.home)?;
+                let workshop = workshop.ok_or_else(|| KernelError::NotMade(name.to_string()))?;
+                self.source(name.source(), &workshop, notify)
+            }
+            // Its archive may have to be fetched.
+            _ => Err(KernelError::NotMade(name.to_string())),
+        }
+    }
+
+    /// Returns the repository that a revision is of.
+    fn tree_of(&self, revision: &str) -> Result<Repository, KernelError> {
+        let folder = self.settings.tree.as_ref();
+        let folder =
+            folder.ok_or_else(|| SourceError::Tree(TreeError::NoTree(revision.to_owned())))?;
+        Repository::open(folder)
     }
 
     /// Returns the cache with the settings of a kernel, which its name may change.
@@ -101,12 +161,7 @@ impl BuildCache {
 
     /// Checks that the configured tree has a revision.
     pub(crate) fn check_revision(&self, revision: &str) -> Result<(), KernelError> {
-        let folder = self
-            .settings
-            .tree
-            .as_ref()
-            .ok_or_else(|| SourceError::Tree(TreeError::NoTree(revision.to_owned())))?;
-        Repository::open(folder)?.commit(revision).map(drop)
+        self.tree_of(revision)?.commit(revision).map(drop)
     }
 
     /// Imports the sources of a release of Debian, unless they are imported; returns the repository
@@ -132,38 +187,12 @@ impl BuildCache {
     ) -> Result<Source, KernelError> {
         let committed = |repository: &Repository, revision: &str, mark: Option<String>| {
             workshop.borrow(repository)?;
-            let commit = repository.commit(revision)?;
-            let short: String = commit.chars().take(12).collect();
-            let tree = repository.tree(&commit)?;
-            let mark = mark.unwrap_or_else(|| format!("-g{short}"));
-            let committed_unix = repository.committed_unix(&commit);
-            let origin = SourceOrigin::Commit {
-                commit: short,
-                tree: repository.folder().display().to_string(),
-            };
-            Ok(Source {
-                tree,
-                origin,
-                mark,
-                committed_unix,
-            })
+            commit_source(repository, revision, mark)
         };
         match name {
-            KernelName::Git(revision) => {
-                let folder = self
-                    .settings
-                    .tree
-                    .as_ref()
-                    .ok_or_else(|| SourceError::Tree(TreeError::NoTree(revision.clone())))?;
-                committed(&Repository::open(folder)?, revision, None)
-            }
+            KernelName::Git(revision) => committed(&self.tree_of(revision)?, revision, None),
             KernelName::Patch { file, revision } => {
-                let folder = self
-                    .settings
-                    .tree
-                    .as_ref()
-                    .ok_or_else(|| SourceError::Tree(TreeError::NoTree(revision.clone())))?;
-                let base = committed(&Repository::open(folder)?, revision, None)?;
+                let base = committed(&self.tree_of(revision)?, revision, None)?;
                 let tree = workshop.apply_patch(&base.tree, file, &base.origin.to_string())?;
                 let mark = format!("-p{}", &tree[..tree.len().min(12)]);
                 let origin =
@@ -237,18 +266,12 @@ impl BuildCache {
         let configuration = self.settings.configuration.name();
         let recipe = self.recipe(&source.tree, &toolchain.identity());
         let from = source.origin.to_string();
-        let origin = Origin::Built {
-            source: source.origin.clone(),
-            configuration: configuration.to_owned(),
-            compiler: toolchain.description.clone(),
-            committed_unix: source.committed_unix,
-        };
         if !recipe.exists() {
             self.take_recipe(&recipe, notify)?;
         }
-        if let Some((id, folder, version)) = self.of_recipe(&recipe)? {
+        if let Some(made) = self.made_before(name, source, toolchain, &recipe)? {
             notify(BuildEvent::Cached { what: from });
-            return build(id, name, version, origin, &folder);
+            return Ok(made);
         }
         let objects = Objects::open(workshop, &self.settings, toolchain)?;
         let what = format!("{from}, {configuration}");
@@ -269,6 +292,7 @@ impl BuildCache {
             }),
         };
         let made = objects.make(&source.tree, &from, &report)?;
+        let origin = self.origin_of(source, toolchain);
         let mut build = if toolchain.architecture == X86 {
             let found = LocatedImage {
                 name,
@@ -294,6 +318,31 @@ impl BuildCache {
         Ok(build)
     }
 
+    /// Returns the origin of a build of a source.
+    fn origin_of(&self, source: &Source, toolchain: &Toolchain) -> Origin {
+        Origin::Built {
+            source: source.origin.clone(),
+            configuration: self.settings.configuration.name().to_owned(),
+            compiler: toolchain.description.clone(),
+            committed_unix: source.committed_unix,
+        }
+    }
+
+    /// Returns the build of a source that was made earlier.
+    fn made_before(
+        &self,
+        name: &KernelName,
+        source: &Source,
+        toolchain: &Toolchain,
+        recipe: &Path,
+    ) -> Result<Option<Build>, KernelError> {
+        let Some((id, folder, version)) = self.of_recipe(recipe)? else {
+            return Ok(None);
+        };
+        let origin = self.origin_of(source, toolchain);
+        build(id, name, version, origin, &folder).map(Some)
+    }
+
     pub(crate) fn recipe(&self, tree: &str, compiler: &str) -> PathBuf {
         let identity = self.settings.configuration.identity();
         let key = sha256(format!("{RULES}\n{tree}\n{identity}\n{compiler}").as_bytes());
@@ -314,7 +363,9 @@ impl BuildCache {
         let Some(found) = Folder::open(self.builds.join(id.hex()))? else {
             return Ok(None);
         };
-        folder::write_facts(recipe, &facts)?;
+        if !self.is_reading {
+            folder::write_facts(recipe, &facts)?;
+        }
         Ok(Some((id, found, version.clone())))
     }
 

@@ -54,6 +54,7 @@ impl BuildCache {
             });
             return build(id, name, offer.upstream.clone(), offer.origin(), &folder);
         }
+        self.check_makes(name)?;
         let scratch = Scratch::new(&self.downloads)?;
         notify(BuildEvent::Downloading {
             package: offer.package.clone(),

@@ -1,8 +1,10 @@
 //! The data directory: its paths, and the conversion of errors.
 
 use std::error::Error;
+use std::fmt::Write as _;
 use std::fs::{self, FileType};
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +16,12 @@ use crate::columns::UnknownCode;
 use crate::database::{Failure, is_lost, is_unprotected, is_untrusted};
 use crate::lock::explain_busy;
 use crate::{AccessError, InUse, StoreError, VersionError};
+
+/// Returns whether this user may write to a directory: not if its file system is read-only.
+#[must_use]
+pub fn is_writable(folder: &Path) -> bool {
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+}
 
 /// Paths in a data directory.
 #[derive(Debug, Clone)]
@@ -70,6 +78,30 @@ impl Home {
 
     pub(crate) fn incoming_of(&self, run: &RunId) -> PathBuf {
         self.incoming().join(run.hex())
+    }
+
+    /// Returns the address for SQLite of a database that nobody writes to while it is read, nor could
+    /// be locked here; `None` if the directory can be written, or has the file of a writer.
+    ///
+    /// Of a database with a write-ahead log SQLite otherwise needs a file for memory that its
+    /// processes share, which it cannot make here (sqlite.org/wal.html, section 8).
+    pub(crate) fn immutable_database(&self) -> Option<String> {
+        let mut log = self.database.clone().into_os_string();
+        log.push("-wal");
+        if is_writable(&self.root) || Path::new(&log).exists() {
+            return None;
+        }
+        let mut address = "file:".to_owned();
+        for byte in self.database.as_os_str().as_bytes() {
+            match byte {
+                b'/' | b'.' | b'-' | b'_' => address.push(char::from(*byte)),
+                byte if byte.is_ascii_alphanumeric() => address.push(char::from(*byte)),
+                byte => {
+                    write!(address, "%{byte:02x}").ok();
+                }
+            }
+        }
+        Some(address + "?immutable=1")
     }
 
     /// Checks that the database and the files that SQLite keeps beside it are files: opening a pipe

@@ -41,6 +41,7 @@ mod testing;
 
 pub use artifacts::Artifact;
 pub use error::{AccessError, InUse, LookupError, StoreError, VersionError};
+pub use home::is_writable;
 pub use kernels::SeenKernel;
 pub use location::{Address, Location};
 pub use lock::{HomeLock, WorkerLock, has_worker};

@@ -24,6 +24,7 @@ pub struct Store {
     pub(crate) database: Database,
     pub(crate) home: Home,
     location: Location,
+    access: Access,
 }
 
 impl Store {
@@ -53,6 +54,12 @@ impl Store {
         }
     }
 
+    /// Returns whether it was opened for reading.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.access == Access::Read
+    }
+
     #[must_use]
     pub fn location(&self) -> &Location {
         &self.location
@@ -71,6 +78,7 @@ impl Store {
             database: Database::Sqlite(connection),
             home,
             location: folder.into(),
+            access: Access::Write,
         };
         store.sweep()?;
         Ok(store)
@@ -100,6 +108,7 @@ impl Store {
             database: Database::Sqlite(connection),
             home,
             location: folder.into(),
+            access: Access::Read,
         })
     }
 
@@ -111,6 +120,7 @@ impl Store {
             database: Database::Server(Box::new(server)),
             home,
             location,
+            access,
         })
     }
 
@@ -259,8 +269,14 @@ pub(crate) fn run_exists(database: &Database, run: &RunId) -> Result<bool, Failu
 fn connect(home: &Home, flags: OpenFlags) -> Result<Connection, StoreError> {
     home.check_database()?;
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection =
-        Connection::open_with_flags(home.database(), flags).map_err(|error| home.sql(error))?;
+    let immutable = home
+        .immutable_database()
+        .filter(|_| flags.contains(OpenFlags::SQLITE_OPEN_READ_ONLY));
+    let connection = match immutable {
+        Some(address) => Connection::open_with_flags(address, flags | OpenFlags::SQLITE_OPEN_URI),
+        None => Connection::open_with_flags(home.database(), flags),
+    };
+    let connection = connection.map_err(|error| home.sql(error))?;
     connection
         .busy_timeout(BUSY_LIMIT)
         .map_err(|error| home.sql(error))?;

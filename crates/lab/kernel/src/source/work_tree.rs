@@ -53,8 +53,22 @@ impl WorkTree {
         fs::create_dir_all(folder.join("linux")).map_err(KernelError::io(&folder))?;
         // make records these paths.
         let folder = fs::canonicalize(&folder).map_err(KernelError::io(&folder))?;
+        let lock = scratch::lock(&folder)?;
+        Self::of_locked(folder, lock)
+    }
+
+    /// Opens the workshop, unless another process uses it, or it cannot be written.
+    pub(crate) fn open_if_free(home: &Path) -> Result<Option<Self>, KernelError> {
+        let Ok(folder) = fs::canonicalize(home.join("workshop")) else {
+            return Ok(None);
+        };
+        let lock = scratch::try_lock(&folder);
+        lock.map(|lock| Self::of_locked(folder, lock)).transpose()
+    }
+
+    fn of_locked(folder: PathBuf, lock: File) -> Result<Self, KernelError> {
         let workshop = Self {
-            _lock: scratch::lock(&folder)?,
+            _lock: lock,
             folder,
         };
         workshop.make_repository()?;
