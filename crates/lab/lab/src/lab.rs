@@ -1,4 +1,4 @@
-//! The lab of one data directory: its lock, store, kernels and machines.
+//! The lab of one data directory: its store, kernels and machines. `turn` has its lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,16 +7,14 @@ use std::time::SystemTime;
 
 use crate::open_machine::{Wanted, open_machine};
 use archives::Archives;
-use kernel::{BuildCache, BuildEvent, NotCompiled, SourceSettings, Sources};
-use machine::{
-    Backend, BootOutcome, Limits, MachineError, Observe, Programs, Settings, SnapshotUse,
-};
+use kernel::{BuildCache, BuildEvent, NotCompiled, Sources};
+use machine::{BootOutcome, MachineError, Observe, Programs, Settings};
 use model::{
-    ArchiveSettings, Availability, Build, BuildId, CallTree, Capabilities, CostModel, ExactCpu,
-    KernelName, Machine, Modelled, MonitorCopy, Observation, Profile, Run, RunId, Sharing,
-    SourceLocation, UnixTime, Workload, WorkloadResult,
+    Availability, Build, BuildId, CallTree, Capabilities, CostModel, KernelName, Machine, Modelled,
+    MonitorCopy, Observation, Profile, Run, RunId, Sharing, SourceLocation, UnixTime, Workload,
+    WorkloadResult,
 };
-use store::{Artifact, HomeLock, Location, Store};
+use store::{Artifact, InUse, Location, Store, StoreError, is_writable};
 use subprocess::Shared;
 use wire::{Frame, Task};
 
@@ -28,68 +26,21 @@ use crate::machine_pool::{MachinePool, guest_configs};
 use crate::offsets::Watched;
 use crate::perturb::conditions;
 use crate::symbols::{ANCHORS, Named, SymbolCache};
-use crate::tools::{Tools, images};
-use crate::{AGENT, Event, INIT, LabError, MODLOAD, PATH_RECORDER, Plan, SERVE, TRACER};
+use crate::tools::{Tools, Workshop, images};
+use crate::turn::Turn;
+use crate::{Event, LabError, LabOptions, MODLOAD, PATH_RECORDER, Plan, SERVE, TRACER};
 
 /// Suffix of artifacts that hold copies of monitors.
 const MONITORS: &str = ".monitors";
 /// Ending of artifacts with the lines that moved between processors.
 pub(crate) const SHARING: &str = "sharing";
 
-/// How to open a lab; not marvin.toml, which is [`model::MarvinConfig`]. By default an exact machine
-/// with cached snapshots.
-#[derive(Debug, Clone)]
-pub struct LabOptions {
-    /// Location of the store; default: in the data directory.
-    pub store: Option<Location>,
-    /// The machine; default: opened with the settings below.
-    pub machine: Option<Arc<dyn Backend>>,
-    /// The kind of machine to open.
-    pub wanted: Wanted,
-    /// The QEMU program; default: the one in PATH.
-    pub qemu: Option<PathBuf>,
-    /// The CPU of exact machines.
-    pub cpu: ExactCpu,
-    /// The guest's programs; default: [`INIT`] and [`AGENT`].
-    pub programs: Programs,
-    /// Whether to use snapshots.
-    pub snapshots: SnapshotUse,
-    /// Limits of each machine.
-    pub limits: Limits,
-    /// External tools; default: [`Tools::default`].
-    pub tools: Tools,
-    /// How to build sources.
-    pub sources: SourceSettings,
-    /// Where packages and sources of kernels come from.
-    pub archives: ArchiveSettings,
-}
-
-impl Default for LabOptions {
-    fn default() -> Self {
-        Self {
-            store: None,
-            machine: None,
-            wanted: Wanted::Exact,
-            qemu: None,
-            cpu: ExactCpu::default(),
-            programs: Programs {
-                init: INIT.to_vec(),
-                agent: AGENT.to_vec(),
-            },
-            snapshots: SnapshotUse::Cached,
-            limits: Limits::default(),
-            tools: Tools::default(),
-            sources: SourceSettings::default(),
-            archives: ArchiveSettings::default(),
-        }
-    }
-}
-
 fn now() -> UnixTime {
     UnixTime::from(SystemTime::now())
 }
 
-/// A lab with its data directory locked: only one process measures there at a time.
+/// A lab. Only one process measures in a data directory at a time: a lab locks it when it builds,
+/// boots or stores something, and reads without.
 #[derive(Debug)]
 pub struct Lab {
     pub(crate) store: Shared<Store>,
@@ -99,7 +50,7 @@ pub struct Lab {
     calibration: Calibration,
     tools: Tools,
     home: PathBuf,
-    _lock: HomeLock,
+    turn: Turn,
 }
 
 /// One measurement: workload, build and replicate.
@@ -204,7 +155,8 @@ impl Lab {
     /// Opens the lab of a data directory, an absolute path, and creates the directory if needed.
     ///
     /// # Errors
-    /// If the directory cannot be used, another process measures in it, or no machine is usable.
+    /// If the directory cannot be used, or no machine is usable; for a server, if another process
+    /// measures in the directory.
     pub fn open(home: &Path, options: LabOptions) -> Result<Self, LabError> {
         let LabOptions {
             store,
@@ -218,10 +170,20 @@ impl Lab {
             tools,
             sources,
             archives,
+            patience,
         } = options;
-        let lock = HomeLock::acquire(home)?;
+        let turn = Turn::new(home, patience);
+        if matches!(wanted, Wanted::Server(_)) {
+            // Opening it asks the server, which one process at a time may do.
+            turn.take()?;
+        }
+        let is_read_only = home.exists() && !is_writable(home);
         let location = store.unwrap_or_else(|| home.into());
-        let store = Shared::new(Store::open(location.clone())?);
+        let store = match &location {
+            Location::Home(_) if is_read_only => Store::open_read_only(location.clone()),
+            _ => Store::open(location.clone()),
+        };
+        let store = Shared::new(store?);
         let machine = match machine {
             Some(machine) => machine,
             None => {
@@ -240,7 +202,12 @@ impl Lab {
                 open_machine(wanted, settings, location)?
             }
         };
-        let mut cache = BuildCache::open(home, Archives::new(home, archives, now))?;
+        let archives = Archives::new(home, archives, now);
+        let mut cache = if is_read_only {
+            BuildCache::open_to_read(home, archives.offline())
+        } else {
+            BuildCache::open(home, archives)?
+        };
         cache.set_sources(sources);
         let symbols = SymbolCache::new(home.join("symbols"));
         let calibration = Calibration::new(home.join("calibration"));
@@ -252,7 +219,7 @@ impl Lab {
             calibration,
             tools,
             home: home.to_owned(),
-            _lock: lock,
+            turn,
         })
     }
 
@@ -275,8 +242,11 @@ impl Lab {
         self.machine_pool.add_images(images(
             &self.tools,
             &carried,
-            &self.home,
-            &self.cache,
+            &Workshop {
+                home: &self.home,
+                cache: &self.cache,
+                turn: &self.turn,
+            },
             notify,
         )?);
         Ok(())
@@ -328,8 +298,17 @@ impl Lab {
     /// # Errors
     /// If there is none, or it cannot be fetched.
     pub fn build(&self, name: &KernelName, notify: &dyn Fn(BuildEvent)) -> Result<Build, LabError> {
-        let build = self.cache.resolve(name, notify)?;
+        let build = match self.cache.find_made(name, notify)? {
+            Some(build) => build,
+            None => {
+                self.turn.take()?;
+                self.cache.resolve(name, notify)?
+            }
+        };
         let store = self.store.lock();
+        if store.is_read_only() {
+            return Ok(build);
+        }
         store.save_build(&build)?;
         store.remember_kernel(&name.to_string(), &build.id, now())?;
         Ok(build)
@@ -365,6 +344,7 @@ impl Lab {
         name: &KernelName,
         notify: &dyn Fn(BuildEvent),
     ) -> Result<Build, LabError> {
+        self.turn.take()?;
         Ok(self.cache.fetch(id, name, notify)?)
     }
 
@@ -388,6 +368,15 @@ impl Lab {
         execute(plan, &self.context(notify))
     }
 
+    /// Takes the turn to measure, unless this lab has it: what uses stored results alone need not.
+    ///
+    /// # Errors
+    /// If another process measures in the data directory, or it cannot be written.
+    pub fn take_turn(&self) -> Result<(), LabError> {
+        self.turn.take()?;
+        Ok(())
+    }
+
     pub(crate) fn context<'a>(
         &'a self,
         notify: &'a (dyn Fn(Event) + Sync),
@@ -399,6 +388,7 @@ impl Lab {
             calibration: &self.calibration,
             tools: &self.tools,
             watched: Watched::default(),
+            turn: &self.turn,
             notify,
         }
     }
@@ -581,6 +571,7 @@ impl Lab {
         let placement = self
             .machine_pool
             .placement(measurement.build, &measurement.workload.guest_config)?;
+        self.turn.take()?;
         let booted = match placement.boot(measurement.build, measurement.replicate)? {
             BootOutcome::Ready(booted) => booted,
             BootOutcome::KernelFailed { .. } => {
@@ -607,6 +598,13 @@ impl Lab {
         can: impl Fn(Capabilities) -> bool,
         job: impl Fn(BootedBuild<'_>, &Named) -> Result<Availability<T>, MachineError>,
     ) -> Result<Availability<T>, LabError> {
+        // It only adds to what is stored, which is shown without it.
+        match self.turn.take() {
+            Err(why @ (StoreError::InUse(InUse::Locked { .. }) | StoreError::Unusable { .. })) => {
+                return Ok(Availability::Unavailable(why.to_string()));
+            }
+            taken => taken?,
+        };
         self.booted(measurement, |on| {
             let (known, _) = self.symbols.get(on)?;
             let named = match known.as_ref() {

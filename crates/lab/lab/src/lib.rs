@@ -26,6 +26,7 @@ mod lease;
 mod machine_pool;
 mod offsets;
 mod open_machine;
+mod options;
 mod own_cost;
 mod own_program;
 mod path;
@@ -42,6 +43,7 @@ mod stabilise;
 mod symbols;
 mod tool_job;
 mod tools;
+mod turn;
 mod twins;
 
 pub use self::stabilise::{
@@ -65,11 +67,10 @@ pub use execute::estimate_measurement;
 pub use executed::{ExecutedFunctions, Execution};
 pub use guest_shell::{GuestShell, LINES_MAX, ShellEnd, ShellStep, ShellUser, prepare_shell};
 pub use interrupt::interrupt;
-pub use lab::{
-    Followed, Lab, LabOptions, Measurement, counted_profile, monitored_subject, stored_observation,
-};
+pub use lab::{Followed, Lab, Measurement, counted_profile, monitored_subject, stored_observation};
 pub use lease::switch_off;
 pub use open_machine::Wanted;
+pub use options::LabOptions;
 pub use own_program::{
     ModuleRequest, OwnProgramError, PreparedProgram, ProgramRequest, prepare_module,
     prepare_program, printed_metric,
@@ -79,6 +80,7 @@ pub use proof_file::{ProofFileError, ProofWriter, UnpackedProof, unpack_proof};
 pub use reference_job::execute_reference_job;
 pub use sampling::sampled_profile;
 pub use tools::{Tools, ToolsError};
+pub use turn::{Patience, lock_home};
 pub use twins::doubt_by_twins;
 
 /// The agent: the static program that runs the workloads in every guest; `build.rs` builds it.

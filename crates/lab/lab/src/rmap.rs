@@ -50,6 +50,7 @@ impl Lab {
         let placement = self
             .machine_pool()
             .placement(build, &guest_config(memory_mib))?;
+        self.take_turn()?;
         let booted = match placement.boot(build, seed)? {
             BootOutcome::Ready(booted) => booted,
             BootOutcome::KernelFailed { failure, .. } => {

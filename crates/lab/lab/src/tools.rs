@@ -19,6 +19,7 @@ use subprocess::replace_file;
 use crate::LabError;
 use crate::own_program;
 use crate::tool_job;
+use crate::turn::Turn;
 
 /// Limit on a row's name: names of artifacts contain it.
 pub(crate) const ROW_MAX: usize = 48;
@@ -374,6 +375,14 @@ fn declared(tool: Tool) -> Declared {
 /// The images of workloads: the archive, or why there is none.
 pub(crate) type Images = BTreeMap<String, Result<PathBuf, String>>;
 
+/// Where guest images are made, and what they are made of.
+pub(crate) struct Workshop<'a> {
+    /// The data directory.
+    pub(crate) home: &'a Path,
+    pub(crate) cache: &'a BuildCache,
+    pub(crate) turn: &'a Turn,
+}
+
 /// Makes the images of workloads, or finds them in the data directory.
 ///
 /// # Errors
@@ -381,8 +390,7 @@ pub(crate) type Images = BTreeMap<String, Result<PathBuf, String>>;
 pub(crate) fn images(
     tools: &Tools,
     workloads: &[Arc<Workload>],
-    home: &Path,
-    cache: &BuildCache,
+    workshop: &Workshop<'_>,
     notify: &dyn Fn(BuildEvent),
 ) -> Result<Images, LabError> {
     let mut images = Images::new();
@@ -396,7 +404,7 @@ pub(crate) fn images(
         let Some(tool) = tools.of_image(name) else {
             continue;
         };
-        let made = match image(tool, home, cache, notify) {
+        let made = match image(tool, workshop, notify) {
             Ok(path) => Ok(path),
             Err(LabError::Kernel(error)) if error.fault() == Fault::User => Err(error.to_string()),
             Err(error) => return Err(error),
@@ -410,10 +418,10 @@ pub(crate) fn images(
 /// contents' description.
 fn image(
     tool: &Tool,
-    home: &Path,
-    cache: &BuildCache,
+    workshop: &Workshop<'_>,
     notify: &dyn Fn(BuildEvent),
 ) -> Result<PathBuf, LabError> {
+    let Workshop { home, cache, turn } = workshop;
     if let Some(own) = &tool.own {
         return Ok(own_program::image_file(home, &own.image));
     }
@@ -434,6 +442,7 @@ fn image(
         });
         return Ok(path);
     }
+    turn.take()?;
     let userland = cache.userland(&resolved, notify)?;
     let files: Vec<InitrdFile> = userland
         .files

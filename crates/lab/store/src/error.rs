@@ -83,7 +83,7 @@ pub enum StoreError {
 #[derive(Debug, thiserror::Error)]
 pub enum InUse {
     /// Another process measures in this data directory.
-    #[error("another marvin{holder} is measuring in {home}: wait for it, or name another directory with --home", holder = holder(*.pid), home = .home.display())]
+    #[error("another marvin{holder} is measuring in {home}: wait for it with --wait, or name another directory with --home", holder = holder(*.pid), home = .home.display())]
     Locked {
         home: PathBuf,
         /// The other process, if it has written its id.

@@ -208,7 +208,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             format!(
-                "another marvin (pid {}) is measuring in {}: wait for it, or name another directory with --home",
+                "another marvin (pid {}) is measuring in {}: wait for it with --wait, or name another directory with --home",
                 std::process::id(),
                 home.path().display()
             )

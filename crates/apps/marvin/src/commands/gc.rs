@@ -3,7 +3,7 @@
 use clap::Args;
 use model::UnixTime;
 use server::ImageGarbage;
-use store::{Garbage, HomeLock, Retention, Store};
+use store::{Garbage, Retention, Store};
 
 use crate::exit::Exit;
 use crate::options::whole;
@@ -62,7 +62,7 @@ pub(crate) fn gc(session: &Session, command: &GcArguments) -> anyhow::Result<Exi
         return Ok(Exit::Fine);
     }
     // The lock excludes a measurement that relies on a run it has looked up.
-    let _lock = HomeLock::acquire(home)?;
+    let _lock = session.lock_home()?;
     let store = Store::open(location)?;
     let images = ImageGarbage::find(home, recipes, &server::images_in_use(home)?)?;
     images.remove()?;

@@ -153,9 +153,7 @@ pub(super) fn packages(text: &str) -> Option<Vec<CompletionCandidate>> {
     let offers = within_time(LISTS_DEADLINE, move |session| {
         // Completing a word makes no data directory.
         anyhow::ensure!(session.home()?.join("archives").is_dir(), "no lists");
-        let mut archives = session.archives()?;
-        archives.debian = archives.debian.offline();
-        archives.ubuntu = archives.ubuntu.offline();
+        let archives = session.archives()?.offline();
         Ok(kernel::all_offers(
             &archives,
             distribution,

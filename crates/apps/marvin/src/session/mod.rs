@@ -12,17 +12,19 @@ mod tools;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use anyhow::Context;
 use archives::{Archives, Debian};
 use clap::Args;
 use config::ConfigFile;
-use lab::{Lab, LabOptions};
+use lab::{Lab, LabOptions, Patience};
 use model::ExactCpu;
 use results::{HistoryReader, HistorySnapshot};
-use store::{Location, Store};
+use store::{HomeLock, Location, Store, is_writable};
 
 use crate::exit::WrongInput;
+use crate::options::time;
 use crate::say;
 pub(crate) use answer::{Answer, Colour, Format, ListFormat, Output};
 pub(crate) use clock::{now, now_ms};
@@ -78,6 +80,12 @@ pub(crate) struct GlobalOptions {
     /// network
     #[arg(long, global = true)]
     no_sandbox: bool,
+
+    /// Wait up to TIME for another marvin that measures in the data directory [default: not at
+    /// all; without TIME, 1h]
+    #[arg(long, global = true, value_name = "TIME", value_parser = time, num_args = 0..=1,
+        require_equals = true, default_missing_value = "1h")]
+    wait: Option<Duration>,
 
     /// Print no progress
     #[arg(long, short, global = true)]
@@ -198,9 +206,29 @@ impl Session {
             qemu: named_qemu(),
             cpu,
             archives: self.config()?.settings.archives.clone(),
+            patience: self.patience(),
             ..options
         };
         Ok(Lab::open(self.home()?, options)?)
+    }
+
+    /// Returns how long to wait for another process that measures in the data directory.
+    fn patience(&self) -> Patience {
+        Patience {
+            limit: self.options.wait.unwrap_or_default(),
+            say,
+        }
+    }
+
+    /// Locks the data directory, so that nobody measures in it.
+    pub(crate) fn lock_home(&self) -> anyhow::Result<HomeLock> {
+        Ok(lab::lock_home(self.home()?, self.patience())?)
+    }
+
+    /// Returns whether the data directory is there and can only be read.
+    pub(crate) fn is_read_only(&self) -> anyhow::Result<bool> {
+        let home = self.home()?;
+        Ok(home.exists() && !is_writable(home))
     }
 
     /// Returns the CPU of exact machines.
@@ -229,7 +257,12 @@ impl Session {
     /// Returns all archives, with their lists in the data directory.
     pub(crate) fn archives(&self) -> anyhow::Result<Archives> {
         let settings = self.config()?.settings.archives.clone();
-        Ok(Archives::new(self.home()?, settings, now))
+        let archives = Archives::new(self.home()?, settings, now);
+        Ok(if self.is_read_only()? {
+            archives.offline()
+        } else {
+            archives
+        })
     }
 
     /// Says what came up about the lists of archives, with `--quiet` too: it is no progress.

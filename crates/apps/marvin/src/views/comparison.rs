@@ -2,7 +2,7 @@
 
 use model::{Observation, RunId};
 use monitors::{Monitored, Watched};
-use store::Store;
+use store::{Location, Store};
 
 use crate::options::ComparisonOptions;
 use crate::session::{Answer, Format, Session};
@@ -56,6 +56,12 @@ pub(crate) fn write_comparison(
 
 /// Marks runs as referenced by a report, so that `marvin gc` keeps them.
 pub(crate) fn pin_runs(session: &Session, comparison: &compare::Comparison) {
+    // Where nothing can be written, gc cannot remove them either.
+    if matches!(session.store_location(), Ok(Location::Home(_)))
+        && session.is_read_only().unwrap_or(false)
+    {
+        return;
+    }
     let runs: Vec<&RunId> = comparison
         .kernels()
         .flat_map(|kernel| &kernel.runs)

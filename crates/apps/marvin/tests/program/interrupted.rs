@@ -154,7 +154,7 @@ fn data_directory_has_one_writer_many_readers() {
     exit 5
     -- out
     -- err
-    error: another marvin (pid PID) is measuring in HOME: wait for it, or name another directory with --home
+    error: another marvin (pid PID) is measuring in HOME: wait for it with --wait, or name another directory with --home
     ");
     assert!(output_of(&home, &["runs"]).starts_with("exit 0"));
     assert!(first.wait().unwrap().success());

@@ -4,6 +4,7 @@
 
 mod a_server;
 mod attacked;
+mod beside_others;
 mod bisected;
 mod busy;
 mod completion;

@@ -28,6 +28,7 @@ use crate::plan::{BootOrder, Dumps, Item, Plan, Sampled, Turns, Waiting, interle
 use crate::run_in_progress::RunInProgress;
 use crate::symbols::SymbolCache;
 use crate::tools::Tools;
+use crate::turn::Turn;
 use crate::{Event, LabError};
 
 /// Name of a guest's modules in the environment.
@@ -41,6 +42,7 @@ pub(crate) struct ExecutionContext<'a> {
     pub(crate) calibration: &'a Calibration,
     pub(crate) tools: &'a Tools,
     pub(crate) watched: Watched,
+    pub(crate) turn: &'a Turn,
     pub(crate) notify: &'a (dyn Fn(Event) + Sync),
 }
 
@@ -82,8 +84,13 @@ pub(crate) fn execute(
     // Before stored runs are looked for: they answer only for the machine that would measure now.
     let placements = placements(plan, context.machine_pool)?;
     let mut runs = load_runs(plan, &placements, context)?;
+    let mut runs_in_progress = missing(plan, &placements, &runs);
+    if runs_in_progress.iter().any(|run| run.jobs() > 0) && context.turn.take()? {
+        // While Marvin waited, another process may have measured some of it.
+        runs = load_runs(plan, &placements, context)?;
+        runs_in_progress = missing(plan, &placements, &runs);
+    }
     let reused = runs.iter().flatten().map(|run| run.results.len()).sum();
-    let runs_in_progress = missing(plan, &placements, &runs);
     let mut waiting: Vec<Waiting> = Vec::with_capacity(runs_in_progress.len());
     for run in &runs_in_progress {
         waiting.push(Waiting {

@@ -28,10 +28,14 @@ pub(super) fn load_runs(
     for (build, placements) in plan.sides.iter().zip(placements) {
         // The store refuses runs whose build or machine it does not know, and the new runs come
         // later.
-        store.save_build(build)?;
+        if !store.is_read_only() {
+            store.save_build(build)?;
+        }
         let mut found = Vec::new();
         for placement in placements {
-            store.save_machine(placement.machine.identity())?;
+            if !store.is_read_only() {
+                store.save_machine(placement.machine.identity())?;
+            }
             if plan.reuse == Reuse::Stored {
                 found.extend(load_runs_on(plan, build, placement, &store, context)?);
             }

@@ -231,6 +231,7 @@ impl Lab {
         let placement = self
             .machine_pool()
             .placement(build, &workload.guest_config)?;
+        self.take_turn()?;
         let booted = match placement.boot(build, 1)? {
             BootOutcome::Ready(booted) => booted,
             BootOutcome::KernelFailed { failure, .. } => {
