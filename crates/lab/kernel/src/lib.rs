@@ -28,6 +28,7 @@ mod function_changes;
 pub mod fuzzing;
 mod image;
 mod installed;
+mod maintainers;
 mod modules;
 mod packages;
 mod patch_mail;
@@ -59,6 +60,7 @@ pub use from_source::Sources;
 pub use function_changes::FunctionChanges;
 pub use image::ImageFault;
 pub use installed::{InstalledImage, find_installed};
+pub use maintainers::{Addressees, addressees_of};
 pub use modules::{Module, is_built_in, modules, option};
 pub use patches::{
     ChangedFile, Cover, DiffFault, FileChange, Fixes, Identifiers, MailHead, Patch, PatchesError,
@@ -72,7 +74,8 @@ pub use source::{
     TreeError,
 };
 pub use source::{
-    commits_touching, config_options, find_missing_needs, remote_tags, revision_of, tree_with_tag,
+    commits_touching, config_options, find_missing_needs, is_commit_hash, remote_heads,
+    remote_tags, revision_of, tree_with_tag,
 };
 pub use sources::{Inlines, source_places};
 pub use tree_file::TreeFile;

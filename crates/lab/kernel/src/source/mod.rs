@@ -48,7 +48,7 @@ pub(crate) use make::{MakeStep, Objects, first_error};
 pub(crate) use needs::missing_for_options;
 pub use needs::{HostNeeds, MissingNeeds, find_missing_needs};
 pub(crate) use program::Program;
-pub use remote::{remote_tags, tree_with_tag};
+pub use remote::{is_commit_hash, remote_heads, remote_tags, tree_with_tag};
 pub use toolchain::MakeOptions;
 pub(crate) use toolchain::{Toolchain, X86};
 pub use touching::{commits_touching, revision_of};

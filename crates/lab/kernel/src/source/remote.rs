@@ -1,4 +1,4 @@
-//! Remote trees: lists their tags, and fetches one tag without history.
+//! Remote trees: lists their tags and heads, and fetches one tag or commit without history.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -39,7 +39,43 @@ fn tags_within(place: &str, deadline_s: u64) -> Result<Vec<String>, KernelError>
     Ok(tags.take(TAGS_MAX).map(str::to_owned).collect())
 }
 
-/// Returns the directory of a repository with a tag of a tree: the tree itself if it is local, else
+/// Returns those of these branches that a repository has, each with its head, a full hash.
+///
+/// # Errors
+/// If it does not answer, or is no repository.
+pub fn remote_heads(
+    place: &str,
+    branches: &[String],
+) -> Result<Vec<(String, String)>, KernelError> {
+    let place = check_address(place)?;
+    let mut list = vec![
+        "ls-remote".to_owned(),
+        "--heads".to_owned(),
+        "--quiet".to_owned(),
+    ];
+    list.extend(["--".to_owned(), place.clone()]);
+    list.extend(branches.iter().map(|branch| format!("refs/heads/{branch}")));
+    let ended = run_remote(git(Path::new("/")).args(&list).deadline_s(ANSWER_S), &place)?;
+    let text = ended.text();
+    let heads = text.lines().filter_map(|line| {
+        let (head, name) = line.split_once('\t')?;
+        let branch = name.strip_prefix("refs/heads/")?;
+        (is_commit_hash(head) && branches.iter().any(|one| one == branch))
+            .then(|| (branch.to_owned(), head.to_owned()))
+    });
+    Ok(heads.collect())
+}
+
+/// Returns whether a text is the full hash of a commit, by SHA-1 or SHA-256.
+#[must_use]
+pub fn is_commit_hash(text: &str) -> bool {
+    matches!(text.len(), 40 | 64)
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+}
+
+/// Returns the directory of a repository with a tag or commit of a tree: the tree itself if it is local, else
 /// a repository in the data directory with the requested tags and no history.
 ///
 /// # Errors
@@ -61,7 +97,13 @@ pub fn tree_with_tag(
             .args(["init", "--quiet", "--bare", "."])
             .run()?;
     }
-    let reference = format!("refs/tags/{tag}");
+    // A commit that a branch had when it was queued.
+    let (from, reference) = if is_commit_hash(tag) {
+        (tag.to_owned(), format!("refs/heads/marvin-{tag}"))
+    } else {
+        let reference = format!("refs/tags/{tag}");
+        (reference.clone(), reference)
+    };
     let known = git(&folder).args([
         "rev-parse",
         "--verify",
@@ -70,7 +112,7 @@ pub fn tree_with_tag(
         &format!("{reference}^{{tree}}"),
     ]);
     if known.end()?.code != Some(0) {
-        let refspec = format!("+{reference}:{reference}");
+        let refspec = format!("+{from}:{reference}");
         let fetch = [
             "fetch",
             "--quiet",
@@ -81,7 +123,14 @@ pub fn tree_with_tag(
             &place,
             &refspec,
         ];
-        run_remote(git(&folder).args(fetch).deadline_s(FETCH_S), &place)?;
+        let fetched = run_remote(git(&folder).args(fetch).deadline_s(FETCH_S), &place);
+        fetched.map_err(|error| match error {
+            KernelError::Source(SourceError::NoAnswer { place, detail }) if is_commit_hash(tag) => {
+                let detail = format!("{detail} (if its branch was rewritten, the commit is gone)");
+                SourceError::NoAnswer { place, detail }.into()
+            }
+            other => other,
+        })?;
     }
     Ok(folder)
 }
@@ -142,7 +191,7 @@ fn check_address(place: &str) -> Result<String, KernelError> {
 mod tests {
     use std::path::Path;
 
-    use super::{remote_tags, tags_within, tree_with_tag};
+    use super::{remote_heads, remote_tags, tags_within, tree_with_tag};
     use crate::source::{Repository, run_git};
 
     fn repository(folder: &Path) {
@@ -185,6 +234,29 @@ mod tests {
             error.contains("does not answer") && error.contains("v7.0"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn heads_are_listed_and_fetched_by_hash() {
+        let there = tempfile::tempdir().unwrap();
+        repository(there.path());
+        let place = format!("file://{}", there.path().display());
+        let branches = ["main".to_owned(), "gone".to_owned()];
+        let heads = remote_heads(&place, &branches).unwrap();
+        let [(branch, head)] = heads.as_slice() else {
+            panic!("{heads:?}")
+        };
+        assert_eq!(branch, "main");
+        let home = tempfile::tempdir().unwrap();
+        let folder = tree_with_tag(home.path(), "next", &place, head).unwrap();
+        assert_eq!(
+            Repository::open(&folder).unwrap().commit(head).unwrap(),
+            *head
+        );
+        // A forced push, and the commit it lost.
+        let lost = "0123456789".repeat(4);
+        let error = tree_with_tag(home.path(), "next", &place, &lost).unwrap_err();
+        assert!(error.to_string().contains("rewritten"), "{error}");
     }
 
     #[test]
