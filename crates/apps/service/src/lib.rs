@@ -20,6 +20,9 @@ pub use batch::{
 pub use error::ServiceError;
 pub use idle::{ServerPower, switch_idle_off, watch_power};
 pub use messages::{format_dispatch_event, format_work_event};
-pub use notify::{Delivered, deliver, machine_name, remind, send_now};
-pub use watch::{KernelSource, Packages, Remotes, TreeCheck, WatchEvent, Watched, WhyNone, watch};
+pub use notify::{Delivered, REPORT, channel_to, deliver, machine_name, remind, send_now};
+pub use watch::{
+    BranchCheck, HeadResult, Heads, KernelSource, Packages, Remotes, TreeCheck, WatchEvent,
+    Watched, WhyNone, watch,
+};
 pub use work::{Attempt, Executor, JobProcess, JobResult, Until, WorkEvent, Worked, Worker};

@@ -118,8 +118,8 @@ pub use selection::{
 pub use server::{BootOnce, ServerSettings};
 pub use settings::{
     ArchiveSettings, Channel, ChannelKind, DebianSettings, FedoraSettings, Login, MailServer,
-    MailTaker, MarvinConfig, MirrorSettings, Points, Secrecy, Secret, StandingPlan, TreeOrigin,
-    WatchedTree, WorkSettings,
+    MailTaker, MarvinConfig, MirrorSettings, Points, RegressionSettings, Secrecy, Secret,
+    StandingPlan, TrackAddresses, TreeOrigin, WatchedTree, WorkSettings,
 };
 pub use sharing::{Counted, Entered, Move, Movement, Sharing, WATCHED, without_suffix};
 pub use source::SourceLocation;

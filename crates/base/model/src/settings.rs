@@ -20,6 +20,8 @@ pub struct MarvinConfig {
     pub work: WorkSettings,
     /// The recipients of notices.
     pub channels: Vec<Channel>,
+    /// What happens to regressions that are found.
+    pub regressions: RegressionSettings,
     /// The servers that boot builds.
     pub servers: Vec<ServerSettings>,
     /// The images for them.
@@ -147,6 +149,10 @@ pub struct WatchedTree {
     pub since: Option<Release>,
     /// Which stable updates to take.
     pub points: Points,
+    /// Branches whose heads are taken.
+    pub branches: Vec<String>,
+    /// Least time between two heads of one branch, in seconds.
+    pub every_s: u64,
     /// The kernel config of its builds.
     pub config: String,
 }
@@ -158,7 +164,7 @@ pub enum TreeOrigin {
     Git {
         /// A directory, or an address that git can fetch from.
         place: String,
-        /// A regular expression; its first group is the version.
+        /// A regular expression; its first group is the version. Empty: no tags.
         tags: String,
     },
     /// Packages of this host's distribution.
@@ -210,6 +216,26 @@ pub struct WorkSettings {
     /// Whether kernels of the queue come from archives and the trees of marvin.toml only, and not
     /// from any file or folder of the worker's host.
     pub is_of_named_trees: bool,
+}
+
+/// What happens to regressions that are found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegressionSettings {
+    /// Whether they are sent to those in charge of the code, without a person who looks first.
+    pub is_sent: bool,
+    /// Whether the recipients of notices get a list of the open ones each week.
+    pub has_digest: bool,
+    /// Lists that hear of regressions in some tracks.
+    pub tracks: Vec<TrackAddresses>,
+}
+
+/// Who hears of regressions in a track.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrackAddresses {
+    /// The track's name, as `marvin alerts` shows it.
+    pub track: String,
+    /// Addresses of mail.
+    pub mail: Vec<String>,
 }
 
 /// A recipient of notices.

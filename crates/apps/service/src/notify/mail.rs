@@ -57,11 +57,12 @@ pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
     // The id depends only on the notice's number, so that mail programs show a repeated notice
     // once.
     format!(
-        "From: {}\nTo: {}\nSubject: [marvin] {}\nDate: {}\nMessage-ID: <{}.{}.marvin@{}>\n\
+        "From: {}\nTo: {}\nSubject: [{}] {}\nDate: {}\nMessage-ID: <{}.{}.marvin@{}>\n\
          Auto-Submitted: auto-generated\nPrecedence: bulk\nMIME-Version: 1.0\n\
          Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\nX-Marvin-Notice: {} {}\n\n{}",
         header_text(from),
         to.join(",\n "),
+        tag(subject),
         header_text(headline),
         httpdate::fmt_http_date(since).replace("GMT", "+0000"),
         delivery.number,
@@ -71,6 +72,18 @@ pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
         header_text(subject),
         quoted_printable(&sanitize_text(&format!("{headline}\n\n{body}"))),
     )
+}
+
+/// Subjects of notices that go to those in charge of the code begin so.
+pub const REPORT: &str = "report:";
+
+/// Returns what the subject of a mail begins with, in brackets.
+fn tag(subject: &str) -> &'static str {
+    if subject.starts_with(REPORT) {
+        "REGRESSION"
+    } else {
+        "marvin"
+    }
 }
 
 /// Encodes a text as quoted-printable (RFC 2045, 6.7): any server accepts it, with lines of any

@@ -14,7 +14,7 @@ use crate::ServiceError;
 use mail::{mail, send};
 use program::{InputResult, feed};
 
-pub use mail::machine_name;
+pub use mail::{REPORT, machine_name};
 pub use reservations::remind;
 
 /// Deadline of a channel (s).
@@ -45,6 +45,31 @@ pub(crate) fn raise_notice(
     Ok(())
 }
 
+/// Between the name of a channel and other addresses than its own; no channel's name has a blank.
+const TO: &str = " to ";
+
+/// Returns the name of a channel of mail that sends to these addresses.
+#[must_use]
+pub fn channel_to(channel: &Channel, addresses: &[String]) -> String {
+    format!("{}{TO}{}", channel.name, addresses.join(","))
+}
+
+/// Returns a channel, with other addresses if its name has some.
+fn channel_of(channels: &[Channel], name: &str) -> Option<Channel> {
+    let (name, addresses) = match name.split_once(TO) {
+        Some((name, addresses)) => (name, Some(addresses)),
+        None => (name, None),
+    };
+    let mut channel = channels.iter().find(|one| one.name == name)?.clone();
+    if let Some(addresses) = addresses {
+        let ChannelKind::Mail { to, .. } = &mut channel.kind else {
+            return None;
+        };
+        *to = addresses.split(',').map(str::to_owned).collect();
+    }
+    Some(channel)
+}
+
 /// Delivers pending notices. Tries a channel that failed only once per call, so that the call
 /// returns soon.
 ///
@@ -56,14 +81,10 @@ pub fn deliver(
     clock: &dyn Fn() -> UnixTime,
 ) -> Result<Delivered, ServiceError> {
     deliver_by(store, clock, &|delivery| {
-        let channel = settings
-            .channels
-            .iter()
-            .find(|channel| channel.name == delivery.channel);
-        channel.map_or_else(
-            || Err("marvin.toml has no [[notify]] with this name any more".into()),
-            |channel| send_through(channel, delivery),
-        )
+        let Some(channel) = channel_of(&settings.channels, &delivery.channel) else {
+            return Err("marvin.toml has no [[notify]] with this name any more".into());
+        };
+        send_through(&channel, delivery)
     })
 }
 

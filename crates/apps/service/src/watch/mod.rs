@@ -1,5 +1,6 @@
 //! One pass over the trees of a site: queues new kernels, and older ones that are missing.
 
+mod branches;
 mod remotes;
 mod select;
 
@@ -14,6 +15,7 @@ use store::{Listed, Notice, Queued, Store};
 
 use crate::ServiceError;
 use crate::notify::raise_notice;
+pub use branches::{BranchCheck, HeadResult, Heads};
 pub use remotes::Remotes;
 use select::{Rule, TreeKernel, coarsest_first, read_tags, select_kernels};
 
@@ -33,6 +35,16 @@ pub trait KernelSource {
     /// # Errors
     /// If there is no answer.
     fn packages(&self, series: &str, flavour: &str) -> Result<Packages, String>;
+
+    /// Returns those of these branches that a git repository has.
+    ///
+    /// # Errors
+    /// If it does not answer.
+    fn heads(&self, place: &str, branches: &[String]) -> Result<Heads, String>;
+
+    /// Returns whether a former head of a branch is no ancestor of the new one; `None` if that is
+    /// not known without fetching.
+    fn is_rewritten(&self, place: &str, former: &str, head: &str) -> Option<bool>;
 }
 
 /// An event of a pass.
@@ -65,6 +77,8 @@ pub struct TreeCheck {
     pub queued: usize,
     /// Why no job was queued.
     pub why_none: Option<WhyNone>,
+    /// What became of the heads of its branches.
+    pub branches: Vec<BranchCheck>,
 }
 
 /// Why a pass queued nothing of a tree.
@@ -128,7 +142,10 @@ pub fn watch(
 impl Pass<'_> {
     fn tree(&self, tree: &WatchedTree, watched: &mut Watched) -> Result<(), ServiceError> {
         let subject = format!("tree:{}", tree.name);
-        let answer = match self.kernels_of(tree) {
+        let answer = self
+            .kernels_of(tree)
+            .and_then(|found| Ok((found, self.asked_heads(tree)?)));
+        let answer = match answer {
             Err(why) => {
                 watched.silent += 1;
                 let headline = format!("the tree {} does not answer", tree.name);
@@ -145,16 +162,16 @@ impl Pass<'_> {
                 });
                 return Ok(());
             }
-            Ok((found, others)) => {
+            Ok(((found, others), heads)) => {
                 if self.store.settle(&subject, self.now_unix)? {
                     (self.notify)(WatchEvent::Answers(tree.name.clone()));
                 }
                 let other_tags = others.len();
                 self.no_versions(tree, others)?;
-                (found, other_tags)
+                (found, other_tags, heads)
             }
         };
-        let (found, other_tags) = answer;
+        let (found, other_tags, heads) = answer;
         let offered = found.len();
         let jobs: Vec<QueuedJob> = self.store.queued_jobs(Listed::All)?;
         let jobs: Vec<QueuedJob> = jobs
@@ -167,7 +184,14 @@ impl Pass<'_> {
             points: tree.points,
             now_unix: self.now_unix,
         };
-        let kernels = select_kernels(found, &known, rule);
+        let mut kernels = select_kernels(found, &known, rule);
+        let mut branches = Vec::new();
+        if let Some((place, heads)) = heads {
+            let (of_heads, checks) = self.heads_of(tree, &heads, place, &known)?;
+            kernels.splice(0..0, of_heads);
+            branches = checks;
+        }
+        let offered = offered + branches.iter().filter(|one| !one.head.is_empty()).count();
         watched.kernels += kernels.len();
         let mut wanted = BTreeSet::new();
         let mut queued = 0;
@@ -195,13 +219,27 @@ impl Pass<'_> {
             selected: kernels.len(),
             queued,
             why_none,
+            branches,
         }));
         Ok(())
+    }
+
+    /// Asks a tree for the heads of its branches, if some are watched.
+    fn asked_heads<'t>(&self, tree: &'t WatchedTree) -> Result<Option<(&'t str, Heads)>, String> {
+        match &tree.origin {
+            TreeOrigin::Git { place, .. } if !tree.branches.is_empty() => {
+                let heads = self.source.heads(place, &tree.branches)?;
+                Ok(Some((place.as_str(), heads)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Returns the kernels of a tree, and its tags that are not versions.
     fn kernels_of(&self, tree: &WatchedTree) -> Result<(Vec<TreeKernel>, Vec<String>), String> {
         match &tree.origin {
+            // It watches branches alone.
+            TreeOrigin::Git { tags, .. } if tags.is_empty() => Ok((Vec::new(), Vec::new())),
             TreeOrigin::Git { place, tags } => {
                 let pattern = Regex::new(tags).map_err(|error| error.to_string())?;
                 Ok(read_tags(&self.source.tags(place)?, &pattern))
@@ -399,6 +437,14 @@ mod tests {
                 })
                 .to_vec())
         }
+
+        fn heads(&self, _: &str, _: &[String]) -> Result<super::Heads, String> {
+            Ok(Vec::new())
+        }
+
+        fn is_rewritten(&self, _: &str, _: &str, _: &str) -> Option<bool> {
+            None
+        }
     }
 
     const TREE: &str = "[[tree]]\nname = \"linux\"\ngit = \"x\"\n[[notify]]\nname = \"us\"\ncommand = [\"true\"]\n";
@@ -517,6 +563,7 @@ mod tests {
             selected,
             queued: 0,
             why_none,
+            branches: Vec::new(),
         })
     }
 

@@ -1,8 +1,10 @@
-//! Recipients of notices: the keys of `[[notify]]`.
+//! Recipients of notices: the keys of `[[notify]]`, `[regressions]` and `[[track]]`.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use model::{Channel, ChannelKind, MailServer, MailTaker, Secrecy};
+use model::{
+    Channel, ChannelKind, MailServer, MailTaker, RegressionSettings, Secrecy, TrackAddresses,
+};
 
 use super::check::Record;
 use super::login::login;
@@ -57,6 +59,39 @@ pub(crate) fn channel(record: &Record) -> Result<Channel, Mistake> {
     })
 }
 
+/// Parses what happens to regressions.
+pub(crate) fn regressions(file: &Record) -> Result<RegressionSettings, Mistake> {
+    let of_table = file.one("regressions");
+    let mut tracks = Vec::new();
+    for record in file.records("track") {
+        check_addresses(record)?;
+        tracks.push(TrackAddresses {
+            track: owned(record, "name"),
+            mail: record.strings("mail"),
+        });
+    }
+    Ok(RegressionSettings {
+        is_sent: of_table.flag("send"),
+        has_digest: of_table.flag("digest"),
+        tracks,
+    })
+}
+
+/// Checks the addresses of `mail`.
+fn check_addresses(record: &Record) -> Result<(), Mistake> {
+    let addresses = record.texts("mail").unwrap_or_default();
+    match addresses.iter().find(|(_, address)| !is_address(address)) {
+        None => Ok(()),
+        Some((span, wrong)) => Err(Mistake::new(
+            span,
+            format!(
+                "expected an address of mail, not `{}`",
+                wrong.escape_debug()
+            ),
+        )),
+    }
+}
+
 /// Refuses keys that need another key.
 fn none_of(record: &Record, keys: &[&str], without: &str) -> Result<(), Mistake> {
     match keys.iter().find(|key| record.has(key)) {
@@ -69,16 +104,8 @@ fn none_of(record: &Record, keys: &[&str], without: &str) -> Result<(), Mistake>
 }
 
 fn mail(record: &Record) -> Result<ChannelKind, Mistake> {
+    check_addresses(record)?;
     let addresses = record.texts("mail").unwrap_or_default();
-    if let Some((span, wrong)) = addresses.iter().find(|(_, address)| !is_address(address)) {
-        return Err(Mistake::new(
-            span,
-            format!(
-                "expected an address of mail, not `{}`",
-                wrong.escape_debug()
-            ),
-        ));
-    }
     let from = owned(record, "from");
     let by = match (record.text("smtp"), record.texts("sendmail")) {
         (None, None) => MailTaker::Sendmail(SENDMAIL.map(str::to_owned).to_vec()),

@@ -143,6 +143,18 @@ pub(crate) static FILE: Table = Table {
             "Recipients of failure notices, each by mail, webhook or command.",
         ),
         key(
+            "regressions",
+            Kind::One(&REGRESSIONS),
+            Optional,
+            "What happens to regressions that are found; docs/watch.md.",
+        ),
+        key(
+            "track",
+            Kind::Many(&TRACK),
+            Optional,
+            "Who hears of regressions in a track.",
+        ),
+        key(
             "machine",
             Kind::Many(&MACHINE),
             Optional,
@@ -198,6 +210,18 @@ static TREE: Table = Table {
             Kind::Text,
             Optional,
             "A regular expression for the tags that are releases; its first group is the version. Without it, v6.12 and v6.12.3.",
+        ),
+        key(
+            "branches",
+            Kind::Texts,
+            Optional,
+            "Branches whose heads are taken: master, mm-unstable. Without `tags`, tags are not taken then.",
+        ),
+        key(
+            "every",
+            Kind::Span,
+            Without(Preset::Span(86_400, "1d")),
+            "Least time between two heads of one branch.",
         ),
         key(
             "candidates",
@@ -378,6 +402,39 @@ static NOTIFY: Table = Table {
             Optional,
             "Program with arguments that reads the JSON document from standard input.",
         ),
+    ],
+};
+
+static REGRESSIONS: Table = Table {
+    what: "[regressions]",
+    about: "What happens to regressions that are found: each [[notify]] gets a draft, once.",
+    keys: &[
+        key(
+            "send",
+            Kind::Flag,
+            Without(Preset::Flag(false)),
+            "Also mail those without doubts to the maintainers and lists, through the first [[notify]] with `mail`.",
+        ),
+        key(
+            "digest",
+            Kind::Flag,
+            Without(Preset::Flag(true)),
+            "Send each [[notify]] the open alerts once a week.",
+        ),
+    ],
+};
+
+static TRACK: Table = Table {
+    what: "[[track]]",
+    about: "Addresses that hear of regressions in a track, beside the maintainers.",
+    keys: &[
+        key(
+            "name",
+            Kind::Text,
+            Needed,
+            "The track's name, as `marvin alerts` shows it before the @.",
+        ),
+        key("mail", Kind::Texts, Needed, "Addresses of mail."),
     ],
 };
 

@@ -101,12 +101,13 @@ fn whole(file: &Record, tools: &ToolRows) -> Result<MarvinConfig, Mistake> {
         .iter()
         .map(|record| plan(record, &known))
         .collect::<Result<_, _>>()?;
-    for key in ["tree", "plan", "notify", "machine", "image"] {
+    for key in ["tree", "plan", "notify", "track", "machine", "image"] {
         no_name_twice(file.records(key))?;
     }
     Ok(MarvinConfig {
         plans,
         channels,
+        regressions: channel::regressions(file)?,
         servers,
         images,
         work: work(file),
@@ -145,7 +146,11 @@ fn tree(record: &Record) -> Result<WatchedTree, Mistake> {
     let origin = match (record.text("git"), record.texts("debian")) {
         (Some(place), None) => TreeOrigin::Git {
             place: place.to_owned(),
-            tags: tags(record)?,
+            tags: if record.has("branches") && !record.has("tags") {
+                String::new()
+            } else {
+                tags(record)?
+            },
         },
         (None, Some(series)) => {
             if let Some((span, wrong)) = series.iter().find(|(_, text)| {
@@ -187,13 +192,39 @@ fn tree(record: &Record) -> Result<WatchedTree, Mistake> {
         return Err(Mistake::new(record.span_of("since"), what));
     }
     let since = since.map(Release::parse);
+    if let Some((span, wrong)) = record
+        .texts("branches")
+        .unwrap_or_default()
+        .iter()
+        .find(|(_, branch)| !is_branch(branch))
+    {
+        let what = format!(
+            "expected the name of a branch such as master, not `{}`",
+            wrong.escape_debug()
+        );
+        return Err(Mistake::new(span, what));
+    }
+    if record.has("branches") && record.has("debian") {
+        let what = "`branches` are those of a `git` tree";
+        return Err(Mistake::new(record.span_of("branches"), what));
+    }
     Ok(WatchedTree {
+        branches: record.strings("branches"),
+        every_s: record.whole("every"),
         name: owned(record, "name"),
         origin,
         since,
         points,
         config: owned(record, "config"),
     })
+}
+
+/// Returns whether git takes a text as the name of a branch, and as nothing else.
+fn is_branch(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/+".contains(&byte);
+    text.bytes().all(is_plain)
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && !text.contains("..")
 }
 
 /// Returns the pattern of release tags.
