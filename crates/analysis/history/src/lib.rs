@@ -75,10 +75,11 @@ pub use overview::{
 pub use pair::{Pair, State};
 pub use render::{
     AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument,
-    KernelNameDocument, MemberDocument, RunListDocument, SeriesDocument, TriageDocument,
-    alert_document, alert_mail, alerts_document, alerts_text, aside_words, basis_words,
-    change_size, history_document, history_json, history_text, measured_by, mixed_words, no_change,
-    range, schemas, sparkline, why_none,
+    KernelNameDocument, MemberDocument, RegressionText, RunListDocument, SeriesDocument,
+    TriageDocument, alert_document, alert_mail, alerts_document, alerts_text, aside_words,
+    basis_words, change_size, digest_text, history_document, history_json, history_text,
+    measured_by, mixed_words, no_change, range, regression_text, schemas, sparkline, unreported,
+    why_none,
 };
 pub use series::{Absent, Key, MissingKind, Point, SeedResult, SeedValue, Series};
 pub use track_pairs::TrackPair;

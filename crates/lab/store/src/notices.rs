@@ -106,6 +106,18 @@ impl Store {
         self.with(|database| database.row(select, &[&subject], notice))
     }
 
+    /// Lists the standing notices whose subjects begin with this, oldest first.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn list_standing(&self, begin: &str) -> Result<Vec<Notice>, StoreError> {
+        let select = "SELECT subject, headline, body, raised_unix FROM notices
+                      WHERE settled_unix IS NULL ORDER BY number";
+        let all = self.with(|database| database.rows(select, &[], notice))?;
+        let are_meant = all.into_iter().filter(|one| one.subject.starts_with(begin));
+        Ok(are_meant.collect())
+    }
+
     /// Lists undelivered notices, oldest first.
     ///
     /// # Errors
@@ -240,6 +252,9 @@ mod tests {
             "without channels, but it stands"
         );
         assert_eq!(store.list_undelivered().unwrap().len(), 2);
+        let standing = store.list_standing("tree:").unwrap();
+        assert_eq!(standing, [notice("tree:a"), notice("tree:b")]);
+        assert!(store.list_standing("a").unwrap().is_empty());
         assert_eq!(store.standing("tree:a").unwrap(), Some(notice("tree:a")));
         assert!(
             store.settle("tree:a", UnixTime::new(200)).unwrap()

@@ -34,8 +34,32 @@ pub fn alert_mail(
     origins: &[String],
 ) -> Option<String> {
     let alert = &triaged.alert.of_several_seeds().of_regressions(history);
-    let worst = alert.worse().next()?;
+    let subject = subject(history, alert)?;
     let is_draft = alert.rests_on_one_seed();
+    let mut page = Page::default();
+    for line in regression_head(is_draft, &[("To", REGRESSIONS)], &subject).lines() {
+        page.line(line);
+    }
+    write_body(
+        &mut page,
+        history,
+        &Triaged {
+            alert: alert.clone(),
+            decided: triaged.decided.clone(),
+        },
+        found,
+        origins,
+    );
+    if let Some(range) = introduced(history, alert).filter(|_| !is_draft) {
+        page.blank();
+        page.line(format!("#regzbot introduced: {range}"));
+    }
+    Some(page.finish())
+}
+
+/// Returns what an alert's regressions are, in one line.
+pub(super) fn subject(history: &History, alert: &Alert) -> Option<String> {
+    let worst = alert.worse().next()?;
     let [after, at] =
         [alert.after, alert.at].map(|kernel| sanitize_line(&history.kernel(kernel).title));
     let others = alert.worse().count() - 1;
@@ -48,46 +72,37 @@ pub fn alert_mail(
         Some(difference) => format!("{}% worse", percent(difference.abs(), PERCENT)),
         None => change_size(None, worst.basis),
     };
-    let subject = format!(
+    Some(format!(
         "{}{and}: {size} between {after} and {at}",
         sanitize_line(&worst.key.workload)
-    );
-    let mut page = Page::default();
-    for line in regression_head(is_draft, &[("To", REGRESSIONS)], &subject).lines() {
-        page.line(line);
-    }
+    ))
+}
+
+/// Writes what a mail says of an alert, which has only what the mail may name.
+pub(super) fn write_body(
+    page: &mut Page,
+    history: &History,
+    triaged: &Triaged,
+    found: &[BisectionRecord],
+    origins: &[String],
+) {
+    let alert = &triaged.alert;
+    let [after, at] =
+        [alert.after, alert.at].map(|kernel| sanitize_line(&history.kernel(kernel).title));
     page.line("Hi,");
     page.blank();
     page.paragraph(0, &opening(alert, &after, &at));
     page.blank();
-    table(&mut page, history, alert);
-    observations(
-        &mut page,
-        history,
-        &Triaged {
-            alert: alert.clone(),
-            decided: triaged.decided.clone(),
-        },
-        found,
-        origins,
-    );
+    table(page, history, alert);
+    observations(page, history, triaged, found, origins);
     page.blank();
-    machines(&mut page, history, alert);
+    machines(page, history, alert);
     if let Some(command) = reproducer(history, alert) {
-        commands(&mut page, "To measure it again:", &[command]);
+        commands(page, "To measure it again:", &[command]);
     }
     if let Some(command) = bisection_anywhere(history, alert) {
-        commands(
-            &mut page,
-            "To find the commit:",
-            &[CLONE.to_owned(), command],
-        );
+        commands(page, "To find the commit:", &[CLONE.to_owned(), command]);
     }
-    if let Some(range) = introduced(history, alert).filter(|_| !is_draft) {
-        page.blank();
-        page.line(format!("#regzbot introduced: {range}"));
-    }
-    Some(page.finish())
 }
 
 fn commands(page: &mut Page, head: &str, commands: &[String]) {

@@ -2,6 +2,7 @@
 
 mod documents;
 mod mail;
+mod regression;
 mod text;
 
 pub use documents::{
@@ -10,6 +11,7 @@ pub use documents::{
     alert_document, alerts_document, history_document, history_json, schemas,
 };
 pub use mail::alert_mail;
+pub use regression::{RegressionText, digest_text, regression_text, unreported};
 pub use text::{
     alerts_text, aside_words, basis_words, change_size, history_text, measured_by, mixed_words,
     no_change, range, sparkline, why_none,

@@ -1,11 +1,13 @@
 //! `marvin notify`: tries the channels of marvin.toml. `service` sends.
 
 use clap::Subcommand;
+use config::ConfigFile;
 use model::Channel;
 use service::machine_name;
 use store::Notice;
 
 use crate::exit::{Exit, WrongInput};
+use crate::queue::{RegressionReporter, deliver};
 use crate::select::did_you_mean;
 use crate::session::{Session, now};
 
@@ -17,11 +19,16 @@ pub(crate) enum NotifyCommand {
         /// Name of the [[notify]]
         channel: Option<String>,
     },
+    /// Report new regressions once and the open ones once a week, and send what waits, as work and
+    /// watch do
+    Send,
 }
 
 pub(crate) fn notify(session: &Session, command: &NotifyCommand) -> anyhow::Result<Exit> {
-    let NotifyCommand::Test { channel } = command;
     let site = session.read_existing_config()?;
+    let NotifyCommand::Test { channel } = command else {
+        return send(session, &site);
+    };
     let channels = chosen(&site.settings.channels, channel.as_deref())?;
     let notice = Notice {
         subject: "test".to_owned(),
@@ -43,6 +50,24 @@ pub(crate) fn notify(session: &Session, command: &NotifyCommand) -> anyhow::Resu
     }
     session.answer(None)?.write(text)?;
     Ok(exit)
+}
+
+/// Reports regressions, and sends what waits.
+fn send(session: &Session, site: &ConfigFile) -> anyhow::Result<Exit> {
+    chosen(&site.settings.channels, None)?;
+    let store = session.open_store()?;
+    let now_unix = store.time(now())?;
+    let raised = RegressionReporter::default().report(&store, site, session, now_unix)?;
+    let delivered = deliver(&store, site, session)?;
+    session.answer(None)?.write(format!(
+        "new regressions {raised}, messages sent {}\n",
+        delivered.made
+    ))?;
+    Ok(if delivered.failed.is_empty() {
+        Exit::Fine
+    } else {
+        Exit::Lab
+    })
 }
 
 /// Returns the named channel, or all.

@@ -9,7 +9,7 @@ use service::{Remotes, TreeCheck, WatchEvent, WhyNone};
 
 use crate::exit::{Exit, WrongInput};
 use crate::options::seconds;
-use crate::queue::deliver;
+use crate::queue::{RegressionReporter, deliver};
 use crate::say;
 use crate::session::{Session, now};
 
@@ -64,6 +64,7 @@ fn pass(session: &Session, site: &ConfigFile) -> anyhow::Result<Exit> {
             say(&format_event(&event));
         }
     })?;
+    RegressionReporter::default().report(&store, site, session, now_unix)?;
     deliver(&store, site, session)?;
     let service::Watched {
         kernels,
@@ -115,6 +116,7 @@ fn format_check(check: &TreeCheck) -> String {
         selected,
         queued,
         why_none,
+        branches,
     } = check;
     let result = match why_none {
         None => format!("queued {queued}"),
@@ -131,5 +133,9 @@ fn format_check(check: &TreeCheck) -> String {
         Some(WhyNone::NoPlan) => "nothing queued: no [[plan]] names it".to_owned(),
         Some(WhyNone::AllKnown) => "nothing queued: all are queued or measured".to_owned(),
     };
-    format!("{tree}: releases {offered}, selected {selected}, {result}")
+    let mut text = format!("{tree}: releases {offered}, selected {selected}, {result}");
+    for branch in branches {
+        add(&mut text, format_args!("\n{tree}: {}", branch.describe()));
+    }
+    text
 }

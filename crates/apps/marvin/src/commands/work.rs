@@ -23,7 +23,7 @@ use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{find_build, parallel_machines, prepare_tools, replicates};
 use crate::options::{BatchName, NoisyOptions};
-use crate::queue::{BatchTarget, deliver, sent_machines, worker_machines};
+use crate::queue::{BatchTarget, RegressionReporter, deliver, sent_machines, worker_machines};
 use crate::say;
 use crate::select::{ChosenWorkloads, choose_named_workloads, find_machines};
 use crate::servers::record_consoles;
@@ -220,10 +220,17 @@ fn job_process(session: &Session) -> anyhow::Result<JobProcess> {
 /// Delivers notices while jobs run, whatever fails, and once more at the end.
 fn courier(location: &Location, site: &ConfigFile, session: &Session, ended: &AtomicBool) {
     let mut last = false;
+    let mut regressions = RegressionReporter::default();
     loop {
         let delivered = Store::open(location)
             .map_err(ServiceError::from)
-            .and_then(|store| deliver(&store, site, session));
+            .and_then(|store| {
+                let now_unix = store.time(now())?;
+                if let Err(error) = regressions.report(&store, site, session, now_unix) {
+                    say(&format!("cannot look for regressions now: {error:#}"));
+                }
+                deliver(&store, site, session)
+            });
         if let Err(error) = delivered {
             say(&format!("cannot deliver notices now: {error}"));
         }

@@ -1,12 +1,14 @@
-//! The queue of jobs: its machines, batch system and notices.
+//! The queue of jobs: its machines, batch system and notices, those of regressions among them.
 
 mod batch;
 mod notices;
+mod regressions;
 
 pub(crate) use batch::{BatchTarget, configured_batch, sent_machines};
 use model::MarvinConfig;
 use model::USUAL_MACHINE;
 pub(crate) use notices::deliver;
+pub(crate) use regressions::RegressionReporter;
 
 use crate::exit::WrongInput;
 use crate::select::did_you_mean;

@@ -1,7 +1,7 @@
 //! Delivers notices of the queue, and reminds people of reservations that end.
 
 use config::ConfigFile;
-use service::ServiceError;
+use service::{Delivered, ServiceError};
 use store::Store;
 
 use crate::say;
@@ -13,17 +13,17 @@ pub(crate) fn deliver(
     store: &Store,
     site: &ConfigFile,
     session: &Session,
-) -> Result<(), ServiceError> {
+) -> Result<Delivered, ServiceError> {
     if let Err(error) = remind(store, site, session) {
         say(&format!("cannot see now which reservations end: {error}"));
     }
     let delivered = service::deliver(store, &site.settings, &|| {
         store.time(now()).unwrap_or_else(|_| now())
     })?;
-    for (channel, why) in delivered.failed {
+    for (channel, why) in &delivered.failed {
         say(&format!("notify {channel}: {why}; Marvin will retry"));
     }
-    Ok(())
+    Ok(delivered)
 }
 
 /// Reminds people of reservations that end soon; those of a store on a server are there.

@@ -1,0 +1,128 @@
+//! What goes out about an alert by itself: for people of the lab, and for those in charge of the code
+//! if nothing speaks against it.
+
+use document::layout::Page;
+use document::number::signed_percent;
+
+use super::mail::{subject, write_body};
+use crate::bisect_hint::introduced;
+use crate::{BisectionRecord, History, Triaged};
+use model::Decision;
+
+/// Less than that in a micro-benchmark alone is no regression to report (percent). See
+/// [`DEFINITION`].
+const MICRO_PERCENT: f64 = 5.0;
+
+/// What the kernel's developers call a regression of performance.
+const DEFINITION: &str = "The kernel's rules for regressions \
+(Documentation/admin-guide/reporting-regressions.rst) count a slower kernel as one, but hardly 5 % in a \
+micro-benchmark alone: a broad benchmark or a real program has to suffer, too.";
+
+/// A regression as a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegressionText {
+    /// One line.
+    pub subject: String,
+    /// What was measured, without a greeting of its own; private notes are not in it.
+    pub body: String,
+    /// Why no list may get it by itself; empty if one may.
+    pub doubts: Vec<&'static str>,
+}
+
+/// Returns the text about an alert; `None` if there is no regression. `found` are the results of
+/// bisections.
+#[must_use]
+pub fn regression_text(
+    history: &History,
+    triaged: &Triaged,
+    found: &[BisectionRecord],
+) -> Option<RegressionText> {
+    let alert = triaged.alert.of_several_seeds().of_regressions(history);
+    let subject = subject(history, &alert)?;
+    let mut doubts = Vec::new();
+    if alert.rests_on_one_seed() {
+        doubts.push("one seed only: the layout of memory may be the cause; measure more seeds");
+    }
+    let counted = |member: &crate::Member| {
+        member.difference_percent.is_some()
+            && history
+                .machine(member.key.machine)
+                .capabilities()
+                .deterministic
+    };
+    if alert.worse().all(counted) {
+        doubts.push(
+            "instructions were counted: caches, contention and devices, which that machine leaves out, may \
+             outweigh them; measure a machine that measures time",
+        );
+    }
+    let is_small = |member: &crate::Member| {
+        member
+            .difference_percent
+            .is_some_and(|percent| percent.abs() < MICRO_PERCENT)
+    };
+    if alert.worse().all(is_small) {
+        doubts
+            .push("less than 5 % in micro-benchmarks alone, which the kernel's rules do not count");
+    }
+    let mut page = Page::default();
+    let shown = Triaged {
+        alert,
+        decided: triaged.decided.clone(),
+    };
+    write_body(&mut page, history, &shown, found, &[]);
+    page.blank();
+    page.paragraph(0, DEFINITION);
+    if let Some(range) = introduced(history, &shown.alert).filter(|_| doubts.is_empty()) {
+        page.blank();
+        page.line(format!("#regzbot introduced: {range}"));
+    }
+    Some(RegressionText {
+        subject,
+        body: page.finish(),
+        doubts,
+    })
+}
+
+/// Returns the open alerts, each in a line, worst first; `None` if there is none.
+#[must_use]
+pub fn digest_text(history: &History, alerts: &[Triaged]) -> Option<String> {
+    let mut open: Vec<&Triaged> = alerts.iter().filter(|one| one.is_open()).collect();
+    open.sort_by(|a, b| b.alert.weight().total_cmp(&a.alert.weight()));
+    let mut text = String::new();
+    for one in &open {
+        let alert = one.alert.of_regressions(history);
+        let worst = alert.worse().next()?;
+        let size = worst
+            .difference_percent
+            .map_or_else(|| "it fails".to_owned(), signed_percent);
+        text.extend([
+            &*one.alert.name,
+            ": ",
+            &subject(history, &alert).unwrap_or_default(),
+            " (",
+            &size,
+            ")\n",
+        ]);
+    }
+    (!open.is_empty()).then_some(text)
+}
+
+/// Returns the alerts that no range in `known` covers, as triage decisions cover alerts: what was
+/// sent once is not new with every kernel that makes its range narrower.
+#[must_use]
+pub fn unreported<'a>(
+    history: &History,
+    alerts: &'a [Triaged],
+    known: &[Decision],
+) -> Vec<&'a Triaged> {
+    let all = alerts.iter().map(|one| one.alert.clone()).collect();
+    let reported = crate::triage_alerts(history, all, known);
+    let is_new = reported.iter().map(|one| one.decided.is_none());
+    alerts
+        .iter()
+        .zip(is_new)
+        .filter(|(one, is_new)| *is_new && one.is_open())
+        .map(|(one, _)| one)
+        .collect()
+}

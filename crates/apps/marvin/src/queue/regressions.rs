@@ -1,0 +1,247 @@
+//! Regressions that people have to hear of: a notice for each alert, raised once, and a weekly list.
+//!
+//! A notice that stands is the record that an alert went out: another process, or this one after a
+//! kill, raises it no second time.
+
+use config::ConfigFile;
+use history::{
+    RegressionText, Triaged, digest_text, records_of_alert, regression_text, unreported,
+};
+use kernel::{Addressees, Repository};
+use model::{ChannelKind, Decision, Origin, SourceOrigin, Triage, UnixTime};
+use results::{HistoryReadError, HistoryReader, HistorySnapshot};
+use service::REPORT;
+use store::{Notice, Store, StoreError};
+
+use crate::session::Session;
+
+/// Subjects of notices about alerts begin so.
+const REGRESSION: &str = "regression:";
+/// The subject of the mark that this lab reports regressions: what was open before comes as one list.
+const BEGUN: &str = "regressions:begun";
+const WEEK_DAYS: i64 = 7;
+
+/// Raises notices about regressions, and reads only new runs each time.
+#[derive(Debug, Default)]
+pub(crate) struct RegressionReporter {
+    reader: Option<HistoryReader>,
+}
+
+impl RegressionReporter {
+    /// Raises a notice for each open alert that has none. Returns how many.
+    pub(crate) fn report(
+        &mut self,
+        store: &Store,
+        site: &ConfigFile,
+        session: &Session,
+        now_unix: UnixTime,
+    ) -> anyhow::Result<usize> {
+        if site.settings.channels.is_empty() {
+            return Ok(0);
+        }
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            none => {
+                let mut reader = match HistoryReader::open(session.store_location()?) {
+                    // Nothing was measured yet.
+                    Err(HistoryReadError::Store(StoreError::Empty { .. })) => return Ok(0),
+                    opened => opened?,
+                };
+                reader.add_bisections_of(session.home()?.to_owned());
+                none.insert(reader)
+            }
+        };
+        reader.refresh()?;
+        let pass = Pass {
+            snapshot: reader.snapshot(1),
+            store,
+            site,
+            now_unix,
+        };
+        pass.run()
+    }
+}
+
+struct Pass<'a> {
+    snapshot: HistorySnapshot,
+    store: &'a Store,
+    site: &'a ConfigFile,
+    now_unix: UnixTime,
+}
+
+impl Pass<'_> {
+    fn run(&self) -> anyhow::Result<usize> {
+        let HistorySnapshot {
+            history, alerts, ..
+        } = &self.snapshot;
+        let standing = self.store.list_standing(REGRESSION)?;
+        let known: Vec<Decision> = standing.iter().filter_map(range_of).collect();
+        let is_first = self.store.standing(BEGUN)?.is_none();
+        let mut raised = 0;
+        for one in unreported(history, alerts, &known) {
+            let Some(text) = regression_text(history, one, &self.snapshot.found) else {
+                continue;
+            };
+            raised += usize::from(self.raise(one, &text, is_first)?);
+        }
+        if is_first {
+            self.raise_on(
+                BEGUN.to_owned(),
+                "regressions are reported from now on",
+                "",
+                &[],
+            )?;
+        }
+        if self.site.settings.regressions.has_digest {
+            self.digest()?;
+        }
+        Ok(raised)
+    }
+
+    /// Raises the notices about an alert: to those in charge of the code first, as the other one is
+    /// the record of both.
+    fn raise(&self, one: &Triaged, text: &RegressionText, is_first: bool) -> anyhow::Result<bool> {
+        let range = self.range(one);
+        let subject = format!("{REGRESSION}{range}");
+        if is_first {
+            self.raise_on(subject, &text.subject, "", &[])?;
+            return Ok(false);
+        }
+        let settings = &self.site.settings;
+        let addresses = self.addresses(one);
+        let mail = settings
+            .channels
+            .iter()
+            .find(|channel| matches!(channel.kind, ChannelKind::Mail { .. }));
+        let is_sent = settings.regressions.is_sent && text.doubts.is_empty();
+        let mail = mail.filter(|_| is_sent && !addresses.is_empty());
+        if let Some(mail) = mail {
+            let channel = service::channel_to(mail, &addresses);
+            let subject = format!("{REPORT}{range}");
+            self.raise_on(subject, &text.subject, &text.body, &[&channel])?;
+        }
+        let body = draft(text, &addresses, mail.is_some());
+        let channels: Vec<&str> = settings
+            .channels
+            .iter()
+            .map(|channel| channel.name.as_str())
+            .collect();
+        self.raise_on(
+            subject,
+            &format!("regression: {}", text.subject),
+            &body,
+            &channels,
+        )
+    }
+
+    fn raise_on(
+        &self,
+        subject: String,
+        headline: &str,
+        body: &str,
+        channels: &[&str],
+    ) -> anyhow::Result<bool> {
+        let notice = Notice {
+            subject,
+            headline: headline.to_owned(),
+            body: body.to_owned(),
+            raised_unix: self.now_unix,
+        };
+        Ok(self.store.raise(&notice, channels)?)
+    }
+
+    /// Raises the list of open alerts, once in a week.
+    fn digest(&self) -> anyhow::Result<()> {
+        let Some(text) = digest_text(&self.snapshot.history, &self.snapshot.alerts) else {
+            return Ok(());
+        };
+        let week = self.now_unix.days().div_euclid(WEEK_DAYS);
+        let headline = format!("open regressions: {}", text.lines().count());
+        let channels: Vec<&str> = self
+            .site
+            .settings
+            .channels
+            .iter()
+            .map(|channel| channel.name.as_str())
+            .collect();
+        let body = format!("{text}\nmarvin alerts shows them, marvin triage records a decision.\n");
+        self.raise_on(format!("digest:{week}"), &headline, &body, &channels)?;
+        Ok(())
+    }
+
+    /// Returns the range of an alert, in the words of decisions.
+    fn range(&self, one: &Triaged) -> String {
+        let version = |kernel| self.snapshot.history.kernel(kernel).release.as_str();
+        let alert = &one.alert;
+        format!(
+            "{} {}..{}",
+            alert.decision_track(),
+            version(alert.after),
+            version(alert.at)
+        )
+    }
+
+    /// Returns who is to hear of an alert: the addresses of its track, and the maintainers of the
+    /// files of the commit that a bisection named.
+    fn addresses(&self, one: &Triaged) -> Vec<String> {
+        let tracks = self.site.settings.regressions.tracks.iter();
+        let mut all: Vec<String> = tracks
+            .filter(|track| track.track == one.alert.track)
+            .flat_map(|track| track.mail.clone())
+            .collect();
+        // A tree that is not at hand any more names nobody.
+        let of_code = self.maintainers(one).unwrap_or_default();
+        for address in of_code.people.into_iter().chain(of_code.lists) {
+            if !all.contains(&address) {
+                all.push(address);
+            }
+        }
+        all
+    }
+
+    fn maintainers(&self, one: &Triaged) -> Option<Addressees> {
+        let history = &self.snapshot.history;
+        let found = records_of_alert(history, &one.alert, &self.snapshot.found);
+        let culprit = found.into_iter().flat_map(|found| &found.culprits).next()?;
+        let Origin::Built {
+            source: SourceOrigin::Commit { tree, .. },
+            ..
+        } = &history.kernel(one.alert.at).build.origin
+        else {
+            return None;
+        };
+        let tree = Repository::open(std::path::Path::new(tree)).ok()?;
+        tree.addressees(&culprit.commit).ok()
+    }
+}
+
+/// Returns the range that a notice is about, as a decision.
+fn range_of(notice: &Notice) -> Option<Decision> {
+    let (track, range) = notice.subject.strip_prefix(REGRESSION)?.rsplit_once(' ')?;
+    let (after, at) = range.split_once("..")?;
+    Some(Decision {
+        track: track.to_owned(),
+        after: after.to_owned(),
+        at: at.to_owned(),
+        triage: Triage::Real,
+        note: String::new(),
+        worse: usize::MAX,
+        decided_unix: notice.raised_unix,
+    })
+}
+
+/// Returns what people of the lab get about a regression.
+fn draft(text: &RegressionText, addresses: &[String], is_sent: bool) -> String {
+    let mut all = if is_sent {
+        format!("Marvin sends this to {} as well.\n\n", addresses.join(", "))
+    } else {
+        "This is a draft for you: Marvin has sent it to no list.\n\n".to_owned()
+    };
+    for doubt in &text.doubts {
+        all.extend(["Not yet a [REGRESSION]: ", doubt, ".\n\n"]);
+    }
+    if !is_sent && !addresses.is_empty() {
+        all.extend(["To: ", &addresses.join(", "), "\n\n"]);
+    }
+    all + &text.body
+}
