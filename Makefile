@@ -56,6 +56,7 @@ bench: ## Print one line per figure
 	@$(CARGO) run --release --locked -q -p benches --bin stats
 	@$(CARGO) run --release --locked -q -p benches --bin walls
 	@$(CARGO) run --release --locked -q -p benches --bin planted
+	@$(CARGO) run --release --locked -q -p benches --bin estimates
 	@$(CARGO) run --release --locked -q -p benches --bin search
 	@MARVIN_FULL=bench $(CARGO) test --release --locked -q -p marvin --test program real_source:: -- --nocapture
 	@$(CARGO) run --release --locked -q -p benches --bin web

@@ -1,4 +1,4 @@
-//! `marvin notify`: tries the channels of marvin.toml. `service` sends.
+//! `marvin notify`: tries the channels of marvin.toml, and sends what waits. `service` sends.
 
 use clap::Subcommand;
 use config::ConfigFile;

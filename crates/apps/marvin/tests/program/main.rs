@@ -38,6 +38,7 @@ mod real_source;
 mod rebooted;
 mod released;
 mod replayed;
+mod reported;
 mod reserved;
 mod series_output;
 mod served;

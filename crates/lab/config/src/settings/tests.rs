@@ -212,14 +212,25 @@ fn settings_file_with_every_section_is_read() {
     let points: Vec<Points> = read.trees.iter().map(|tree| tree.points).collect();
     assert_eq!(
         points,
-        [Points::Never, Points::Monthly, Points::Every, Points::Every]
+        [
+            Points::Never,
+            Points::Monthly,
+            Points::Every,
+            Points::Monthly,
+            Points::Every
+        ]
     );
+    let next = &read.trees[3];
+    assert_eq!((next.branches.len(), next.every_s), (2, 86_400));
+    // Branches alone: its tags are no releases.
+    assert!(matches!(&next.origin, TreeOrigin::Git { tags, .. } if tags.is_empty()));
+    assert!(read.regressions.is_sent && read.regressions.tracks.len() == 1);
     assert!(matches!(&read.trees[0].origin, TreeOrigin::Git { tags, .. } if tags.contains("rc")));
     assert!(
-        matches!(&read.trees[3].origin, TreeOrigin::Debian { flavour, .. } if flavour == "amd64")
+        matches!(&read.trees[4].origin, TreeOrigin::Debian { flavour, .. } if flavour == "amd64")
     );
     assert_eq!(read.plans[0].trees, ["mainline", "stable"]);
-    assert_eq!(read.plans[1].trees.len(), 4, "without a word, all");
+    assert_eq!(read.plans[1].trees.len(), 5, "without a word, all");
     let names = &read.plans[0].workloads;
     let has = |name: &str| names.iter().any(|known| known == name);
     assert!(

@@ -1,0 +1,112 @@
+//! Regressions that reach people: once, with what speaks against them, and to lists only if asked.
+
+use std::fs;
+use std::path::Path;
+
+use model::{FailureReason, Outcome, Stage, SubjectFailure};
+use store::Store;
+
+use crate::fresh::fresh;
+use crate::history::fill;
+use crate::{marvin, output_of, stored};
+
+/// Writes a marvin.toml whose channels append to files of the data directory.
+fn configure(home: &Path, more: &str) {
+    let append = |name: &str| {
+        let file = home.join(name);
+        format!("[\"sh\", \"-c\", \"cat >>{}\"]", file.display())
+    };
+    let text = format!(
+        "[[notify]]\nname = \"us\"\ncommand = {}\n\
+         [[notify]]\nname = \"post\"\nmail = [\"lab@example.org\"]\nfrom = \"marvin@example.org\"\nsendmail = {}\n{more}",
+        append("told"),
+        append("mails")
+    );
+    fs::write(home.join("marvin.toml"), text).unwrap();
+}
+
+/// Returns how many lines of what a channel got contain a text.
+fn count(home: &Path, file: &str, text: &str) -> usize {
+    let all = fs::read_to_string(home.join(file)).unwrap_or_default();
+    all.lines().filter(|line| line.contains(text)).count()
+}
+
+#[test]
+fn regression_goes_out_once_as_a_draft() {
+    let home = fresh("reported-draft");
+    fs::create_dir_all(&home).unwrap();
+    let store = Store::open(&*home).unwrap();
+    configure(&home, "");
+    // Reports begin before anything was measured.
+    let send = || output_of(&home, &["notify", "send"]);
+    assert!(send().contains("new regressions 0, messages sent 0"));
+    fill(&store);
+    // Two processes at once, and one after them.
+    let others = [0, 1].map(|_| marvin(&home).args(["notify", "send"]).spawn().unwrap());
+    for mut other in others {
+        assert!(other.wait().unwrap().success());
+    }
+    assert!(send().contains("new regressions 0"), "{}", send());
+    let subject = "\"subject\":\"regression:cloud-amd64 6.1.192..6.12.100\"";
+    assert_eq!(count(&home, "told", subject), 1);
+    assert_eq!(count(&home, "told", "\"subject\":\"digest:"), 1);
+    for text in [
+        "This is a draft for you",
+        "one seed only",
+        "instructions were counted",
+        "less than 5 % in micro-benchmarks",
+        "reporting-regressions.rst",
+    ] {
+        assert_eq!(count(&home, "told", text), 1, "{text}");
+    }
+    assert_eq!(count(&home, "mails", "Subject: [marvin] regression: "), 1);
+    assert_eq!(count(&home, "mails", "Subject: [REGRESSION]"), 0);
+}
+
+#[test]
+fn only_what_has_no_doubts_goes_to_lists() {
+    let home = fresh("reported-sent");
+    fs::create_dir_all(&home).unwrap();
+    let store = Store::open(&*home).unwrap();
+    configure(
+        &home,
+        "[regressions]\nsend = true\n[[track]]\nname = \"cloud-amd64\"\nmail = [\"list@example.org\"]\n",
+    );
+    output_of(&home, &["notify", "send"]);
+    fill(&store);
+    output_of(&home, &["notify", "send"]);
+    assert_eq!(count(&home, "mails", "list@example.org"), 1, "in the draft");
+    assert_eq!(count(&home, "mails", "Subject: [REGRESSION]"), 0);
+    // What fails is none of counting.
+    stored::save_build(&store, 3, "6.13.1");
+    let results = ["fault-anon", "getppid"].map(|workload| {
+        let mut failed = stored::completed(workload, Vec::new());
+        failed.outcome = Outcome::Failed(SubjectFailure {
+            stage: Stage::Workload,
+            reason: FailureReason::Hung,
+            console_tail: String::new(),
+        });
+        failed
+    });
+    let run = stored::run("0000000000000003", 3, 1, results.to_vec());
+    store.save_run(&run, &[]).unwrap();
+    for _ in 0..2 {
+        output_of(&home, &["notify", "send"]);
+    }
+    assert_eq!(count(&home, "mails", "Subject: [REGRESSION]"), 1);
+    assert_eq!(count(&home, "mails", "To: list@example.org"), 2);
+}
+
+#[test]
+fn what_was_open_before_comes_as_one_list() {
+    let home = fresh("reported-first");
+    fs::create_dir_all(&home).unwrap();
+    fill(&Store::open(&*home).unwrap());
+    configure(&home, "");
+    for _ in 0..2 {
+        let output = output_of(&home, &["notify", "send"]);
+        assert!(output.contains("new regressions 0"), "{output}");
+    }
+    assert_eq!(count(&home, "told", "regression:"), 0);
+    assert_eq!(count(&home, "told", "cloud-amd64@6.12.100"), 1);
+}
