@@ -121,7 +121,7 @@ pub(crate) enum Command {
     /// List and change queued jobs
     #[command(subcommand)]
     Queue(queue::QueueCommand),
-    /// Test the mails, webhooks and commands of marvin.toml
+    /// Report regressions now, and test the mails, webhooks and commands of marvin.toml
     #[command(subcommand)]
     Notify(notify::NotifyCommand),
     /// Write a sample marvin.toml, check it, show its settings, or print its schema

@@ -173,7 +173,7 @@ impl BuildCache {
         let events = Shared::new(Vec::new());
         let found = reading.resolve(name, &|event| events.lock().push(event));
         match found {
-            // Whoever makes it says all of this again.
+            // The caller that makes it gets all of these events again.
             Err(KernelError::NotMade(_)) => Ok(None),
             found => {
                 events.into_inner().into_iter().for_each(notify);

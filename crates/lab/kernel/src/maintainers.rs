@@ -1,7 +1,7 @@
 //! The MAINTAINERS file of a kernel tree: who is to hear of a change to its files.
 //!
 //! Marvin reads the file itself. `scripts/get_maintainer.pl` is a program of the tree, which may be
-//! hostile, and is not run; with its defaults it also names everybody who touched a file.
+//! hostile, and is not run; with its defaults it also names all who touched a file.
 //! The format is in the head of MAINTAINERS: sections with `M:`, `L:`, `F:`, `N:` and `X:` lines.
 
 use regex_lite::RegexBuilder;

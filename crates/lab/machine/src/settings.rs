@@ -125,7 +125,7 @@ impl ScratchFolder {
     }
 }
 
-/// Makes a directory that only this user may write to, in one where everybody may make files.
+/// Makes a directory that only this user may write to, in one where all users may make files.
 fn make_private(folder: &Path) -> io::Result<()> {
     match fs::DirBuilder::new().mode(0o700).create(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

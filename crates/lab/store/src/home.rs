@@ -80,8 +80,8 @@ impl Home {
         self.incoming().join(run.hex())
     }
 
-    /// Returns the address for SQLite of a database that nobody writes to while it is read, nor could
-    /// be locked here; `None` if the directory can be written, or has the file of a writer.
+    /// Returns the address for SQLite of a database that no process writes to while it is read, nor
+    /// could be locked here; `None` if the directory can be written, or has the file of a writer.
     ///
     /// Of a database with a write-ahead log SQLite otherwise needs a file for memory that its
     /// processes share, which it cannot make here (sqlite.org/wal.html, section 8).

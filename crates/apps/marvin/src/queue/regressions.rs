@@ -20,6 +20,8 @@ const REGRESSION: &str = "regression:";
 /// The subject of the mark that this lab reports regressions: what was open before comes as one list.
 const BEGUN: &str = "regressions:begun";
 const WEEK_DAYS: i64 = 7;
+/// How to get no more of these.
+const STOP: &str = "To close the alert: marvin triage. To stop these messages: take the [[notify]] out of marvin.toml.\n";
 
 /// Raises notices about regressions, and reads only new runs each time.
 #[derive(Debug, Default)]
@@ -189,7 +191,7 @@ impl Pass<'_> {
             .filter(|track| track.track == one.alert.track)
             .flat_map(|track| track.mail.clone())
             .collect();
-        // A tree that is not at hand any more names nobody.
+        // A tree that is not at hand any more has no addresses.
         let of_code = self.maintainers(one).unwrap_or_default();
         for address in of_code.people.into_iter().chain(of_code.lists) {
             if !all.contains(&address) {
@@ -243,5 +245,6 @@ fn draft(text: &RegressionText, addresses: &[String], is_sent: bool) -> String {
     if !is_sent && !addresses.is_empty() {
         all.extend(["To: ", &addresses.join(", "), "\n\n"]);
     }
-    all + &text.body
+    all.extend([&*text.body, "\n", STOP]);
+    all
 }

@@ -220,7 +220,7 @@ impl Session {
         }
     }
 
-    /// Locks the data directory, so that nobody measures in it.
+    /// Locks the data directory, so that no other process measures in it.
     pub(crate) fn lock_home(&self) -> anyhow::Result<HomeLock> {
         Ok(lab::lock_home(self.home()?, self.patience())?)
     }
