@@ -133,7 +133,11 @@ pub(crate) enum Command {
     Export(export::ExportArguments),
     /// Delete superseded runs, old artifacts and unused images; referenced runs are kept
     Gc(gc::GcArguments),
-    /// Change the store that several hosts share
+    /// Write a backup of the data directory: results, queue, marvin.toml; also beside a worker
+    Backup(store::BackupArguments),
+    /// Restore a backup into a data directory that is missing or empty, and check it
+    Restore(store::RestoreArguments),
+    /// Verify or upgrade the store
     #[command(subcommand)]
     Store(store::StoreCommand),
     /// Filter and compress a crashed kernel's memory dump: same as marvin-dump
@@ -247,6 +251,8 @@ impl Command {
             Self::Import(command) => import::import(session, command),
             Self::Export(command) => export::export(session, command),
             Self::Gc(command) => gc::gc(session, command),
+            Self::Backup(command) => store::backup(session, command),
+            Self::Restore(command) => store::restore(session, command),
             Self::Store(command) => store::store(session, command),
             Self::Dump { arguments } => Ok(dump::dump(arguments)),
             Self::Kernels(command) => kernels::kernels(session, command),

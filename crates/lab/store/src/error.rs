@@ -35,6 +35,9 @@ pub enum StoreError {
     /// The address or the login of a server is wrong.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// A backup cannot be made or restored.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
     /// A server cannot be reached, or is no longer there.
     #[error(
         "cannot reach {store}: {detail}; stored results are intact, repeat the command when the server is back"
@@ -106,6 +109,42 @@ pub enum InUse {
     Occupied { store: String },
 }
 
+/// A backup that cannot be made or restored.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    #[error(
+        "cannot back up {store}: PostgreSQL has its own tools for this\n\
+         hint: pg_dump -Fc to a file, pg_restore into a new database, then marvin store check"
+    )]
+    OnServer { store: String },
+    #[error("cannot write a backup to {place}: it exists\nhint: name a new directory, or remove it", place = .place.display())]
+    InTheWay { place: PathBuf },
+    /// Runs were deleted after the database was copied.
+    #[error("cannot back up: marvin gc deleted runs meanwhile\nhint: repeat the command")]
+    Changed,
+    #[error("cannot back up {path}: its name has a line break, a backslash or no valid UTF-8\nhint: rename it", path = .path.display())]
+    BadName { path: PathBuf },
+    #[error("no backup in {place}: it has no file SHA256SUMS of marvin backup", place = .place.display())]
+    None { place: PathBuf },
+    #[error("the backup in {place} is damaged: {file}: {detail}\nhint: nothing was restored; take another backup", place = .place.display(), file = .file.display())]
+    Damaged {
+        place: PathBuf,
+        file: PathBuf,
+        detail: String,
+    },
+    #[error("cannot restore into {home}: it is not empty\nhint: name a new directory with --home", home = .home.display())]
+    NotEmpty { home: PathBuf },
+}
+
+impl BackupError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::Changed | Self::Damaged { .. } => Fault::Lab,
+            _ => Fault::User,
+        }
+    }
+}
+
 /// A store of another version of Marvin.
 #[derive(Debug, thiserror::Error)]
 pub enum VersionError {
@@ -117,7 +156,7 @@ pub enum VersionError {
         /// The newest schema this program knows.
         known: u32,
     },
-    /// A server's database has an older schema.
+    /// The store has an older schema.
     #[error(
         "cannot use {store}: an older Marvin made it (schema {found}, this one needs {known})\n\
          hint: marvin store upgrade; older programs cannot use it any more then, so stop their workers and dashboards first"
@@ -216,6 +255,7 @@ impl StoreError {
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
+            Self::Backup(error) => error.fault(),
             Self::Empty { .. }
             | Self::Unusable { .. }
             | Self::Version(_)

@@ -1,10 +1,10 @@
 //! Reading new runs: runs are only ever added, so a reader that keeps the number of the last one
 //! reads no run twice.
 
-use model::{Run, RunId};
+use model::{Run, RunId, UnixTime};
 
 use crate::runs::{complete, head};
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, columns};
 
 impl Store {
     /// Returns at most `limit` runs that were saved after the run with this number, in order, each
@@ -26,6 +26,17 @@ impl Store {
         })
     }
 
+    /// Returns when the newest run began, of those that were measured here; `None` without runs.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn newest_start(&self) -> Result<Option<UnixTime>, StoreError> {
+        let select = "SELECT max(started_unix) FROM runs";
+        let newest =
+            self.with(|database| database.row(select, &[], |row| columns::optional_time(row, 0)))?;
+        Ok(newest.flatten().and_then(Run::known_start))
+    }
+
     /// Returns the run that was saved with this number; `None` if it is there no more.
     ///
     /// # Errors
@@ -45,8 +56,10 @@ mod tests {
     fn every_run_is_read_once(new: New<'_>) {
         let (_home, store) = new();
         let runs = ["01", "02", "03"].map(|id| run("aa", id, 1));
+        assert_eq!(store.newest_start().unwrap(), None);
         saved(&store, &runs[0]);
         saved(&store, &runs[1]);
+        assert_eq!(store.newest_start().unwrap(), Some(runs[0].started_unix));
         let first = store.runs_after(0, 1).unwrap();
         assert_eq!(first[0].1, runs[0]);
         let rest = store.runs_after(first[0].0, 10).unwrap();

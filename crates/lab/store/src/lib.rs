@@ -5,7 +5,9 @@
 //! ids, interpret artifacts, decide what is out of date, and pass the time.
 
 mod artifacts;
+mod backup;
 mod builds;
+mod check;
 mod checksum;
 #[cfg(any(test, feature = "cluster"))]
 pub mod cluster;
@@ -30,6 +32,8 @@ mod processes;
 mod queue;
 mod reservations;
 mod retention;
+#[cfg(test)]
+mod roles_tests;
 mod runs;
 mod samples;
 mod schema;
@@ -40,7 +44,9 @@ mod store;
 mod testing;
 
 pub use artifacts::Artifact;
-pub use error::{AccessError, InUse, LookupError, StoreError, VersionError};
+pub use backup::{Backup, restore};
+pub use check::{Checked, Damage};
+pub use error::{AccessError, BackupError, InUse, LookupError, StoreError, VersionError};
 pub use home::is_writable;
 pub use kernels::SeenKernel;
 pub use location::{Address, Location};
@@ -50,4 +56,4 @@ pub use queue::{JobCount, Listed, QueueError, QueueOverview, Queued};
 pub use reservations::ReservationError;
 pub use retention::{Garbage, PINNED, Retention};
 pub use runs::RunSummary;
-pub use store::Store;
+pub use store::{Store, Upgraded};

@@ -2,6 +2,8 @@
 //!
 //! A released step is never edited: changes are further steps.
 
+use std::path::PathBuf;
+
 use rusqlite::{Connection, Transaction};
 
 use crate::database::{Database, Server};
@@ -49,12 +51,22 @@ pub(crate) fn version(connection: &Connection, home: &Home) -> Result<usize, Sto
         .map_err(|error| home.sql(error))?;
     match usize::try_from(found) {
         Ok(steps) if steps <= STEPS.len() => Ok(steps),
-        _ => Err(StoreError::Version(VersionError::NewerSchema {
-            file: home.database(),
-            found,
-            known: u32::try_from(STEPS.len()).unwrap_or(u32::MAX),
-        })),
+        _ => Err(newer(home.database(), found as usize)),
     }
+}
+
+/// Returns whether this program knows all steps of a database of that version.
+pub(crate) fn is_known(version: usize) -> bool {
+    version <= STEPS.len()
+}
+
+/// Returns the refusal of a database of a newer program.
+pub(crate) fn newer(file: PathBuf, found: usize) -> StoreError {
+    StoreError::Version(VersionError::NewerSchema {
+        file,
+        found: u32::try_from(found).unwrap_or(u32::MAX),
+        known: u32::try_from(STEPS.len()).unwrap_or(u32::MAX),
+    })
 }
 
 /// Returns whether a database of that version is current.
@@ -129,10 +141,19 @@ pub(crate) fn is_current_on_server(steps: usize) -> bool {
 
 /// Returns the refusal of a server's database with too few steps.
 pub(crate) fn older(store: &Store, steps: usize) -> StoreError {
+    too_old(&store.home, steps, SERVER_STEPS.len())
+}
+
+/// Returns the refusal of a data directory with too few steps.
+pub(crate) fn older_home(home: &Home, steps: usize) -> StoreError {
+    too_old(home, steps, STEPS.len())
+}
+
+fn too_old(home: &Home, found: usize, known: usize) -> StoreError {
     StoreError::Version(VersionError::OlderSchema {
-        store: store.home.root().display().to_string(),
-        found: steps,
-        known: SERVER_STEPS.len(),
+        store: home.root().display().to_string(),
+        found,
+        known,
     })
 }
 
@@ -248,6 +269,26 @@ mod tests {
         for steps in 1..STEPS.len() {
             let home = home_of_step(steps);
             let mut expected = run("aa", "01", 1);
+            let bytes = || fs::read(home.path().join("marvin.db")).unwrap();
+            let old = bytes();
+            for refused in [Store::open(home.path()), Store::open_read_only(home.path())] {
+                let error = refused.unwrap_err();
+                assert!(
+                    error.to_string().contains("marvin store upgrade"),
+                    "{error}"
+                );
+            }
+            assert!(old == bytes(), "step {steps}: it was changed");
+            let upgraded = Store::upgrade(home.path()).unwrap();
+            assert_eq!((upgraded.before, upgraded.now), (steps, STEPS.len()));
+            let copy = Connection::open(upgraded.copy.unwrap()).unwrap();
+            let runs = "SELECT count(*), (SELECT user_version FROM pragma_user_version) FROM runs";
+            let of_copy = copy
+                .query_row(runs, [], |row| {
+                    Ok((row.get::<_, usize>(0)?, row.get::<_, usize>(1)?))
+                })
+                .unwrap();
+            assert_eq!(of_copy, (1, steps));
             let reader = Store::open_read_only(home.path()).unwrap();
             if steps < 2 {
                 expected

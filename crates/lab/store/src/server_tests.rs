@@ -133,8 +133,9 @@ fn server_store_of_each_schema_step_is_upgraded() {
                  VALUES (1, 0, 'getppid', 20000, 'completed', '\\x000000000000f03f')",
         );
         let id = run("aa", "01", 1).id;
+        let upgraded = Store::upgrade(&location).unwrap();
         assert_eq!(
-            Store::upgrade(&location).unwrap(),
+            (upgraded.before, upgraded.now),
             (steps, crate::schema::server_steps())
         );
         let reader = Store::open_read_only(&location).unwrap();
@@ -170,12 +171,12 @@ fn older_schema_is_refused_and_left_unchanged() {
         insta::allow_duplicates! { insta::assert_snapshot!(describe(&error, cluster)) }
     }
     assert_eq!(
-        Store::upgrade(&location).unwrap().0,
+        Store::upgrade(&location).unwrap().before,
         steps,
         "no opening upgraded it"
     );
     assert_eq!(
-        Store::upgrade(&location).unwrap().0,
+        Store::upgrade(&location).unwrap().before,
         crate::schema::server_steps()
     );
     drop(Store::open(&location).unwrap());

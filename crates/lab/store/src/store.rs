@@ -1,7 +1,7 @@
 //! Opening a store for writing or reading, and cleaning up after killed processes.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::RunId;
@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 use crate::database::{Access, Database, Failure, Server};
 use crate::home::Home;
 use crate::location::{Address, Location};
-use crate::{StoreError, schema};
+use crate::{StoreError, backup, schema};
 
 /// Longer than any saving keeps the database locked.
 const BUSY_LIMIT: Duration = Duration::from_secs(30);
@@ -27,15 +27,26 @@ pub struct Store {
     access: Access,
 }
 
+/// What an upgrade of a store did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upgraded {
+    /// The number of its steps before and after.
+    pub before: usize,
+    pub now: usize,
+    /// The copy of the database before the upgrade; `None` if there was nothing to do, and on a
+    /// server.
+    pub copy: Option<PathBuf>,
+}
+
 impl Store {
-    /// Opens a store for writing; creates it if necessary, and upgrades one in a data directory.
+    /// Opens a store for writing; creates it if necessary.
     ///
     /// Readers are not blocked. Commands that measure hold the [`HomeLock`](crate::HomeLock) as
     /// well.
     ///
     /// # Errors
-    /// If the store cannot be used, is damaged, was written by a newer Marvin, or on a server by an
-    /// older one.
+    /// If the store cannot be used, is damaged, or has the schema of a newer or an older Marvin:
+    /// [`Store::upgrade`].
     pub fn open(location: impl Into<Location>) -> Result<Self, StoreError> {
         match location.into() {
             Location::Home(folder) => Self::open_home(&folder),
@@ -70,8 +81,11 @@ impl Store {
         home.create()?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
         let connection = connect(&home, flags)?;
-        // First, so that a database of a newer Marvin stays unchanged.
-        schema::version(&connection, &home)?;
+        // First, so that a database of another Marvin stays unchanged.
+        let steps = schema::version(&connection, &home)?;
+        if !schema::is_current(steps) && steps > 0 {
+            return Err(schema::older_home(&home, steps));
+        }
         prepare(&connection).map_err(|error| home.sql(error))?;
         schema::upgrade(&connection, &home)?;
         let store = Self {
@@ -84,7 +98,7 @@ impl Store {
         Ok(store)
     }
 
-    fn connect_home(home: &Home) -> Result<Connection, StoreError> {
+    pub(crate) fn connect_home(home: &Home) -> Result<Connection, StoreError> {
         let exists = home.database().try_exists();
         if !exists.map_err(|error| home.io(home.root(), error))? {
             return Err(StoreError::Empty {
@@ -96,13 +110,17 @@ impl Store {
 
     fn read_home(folder: &Path) -> Result<Self, StoreError> {
         let home = Home::new(folder);
-        let mut connection = Self::connect_home(&home)?;
-        if !schema::is_current(schema::version(&connection, &home)?) {
-            // Statements are written for the newest schema only, so an older store is upgraded
-            // first.
-            drop(connection);
-            drop(Self::open_home(home.root())?);
-            connection = connect(&home, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        let connection = Self::connect_home(&home)?;
+        let steps = schema::version(&connection, &home)?;
+        if steps == 0 {
+            // Another process is making it, or was killed while it did.
+            return Err(StoreError::Empty {
+                home: home.root().to_owned(),
+            });
+        }
+        // Statements are written for the newest schema only.
+        if !schema::is_current(steps) {
+            return Err(schema::older_home(&home, steps));
         }
         Ok(Self {
             database: Database::Sqlite(connection),
@@ -144,19 +162,15 @@ impl Store {
         Err(schema::older(&store, steps))
     }
 
-    /// Upgrades a store to the schema of this program; returns its steps before and after. Only
-    /// this upgrades a store on a server, as programs that are older cannot use it any more.
+    /// Upgrades a store to the schema of this program. Only this upgrades one, as programs that are
+    /// older cannot use it any more then. Of a data directory it first makes a copy of the database;
+    /// the caller holds its locks.
     ///
     /// # Errors
     /// If it has no stored results, or as for [`Store::open`].
-    pub fn upgrade(location: impl Into<Location>) -> Result<(usize, usize), StoreError> {
+    pub fn upgrade(location: impl Into<Location>) -> Result<Upgraded, StoreError> {
         match location.into() {
-            Location::Home(folder) => {
-                let home = Home::new(&folder);
-                let before = schema::version(&Self::connect_home(&home)?, &home)?;
-                drop(Self::open_home(&folder)?);
-                Ok((before, schema::version(&Self::connect_home(&home)?, &home)?))
-            }
+            Location::Home(folder) => Self::upgrade_home(&Home::new(&folder)),
             Location::Server(address) => {
                 let store = Self::log_in(&address, Access::Write)?;
                 let empty = || StoreError::Empty {
@@ -164,9 +178,35 @@ impl Store {
                 };
                 let before = schema::steps_of_server(&store)?.ok_or_else(empty)?;
                 schema::upgrade_server(&store)?;
-                Ok((before, schema::steps_of_server(&store)?.ok_or_else(empty)?))
+                let now = schema::steps_of_server(&store)?.ok_or_else(empty)?;
+                Ok(Upgraded {
+                    before,
+                    now,
+                    copy: None,
+                })
             }
         }
+    }
+
+    fn upgrade_home(home: &Home) -> Result<Upgraded, StoreError> {
+        let reader = Self::connect_home(home)?;
+        let before = schema::version(&reader, home)?;
+        let mut upgraded = Upgraded {
+            before,
+            now: before,
+            copy: None,
+        };
+        if schema::is_current(before) {
+            return Ok(upgraded);
+        }
+        let copy = backup::copy_before_upgrade(&reader, home, before)?;
+        drop(reader);
+        let connection = connect(home, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        prepare(&connection).map_err(|error| home.sql(error))?;
+        schema::upgrade(&connection, home)?;
+        upgraded.now = schema::version(&connection, home)?;
+        upgraded.copy = Some(copy);
+        Ok(upgraded)
     }
 
     /// Makes the server store of an older Marvin that knew only this many steps.
@@ -197,7 +237,7 @@ impl Store {
     }
 
     #[cfg(any(test, feature = "cluster"))]
-    fn on_server(location: &Location, sql: &str) -> Result<(), StoreError> {
+    pub(crate) fn on_server(location: &Location, sql: &str) -> Result<(), StoreError> {
         let Location::Server(address) = location else {
             return Ok(());
         };
@@ -445,12 +485,21 @@ mod tests {
     }
 
     #[test]
-    fn reader_upgrades_an_older_data_directory() {
+    fn unfinished_data_directory_reads_empty_and_unchanged() {
         let home = tempfile::tempdir().unwrap();
         // A leftover of a process that was killed before its first step.
-        fs::write(home.path().join("marvin.db"), "").unwrap();
-        let store = Store::open_read_only(home.path()).unwrap();
-        assert!(store.runs(10).unwrap().is_empty());
+        let file = home.path().join("marvin.db");
+        fs::write(&file, "").unwrap();
+        let error = Store::open_read_only(home.path()).unwrap_err();
+        assert!(matches!(error, StoreError::Empty { .. }), "{error}");
+        assert_eq!(fs::read(&file).unwrap(), b"");
+        assert!(
+            Store::open(home.path())
+                .unwrap()
+                .runs(10)
+                .unwrap()
+                .is_empty()
+        );
     }
 
     #[test]

@@ -150,6 +150,26 @@ pub(crate) fn saved(store: &Store, run: &Run) {
     store.save_run(run, &[]).unwrap();
 }
 
+/// A job of the exact machine.
+pub(crate) fn new_job(kernel: &str) -> model::NewJob {
+    model::NewJob {
+        work: model::Work {
+            kernel: kernel.parse().unwrap(),
+            tree: String::new(),
+            config: "default".into(),
+            suite: "micro".into(),
+            workloads: vec!["getppid".into()],
+            seeds: 1,
+            machine: model::USUAL_MACHINE.into(),
+        },
+        plan: String::new(),
+        priority: 0,
+        rank: 0,
+        attempts_max: 2,
+        deadline_s: 100,
+    }
+}
+
 pub(crate) fn decision(at: &str, triage: Triage) -> Decision {
     Decision {
         track: "cloud-amd64".into(),
