@@ -251,7 +251,16 @@ fn under_load(
 ) -> anyhow::Result<(Vec<(f64, f64)>, usize)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    std::thread::spawn(move || drop(web::serve(listener, site, source, Limits::default(), &[])));
+    std::thread::spawn(move || {
+        drop(web::serve(
+            listener,
+            site,
+            source,
+            Limits::default(),
+            &[],
+            || false,
+        ))
+    });
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let stop = &stop;

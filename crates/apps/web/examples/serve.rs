@@ -13,6 +13,6 @@ fn main() {
     let mut source = results::HistoryReader::open(&home).expect("a home with runs");
     source.refresh().expect("a readable store");
     let site = Arc::new(web::Site::new(&home, source.snapshot(1)));
-    let Err(error) = web::serve(listener, site, source, web::Limits::default(), &[]);
-    panic!("{error}");
+    let limits = web::Limits::default();
+    web::serve(listener, site, source, limits, &[], || false).expect("a socket");
 }

@@ -8,6 +8,7 @@ mod address;
 mod api;
 #[cfg(test)]
 mod browser_tests;
+mod care;
 #[cfg(test)]
 mod colour_tests;
 mod compared;

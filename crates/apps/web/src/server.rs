@@ -70,6 +70,10 @@ const MAKERS: usize = 8;
 const METRICS_TIME: Duration = Duration::from_millis(1500);
 /// How many metrics may wait for the store at once.
 const METRICS_MAX: usize = 16;
+/// Interval between looks whether the server is to stop.
+const GLANCE: Duration = Duration::from_millis(100);
+/// How long a server that stops waits for its connections.
+const DRAIN: Duration = Duration::from_secs(2);
 /// What a client gets that has too many connections.
 const REFUSAL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 10\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -81,8 +85,9 @@ const ROOM_TIME: Duration = Duration::from_secs(2);
 #[error("cannot serve: {0}")]
 pub struct ServeError(#[from] std::io::Error);
 
-/// Serves a site until the process ends, and shows new results of its store meanwhile. Answers
-/// requests for an IP address, for localhost, and for these names of the host.
+/// Serves a site until it is to stop, and shows new results of its store meanwhile. Answers
+/// requests for an IP address, for localhost, and for these names of the host. Then it takes no
+/// further connection, and returns when all are closed or after a short while.
 ///
 /// # Errors
 /// If the socket or threads cannot be used.
@@ -92,7 +97,8 @@ pub fn serve(
     source: HistoryReader,
     limits: Limits,
     names: &[String],
-) -> Result<Infallible, ServeError> {
+    is_stopping: impl Fn() -> bool,
+) -> Result<(), ServeError> {
     listener.set_nonblocking(true)?;
     let followed = Arc::clone(&site);
     std::thread::Builder::new()
@@ -120,7 +126,10 @@ pub fn serve(
         clients,
         lab,
     });
-    runtime.block_on(accept(listener, &server))
+    let accepted = runtime.block_on(accept(listener, &server, &is_stopping));
+    // Answers that are still being made are not waited for.
+    runtime.shutdown_background();
+    accepted
 }
 
 /// Reads new results of the store, until the process ends.
@@ -186,12 +195,24 @@ impl Drop for Admitted {
     }
 }
 
-async fn accept(listener: TcpListener, server: &Arc<Server>) -> Result<Infallible, ServeError> {
+async fn accept(
+    listener: TcpListener,
+    server: &Arc<Server>,
+    is_stopping: &impl Fn() -> bool,
+) -> Result<(), ServeError> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let is_loopback = listener.local_addr()?.ip().is_loopback();
     let limits = server.limits;
     loop {
-        let Ok((stream, peer)) = listener.accept().await else {
+        if is_stopping() {
+            drop(listener);
+            drain(server).await;
+            return Ok(());
+        }
+        let Ok(accepted) = tokio::time::timeout(GLANCE, listener.accept()).await else {
+            continue;
+        };
+        let Ok((stream, peer)) = accepted else {
             // Out of descriptors, or a connection that ended at once: keep serving.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
@@ -220,6 +241,16 @@ async fn accept(listener: TcpListener, server: &Arc<Server>) -> Result<Infallibl
     }
 }
 
+/// Waits until all connections are closed; kept-alive ones that ask nothing end with the process.
+async fn drain(server: &Server) {
+    for _ in 0..DRAIN.as_millis() / GLANCE.as_millis() {
+        if server.clients.lock().is_empty() {
+            return;
+        }
+        tokio::time::sleep(GLANCE).await;
+    }
+}
+
 type Answer = Response<AnswerBody>;
 
 async fn respond(
@@ -235,8 +266,14 @@ async fn respond(
     let start = Instant::now();
     let path = request.uri().path().to_owned();
     let question = request.uri().query().unwrap_or_default().to_owned();
-    if path == "/metrics" {
-        return Ok(add_timing(to_answer(metrics(&server).await, None), start));
+    if path == "/metrics" || path == "/healthz" {
+        let lab = ask_lab(&server).await;
+        let reply = if path == "/metrics" {
+            server.site.metrics(lab)
+        } else {
+            server.site.healthz(lab.is_some())
+        };
+        return Ok(add_timing(to_answer(Arc::new(reply), None), start));
     }
     let units = memory_of(&path).div_ceil(UNIT) as u32;
     let room = tokio::time::timeout(
@@ -269,18 +306,15 @@ async fn respond(
     )
 }
 
-/// Returns the metrics: at once, and without those of the lab, if the store does not answer.
-async fn metrics(server: &Server) -> Arc<Reply> {
+/// Returns the metrics of the lab; `None`, soon, if the store does not answer.
+async fn ask_lab(server: &Server) -> Option<String> {
     let (question, lab) = oneshot::channel();
-    let lab = match server.lab.try_send(question) {
-        Ok(()) => tokio::time::timeout(METRICS_TIME, lab)
-            .await
-            .ok()
-            .and_then(Result::ok)
-            .flatten(),
-        Err(_) => None,
-    };
-    Arc::new(server.site.metrics(lab))
+    server.lab.try_send(question).ok()?;
+    tokio::time::timeout(METRICS_TIME, lab)
+        .await
+        .ok()?
+        .ok()
+        .flatten()
 }
 
 /// Returns how much memory an answer takes at most, while it is made and sent (bytes).

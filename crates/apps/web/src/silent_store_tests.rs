@@ -60,9 +60,28 @@ fn metrics_come_while_the_store_is_silent() {
     let site = Arc::new(Site::new(&location, source.snapshot(1)));
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    std::thread::spawn(move || drop(serve(listener, site, source, Limits::default(), &[])));
+    std::thread::spawn(move || {
+        drop(serve(
+            listener,
+            site,
+            source,
+            Limits::default(),
+            &[],
+            || false,
+        ))
+    });
     wait_for(address, "/metrics", "marvin_queue_depth");
+    let (health, _) = ask(address, "/healthz");
+    assert!(
+        health.starts_with("HTTP/1.1 200") && health.ends_with("ok\n"),
+        "{health}"
+    );
     cluster.signal("STOP").unwrap();
+    let (health, _) = ask(address, "/healthz");
+    assert!(
+        health.starts_with("HTTP/1.1 503") && health.ends_with("the store does not answer\n"),
+        "{health}"
+    );
     // These need the store, and keep the threads that make pages.
     let waiting: Vec<TcpStream> = (0..12).map(|_| send(address, "/runs.html")).collect();
     for _ in 0..6 {

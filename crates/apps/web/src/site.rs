@@ -15,7 +15,7 @@ use crate::address::{LENGTH_MAX, Query, slug, unslug};
 use crate::jobs::LabDocument;
 use crate::page_cache::PageCache;
 use crate::pages::{self, Frame, RowRequest, Show, TRACKS_MAX, TrackSeen, Tracks, machine_digits};
-use crate::{api, compared, metrics};
+use crate::{api, care, compared, metrics};
 use results::HistorySnapshot;
 
 /// Size limit of an artifact in a file of a published site (bytes); a server sends any.
@@ -429,7 +429,27 @@ impl Site {
 
     /// Returns the metrics of machines and queue; `None` if the store cannot be read.
     pub(crate) fn lab_metrics(&self) -> Option<String> {
-        self.lab().ok().map(|lab| lab.metrics())
+        let lab = self.lab().ok()?.metrics();
+        let care = self.with_store(|store| Ok(care::metrics(store)?)).ok()?;
+        Some(lab + &care)
+    }
+
+    /// Returns whether the lab is well, for a load balancer or a watchdog: the store answers now, and
+    /// did so when it was last read for new results.
+    pub(crate) fn healthz(&self, answers: bool) -> Reply {
+        let is_read = !*self.trouble.lock();
+        let mut reply = Reply::ok(
+            ContentKind::Text,
+            match (answers, is_read) {
+                (true, true) => "ok\n",
+                (false, _) => "the store does not answer\n",
+                (true, false) => "the last read of the store failed\n",
+            },
+        );
+        if !(answers && is_read) {
+            reply.status = 503;
+        }
+        reply
     }
 
     /// Returns all metrics. Without those of the lab the others still say that the store is

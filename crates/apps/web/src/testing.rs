@@ -301,6 +301,7 @@ impl Lab {
                 source,
                 limits,
                 &["lab.example".to_owned()],
+                || false,
             ));
         });
         address

@@ -32,6 +32,12 @@ impl ClientCounts {
         }
     }
 
+    /// Returns whether no client has a connection.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
     /// Counts a connection of a client; returns false, and does not count it, if it would be one
     /// too many.
     pub fn admit(&mut self, address: IpAddr) -> bool {

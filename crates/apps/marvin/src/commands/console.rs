@@ -8,13 +8,14 @@ use clap::Args;
 use machine::person;
 use model::{ServerSettings, UnixTime};
 use server::{ConsoleLine, Signal, Tail, console_folder, is_recorded, send_signal};
+use signal_hook::consts::SIGTERM;
 
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::options::seconds;
 use crate::say;
 use crate::servers::{check_ours, find_server, record_consoles};
-use crate::session::{Session, now_ms};
+use crate::session::{Session, Stop, now_ms};
 
 fn sysrq(text: &str) -> Result<Signal, String> {
     Signal::sysrq(text).ok_or_else(|| "expected letters and digits, at most 16 of them".to_owned())
@@ -58,11 +59,15 @@ pub(crate) struct ConsoleArguments {
     pub(crate) force: bool,
 }
 
+/// How long it may take to print the last lines; a record is whole whenever its recorder ends.
+const STOP_LIMIT: Duration = Duration::from_millis(500);
+
 /// Time between two looks for new lines.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) fn console(session: &Session, command: &ConsoleArguments) -> anyhow::Result<Exit> {
     let home = session.home()?;
+    let stop = Stop::on(&[SIGTERM], STOP_LIMIT, Exit::Fine);
     let Some(name) = &command.name else {
         return record(home, session.config()?.settings.servers.clone());
     };
@@ -94,8 +99,11 @@ pub(crate) fn console(session: &Session, command: &ConsoleArguments) -> anyhow::
     let mut is_empty = !print_lines(session, &mut tail)?;
     if command.follow {
         loop {
-            std::thread::sleep(POLL_INTERVAL);
+            stop.sleep(POLL_INTERVAL);
             print_lines(session, &mut tail)?;
+            if stop.is_asked() {
+                return Ok(Exit::Fine);
+            }
         }
     }
     if let Some(line) = tail.unfinished() {

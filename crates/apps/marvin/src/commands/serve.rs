@@ -2,16 +2,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
 use results::HistoryReader;
+use signal_hook::consts::SIGTERM;
 use web::{Limits, Site};
 
 use crate::exit::{Exit, WrongInput};
 use crate::measure::explain_stored_or_none;
 use crate::say;
-use crate::session::{Session, open_when_reached};
+use crate::session::{Session, Stop, open_when_reached};
 
 /// `marvin serve`.
 #[derive(Debug, Args)]
@@ -25,6 +27,9 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Vec<String>,
 }
+
+/// How long it may take to stop.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
 
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
@@ -41,7 +46,9 @@ pub(crate) fn serve(session: &Session, command: &ServeArguments) -> anyhow::Resu
         .local_addr()
         .context("cannot read the server's address")?;
     let home = session.home()?;
-    let source = open_when_reached(|| {
+    // Nothing is lost if an answer is cut off.
+    let stop = Stop::on(&[SIGTERM], STOP_LIMIT, Exit::Fine);
+    let source = open_when_reached(&stop, || {
         let mut source = HistoryReader::open(&location)?;
         source.add_bisections_of(home);
         source.refresh()?;
@@ -66,6 +73,7 @@ pub(crate) fn serve(session: &Session, command: &ServeArguments) -> anyhow::Resu
         }
     }
     let names = [command.name.as_slice(), &[service::machine_name()]].concat();
-    let Err(error) = web::serve(listener, pages, source, Limits::default(), &names);
-    Err(error.into())
+    let limits = Limits::default();
+    web::serve(listener, pages, source, limits, &names, || stop.is_asked())?;
+    Ok(stop.finish(session.is_quiet()))
 }

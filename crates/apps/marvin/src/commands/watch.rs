@@ -6,12 +6,13 @@ use clap::Args;
 use config::ConfigFile;
 use lab::bisection::add;
 use service::{Remotes, TreeCheck, WatchEvent, WhyNone};
+use signal_hook::consts::SIGTERM;
 
 use crate::exit::{Exit, WrongInput};
 use crate::options::seconds;
 use crate::queue::{RegressionReporter, deliver};
 use crate::say;
-use crate::session::{Session, now};
+use crate::session::{Session, Stop, now};
 
 const WATCH_EXAMPLES: &str = "Examples:
   marvin watch
@@ -27,10 +28,15 @@ pub(crate) struct WatchArguments {
     pub(crate) every: Option<u64>,
 }
 
+/// How long a pass may go on that is to stop.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
 /// Limit on tags listed that are not versions.
 const NAMED_MAX: usize = 8;
 
 pub(crate) fn watch(session: &Session, command: &WatchArguments) -> anyhow::Result<Exit> {
+    // A pass that is cut off has queued a part of its jobs; the next one queues the rest.
+    let stop = Stop::on(&[SIGTERM], STOP_LIMIT, Exit::Fine);
     loop {
         // Read at each pass, so that changes apply from the next one on.
         let exit = match session
@@ -44,7 +50,10 @@ pub(crate) fn watch(session: &Session, command: &WatchArguments) -> anyhow::Resu
         };
         match command.every {
             None => return Ok(exit),
-            Some(seconds) => std::thread::sleep(Duration::from_secs(seconds)),
+            Some(seconds) => stop.sleep(Duration::from_secs(seconds)),
+        }
+        if stop.is_asked() {
+            return Ok(stop.finish(session.is_quiet()));
         }
     }
 }

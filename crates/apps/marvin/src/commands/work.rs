@@ -17,6 +17,7 @@ use service::{
     JobProcess, JobResult, ServerPower, ServiceError, Until, WorkEvent, Worked, Worker,
     switch_idle_off,
 };
+use signal_hook::consts::{SIGINT, SIGTERM};
 use store::{InUse, Location, Store, StoreError, WorkerLock};
 
 use crate::completion;
@@ -27,7 +28,7 @@ use crate::queue::{BatchTarget, RegressionReporter, deliver, sent_machines, work
 use crate::say;
 use crate::select::{ChosenWorkloads, choose_named_workloads, find_machines};
 use crate::servers::record_consoles;
-use crate::session::{Progress, Session, now, open_when_reached};
+use crate::session::{Progress, Session, Stop, now, open_when_reached};
 
 const WORK_EXAMPLES: &str = "Examples:
   marvin work
@@ -66,6 +67,9 @@ pub(crate) const USUAL_CONFIG: &str = "default";
 /// Pause of a worker after its lab failed.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 
+/// How long it may take to stop; the job's lease ends by itself then.
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+
 /// Interval between deliveries of notices.
 const COURIER: Duration = Duration::from_secs(5);
 
@@ -103,9 +107,14 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
         .map(|via| BatchTarget::open(session, via, site, &machines))
         .transpose()?;
     let _lock = WorkerLock::acquire(home)?;
+    let stop = match via {
+        None => Stop::on(&[SIGTERM, SIGINT], STOP_LIMIT, Exit::Lab),
+        // The queue and the batch system have all that the next dispatcher needs.
+        Some(_) => Stop::on(&[SIGTERM], Duration::ZERO, Exit::Fine),
+    };
     let store = match command.once {
         true => Store::open(&location)?,
-        false => open_when_reached(|| Ok(Store::open(&location)?))?,
+        false => open_when_reached(&stop, || Ok(Store::open(&location)?))?,
     };
     let executor = job_process(session)?;
     let name = session.worker_name()?;
@@ -123,6 +132,7 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
                 say(&service::format_work_event(&event));
             }
         },
+        is_stopping: &|| stop.is_asked(),
     };
     let run = |until: Until| match &via {
         None => worker.work(until),
@@ -154,10 +164,12 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
                 Until::Killed
             }) {
                 // Without `--once`, continue after an error that may pass, such as a full disk.
-                Err(error) if !command.once => drop(crate::exit::explain(&error.into())),
+                Err(error) if !command.once && !stop.is_asked() => {
+                    crate::exit::explain(&error.into());
+                }
                 worked => break worked,
             }
-            std::thread::sleep(RETRY_AFTER);
+            stop.sleep(RETRY_AFTER);
         };
         ended.store(true, Ordering::Relaxed);
         drop(courier.join());
@@ -167,6 +179,7 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
         .answer(None)?
         .write(format!("done {}, failed {}\n", worked.done, worked.failed))?;
     Ok(match worked {
+        _ if stop.is_asked() => stop.finish(session.is_quiet()),
         Worked { failed: 1.., .. } => Exit::Lab,
         Worked {
             kernels_failed: 1..,
@@ -194,6 +207,7 @@ fn take(
         executor: &executor,
         clock: &|| store.time(now()).unwrap_or_else(|_| now()),
         notify: &|event| say(&service::format_work_event(&event)),
+        is_stopping: &|| false,
     };
     let (job, was_ours) = worker.work_one(number)?;
     if was_ours || job.state.is_over() {
@@ -220,19 +234,30 @@ fn job_process(session: &Session) -> anyhow::Result<JobProcess> {
 /// Delivers notices while jobs run, whatever fails, and once more at the end.
 fn courier(location: &Location, site: &ConfigFile, session: &Session, ended: &AtomicBool) {
     let mut last = false;
+    // Said once and not at each try.
+    let mut trouble = None;
     let mut regressions = RegressionReporter::default();
+    let mut regressions_trouble = None;
     loop {
         let delivered = Store::open(location)
             .map_err(ServiceError::from)
             .and_then(|store| {
                 let now_unix = store.time(now())?;
-                if let Err(error) = regressions.report(&store, site, session, now_unix) {
-                    say(&format!("cannot look for regressions now: {error:#}"));
+                let reported = regressions.report(&store, site, session, now_unix);
+                let found = reported.err().map(|error| format!("{error:#}"));
+                if let Some(error) = found.as_ref().filter(|_| found != regressions_trouble) {
+                    say(&format!("cannot look for regressions now: {error}"));
                 }
+                regressions_trouble = found;
                 deliver(&store, site, session)
             });
-        if let Err(error) = delivered {
-            say(&format!("cannot deliver notices now: {error}"));
+        let failure = delivered.err().map(|error| error.to_string());
+        if trouble != failure {
+            say(&match &failure {
+                Some(error) => format!("cannot deliver notices now: {error}; Marvin retries"),
+                None => "notices can be delivered again".to_owned(),
+            });
+            trouble = failure;
         }
         if last {
             return;

@@ -7,6 +7,7 @@ mod clock;
 mod home;
 mod patience;
 mod progress;
+mod stop;
 mod terminal;
 mod tools;
 
@@ -31,6 +32,7 @@ pub(crate) use clock::{now, now_ms};
 pub(crate) use home::keep_private;
 pub(crate) use patience::open_when_reached;
 pub(crate) use progress::{Progress, span};
+pub(crate) use stop::Stop;
 pub(crate) use terminal::{RawTerminal, send_keys};
 
 /// Options that all commands have.

@@ -6,23 +6,28 @@ use results::HistoryReadError;
 use store::StoreError;
 
 use crate::say;
+use crate::session::Stop;
 
 /// Between two tries to reach a server.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Opens what a server has, and waits for as long as it cannot be reached; says so once.
+/// Opens what a server has, and waits for as long as it cannot be reached, or until the process is
+/// to stop; says so once.
 ///
 /// # Errors
-/// If anything else is wrong.
-pub(crate) fn open_when_reached<T>(open: impl Fn() -> anyhow::Result<T>) -> anyhow::Result<T> {
+/// If anything else is wrong, or it is to stop.
+pub(crate) fn open_when_reached<T>(
+    stop: &Stop,
+    open: impl Fn() -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let mut has_said = false;
     loop {
         match open() {
-            Err(error) if is_gone(&error) => {
+            Err(error) if is_gone(&error) && !stop.is_asked() => {
                 if !std::mem::replace(&mut has_said, true) {
                     say(&format!("{error}\nMarvin waits for it."));
                 }
-                std::thread::sleep(PAUSE);
+                stop.sleep(PAUSE);
             }
             done => return done,
         }

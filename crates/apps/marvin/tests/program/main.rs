@@ -25,6 +25,7 @@ mod killed;
 mod mistakes;
 mod observed;
 mod one_value;
+mod operated;
 mod others_files;
 mod own_program;
 mod parted_paths;

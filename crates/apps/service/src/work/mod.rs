@@ -6,6 +6,8 @@
 mod health;
 mod process;
 mod result;
+#[cfg(test)]
+mod stop_tests;
 
 pub(crate) use health::{Checks, fit_machines, try_machine};
 pub use process::JobProcess;
@@ -23,6 +25,10 @@ use crate::notify::raise_notice;
 
 /// Interval at which an idle worker checks the queue.
 const IDLE: Duration = Duration::from_secs(5);
+/// Interval at which an idle worker looks whether it is to stop.
+const GLANCE: Duration = Duration::from_millis(100);
+/// How much longer a job may run whose worker is to stop: a short one ends in it.
+const FINISH: Duration = Duration::from_secs(5);
 const LEASE: Duration = Duration::from_secs(LEASE_S);
 
 /// The result of one attempt at a job.
@@ -99,6 +105,8 @@ struct CurrentJob {
     begun: Instant,
     renewed: Cell<Instant>,
     is_late: Cell<bool>,
+    /// Since when the worker is to stop.
+    stopping: Cell<Option<Instant>>,
 }
 
 pub struct Worker<'a> {
@@ -113,6 +121,8 @@ pub struct Worker<'a> {
     /// Returns the current time.
     pub clock: &'a dyn Fn() -> UnixTime,
     pub notify: &'a dyn Fn(WorkEvent),
+    /// Returns whether it is to stop: it gives its job back, or ends it if that is soon.
+    pub is_stopping: &'a dyn Fn() -> bool,
 }
 
 impl std::fmt::Debug for Worker<'_> {
@@ -136,6 +146,9 @@ impl Worker<'_> {
         let mut idle = false;
         let mut checks = Checks::default();
         loop {
+            if (self.is_stopping)() {
+                return Ok(worked);
+            }
             self.requeue_jobs(None)?;
             let now = (self.clock)();
             match self.store.claim_job(
@@ -157,7 +170,7 @@ impl Worker<'_> {
                     if !std::mem::replace(&mut idle, true) {
                         (self.notify)(WorkEvent::Idle(self.store.queued_jobs(Listed::Open)?.len()));
                     }
-                    std::thread::sleep(IDLE);
+                    self.rest();
                 }
             }
         }
@@ -193,6 +206,16 @@ impl Worker<'_> {
         }
     }
 
+    /// Waits until the next look at the queue, or until the worker is to stop.
+    fn rest(&self) {
+        for _ in 0..IDLE.as_millis() / GLANCE.as_millis() {
+            if (self.is_stopping)() {
+                return;
+            }
+            std::thread::sleep(GLANCE);
+        }
+    }
+
     fn requeue_jobs(&self, ended_worker: Option<&str>) -> Result<(), ServiceError> {
         let taken_back = self.store.take_back_jobs(ended_worker, (self.clock)())?;
         taken_back
@@ -207,12 +230,15 @@ impl Worker<'_> {
             begun: Instant::now(),
             renewed: Cell::new(Instant::now()),
             is_late: Cell::default(),
+            stopping: Cell::default(),
         };
         let attempt = self
             .executor
             .attempt(job, &|| self.renew_lease(job, &current))?;
         // A job that was cancelled or lost says nothing: it was ended half-way.
-        let ending = if self.is_ours(job)? {
+        let ending = if self.is_cut_off(&attempt) {
+            Ending::GivenBack
+        } else if self.is_ours(job)? {
             self.judge_machine(job, &attempt)?
         } else {
             attempt.ending
@@ -252,9 +278,24 @@ impl Worker<'_> {
         Ok(())
     }
 
+    /// Returns whether an attempt ended because the worker is to stop: service managers also send
+    /// the signal to the job's process.
+    fn is_cut_off(&self, attempt: &Attempt) -> bool {
+        (self.is_stopping)()
+            && attempt.no_kernel.is_none()
+            && matches!(attempt.ending, Ending::Lab(_) | Ending::Busy(_))
+    }
+
     /// Renews the lease of a job when half of it is over; returns whether the job is still this
     /// worker's. While the store does not answer, it is until the lease ends.
     fn renew_lease(&self, job: &QueuedJob, current: &CurrentJob) -> Result<bool, ServiceError> {
+        if (self.is_stopping)() {
+            let since = current.stopping.get().unwrap_or_else(Instant::now);
+            current.stopping.set(Some(since));
+            if since.elapsed() >= FINISH {
+                return Ok(false);
+            }
+        }
         let age = current.renewed.get().elapsed();
         let limit = Duration::from_secs(job.new.deadline_s);
         if current.begun.elapsed() >= limit.mul_f64(LATE) && !current.is_late.replace(true) {
@@ -359,7 +400,7 @@ pub(crate) fn notice_of_failed(job: &QueuedJob, now_unix: UnixTime) -> Notice {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::cell::{Cell, RefCell};
 
     use model::{Ending, JobState, NewJob, UnixTime, Work};
@@ -386,7 +427,7 @@ mod tests {
         }
     }
 
-    fn settings(text: &str) -> model::MarvinConfig {
+    pub(super) fn settings(text: &str) -> model::MarvinConfig {
         config::settings(text, &model::ToolRows::default()).unwrap()
     }
 
@@ -395,7 +436,7 @@ mod tests {
     }
 
     /// An attempt that fails by its machine.
-    fn no_power() -> Attempt {
+    pub(super) fn no_power() -> Attempt {
         Attempt {
             machine_failed: true,
             ..Attempt::ended(Ending::Lab("no power".into()))
@@ -406,7 +447,7 @@ mod tests {
         queued_on(store, kernel, model::USUAL_MACHINE)
     }
 
-    fn queued_on(store: &Store, kernel: &str, machine: &str) -> u64 {
+    pub(super) fn queued_on(store: &Store, kernel: &str, machine: &str) -> u64 {
         let work = Work {
             kernel: kernel.parse().unwrap(),
             tree: String::new(),
@@ -444,6 +485,7 @@ mod tests {
             executor: &script,
             clock: &|| UnixTime::new(now.get()),
             notify: &|_| {},
+            is_stopping: &|| false,
         };
         let worked = worker.work(Until::Drained).unwrap();
         (worked, script.seen.into_inner())
@@ -551,6 +593,7 @@ mod tests {
             executor: &script,
             clock: &|| now_unix,
             notify: &|_| {},
+            is_stopping: &|| false,
         };
         worker.work(Until::Drained).unwrap();
         script.seen.into_inner()
@@ -713,6 +756,7 @@ mod tests {
             executor: &executor,
             clock: &|| UnixTime::new(5),
             notify: &|_| {},
+            is_stopping: &|| false,
         };
         assert_eq!(worker.work(Until::Drained).unwrap(), Worked::default());
         assert!(

@@ -30,6 +30,9 @@ pub enum Ending {
     /// Another process measures in the data directory, or another user has the machine: who. Does
     /// not count as an attempt.
     Busy(String),
+    /// Its worker was asked to stop, and gives the job back with its lease: it waits from now on.
+    /// Counts neither as an attempt nor as a killed worker.
+    GivenBack,
 }
 
 /// Why a transition is refused.
@@ -147,7 +150,7 @@ impl QueuedJob {
         if fence != self.fence || !matches!(self.state, JobState::Running { .. }) {
             return Err(Refusal::Fenced(self.number));
         }
-        if !matches!(ending, Ending::Busy(_)) {
+        if !matches!(ending, Ending::Busy(_) | Ending::GivenBack) {
             self.kills = 0;
         }
         match ending {
@@ -163,6 +166,13 @@ impl QueuedJob {
                 self.reason = who;
                 self.state = JobState::Waiting {
                     from_unix: now_unix.plus_seconds(BUSY_S),
+                };
+            }
+            Ending::GivenBack => {
+                self.attempts = self.attempts.saturating_sub(1);
+                "its worker was stopped".clone_into(&mut self.reason);
+                self.state = JobState::Waiting {
+                    from_unix: now_unix,
                 };
             }
         }

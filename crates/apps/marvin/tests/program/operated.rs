@@ -1,0 +1,150 @@
+//! What an operator does: stops services by SIGTERM, backs up and restores.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use model::JobState;
+use store::Store;
+
+use crate::bisected::Tree;
+use crate::fresh::fresh;
+use crate::interrupted::until;
+use crate::{marvin, output_of};
+
+/// Never ends to build.
+const ENDLESS: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\nvmlinux:\n\t@sleep 600\n";
+/// Longer than any service takes to stop (s).
+const STOP_MAX: u64 = 30;
+
+/// A tree with one release that takes for ever to build, and a plan for it.
+fn lab(home: &Path, tree: &Tree) {
+    tree.file("Makefile", ENDLESS);
+    tree.file("Kbuild", "");
+    tree.commit("choice", "");
+    tree.git(&["tag", "v6.12"]);
+    fs::create_dir_all(home).unwrap();
+    let text = format!(
+        "[[tree]]\nname = \"linux\"\ngit = \"{}\"\n\n[[plan]]\nname = \"quick\"\nworkloads = [\"getppid\"]\nseeds = 1\n",
+        tree.name()
+    );
+    fs::write(home.join("marvin.toml"), text).unwrap();
+    let watched = output_of(home, &["watch"]);
+    assert!(watched.contains("queued 1"), "{watched}");
+}
+
+fn start(home: &Path, arguments: &[&str]) -> Child {
+    let mut command = marvin(home);
+    command.args(arguments).stdout(Stdio::null());
+    let log = fs::File::create(home.join("log")).unwrap();
+    command.stderr(log).spawn().unwrap()
+}
+
+/// Sends SIGTERM, and returns the exit code and what the service said.
+fn stop(home: &Path, service: &mut Child) -> (Option<i32>, String) {
+    let begun = Instant::now();
+    let sent = Command::new("kill")
+        .args(["-TERM", &service.id().to_string()])
+        .status();
+    assert!(sent.unwrap().success());
+    let code = service.wait().unwrap().code();
+    let time = begun.elapsed();
+    assert!(time < Duration::from_secs(STOP_MAX), "{time:?}");
+    (code, fs::read_to_string(home.join("log")).unwrap())
+}
+
+#[test]
+fn stopped_services_exit_fine_and_lose_nothing() {
+    let tree = Tree::new("stopped-tree");
+    let home = fresh("stopped-home");
+    lab(&home, &tree);
+    // More often than a job may be attempted or its workers be killed.
+    for _ in 0..4 {
+        let mut worker = start(&home, &["work"]);
+        until("the job runs", || {
+            output_of(&home, &["queue", "list"]).contains(" running ")
+        });
+        let (code, log) = stop(&home, &mut worker);
+        assert_eq!(code, Some(0), "{log}");
+        assert!(
+            log.contains("job 1 is waiting: its worker was stopped"),
+            "{log}"
+        );
+        let job = Store::open_read_only(&home).unwrap().queued_job(1).unwrap();
+        assert!(matches!(job.state, JobState::Waiting { .. }), "{job:?}");
+        assert_eq!((job.attempts, job.kills), (0, 0));
+        assert!(job.started_unix >= Some(job.queued_unix));
+    }
+    for arguments in [
+        &["serve", "--listen", "127.0.0.1:0"][..],
+        &["watch", "--every", "1h"],
+        &["console", "--record"],
+    ] {
+        let mut service = start(&home, arguments);
+        // `console` without a server has nothing to record, and ends.
+        let is_up = || {
+            let log = fs::read_to_string(home.join("log")).unwrap();
+            log.contains("serving http") || log.contains("linux: releases 1")
+        };
+        if arguments[0] == "console" {
+            assert!(service.wait().unwrap().code().is_some());
+            continue;
+        }
+        until("the service is up", is_up);
+        let (code, log) = stop(&home, &mut service);
+        assert_eq!(code, Some(0), "{log}");
+    }
+}
+
+#[test]
+fn backup_is_restored_with_queue_and_settings() {
+    let tree = Tree::new("kept-tree");
+    let home = fresh("kept-lab-home");
+    lab(&home, &tree);
+    let mut worker = start(&home, &["work"]);
+    until("the job runs", || {
+        output_of(&home, &["queue", "list"]).contains(" running ")
+    });
+    let place = fresh("kept-lab-backup");
+    let to = place.display().to_string();
+    let written = output_of(&home, &["backup", &to]).replace(&to, "BACKUP");
+    assert!(
+        written.starts_with("exit 0\n-- out\nwrote BACKUP: runs 0, files 2, "),
+        "{written}"
+    );
+    let inside = home.join("backup").display().to_string();
+    let refused = output_of(&home, &["backup", &inside]);
+    assert!(
+        refused.starts_with("exit 2") && refused.contains("it is in the data directory"),
+        "{refused}"
+    );
+    assert_eq!(stop(&home, &mut worker).0, Some(0));
+    let sums = Command::new("sha256sum")
+        .args(["--check", "--quiet", "SHA256SUMS"])
+        .current_dir(&place)
+        .status();
+    assert!(sums.unwrap().success());
+
+    let other = fresh("kept-lab-restored");
+    let restored = output_of(&other, &["restore", &to]);
+    assert!(
+        restored.starts_with("exit 0") && restored.contains("runs 0, artifacts 0, damaged 0"),
+        "{restored}"
+    );
+    // As it was when it was backed up: its worker is gone, and its lease will end.
+    let job = Store::open_read_only(&other)
+        .unwrap()
+        .queued_job(1)
+        .unwrap();
+    assert!(matches!(job.state, JobState::Running { .. }), "{job:?}");
+    assert_eq!(
+        fs::read(home.join("marvin.toml")).unwrap(),
+        fs::read(other.join("marvin.toml")).unwrap()
+    );
+    let again = output_of(&other, &["restore", &to]);
+    assert!(
+        again.starts_with("exit 2") && again.contains("it is not empty"),
+        "{again}"
+    );
+}
