@@ -1,7 +1,6 @@
 //! What this host has: the processors that Marvin may use, and their name.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::hash;
@@ -34,18 +33,26 @@ pub(crate) fn processor_name() -> String {
     )
 }
 
-/// Returns who uses this host, for people who see what is held: `anna@build`.
+/// Returns who uses this host, for people who see what is held: `anna@build`. The kernel knows the
+/// user, and variables of the environment, which anyone may set, are not asked.
 #[must_use]
 pub fn person() -> String {
-    let user = std::env::var("USER")
-        .or_else(|_| std::env::var("LOGNAME"))
-        .unwrap_or_else(|_| {
-            // Services have no variable.
-            fs::metadata("/proc/self")
-                .map_or_else(|_| "unknown".into(), |own| format!("uid-{}", own.uid()))
-        });
+    let uid = rustix::process::getuid().as_raw();
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    // Users of a directory service have no line there.
+    let user = name_of(uid, &users).map_or_else(|| format!("uid-{uid}"), str::to_owned);
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     model::sanitize_line(&format!("{user}@{}", host.trim()))
+}
+
+/// Returns the name of a user in the text of passwd(5).
+fn name_of(uid: u32, users: &str) -> Option<&str> {
+    users.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next()?;
+        let number: u32 = fields.nth(1)?.parse().ok()?;
+        (number == uid && !name.is_empty()).then_some(name)
+    })
 }
 
 /// Digits of a host's mark.
@@ -106,7 +113,7 @@ pub(crate) fn processors(list: &str) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::{count_processors, mark_of, processors};
+    use super::{count_processors, mark_of, name_of, processors};
 
     #[test]
     fn lists_are_read() {
@@ -116,6 +123,14 @@ mod tests {
             [Some("2-7"), Some("x"), None].map(count_processors),
             [6, 1, 1]
         );
+    }
+
+    #[test]
+    fn users_are_found_by_their_number() {
+        let users =
+            "root:x:0:0:root:/root:/bin/bash\nbroken\nanna:x:1000:1000::/home/anna:/bin/sh\n";
+        assert_eq!(name_of(1000, users), Some("anna"));
+        assert_eq!(name_of(1001, users), None);
     }
 
     #[test]

@@ -20,11 +20,24 @@ kind = "ssh"
 host = "root@192.0.2.2"
 "#;
 
-/// Marvin of a user, who reads the settings in the data directory.
+/// The users, and the numbers that they have in namespaces of their own: no user of this host.
+const USERS: [(&str, u32); 2] = [("anna", 60_001), ("ben", 60_002)];
+
+/// Marvin of a user, who reads the settings in the data directory and says in `USER` that it is
+/// another one.
 fn marvin_of(user: &str, home: &Path) -> Command {
-    let mut command = marvin(home);
+    let number = USERS.iter().find(|known| known.0 == user).unwrap().1;
+    let own = marvin(home);
+    let mut command = Command::new("unshare");
     command
-        .env("USER", user)
+        .args(["--user", &format!("--map-user={number}")])
+        .arg(own.get_program());
+    command.env_clear();
+    for (name, value) in own.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command
+        .env("USER", "anna")
         .arg("--config-file")
         .arg(home.join("marvin.toml"));
     command
@@ -82,6 +95,9 @@ fn reserved_servers_are_refused_to_others() {
         let output = output
             .collect::<String>()
             .replace(&format!("@{}", host.trim()), "@HOST");
+        let output = USERS.iter().fold(output, |output, (name, number)| {
+            output.replace(&format!("uid-{number}"), name)
+        });
         story.extend([user, "$ marvin ", &arguments.join(" "), "\n", &output, "\n"]);
     }
     insta::assert_snapshot!(story);
