@@ -9,6 +9,7 @@ BASH = $(SHARE)/bash-completion/completions
 ZSH = $(SHARE)/zsh/site-functions
 FISH = $(SHARE)/fish/vendor_completions.d
 DOC = $(SHARE)/doc/marvin
+UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 
 .PHONY: help build dump deb release demo check figures test test-full bench bench-configs bench-dump bench-access bench-stats fuzz install clean
 
@@ -84,7 +85,7 @@ fuzz: ## Run every reader on damaged files (MINUTES=10, FROM=number), and print 
 	@$(CARGO) run --release --locked -q -p fuzz -- --minutes $(or $(MINUTES),10) $(addprefix --from ,$(FROM))
 
 # Root's PATH may have no cargo: then the programs that the user built are installed.
-install: $(if $(shell command -v $(CARGO)),build dump) ## Install programs, man pages, completions, docs and samples below PREFIX (/usr/local)
+install: $(if $(shell command -v $(CARGO)),build dump) ## Install programs, man pages, completions, units, docs and samples below PREFIX (/usr/local)
 	install -D -m 755 $(BIN)/marvin $(DESTDIR)$(PREFIX)/bin/marvin
 	install -D -m 755 $(BIN)/marvin-dump $(DESTDIR)$(PREFIX)/bin/marvin-dump
 	install -d $(MAN) $(BASH) $(ZSH) $(FISH)
@@ -94,6 +95,9 @@ install: $(if $(shell command -v $(CARGO)),build dump) ## Install programs, man 
 	$(BIN)/marvin completions fish > $(FISH)/marvin.fish
 	chmod 644 $(MAN)/marvin*.1 $(BASH)/marvin $(ZSH)/_marvin $(FISH)/marvin.fish
 	cd docs && find . -type f -exec install -D -m 644 {} $(abspath $(DOC))/{} \;
+	install -d $(UNITS) $(SHARE)/marvin
+	for unit in scripts/systemd/*.service; do sed 's|/usr/local/|$(PREFIX)/|' $$unit > $(UNITS)/$${unit##*/}; done
+	install -m 644 crates/lab/store/schema/roles.sql $(SHARE)/marvin
 	install -m 644 CHANGELOG.md LICENSE LICENSE-APACHE LICENSE-MIT $(DOC)
 
 clean: ## Remove what was built; Marvin's home is not touched
