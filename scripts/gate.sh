@@ -83,6 +83,8 @@ full)
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program server:: -- --nocapture --test-threads 1
     # What could not be checked is among what the tests print.
     step "$cargo" test --locked -p crash-guests --test dumps -- --nocapture --test-threads 2
+    # Each series of kernels that Debian serves says of each frame what it is, and judges what is kept of it.
+    step env MARVIN_FULL=1 "$cargo" test --locked -p crash-guests --test oracle -- --nocapture
     # Debian's kdump-tools saves a crash with the package marvin-dump, on its disk and over ssh.
     step "$cargo" test --locked -p crash-guests --test kdump_tools -- --nocapture
     # A hostile culprit of a bisection, a worker that stalls until it loses its job, nodes and a controller of Slurm that die.

@@ -382,6 +382,13 @@ static long count_listed(int file)
 	return sum;
 }
 
+/* Some kernels (6.19 to 7.1 of Debian) make the nodes of disks after their module was loaded. */
+static void await_disks(void)
+{
+	for (int n = 0; n < 100 && access("/dev/vdb", F_OK); n++)
+		usleep(50000);
+}
+
 static void mount_all(void)
 {
 	static const char *const kinds[][2] = {
@@ -406,6 +413,7 @@ int main(void)
 	signal(SIGBUS, survive);
 	mount_all();
 	insert_all();
+	await_disks();
 	report = (struct report *)map(PAGE, MAP_PRIVATE);
 	get("/sys/devices/system/memory/block_size_bytes", size, sizeof(size));
 	say("block %lu\n", strtoul(size, NULL, 16));
