@@ -174,7 +174,7 @@ impl Fake {
             control: Box::new(permitted()),
             image,
             capture,
-            scratch: home.path().to_owned(),
+            scratch: machine::ScratchFolder::new(home.path()).unwrap(),
             poll_interval: Duration::ZERO,
             job_s: 60,
             disturbed_share: 0.1,
