@@ -15,8 +15,8 @@ const MICRO_PERCENT: f64 = 5.0;
 
 /// What the kernel's developers call a regression of performance.
 const DEFINITION: &str = "The kernel's rules for regressions \
-(Documentation/admin-guide/reporting-regressions.rst) count a slower kernel as one, but hardly 5 % in a \
-micro-benchmark alone: a broad benchmark or a real program has to suffer, too.";
+(Documentation/admin-guide/reporting-regressions.rst) count a slower kernel as one if the difference is \
+significant; 5 % in a micro-benchmark hardly are, unless a broad benchmark loses more than 1 %, too.";
 
 /// A regression as a text.
 #[derive(Debug, Clone, PartialEq, Eq)]

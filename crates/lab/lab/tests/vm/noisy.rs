@@ -182,9 +182,18 @@ fn guests_have_a_scratch_disk() {
         println!("{:<14} {:>10.0} ns", result.workload, result.samples[1]);
     }
     assert_eq!(results.len(), workloads.len());
-    let left = std::fs::read_dir(home.join("scratch")).unwrap().flatten();
-    let disks = left.filter(|folder| folder.path().join("disk").exists());
-    assert_eq!(disks.count(), 0, "the disks are gone with their guests");
+    // Each opened machine has a folder of its own, and each guest one in it.
+    let opened: Vec<_> = std::fs::read_dir(home.join("scratch")).unwrap().collect();
+    assert!(!opened.is_empty());
+    for machine in opened {
+        let folders = std::fs::read_dir(machine.unwrap().path())
+            .into_iter()
+            .flatten();
+        let disks = folders
+            .flatten()
+            .filter(|folder| folder.path().join("disk").exists());
+        assert_eq!(disks.count(), 0, "the disks are gone with their guests");
+    }
 }
 
 #[test]
