@@ -71,7 +71,7 @@ fn stopped_services_exit_fine_and_lose_nothing() {
             log.contains("job 1 is waiting: its worker was stopped"),
             "{log}"
         );
-        let job = Store::open_read_only(&home).unwrap().queued_job(1).unwrap();
+        let job = Store::open_read_only(&*home).unwrap().queued_job(1).unwrap();
         assert!(matches!(job.state, JobState::Waiting { .. }), "{job:?}");
         assert_eq!((job.attempts, job.kills), (0, 0));
         assert!(job.started_unix >= Some(job.queued_unix));
@@ -133,7 +133,7 @@ fn backup_is_restored_with_queue_and_settings() {
         "{restored}"
     );
     // As it was when it was backed up: its worker is gone, and its lease will end.
-    let job = Store::open_read_only(&other)
+    let job = Store::open_read_only(&*other)
         .unwrap()
         .queued_job(1)
         .unwrap();
