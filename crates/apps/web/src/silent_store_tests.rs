@@ -68,7 +68,7 @@ fn metrics_come_while_the_store_is_silent() {
             Limits::default(),
             &[],
             || false,
-        ))
+        ));
     });
     wait_for(address, "/metrics", "marvin_queue_depth");
     let (health, _) = ask(address, "/healthz");
