@@ -32,8 +32,7 @@ fn each_role_may_do_only_its_work() {
         let address = address.replace("://marvin:", &format!("://test_{role}:"));
         Location::server(&address, None).unwrap()
     };
-    let [reader, submitter, worker, owners] =
-        ["reader", "submitter", "worker", "owner"].map(|role| login(role));
+    let [reader, submitter, worker, owners] = ["reader", "submitter", "worker", "owner"].map(login);
     let job = crate::testing::new_job("deb:6.12");
     let now = UnixTime::new(10);
 

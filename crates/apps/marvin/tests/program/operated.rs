@@ -71,7 +71,10 @@ fn stopped_services_exit_fine_and_lose_nothing() {
             log.contains("job 1 is waiting: its worker was stopped"),
             "{log}"
         );
-        let job = Store::open_read_only(&*home).unwrap().queued_job(1).unwrap();
+        let job = Store::open_read_only(&*home)
+            .unwrap()
+            .queued_job(1)
+            .unwrap();
         assert!(matches!(job.state, JobState::Waiting { .. }), "{job:?}");
         assert_eq!((job.attempts, job.kills), (0, 0));
         assert!(job.started_unix >= Some(job.queued_unix));
