@@ -259,7 +259,7 @@ fn under_load(
             Limits::default(),
             &[],
             || false,
-        ))
+        ));
     });
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
