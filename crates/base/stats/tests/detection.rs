@@ -155,39 +155,39 @@ fn steps_are_found_and_nothing_else() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Boots of each of some kernels, three of each, with a deviation of 1 %.
-struct Kernels(Vec<Vec<f64>>);
+/// Repeats of each of some points, three of each, with a deviation of 1 %.
+struct Points(Vec<Vec<f64>>);
 
-impl Kernels {
-    /// The boots of a kernel share a deviation of so many boots', which remembers so much of that of
-    /// the kernel before.
+impl Points {
+    /// The repeats of a point share so many deviations of their own, which remember so much of those
+    /// of the point before.
     fn draw(count: usize, day: f64, memory: f64, chance: &mut Chance) -> Self {
         let mut last = chance.normal();
-        let mut kernels = Vec::with_capacity(count);
+        let mut points = Vec::with_capacity(count);
         for _ in 0..count {
-            let boots = (0..3).map(|_| 0.01 * (chance.normal() + day * last));
-            kernels.push(boots.collect());
+            let repeats = (0..3).map(|_| 0.01 * (chance.normal() + day * last));
+            points.push(repeats.collect());
             last = memory * last + (1.0 - memory * memory).sqrt() * chance.normal();
         }
-        Self(kernels)
+        Self(points)
     }
 
     fn step(&mut self, at: usize, height: f64) {
-        for boot in self.0[at..].iter_mut().flatten() {
-            *boot += height;
+        for repeat in self.0[at..].iter_mut().flatten() {
+            *repeat += height;
         }
     }
 
-    fn scores(&self, kernel: usize) -> Option<Scores> {
-        let boots: Vec<[f64; 1]> = self.0[kernel].iter().map(|log| [log.exp()]).collect();
-        Scores::new(&boots, Better::Higher).ok()
+    fn scores(&self, point: usize) -> Option<Scores> {
+        let repeats: Vec<[f64; 1]> = self.0[point].iter().map(|log| [log.exp()]).collect();
+        Scores::new(&repeats, Better::Higher).ok()
     }
 
-    /// Returns the scatter of all kernels but some.
+    /// Returns the scatter of all points but some.
     fn history(&self, but: &[usize]) -> History {
         let mut history = History::default();
-        for kernel in (0..self.0.len()).filter(|kernel| !but.contains(kernel)) {
-            if let Some(scores) = self.scores(kernel) {
+        for point in (0..self.0.len()).filter(|point| !but.contains(point)) {
+            if let Some(scores) = self.scores(point) {
                 history.add(&scores);
             }
         }
@@ -195,7 +195,11 @@ impl Kernels {
     }
 
     fn changes(&self) -> Option<Vec<usize>> {
-        let medians: Vec<f64> = self.0.iter().filter_map(|boots| median(boots)).collect();
+        let medians: Vec<f64> = self
+            .0
+            .iter()
+            .filter_map(|repeats| median(repeats))
+            .collect();
         let known = self.history(&[]).scatter_of_medians(3);
         let found = changes_beside(&medians, known, &Criteria::default())?;
         Some(found.iter().map(|change| change.at).collect())
@@ -203,39 +207,39 @@ impl Kernels {
 }
 
 #[test]
-fn ten_kernels_show_steps_that_pairs_show() {
+fn ten_points_show_steps_that_pairs_show() {
     const TRIALS: usize = 500;
     let mut chance = Chance::new(SEED);
     for at in [2, 5, 7, 8, 9] {
         let mut worse = 0;
         let mut found = 0;
         for _ in 0..TRIALS {
-            let mut kernels = Kernels::draw(10, 0.0, 0.0, &mut chance);
-            kernels.step(at, 0.92_f64.ln());
-            let history = kernels.history(&[at - 1, at]);
-            let base = kernels.scores(at - 1).unwrap();
-            let new = kernels.scores(at).unwrap();
+            let mut points = Points::draw(10, 0.0, 0.0, &mut chance);
+            points.step(at, 0.92_f64.ln());
+            let history = points.history(&[at - 1, at]);
+            let base = points.scores(at - 1).unwrap();
+            let new = points.scores(at).unwrap();
             if estimate_ratio(&base, &new, &history, 0.02).p() <= 0.05 {
                 worse += 1;
-                let changes = kernels.changes().unwrap();
+                let changes = points.changes().unwrap();
                 found += usize::from(changes.iter().any(|n| n.abs_diff(at) <= 1));
             }
         }
-        println!("-8 % at kernel {at} of 10: worse in {worse}, found in {found} of them");
+        println!("-8 % at point {at} of 10: worse in {worse}, found in {found} of them");
         assert!(found * 100 >= worse * 94 && worse > TRIALS / 2, "{at}");
     }
 }
 
 #[test]
-fn kernels_that_share_days_raise_few_alarms() {
+fn points_that_share_days_raise_few_alarms() {
     const TRIALS: usize = 1500;
     let mut chance = Chance::new(SEED);
     for memory in [0.0, 0.7, 0.9] {
         for day in [0.5, 1.0, 2.0] {
             let mut alarms = 0;
             for _ in 0..TRIALS {
-                let kernels = Kernels::draw(10, day, memory, &mut chance);
-                alarms += usize::from(!kernels.changes().unwrap().is_empty());
+                let points = Points::draw(10, day, memory, &mut chance);
+                alarms += usize::from(!points.changes().unwrap().is_empty());
             }
             let share = alarms as f64 / TRIALS as f64;
             println!("days of {day} that remember {memory}: {share:.4} false alarms");

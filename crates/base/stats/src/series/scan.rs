@@ -22,8 +22,8 @@ const FITTED: f64 = 3.0;
 /// A rarer step is held against what the clock can tell.
 const DOUBTED: f64 = 0.05;
 /// Chance of a larger variance from which on points scatter as is known of them. With a larger one,
-/// fewer series whose kernels share their days raise false alarms, and fewer steps of ten kernels
-/// are found (`tests/detection.rs`).
+/// fewer series whose repeats share what disturbs them raise false alarms, and fewer steps of ten
+/// points are found (`tests/detection.rs`).
 const AGREES: f64 = 0.2;
 /// Least square of a deviation, in squares of the scale's: above what rounding makes of equal
 /// points.
