@@ -62,8 +62,7 @@ pub fn regression_text(
             .is_some_and(|percent| percent.abs() < MICRO_PERCENT)
     };
     if alert.worse().all(is_small) {
-        doubts
-            .push("less than 5 % in micro-benchmarks alone, which the kernel's rules do not count");
+        doubts.push("less than 5 %, which the kernel's rules hardly count in a micro-benchmark");
     }
     let mut page = Page::default();
     let shown = Triaged {

@@ -11,8 +11,9 @@ use crate::fresh::fresh;
 use crate::served::Server;
 use crate::{marvin, stored};
 
-/// The limit that README and docs promise (kB).
-const MEMORY_KB_MAX: u64 = 64 << 10;
+/// What clients may add to the memory of a server (kB): half of what README and docs promise of the
+/// release program. The pages of this program's own code are many, and not what is tested.
+const ADDED_KB_MAX: u64 = 32 << 10;
 const LARGE: usize = 100 << 20;
 
 /// Saves a run with an artifact that does not shrink.
@@ -61,7 +62,10 @@ fn idle_readers_of_large_artifacts_take_no_memory() {
         std::thread::sleep(Duration::from_secs(4));
         let memory = server.memory_kb("VmHWM");
         println!("{count} idle readers: {memory} kB, {before} kB before");
-        assert!(memory <= MEMORY_KB_MAX, "{count} idle readers: {memory} kB");
+        assert!(
+            memory <= before + ADDED_KB_MAX,
+            "{count} idle readers: {memory} kB, {before} kB before"
+        );
         drop(idle);
     }
     // Until the server has noticed that they are gone, it refuses more clients.

@@ -54,7 +54,7 @@ fn regression_goes_out_once_as_a_draft() {
         "This is a draft for you",
         "one seed only",
         "instructions were counted",
-        "less than 5 % in micro-benchmarks",
+        "less than 5 %, which",
         "reporting-regressions.rst",
     ] {
         assert_eq!(count(&home, "told", text), 1, "{text}");

@@ -99,7 +99,7 @@ impl Past {
     }
 
     /// Returns how many groups of each side find a difference of 3 deviations with a chance of 80 %,
-    /// with the line between the two numbers around it; `None` for more than [`MOST`].
+    /// with the line between the two numbers around it; `None` for more than twelve.
     #[must_use]
     pub fn groups_to_find(self, trials: usize, seed: u64) -> Option<f64> {
         const WANTED: f64 = 0.8;
