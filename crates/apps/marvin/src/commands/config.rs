@@ -202,7 +202,16 @@ fn format_site(site: &ConfigFile) -> String {
 fn tree_shown(tree: &WatchedTree) -> String {
     let from = match &tree.origin {
         TreeOrigin::Git { place, tags } => {
-            format!("git {place}; tags {tags}; kernel config {}", tree.config)
+            let tags = if tags.is_empty() { "none" } else { tags };
+            let branches = if tree.branches.is_empty() {
+                String::new()
+            } else {
+                format!("; branches {}", tree.branches.join(", "))
+            };
+            format!(
+                "git {place}; tags {tags}{branches}; kernel config {}",
+                tree.config
+            )
         }
         TreeOrigin::Debian { series, flavour } => {
             format!("packages of {}, {flavour}", series.join(", "))
