@@ -9,8 +9,7 @@ use crate::bisect_hint::introduced;
 use crate::{BisectionRecord, History, Triaged};
 use model::Decision;
 
-/// Less than that in a micro-benchmark alone is no regression to report (percent). See
-/// [`DEFINITION`].
+/// Less than that may be no regression to report (percent). See [`DEFINITION`].
 const MICRO_PERCENT: f64 = 5.0;
 
 /// What the kernel's developers call a regression of performance.
@@ -91,7 +90,9 @@ pub fn digest_text(history: &History, alerts: &[Triaged]) -> Option<String> {
     let mut text = String::new();
     for one in &open {
         let alert = one.alert.of_regressions(history);
-        let worst = alert.worse().next()?;
+        let Some(worst) = alert.worse().next() else {
+            continue;
+        };
         let size = worst
             .difference_percent
             .map_or_else(|| "it fails".to_owned(), signed_percent);
@@ -104,7 +105,7 @@ pub fn digest_text(history: &History, alerts: &[Triaged]) -> Option<String> {
             ")\n",
         ]);
     }
-    (!open.is_empty()).then_some(text)
+    (!text.is_empty()).then_some(text)
 }
 
 /// Returns the alerts that no range in `known` covers, as triage decisions cover alerts: what was
