@@ -205,7 +205,8 @@ fn run(number: usize) -> anyhow::Result<Run> {
                 user: 1,
                 kernel: 2,
                 interrupt: 3,
-                other: 4
+                other: 4,
+                ..model::Region::default()
             };
             ITERATIONS
         ],

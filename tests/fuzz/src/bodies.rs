@@ -146,6 +146,7 @@ pub(crate) fn calls(bytes: &[u8]) {
             kernel: 61,
             interrupt: 7,
             other: 0,
+            ..model::Region::default()
         };
         let profile = model::Profile {
             operations: 2,

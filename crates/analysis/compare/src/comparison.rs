@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use model::{
-    Build, Environment, FailureReason, Machine, RunId, Stage, Unit, UnixTime, Verdict, Workload,
-    experiment_of,
+    Build, Costly, Cycles, Environment, FailureReason, Machine, RunId, Stage, Unit, UnixTime,
+    Verdict, Workload, experiment_of,
 };
 use stats::Spread;
 
@@ -274,6 +274,10 @@ pub struct Counted {
     pub elsewhere: f64,
     /// Guest time by the guest's own clock, in instructions: all of it.
     pub time: f64,
+    /// Costly instructions by kind, in the order of [`Costly::ALL`].
+    pub costly: [f64; Costly::ALL.len()],
+    /// The estimate of cycles, if costly instructions were counted.
+    pub cycles: Option<Cycles>,
 }
 
 /// The reason for a missing value.

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use model::{
-    Direction, SubjectFailure, Verdict, Workload, WorkloadResult, disturbed_workload, floor,
+    Cycles, Direction, SubjectFailure, Uncertainty, Verdict, Workload, WorkloadResult,
+    disturbed_workload, floor,
 };
 
 use crate::comparison::{
     Absent, Against, ComparisonCell, ComparisonRow, Counted, Counts, GeometricMean, Images, Kernel,
     Measured, Occurrence, RunMark, Sampled, SeedValue, Warning,
 };
+use crate::cycles;
 use crate::difference::difference_percent;
 use crate::failures::Failures;
 use crate::index::Index;
@@ -115,6 +117,9 @@ impl ComparisonBuilder<'_> {
         if self.images(kernel) == Images::EqualWithoutRuns {
             compared.verdict = Verdict::Same;
         }
+        if let Verdict::Unclear(Uncertainty::Mixed { costly, .. }) = &mut compared.verdict {
+            *costly = cycles::changed_costly(base, &measured);
+        }
         let times = times(rule.direction, base, &measured);
         ComparisonCell {
             compared,
@@ -132,6 +137,7 @@ impl ComparisonBuilder<'_> {
                     value: sampled.value,
                     scale: sampled.scale,
                     operations: sampled.operations,
+                    cycles: sampled.counted.and_then(|counted| counted.cycles),
                 },
                 Err(absent @ (Absent::NoRun | Absent::NoResult)) => {
                     Given::NotMeasured(self.absent(kernel, absent))
@@ -392,7 +398,7 @@ fn read_value(
         samples: samples(result, value.scale).into_owned(),
         left_out: value.left_out,
         operations: result.operations,
-        counted: read_counts(result).filter(|_| value.scale == Scale::Counted),
+        counted: read_counts(result, value.cycles).filter(|_| value.scale == Scale::Counted),
     })
 }
 
@@ -415,7 +421,7 @@ fn on_scale(measured: &mut Measured, scale: Scale) {
     measured.value = stats::median(&values);
 }
 
-fn read_counts(result: &WorkloadResult) -> Option<Counted> {
+fn read_counts(result: &WorkloadResult, estimate: Option<Cycles>) -> Option<Counted> {
     let median = |count| {
         stats::median_without_first(&per_operation(&result.counted, result.operations, count))
     };
@@ -424,6 +430,8 @@ fn read_counts(result: &WorkloadResult) -> Option<Counted> {
         user: median(|region| region.user)?,
         elsewhere: median(|region| region.interrupt + region.other)?,
         time: stats::median_without_first(&result.samples)?,
+        costly: cycles::costly_of_result(result)?,
+        cycles: estimate,
     })
 }
 

@@ -10,6 +10,7 @@ mod checks;
 mod compare;
 mod comparison;
 mod comparison_builder;
+mod cycles;
 mod difference;
 mod environment;
 mod error;

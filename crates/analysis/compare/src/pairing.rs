@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use model::{Direction, Floor, Uncertainty, Verdict};
+use model::{Cycles, Direction, Floor, Uncertainty, Verdict};
 use stats::{RatioEstimate, Spread};
 
 use crate::comparison::SeedDifference;
+use crate::cycles;
 use crate::difference::{difference_percent, percent_of_ratio, ratio};
 use crate::missing::Missing;
 use crate::value::{NOT_COUNTED, Scale};
@@ -31,6 +32,8 @@ pub enum Given {
         scale: Scale,
         /// Operations in one iteration.
         operations: u64,
+        /// The estimate of cycles per operation, if there is one.
+        cycles: Option<Cycles>,
     },
     /// It was not measured; the text says so.
     NotMeasured(String),
@@ -76,6 +79,9 @@ pub struct SideComparison {
     pub spread_percent: Option<Spread>,
     /// The ratio of the sides' values; above one is better.
     pub ratio: Option<f64>,
+    /// The least and the most difference of estimated cycles over the assumptions, each the median
+    /// over the seeds; positive is better.
+    pub cycles_percent: Option<Spread>,
     /// Seeds of only one side.
     pub left_out: Vec<u64>,
 }
@@ -99,6 +105,7 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
     let mut missing = Missing::default();
     let mut olds = Vec::new();
     let mut news = Vec::new();
+    let mut estimates = Vec::new();
     if seeds.is_empty() {
         missing.add("no run".to_owned(), None);
     }
@@ -120,6 +127,7 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
                     differences.push(difference);
                     olds.push(old.value);
                     news.push(new.value);
+                    estimates.push(old.cycles.zip(new.cycles));
                 }
                 Err(why) => missing.add(why, Some(seed)),
             },
@@ -140,10 +148,21 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
         Some(why) => Verdict::Unclear(Uncertainty::Missing(why)),
         None => verdict(&differences, rule.margin_percent, rule.floor),
     };
+    let counted_percent =
+        values.and_then(|(old, new)| difference_percent(rule.direction, old, new));
+    let cycles_percent = match rule.direction {
+        Direction::LowerIsBetter => cycles::differences(&estimates),
+        Direction::HigherIsBetter => None,
+    };
     SideComparison {
-        verdict,
-        difference_percent: values
-            .and_then(|(old, new)| difference_percent(rule.direction, old, new)),
+        verdict: cycles::weigh(
+            verdict,
+            counted_percent,
+            cycles_percent,
+            rule.margin_percent,
+        ),
+        difference_percent: counted_percent,
+        cycles_percent,
         spread_percent: stats::spread(&percents),
         // A ratio of some seeds only would not represent the row.
         ratio: values
@@ -173,6 +192,7 @@ impl SideComparison {
                 max: percent(ends.high),
             }),
             ratio: Some(rating.ratio()),
+            cycles_percent: None,
             left_out: Vec::new(),
         }
     }
@@ -186,6 +206,7 @@ impl SideComparison {
             difference_percent: None,
             spread_percent: None,
             ratio: None,
+            cycles_percent: None,
             left_out: Vec::new(),
         }
     }
@@ -196,6 +217,7 @@ impl SideComparison {
 struct Usable {
     value: f64,
     operations: u64,
+    cycles: Option<Cycles>,
 }
 
 /// Returns a value and its operations, or why there is none on the scale.
@@ -205,9 +227,11 @@ fn usable(given: Option<&Given>, wanted: Scale) -> Result<Usable, String> {
             value,
             scale,
             operations,
+            cycles,
         }) if *scale == wanted => Ok(Usable {
             value: *value,
             operations: *operations,
+            cycles: *cycles,
         }),
         Some(Given::Value { .. }) => Err(NOT_COUNTED.to_owned()),
         Some(Given::NotMeasured(why) | Given::Unusable(why)) => Err(why.clone()),
@@ -255,6 +279,7 @@ mod tests {
                     value,
                     scale,
                     operations: 1,
+                    cycles: None,
                 },
             })
             .collect()

@@ -4,9 +4,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use model::{Capabilities, Clock, Metric, Outcome, Region, SubjectFailure, Unit, WorkloadResult};
+use model::{
+    Capabilities, Clock, Cycles, Metric, Outcome, Region, SubjectFailure, Unit, WorkloadResult,
+};
 use stats::{Better, Scores};
 
+use crate::cycles;
 use document::number;
 use model::sanitize_line;
 
@@ -53,6 +56,8 @@ pub struct RunValue {
     pub scale: Scale,
     /// How many first iterations it leaves out.
     pub left_out: usize,
+    /// The estimate of cycles per operation, if costly instructions were counted.
+    pub cycles: Option<Cycles>,
 }
 
 /// How the value of a run is computed from its iterations. Every heading over such values takes its
@@ -218,6 +223,10 @@ pub fn run_value(result: &WorkloadResult, machine: Capabilities) -> Result<RunVa
         value,
         scale,
         left_out: estimator.left_out(),
+        cycles: match scale {
+            Scale::Counted => cycles::of_result(result),
+            Scale::Reported => None,
+        },
     })
 }
 
@@ -287,6 +296,7 @@ mod tests {
             user: 10,
             interrupt: 900,
             other: 9000,
+            ..Region::default()
         });
         WorkloadResult {
             workload: "getppid".to_owned(),
@@ -305,6 +315,7 @@ mod tests {
             Ok(RunValue {
                 value,
                 scale,
+                cycles: None,
                 left_out,
             })
         };

@@ -86,7 +86,7 @@ impl Styles {
         let start = match word {
             "better" => self.better,
             "worse" => self.worse,
-            "unclear" => self.unclear,
+            "unclear" | "mixed" => self.unclear,
             _ => "",
         };
         self.around(start, text)

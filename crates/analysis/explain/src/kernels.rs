@@ -568,6 +568,7 @@ mod tests {
                 instructions,
                 repeated: 0,
                 calls,
+                costly: model::CostlyCounts::default(),
             });
             Profile {
                 operations: 100,

@@ -226,7 +226,9 @@ impl Pair {
                 Verdict::Unclear(Uncertainty::TooCoarse) => {
                     "; values in steps as wide as the margin".to_owned()
                 }
-                Verdict::Unclear(why @ Uncertainty::Contradicted { .. }) => format!("; {why}"),
+                Verdict::Unclear(
+                    why @ (Uncertainty::Contradicted { .. } | Uncertainty::Mixed { .. }),
+                ) => format!("; {why}"),
                 Verdict::Unclear(_) => "; unrated: bring two or more of each".to_owned(),
                 Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
             };
@@ -252,6 +254,7 @@ impl Pair {
             Verdict::Unclear(
                 why @ (Uncertainty::BelowFloor { .. }
                 | Uncertainty::Layouts { .. }
+                | Uncertainty::Mixed { .. }
                 | Uncertainty::Contradicted { .. }),
             ) => {
                 format!("; {why}")

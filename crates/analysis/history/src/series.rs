@@ -30,6 +30,8 @@ pub struct SeedValue {
     pub value: f64,
     /// What one unit of it is: a count, or what the workload reported.
     pub scale: Scale,
+    /// The estimate of cycles per operation, if there is one.
+    pub(super) cycles: Option<[f32; 4]>,
     /// A hash that identifies a list of samples.
     pub(super) mark: u64,
 }
@@ -62,25 +64,30 @@ impl SeedValue {
         result: &WorkloadResult,
         machine: Capabilities,
     ) -> Result<Self, (MissingKind, String)> {
-        let RunValue { value, scale, .. } =
-            run_value(result, machine).map_err(|none| match none {
-                NoValue::Unsupported(_) => (MissingKind::Unsupported, none.to_string()),
-                NoValue::Failed(failure) => {
-                    let is_early = matches!(failure.stage, Stage::Boot | Stage::Settle);
-                    (
-                        if is_early {
-                            MissingKind::NotBooted
-                        } else {
-                            MissingKind::Failed
-                        },
-                        format!("failed: {none}"),
-                    )
-                }
-                _ => (MissingKind::NoValue, none.to_string()),
-            })?;
+        let RunValue {
+            value,
+            scale,
+            cycles,
+            ..
+        } = run_value(result, machine).map_err(|none| match none {
+            NoValue::Unsupported(_) => (MissingKind::Unsupported, none.to_string()),
+            NoValue::Failed(failure) => {
+                let is_early = matches!(failure.stage, Stage::Boot | Stage::Settle);
+                (
+                    if is_early {
+                        MissingKind::NotBooted
+                    } else {
+                        MissingKind::Failed
+                    },
+                    format!("failed: {none}"),
+                )
+            }
+            _ => (MissingKind::NoValue, none.to_string()),
+        })?;
         Ok(Self {
             value,
             scale,
+            cycles: cycles.map(|cycles| cycles.map(|one| one as f32)),
             mark: mark(&result.samples),
         })
     }
@@ -127,10 +134,16 @@ impl SeedResult {
     /// Returns it as one side of a comparison with this name.
     pub(super) fn replicate(&self, side: &str) -> Replicate {
         let given = match &self.value {
-            Ok(SeedValue { value, scale, .. }) => Given::Value {
+            Ok(SeedValue {
+                value,
+                scale,
+                cycles,
+                ..
+            }) => Given::Value {
                 value: *value,
                 scale: *scale,
                 operations: self.operations,
+                cycles: cycles.map(|cycles| cycles.map(f64::from)),
             },
             Err(absent) => Given::Unusable(format!("{side}: {}", absent.why)),
         };

@@ -1,5 +1,7 @@
 //! Profiles: exact instruction counts by function within the measured iterations of a workload.
 
+use crate::CostlyCounts;
+
 /// Whose code executes instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Share {
@@ -40,6 +42,9 @@ pub struct Region {
     pub interrupt: u64,
     /// Instructions of other tasks.
     pub other: u64,
+    /// Those of `user` and `kernel` that take many times as long as others, by kind; all 0 in
+    /// results from before they were counted, as each iteration enters the kernel.
+    pub costly: CostlyCounts,
 }
 
 impl Region {
@@ -64,6 +69,8 @@ pub struct ProfileLine {
     pub repeated: u64,
     /// Executions of its first instruction.
     pub calls: u64,
+    /// Those of `instructions` and `repeated` that take many times as long as others, by kind.
+    pub costly: CostlyCounts,
 }
 
 impl ProfileLine {

@@ -1,4 +1,4 @@
-//! The four verdicts.
+//! The verdicts.
 
 use std::fmt;
 
@@ -67,6 +67,16 @@ pub enum Uncertainty {
         /// Its difference in percent; positive is better.
         difference_percent: f64,
     },
+    /// The count and the estimate of cycles disagree: one is beyond the margin, and the other on the
+    /// other side of zero, or within.
+    Mixed {
+        /// The difference by counted instructions in percent; positive is better.
+        counted_percent: f64,
+        /// The least and the most of the estimate's.
+        cycles_percent: [f64; 2],
+        /// The kinds of costly instructions that changed, per operation: `RDTSC 1 -> 0`.
+        costly: String,
+    },
     /// One side has no value; the text gives the reason.
     Missing(String),
 }
@@ -79,6 +89,7 @@ impl Verdict {
             Self::Better => 'B',
             Self::Worse => 'W',
             Self::Same => '=',
+            Self::Unclear(Uncertainty::Mixed { .. }) => 'M',
             Self::Unclear(_) => '?',
         }
     }
@@ -90,6 +101,7 @@ impl Verdict {
             Self::Better => "better",
             Self::Worse => "worse",
             Self::Same => "same",
+            Self::Unclear(Uncertainty::Mixed { .. }) => "mixed",
             Self::Unclear(_) => "unclear",
         }
     }
@@ -137,6 +149,13 @@ impl fmt::Display for Uncertainty {
                 "its twin {twin}, which does the same operation, says {difference_percent:+.2}%: the layout of memory may be the \
                  cause; measure both with more seeds"
             ),
+            Self::Mixed { counted_percent, cycles_percent: [least, most], costly } => {
+                let because = if costly.is_empty() { String::new() } else { format!(": {costly}") };
+                write!(
+                    f,
+                    "mixed: {counted_percent:+.2}% by instructions, {least:+.1} to {most:+.1}% by estimated cycles{because}"
+                )
+            }
             Self::Missing(why) => write!(f, "no value: {why}"),
         }
     }

@@ -12,6 +12,7 @@ use crate::api::{Counters, Instruction};
 use crate::calls::Calls;
 use crate::context::{Context, Event, Owner};
 use crate::cost::{self, Cost};
+use crate::costly::{COSTLY, Costly};
 
 /// Counters that are made at once.
 const CHUNK: usize = 4096;
@@ -31,10 +32,10 @@ struct CodeAddress {
 /// What is counted of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum What {
-    /// Its executions.
-    Executed,
-    /// Its iterations: it is a repeated string instruction.
-    Repeated,
+    /// Its executions, and its kind if it is a costly one.
+    Executed(Option<Costly>),
+    /// Its iterations: it is a repeated string instruction, of this kind.
+    Repeated(Option<Costly>),
     /// What the cost model says of it.
     Modelled(cost::Event),
 }
@@ -42,9 +43,16 @@ enum What {
 impl What {
     fn word(self) -> &'static str {
         match self {
-            Self::Executed => "at",
-            Self::Repeated => "repeated",
+            Self::Executed(_) => "at",
+            Self::Repeated(_) => "repeated",
             Self::Modelled(event) => event.word(),
+        }
+    }
+
+    fn costly(self) -> Option<Costly> {
+        match self {
+            Self::Executed(kind) | Self::Repeated(kind) => kind,
+            Self::Modelled(_) => None,
         }
     }
 }
@@ -67,6 +75,8 @@ struct Region {
     kernel: u64,
     interrupt: u64,
     other: u64,
+    /// Costly instructions of the workload's processes, by kind; they are in `user` and `kernel`.
+    costly: [u64; COSTLY],
 }
 
 /// All that is counted.
@@ -113,13 +123,13 @@ impl Counts {
         }
     }
 
-    /// Has an instruction counted.
-    pub(crate) fn watch(&mut self, instruction: &Instruction, bytes: &[u8]) {
+    /// Has an instruction counted, which may be a costly one.
+    pub(crate) fn watch(&mut self, instruction: &Instruction, bytes: &[u8], kind: Option<Costly>) {
         let address = instruction.address();
         let what = if is_repeated(bytes) {
-            What::Repeated
+            What::Repeated(kind)
         } else {
-            What::Executed
+            What::Executed(kind)
         };
         let place = CodeAddress {
             address: if is_kernel(address) { address } else { 0 },
@@ -245,6 +255,9 @@ impl Counts {
         if matches!(what, What::Modelled(_)) {
             return;
         }
+        if let (Share::Process, Some(kind)) = (share, what.costly()) {
+            region.costly[kind as usize] += count;
+        }
         *match (share, address) {
             (Share::Process, 0) => &mut region.user,
             (Share::Process, _) => &mut region.kernel,
@@ -258,9 +271,11 @@ impl Counts {
         self.calls.as_ref().map(Calls::text)
     }
 
-    /// Returns all of it as text: `region ID USER KERNEL INTERRUPT OTHER` and `at ADDRESS PROCESS
-    /// INTERRUPT OTHER`, `repeated` in place of `at` for iterations of string instructions, the
-    /// model's words for what it says, addresses in hexadecimal with 0 for user code.
+    /// Returns all of it as text: `region ID USER KERNEL INTERRUPT OTHER COSTLY…` and `at ADDRESS
+    /// PROCESS INTERRUPT OTHER KIND`, `repeated` in place of `at` for iterations of string
+    /// instructions, the model's words for what it says, addresses in hexadecimal with 0 for user
+    /// code. A region has a number for each kind of costly instruction; an ordinary one has no
+    /// kind.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         let mut line =
@@ -271,10 +286,12 @@ impl Counts {
             kernel,
             interrupt,
             other,
+            costly,
         } in &self.regions
         {
+            let costly = costly.map(|count| format!(" {count}")).concat();
             line(format_args!(
-                "region {id} {user} {kernel} {interrupt} {other}"
+                "region {id} {user} {kernel} {interrupt} {other}{costly}"
             ));
         }
         let counted = self
@@ -283,8 +300,10 @@ impl Counts {
             .zip(&self.sums)
             .filter(|(_, sums)| **sums != Shares::default());
         for (place, [process, interrupt, other]) in counted.collect::<BTreeMap<_, _>>() {
+            let kind = place.what.costly().map_or("", Costly::word);
+            let gap = if kind.is_empty() { "" } else { " " };
             line(format_args!(
-                "{} {:x} {process} {interrupt} {other}",
+                "{} {:x} {process} {interrupt} {other}{gap}{kind}",
                 place.what.word(),
                 place.address
             ));

@@ -24,6 +24,7 @@ mod api;
 mod calls;
 mod context;
 mod cost;
+mod costly;
 mod count;
 mod idle;
 mod marks;
@@ -38,6 +39,7 @@ use api::{Block, Id, Instruction};
 use calls::Calls;
 use context::{Event, Owner};
 use cost::{Cost, Entry, Flush, Sizes};
+use costly::Costly;
 use count::Counts;
 use marks::Marks;
 
@@ -138,11 +140,13 @@ extern "C" fn translated(_id: Id, block: *mut Block) {
     let modelled = tracer
         .filter(|tracer| tracer.has_model)
         .and_then(|tracer| model_block(tracer, block));
+    let mut room_before = [0; api::LONGEST];
+    let mut size_before = 0;
     for (index, instruction) in api::instructions(block).enumerate() {
         let mut room = [0; api::LONGEST];
         let bytes = instruction.bytes(&mut room);
         if let Some(tracer) = tracer {
-            trace(tracer, &instruction, bytes);
+            trace(tracer, &instruction, bytes, &room_before[..size_before]);
             // After the marks: what begins with this block fetches it.
             if let (0, Some(block)) = (index, modelled) {
                 instruction.before(fetch, block);
@@ -153,6 +157,8 @@ extern "C" fn translated(_id: Id, block: *mut Block) {
         } else if idle::is_halt(bytes) {
             instruction.before(idle::before_halt, 0);
         }
+        size_before = bytes.len();
+        room_before = room;
     }
 }
 
@@ -202,11 +208,12 @@ fn model_block(tracer: &Tracer, block: *mut Block) -> Option<usize> {
     cost::with(|cost| cost.translate(&code, &room[..last], entry))?
 }
 
-fn trace(tracer: &Tracer, instruction: &Instruction, bytes: &[u8]) {
+fn trace(tracer: &Tracer, instruction: &Instruction, bytes: &[u8], before: &[u8]) {
     let address = instruction.address();
     let data = usize::try_from(address).unwrap_or(0);
+    let mark = tracer.marks.at(address, bytes);
     // What is noted comes before what is counted: the instruction itself belongs to what begins.
-    match tracer.marks.at(address, bytes) {
+    match mark {
         Some(marks::Mark::Open(id)) => instruction.before(open, usize::from(id)),
         Some(marks::Mark::Close) => instruction.before(close, 0),
         Some(marks::Mark::Interrupt) => instruction.before(interrupt, data),
@@ -235,7 +242,11 @@ fn trace(tracer: &Tracer, instruction: &Instruction, bytes: &[u8]) {
             instruction.before(flush, what as usize);
         }
     }
-    counts(tracer).watch(instruction, bytes);
+    let kind = match mark {
+        Some(marks::Mark::Exception) => Some(Costly::Exception),
+        _ => Costly::of(bytes, before),
+    };
+    counts(tracer).watch(instruction, bytes, kind);
 }
 
 fn counts(tracer: &Tracer) -> MutexGuard<'_, Counts> {

@@ -217,6 +217,7 @@ mod tests {
             kernel: 61,
             interrupt: 7,
             other: 0,
+            ..Region::default()
         };
         Profile {
             operations: 2,
@@ -285,6 +286,7 @@ mod tests {
             kernel: 999,
             interrupt: 7,
             other: 0,
+            ..Region::default()
         };
         let profile = Profile {
             regions: vec![region],

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Profile, ProfileLine, Region, Share};
+use model::{Costly, CostlyCounts, Profile, ProfileLine, Region, Share};
 
 use crate::{Symbols, modelled};
 
@@ -78,19 +78,18 @@ pub fn profile_by(
         };
         let (first, rest) = rest.split_once(' ').ok_or(malformed.clone())?;
         let first = u64::from_str_radix(first, radix).map_err(|_| malformed.clone())?;
-        let numbers = rest
-            .split(' ')
-            .map(|n| n.parse::<u64>().ok().filter(|n| *n < 1 << 48));
-        let numbers = numbers
-            .collect::<Option<Vec<_>>>()
-            .ok_or(malformed.clone())?;
+        let (numbers, kind) = numbers_and_kind(rest).ok_or(malformed.clone())?;
         match (word, numbers.as_slice()) {
-            ("region", &[user, kernel, interrupt, other]) => {
+            ("region", [user, kernel, interrupt, other, costly @ ..]) => {
                 profile.regions.push(Region {
-                    user,
-                    kernel,
-                    interrupt,
-                    other,
+                    user: *user,
+                    kernel: *kernel,
+                    interrupt: *interrupt,
+                    other: *other,
+                    costly: match costly {
+                        [] => CostlyCounts::default(),
+                        all => all.try_into().map_err(|_| malformed)?,
+                    },
                 });
             }
             ("at" | "repeated", &[process, interrupt, other]) => {
@@ -113,14 +112,13 @@ pub fn profile_by(
                     (Share::Interrupt, interrupt),
                     (Share::Other, other),
                 ] {
-                    add(
-                        &mut lines,
-                        share,
-                        symbol,
+                    let counted = Counted {
                         count,
-                        word == "repeated",
+                        is_repeated: word == "repeated",
                         is_first,
-                    );
+                        kind,
+                    };
+                    add(&mut lines, share, symbol, counted);
                 }
             }
             ("end", &[unclosed]) => end = Some((first, unclosed)),
@@ -149,14 +147,42 @@ pub fn profile_by(
     }
 }
 
+/// Returns the numbers of a line, and the kind of instruction that may follow them.
+fn numbers_and_kind(rest: &str) -> Option<(Vec<u64>, Option<Costly>)> {
+    let mut words: Vec<&str> = rest.split(' ').collect();
+    let last = *words.last()?;
+    let kind = Costly::ALL.into_iter().find(|kind| kind.name() == last);
+    if kind.is_some() {
+        words.pop();
+    }
+    let numbers = words
+        .into_iter()
+        .map(|word| word.parse().ok().filter(|number| *number < 1 << 48))
+        .collect::<Option<Vec<u64>>>()?;
+    Some((numbers, kind))
+}
+
+/// Executions of one instruction.
+#[derive(Clone, Copy)]
+struct Counted {
+    count: u64,
+    is_repeated: bool,
+    is_first: bool,
+    kind: Option<Costly>,
+}
+
 fn add(
     lines: &mut BTreeMap<(Share, String), ProfileLine>,
     share: Share,
     symbol: &str,
-    count: u64,
-    repeated: bool,
-    is_first: bool,
+    counted: Counted,
 ) {
+    let Counted {
+        count,
+        is_repeated,
+        is_first,
+        kind,
+    } = counted;
     if count == 0 {
         return;
     }
@@ -168,8 +194,12 @@ fn add(
             instructions: 0,
             repeated: 0,
             calls: 0,
+            costly: CostlyCounts::default(),
         });
-    *if repeated {
+    if let Some(kind) = kind {
+        line.costly[kind as usize] += count;
+    }
+    *if is_repeated {
         &mut line.repeated
     } else {
         &mut line.instructions
@@ -181,6 +211,8 @@ fn add(
 
 #[cfg(test)]
 mod tests {
+    use model::Costly;
+
     use super::{ProfileError, profile, profile_by};
     use crate::Symbols;
 
@@ -194,14 +226,31 @@ mod tests {
                        at 1104 20 20 0\nend 0 0\n";
         let profile = profile(counts, &symbols(), 4).unwrap();
         insta::assert_snapshot!(crate::profile_to_text(&profile), @r"
-        marvin-profile 1
+        marvin-profile 2
         operations	4
-        region	10	540	20	0
-        user	10	0	0	[user]
-        kernel	4	512	4	clear_page
-        kernel	24	0	4	handle_mm_fault
-        interrupt	20	0	0	handle_mm_fault
+        region	10	540	20	0	-
+        user	10	0	0	-	[user]
+        kernel	4	512	4	-	clear_page
+        kernel	24	0	4	-	handle_mm_fault
+        interrupt	20	0	0	-	handle_mm_fault
         ");
+    }
+
+    #[test]
+    fn costly_instructions_are_counted_by_region_and_function() {
+        let costly: String = (0..Costly::ALL.len())
+            .map(|kind| format!(" {kind}"))
+            .collect();
+        let counts = format!(
+            "region 0 0 10 0 0{costly}\nat 1100 4 0 0 locked\nat 1104 3 0 0 clock\nat 1108 1 0 0 locked\n\
+             repeated 110c 2 0 0 words\nend 0 0\n"
+        );
+        let profile = profile(counts.as_bytes(), &symbols(), 1).unwrap();
+        assert_eq!(profile.regions[0].costly[Costly::Exception as usize], 27);
+        let text = crate::profile_to_text(&profile);
+        let line = "kernel\t8\t2\t4\tlocked=5,clock=3,words=2\thandle_mm_fault\n";
+        assert!(text.ends_with(line), "{text}");
+        assert_eq!(crate::profile_from_text(&text), Some(profile));
     }
 
     #[test]

@@ -4,9 +4,11 @@
 
 use std::fmt::Write as _;
 
-use model::{MonitorCopy, Phase, Profile, ProfileLine, Region, Share};
+use model::{Costly, CostlyCounts, MonitorCopy, Phase, Profile, ProfileLine, Region, Share};
 
-const HEAD: &str = "marvin-profile 1";
+const HEAD: &str = "marvin-profile 2";
+/// Of profiles from before costly instructions were counted.
+const FIRST_HEAD: &str = "marvin-profile 1";
 
 /// Returns a profile as text.
 #[must_use]
@@ -18,10 +20,12 @@ pub fn profile_to_text(profile: &Profile) -> String {
         kernel,
         interrupt,
         other,
+        costly,
     } in &profile.regions
     {
         line(format_args!(
-            "region\t{user}\t{kernel}\t{interrupt}\t{other}\n"
+            "region\t{user}\t{kernel}\t{interrupt}\t{other}\t{}\n",
+            costly_to_text(costly)
         ));
     }
     for ProfileLine {
@@ -30,39 +34,86 @@ pub fn profile_to_text(profile: &Profile) -> String {
         instructions,
         repeated,
         calls,
+        costly,
     } in &profile.lines
     {
         line(format_args!(
-            "{}\t{instructions}\t{repeated}\t{calls}\t{symbol}\n",
-            share.name()
+            "{}\t{instructions}\t{repeated}\t{calls}\t{}\t{symbol}\n",
+            share.name(),
+            costly_to_text(costly)
         ));
     }
     text
+}
+
+/// Returns costly instructions as `locked=2,clock=1`, or `-` if there are none.
+fn costly_to_text(costly: &CostlyCounts) -> String {
+    let kinds: Vec<String> = Costly::ALL
+        .into_iter()
+        .zip(costly)
+        .filter(|(_, count)| **count > 0)
+        .map(|(kind, count)| format!("{}={count}", kind.name()))
+        .collect();
+    if kinds.is_empty() {
+        "-".to_owned()
+    } else {
+        kinds.join(",")
+    }
+}
+
+/// Parses that; `None` if it is anything else.
+fn costly_from_text(text: &str) -> Option<CostlyCounts> {
+    let mut costly = CostlyCounts::default();
+    if text == "-" {
+        return Some(costly);
+    }
+    for part in text.split(',') {
+        let (name, count) = part.split_once('=')?;
+        let kind = Costly::ALL.into_iter().find(|kind| kind.name() == name)?;
+        costly[kind as usize] = count.parse().ok()?;
+    }
+    Some(costly)
 }
 
 /// Parses that text; `None` if it is anything else.
 #[must_use]
 pub fn profile_from_text(text: &str) -> Option<Profile> {
     let mut lines = text.lines();
-    (lines.next()? == HEAD).then_some(())?;
+    let has_costly = match lines.next()? {
+        HEAD => true,
+        FIRST_HEAD => false,
+        _ => return None,
+    };
     let mut profile = Profile::default();
     for line in lines {
         let (word, rest) = line.split_once('\t')?;
-        let mut fields = rest.splitn(4, '\t');
+        let mut fields = rest.splitn(if has_costly { 5 } else { 4 }, '\t');
         let mut number = || fields.next()?.parse::<u64>().ok();
         match word {
             "operations" => profile.operations = number()?,
-            "region" => profile.regions.push(Region {
-                user: number()?,
-                kernel: number()?,
-                interrupt: number()?,
-                other: number()?,
-            }),
+            "region" => {
+                let mut region = Region {
+                    user: number()?,
+                    kernel: number()?,
+                    interrupt: number()?,
+                    other: number()?,
+                    ..Region::default()
+                };
+                if has_costly {
+                    region.costly = costly_from_text(fields.next()?)?;
+                }
+                profile.regions.push(region);
+            }
             word => {
                 let share = Share::ALL.into_iter().find(|share| share.name() == word)?;
                 let instructions = number()?;
                 let repeated = number()?;
                 let calls = number()?;
+                let costly = if has_costly {
+                    costly_from_text(fields.next()?)?
+                } else {
+                    CostlyCounts::default()
+                };
                 let symbol = fields.next()?.to_owned();
                 profile.lines.push(ProfileLine {
                     share,
@@ -70,6 +121,7 @@ pub fn profile_from_text(text: &str) -> Option<Profile> {
                     instructions,
                     repeated,
                     calls,
+                    costly,
                 });
             }
         }
@@ -150,6 +202,7 @@ mod tests {
             instructions: 10,
             repeated: 512,
             calls: 1,
+            costly: model::CostlyCounts::default(),
         };
         let profile = Profile {
             operations: 8,
@@ -158,6 +211,7 @@ mod tests {
                 kernel: 522,
                 interrupt: 0,
                 other: 0,
+                ..Region::default()
             }],
             lines: vec![
                 line(Share::User, "[user]"),

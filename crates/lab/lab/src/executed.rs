@@ -117,6 +117,7 @@ mod tests {
             instructions,
             repeated: 0,
             calls,
+            costly: model::CostlyCounts::default(),
         }
     }
 

@@ -730,6 +730,7 @@ mod tests {
             kernel: 2,
             interrupt: 3,
             other: 4,
+            ..Region::default()
         }];
         let profile = Profile {
             regions: counted.clone(),

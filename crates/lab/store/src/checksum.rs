@@ -39,6 +39,12 @@ pub(crate) fn checksum(result: &WorkloadResult) -> u32 {
         for count in [region.user, region.kernel, region.interrupt, region.other] {
             crc.update(&count.to_le_bytes());
         }
+        // Results from before they were counted have none.
+        if region.costly.iter().any(|count| *count > 0) {
+            for count in region.costly {
+                crc.update(&count.to_le_bytes());
+            }
+        }
     }
     crc.finalize()
 }
@@ -81,12 +87,13 @@ mod tests {
         (one.samples, one.counted, one.outcome) =
             (vec![1.5, 2.5], vec![Region::default()], Outcome::Completed);
         one.declared = Some(Declared::from_metric(&Metric::COST, Clock::Instructions));
-        let mut others = vec![one.clone(); 5];
+        let mut others = vec![one.clone(); 6];
         others[0].samples[0] = f64::from_bits(one.samples[0].to_bits() ^ 1);
         others[1].counted[0].kernel ^= 1;
         others[2].outcome = Outcome::Unsupported(String::new());
         others[3].workload.push('x');
         others[4].declared = None;
+        others[5].counted[0].costly[3] = 1;
         for other in others {
             assert_ne!(checksum(&one), checksum(&other), "{other:?}");
         }

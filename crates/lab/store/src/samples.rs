@@ -33,39 +33,58 @@ impl FromSql for Samples {
     }
 }
 
-/// Returns counts as numbers, four for each iteration. They are far below 2^53, up to which floats
-/// are exact.
+/// Numbers of an iteration before costly instructions were counted.
+const SHARES: usize = 4;
+
+/// Returns counts as numbers: how many an iteration has, negative, and the iterations, four shares
+/// and the costly instructions by kind. They are far below 2^53, up to which floats are exact.
 pub(crate) fn of_regions(regions: &[Region]) -> Vec<f64> {
-    regions
-        .iter()
-        .flat_map(|region: &Region| {
-            [region.user, region.kernel, region.interrupt, region.other].map(|count| count as f64)
-        })
-        .collect()
+    if regions.is_empty() {
+        return Vec::new();
+    }
+    let width = SHARES + regions[0].costly.len();
+    let mut numbers = vec![-(width as f64)];
+    for region in regions {
+        let shares = [region.user, region.kernel, region.interrupt, region.other];
+        numbers.extend(
+            shares
+                .iter()
+                .chain(&region.costly)
+                .map(|count| *count as f64),
+        );
+    }
+    numbers
 }
 
-/// Returns the counts of such numbers.
+/// Returns the counts of such numbers; without the negative one there are four for each iteration,
+/// as before costly instructions were counted.
 pub(crate) fn to_regions(numbers: &[f64]) -> Vec<Region> {
-    let (fours, _) = numbers.as_chunks::<4>();
-    fours
-        .iter()
-        .map(|four: &[f64; 4]| {
-            let [user, kernel, interrupt, other] = four.map(|number| number as u64);
-            Region {
-                user,
-                kernel,
-                interrupt,
-                other,
-            }
-        })
-        .collect()
+    let (width, numbers) = match numbers {
+        [width, rest @ ..] if *width < 0.0 => (-*width as usize, rest),
+        all => (SHARES, all),
+    };
+    let mut regions = Vec::new();
+    for iteration in numbers.chunks_exact(width.max(SHARES)) {
+        let mut region = Region {
+            user: iteration[0] as u64,
+            kernel: iteration[1] as u64,
+            interrupt: iteration[2] as u64,
+            other: iteration[3] as u64,
+            ..Region::default()
+        };
+        for (count, number) in region.costly.iter_mut().zip(&iteration[SHARES..]) {
+            *count = *number as u64;
+        }
+        regions.push(region);
+    }
+    regions
 }
 
 #[cfg(test)]
 mod tests {
     use rusqlite::types::{FromSql, ToSqlOutput, Value, ValueRef};
 
-    use super::Samples;
+    use super::{Region, Samples, of_regions, to_regions};
 
     fn packed(numbers: &[f64]) -> Vec<u8> {
         match super::packed(numbers) {
@@ -92,6 +111,22 @@ mod tests {
     #[test]
     fn the_bytes_are_those_of_the_format() {
         assert_eq!(packed(&[1.0]), [0, 0, 0, 0, 0, 0, 0xf0, 0x3f]);
+    }
+
+    #[test]
+    fn counts_round_trip_with_costly_instructions() {
+        let mut regions = vec![Region::default(); 3];
+        regions[1].kernel = 7;
+        regions[2].costly[27] = 9;
+        assert_eq!(to_regions(&of_regions(&regions)), regions);
+        assert_eq!(of_regions(&[]), Vec::<f64>::new());
+    }
+
+    #[test]
+    fn counts_of_earlier_versions_are_read() {
+        let regions = to_regions(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
+        assert_eq!((regions.len(), regions[1].kernel), (2, 6));
+        assert_eq!(regions[0].costly.iter().sum::<u64>(), 0);
     }
 
     #[test]

@@ -60,6 +60,8 @@ fn median(measured: &Measured) -> Option<Counted> {
         user: median_of(|c| c.user)?,
         elsewhere: median_of(|c| c.elsewhere)?,
         time: median_of(|c| c.time)?,
+        costly: Default::default(),
+        cycles: None,
     })
 }
 
@@ -137,6 +139,7 @@ mod tests {
                 kernel: kernel * result.operations,
                 interrupt: 0,
                 other: elsewhere * result.operations,
+                ..Region::default()
             };
             result.counted = vec![region; result.samples.len()];
         }

@@ -409,6 +409,7 @@ pub(crate) fn legend_of_letters(comparison: &Comparison, style: Style) -> String
             true => format!("= same: within {within}, with a confidence of 90%."),
             false => format!("= same: within {within}{seeds}."),
         }));
+        parts.extend(has('M').then(|| "M mixed: estimated cycles disagree, see below.".to_owned()));
         parts.extend(has('?').then(|| "? unclear: the reason is below.".to_owned()));
     }
     parts.join(" ")

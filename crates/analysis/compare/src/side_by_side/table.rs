@@ -49,6 +49,7 @@ pub(super) fn tables(side_by_side: &SideBySide, view: &View) -> Vec<Block> {
         extra,
         scale,
         width: VALUE,
+        has_cycles: false,
     };
     let mut blocks = Vec::new();
     for (number, section) in sections(side_by_side).into_iter().enumerate() {

@@ -395,6 +395,7 @@ pub(crate) mod tests {
                 instructions,
                 repeated: 0,
                 calls,
+                costly: model::CostlyCounts::default(),
             });
         let lines: Vec<ProfileLine> = lines.collect();
         let kernel = lines.iter().map(ProfileLine::total).sum();
@@ -553,6 +554,7 @@ pub(crate) mod tests {
             user: 10,
             interrupt: 3,
             other: 0,
+            ..Region::default()
         });
         let mut profile = profile(40, lines);
         for (share, instructions) in [(Share::User, 40), (Share::Interrupt, 12)] {
@@ -562,6 +564,7 @@ pub(crate) mod tests {
                 instructions,
                 repeated: 0,
                 calls: 0,
+                costly: model::CostlyCounts::default(),
             });
         }
         Profile {

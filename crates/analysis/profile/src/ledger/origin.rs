@@ -138,6 +138,7 @@ mod tests {
             instructions: *instructions,
             repeated: 0,
             calls: *calls,
+            costly: model::CostlyCounts::default(),
         };
         let lines: Vec<ProfileLine> = functions.iter().map(line).collect();
         Profile {

@@ -128,6 +128,7 @@ fn compared(base: &[Vec<Step>], new: &[Vec<Step>]) -> PathDifference {
         user: 20,
         interrupt: 5,
         other: 0,
+        ..Region::default()
     });
     let iteration = Iteration {
         workload: "fault-anon".to_owned(),

@@ -198,6 +198,7 @@ fn replicates(values: &[f64]) -> Vec<Replicate> {
             value: *value,
             scale: Scale::Counted,
             operations: 0,
+            cycles: None,
         };
         replicates.push(Replicate { seed, given });
     }

@@ -20,6 +20,7 @@ fn result(workload: &str, time: f64, counted: Option<u64>) -> WorkloadResult {
         user: 0,
         interrupt: 50_000,
         other: 0,
+        ..Region::default()
     });
     WorkloadResult {
         declared: Some(Declared::from_metric(&Metric::COST, Clock::Instructions)),

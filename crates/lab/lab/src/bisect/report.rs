@@ -477,6 +477,7 @@ mod tests {
                 instructions,
                 repeated: 0,
                 calls,
+                costly: model::CostlyCounts::default(),
             };
             let lines = vec![
                 line(Share::User, "[user]", 5000, 0),

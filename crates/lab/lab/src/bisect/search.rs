@@ -244,6 +244,7 @@ impl Search<'_> {
                         value: *value,
                         scale,
                         operations: 0,
+                        cycles: None,
                     },
                 })
                 .collect()

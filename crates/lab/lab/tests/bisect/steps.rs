@@ -46,7 +46,8 @@ fn counts_are_searched_if_guest_time_disagrees() {
                 kernel,
                 user: 0,
                 interrupt: 7,
-                other: 9
+                other: 9,
+                ..model::Region::default()
             };
             3
         ],

@@ -390,7 +390,8 @@ mod tests {
                         user: 10_000,
                         kernel: 20_000,
                         interrupt: 3,
-                        other: 4
+                        other: 4,
+                        ..model::Region::default()
                     };
                     samples.len()
                 ]

@@ -86,6 +86,7 @@ fn a_result() -> impl Strategy<Value = WorkloadResult> {
             kernel,
             interrupt,
             other,
+            ..Region::default()
         },
     );
     (

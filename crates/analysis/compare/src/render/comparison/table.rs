@@ -25,6 +25,7 @@ const VALUE: usize = 10;
 const PERCENT: usize = 7;
 const INTERVAL: usize = 15;
 const RATIO: usize = 6;
+const CYCLES: usize = 12;
 
 /// The legend of bars, for pages.
 pub(crate) const ABOUT_BARS: &str = "<p class=\"small\">Bars: the ratio on a logarithmic scale, worse to the left, better \
@@ -106,6 +107,10 @@ impl Extra {
     }
 }
 
+/// What the column of estimated cycles is.
+const ABOUT_CYCLES: &str =
+    "; est. cycles: estimated from the kinds of instructions, caches left out";
+
 /// Returns whether rows have bars.
 pub(super) fn has_bars(comparison: &Comparison) -> bool {
     Extra::new(comparison) != Extra::Matrix
@@ -122,7 +127,13 @@ pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
         };
         blocks.push(Block::Heading(caption(comparison, &section)));
         if number == 0 {
-            blocks.push(Block::Paragraph(extra.explain(comparison)));
+            let cycles = if !extra.is_hidden() && has_cycles(comparison) {
+                ABOUT_CYCLES
+            } else {
+                ""
+            };
+            let about = extra.explain(comparison);
+            blocks.push(Block::Paragraph(format!("{about}{cycles}")));
         }
         blocks.push(match section.rows.is_empty() {
             true => Block::Note("No row of the verdict that was asked for.".to_owned()),
@@ -184,6 +195,7 @@ fn table(comparison: &Comparison, section: &Section<'_>, extra: Extra, view: &Vi
         extra,
         scale,
         width: VALUE,
+        has_cycles: !extra.is_hidden() && has_cycles(comparison),
     };
     let mut rows = Vec::new();
     for row in &section.rows {
@@ -253,6 +265,8 @@ pub(crate) struct Look {
     pub(crate) extra: Extra,
     pub(crate) scale: Scale,
     pub(crate) width: usize,
+    /// Whether a column has the estimate of cycles.
+    pub(crate) has_cycles: bool,
 }
 
 impl Look {
@@ -272,6 +286,10 @@ impl Look {
         for other in &comparison.others {
             columns.push(kernel(&other.kernel.head));
             columns.extend(self.extra.columns(comparison));
+            columns.extend(
+                self.has_cycles
+                    .then(|| number_column("est. cycles%", CYCLES)),
+            );
             let is_matrix = self.extra == Extra::Matrix;
             columns.push(Column::new(
                 if is_matrix { "" } else { "verdict" },
@@ -323,6 +341,7 @@ fn cells(
         extra,
         scale,
         width,
+        has_cycles,
     } = look;
     let verdict = &cell.compared.verdict;
     let tone = verdict.name();
@@ -365,9 +384,21 @@ fn cells(
         (extra != Extra::Matrix).then(|| TableCell::new(bar(cell, row, scale).unwrap_or_default()));
     std::iter::once(number)
         .chain(extra.cells(cell))
+        .chain(has_cycles.then(|| TableCell::new(cycles(cell))))
         .chain([verdict])
         .chain(bar)
         .collect()
+}
+
+/// Returns whether a row has an estimate of cycles.
+fn has_cycles(comparison: &Comparison) -> bool {
+    let mut cells = comparison.rows.iter().flat_map(|row| &row.cells);
+    cells.any(|cell| cell.compared.cycles_percent.is_some())
+}
+
+fn cycles(cell: &comparison::ComparisonCell) -> String {
+    let ends = cell.compared.cycles_percent;
+    ends.map_or_else(String::new, |ends| interval(ends, CYCLES))
 }
 
 fn median(measured: &Measured, width: usize) -> String {

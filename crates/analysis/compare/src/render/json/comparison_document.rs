@@ -1,8 +1,9 @@
 //! The structs of the JSON document, separate from the model so that the model can change.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use model::{Build, Direction, Machine, Uncertainty, UnixTime, Verdict};
+use model::{Build, Costly, Cycles, Direction, Machine, Uncertainty, UnixTime, Verdict};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -123,6 +124,13 @@ struct CountedDocument {
     user: f64,
     interrupts_and_other_tasks: f64,
     guest_time: f64,
+    /// Of kernel and user, per operation, by kind.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    costly_instructions: BTreeMap<&'static str, f64>,
+    /// Per operation: on each processor with costly instructions at their cheapest and the others
+    /// at their dearest, and the reverse.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_cycles: Option<Cycles>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -142,6 +150,12 @@ struct CellDocument<'a> {
     ratio: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     guest_time_difference_percent: Option<f64>,
+    /// The least difference of estimated cycles over all assumptions; positive is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_cycles_difference_percent_min: Option<f64>,
+    /// The most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_cycles_difference_percent_max: Option<f64>,
     seeds_better: Option<usize>,
     seeds_worse: Option<usize>,
     seeds_same: Option<usize>,
@@ -322,12 +336,21 @@ fn counted(counted: Counted) -> CountedDocument {
         user,
         elsewhere,
         time,
+        costly,
+        cycles,
     } = counted;
     CountedDocument {
         kernel,
         user,
         interrupts_and_other_tasks: elsewhere,
         guest_time: time,
+        costly_instructions: Costly::ALL
+            .into_iter()
+            .zip(costly)
+            .filter(|(_, count)| *count > 0.0)
+            .map(|(kind, count)| (kind.name(), count))
+            .collect(),
+        estimated_cycles: cycles,
     }
 }
 
@@ -361,6 +384,8 @@ fn cell(cell: &ComparisonCell) -> CellDocument<'_> {
         difference_percent_max: cell.compared.spread_percent.map(|s| s.max),
         ratio: cell.compared.ratio,
         guest_time_difference_percent: cell.time_percent,
+        estimated_cycles_difference_percent_min: cell.compared.cycles_percent.map(|s| s.min),
+        estimated_cycles_difference_percent_max: cell.compared.cycles_percent.map(|s| s.max),
         seeds_better: votes.map(|v| v.0),
         seeds_worse: votes.map(|v| v.1),
         seeds_same: votes.map(|v| v.2),
@@ -393,6 +418,7 @@ fn votes(why: &Uncertainty) -> Option<(usize, usize, usize)> {
         | Uncertainty::TooCoarse
         | Uncertainty::BelowFloor { .. }
         | Uncertainty::Layouts { .. }
+        | Uncertainty::Mixed { .. }
         | Uncertainty::Contradicted { .. } => None,
     }
 }
