@@ -4,6 +4,7 @@
 //! Counts are exact, so no line has an error bar. `names.rs` matches names; `pairs.rs` suggests
 //! pairs that look like one function with two names, which are never merged.
 
+mod costly;
 pub mod names;
 mod origin;
 mod pairs;
@@ -16,6 +17,7 @@ use model::{Profile, Share};
 use compare::{count_work, per_operation};
 use document::number::signed_percent;
 
+pub use costly::CostlyLine;
 pub use origin::{CodeChange, FunctionChange, Origin, SourceChange};
 pub use pairs::Pair;
 pub use sources::{FolderSum, Sources};
@@ -88,6 +90,8 @@ pub struct Ledger {
     pub lines: Vec<LedgerLine>,
     /// Pairs of lines that may be one function with two names.
     pub pairs: Vec<Pair>,
+    /// Kinds of costly instructions that differ.
+    pub costly: Vec<CostlyLine>,
 }
 
 /// The values of the comparison's row: kernel and user code, the median of the iterations without
@@ -163,6 +167,7 @@ impl Ledger {
             row,
             lines,
             pairs,
+            costly: costly::compare([base, new], operations),
         })
     }
 

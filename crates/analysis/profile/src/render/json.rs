@@ -58,6 +58,9 @@ struct Workload<'a> {
     row: Option<OfRow>,
     lines: Vec<Line<'a>>,
     suggestions: Vec<Suggestion<'a>>,
+    /// Kinds of costly instructions of kernel and user code that differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    costly_instructions: Vec<CostlyKind<'a>>,
     /// The lines with inlined functions separate, if both kernels have debug information.
     #[serde(skip_serializing_if = "Option::is_none")]
     lines_with_inlined_apart: Option<Vec<Line<'a>>>,
@@ -67,6 +70,16 @@ struct Workload<'a> {
     /// Cost model results: simulated, not measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     modelled: Option<OfModel<'a>>,
+}
+
+/// Executions per operation, and the function whose executions differ most.
+#[derive(Serialize, JsonSchema)]
+struct CostlyKind<'a> {
+    kind: &'static str,
+    base: f64,
+    new: f64,
+    function: &'a str,
+    added_in_function: f64,
 }
 
 /// Per operation: kernel and user code, the median of the iterations without the first. The lines
@@ -211,6 +224,16 @@ fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
             net_per_operation: ledger.line_added(gone) + ledger.line_added(new),
         });
     }
+    let mut costly_instructions = Vec::new();
+    for line in &ledger.costly {
+        costly_instructions.push(CostlyKind {
+            kind: line.kind.name(),
+            base: line.counts[0],
+            new: line.counts[1],
+            function: &line.function.0,
+            added_in_function: line.function.1,
+        });
+    }
     Workload {
         workload: &ledger.workload,
         summary: ledger.sentence(),
@@ -226,6 +249,7 @@ fn workload<'a>(profiled: &'a Profiled, ledger: &'a Ledger) -> Workload<'a> {
             .map(|each| line(ledger, each, &profiled.sources))
             .collect(),
         suggestions,
+        costly_instructions,
         lines_with_inlined_apart: profiled
             .expanded
             .iter()

@@ -65,6 +65,7 @@ Seeds move data and what the branch predictor mixes up, but not the kernel's cod
 const MODELLED: usize = 8;
 const MODEL_WIDTH: usize = 10;
 const PAIRS: usize = 8;
+const COSTLY: usize = 8;
 
 /// Most entry points or directories, and most shifts.
 const ROLLED_UP: usize = 8;
@@ -186,6 +187,16 @@ fn push_changed(
         blocks,
         "Perhaps the same under another name, or inlined (suggested, never merged):",
         suggestions(ledger, PAIRS),
+    );
+    push_list(
+        blocks,
+        "Costly instructions of kernel and user code, per operation:",
+        ledger
+            .costly
+            .iter()
+            .take(COSTLY)
+            .map(crate::ledger::CostlyLine::sentence)
+            .collect(),
     );
     let apart = profiled.expanded_of(ledger).map(|expanded| {
         let (rows, others) = rows(expanded, profiled.lines_max);
