@@ -64,7 +64,7 @@ pub use maintainers::{Addressees, addressees_of};
 pub use modules::{Module, is_built_in, modules, option};
 pub use patches::{
     ChangedFile, Cover, DiffFault, FileChange, Fixes, Identifiers, MailHead, Patch, PatchesError,
-    Position, TouchedFunction, read_patches,
+    Position, TouchedFunction, read_mail_text, read_patches,
 };
 pub use scratch::Scratch;
 pub use source::{

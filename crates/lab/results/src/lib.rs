@@ -5,6 +5,7 @@
 
 pub mod export;
 pub mod import;
+pub mod published;
 mod stored_history;
 
 pub use stored_history::{HistoryReadError, HistoryReader, HistorySnapshot};

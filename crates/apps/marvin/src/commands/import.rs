@@ -1,4 +1,6 @@
-//! `marvin import`: imports results of other suites.
+//! `marvin import`: imports results of other suites, and checks published reports.
+
+mod report;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,13 +11,14 @@ use document::number::count;
 use results::import::{ForeignSuite, Imported, Kernels, LeftOut, order_kernels};
 use store::{Location, Store};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, WrongInput};
 use crate::select::shortest_names;
 use crate::session::Session;
 
 const IMPORT_EXAMPLES: &str = "Examples:
   marvin import mmtests work/log
   marvin import lkp /lkp/result/will-it-scale
+  marvin import lkp-mail report.eml deb:6.12 deb:trixie-backports/6.19
   marvin runs
   marvin report 6.1-vanilla 6.12-vanilla";
 
@@ -27,8 +30,14 @@ pub(crate) struct ImportArguments {
     #[arg(value_enum)]
     pub(crate) suite: Foreign,
 
-    /// Results: work/log of MMTests or one run in it; a result directory of LKP-tests
+    /// Results: work/log of MMTests or one run in it; a result directory of LKP-tests; a mail of
+    /// the kernel test robot
     pub(crate) folder: PathBuf,
+
+    /// With lkp-mail: two kernels, one before the commit and one with it; Marvin measures the
+    /// workload on the report's path and says whether it agrees
+    #[arg(value_names = ["BASE", "NEW"], num_args = 2, add = crate::completion::kernel())]
+    pub(crate) kernels: Vec<String>,
 }
 
 /// Another suite.
@@ -38,14 +47,21 @@ pub(crate) enum Foreign {
     Mmtests,
     /// LKP-tests
     Lkp,
+    /// A mail of the kernel test robot (0-day) on one commit
+    LkpMail,
 }
 
 pub(crate) fn import(session: &Session, command: &ImportArguments) -> anyhow::Result<Exit> {
-    let answer = session.answer(None)?;
     let suite = match command.suite {
+        Foreign::LkpMail => return report::check(session, &command.folder, &command.kernels),
         Foreign::Mmtests => ForeignSuite::Mmtests,
         Foreign::Lkp => ForeignSuite::Lkp,
     };
+    if !command.kernels.is_empty() {
+        let text = "kernels are measured with lkp-mail only: results of a suite are theirs already";
+        return Err(WrongInput(text.to_owned()).into());
+    }
+    let answer = session.answer(None)?;
     let store = session.store_location()?;
     let imported = results::import::import(session.home()?, &store, suite, &command.folder)?;
     let exit = if imported.runs.is_empty() {

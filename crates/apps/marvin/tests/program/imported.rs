@@ -409,3 +409,28 @@ fn imported_runs_have_history_pages_and_verdicts() {
         assert!(first.contains(text), "{text}\n{first}");
     }
 }
+
+const MAIL: &str = "From: kernel test robot <oliver.sang@intel.com>\n\
+Subject: [x] 1111111111: will-it-scale.per_process_ops -11.7% regression\n\n\
+kernel test robot noticed a 11.7% regression of will-it-scale.per_process_ops on:\n\n\
+commit: 1111111111111111111111111111111111111111 (\"poll: do less\")\n\n\
+testcase: will-it-scale\nparameters:\n\n\tnr_task: 100%\n\tmode: process\n\ttest: poll2\n\n\
+commit: \n  2222222222 (\"before\")\n  1111111111 (\"poll: do less\")\n\n\
+2222222222 1111111111\n---------------- ---------------------------\n\
+         %stddev     %change         %stddev\n             \\          |                \\  \n\
+      1.00 \u{b1} 2%     +13.0%       1.13        perf-stat.overall.cpi\n\
+      2000            +0.1%       2002        perf-stat.overall.path-length\n\
+      1.00            +9.5       10.50        perf-profile.self.cycles-pp.do_pollfd\n";
+
+#[test]
+fn mail_of_test_robot_names_path_and_functions() {
+    let home = fresh("lkp-mail-home");
+    put(&home, "report.eml", MAIL);
+    put(&home, "other.eml", "From: me\n\nhello\n");
+    let read = |name: &str| {
+        let file = home.join(name);
+        output_of(&home, &["import", "lkp-mail", file.to_str().unwrap()])
+    };
+    insta::assert_snapshot!("lkp-mail", read("report.eml"));
+    insta::assert_snapshot!("lkp-mail-other", read("other.eml"));
+}

@@ -78,6 +78,19 @@ impl<'a> Reader<'a> {
             .collect())
     }
 
+    /// Returns the text of a file that is one mail, decoded, or of one without headers.
+    pub(super) fn read_text(&mut self, file: &Path) -> Result<String, PatchesError> {
+        let bytes = self.content(file)?;
+        let text = match kind(&bytes) {
+            Kind::Diff => bytes,
+            Kind::Mails => match self.decode(file, &bytes, "--no-scissors")? {
+                Some(decoded) => [decoded.body, decoded.rest].concat(),
+                None => return Err(no_mail(file, 1)),
+            },
+        };
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
     /// Reads files that are the mails of one mailbox.
     pub(super) fn read_together(&mut self, files: &[PathBuf]) -> Result<Vec<Patch>, PatchesError> {
         let mut mails = Vec::new();
@@ -224,30 +237,8 @@ impl<'a> Reader<'a> {
         } else {
             "--no-scissors"
         };
-        let mut ended = None;
-        // Without `-n`, git fails for a charset that it does not know.
-        for charset in ["-u", "-n"] {
-            let program = self
-                .git()
-                .args(["mailinfo", "-k", scissors, charset, "message", "diff"]);
-            let run = program.fed(|input| input.write_all(bytes).map_err(KernelError::io(file)))?;
-            let is_done = run.code == Some(0);
-            ended = Some(run);
-            if is_done {
-                break;
-            }
-        }
-        let Some(ended) = ended.filter(|ended| ended.code == Some(0)) else {
-            let detail = "it is no mail".to_owned();
-            return Err(PatchesError::Mail {
-                file: file.to_owned(),
-                number,
-                detail,
-            });
-        };
-        let [body, rest] = ["message", "diff"].map(|name| self.scratch.join(name));
-        let body = fs::read(&body).map_err(KernelError::io(&body))?;
-        let rest = fs::read(&rest).map_err(KernelError::io(&rest))?;
+        let decoded = self.decode(file, bytes, scissors)?;
+        let Decoded { head, body, rest } = decoded.ok_or_else(|| no_mail(file, number))?;
         let body = String::from_utf8_lossy(&body).replace('\r', "");
         let mut raw = RawMessage {
             commit: format_patch_commit(bytes),
@@ -255,7 +246,7 @@ impl<'a> Reader<'a> {
             body,
             ..RawMessage::default()
         };
-        fill(&mut raw, &ended.text(), headers);
+        fill(&mut raw, &head, headers);
         if message::parse_subject(&raw.subject).text.is_empty() {
             raw.subject = format!("{}{}", raw.subject, stem(file));
         }
@@ -271,6 +262,33 @@ impl<'a> Reader<'a> {
         })
     }
 
+    /// Has git decode a mail into its parts; `None` if it is none.
+    fn decode(
+        &self,
+        file: &Path,
+        bytes: &[u8],
+        scissors: &str,
+    ) -> Result<Option<Decoded>, PatchesError> {
+        // Without `-n`, git fails for a charset that it does not know.
+        for charset in ["-u", "-n"] {
+            let program = self
+                .git()
+                .args(["mailinfo", "-k", scissors, charset, "message", "diff"]);
+            let ended =
+                program.fed(|input| input.write_all(bytes).map_err(KernelError::io(file)))?;
+            if ended.code != Some(0) {
+                continue;
+            }
+            let [body, rest] = ["message", "diff"].map(|name| self.scratch.join(name));
+            return Ok(Some(Decoded {
+                head: ended.text(),
+                body: fs::read(&body).map_err(KernelError::io(&body))?,
+                rest: fs::read(&rest).map_err(KernelError::io(&rest))?,
+            }));
+        }
+        Ok(None)
+    }
+
     /// Returns git without configuration, outside any repository.
     fn git(&self) -> Program {
         let ceiling = self.scratch.parent().unwrap_or(self.scratch);
@@ -280,6 +298,24 @@ impl<'a> Reader<'a> {
             .variable("GIT_CONFIG_GLOBAL", "/dev/null")
             .variable("GIT_CONFIG_NOSYSTEM", "1")
             .deadline_s(DEADLINE_S)
+    }
+}
+
+/// A mail as `git mailinfo` decodes it.
+struct Decoded {
+    /// Author, subject and date, as it prints them.
+    head: String,
+    /// The words before a line `---` or a diff.
+    body: Vec<u8>,
+    /// All after them.
+    rest: Vec<u8>,
+}
+
+fn no_mail(file: &Path, number: usize) -> PatchesError {
+    PatchesError::Mail {
+        file: file.to_owned(),
+        number,
+        detail: "it is no mail".to_owned(),
     }
 }
 

@@ -200,6 +200,22 @@ fn identifier(value: &str) -> String {
     model::sanitize_line(inner.trim())
 }
 
+/// Returns the text of a file that is one mail, decoded, or of one without headers. Works in a
+/// directory below `scratch`.
+///
+/// # Errors
+/// If it is unreadable, too large, or git cannot decode it.
+pub fn read_mail_text(file: &Path, scratch: &Path) -> Result<String, PatchesError> {
+    let scratch = scratch_in(scratch)?;
+    mailbox::Reader::new(scratch.path(), file).read_text(file)
+}
+
+fn scratch_in(folder: &Path) -> Result<Scratch, KernelError> {
+    fs::create_dir_all(folder).map_err(KernelError::io(folder))?;
+    let folder = fs::canonicalize(folder).map_err(KernelError::io(folder))?;
+    Scratch::new(&folder)
+}
+
 /// Reads the patches of a file or folder, in the order in which they apply.
 ///
 /// A mailbox (`.gz` too) gives the newest version of each series, without replies. A folder gives
@@ -208,9 +224,7 @@ fn identifier(value: &str) -> String {
 /// # Errors
 /// If there is no patch, one is unreadable, or there are too many.
 pub fn read_patches(path: &Path, scratch: &Path) -> Result<Vec<Patch>, PatchesError> {
-    fs::create_dir_all(scratch).map_err(KernelError::io(scratch))?;
-    let scratch = fs::canonicalize(scratch).map_err(KernelError::io(scratch))?;
-    let scratch = Scratch::new(&scratch)?;
+    let scratch = scratch_in(scratch)?;
     let listing = quilt::list(path)?;
     if listing.files.len() > PATCHES_MAX {
         let limit = format!("it has more than {PATCHES_MAX} files");

@@ -172,6 +172,22 @@ pub(crate) fn compare(session: &Session, command: &CompareArguments) -> anyhow::
     Ok(both.conclusion().into())
 }
 
+/// Measures and compares on the machine that the arguments name, without writing it.
+pub(crate) fn measure(session: &Session, command: &CompareArguments) -> anyhow::Result<Comparison> {
+    let names = sides(command)?;
+    let chosen = choose_workloads(session, &command.measure, &names)?;
+    let machines = choose_machines(session, &command.on)?;
+    let Some((_, wanted)) = machines.into_iter().next() else {
+        return Err(WrongInput("no machine to measure on".to_owned()).into());
+    };
+    let chosen = choose_for_machine(&command.tasks, &command.measure, &chosen, &wanted);
+    let request = Request {
+        command,
+        spread: None,
+    };
+    compare_on(wanted, session, &request, &chosen, &names)
+}
+
 /// What is asked for.
 struct Request<'a> {
     command: &'a CompareArguments,

@@ -1,0 +1,228 @@
+//! `marvin import lkp-mail`: what a mail of the kernel test robot says, and whether Marvin's
+//! workload on its path agrees.
+
+use std::path::Path;
+
+use ::compare::Comparison;
+use clap::Parser;
+use document::layout::{Page, WIDTH, command_lines};
+use model::{SUITES, Verdict};
+use results::published::{PublishedReport, workloads_on_path};
+
+use crate::commands::compare::{CompareArguments, measure};
+use crate::exit::{Exit, WrongInput};
+use crate::session::Session;
+
+/// Smaller changes of a function's share are not named, in points.
+const POINTS_LEAST: f64 = 0.3;
+/// Most functions that are named.
+const FUNCTIONS: usize = 6;
+
+/// The arguments of a comparison, as `marvin compare` takes them.
+#[derive(Parser)]
+#[command(no_binary_name = true)]
+struct Arguments {
+    #[command(flatten)]
+    compare: CompareArguments,
+}
+
+/// Whether Marvin's row agrees with a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Agreement {
+    Agrees,
+    Disagrees,
+    /// No difference beyond the margin.
+    NotSeen,
+    /// Unclear or mixed.
+    Undecided,
+}
+
+impl Agreement {
+    fn of(report: &PublishedReport, verdict: &Verdict) -> Self {
+        match (verdict, report.is_regression) {
+            (Verdict::Worse, true) | (Verdict::Better, false) => Self::Agrees,
+            (Verdict::Worse, false) | (Verdict::Better, true) => Self::Disagrees,
+            (Verdict::Same, _) => Self::NotSeen,
+            (Verdict::Unclear(_), _) => Self::Undecided,
+        }
+    }
+
+    fn exit(self) -> Exit {
+        match self {
+            Self::Agrees => Exit::Fine,
+            Self::Disagrees | Self::NotSeen | Self::Undecided => Exit::Unclear,
+        }
+    }
+}
+
+/// Reads the mail, and measures if two kernels are given.
+pub(super) fn check(session: &Session, file: &Path, kernels: &[String]) -> anyhow::Result<Exit> {
+    let text = kernel::read_mail_text(file, &session.home()?.join("scratch"))?;
+    let report = PublishedReport::read(&text)
+        .map_err(|why| WrongInput(format!("{}: {why}", file.display())))?;
+    let workloads = workloads_on_path(&report);
+    let answer = session.answer(None)?;
+    let mut page = Page::default();
+    describe(&report, &workloads, &mut page);
+    let [base, new] = kernels else {
+        next(file, &report, &workloads, &mut page);
+        answer.write(page.finish())?;
+        return Ok(Exit::Fine);
+    };
+    let Some(workload) = workloads.first() else {
+        page.line("Nothing to measure: no workload is on this path.");
+        answer.write(page.finish())?;
+        return Ok(Exit::Unclear);
+    };
+    let arguments = arguments(base, new, workload)?;
+    let comparison = measure(session, &arguments.compare)?;
+    let exit = judge(&report, &comparison, &mut page);
+    answer.write(page.finish())?;
+    Ok(exit)
+}
+
+/// Returns the arguments of the comparison, one seed on the machine of the workload's suite.
+fn arguments(base: &str, new: &str, workload: &str) -> anyhow::Result<Arguments> {
+    let mut words = vec![base, new, "--workload", workload, "--quick", "--profile"];
+    if is_of_several_processors(workload) {
+        words.extend(["--on", "exact-smp"]);
+    }
+    Ok(Arguments::try_parse_from(words)?)
+}
+
+fn is_of_several_processors(workload: &str) -> bool {
+    SUITES.iter().any(|suite| {
+        suite.name == "contention" && suite.workloads.iter().any(|known| *known.name == *workload)
+    })
+}
+
+/// Says what the report says.
+fn describe(report: &PublishedReport, workloads: &[String], page: &mut Page) {
+    let kind = if report.is_regression {
+        "regression"
+    } else {
+        "improvement"
+    };
+    page.hanging(
+        "Published: ",
+        &format!("{} {}% {kind}", report.metric, report.change_percent),
+    );
+    page.hanging(
+        "Commit:    ",
+        &format!("{} (\"{}\")", short(&report.commit), report.title),
+    );
+    if let Some(percent) = report.instructions_percent() {
+        let cycles = report.cycles_percent().unwrap_or(percent);
+        let text = format!("an operation has {percent:+.1}% instructions, {cycles:+.1}% cycles");
+        page.hanging("Counters:  ", &text);
+    }
+    let functions = functions(report);
+    if !functions.is_empty() {
+        let named: Vec<String> = functions
+            .iter()
+            .map(|(function, points)| format!("{function} {points:+.1}"))
+            .collect();
+        page.hanging("Functions: ", &format!("{} points", named.join(", ")));
+    }
+    let path = if workloads.is_empty() {
+        let test = report.parameter("test").unwrap_or("no test named");
+        format!("no workload of Marvin is on it: {} {test}", report.testcase)
+    } else {
+        workloads.join(", ")
+    };
+    page.hanging("Path:      ", &path);
+}
+
+/// Returns the functions that a check looks for, with their points.
+fn functions(report: &PublishedReport) -> Vec<(&str, f64)> {
+    let all = report.functions().into_iter();
+    all.filter(|(_, points)| points.abs() >= POINTS_LEAST)
+        .take(FUNCTIONS)
+        .collect()
+}
+
+fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
+/// Says how to check it.
+fn next(file: &Path, report: &PublishedReport, workloads: &[String], page: &mut Page) {
+    if workloads.is_empty() {
+        return;
+    }
+    let parent = report.parent.as_deref().unwrap_or("PARENT");
+    page.line("To measure it, with two releases around the commit, or in a tree:");
+    for kernels in [
+        "BASE NEW".to_owned(),
+        format!("git:{parent} git:{}", short(&report.commit)),
+    ] {
+        let command = format!("marvin import lkp-mail {} {kernels}", file.display());
+        page.line(format!(
+            "  {}",
+            command_lines(&command, WIDTH - 2).join("\n  ")
+        ));
+    }
+}
+
+/// Says what Marvin measured, and whether it agrees.
+fn judge(report: &PublishedReport, comparison: &Comparison, page: &mut Page) -> Exit {
+    let row = comparison.rows.first();
+    let cell = row.and_then(|row| row.cells.first());
+    let (Some(row), Some(cell)) = (row, cell) else {
+        page.line("Nothing was measured.");
+        return Exit::Unclear;
+    };
+    let verdict = &cell.compared.verdict;
+    let mut measured = format!("{} {}", row.workload.name, verdict.name());
+    if let Some(percent) = cell.compared.difference_percent {
+        measured = format!("{measured}, {percent:+.2}% by instructions");
+    }
+    if let Some(ends) = cell.compared.cycles_percent {
+        let cycles = format!("{:+.1} to {:+.1}% by estimated cycles", ends.min, ends.max);
+        measured = format!("{measured}, {cycles}");
+    }
+    page.hanging("Measured:  ", &measured);
+    let origin = comparison.origins.join(" ");
+    if !origin.is_empty() {
+        page.hanging("Because:   ", &origin);
+    }
+    let agreement = Agreement::of(report, verdict);
+    let functions = functions(report);
+    let named = functions
+        .iter()
+        .map(|(function, _)| *function)
+        .find(|function| names(&origin, function));
+    let of_function = match named {
+        Some(function) => format!("; both name {function}"),
+        None if functions.is_empty() => String::new(),
+        None => "; no function of the report is named".to_owned(),
+    };
+    let text = match (agreement, verdict) {
+        (Agreement::Agrees, _) => "agrees".to_owned(),
+        (Agreement::Disagrees, _) => "disagrees: the other direction".to_owned(),
+        (Agreement::NotSeen, _) => "not seen: within the margin".to_owned(),
+        (Agreement::Undecided, Verdict::Unclear(why)) => format!("undecided: {why}"),
+        (Agreement::Undecided, _) => "undecided".to_owned(),
+    };
+    page.hanging("Verdict:   ", &format!("{text}{of_function}"));
+    agreement.exit()
+}
+
+/// Tells whether a sentence has a function as a word of its own.
+fn names(sentence: &str, function: &str) -> bool {
+    let is_word = |character: char| character.is_alphanumeric() || "_.".contains(character);
+    let mut words = sentence.split(|character| !is_word(character));
+    words.any(|word| word == function || word.split('.').next() == Some(function))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn function_is_named_as_whole_word() {
+        let sentence = "most in do_pollfd.isra.0 +4.0, fget -2.0";
+        assert!(names(sentence, "do_pollfd") && names(sentence, "fget"));
+        assert!(!names(sentence, "do_poll") && !names(sentence, "get"));
+    }
+}

@@ -1,0 +1,136 @@
+//! Which of Marvin's workloads are on the path of a published test.
+
+use super::PublishedReport;
+
+/// Tests by suite and name, and the workloads that execute the same path, the nearest first; `FS`
+/// stands for the report's file system. The tests are those of will-it-scale (tests/*.c), of
+/// stress-ng (stress-*.c) and of LKP-tests.
+const PATHS: &[(&str, &str, &[&str])] = &[
+    ("will-it-scale", "brk", &["mem-brk", "share-brk"]),
+    ("will-it-scale", "context_switch", &["pipe-pingpong"]),
+    ("will-it-scale", "dup", &["share-dup"]),
+    ("will-it-scale", "eventfd", &["event-fd"]),
+    ("will-it-scale", "futex", &["futex-own-1", "futex-pingpong"]),
+    ("will-it-scale", "getppid", &["getppid"]),
+    ("will-it-scale", "lseek", &["getppid"]),
+    ("will-it-scale", "malloc", &["mmap-thr-1", "mem-mmap"]),
+    ("will-it-scale", "mmap", &["mem-mmap", "share-mmap"]),
+    ("will-it-scale", "open", &["file-open", "share-open"]),
+    (
+        "will-it-scale",
+        "page_fault1",
+        &["fault-anon", "share-fault"],
+    ),
+    ("will-it-scale", "page_fault2", &["fault-file-private"]),
+    ("will-it-scale", "page_fault3", &["fault-file-shared"]),
+    ("will-it-scale", "pipe", &["pipe-own-1"]),
+    ("will-it-scale", "poll", &["event-poll"]),
+    ("will-it-scale", "pread", &["file-read-4k", "share-pread"]),
+    (
+        "will-it-scale",
+        "pthread_mutex",
+        &["share-mutex", "mutex-contended"],
+    ),
+    (
+        "will-it-scale",
+        "pwrite",
+        &["file-write-4k", "share-pwrite"],
+    ),
+    ("will-it-scale", "read", &["file-read-4k"]),
+    ("will-it-scale", "sched_yield", &["switch-yield"]),
+    ("will-it-scale", "signal", &["signal"]),
+    ("will-it-scale", "tlb_flush", &["share-mprotect"]),
+    ("will-it-scale", "unix", &["unix-own-1", "unix-pingpong"]),
+    ("will-it-scale", "unlink", &["file-create", "share-create"]),
+    ("will-it-scale", "write", &["file-write-4k"]),
+    ("stress-ng", "dup", &["share-dup"]),
+    ("stress-ng", "epoll", &["event-epoll", "share-epoll"]),
+    ("stress-ng", "eventfd", &["event-fd"]),
+    ("stress-ng", "exec", &["fork-exec"]),
+    ("stress-ng", "fork", &["fork-exit"]),
+    ("stress-ng", "fstat", &["file-stat"]),
+    ("stress-ng", "futex", &["futex-pingpong"]),
+    ("stress-ng", "get", &["getppid"]),
+    ("stress-ng", "io-uring", &["uring-read", "uring-nop"]),
+    ("stress-ng", "key", &["key-update"]),
+    ("stress-ng", "mmap", &["mem-mmap"]),
+    ("stress-ng", "mprotect", &["mem-mprotect"]),
+    ("stress-ng", "open", &["file-open"]),
+    ("stress-ng", "pipe", &["pipe-own-1"]),
+    ("stress-ng", "poll", &["event-poll"]),
+    ("stress-ng", "pthread", &["thread-create"]),
+    ("stress-ng", "rename", &["share-rename"]),
+    ("stress-ng", "sem-sysv", &["sem-sysv"]),
+    ("stress-ng", "sem", &["futex-pingpong"]),
+    ("stress-ng", "sigq", &["signal"]),
+    ("stress-ng", "sigrt", &["signal"]),
+    ("stress-ng", "switch", &["pipe-pingpong"]),
+    ("stress-ng", "udp", &["udp-rr"]),
+    ("stress-ng", "vfork", &["fork-vfork-exec"]),
+    ("stress-ng", "yield", &["switch-yield"]),
+    ("netperf", "TCP_CRR", &["tcp-connect"]),
+    ("netperf", "TCP_RR", &["tcp-rr"]),
+    ("netperf", "TCP_STREAM", &["tcp-stream"]),
+    ("netperf", "TCP_MAERTS", &["tcp-stream"]),
+    ("netperf", "UDP_RR", &["udp-rr"]),
+    ("netperf", "UDP_STREAM", &["udp-send-1024"]),
+    ("hackbench", "", &["hackbench-pipe", "hackbench-sock"]),
+    ("tbench", "", &["tbench-like-1"]),
+    ("unixbench", "context1", &["pipe-pingpong"]),
+    ("unixbench", "execl", &["fork-exec"]),
+    ("unixbench", "fsbuffer", &["file-read-4k", "file-write-4k"]),
+    ("unixbench", "fsbuffer-w", &["file-write-4k"]),
+    ("unixbench", "pipe", &["pipe-own-1"]),
+    ("unixbench", "shell", &["fork-exec"]),
+    ("unixbench", "spawn", &["fork-exit"]),
+    ("unixbench", "syscall", &["getppid"]),
+    ("fsmark", "", &["FS-ram-create"]),
+];
+
+/// Returns the workloads on the path of a report, the nearest first; none if no workload is.
+#[must_use]
+pub fn workloads_on_path(report: &PublishedReport) -> Vec<String> {
+    let test = report.parameter("test").unwrap_or_default();
+    let of_suite = PATHS
+        .iter()
+        .filter(|(suite, _, _)| report.testcase == *suite);
+    // Numbered variants of a test are the same path: the longest name that begins theirs.
+    let nearest = of_suite
+        .filter(|(_, known, _)| {
+            let rest = test.strip_prefix(known);
+            *known == test
+                || known.is_empty()
+                || rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+        })
+        .max_by_key(|(_, known, _)| known.len());
+    let system = report.parameter("fs").unwrap_or_default();
+    let mut found = Vec::new();
+    for workload in nearest.map_or(&[][..], |(_, _, workloads)| workloads) {
+        let workload = workload.replace("FS", system);
+        if model::SUITES
+            .iter()
+            .any(|suite| suite.workloads.iter().any(|known| *known.name == workload))
+        {
+            found.push(workload);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PATHS;
+
+    #[test]
+    fn every_path_has_a_workload_of_its_name() {
+        for (suite, test, workloads) in PATHS {
+            for workload in *workloads {
+                let workload = workload.replace("FS", "ext4");
+                let is_known = model::SUITES
+                    .iter()
+                    .any(|suite| suite.workloads.iter().any(|known| *known.name == workload));
+                assert!(is_known, "{suite} {test}: {workload}");
+            }
+        }
+    }
+}
