@@ -1,6 +1,7 @@
 //! Killed at any moment: complete runs are stored, the next call continues from there, and no
 //! process survives.
 
+use std::os::unix::process::CommandExt;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -96,6 +97,7 @@ fn interrupted_comparison_keeps_printed_results() {
         .args(arguments)
         .stdout(Stdio::null())
         .stderr(output)
+        .process_group(0)
         .spawn()
         .unwrap();
     let printed = |text: &str| {
@@ -106,10 +108,11 @@ fn interrupted_comparison_keeps_printed_results() {
     until("a row is printed", || {
         printed(&std::fs::read_to_string(&log).unwrap()) > 0
     });
-    // Ctrl-C, and 3 s later SIGTERM, if Marvin is still there.
+    // Ctrl-C, which a terminal sends to the machines too, and 3 s later SIGTERM, if Marvin is still
+    // there.
     let pid = first.id().to_string();
     std::process::Command::new("kill")
-        .args(["-INT", &pid])
+        .args(["-INT", "--", &format!("-{pid}")])
         .status()
         .unwrap();
     std::thread::sleep(Duration::from_secs(3));

@@ -22,6 +22,7 @@ use self::durations::forecast;
 use self::stored::{known_unbootable, load_runs};
 use crate::calibration::Calibration;
 use crate::forecast::Forecast;
+use crate::interrupt::Unstored;
 use crate::machine_pool::{MachinePool, Placement, guest_configs};
 use crate::offsets::Watched;
 use crate::plan::{BootOrder, Dumps, Item, Plan, Sampled, Turns, Waiting, interleave};
@@ -135,6 +136,7 @@ pub(crate) fn execute(
     };
     // Tells the thread that waits for an interrupt that no worker runs any more.
     let is_over = AtomicBool::new(false);
+    let mut unstored = None;
     let worked = std::thread::scope(|scope| {
         // A thread of its own, as a worker may be in a job for minutes when the user ends Marvin.
         scope.spawn(|| execution.store_when_interrupted(&is_over));
@@ -145,6 +147,10 @@ pub(crate) fn execute(
             .into_iter()
             .map(std::thread::ScopedJoinHandle::join)
             .collect();
+        if ends.iter().any(|end| !matches!(end, Ok(Ok(())))) {
+            // Ctrl-C may end a machine before Marvin sees the signal: what is stored below counts.
+            unstored = Some(Unstored::begin());
+        }
         // Only now: until the last worker has ended, an interruption has results to store.
         is_over.store(true, Ordering::SeqCst);
         // A panic in a thread is a bug in Marvin: pass it on.
@@ -159,6 +165,7 @@ pub(crate) fn execute(
             .filter(|run| run.has_unstored_results())
             .try_for_each(|run| execution.store_run(run))?;
     }
+    drop(unstored);
     // After a failure too, or a machine would stay as its last job left it.
     let released = execution
         .runs_in_progress
