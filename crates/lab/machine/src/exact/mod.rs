@@ -626,7 +626,7 @@ fn machine_arguments(qemu: &Qemu, cpu: &Cpu, processors: Option<Processors>) -> 
     arguments.extend(["-M".into(), qemu.microvm().into()]);
     arguments.extend([
         "-cpu".into(),
-        cpu.argument(has_several(processors)),
+        cpu.argument(),
         "-serial".into(),
         format!("file:{CONSOLE}"),
     ]);
@@ -677,7 +677,7 @@ fn identity(
             fixed_arguments(qemu, cpu, processors).join(" "),
         ),
         ("command_line".to_owned(), command_line(processors)),
-        ("cpu".to_owned(), cpu.argument(has_several(processors))),
+        ("cpu".to_owned(), cpu.argument()),
     ]);
     // The usual one has no name: machines from before there were others keep their ids.
     if settings.cpu != ExactCpu::default() {

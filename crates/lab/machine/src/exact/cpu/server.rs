@@ -25,7 +25,7 @@ pub(super) const SERVER: Cpu = Cpu {
     }],
 };
 
-/// What EPYC-Milan of QEMU 7.2 has and TCG offers, less erms and fsrm.
+/// What EPYC-Milan of QEMU 7.2 has and TCG offers, less cx16, erms and fsrm.
 const FEATURES: &str = "abm adx aes apic arat avx avx2 bmi1 bmi2 clflush clflushopt clwb cmov cr8legacy cx8 de f16c fma \
                         fpu fsgsbase fxsr hypervisor lahf-lm lm mca mce mmx mmxext movbe msr mtrr npt nx pae pat \
                         pclmulqdq pdpe1gb pge pku pni popcnt pse pse36 rdrand rdtscp sep smap smep sse sse2 sse4.1 \
@@ -34,7 +34,7 @@ const FEATURES: &str = "abm adx aes apic arat avx avx2 bmi1 bmi2 clflush clflush
 /// All leaves that this CPU has, for a guest with one.
 const ANSWERS: &[Answer] = &[
     answer(0x0, 0, [0xd, 0x6874_7541, 0x444d_4163, 0x6974_6e65]),
-    answer(0x1, 0, [0x00a0_0f11, 0x800, 0xf6d8_3203, 0x078b_fbfd]),
+    answer(0x1, 0, [0x00a0_0f11, 0x800, 0xf6d8_1203, 0x078b_fbfd]),
     answer(0x2, 0, [0; 4]),
     answer(0x3, 0, [0; 4]),
     answer(0x4, 0, [0; 4]),
