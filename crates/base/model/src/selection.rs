@@ -259,7 +259,7 @@ mod tests {
         suite_of, task_counts, workloads,
     };
     use crate::{
-        CONTENTION, DISKS, IO, MICRO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SUBSYSTEMS, SUITES,
+        CONTENTION, DISKS, FS, IO, MICRO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SUBSYSTEMS, SUITES,
         Steadiness, Suite, Workload,
     };
 
@@ -483,6 +483,7 @@ mod tests {
             &SCALE,
             &CONTENTION,
             &DISKS,
+            &FS,
             &SUBSYSTEMS,
         ]
         .iter()

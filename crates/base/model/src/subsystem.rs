@@ -1,7 +1,7 @@
 //! Subsystems of the kernel, which group the rows of large tables.
 
 use crate::selection::group_of_name;
-use crate::{DISKS, IO, MM, NET, RECLAIM, RMAP, SCHED};
+use crate::{DISKS, FS, IO, MM, NET, RECLAIM, RMAP, SCHED};
 
 /// Returns the subsystem that a workload stresses most: that of its suite, or in the micro and the
 /// scale suite that of its group. For undeclared names, the first word.
@@ -15,6 +15,7 @@ pub fn subsystem_of(name: &str) -> &str {
         (&NET, "net"),
         (&IO, "io"),
         (&DISKS, "io"),
+        (&FS, "io"),
     ];
     let declaring = suites
         .into_iter()

@@ -6,6 +6,7 @@
 
 mod contention;
 mod disk;
+mod fs;
 mod io;
 mod kernel_parts;
 pub(crate) mod micro;
@@ -22,6 +23,7 @@ mod twins;
 
 pub use contention::{CONTENTION, declared_transfers};
 pub use disk::DISKS;
+pub use fs::FS;
 pub use io::IO;
 pub(crate) use kernel_parts::part_suite;
 pub use kernel_parts::{KERNEL_PARTS, KernelPart};
@@ -42,7 +44,7 @@ use std::sync::{Arc, LazyLock};
 use crate::{GuestConfig, MICRO, Metric, Processors, Steadiness, Suite, Workload};
 
 /// All suites. The last three declare no workloads: they select from the others.
-pub static SUITES: LazyLock<[Arc<Suite>; 14]> = LazyLock::new(|| {
+pub static SUITES: LazyLock<[Arc<Suite>; 15]> = LazyLock::new(|| {
     [
         &MICRO,
         &MM,
@@ -52,6 +54,7 @@ pub static SUITES: LazyLock<[Arc<Suite>; 14]> = LazyLock::new(|| {
         &RECLAIM,
         &RMAP,
         &DISKS,
+        &FS,
         &SUBSYSTEMS,
         &SCALE,
         &CONTENTION,

@@ -1,20 +1,15 @@
 //! Files on a disk: what a file system and the block layer cost, in a guest that has the disk for
-//! itself: a scratch disk, or for ext4 a disk in memory, which guests of any machine can have.
+//! itself: a scratch disk, or a disk in memory, which guests of any machine can have.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use super::disk_mount::{InMemory, Mount};
 use super::ebizzy::next_random;
-use super::ext4_format;
-use super::{Failure, Made, Workload, in_guest, scratch};
-use crate::sys::{c, check};
+use super::{Made, Workload, scratch};
 
-/// The first virtio disk, and the first disk in memory (`drivers/block/brd.c`).
-const DISK: &str = "/dev/vda";
-const RAM_DISK: &str = "/dev/ram0";
-const TARGET: &str = "/tmp/disk";
 /// A block, and a small file.
 const BLOCK: usize = 4096;
 /// What is read from the beginning on, a piece at a time.
@@ -23,94 +18,25 @@ const PIECE: usize = 64 * 1024;
 const FILE_BYTES: usize = 32 * 1024 * 1024;
 const RAM_FILE_BYTES: usize = 8 * 1024 * 1024;
 
-/// The mounted disk; unmounted when dropped.
-struct Mount;
-
-impl Mount {
-    fn new(file_system: &str) -> Result<Self, Failure> {
-        if !in_guest() || !Path::new(DISK).exists() {
-            return Err(Failure::Unsupported(format!(
-                "needs a guest with a scratch disk ({DISK})"
-            )));
-        }
-        Self::of(DISK, file_system)
-    }
-
-    /// Makes an ext4 file system on a disk in memory and mounts it.
-    fn in_memory() -> Result<Self, Failure> {
-        if !in_guest() || !Path::new(RAM_DISK).exists() {
-            return Err(Failure::Unsupported(format!(
-                "needs a guest whose kernel has disks in memory ({RAM_DISK}, CONFIG_BLK_DEV_RAM)"
-            )));
-        }
-        let mut disk = OpenOptions::new().read(true).write(true).open(RAM_DISK)?;
-        let needed = u64::from(ext4_format::BLOCKS) * ext4_format::BLOCK as u64;
-        let size = disk.seek(SeekFrom::End(0))?;
-        if size < needed {
-            return Err(Failure::Unsupported(format!(
-                "{RAM_DISK} has {size} bytes and needs {needed} (rd_size, CONFIG_BLK_DEV_RAM_SIZE)"
-            )));
-        }
-        ext4_format::format(&disk)?;
-        drop(disk);
-        Self::of(RAM_DISK, "ext4")
-    }
-
-    fn of(disk: &str, file_system: &str) -> Result<Self, Failure> {
-        fs::create_dir_all(TARGET)?;
-        let (disk, target, kind) = (c(disk)?, c(TARGET)?, c(file_system)?);
-        // SAFETY: the strings are valid and outlive the call; no data is passed.
-        let mounted = unsafe {
-            libc::mount(
-                disk.as_ptr(),
-                target.as_ptr(),
-                kind.as_ptr(),
-                0,
-                std::ptr::null(),
-            )
-        };
-        match check(mounted) {
-            Ok(_) => Ok(Self),
-            Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Err(Failure::Unsupported(
-                format!("the kernel has no {file_system}"),
-            )),
-            Err(error) => Err(Failure::Error(io::Error::new(
-                error.kind(),
-                format!("mount {file_system}: {error}"),
-            ))),
-        }
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        if let Ok(target) = c(TARGET) {
-            // SAFETY: the path is a valid string that outlives the call. What is open keeps the
-            // file system alive.
-            unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };
-        }
-    }
-}
-
 /// Drops what the kernel keeps in memory of files, after it has written what it still has to.
 fn drop_caches() -> io::Result<()> {
     sync();
     fs::write("/proc/sys/vm/drop_caches", "3")
 }
 
-fn sync() {
+pub(super) fn sync() {
     // SAFETY: sync takes nothing and returns nothing.
     unsafe { libc::sync() };
 }
 
 /// Returns the paths of so many files.
-fn paths(count: u64) -> Vec<PathBuf> {
+fn paths(mount: &Mount, count: u64) -> Vec<PathBuf> {
     (0..count)
-        .map(|number| Path::new(TARGET).join(format!("file-{number:06}")))
+        .map(|number| mount.path(&format!("file-{number:06}")))
         .collect()
 }
 
-fn make(path: &Path) -> io::Result<File> {
+pub(super) fn make(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(&[1; BLOCK])?;
     Ok(file)
@@ -118,12 +44,12 @@ fn make(path: &Path) -> io::Result<File> {
 
 struct Fsync {
     files: Vec<PathBuf>,
-    _mount: Mount,
+    mount: Mount,
 }
 
 impl Workload for Fsync {
     fn prepare(&mut self, operations: u64) -> io::Result<()> {
-        self.files = paths(operations);
+        self.files = paths(&self.mount, operations);
         sync();
         Ok(())
     }
@@ -142,15 +68,15 @@ impl Workload for Fsync {
 /// …-fsync: make a small file and have it written to the disk.
 pub(super) fn fsync(file_system: &str) -> Made {
     Ok(Box::new(Fsync {
-        _mount: Mount::new(file_system)?,
+        mount: Mount::of_disk(file_system)?,
         files: Vec::new(),
     }))
 }
 
-/// ext4-ram-fsync: the same on a disk in memory.
-pub(super) fn fsync_in_memory() -> Made {
+/// …-ram-fsync: the same on a disk in memory.
+pub(super) fn fsync_in_memory(file_system: InMemory) -> Made {
     Ok(Box::new(Fsync {
-        _mount: Mount::in_memory()?,
+        mount: Mount::in_memory(file_system)?,
         files: Vec::new(),
     }))
 }
@@ -170,22 +96,23 @@ impl Workload for Create {
     }
 }
 
-/// ext4-ram-create: make a small file and remove it.
-pub(super) fn create_in_memory() -> Made {
+/// …-ram-create: make a small file and remove it.
+pub(super) fn create_in_memory(file_system: InMemory) -> Made {
+    let mount = Mount::in_memory(file_system)?;
     Ok(Box::new(Create {
-        _mount: Mount::in_memory()?,
-        path: Path::new(TARGET).join("file"),
+        path: mount.path("file"),
+        _mount: mount,
     }))
 }
 
 struct Unlink {
     files: Vec<PathBuf>,
-    _mount: Mount,
+    mount: Mount,
 }
 
 impl Workload for Unlink {
     fn prepare(&mut self, operations: u64) -> io::Result<()> {
-        self.files = paths(operations);
+        self.files = paths(&self.mount, operations);
         self.files
             .iter()
             .try_for_each(|path| make(path).map(drop))?;
@@ -201,7 +128,7 @@ impl Workload for Unlink {
 /// …-unlink: remove small files that are on the disk.
 pub(super) fn unlink(file_system: &str) -> Made {
     Ok(Box::new(Unlink {
-        _mount: Mount::new(file_system)?,
+        mount: Mount::of_disk(file_system)?,
         files: Vec::new(),
     }))
 }
@@ -245,7 +172,7 @@ impl Drop for Read {
 }
 
 fn reading(mount: Mount, bytes: usize, size: usize, random: Option<u64>) -> Made {
-    let path = Path::new(TARGET).join("file");
+    let path = mount.path("file");
     let mut file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -266,15 +193,15 @@ fn reading(mount: Mount, bytes: usize, size: usize, random: Option<u64>) -> Made
 
 /// …-read: read a file that is not in memory from its beginning to its end.
 pub(super) fn read(file_system: &str) -> Made {
-    reading(Mount::new(file_system)?, FILE_BYTES, PIECE, None)
+    reading(Mount::of_disk(file_system)?, FILE_BYTES, PIECE, None)
 }
 
-/// ext4-ram-read: the same on a disk in memory.
-pub(super) fn read_in_memory() -> Made {
-    reading(Mount::in_memory()?, RAM_FILE_BYTES, PIECE, None)
+/// …-ram-read: the same on a disk in memory.
+pub(super) fn read_in_memory(file_system: InMemory) -> Made {
+    reading(Mount::in_memory(file_system)?, RAM_FILE_BYTES, PIECE, None)
 }
 
 /// …-randread: read a file that is not in memory at random places.
 pub(super) fn random_read(file_system: &str) -> Made {
-    reading(Mount::new(file_system)?, FILE_BYTES, BLOCK, Some(1))
+    reading(Mount::of_disk(file_system)?, FILE_BYTES, BLOCK, Some(1))
 }

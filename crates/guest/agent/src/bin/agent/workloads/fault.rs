@@ -43,7 +43,7 @@ struct OfFile {
     file: File,
     flags: i32,
     region: Option<Region>,
-    _folder: Folder,
+    _folder: Option<Folder>,
 }
 
 impl Workload for OfFile {
@@ -67,25 +67,30 @@ impl Workload for OfFile {
     }
 }
 
-fn of_file(flags: i32) -> Made {
-    let folder = Folder::new()?;
-    Ok(Box::new(OfFile {
-        file: folder.file("file")?,
+/// Faults in a mapping of a file, private or shared by `flags`, in a folder to keep.
+pub(super) fn of_file(file: File, flags: i32, folder: Option<Folder>) -> Box<dyn Workload> {
+    Box::new(OfFile {
+        file,
         flags,
         region: None,
         _folder: folder,
-    }))
+    })
+}
+
+fn of_tmpfs_file(flags: i32) -> Made {
+    let folder = Folder::new()?;
+    Ok(of_file(folder.file("file")?, flags, Some(folder)))
 }
 
 /// fault-file-private: the first write to a page of a private file mapping, which copies the page.
 pub(super) fn file_private() -> Made {
-    of_file(libc::MAP_PRIVATE)
+    of_tmpfs_file(libc::MAP_PRIVATE)
 }
 
 /// fault-file-shared: the first write to a page of a shared file mapping; the page is in memory
 /// already.
 pub(super) fn file_shared() -> Made {
-    of_file(libc::MAP_SHARED)
+    of_tmpfs_file(libc::MAP_SHARED)
 }
 
 #[derive(Default)]

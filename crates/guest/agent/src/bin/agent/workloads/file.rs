@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::scratch::{self, Folder};
 use super::{Between, Failure, Made, Workload};
@@ -178,7 +178,7 @@ pub(super) fn create_unlink_at(path: PathBuf, folder: Option<Folder>) -> Made {
 
 struct ReadDir {
     list: File,
-    _folder: Folder,
+    _folder: Option<Folder>,
 }
 
 impl Workload for ReadDir {
@@ -209,8 +209,13 @@ pub(super) fn readdir() -> Made {
     for number in 0..NAMES {
         folder.file(&format!("name-{number:02}"))?;
     }
+    read_folder(&folder.path(""), Some(folder)).map_err(Failure::from)
+}
+
+/// The same of a folder that is there, and one to keep.
+pub(super) fn read_folder(path: &Path, folder: Option<Folder>) -> io::Result<Box<dyn Workload>> {
     Ok(Box::new(ReadDir {
-        list: File::open(folder.path(""))?,
+        list: File::open(path)?,
         _folder: folder,
     }))
 }

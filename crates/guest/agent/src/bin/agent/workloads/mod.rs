@@ -13,12 +13,15 @@ mod all_at_once;
 mod bpf;
 mod control_group;
 mod disk;
+mod disk_image;
+mod disk_mount;
 mod ebizzy;
 mod event;
 mod exec;
 mod ext4_format;
 mod fault;
 mod file;
+mod file_systems;
 mod hackbench;
 mod heap;
 mod memory;
@@ -32,6 +35,7 @@ mod pft;
 mod process;
 mod reclaim;
 mod region;
+mod repeat;
 pub(crate) mod rmap;
 mod scale;
 mod scratch;
@@ -49,6 +53,7 @@ mod uring;
 
 use std::io;
 
+use disk_mount::InMemory;
 use hackbench::{Channel, hackbench};
 use reclaim::Generations;
 use rmap::Case;
@@ -296,9 +301,9 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("uring-sock", uring::socket),
     ("netfilter-rules", netfilter::rules),
     ("netfilter-ct", netfilter::conntrack),
-    ("ext4-ram-create", disk::create_in_memory),
-    ("ext4-ram-fsync", disk::fsync_in_memory),
-    ("ext4-ram-read", disk::read_in_memory),
+    ("ext4-ram-create", || disk::create_in_memory(InMemory::Ext4)),
+    ("ext4-ram-fsync", || disk::fsync_in_memory(InMemory::Ext4)),
+    ("ext4-ram-read", || disk::read_in_memory(InMemory::Ext4)),
 ];
 
 /// Misbehaviours, for the tests of the host side. Not listed.
@@ -328,7 +333,10 @@ fn in_guest() -> bool {
 pub(crate) fn names() -> impl Iterator<Item = String> {
     let scaling = scale::SCALING.iter().map(|(name, _)| format!("{name}-1"));
     let named = |list: &'static [(&str, Create)]| list.iter().map(|(name, _)| (*name).to_owned());
-    named(WORKLOADS).chain(scaling).chain(named(share::SHARE))
+    named(WORKLOADS)
+        .chain(named(file_systems::FILE_SYSTEMS))
+        .chain(scaling)
+        .chain(named(share::SHARE))
 }
 
 /// Makes the workload of that name, with so many tasks: at the end of the name of a workload that
@@ -343,6 +351,7 @@ pub(crate) fn create(name: &str, tasks: u32) -> Made {
     }
     let (_, create) = WORKLOADS
         .iter()
+        .chain(file_systems::FILE_SYSTEMS)
         .chain(share::SHARE)
         .chain(HIDDEN)
         .find(|(known, _)| *known == name)
