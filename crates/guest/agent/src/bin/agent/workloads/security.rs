@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::path::PathBuf;
 
+use super::file::open_close_at;
 use super::scratch::Folder;
 use super::{Between, Failure, Made, Workload, in_guest};
 use crate::sys::check;
@@ -24,25 +24,6 @@ const DEPTH: usize = 6;
 struct PathBeneath {
     access: u64,
     parent: i32,
-}
-
-struct Open {
-    path: PathBuf,
-    _folder: Folder,
-}
-
-impl Workload for Open {
-    /// What it frees, RCU frees later.
-    fn between(&self) -> Between {
-        Between::GoOn
-    }
-
-    fn run(&mut self, operations: u64) -> io::Result<()> {
-        for _ in 0..operations {
-            drop(File::open(&self.path)?);
-        }
-        Ok(())
-    }
 }
 
 /// landlock-open: a file is opened and closed by a process that is restricted to everything below
@@ -82,10 +63,7 @@ pub(super) fn landlock() -> Made {
     check(unsafe { libc::syscall(ADD_RULE, rules.as_raw_fd(), BENEATH, &raw const all, 0) })?;
     // SAFETY: takes no memory of ours.
     check(unsafe { libc::syscall(RESTRICT_SELF, rules.as_raw_fd(), 0) })?;
-    Ok(Box::new(Open {
-        path,
-        _folder: folder,
-    }))
+    open_close_at(path, Some(folder))
 }
 
 /// A key's new content.
