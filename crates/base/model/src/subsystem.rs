@@ -29,12 +29,13 @@ pub fn subsystem_of(name: &str) -> &str {
         Some(what) => what.split('-').next().unwrap_or_default(),
     };
     match group {
-        "fault" | "mem" | "mmap" | "mprotect" | "brk" | "memcg" => "mm",
+        "fault" | "mem" | "mmap" | "mprotect" | "brk" | "memcg" | "map" | "tlb" => "mm",
         "switch" | "pipe" | "futex" | "sem" | "mutex" | "condvar" => "sched",
         "file" | "open" | "unlink" | "create" | "rename" | "pread" | "pwrite" | "cache" | "dup"
-        | "uring" | "ext4" => "io",
-        "unix" | "tcp" | "udp" | "accept" | "netfilter" => "net",
-        "getppid" | "signal" | "event" | "eventfd" | "epoll" | "fork" | "thread" => "process",
+        | "uring" | "ext4" | "aio" => "io",
+        "unix" | "tcp" | "udp" | "accept" | "netfilter" | "sock" => "net",
+        "getppid" | "signal" | "event" | "eventfd" | "epoll" | "fork" | "thread" | "exec"
+        | "poll" | "call" | "timer" | "mqueue" => "process",
         "no" | "counter" | "false" => "process",
         "landlock" | "key" => "security",
         other => other,

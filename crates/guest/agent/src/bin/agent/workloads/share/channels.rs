@@ -1,7 +1,7 @@
 //! Pipes, events and sockets.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
@@ -12,8 +12,11 @@ use crate::workloads::Made;
 use crate::workloads::socket::bind;
 use crate::workloads::split_work::TaskKind;
 
+/// Descriptors that are asked for.
+const ASKED: usize = 16;
+
 /// Takes a new descriptor, or the error in its place.
-pub(super) fn owned(descriptor: RawFd) -> io::Result<OwnedFd> {
+pub(in crate::workloads) fn owned(descriptor: RawFd) -> io::Result<OwnedFd> {
     check(descriptor)?;
     // SAFETY: the kernel has just made it, so it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
@@ -160,6 +163,58 @@ pub(super) fn udp() -> Made {
         Ok(Box::new(move || {
             sender.send_to(&[1], address)?;
             receiver.recv(&mut [0]).map(|_| ())
+        }))
+    })
+}
+
+/// share-poll: threads ask for the same descriptors, of which none is ready, by poll(2).
+pub(super) fn poll() -> Made {
+    let asked = (0..ASKED)
+        // SAFETY: eventfd takes two numbers.
+        .map(|_| owned(unsafe { libc::eventfd(0, 0) }))
+        .collect::<io::Result<Vec<_>>>()?;
+    let asked = Arc::new(asked);
+    each(TaskKind::Thread, None, move |_| {
+        let asked = Arc::clone(&asked);
+        Ok(Box::new(move || {
+            let mut list = [libc::pollfd {
+                fd: -1,
+                events: libc::POLLIN,
+                revents: 0,
+            }; ASKED];
+            for (entry, descriptor) in list.iter_mut().zip(asked.iter()) {
+                entry.fd = descriptor.as_raw_fd();
+            }
+            // SAFETY: the list has the number of entries named.
+            match check(unsafe { libc::poll(list.as_mut_ptr(), ASKED as libc::nfds_t, 0) })? {
+                0 => Ok(()),
+                ready => Err(io::Error::other(format!("{ready} are ready"))),
+            }
+        }))
+    })
+}
+
+/// share-udp-turn: a datagram goes to the neighbour's socket and one comes back: each is allocated
+/// on one processor and freed on the other.
+pub(super) fn udp_turn() -> Made {
+    let sockets = (0..tasks()?.next_multiple_of(2))
+        .map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)))
+        .collect::<io::Result<Vec<_>>>()?;
+    for (number, socket) in sockets.iter().enumerate() {
+        socket.connect(sockets[number ^ 1].local_addr()?)?;
+    }
+    let sockets = Arc::new(sockets);
+    each(TaskKind::Process, None, move |number| {
+        let sockets = Arc::clone(&sockets);
+        Ok(Box::new(move || {
+            let own = &sockets[number];
+            if number % 2 == 0 {
+                own.send(&[1])?;
+                own.recv(&mut [0]).map(drop)
+            } else {
+                own.recv(&mut [0])?;
+                own.send(&[1]).map(drop)
+            }
         }))
     })
 }

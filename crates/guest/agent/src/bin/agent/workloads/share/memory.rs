@@ -8,6 +8,7 @@ use crate::sys::{self, check};
 use crate::workloads::fault;
 use crate::workloads::memory::set_end_of_heap;
 use crate::workloads::region::{PAGE, Region};
+use crate::workloads::scratch::{self, Folder};
 use crate::workloads::split_work::TaskKind;
 use crate::workloads::{Made, Workload};
 
@@ -93,9 +94,46 @@ pub(super) fn fault_vma() -> Made {
     })
 }
 
+/// share-fault-file: threads write to pages of a shared mapping of one file, each in its own part.
+/// The pages are in memory, and no longer mapped after an iteration.
+pub(super) fn fault_file() -> Made {
+    let folder = Folder::new()?;
+    let mut file = folder.file("file")?;
+    let bytes = PAGES_MAX as usize * PAGE * tasks()?;
+    scratch::fill(&mut file, bytes)?;
+    let whole = Arc::new(SharedRegion(Region::file(&file, bytes, libc::MAP_SHARED)?));
+    all_at_once(TaskKind::Thread, Some(folder), move |number| {
+        Ok(Box::new(Part {
+            whole: Arc::clone(&whole),
+            number,
+        }))
+    })
+}
+
+/// share-tlb: threads write to a page of their own and give it back, while the others use the same
+/// address space: each time their processors have to forget the page.
+pub(super) fn shoot_down() -> Made {
+    each(TaskKind::Thread, None, |_| {
+        let region = Region::small_pages(1, PAGE)?;
+        Ok(Box::new(move || {
+            region.touch(PAGE);
+            region.advise(libc::MADV_DONTNEED)
+        }))
+    })
+}
+
 /// share-mmap: threads map and unmap memory.
 pub(super) fn mmap() -> Made {
-    each(TaskKind::Thread, None, |_| {
+    map_and_unmap(TaskKind::Thread)
+}
+
+/// share-mmap-proc: processes do that.
+pub(super) fn mmap_processes() -> Made {
+    map_and_unmap(TaskKind::Process)
+}
+
+fn map_and_unmap(kind: TaskKind) -> Made {
+    each(kind, None, |_| {
         Ok(Box::new(|| {
             let start = sys::map_anonymous(PIECE, libc::MAP_PRIVATE)?;
             // SAFETY: the mapping was just made and has no references to it.
@@ -124,7 +162,16 @@ pub(super) fn mprotect() -> Made {
 
 /// share-brk: threads move the end of the heap up and down.
 pub(super) fn brk() -> Made {
-    each(TaskKind::Thread, None, |_| {
+    move_end(TaskKind::Thread)
+}
+
+/// share-brk-proc: processes move the ends of their own heaps.
+pub(super) fn brk_processes() -> Made {
+    move_end(TaskKind::Process)
+}
+
+fn move_end(kind: TaskKind) -> Made {
+    each(kind, None, |_| {
         Ok(Box::new(|| {
             // Another thread may have moved it meanwhile; it never gets below where it was.
             let end = set_end_of_heap(0)?;

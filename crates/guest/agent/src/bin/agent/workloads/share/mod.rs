@@ -12,6 +12,8 @@ mod threads;
 
 use std::io;
 
+pub(super) use channels::owned;
+
 use super::all_at_once::AllAtOnce;
 use super::scratch::Folder;
 use super::split_work::TaskKind;
@@ -36,6 +38,14 @@ pub(super) const SHARE: &[(&str, Create)] = &[
     ("share-mprotect", memory::mprotect),
     ("share-brk", memory::brk),
     ("share-fork", threads::fork),
+    ("share-tlb", memory::shoot_down),
+    ("share-fault-file", memory::fault_file),
+    ("share-mmap-proc", memory::mmap_processes),
+    ("share-brk-proc", memory::brk_processes),
+    ("share-exec-proc", threads::exec),
+    ("share-thread", threads::create),
+    ("share-poll", channels::poll),
+    ("share-udp-turn", channels::udp_turn),
     ("share-open", files::open),
     ("share-open-own", files::open_own),
     ("share-open-folder", files::open_folder),

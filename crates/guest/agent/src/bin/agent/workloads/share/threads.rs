@@ -5,10 +5,10 @@ use std::ptr::null;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 
-use super::{each, tasks};
+use super::{all_at_once, each, tasks};
 use crate::sys::{self, check};
-use crate::workloads::Made;
 use crate::workloads::split_work::TaskKind;
+use crate::workloads::{Made, exec};
 
 /// A word on lines of its own: processors fetch two at a time.
 #[derive(Default)]
@@ -113,6 +113,21 @@ pub(super) fn false_sharing() -> Made {
             Ok(())
         }))
     })
+}
+
+/// share-thread: each thread makes a thread that ends at once, and joins it.
+pub(super) fn create() -> Made {
+    each(TaskKind::Thread, None, |_| {
+        Ok(Box::new(|| {
+            let thread = std::thread::Builder::new().spawn(|| ())?;
+            thread.join().map_err(|_| other("a thread panicked"))
+        }))
+    })
+}
+
+/// share-exec-proc: each process makes one that executes the smallest program, and waits for it.
+pub(super) fn exec() -> Made {
+    all_at_once(TaskKind::Process, None, |_| exec::vfork_exec())
 }
 
 /// share-fork: each thread forks; the child ends at once.
