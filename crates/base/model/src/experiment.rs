@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::selection::group_of_name;
-use crate::{CONTENTION, DISKS, FS, MICRO, SCALE, SUBSYSTEMS, SUITES, Suite};
+use crate::{CONTENTION, DISKS, FS, MICRO, REPORTS, SCALE, SUBSYSTEMS, SUITES, Suite};
 
 /// Groups of workloads, and the test that they follow by its usual name.
 const EXPERIMENTS: &[(&[&str], &str)] = &[
@@ -43,7 +43,15 @@ pub fn experiment_of(name: &str) -> Option<&'static str> {
     let declared =
         |suite: &&Arc<Suite>| suite.workloads.iter().any(|workload| workload.name == name);
     // Other suites also select workloads of the micro suite.
-    let own = [&MICRO, &SCALE, &CONTENTION, &DISKS, &FS, &SUBSYSTEMS];
+    let own = [
+        &MICRO,
+        &SCALE,
+        &CONTENTION,
+        &DISKS,
+        &FS,
+        &SUBSYSTEMS,
+        &REPORTS,
+    ];
     let suite = SUITES.iter().find(declared)?;
     if own.iter().any(|own| own.name == suite.name) {
         return None;
@@ -58,14 +66,22 @@ pub fn experiment_of(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::{EXPERIMENTS, experiment_of};
-    use crate::{CONTENTION, DISKS, FS, MICRO, SCALE, SUBSYSTEMS, group_of, workloads};
+    use crate::{CONTENTION, DISKS, FS, MICRO, REPORTS, SCALE, SUBSYSTEMS, group_of, workloads};
 
     #[test]
     fn workloads_made_after_tests_have_experiments() {
         for workload in workloads() {
-            let own = [&MICRO, &SCALE, &CONTENTION, &DISKS, &FS, &SUBSYSTEMS]
-                .iter()
-                .any(|suite| suite.find(&workload.name).is_some());
+            let own = [
+                &MICRO,
+                &SCALE,
+                &CONTENTION,
+                &DISKS,
+                &FS,
+                &SUBSYSTEMS,
+                &REPORTS,
+            ]
+            .iter()
+            .any(|suite| suite.find(&workload.name).is_some());
             assert_eq!(
                 experiment_of(&workload.name).is_none(),
                 own,

@@ -128,8 +128,8 @@ pub use source::SourceLocation;
 pub use subsystem::subsystem_of;
 pub use suites::micro::MICRO;
 pub use suites::{
-    CONTENTION, DISKS, FS, Floor, IO, KERNEL_PARTS, KernelPart, MM, NET, PATHS, RECLAIM, RMAP,
-    SCALE, SCHED, SEEDS, SMOKE, SUBSYSTEMS, SUITES, declared_transfers, floor, floor_percent,
+    CONTENTION, DISKS, FS, Floor, IO, KERNEL_PARTS, KernelPart, MM, NET, PATHS, RECLAIM, REPORTS,
+    RMAP, SCALE, SCHED, SEEDS, SMOKE, SUBSYSTEMS, SUITES, declared_transfers, floor, floor_percent,
     spread_percent, twins,
 };
 pub use tool::{

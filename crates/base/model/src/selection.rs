@@ -259,8 +259,8 @@ mod tests {
         suite_of, task_counts, workloads,
     };
     use crate::{
-        CONTENTION, DISKS, FS, IO, MICRO, MM, NET, RECLAIM, RMAP, SCALE, SCHED, SUBSYSTEMS, SUITES,
-        Steadiness, Suite, Workload,
+        CONTENTION, DISKS, FS, IO, MICRO, MM, NET, RECLAIM, REPORTS, RMAP, SCALE, SCHED,
+        SUBSYSTEMS, SUITES, Steadiness, Suite, Workload,
     };
 
     fn names(terms: &[&str]) -> Vec<String> {
@@ -485,6 +485,7 @@ mod tests {
             &DISKS,
             &FS,
             &SUBSYSTEMS,
+            &REPORTS,
         ]
         .iter()
         .map(|suite| suite.workloads.len())

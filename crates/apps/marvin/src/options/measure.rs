@@ -12,8 +12,8 @@ use crate::select::TREE;
 /// Options for a measurement.
 #[derive(Debug, Args)]
 pub(crate) struct MeasureOptions {
-    /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, disk, fs, subsystems, paths, scale,
-    /// contention, smoke, seeds; `marvin workloads` lists them; paths-mm, paths-net and others are rows
+    /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, disk, fs, subsystems, reports, paths,
+    /// scale, contention, smoke, seeds; `marvin workloads` lists them; paths-mm, paths-net and others are rows
     /// of subsystems (docs/gate.md) [default: micro; of series: paths]
     #[arg(long, value_name = "SUITE", add = completion::suite())]
     pub(crate) suite: Option<String>,

@@ -13,6 +13,7 @@ pub(crate) mod micro;
 mod mm;
 mod net;
 mod reclaim;
+mod reports;
 mod rmap;
 mod scale;
 mod sched;
@@ -30,6 +31,7 @@ pub use kernel_parts::{KERNEL_PARTS, KernelPart};
 pub use mm::MM;
 pub use net::NET;
 pub use reclaim::RECLAIM;
+pub use reports::REPORTS;
 pub use rmap::RMAP;
 pub use scale::SCALE;
 pub use sched::SCHED;
@@ -44,7 +46,7 @@ use std::sync::{Arc, LazyLock};
 use crate::{GuestConfig, MICRO, Metric, Processors, Steadiness, Suite, Workload};
 
 /// All suites. The last three declare no workloads: they select from the others.
-pub static SUITES: LazyLock<[Arc<Suite>; 15]> = LazyLock::new(|| {
+pub static SUITES: LazyLock<[Arc<Suite>; 16]> = LazyLock::new(|| {
     [
         &MICRO,
         &MM,
@@ -56,6 +58,7 @@ pub static SUITES: LazyLock<[Arc<Suite>; 15]> = LazyLock::new(|| {
         &DISKS,
         &FS,
         &SUBSYSTEMS,
+        &REPORTS,
         &SCALE,
         &CONTENTION,
         &PATHS,

@@ -164,19 +164,20 @@ impl Workload for Huge {
 }
 
 /// fault-huge: the first write to a huge page of anonymous memory.
-///
-/// The kernel turns huge pages off in machines with less than 512 MB, as the guest is; there they
-/// are turned on again.
 pub(super) fn huge() -> Made {
+    permit_huge_pages()?;
+    Ok(Box::new(Huge(None)))
+}
+
+/// Switches huge pages on. The kernel turns them off in machines with less than 512 MB, as the
+/// guest is.
+pub(super) fn permit_huge_pages() -> Result<(), Failure> {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     let unsupported = |why: String| Err(Failure::Unsupported(format!("huge pages: {why}")));
     match fs::read_to_string(path) {
         Err(error) => unsupported(format!("{path}: {error}")),
-        Ok(setting) if !setting.contains("[never]") => Ok(Box::new(Huge(None))),
-        Ok(_) if super::in_guest() => {
-            fs::write(path, "madvise")?;
-            Ok(Box::new(Huge(None)))
-        }
+        Ok(setting) if !setting.contains("[never]") => Ok(()),
+        Ok(_) if super::in_guest() => Ok(fs::write(path, "madvise")?),
         Ok(_) => unsupported(format!("{path} is never")),
     }
 }

@@ -11,6 +11,7 @@
 
 mod all_at_once;
 mod bpf;
+mod calls;
 mod control_group;
 mod disk;
 mod disk_image;
@@ -24,7 +25,9 @@ mod file;
 mod file_systems;
 mod hackbench;
 mod heap;
+mod mappings;
 mod memory;
+mod messages;
 mod misbehave;
 mod mutex;
 mod netfilter;
@@ -301,6 +304,35 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("uring-sock", uring::socket),
     ("netfilter-rules", netfilter::rules),
     ("netfilter-ct", netfilter::conntrack),
+    ("memcg-deep", control_group::deep_fault),
+    ("uring-poll", uring::poll),
+    ("call-lseek", calls::lseek),
+    ("call-writeseek", calls::write_seek),
+    ("call-dup", calls::dup),
+    ("call-fcntl", calls::fcntl),
+    ("call-fstat", calls::fstat),
+    ("call-statx", calls::statx),
+    ("call-getrandom", calls::random),
+    ("call-clock", calls::clock),
+    ("call-sendfile", calls::sendfile),
+    ("call-seccomp", calls::seccomp),
+    ("timer-sleep", calls::sleep),
+    ("timer-signal", calls::signal),
+    ("mqueue-sysv", calls::messages),
+    ("mqueue-posix", calls::posix_messages),
+    ("aio-read", calls::aio),
+    ("map-mremap", mappings::remap),
+    ("map-mlock", mappings::lock),
+    ("map-split", mappings::split),
+    ("map-many", mappings::many),
+    ("map-many-fork", mappings::many_fork),
+    ("map-zero", mappings::zero),
+    ("map-shmget", mappings::segment),
+    ("map-hugetlb", mappings::set_aside),
+    ("sock-fd", messages::descriptor),
+    ("sock-dgram", messages::datagram),
+    ("sock-raw", messages::raw),
+    ("sock-ports", messages::ports),
     ("ext4-ram-create", || disk::create_in_memory(InMemory::Ext4)),
     ("ext4-ram-fsync", || disk::fsync_in_memory(InMemory::Ext4)),
     ("ext4-ram-read", || disk::read_in_memory(InMemory::Ext4)),

@@ -50,7 +50,7 @@ pub(super) fn tcp_pair() -> io::Result<(TcpStream, TcpStream)> {
 }
 
 /// Makes a connection end at once, leaving no port waiting behind.
-fn close_with_reset(stream: &TcpStream) -> io::Result<()> {
+pub(super) fn close_with_reset(stream: &TcpStream) -> io::Result<()> {
     let linger = libc::linger {
         l_onoff: 1,
         l_linger: 0,

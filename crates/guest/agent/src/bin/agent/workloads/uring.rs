@@ -22,6 +22,7 @@ const GET_EVENTS: u32 = 1;
 const RING_AT: i64 = 0;
 const ENTRIES_AT: i64 = 0x1000_0000;
 const NOP: u8 = 0;
+const POLL: u8 = 6;
 const READ: u8 = 22;
 const SEND: u8 = 26;
 const RECEIVE: u8 = 27;
@@ -277,6 +278,26 @@ pub(super) fn read() -> Made {
         expected: BLOCK as i32,
         _buffer: buffer,
         _ends: vec![file],
+    }))
+}
+
+/// uring-poll: questions whether a descriptor is ready, which it is (`IORING_OP_POLL_ADD`).
+pub(super) fn poll() -> Made {
+    let ring = Ring::new()?;
+    // SAFETY: eventfd takes two numbers.
+    let ready = super::share::owned(unsafe { libc::eventfd(1, 0) })?;
+    let request = Request {
+        operation: POLL,
+        descriptor: ready.as_raw_fd(),
+        operation_flags: libc::POLLIN as u32,
+        ..Request::default()
+    };
+    Ok(Box::new(Requests {
+        ring,
+        requests: vec![request; BATCH as usize],
+        expected: i32::from(libc::POLLIN),
+        _buffer: Vec::new(),
+        _ends: vec![ready],
     }))
 }
 

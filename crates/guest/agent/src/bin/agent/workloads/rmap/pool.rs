@@ -5,17 +5,17 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use super::super::control_group::{ROOT, mount_groups};
 use super::super::region::PAGE;
 use super::super::{Failure, in_guest};
 use crate::sys::{c, check};
-use guest::mount;
 
 const DEVICE: &str = "/dev/zram0";
 const DISK_SIZE: &str = "/sys/block/zram0/disksize";
 /// Swap space: more than the pages of any cell.
 const SWAP_BYTES: usize = 128 * 1024 * 1024;
-const CGROUPS: &str = "/tmp/cgroup";
-const GROUP: &str = "/tmp/cgroup/rmap";
+/// A group of the root, [`ROOT`].
+const GROUP: &str = "/tmp/control-groups/rmap";
 
 /// The swap, and the cgroup.
 pub(crate) struct Pool(());
@@ -35,9 +35,7 @@ impl Pool {
         let device = c(DEVICE)?;
         // SAFETY: the path is a valid string that outlives the call.
         check(unsafe { libc::swapon(device.as_ptr(), 0) })?;
-        mount("cgroup2", CGROUPS).map_err(|_| lacks("cgroups of version 2"))?;
-        fs::write(format!("{CGROUPS}/cgroup.subtree_control"), "+memory")
-            .map_err(|_| lacks("memory controller for cgroups"))?;
+        mount_groups()?;
         fs::create_dir(GROUP)?;
         if !fs::exists(format!("{GROUP}/memory.reclaim"))? {
             return Err(Failure::Unsupported(
@@ -52,7 +50,7 @@ impl Pool {
         let move_to = |group: &str| fs::write(format!("{group}/cgroup.procs"), "0");
         move_to(GROUP)?;
         let done = action();
-        move_to(CGROUPS)?;
+        move_to(ROOT)?;
         done
     }
 
