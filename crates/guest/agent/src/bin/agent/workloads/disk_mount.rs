@@ -68,7 +68,9 @@ impl Mount {
 
     fn of(disk: &str, file_system: &str) -> Result<Self, Failure> {
         fs::create_dir_all(TARGET)?;
-        let (disk, target, kind) = (c(disk)?, c(TARGET)?, c(file_system)?);
+        let disk = c(disk)?;
+        let target = c(TARGET)?;
+        let kind = c(file_system)?;
         // SAFETY: the strings are valid and outlive the call; no data is passed.
         let mounted = unsafe {
             libc::mount(

@@ -1,6 +1,6 @@
 //! Workloads of the suite fs: what single operations cost on ext4, xfs and btrfs, on a disk in
-//! memory, and on tmpfs. Each mounts a fresh file system; the disk writes when it is told to, so
-//! what an operation leaves to the flusher is no part of its cost.
+//! memory, and on tmpfs. Each mounts a fresh file system. What an operation leaves to the flusher is
+//! no part of its cost.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -245,7 +245,8 @@ fn extents(kind: InMemory) -> Made {
 /// …-link: a file gets a second name and loses it.
 fn link(kind: InMemory) -> Made {
     let mount = Mount::in_memory(kind)?;
-    let (file, second) = (mount.path("file"), mount.path("name"));
+    let file = mount.path("file");
+    let second = mount.path("name");
     make(&file)?;
     within(mount, move |_| {
         fs::hard_link(&file, &second)?;
@@ -256,7 +257,8 @@ fn link(kind: InMemory) -> Made {
 /// …-rename: a file gets another name, and its first one again.
 fn rename(kind: InMemory) -> Made {
     let mount = Mount::in_memory(kind)?;
-    let (file, other) = (mount.path("file"), mount.path("name"));
+    let file = mount.path("file");
+    let other = mount.path("name");
     make(&file)?;
     within(mount, move |_| {
         fs::rename(&file, &other)?;

@@ -32,8 +32,8 @@ pub(super) fn remap() -> Made {
     region.touch(PAGE);
     repeat(move |_| {
         let first = region.start();
-        // SAFETY: the region is two pieces long; the first one moves over the second and the place
-        // that it left is mapped again. It has no references to it.
+        // SAFETY: the region is two pieces long and has no references to it: the first one moves
+        // over the second, and back.
         unsafe {
             let second = first.add(PIECE);
             let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
