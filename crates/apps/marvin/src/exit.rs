@@ -9,7 +9,7 @@ use results::import::ImportError;
 use service::ServiceError;
 use store::{QueueError, StoreError};
 
-use crate::say;
+use crate::session::{About, LogLevel, write_event};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -88,13 +88,18 @@ impl std::fmt::Display for WrongInput {
 
 /// Prints an error with its causes and returns its exit code.
 pub(crate) fn explain(error: &anyhow::Error) -> Exit {
+    write_event(LogLevel::Error, About::default(), &describe_error(error));
+    fault(error)
+}
+
+/// Returns an error with its causes.
+pub(crate) fn describe_error(error: &anyhow::Error) -> String {
     let mut text = format!("error: {error}");
     for cause in error.chain().skip(1) {
         text.push_str("\n  because: ");
         text.push_str(&cause.to_string());
     }
-    say(&text);
-    fault(error)
+    text
 }
 
 /// Returns whether the cause is a kernel that does not build: its own fault.
@@ -117,7 +122,8 @@ pub(crate) fn is_subject(error: &anyhow::Error) -> bool {
     error.chain().any(does_not_build)
 }
 
-fn fault(error: &anyhow::Error) -> Exit {
+/// Returns the exit code of an error.
+pub(crate) fn fault(error: &anyhow::Error) -> Exit {
     for cause in error.chain() {
         if does_not_build(cause) {
             return Exit::Subject;

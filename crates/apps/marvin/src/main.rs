@@ -14,14 +14,13 @@ mod session;
 mod views;
 
 use std::ffi::OsString;
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
 use crate::exit::Exit;
 use crate::options::is_bisect_run;
-use crate::session::Session;
+use crate::session::{About, LogLevel, Session, write_event};
 
 fn main() -> ExitCode {
     completion::answer(cli::Arguments::command);
@@ -92,13 +91,9 @@ fn can_have_threads() -> Result<(), String> {
     }
 }
 
-/// Prints text on standard error, made safe; ignores a closed one.
+/// Prints text on standard error, or logs it if this process is a service.
 fn say(text: &str) {
-    drop(writeln!(
-        std::io::stderr(),
-        "{}",
-        model::sanitize_text(text)
-    ));
+    write_event(LogLevel::Info, About::default(), text);
 }
 
 #[cfg(test)]

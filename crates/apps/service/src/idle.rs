@@ -178,8 +178,19 @@ impl<'a> IdleServers<'a> {
     }
 }
 
+/// What a look at idle servers gave.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdleReport {
+    /// Something happened to a server, or its power cannot be asked for.
+    Server { name: String, text: String },
+    /// All servers were looked at.
+    Looked,
+    /// They could not be looked at: why.
+    Failed(String),
+}
+
 /// Switches servers off that a worker of these machines may use, until the worker has ended.
-/// `clock` reads this host's time, and `say` prints a line.
+/// `clock` reads this host's time.
 pub fn switch_idle_off(
     location: &Location,
     servers: &[ServerSettings],
@@ -187,7 +198,7 @@ pub fn switch_idle_off(
     power: &dyn ServerPower,
     ended: &AtomicBool,
     clock: fn() -> UnixTime,
-    say: fn(&str),
+    report: &dyn Fn(IdleReport),
 ) {
     if servers.iter().all(|server| server.idle_off_s.is_none()) {
         return;
@@ -195,7 +206,7 @@ pub fn switch_idle_off(
     let store = loop {
         match Store::open(location) {
             Ok(store) => break store,
-            Err(error) => say(&format_failure(&error.into())),
+            Err(error) => report(failed(&error.into())),
         }
         if !wait(LOOK_S, ended) {
             return;
@@ -208,16 +219,25 @@ pub fn switch_idle_off(
     while wait(shortest_s.min(LOOK_S), ended) {
         // On a server, its clock decides about reservations.
         let looked = store.time(clock()).map_err(ServiceError::from);
-        let looked = looked
-            .and_then(|now_unix| idle.look(now_unix, &|event| say(&format_idle_event(&event))));
-        if let Err(error) = looked {
-            say(&format_failure(&error));
-        }
+        let looked =
+            looked.and_then(|now_unix| idle.look(now_unix, &|event| report(report_of(&event))));
+        report(match looked {
+            Ok(()) => IdleReport::Looked,
+            Err(error) => failed(&error),
+        });
     }
 }
 
-fn format_failure(error: &ServiceError) -> String {
-    format!("cannot look for idle servers now: {error}")
+fn report_of(event: &IdleEvent) -> IdleReport {
+    let (IdleEvent::Off(name) | IdleEvent::StaysOn { name, .. }) = event;
+    IdleReport::Server {
+        name: name.clone(),
+        text: format_idle_event(event),
+    }
+}
+
+fn failed(error: &ServiceError) -> IdleReport {
+    IdleReport::Failed(format!("cannot look for idle servers now: {error}"))
 }
 
 /// Reports again and again which servers are off, of those that are switched off when they are

@@ -18,7 +18,7 @@ pub use batch::{
     has_slurm_node,
 };
 pub use error::ServiceError;
-pub use idle::{ServerPower, switch_idle_off, watch_power};
+pub use idle::{IdleReport, ServerPower, switch_idle_off, watch_power};
 pub use messages::{format_dispatch_event, format_work_event};
 pub use notify::{Delivered, REPORT, channel_to, deliver, machine_name, remind, send_now};
 pub use watch::{

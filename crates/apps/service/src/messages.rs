@@ -41,6 +41,7 @@ pub fn format_dispatch_event(event: &DispatchEvent, system: &str) -> String {
         ),
         DispatchEvent::Held(job, why) => format!("job {}: held by {system}: {why}", job.number),
         DispatchEvent::Silent(error) => format!("{error}; jobs wait"),
+        DispatchEvent::Answers => format!("{system} answers again"),
         DispatchEvent::Work(event) => format_work_event(event),
     }
 }

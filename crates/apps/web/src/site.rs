@@ -246,6 +246,12 @@ impl Site {
         *self.trouble.lock() = is_there;
     }
 
+    /// Returns whether the last read of the store failed.
+    #[must_use]
+    pub fn has_trouble(&self) -> bool {
+        *self.trouble.lock()
+    }
+
     /// Answers a path and a query. Never fails: errors are pages too.
     #[must_use]
     pub fn answer(&self, path: &str, question: &str) -> Arc<Reply> {

@@ -1,7 +1,6 @@
 //! `marvin console`: prints what was recorded of the consoles of servers, records them, and sends
 //! breaks and sysrq keys.
 
-use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
@@ -15,7 +14,7 @@ use crate::exit::{Exit, WrongInput};
 use crate::options::seconds;
 use crate::say;
 use crate::servers::{check_ours, find_server, record_consoles};
-use crate::session::{Session, Stop, now_ms};
+use crate::session::{LogOptions, Session, Stop, now_ms, start_log};
 
 fn sysrq(text: &str) -> Result<Signal, String> {
     Signal::sysrq(text).ok_or_else(|| "expected letters and digits, at most 16 of them".to_owned())
@@ -57,6 +56,9 @@ pub(crate) struct ConsoleArguments {
     /// Send even if another user has reserved the server
     #[arg(long)]
     pub(crate) force: bool,
+
+    #[command(flatten)]
+    pub(crate) log: LogOptions,
 }
 
 /// How long it may take to print the last lines; a record is whole whenever its recorder ends.
@@ -69,7 +71,8 @@ pub(crate) fn console(session: &Session, command: &ConsoleArguments) -> anyhow::
     let home = session.home()?;
     let stop = Stop::on(&[SIGTERM], STOP_LIMIT, Exit::Fine);
     let Some(name) = &command.name else {
-        return record(home, session.config()?.settings.servers.clone());
+        start_log(&command.log, true, session.is_quiet());
+        return record(session, &stop);
     };
     let server = find_server(session, name)?;
     if server.console.is_none() {
@@ -151,8 +154,9 @@ fn send(
     Ok(Exit::Fine)
 }
 
-/// Records all consoles until the process ends.
-fn record(home: &Path, servers: Vec<ServerSettings>) -> anyhow::Result<Exit> {
+/// Records all consoles until the process is to stop; a record is whole after every line.
+fn record(session: &Session, stop: &Stop) -> anyhow::Result<Exit> {
+    let servers = session.config()?.settings.servers.clone();
     let names: Vec<String> = servers
         .iter()
         .filter(|server| server.console.is_some())
@@ -164,10 +168,12 @@ fn record(home: &Path, servers: Vec<ServerSettings>) -> anyhow::Result<Exit> {
         return Err(WrongInput(text).into());
     }
     say(&format!("recording {}", names.join(", ")));
-    for recorder in record_consoles(home, servers) {
-        drop(recorder.join());
+    // They end with the process.
+    drop(record_consoles(session.home()?, servers));
+    while !stop.is_asked() {
+        stop.sleep(Duration::from_secs(1));
     }
-    Ok(Exit::Fine)
+    Ok(stop.finish(session.is_quiet()))
 }
 
 fn format_line(line: &ConsoleLine) -> String {

@@ -13,7 +13,10 @@ use web::{Limits, Site};
 use crate::exit::{Exit, WrongInput};
 use crate::measure::explain_stored_or_none;
 use crate::say;
-use crate::session::{Session, Stop, open_when_reached};
+use crate::session::{
+    About, LastingState, LogLevel, LogOptions, Session, Stop, is_log_on, open_when_reached,
+    start_log,
+};
 
 /// `marvin serve`.
 #[derive(Debug, Args)]
@@ -26,7 +29,13 @@ pub(crate) struct ServeArguments {
     /// machine's name always work
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) log: LogOptions,
 }
+
+/// Interval between looks whether the store can be read.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// How long it may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
@@ -34,6 +43,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(10);
 const USUAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 
 pub(crate) fn serve(session: &Session, command: &ServeArguments) -> anyhow::Result<Exit> {
+    start_log(&command.log, true, session.is_quiet());
     let location = session.store_location()?.impatient();
     // Bind before reading the store: a taken address fails at once.
     let listen = match command.listen {
@@ -66,7 +76,9 @@ pub(crate) fn serve(session: &Session, command: &ServeArguments) -> anyhow::Resu
     let pages = Arc::new(pages);
     let noted = Arc::clone(&pages);
     std::thread::spawn(move || service::watch_power(&servers, &|off| noted.note_off(off)));
-    if !session.is_quiet() {
+    let read = Arc::clone(&pages);
+    std::thread::spawn(move || report_trouble(&read));
+    if is_log_on() || !session.is_quiet() {
         say(&format!("serving http://{address}/ (Ctrl-C stops)"));
         if !address.ip().is_loopback() {
             say("note: all results are readable by everyone who can reach this address");
@@ -76,4 +88,18 @@ pub(crate) fn serve(session: &Session, command: &ServeArguments) -> anyhow::Resu
     let limits = Limits::default();
     web::serve(listener, pages, source, limits, &names, || stop.is_asked())?;
     Ok(stop.finish(session.is_quiet()))
+}
+
+/// Says that the store cannot be read, and when it can be again, until the process ends.
+fn report_trouble(site: &Site) {
+    let mut unread = LastingState::default();
+    loop {
+        if site.has_trouble() {
+            let text = "cannot read the store: pages show earlier results; /healthz says 503";
+            unread.hold(LogLevel::Warn, About::default(), text);
+        } else {
+            unread.end(About::default(), "the store can be read again");
+        }
+        std::thread::sleep(LOOK);
+    }
 }

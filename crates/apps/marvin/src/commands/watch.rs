@@ -1,5 +1,7 @@
 //! `marvin watch`: checks the trees of marvin.toml, and queues kernels without results.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
@@ -8,11 +10,13 @@ use lab::bisection::add;
 use service::{Remotes, TreeCheck, WatchEvent, WhyNone};
 use signal_hook::consts::SIGTERM;
 
-use crate::exit::{Exit, WrongInput};
+use crate::exit::{Exit, WrongInput, describe_error, fault};
 use crate::options::seconds;
-use crate::queue::{RegressionReporter, deliver};
-use crate::say;
-use crate::session::{Session, Stop, now};
+use crate::queue::{Courier, RegressionReporter};
+use crate::session::{
+    About, LastingState, LogLevel, LogOptions, Session, Stop, is_log_on, now, start_log,
+    write_event,
+};
 
 const WATCH_EXAMPLES: &str = "Examples:
   marvin watch
@@ -26,6 +30,9 @@ pub(crate) struct WatchArguments {
     /// Keep running and check again every TIME: 30m, 1h, 1d
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub(crate) every: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) log: LogOptions,
 }
 
 /// How long a pass may go on that is to stop.
@@ -37,15 +44,31 @@ const NAMED_MAX: usize = 8;
 pub(crate) fn watch(session: &Session, command: &WatchArguments) -> anyhow::Result<Exit> {
     // A pass that is cut off has queued a part of its jobs; the next one queues the rest.
     let stop = Stop::on(&[SIGTERM], STOP_LIMIT, Exit::Fine);
+    start_log(&command.log, command.every.is_some(), session.is_quiet());
+    let mut watcher = Watcher {
+        is_service: command.every.is_some(),
+        ..Watcher::default()
+    };
     loop {
         // Read at each pass, so that changes apply from the next one on.
         let exit = match session
             .read_existing_config()
-            .and_then(|site| pass(session, &site))
+            .and_then(|site| watcher.pass(session, &site))
         {
-            Ok(exit) => exit,
+            Ok(exit) => {
+                watcher
+                    .failure
+                    .end(About::default(), "trees are checked again");
+                exit
+            }
             // With `--every`, continue after an error that may pass, such as a full disk.
-            Err(error) if command.every.is_some() => crate::exit::explain(&error),
+            Err(error) if command.every.is_some() => {
+                let text = describe_error(&error);
+                watcher
+                    .failure
+                    .hold(LogLevel::Error, About::default(), &text);
+                fault(&error)
+            }
             Err(error) => return Err(error),
         };
         match command.every {
@@ -58,38 +81,96 @@ pub(crate) fn watch(session: &Session, command: &WatchArguments) -> anyhow::Resu
     }
 }
 
-fn pass(session: &Session, site: &ConfigFile) -> anyhow::Result<Exit> {
-    if site.settings.trees.is_empty() || site.settings.plans.is_empty() {
-        let text = "marvin.toml needs a [[tree]] and a [[plan]] to watch (docs/watch.md)";
-        return Err(WrongInput(text.into()).into());
-    }
-    let store = session.open_store()?;
-    let now_unix = store.time(now())?;
-    let remotes = Remotes {
-        archives: session.archives()?,
-    };
-    let watched = service::watch(&site.settings, &store, &remotes, now_unix, &|event| {
-        if !session.is_quiet() {
-            say(&format_event(&event));
+/// What a watcher has said, so that it does not repeat it at each pass.
+#[derive(Default)]
+struct Watcher {
+    /// Whether it runs until it is stopped.
+    is_service: bool,
+    courier: Courier,
+    failure: LastingState,
+    /// Trees that do not answer.
+    silent: RefCell<BTreeMap<String, LastingState>>,
+    /// What the last check of each tree gave.
+    checks: RefCell<BTreeMap<String, (String, LastingState)>>,
+}
+
+impl Watcher {
+    fn pass(&mut self, session: &Session, site: &ConfigFile) -> anyhow::Result<Exit> {
+        if site.settings.trees.is_empty() || site.settings.plans.is_empty() {
+            let text = "marvin.toml needs a [[tree]] and a [[plan]] to watch (docs/watch.md)";
+            return Err(WrongInput(text.into()).into());
         }
-    })?;
-    RegressionReporter::default().report(&store, site, session, now_unix)?;
-    deliver(&store, site, session)?;
-    let service::Watched {
-        kernels,
-        queued,
-        replaced,
-        silent,
-    } = watched;
-    let mut text = format!("kernels {kernels}, queued {queued}");
-    if replaced > 0 {
-        add(&mut text, format_args!(", replaced {replaced}"));
+        let store = session.open_store()?;
+        let now_unix = store.time(now())?;
+        let remotes = Remotes {
+            archives: session.archives()?,
+        };
+        let watched = service::watch(&site.settings, &store, &remotes, now_unix, &|event| {
+            if is_log_on() || !session.is_quiet() {
+                self.note(&event);
+            }
+        })?;
+        RegressionReporter::default().report(&store, site, session, now_unix)?;
+        self.courier.deliver(&store, site, session)?;
+        let service::Watched {
+            kernels,
+            queued,
+            replaced,
+            silent,
+        } = watched;
+        let mut text = format!("kernels {kernels}, queued {queued}");
+        if replaced > 0 {
+            add(&mut text, format_args!(", replaced {replaced}"));
+        }
+        if silent > 0 {
+            add(&mut text, format_args!(", silent trees {silent}"));
+        }
+        if self.is_service {
+            self.hold_check("", &text);
+        } else {
+            session.answer(None)?.write(text + "\n")?;
+        }
+        Ok(if silent > 0 { Exit::Lab } else { Exit::Fine })
     }
-    if silent > 0 {
-        add(&mut text, format_args!(", silent trees {silent}"));
+
+    /// Says what a pass did, and what is new of a tree.
+    fn note(&self, event: &WatchEvent) {
+        let text = format_event(event);
+        match event {
+            WatchEvent::Queued(number, work) | WatchEvent::Replaced(number, work) => {
+                let about = About {
+                    job: Some(*number),
+                    machine: Some(&work.machine),
+                };
+                write_event(LogLevel::Info, about, &text);
+            }
+            WatchEvent::Silent { tree, .. } => {
+                let mut silent = self.silent.borrow_mut();
+                let state = silent.entry(tree.clone()).or_default();
+                state.hold(LogLevel::Warn, About::default(), &text);
+            }
+            WatchEvent::Answers(tree) => {
+                let known = self.silent.borrow_mut().remove(tree);
+                match known {
+                    Some(mut state) => state.end(About::default(), &text),
+                    // It was silent before this process began.
+                    None => write_event(LogLevel::Info, About::default(), &text),
+                }
+            }
+            WatchEvent::NoVersions(..) => write_event(LogLevel::Warn, About::default(), &text),
+            WatchEvent::Checked(check) => self.hold_check(&check.tree, &text),
+        }
     }
-    session.answer(None)?.write(text + "\n")?;
-    Ok(if silent > 0 { Exit::Lab } else { Exit::Fine })
+
+    /// Says what the check of a tree gave, or of all (no name), if that is new.
+    fn hold_check(&self, tree: &str, text: &str) {
+        let mut checks = self.checks.borrow_mut();
+        let last = checks.entry(tree.to_owned()).or_default();
+        if last.0 != text {
+            *last = (text.to_owned(), LastingState::default());
+        }
+        last.1.hold(LogLevel::Info, About::default(), text);
+    }
 }
 
 fn format_event(event: &WatchEvent) -> String {

@@ -14,21 +14,24 @@ use model::{
 };
 use server::{ServerProblem, server_problem};
 use service::{
-    JobProcess, JobResult, ServerPower, ServiceError, Until, WorkEvent, Worked, Worker,
-    switch_idle_off,
+    IdleReport, JobProcess, JobResult, ServerPower, Until, Worked, Worker, switch_idle_off,
 };
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::{InUse, Location, Store, StoreError, WorkerLock};
+use subprocess::Shared;
 
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{find_build, parallel_machines, prepare_tools, replicates};
 use crate::options::{BatchName, NoisyOptions};
-use crate::queue::{BatchTarget, RegressionReporter, deliver, sent_machines, worker_machines};
+use crate::queue::{BatchTarget, Courier, Journal, sent_machines, worker_machines};
 use crate::say;
 use crate::select::{ChosenWorkloads, choose_named_workloads, find_machines};
 use crate::servers::record_consoles;
-use crate::session::{Progress, Session, Stop, now, open_when_reached};
+use crate::session::{
+    About, LastingState, LogLevel, LogOptions, Progress, Session, Stop, now, open_when_reached,
+    start_log, write_event,
+};
 
 const WORK_EXAMPLES: &str = "Examples:
   marvin work
@@ -60,6 +63,9 @@ pub(crate) struct WorkArguments {
     /// Run this one job and print one line with its result; a worker starts this for each job
     #[arg(long, alias = "carry-out", value_name = "NUMBER", hide = true)]
     pub(crate) execute: Option<u64>,
+
+    #[command(flatten)]
+    pub(crate) log: LogOptions,
 }
 
 /// The kernel config of jobs without a tree.
@@ -92,6 +98,7 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
     if let Some(number) = command.execute {
         return execute(session, number);
     }
+    start_log(&command.log, !command.once, session.is_quiet());
     let home = session.home()?;
     let site = session.config()?;
     let location = session.store_location()?;
@@ -117,6 +124,7 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
         false => open_when_reached(&stop, || Ok(Store::open(&location)?))?,
     };
     let executor = job_process(session)?;
+    let journal = Journal::new(session.is_quiet());
     let name = session.worker_name()?;
     // On a server, its clock decides about leases; without its answer the next question fails too.
     let clock = || store.time(now()).unwrap_or_else(|_| now());
@@ -127,25 +135,22 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
         settings: &site.settings,
         executor: &executor,
         clock: &clock,
-        notify: &|event: WorkEvent| {
-            if !session.is_quiet() {
-                say(&service::format_work_event(&event));
-            }
-        },
+        notify: &|event| journal.note_work(&event),
         is_stopping: &|| stop.is_asked(),
     };
     let run = |until: Until| match &via {
         None => worker.work(until),
-        Some(via) => via.dispatch(until, &store, &clock, session.is_quiet()),
+        Some(via) => via.dispatch(until, &store, &clock, &journal),
     };
     drop(record_consoles(home, site.settings.servers.clone()));
     let ended = AtomicBool::new(false);
+    let idle_trouble = Shared::new(LastingState::default());
     let lab = Switching {
         location: &location,
         home,
     };
     let worked = std::thread::scope(|scope| {
-        let courier = scope.spawn(|| courier(&location, site, session, &ended));
+        let courier = scope.spawn(|| deliver_notices(&location, site, session, &ended));
         scope.spawn(|| {
             switch_idle_off(
                 &location,
@@ -154,7 +159,7 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
                 &lab,
                 &ended,
                 now,
-                say,
+                &|report| note_idle_servers(&idle_trouble, report),
             );
         });
         let worked = loop {
@@ -165,7 +170,7 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
             }) {
                 // Without `--once`, continue after an error that may pass, such as a full disk.
                 Err(error) if !command.once && !stop.is_asked() => {
-                    crate::exit::explain(&error.into());
+                    journal.note_failure(&error.into());
                 }
                 worked => break worked,
             }
@@ -175,9 +180,12 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
         drop(courier.join());
         worked
     })?;
-    session
-        .answer(None)?
-        .write(format!("done {}, failed {}\n", worked.done, worked.failed))?;
+    let text = format!("done {}, failed {}", worked.done, worked.failed);
+    if command.once {
+        session.answer(None)?.write(text + "\n")?;
+    } else {
+        say(&text);
+    }
     Ok(match worked {
         _ if stop.is_asked() => stop.finish(session.is_quiet()),
         Worked { failed: 1.., .. } => Exit::Lab,
@@ -189,6 +197,19 @@ pub(crate) fn work(session: &Session, command: &WorkArguments) -> anyhow::Result
     })
 }
 
+fn note_idle_servers(trouble: &Shared<LastingState>, report: IdleReport) {
+    let about = About::default();
+    match report {
+        IdleReport::Server { name, text } => {
+            write_event(LogLevel::Info, About::machine(&name), &text);
+        }
+        IdleReport::Looked => trouble
+            .lock()
+            .end(about, "idle servers can be looked for again"),
+        IdleReport::Failed(text) => trouble.lock().hold(LogLevel::Warn, about, &text),
+    }
+}
+
 /// Runs one job of the queue, for a batch system that has given it this host. The dispatcher
 /// delivers its notices.
 fn take(
@@ -197,8 +218,11 @@ fn take(
     site: &ConfigFile,
     location: &Location,
 ) -> anyhow::Result<Exit> {
+    // The batch system asks by the signal before it kills; the job is free for another host then.
+    let stop = Stop::on(&[SIGTERM], STOP_LIMIT, Exit::Lab);
     let store = Store::open(location)?;
     let executor = job_process(session)?;
+    let journal = Journal::default();
     let worker = Worker {
         name: &service::batch_worker_name(),
         machines: &[],
@@ -206,17 +230,25 @@ fn take(
         settings: &site.settings,
         executor: &executor,
         clock: &|| store.time(now()).unwrap_or_else(|_| now()),
-        notify: &|event| say(&service::format_work_event(&event)),
-        is_stopping: &|| false,
+        notify: &|event| journal.note_work(&event),
+        is_stopping: &|| stop.is_asked(),
     };
     let (job, was_ours) = worker.work_one(number)?;
+    if stop.is_asked() {
+        return Ok(stop.finish(false));
+    }
     if was_ours || job.state.is_over() {
         return Ok(Exit::Fine);
     }
-    say(&format!(
+    let about = About {
+        job: Some(number),
+        machine: Some(&job.new.work.machine),
+    };
+    let text = format!(
         "job {number} is {}: another worker has it, or it waits for its next attempt",
         job.state.name()
-    ));
+    );
+    write_event(LogLevel::Warn, about, &text);
     Ok(Exit::Lab)
 }
 
@@ -232,33 +264,11 @@ fn job_process(session: &Session) -> anyhow::Result<JobProcess> {
 }
 
 /// Delivers notices while jobs run, whatever fails, and once more at the end.
-fn courier(location: &Location, site: &ConfigFile, session: &Session, ended: &AtomicBool) {
+fn deliver_notices(location: &Location, site: &ConfigFile, session: &Session, ended: &AtomicBool) {
     let mut last = false;
-    // Said once and not at each try.
-    let mut trouble = None;
-    let mut regressions = RegressionReporter::default();
-    let mut regressions_trouble = None;
+    let mut courier = Courier::default();
     loop {
-        let delivered = Store::open(location)
-            .map_err(ServiceError::from)
-            .and_then(|store| {
-                let now_unix = store.time(now())?;
-                let reported = regressions.report(&store, site, session, now_unix);
-                let found = reported.err().map(|error| format!("{error:#}"));
-                if let Some(error) = found.as_ref().filter(|_| found != regressions_trouble) {
-                    say(&format!("cannot look for regressions now: {error}"));
-                }
-                regressions_trouble = found;
-                deliver(&store, site, session)
-            });
-        let failure = delivered.err().map(|error| error.to_string());
-        if trouble != failure {
-            say(&match &failure {
-                Some(error) => format!("cannot deliver notices now: {error}; Marvin retries"),
-                None => "notices can be delivered again".to_owned(),
-            });
-            trouble = failure;
-        }
+        courier.work(location, site, session);
         if last {
             return;
         }

@@ -6,14 +6,13 @@ use anyhow::Context;
 use config::ConfigFile;
 use model::{BatchKind, BatchSettings, MarvinConfig, USUAL_MACHINE, UnixTime};
 use service::{
-    BatchSystem, DirectJobs, DispatchEvent, Dispatcher, ServiceError, Until, Worked, batch_system,
-    format_dispatch_event, has_slurm_node,
+    BatchSystem, DirectJobs, Dispatcher, ServiceError, Until, Worked, batch_system, has_slurm_node,
 };
 use store::{Location, Store};
 
 use crate::exit::WrongInput;
 use crate::options::BatchName;
-use crate::say;
+use crate::queue::Journal;
 use crate::session::Session;
 
 /// A batch system, and what is sent to it.
@@ -131,7 +130,7 @@ impl<'a> BatchTarget<'a> {
         until: Until,
         store: &Store,
         clock: &dyn Fn() -> UnixTime,
-        is_quiet: bool,
+        journal: &Journal,
     ) -> Result<Worked, ServiceError> {
         let command: Vec<OsString> = self
             .command
@@ -147,11 +146,7 @@ impl<'a> BatchTarget<'a> {
             jobs_max: self.batch.jobs_max,
             settings: self.settings,
             clock,
-            notify: &|event: DispatchEvent| {
-                if !is_quiet {
-                    say(&format_dispatch_event(&event, self.system.name()));
-                }
-            },
+            notify: &|event| journal.note_dispatch(&event, self.system.name()),
         };
         dispatcher.dispatch(until)
     }

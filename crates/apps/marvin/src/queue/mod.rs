@@ -1,13 +1,15 @@
 //! The queue of jobs: its machines, batch system and notices, those of regressions among them.
 
 mod batch;
+mod journal;
 mod notices;
 mod regressions;
 
 pub(crate) use batch::{BatchTarget, configured_batch, sent_machines};
+pub(crate) use journal::Journal;
 use model::MarvinConfig;
 use model::USUAL_MACHINE;
-pub(crate) use notices::deliver;
+pub(crate) use notices::{Courier, deliver};
 pub(crate) use regressions::RegressionReporter;
 
 use crate::exit::WrongInput;

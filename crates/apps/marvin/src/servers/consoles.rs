@@ -1,16 +1,20 @@
 //! Records the consoles of servers in the background.
 
 use std::path::Path;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use model::ServerSettings;
 use server::Recorder;
+use subprocess::Shared;
 
-use crate::say;
-use crate::session::now_ms;
+use crate::session::{About, LastingState, LogLevel, now_ms};
 
 /// Wait after a record could not be written, such as on a full disk.
 pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(60);
+
+/// Interval between looks whether a recorder has ended.
+const GLANCE: Duration = Duration::from_millis(100);
 
 /// Records the consoles of these servers in threads that end with the process.
 pub(crate) fn record_consoles(
@@ -22,28 +26,55 @@ pub(crate) fn record_consoles(
         .filter(|server| server.console.is_some());
     let record = |server: ServerSettings| {
         let home = home.to_owned();
-        std::thread::spawn(move || {
-            loop {
-                match Recorder::open(&server, &home) {
-                    Ok(Some(recorder)) => {
-                        let Err(error) = recorder.record(&now_ms) else {
-                            continue;
-                        };
-                        say(&format!(
-                            "cannot record the console of {}: {error}; Marvin will retry",
-                            server.name
-                        ));
-                    }
-                    // Another process records it, and may end.
-                    Ok(None) => {}
-                    Err(error) => say(&format!(
-                        "cannot record the console of {}: {error}",
-                        server.name
-                    )),
-                }
-                std::thread::sleep(RETRY_AFTER);
-            }
-        })
+        std::thread::spawn(move || record_console(&server, &home))
     };
     with_console.map(record).collect()
+}
+
+/// Records the console of a server until the process ends.
+fn record_console(server: &ServerSettings, home: &Path) {
+    let name = &server.name;
+    let about = About::machine(name);
+    let trouble = Shared::new(LastingState::default());
+    loop {
+        let has_ended = AtomicBool::new(false);
+        let recorded = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // On a full disk a record begins and fails with its first line.
+                if is_still_recording(&has_ended) {
+                    trouble
+                        .lock()
+                        .end(about, &format!("{name}: its console is recorded again"));
+                }
+            });
+            let recorded = record_once(server, home);
+            has_ended.store(true, Ordering::Relaxed);
+            recorded
+        });
+        if let Err(error) = recorded {
+            let text = format!("cannot record the console of {name}: {error}; Marvin will retry");
+            trouble.lock().hold(LogLevel::Warn, about, &text);
+        }
+        std::thread::sleep(RETRY_AFTER);
+    }
+}
+
+fn record_once(server: &ServerSettings, home: &Path) -> std::io::Result<()> {
+    match Recorder::open(server, home)? {
+        Some(recorder) => recorder.record(&now_ms),
+        // Another process records it, and may end.
+        None => Ok(()),
+    }
+}
+
+/// Waits; returns whether the recorder has not ended.
+fn is_still_recording(has_ended: &AtomicBool) -> bool {
+    let begun = Instant::now();
+    while begun.elapsed() < RETRY_AFTER {
+        if has_ended.load(Ordering::Relaxed) {
+            return false;
+        }
+        std::thread::sleep(GLANCE);
+    }
+    true
 }

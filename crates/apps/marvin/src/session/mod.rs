@@ -5,6 +5,8 @@
 mod answer;
 mod clock;
 mod home;
+mod lasting;
+mod log;
 mod patience;
 mod progress;
 mod stop;
@@ -30,6 +32,8 @@ use crate::say;
 pub(crate) use answer::{Answer, Colour, Format, ListFormat, Output};
 pub(crate) use clock::{now, now_ms};
 pub(crate) use home::keep_private;
+pub(crate) use lasting::LastingState;
+pub(crate) use log::{About, LogLevel, LogOptions, is_log_on, start_log, write_event};
 pub(crate) use patience::open_when_reached;
 pub(crate) use progress::{Progress, span};
 pub(crate) use stop::Stop;

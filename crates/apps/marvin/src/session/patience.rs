@@ -5,14 +5,13 @@ use std::time::Duration;
 use results::HistoryReadError;
 use store::StoreError;
 
-use crate::say;
-use crate::session::Stop;
+use crate::session::{About, LastingState, LogLevel, Stop};
 
 /// Between two tries to reach a server.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// Opens what a server has, and waits for as long as it cannot be reached, or until the process is
-/// to stop; says so once.
+/// to stop.
 ///
 /// # Errors
 /// If anything else is wrong, or it is to stop.
@@ -20,16 +19,19 @@ pub(crate) fn open_when_reached<T>(
     stop: &Stop,
     open: impl Fn() -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let mut has_said = false;
+    let mut away = LastingState::default();
     loop {
         match open() {
             Err(error) if is_gone(&error) && !stop.is_asked() => {
-                if !std::mem::replace(&mut has_said, true) {
-                    say(&format!("{error}\nMarvin waits for it."));
-                }
+                let text = format!("{error}\nMarvin waits for it.");
+                away.hold(LogLevel::Warn, About::default(), &text);
                 stop.sleep(PAUSE);
             }
-            done => return done,
+            Ok(done) => {
+                away.end(About::default(), "the store answers");
+                return Ok(done);
+            }
+            failed => return failed,
         }
     }
 }

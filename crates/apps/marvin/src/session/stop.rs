@@ -10,6 +10,7 @@ use signal_hook::low_level::emulate_default_handler;
 
 use crate::exit::Exit;
 use crate::say;
+use crate::session::is_log_on;
 
 /// Interval between looks whether a pause is to end.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -54,7 +55,7 @@ impl Stop {
 
     /// Says that a service ends as it was asked to, and returns the exit code for that.
     pub(crate) fn finish(&self, is_quiet: bool) -> Exit {
-        if !is_quiet {
+        if is_log_on() || !is_quiet {
             say("stopped, as asked by a signal");
         }
         Exit::Fine

@@ -82,22 +82,97 @@ fn stopped_services_exit_fine_and_lose_nothing() {
     for arguments in [
         &["serve", "--listen", "127.0.0.1:0"][..],
         &["watch", "--every", "1h"],
-        &["console", "--record"],
     ] {
         let mut service = start(&home, arguments);
-        // `console` without a server has nothing to record, and ends.
         let is_up = || {
             let log = fs::read_to_string(home.join("log")).unwrap();
             log.contains("serving http") || log.contains("linux: releases 1")
         };
-        if arguments[0] == "console" {
-            assert!(service.wait().unwrap().code().is_some());
-            continue;
-        }
         until("the service is up", is_up);
         let (code, log) = stop(&home, &mut service);
         assert_eq!(code, Some(0), "{log}");
     }
+}
+
+#[test]
+fn stopped_recorder_keeps_every_line() {
+    let home = fresh("stopped-recorder");
+    fs::create_dir_all(&home).unwrap();
+    let text = "[[machine]]\nname = \"testbox\"\nhost = \"testbox\"\n[machine.console]\n\
+                command = [\"sh\", \"-c\", \"while :; do n=$((n+1)); echo line $n; sleep 0.01; done\"]\n";
+    fs::write(home.join("marvin.toml"), text).unwrap();
+    let mut recorder = start(&home, &["console", "--record"]);
+    let recorded = || output_of(&home, &["console", "testbox", "--since", "1h"]);
+    until("lines are recorded", || recorded().contains("line 100\n"));
+    let (code, log) = stop(&home, &mut recorder);
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("INFO stopped, as asked by a signal"), "{log}");
+    let record = recorded();
+    // Notes of the recorder begin with two hyphens.
+    let printed = record.lines().filter(|line| !line.contains(" -- "));
+    let lines = printed.filter_map(|line| line.split_once(" line "));
+    let numbers: Vec<u64> = lines.map(|(_, number)| number.parse().unwrap()).collect();
+    let expected: Vec<u64> = (1..=numbers.len() as u64).collect();
+    assert_eq!(numbers, expected);
+}
+
+#[test]
+fn worker_logs_json_with_job_and_machine() {
+    let tree = Tree::new("logged-tree");
+    let home = fresh("logged-home");
+    lab(&home, &tree);
+    let mut worker = start(&home, &["work", "--log", "json"]);
+    until("the job runs", || {
+        output_of(&home, &["queue", "list"]).contains(" running ")
+    });
+    let (code, log) = stop(&home, &mut worker);
+    assert_eq!(code, Some(0), "{log}");
+    let events: Vec<serde_json::Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of_job: Vec<_> = events.iter().filter(|event| event["job"] == 1).collect();
+    assert_eq!(of_job.len(), 2, "begun and stopped: {log}");
+    for event in &events {
+        let time = event["timestamp"].as_str().unwrap();
+        assert!(time.starts_with("20") && time.ends_with('Z'), "{time}");
+    }
+    for (event, level) in of_job.iter().zip(["INFO", "WARN"]) {
+        assert_eq!(event["machine"], "exact");
+        assert_eq!(event["level"], level);
+    }
+    // What a person types has plain lines, and a log on request.
+    tree.file("Makefile", "vmlinux tinyconfig olddefconfig:\n\t@false\n");
+    tree.commit("choice", "broken");
+    tree.git(&["tag", "--force", "v6.12"]);
+    let plain = output_of(&home, &["watch"]);
+    assert!(plain.contains("\nlinux: releases 1"), "{plain}");
+    let logged = output_of(&home, &["watch", "--log-level", "info"]);
+    assert!(logged.contains("Z  INFO linux: releases 1"), "{logged}");
+    let silent = output_of(&home, &["watch", "--log-level", "error"]);
+    assert!(!silent.contains("linux: releases 1"), "{silent}");
+}
+
+#[test]
+fn silent_tree_is_logged_when_it_begins_and_ends() {
+    let tree = Tree::new("silent-tree");
+    let home = fresh("silent-home");
+    lab(&home, &tree);
+    let away = format!("{}-away", tree.name());
+    fs::rename(tree.name(), &away).unwrap();
+    let mut watcher = start(&home, &["watch", "--every", "1s"]);
+    let log = || fs::read_to_string(home.join("log")).unwrap();
+    until("the tree is silent", || log().contains(" WARN linux: "));
+    std::thread::sleep(Duration::from_secs(4));
+    fs::rename(&away, tree.name()).unwrap();
+    until("the tree answers", || {
+        log().contains("the tree linux answers again, after ")
+    });
+    std::thread::sleep(Duration::from_secs(3));
+    let (code, log) = stop(&home, &mut watcher);
+    assert_eq!(code, Some(0), "{log}");
+    assert_eq!(log.matches(" WARN linux: ").count(), 1, "{log}");
+    assert_eq!(log.matches("linux: releases 1").count(), 1, "{log}");
 }
 
 #[test]

@@ -30,8 +30,10 @@ pub enum DispatchEvent {
     Sent(QueuedJob, String),
     /// The batch system holds a job, for this reason.
     Held(QueuedJob, String),
-    /// The batch system does not answer.
+    /// The batch system does not answer; at each try.
     Silent(String),
+    /// The batch system answers again.
+    Answers,
     /// What workers report, too: a job was requeued or has ended, or no job is free.
     Work(WorkEvent),
 }
@@ -71,6 +73,8 @@ struct Followed {
     held: BTreeSet<String>,
     /// Since when the batch system is silent.
     silent_unix: Option<UnixTime>,
+    /// Whether it did not answer since the last look.
+    is_silent_now: bool,
     worked: Worked,
 }
 
@@ -102,6 +106,7 @@ impl Dispatcher<'_> {
             taken_back
                 .into_iter()
                 .for_each(|job| (self.notify)(DispatchEvent::Work(WorkEvent::Requeued(job))));
+            followed.is_silent_now = false;
             match self.system.list() {
                 Err(error) => {
                     self.silent(&error, &mut followed)?;
@@ -110,7 +115,6 @@ impl Dispatcher<'_> {
                     }
                 }
                 Ok(batch) => {
-                    followed.silent_unix = None;
                     checks.queue(
                         self.store,
                         &self.settings.servers,
@@ -118,6 +122,10 @@ impl Dispatcher<'_> {
                         (self.clock)(),
                     )?;
                     let busy = self.look(&batch, &mut followed)?;
+                    // It may list its jobs and take none.
+                    if !followed.is_silent_now && followed.silent_unix.take().is_some() {
+                        (self.notify)(DispatchEvent::Answers);
+                    }
                     if !busy && !std::mem::replace(&mut is_idle, true) {
                         (self.notify)(DispatchEvent::Work(WorkEvent::Idle(
                             self.store.queued_jobs(Listed::Open)?.len(),
@@ -351,9 +359,10 @@ impl Dispatcher<'_> {
 
     fn silent(&self, error: &BatchError, followed: &mut Followed) -> Result<(), ServiceError> {
         let now = (self.clock)();
+        followed.is_silent_now = true;
+        (self.notify)(DispatchEvent::Silent(error.to_string()));
         let Some(since) = followed.silent_unix else {
             followed.silent_unix = Some(now);
-            (self.notify)(DispatchEvent::Silent(error.to_string()));
             return Ok(());
         };
         if !followed.is_silent_for_long(now) {

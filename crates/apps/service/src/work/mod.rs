@@ -25,6 +25,8 @@ use crate::notify::raise_notice;
 
 /// Interval at which an idle worker checks the queue.
 const IDLE: Duration = Duration::from_secs(5);
+/// Interval at which an idle worker says that it is idle.
+const IDLE_AGAIN: Duration = Duration::from_mins(10);
 /// Interval at which an idle worker looks whether it is to stop.
 const GLANCE: Duration = Duration::from_millis(100);
 /// How much longer a job may run whose worker is to stop: a short one ends in it.
@@ -83,7 +85,7 @@ pub enum WorkEvent {
     Begun(QueuedJob),
     /// An attempt ended; the job in its new state.
     Ended(QueuedJob),
-    /// No job is free; this many wait for a later time.
+    /// No job is free; this many wait for a later time. Again each ten minutes that this lasts.
     Idle(usize),
 }
 
@@ -143,7 +145,7 @@ impl Worker<'_> {
     pub fn work(&self, until: Until) -> Result<Worked, ServiceError> {
         let mut worked = Worked::default();
         self.requeue_jobs(Some(self.name))?;
-        let mut idle = false;
+        let mut idle_noted = None::<Instant>;
         let mut checks = Checks::default();
         loop {
             if (self.is_stopping)() {
@@ -157,7 +159,7 @@ impl Worker<'_> {
                 now,
             )? {
                 Some(job) => {
-                    idle = false;
+                    idle_noted = None;
                     try_machine(self.store, &job, now)?;
                     self.execute(&job, &mut worked)?;
                 }
@@ -167,7 +169,8 @@ impl Worker<'_> {
                     return Ok(worked);
                 }
                 None => {
-                    if !std::mem::replace(&mut idle, true) {
+                    if idle_noted.is_none_or(|noted| noted.elapsed() >= IDLE_AGAIN) {
+                        idle_noted = Some(Instant::now());
                         (self.notify)(WorkEvent::Idle(self.store.queued_jobs(Listed::Open)?.len()));
                     }
                     self.rest();
