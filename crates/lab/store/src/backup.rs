@@ -5,6 +5,7 @@
 //! `SHA256SUMS` lists every file, in the format of sha256sum(1), so that a backup can be verified
 //! without Marvin; its first line says what the backup has.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io::{Read, Write};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -21,6 +22,8 @@ use crate::{BackupError, Location, Store, StoreError, schema};
 const SUMS: &str = "SHA256SUMS";
 /// The database.
 const DATABASE: &str = "marvin.db";
+/// The directory of a data directory that has what is being restored.
+const RESTORED: &str = "restore.part";
 /// What a data directory knows of its last backup.
 const LAST: &str = "backup.last";
 /// The version of the layout.
@@ -112,24 +115,35 @@ impl Store {
     }
 }
 
-/// Restores a backup into a data directory that is missing or empty, after verifying all of it.
+/// Restores a backup into a data directory that is missing or empty, after verifying all of it. The
+/// database appears last, when all else is on the disk; what a killed restore left is replaced.
 ///
 /// # Errors
-/// If the backup is incomplete or damaged, the data directory has anything in it, or a newer Marvin
-/// made the backup. Nothing is left in the data directory then.
+/// If the backup is incomplete or damaged, the data directory has anything else in it, or a newer
+/// Marvin made the backup. Nothing is left in the data directory then.
 pub fn restore(from: &Path, to: &Path) -> Result<Backup, StoreError> {
     let (backup, sums) = read_sums(from)?;
     let home = Home::new(to);
     if !schema::is_known(backup.schema) {
         return Err(schema::newer(from.join(DATABASE), backup.schema));
     }
-    let is_empty = match fs::read_dir(to) {
-        Ok(mut entries) => entries.next().is_none(),
+    let names = top_names(&sums);
+    let part = to.join(RESTORED);
+    let is_usable = match fs::read_dir(to) {
+        Ok(mut entries) => {
+            let is_ours = |entry: &OsString| entry == RESTORED || names.contains(entry);
+            match part.exists() && !home.database().exists() {
+                true => entries.all(|entry| entry.is_ok_and(|entry| is_ours(&entry.file_name()))),
+                false => entries.next().is_none(),
+            }
+        }
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     };
-    if !is_empty {
-        let home = to.to_owned();
-        return Err(BackupError::NotEmpty { home }.into());
+    let not_empty = || BackupError::NotEmpty {
+        home: to.to_owned(),
+    };
+    if !is_usable {
+        return Err(not_empty().into());
     }
     for (path, sum) in &sums {
         verify(
@@ -140,31 +154,75 @@ pub fn restore(from: &Path, to: &Path) -> Result<Backup, StoreError> {
         )?;
     }
     let is_new = !to.exists();
-    let copied = copy_all(from, &home, &sums);
-    if copied.is_err() {
+    let begun = fs::create_dir_all(&part).and_then(|()| File::open(&part));
+    let lock = begun.map_err(|error| home.io(&part, error))?;
+    // Another process restores into it.
+    lock.try_lock().map_err(|_| not_empty())?;
+    let restored = copy_all(from, &home, &sums).and_then(|()| {
+        let renamed = rename_all(to, &names).and_then(|()| sync_parent(&home.database()));
+        renamed.map_err(|error| home.io(to, error))?;
+        fs::remove_dir(&part).map_err(|error| home.io(&part, error))?;
+        home.create()
+    });
+    if restored.is_err() {
         // Only what this restore made: the directory was missing or empty.
+        for name in names.iter().map(OsStr::new).chain([OsStr::new(RESTORED)]) {
+            remove(&to.join(name)).ok();
+        }
         if is_new {
-            fs::remove_dir_all(to).ok();
-        } else {
-            for entry in fs::read_dir(to).into_iter().flatten().flatten() {
-                fs::remove_dir_all(entry.path())
-                    .or_else(|_| fs::remove_file(entry.path()))
-                    .ok();
-            }
+            fs::remove_dir(to).ok();
         }
     }
-    copied.map(|()| backup)
+    restored.map(|()| backup)
 }
 
+/// Returns the names of files and directories at the top of a backup, the database last.
+fn top_names(sums: &[Sum]) -> Vec<OsString> {
+    let of = |path: &Path| path.components().next().map(|name| name.as_os_str().into());
+    let mut names: Vec<OsString> = sums.iter().filter_map(|(path, _)| of(path)).collect();
+    names.sort_by_key(|name| (name == DATABASE, name.clone()));
+    names.dedup();
+    names
+}
+
+/// Copies all files into a directory that is no data directory yet.
 fn copy_all(from: &Path, home: &Home, sums: &[Sum]) -> Result<(), StoreError> {
-    home.create()?;
+    let part = home.root().join(RESTORED);
     for (path, sum) in sums {
-        let target = home.root().join(path);
-        let copied = make_parent(&target).and_then(|()| copy_file(&from.join(path), &target));
+        let target = part.join(path);
+        // A killed restore left a part of it.
+        let copied = remove(&target)
+            .and_then(|()| make_parent(&target))
+            .and_then(|()| copy_file(&from.join(path), &target));
         let copy = copied.map_err(|error| home.io(&target, error))?;
         verify(from, path, sum, copy.0)?;
     }
-    sync_parent(&home.database()).map_err(|error| home.io(home.root(), error))
+    Ok(())
+}
+
+/// Moves what was copied to its place.
+fn rename_all(to: &Path, names: &[OsString]) -> std::io::Result<()> {
+    let part = to.join(RESTORED);
+    for name in names {
+        let place = to.join(name);
+        // A killed restore moved it.
+        remove(&place)?;
+        fs::rename(part.join(name), place)?;
+    }
+    Ok(())
+}
+
+/// Removes a file or a directory, which may be missing.
+fn remove(path: &Path) -> std::io::Result<()> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
 }
 
 /// Writes all files of a backup, `SHA256SUMS` last.
