@@ -36,7 +36,7 @@ impl<'a> OwnSystem<'a> {
 }
 
 /// Has a server run this as its own system, and makes its record anew. Returns the release of the
-/// kernel that runs then. `home` is the lab's data directory.
+/// kernel that runs then. `home` is the lab's data directory, whose lock the caller has.
 ///
 /// # Errors
 /// If another user has the server, it cannot be used, or it does not come up with that.
@@ -45,8 +45,8 @@ pub fn deploy(
     server: &ServerSettings,
     system: OwnSystem<'_>,
     home: &Path,
+    _lock: &HomeLock,
 ) -> Result<String, LabError> {
-    let _lock = HomeLock::acquire(home)?;
     let permit = Arc::new(Lease::take(at, &server.name)?);
     let access = ServerAccess {
         home: home.to_owned(),

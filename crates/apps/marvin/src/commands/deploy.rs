@@ -57,7 +57,8 @@ pub(crate) fn deploy(session: &Session, command: &DeployArguments) -> anyhow::Re
         "starting it on {}, which may take up to {} s",
         server.name, server.boot_s
     ));
-    let release = lab::deploy(session.store_location()?, &server, system, home)?;
+    let lock = session.lock_home()?;
+    let release = lab::deploy(session.store_location()?, &server, system, home, &lock)?;
     let what = image.map_or_else(
         || "its own system".to_owned(),
         |image| format!("{} ({})", image.name, image.id),

@@ -63,7 +63,9 @@ pub(crate) fn import(session: &Session, command: &ImportArguments) -> anyhow::Re
     }
     let answer = session.answer(None)?;
     let store = session.store_location()?;
-    let imported = results::import::import(session.home()?, &store, suite, &command.folder)?;
+    let home = session.home()?;
+    let lock = || lab::lock_home(home, session.patience());
+    let imported = results::import::import(&lock, &store, suite, &command.folder)?;
     let exit = if imported.runs.is_empty() {
         Exit::Usage
     } else {

@@ -219,7 +219,7 @@ impl Session {
     }
 
     /// Returns how long to wait for another process that measures in the data directory.
-    fn patience(&self) -> Patience {
+    pub(crate) fn patience(&self) -> Patience {
         Patience {
             limit: self.options.wait.unwrap_or_default(),
             say,

@@ -101,13 +101,14 @@ struct ForeignRun {
     foreign: Foreign,
 }
 
-/// Imports results of another suite into a store. Stored runs stay unchanged.
+/// Imports results of another suite into a store. Stored runs stay unchanged. `lock` takes the lock of
+/// the data directory when there is something to import.
 ///
 /// # Errors
 /// If the directory is no result of the suite, or the data directory cannot be used. Runs that were
 /// saved by then stay.
 pub fn import(
-    home: &Path,
+    lock: &dyn Fn() -> Result<HomeLock, StoreError>,
     location: &Location,
     suite: ForeignSuite,
     folder: &Path,
@@ -126,13 +127,13 @@ pub fn import(
     match suite {
         ForeignSuite::Mmtests => {
             let found = mmtests::find(&folder, &mut walk, &mut imported)?;
-            save_each(home, location, &mut imported, |keep| {
+            save_each(lock, location, &mut imported, |keep| {
                 mmtests::read(&found, &mut walk, keep)
             })?;
         }
         ForeignSuite::Lkp => {
             let found = lkp::find(&folder, &mut walk, &mut imported)?;
-            save_each(home, location, &mut imported, |keep| {
+            save_each(lock, location, &mut imported, |keep| {
                 lkp::read(&folder, &found, keep)
             })?;
         }
@@ -152,12 +153,12 @@ enum Part {
 
 /// Opens the store and saves each run as soon as it was read.
 fn save_each(
-    home: &Path,
+    lock: &dyn Fn() -> Result<HomeLock, StoreError>,
     location: &Location,
     imported: &mut Imported,
     read: impl FnOnce(&mut Keep<'_>) -> Result<(), ImportError>,
 ) -> Result<(), ImportError> {
-    let _lock = HomeLock::acquire(home)?;
+    let _lock = lock()?;
     let store = Store::open(location)?;
     read(&mut |part| match part {
         Part::Run(run) => keep(&store, *run, imported),
