@@ -95,6 +95,14 @@ pub(crate) fn document() -> Value {
         });
         paths.insert(format!("/api/v1/{name}"), json!({ "get": get }));
     }
+    let health = json!({
+        "summary": "Whether the store answers; published pages do not have it",
+        "responses": {
+            "200": {"description": "ok", "content": {"text/plain": {"schema": {"type": "string"}}}},
+            "503": {"description": "The store did not answer the last reading: why", "content": {"text/plain": {"schema": {"type": "string"}}}},
+        },
+    });
+    paths.insert("/healthz".to_owned(), json!({ "get": health }));
     json!({
         "openapi": "3.1.0",
         "info": {"title": "Marvin", "version": SCHEMA_VERSION.to_string(), "description": "Read only. Positive differences and ratios above one are better, for every metric."},

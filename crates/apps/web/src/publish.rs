@@ -41,6 +41,7 @@ pub fn publish(site: &Site, folder: &Path) -> Result<Published, PublishError> {
     if folder.exists() && !is_ours && !is_empty(folder) {
         return Err(PublishError::Foreign(folder.to_owned()));
     }
+    remove_leftovers(folder);
     // Beside the directory, as a rename is atomic on one file system only.
     let new = hidden_sibling(folder, "new");
     let old = hidden_sibling(folder, "old");
@@ -55,6 +56,30 @@ pub fn publish(site: &Site, folder: &Path) -> Result<Published, PublishError> {
     drop(fs::remove_dir_all(&old));
     drop(fs::remove_dir_all(&new));
     written
+}
+
+/// Removes what killed processes left beside the directory.
+fn remove_leftovers(folder: &Path) {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let parent = folder
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let beside = fs::read_dir(parent.unwrap_or(Path::new("."))).into_iter();
+    for entry in beside.flatten().flatten() {
+        let found = entry.file_name();
+        let words = found.to_string_lossy();
+        let of_us = words.strip_prefix(&format!(".{name}."));
+        let process = of_us.and_then(|rest| rest.split_once('.'));
+        let is_left = process.is_some_and(|(id, word)| {
+            ["new", "old"].contains(&word)
+                && id.parse::<u32>().is_ok()
+                && !Path::new("/proc").join(id).exists()
+        });
+        if is_left {
+            // The error of what follows says more.
+            drop(fs::remove_dir_all(entry.path()));
+        }
+    }
 }
 
 fn is_empty(folder: &Path) -> bool {
