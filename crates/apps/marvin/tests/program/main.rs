@@ -8,6 +8,7 @@ mod beside_others;
 mod bisected;
 mod busy;
 mod completion;
+mod cut_off;
 mod documents;
 mod exact;
 mod explains;

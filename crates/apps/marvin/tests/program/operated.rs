@@ -95,6 +95,29 @@ fn stopped_services_exit_fine_and_lose_nothing() {
 }
 
 #[test]
+fn stopped_batch_worker_gives_its_job_back() {
+    let tree = Tree::new("batch-stopped-tree");
+    let home = fresh("batch-stopped-home");
+    lab(&home, &tree);
+    let mut worker = start(&home, &["work", "--take", "1"]);
+    until("the job runs", || {
+        output_of(&home, &["queue", "list"]).contains(" running ")
+    });
+    let (code, log) = stop(&home, &mut worker);
+    assert_eq!(code, Some(0), "{log}");
+    assert!(
+        log.contains(" WARN job 1 is waiting: its worker was stopped job=1 machine=\"exact\""),
+        "{log}"
+    );
+    let job = Store::open_read_only(&*home)
+        .unwrap()
+        .queued_job(1)
+        .unwrap();
+    assert!(matches!(job.state, JobState::Waiting { .. }), "{job:?}");
+    assert_eq!((job.attempts, job.kills), (0, 0));
+}
+
+#[test]
 fn stopped_recorder_keeps_every_line() {
     let home = fresh("stopped-recorder");
     fs::create_dir_all(&home).unwrap();

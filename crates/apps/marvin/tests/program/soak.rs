@@ -306,8 +306,12 @@ fn soak_ends_with_closed_accounts() {
         .copied()
         .unwrap_or_default();
     let most = steady.memory_kb("VmHWM");
+    let [Some(first), Some(last)] = [memory.first(), memory.last()] else {
+        panic!("nothing happened in {minutes} minutes");
+    };
     println!(
-        "memory of serve: {early} kB in the second quarter, {late} kB in the last, at most {most} kB"
+        "memory of serve: {first} kB at the start, {early} kB in the second quarter, {late} kB in the last, {last} kB at \
+         the end, at most {most} kB"
     );
     assert!(
         late <= early + GROWTH_KB_MAX && most <= MEMORY_KB_MAX,
