@@ -197,7 +197,7 @@ mod tests {
 
     use super::mail::tests::server;
 
-    use super::{Delivered, deliver, deliver_by, document};
+    use super::{Delivered, HELD_S, deliver, deliver_by, document};
 
     fn notice(subject: &str) -> Notice {
         let headline = format!("{subject} is down\nBcc: all@example.org");
@@ -273,6 +273,34 @@ mod tests {
             store.list_undelivered().unwrap().is_empty(),
             "nothing is lost"
         );
+    }
+
+    #[test]
+    fn killed_sender_sends_a_message_twice_at_most() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        store.raise(&notice("tree:a"), &["mail"]).unwrap();
+        let sent = RefCell::new(Vec::new());
+        let deliver_at = |seconds: i64, is_killed: bool| {
+            let by = |delivery: &Delivery| {
+                let text = super::mail(&["a@b.org".to_owned()], "c@d.org", delivery);
+                let id = text.lines().find(|line| line.starts_with("Message-ID: "));
+                sent.borrow_mut().push(id.unwrap().to_owned());
+                assert!(!is_killed, "killed between sending and recording");
+                Ok(())
+            };
+            let send = || deliver_by(&store, &|| UnixTime::new(seconds), &by).unwrap();
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(send)).ok()
+        };
+        assert_eq!(deliver_at(100, true), None);
+        // Another process leaves it to the first while that may still send.
+        let held = i64::try_from(HELD_S).unwrap();
+        assert_eq!(deliver_at(99 + held, false).unwrap().made, 0);
+        assert_eq!(deliver_at(101 + held, false).unwrap().made, 1);
+        assert_eq!(deliver_at(100_000, false).unwrap().made, 0);
+        let sent = sent.into_inner();
+        assert_eq!(sent.len(), 2);
+        assert_eq!(sent[0], sent[1], "by which a reader knows it again");
     }
 
     #[test]
