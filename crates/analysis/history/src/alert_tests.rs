@@ -1,11 +1,14 @@
 //! Tests of alerts: which changes are one alert, decisions about them, and their texts and mails.
 
-use compare::fixtures::{Ending, Subject, build};
+use compare::fixtures::{Ending, Subject, build, other_machine};
 use document::Styles;
-use model::{Decision, FailureReason, ReleaseLine, Stage, Triage, UnixTime};
+use model::{Decision, FailureReason, Machine, ReleaseLine, Stage, Triage, UnixTime};
 
 use super::tests::{decided, kernel, lab, only, taken};
-use super::{Basis, Card, History, alert_mail, alerts, alerts_text, overview, triage_alerts};
+use super::{
+    Basis, Card, Doubt, History, Triaged, alert_mail, alerts, alerts_text, overview,
+    regression_text, triage_alerts,
+};
 
 #[test]
 fn changes_of_the_same_kernels_are_one_alert() {
@@ -173,10 +176,62 @@ fn creeping(seeds: &[u64]) -> History {
     taken(&subjects)
 }
 
+/// The alerts of a history as if a machine that measures time had shown them.
+fn timed(history: &mut History, all: Vec<Triaged>) -> Vec<Triaged> {
+    let host = Machine {
+        kind: "vm".parse().unwrap(),
+        ..other_machine()
+    };
+    history.know_machine(&host);
+    let host = history.machine_number(&host.id).unwrap();
+    let timed = |mut one: Triaged| {
+        for member in &mut one.alert.members {
+            member.key.machine = host;
+        }
+        one
+    };
+    all.into_iter().map(timed).collect()
+}
+
+#[test]
+fn rows_with_a_doubt_are_in_no_list_mail() {
+    let mut history = creeping(&[1, 2, 3]);
+    let counted = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
+    let doubts = |history: &History, one: &Triaged| one.alert.mailable(history).doubts;
+    assert_eq!(
+        doubts(&history, &counted[0]),
+        [Doubt::Counted, Doubt::Small]
+    );
+    let mut timed = timed(&mut history, counted.clone());
+    assert_eq!(doubts(&history, &timed[0]), [Doubt::Small]);
+    // The kernel's rule is about micro-benchmarks.
+    timed[0].alert.members[0].key.workload = "of-a-tool".into();
+    assert_eq!(doubts(&history, &timed[0]), []);
+    let mail = alert_mail(&history, &timed[0], &[], &[]).unwrap();
+    let text = regression_text(&history, &timed[0], &[]).unwrap();
+    assert!(mail.contains("Subject: [REGRESSION] ") && text.doubts.is_empty());
+    // A row with a doubt beside one without is left out by both.
+    timed[0]
+        .alert
+        .members
+        .extend(counted[0].alert.members.clone());
+    let mail = alert_mail(&history, &timed[0], &[], &[]).unwrap();
+    let text = regression_text(&history, &timed[0], &[]).unwrap();
+    assert!(mail.contains("Subject: [REGRESSION] ") && text.doubts.is_empty());
+    assert!(
+        !mail.contains("fault-anon") && !text.body.contains("fault-anon"),
+        "{mail}"
+    );
+    let draft = alert_mail(&history, &counted[0], &[], &[]).unwrap();
+    assert!(!draft.contains("[REGRESSION]") && draft.contains("instructions were counted"));
+}
+
 #[test]
 fn alert_mail_has_the_figures_of_the_alert() {
-    let history = creeping(&[1, 2, 3]);
+    let mut history = creeping(&[1, 2, 3]);
     let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
+    let mut all = timed(&mut history, all);
+    all[0].alert.members[0].key.workload = "of-a-tool".into();
     let text = alerts_text(&history, &all, "", &[], &Styles::plain());
     let mail = alert_mail(&history, &all[0], &[], &[]).unwrap();
     let difference = text
@@ -193,8 +248,7 @@ fn alert_mail_has_the_figures_of_the_alert() {
         "{mail}"
     );
     assert!(
-        !mail.contains("marvin alerts")
-            && mail.contains("  marvin compare deb:linux-image-6.1.170"),
+        !mail.contains("marvin alerts") && mail.contains("series of measurements"),
         "{mail}"
     );
 }
@@ -230,7 +284,7 @@ fn list_mail_leaves_out_rows_of_one_seed() {
         );
         subject
     };
-    let history = taken(&[subject("6.12.1", 100.0), subject("6.12.2", 130.0)]);
+    let mut history = taken(&[subject("6.12.1", 100.0), subject("6.12.2", 130.0)]);
     let decision = Decision {
         track: "cloud-amd64".into(),
         after: "6.12.1".into(),
@@ -241,12 +295,10 @@ fn list_mail_leaves_out_rows_of_one_seed() {
         decided_unix: UnixTime::new(0),
     };
     let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[decision]);
-    let left: Vec<&str> = all[0]
-        .alert
-        .of_one_seed()
-        .map(|member| &*member.key.workload)
-        .collect();
-    assert_eq!((all[0].alert.worse().count(), left), (2, vec!["fork-exec"]));
+    let all = timed(&mut history, all);
+    let left_out = all[0].alert.mailable(&history).left_out;
+    assert_eq!(all[0].alert.worse().count(), 2);
+    assert_eq!(left_out, [("fork-exec".to_owned(), vec![Doubt::OneSeed])]);
     let mail = alert_mail(&history, &all[0], &[], &[]).unwrap();
     assert!(
         mail.contains("[REGRESSION] getppid: ") && !mail.contains("fork-exec"),
@@ -256,4 +308,17 @@ fn list_mail_leaves_out_rows_of_one_seed() {
         mail.contains("It was triaged as real") && !mail.contains("customer"),
         "{mail}"
     );
+}
+
+#[test]
+fn improvements_alone_are_in_no_list() {
+    let costs = [("6.12.1", 400.0), ("6.12.2", 330.0)];
+    let subjects =
+        costs.map(|(version, cost)| kernel(version, &[("fault-anon", Ending::Cost(cost, 0.0))]));
+    let history = taken(&subjects);
+    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
+    assert_eq!(all[0].alert.counts(), (0, 1, 0));
+    assert_eq!(digest_text(&history, &all), None);
+    assert!(unreported(&history, &all, &[]).is_empty());
+    assert_eq!(regression_text(&history, &all[0], &[]), None);
 }

@@ -113,31 +113,6 @@ impl Alert {
         self.worse().any(|member| member.basis == Basis::NoBoot)
     }
 
-    /// Returns whether every regression rests on one seed, so that the memory layout may be the
-    /// cause.
-    #[must_use]
-    pub fn rests_on_one_seed(&self) -> bool {
-        self.worse().all(Member::rests_on_one_seed)
-    }
-
-    /// Returns the regressions that rest on one seed where others rest on several: a mail to a list
-    /// leaves them out.
-    pub fn of_one_seed(&self) -> impl Iterator<Item = &Member> {
-        let are_others = !self.rests_on_one_seed();
-        self.worse()
-            .filter(move |member| are_others && member.rests_on_one_seed())
-    }
-
-    /// Returns it without what rests on one seed, unless nothing else is worse.
-    #[must_use]
-    pub(crate) fn of_several_seeds(&self) -> Self {
-        let mut several = self.clone();
-        if !self.rests_on_one_seed() {
-            several.members.retain(|member| !member.rests_on_one_seed());
-        }
-        several
-    }
-
     /// Returns whether it is a level that creeps: more kernels make its range wider.
     #[must_use]
     pub fn is_creep(&self) -> bool {

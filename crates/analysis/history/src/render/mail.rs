@@ -8,6 +8,7 @@ use model::{Verdict, sanitize_line};
 
 use super::text::{certainty, change_size};
 use crate::bisect_hint::{bisection_anywhere, introduced, reproducer};
+use crate::doubts::draft_head;
 use crate::{
     Alert, BisectionRecord, History, KernelIx, MachineIx, Member, Triaged, records_of_alert,
 };
@@ -23,8 +24,8 @@ const PERCENT: usize = 11;
 /// Renders an alert as a mail; `None` if there is no regression. `found` are the results of
 /// bisections, `origins` sentences on the functions that the regressions are in.
 ///
-/// It addresses the lists for regressions, unless every regression rests on one seed; rows of one
-/// seed beside others are left out, and so are rows that a twin contradicts. Notes of a triage are
+/// It addresses the lists for regressions, unless every regression has a doubt; rows with one
+/// beside others are left out, and so are rows that a twin contradicts. Notes of a triage are
 /// private.
 #[must_use]
 pub fn alert_mail(
@@ -33,11 +34,17 @@ pub fn alert_mail(
     found: &[BisectionRecord],
     origins: &[String],
 ) -> Option<String> {
-    let alert = &triaged.alert.of_several_seeds().of_regressions(history);
+    let mailable = triaged.alert.mailable(history);
+    let alert = &mailable.alert;
     let subject = subject(history, alert)?;
-    let is_draft = alert.rests_on_one_seed();
+    let is_draft = !mailable.doubts.is_empty();
+    let head = if is_draft {
+        draft_head(&mailable.doubts, &subject)
+    } else {
+        regression_head(false, &[("To", REGRESSIONS)], &subject)
+    };
     let mut page = Page::default();
-    for line in regression_head(is_draft, &[("To", REGRESSIONS)], &subject).lines() {
+    for line in head.lines() {
         page.line(line);
     }
     write_body(

@@ -6,11 +6,8 @@ use document::number::signed_percent;
 
 use super::mail::{subject, write_body};
 use crate::bisect_hint::introduced;
-use crate::{BisectionRecord, History, Triaged};
+use crate::{BisectionRecord, Doubt, History, MailableAlert, Triaged};
 use model::Decision;
-
-/// Less than that may be no regression to report (percent). See [`DEFINITION`].
-const MICRO_PERCENT: f64 = 5.0;
 
 /// What the kernel's developers call a regression of performance.
 const DEFINITION: &str = "The kernel's rules for regressions \
@@ -25,7 +22,7 @@ pub struct RegressionText {
     /// What was measured, without a greeting of its own; private notes are not in it.
     pub body: String,
     /// Why no list may get it by itself; empty if one may.
-    pub doubts: Vec<&'static str>,
+    pub doubts: Vec<Doubt>,
 }
 
 /// Returns the text about an alert; `None` if there is no regression. `found` are the results of
@@ -36,33 +33,8 @@ pub fn regression_text(
     triaged: &Triaged,
     found: &[BisectionRecord],
 ) -> Option<RegressionText> {
-    let alert = triaged.alert.of_several_seeds().of_regressions(history);
+    let MailableAlert { alert, doubts, .. } = triaged.alert.mailable(history);
     let subject = subject(history, &alert)?;
-    let mut doubts = Vec::new();
-    if alert.rests_on_one_seed() {
-        doubts.push("one seed only: the layout of memory may be the cause; measure more seeds");
-    }
-    let counted = |member: &crate::Member| {
-        member.difference_percent.is_some()
-            && history
-                .machine(member.key.machine)
-                .capabilities()
-                .deterministic
-    };
-    if alert.worse().all(counted) {
-        doubts.push(
-            "instructions were counted: caches, contention and devices, which that machine leaves out, may \
-             outweigh them; measure a machine that measures time",
-        );
-    }
-    let is_small = |member: &crate::Member| {
-        member
-            .difference_percent
-            .is_some_and(|percent| percent.abs() < MICRO_PERCENT)
-    };
-    if alert.worse().all(is_small) {
-        doubts.push("less than 5 %, which the kernel's rules hardly count in a micro-benchmark");
-    }
     let mut page = Page::default();
     let shown = Triaged {
         alert,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use history::{
-    History, Triaged, alert_mail, alerts_document, alerts_text, history_json, mixed_words,
+    Doubt, History, Triaged, alert_mail, alerts_document, alerts_text, history_json, mixed_words,
 };
 use model::{ReleaseLine, sanitize_line};
 use results::HistorySnapshot;
@@ -148,20 +148,26 @@ fn mail_about(
         ))
         .into());
     };
-    if one.alert.rests_on_one_seed() {
-        say(ONE_SEED);
+    let mailable = one.alert.mailable(&snapshot.history);
+    for doubt in &mailable.doubts {
+        let why = match doubt {
+            Doubt::OneSeed => ONE_SEED.to_owned(),
+            other => format!("note: the mail addresses no list: {}", other.describe()),
+        };
+        say(&why);
     }
-    let names: Vec<&str> = one
-        .alert
-        .of_one_seed()
-        .map(|member| &*member.key.workload)
-        .collect();
-    if !names.is_empty() {
-        let names = sanitize_line(&names.join(","));
+    for (workload, doubts) in &mailable.left_out {
+        let name = sanitize_line(workload);
+        let why: Vec<&str> = doubts.iter().map(|doubt| doubt.describe()).collect();
         say(&format!(
-            "note: one seed only, so the mail leaves it out: {names}\nhint: measure it with more seeds: marvin compare \
-             OLD NEW --seeds 5 --workload {names}"
+            "note: the mail leaves out {name}: {}",
+            why.join("; ")
         ));
+        if doubts.contains(&Doubt::OneSeed) {
+            say(&format!(
+                "hint: measure it with more seeds: marvin compare OLD NEW --seeds 5 --workload {name}"
+            ));
+        }
     }
     Ok(mail)
 }
@@ -171,12 +177,16 @@ fn mail_about(
 fn origins(session: &Session, history: &History, one: &Triaged) -> anyhow::Result<Vec<String>> {
     let store = session.open_store_read_only()?;
     let builds = [one.alert.after, one.alert.at].map(|kernel| history.kernel(kernel).build.clone());
-    let left_out: Vec<_> = one.alert.of_one_seed().map(|member| &member.key).collect();
+    let left_out = one.alert.mailable(history).left_out;
     let mut all = Vec::new();
     for member in one
         .alert
         .worse()
-        .filter(|member| !left_out.contains(&&member.key))
+        .filter(|member| {
+            left_out
+                .iter()
+                .all(|(name, _)| *name != *member.key.workload)
+        })
         .take(EXPLAINED_MAX)
     {
         all.extend(crate::measure::explain_stored(

@@ -240,7 +240,7 @@ fn draft(text: &RegressionText, addresses: &[String], is_sent: bool) -> String {
         "This is a draft for you: Marvin has sent it to no list.\n\n".to_owned()
     };
     for doubt in &text.doubts {
-        all.extend(["Not yet a [REGRESSION]: ", doubt, ".\n\n"]);
+        all.extend(["Not yet a [REGRESSION]: ", doubt.describe(), ".\n\n"]);
     }
     if !is_sent && !addresses.is_empty() {
         all.extend(["To: ", &addresses.join(", "), "\n\n"]);
