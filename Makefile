@@ -62,6 +62,7 @@ bench: ## Print one line per figure
 	@MARVIN_FULL=bench $(CARGO) test --release --locked -q -p marvin --test program real_source:: -- --nocapture
 	@$(CARGO) run --release --locked -q -p benches --bin web
 	@$(CARGO) run --release --locked -q -p benches --bin store
+	@$(CARGO) run --release --locked -q -p benches --bin large
 	@$(CARGO) run --release --locked -q -p benches --bin console
 	@$(CARGO) run --release --locked -q -p benches --bin slurm
 	@$(CARGO) run --release --locked -q -p benches --bin contention

@@ -3,5 +3,6 @@
 
 pub mod cpu;
 pub mod figure;
+pub mod lab_of_years;
 pub mod memory;
 pub mod perfherder;
