@@ -5,12 +5,16 @@ use std::sync::{Arc, LazyLock};
 
 use model::{
     Build, BuildId, Capabilities, Clock, Declared, Machine, MachineId, Metric, ReleaseLine, Run,
-    RunId, UnixTime, WorkloadResult, imported_metric,
+    RunId, UnixTime, imported_metric,
 };
 
+use super::digest::{RunDigest, Shape, ShapeIx, Shapes};
 use super::index::{KernelIx, KernelPair, MachineIx};
 use super::kernels::{Kernel, Kernels};
-use super::series::{Absent, Key, Point, SeedResult, SeedValue, Series};
+use super::series::{Key, Point, SeedResult, SeedValue, Series};
+
+/// Series to recompute that are worth a thread.
+const SERIES_OF_THREAD: usize = 32;
 
 /// The suite of external tools.
 const TOOLS: &str = "tools";
@@ -35,8 +39,20 @@ pub struct History {
     repeats: Vec<BTreeMap<i64, Repeats>>,
     undirected: BTreeSet<Arc<str>>,
     names: BTreeSet<Arc<str>>,
-    series: BTreeMap<Key, Arc<Series>>,
-    touched: BTreeSet<Key>,
+    shapes: Shapes,
+    /// For each shape its series by track.
+    targets: Vec<Vec<(Arc<str>, Option<Target>)>>,
+    series: Vec<(Key, Arc<Series>)>,
+    numbers: BTreeMap<Key, usize>,
+    touched: BTreeSet<usize>,
+}
+
+/// Where results of a shape go.
+#[derive(Debug, Clone)]
+struct Target {
+    series: usize,
+    /// Their declaration, completed by today's.
+    declared: Arc<Declared>,
 }
 
 /// A collected run.
@@ -68,6 +84,12 @@ pub struct NotKnown {
     run: RunId,
 }
 
+impl NotKnown {
+    pub(super) fn run(run: &RunId) -> Self {
+        Self { run: run.clone() }
+    }
+}
+
 /// The position of a run's results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunPosition {
@@ -80,7 +102,12 @@ pub struct RunPosition {
 impl History {
     /// Adds a build, unless it is known.
     pub fn add_build(&mut self, build: &Build) {
-        if self.kernels.add(build) {
+        self.add_builds(std::slice::from_ref(build));
+    }
+
+    /// Adds builds that are not known. Many at once cost little more than one.
+    pub fn add_builds(&mut self, builds: &[Build]) {
+        if self.kernels.add(builds) {
             self.reorder();
         }
     }
@@ -117,16 +144,55 @@ impl History {
     /// # Errors
     /// If its build or machine is not known.
     pub fn add_run(&mut self, run: &Run) -> Result<(), NotKnown> {
+        let digest = self.digest(run)?;
+        self.add_digest(&digest)
+    }
+
+    /// Returns what the history keeps of a run.
+    ///
+    /// # Errors
+    /// If its machine is not known.
+    pub fn digest(&mut self, run: &Run) -> Result<RunDigest, NotKnown> {
+        let machine = self
+            .machine_number(&run.machine)
+            .ok_or_else(|| NotKnown::run(&run.id))?;
+        let can = self.machines[machine.0].capabilities();
+        Ok(self.shapes.digest(run, can))
+    }
+
+    /// Returns the shapes of all results, by number.
+    #[must_use]
+    pub fn shapes(&self) -> &[Arc<Shape>] {
+        self.shapes.all()
+    }
+
+    /// Takes the shapes that digests refer to, and returns their numbers here.
+    pub fn know_shapes(&mut self, shapes: impl Iterator<Item = Shape>) -> Vec<ShapeIx> {
+        shapes.map(|shape| self.shapes.add(shape)).collect()
+    }
+
+    /// Takes the starts of runs that follow: the order of kernels depends on them, and is found
+    /// once for all.
+    pub fn announce<'a>(&mut self, starts: impl Iterator<Item = (&'a BuildId, UnixTime)>) {
+        let kernels: Vec<(KernelIx, UnixTime)> = starts
+            .filter_map(|(build, started)| Some((self.kernels.find(build)?, started)))
+            .collect();
+        if self.kernels.measured(kernels.into_iter()) {
+            self.reorder();
+        }
+    }
+
+    /// Adds a run by its digest: [`History::add_run`].
+    ///
+    /// # Errors
+    /// If its build, its machine or a shape is not known.
+    pub fn add_digest(&mut self, run: &RunDigest) -> Result<(), NotKnown> {
         let places = self
             .kernels
             .find(&run.build)
             .zip(self.machine_number(&run.machine));
-        let (kernel, machine) = places.ok_or_else(|| NotKnown {
-            run: run.id.clone(),
-        })?;
-        if self.kernels.measured(kernel, run.started_unix) {
-            self.reorder();
-        }
+        let (kernel, machine) = places.ok_or_else(|| NotKnown::run(&run.id))?;
+        self.announce(std::iter::once((&run.build, run.started_unix)));
         self.runs.push(RunMark {
             id: run.id.clone(),
             started_unix: run.started_unix,
@@ -139,53 +205,86 @@ impl History {
             seed: run.seed,
         };
         let track: Arc<str> = self.name(&self.kernels.get(kernel).track.clone());
-        let mut reasons: HashMap<String, Arc<str>> = HashMap::new();
-        let can = self.machines[machine.0].capabilities();
         for result in &run.results {
-            let declared = read_declaration(result, can, &run.suite);
-            if declared.direction.is_none() {
-                let name = self.name(&result.workload);
-                self.undirected.insert(name);
+            let shape = self
+                .shapes
+                .all()
+                .get(result.shape.0 as usize)
+                .ok_or_else(|| NotKnown::run(&run.id))?;
+            let shape = Arc::clone(shape);
+            let Some(target) = self.target(result.shape, &shape, machine, &track) else {
                 continue;
-            }
-            let key = Key {
-                workload: self.name(&result.workload),
-                machine,
-                track: Arc::clone(&track),
             };
-            let value = SeedValue::measure(result, can).map_err(|(missing, why)| {
-                let why = reasons
-                    .entry(why)
-                    .or_insert_with_key(|why| Arc::from(model::sanitize_line(why)));
-                Absent {
-                    missing,
-                    why: Arc::clone(why),
-                }
-            });
-            self.put(
-                key,
-                place,
-                SeedResult {
-                    seed: run.seed,
-                    run: place.run,
-                    operations: result.operations,
-                    declared,
-                    value,
-                },
-            );
+            let value = match &shape.ended {
+                Ok(scale) => Ok(SeedValue {
+                    value: result.value,
+                    scale: *scale,
+                    mark: result.mark,
+                }),
+                Err(absent) => Err(absent.clone()),
+            };
+            let seen = SeedResult {
+                seed: run.seed,
+                run: place.run,
+                operations: shape.operations,
+                declared: target.declared,
+                value,
+            };
+            self.put(target.series, place, seen);
         }
         Ok(())
+    }
+
+    /// Returns the series for results of a shape and track; `None` without a direction.
+    fn target(
+        &mut self,
+        number: ShapeIx,
+        shape: &Shape,
+        machine: MachineIx,
+        track: &Arc<str>,
+    ) -> Option<Target> {
+        let place = number.0 as usize;
+        if self.targets.len() <= place {
+            self.targets.resize_with(place + 1, Vec::new);
+        }
+        // Each shape has few tracks.
+        let mut known = self.targets[place].iter();
+        if let Some((_, target)) = known.find(|(known, _)| Arc::ptr_eq(known, track)) {
+            return target.clone();
+        }
+        let can = self.machines[machine.0].capabilities();
+        let declared = read_declaration(shape, can);
+        let workload = self.name(&shape.workload);
+        let target = if declared.direction.is_none() {
+            self.undirected.insert(workload);
+            None
+        } else {
+            let key = Key {
+                workload,
+                machine,
+                track: Arc::clone(track),
+            };
+            let series = *self.numbers.entry(key.clone()).or_insert_with(|| {
+                let new = Series::new(declared.clone(), can);
+                self.series.push((key, Arc::new(new)));
+                self.series.len() - 1
+            });
+            let declared = Arc::new(declared);
+            Some(Target { series, declared })
+        };
+        self.targets[place].push((Arc::clone(track), target.clone()));
+        target
     }
 
     /// Sorts the points of all series again, after a kernel was found to be older than its runs so
     /// far said.
     fn reorder(&mut self) {
         let kernels = &self.kernels;
-        for (key, series) in &mut self.series {
+        for (number, (_, series)) in self.series.iter_mut().enumerate() {
             let ranks = |point: &Point| kernels.rank(point.kernel);
             if !series.points.is_sorted_by_key(ranks) {
                 Arc::make_mut(series).points.sort_by_key(ranks);
-                self.touched.insert(key.clone());
+                self.touched.insert(number);
             }
         }
     }
@@ -200,19 +299,15 @@ impl History {
         new
     }
 
-    fn put(&mut self, key: Key, place: RunPosition, seen: SeedResult) {
+    fn put(&mut self, number: usize, place: RunPosition, seen: SeedResult) {
         let RunPosition {
             kernel,
             machine,
             seed,
             ..
         } = place;
-        let series = self.series.entry(key.clone()).or_insert_with(|| {
-            let capabilities = self.machines[machine.0].capabilities();
-            Arc::new(Series::new(seen.declared.clone(), capabilities))
-        });
-        let series = Arc::make_mut(series);
-        self.touched.insert(key);
+        self.touched.insert(number);
+        let series = Arc::make_mut(&mut self.series[number].1);
         let rank = self.kernels.rank(kernel);
         let at = series
             .points
@@ -233,7 +328,11 @@ impl History {
         }
         let seeds = &mut series.points[at].seeds;
         match seeds.binary_search_by_key(&seed, |seen| seen.seed) {
-            Err(at) => seeds.insert(at, seen),
+            Err(at) => {
+                // Doubling would take half as much memory again as all results.
+                seeds.reserve_exact(1 + seeds.len() / 8);
+                seeds.insert(at, seen);
+            }
             Ok(at) => {
                 if let (Ok(one), Ok(other)) = (&seeds[at].value, &seen.value)
                     && seeds[at].operations == seen.operations
@@ -257,19 +356,40 @@ impl History {
 
     /// Recomputes the series that new runs touched.
     pub fn recompute(&mut self) {
+        self.recompute_of(|_| true);
+    }
+
+    /// Recomputes those of some workloads and of their twins, which can contradict them; the others
+    /// have no changes until [`History::recompute`].
+    pub fn recompute_of(&mut self, is_wanted: impl Fn(&str) -> bool) {
         if let Some(machine) = self.machines.first() {
             self.kernels.name(machine);
         }
         let runs = &self.runs;
-        for key in std::mem::take(&mut self.touched) {
-            if let Some(series) = self.series.get_mut(&key) {
-                Arc::make_mut(series).recompute(
-                    &key.workload,
-                    |run| (runs[run].started_unix, run),
-                    |declared| metric_of(&key.workload, declared),
-                );
+        let mut touched = Vec::new();
+        for (number, one) in self.series.iter_mut().enumerate() {
+            let workload = &one.0.workload;
+            let is_wanted = is_wanted(workload) || model::twins(workload).any(&is_wanted);
+            if is_wanted && self.touched.remove(&number) {
+                touched.push(one);
             }
         }
+        // Series are independent, and each processor takes its share of the long ones.
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = processors.min(1 + touched.len() / SERIES_OF_THREAD);
+        touched.sort_by_key(|(_, series)| series.points.len());
+        let mut shares: Vec<Vec<&mut (Key, Arc<Series>)>> = Vec::new();
+        shares.resize_with(threads, Vec::new);
+        for (number, one) in touched.into_iter().enumerate() {
+            shares[number % threads].push(one);
+        }
+        let own = shares.pop().unwrap_or_default();
+        std::thread::scope(|scope| {
+            for share in shares {
+                scope.spawn(|| recompute_all(share, runs));
+            }
+            recompute_all(own, runs);
+        });
     }
 
     /// Returns the numbers of all kernels in release order.
@@ -436,9 +556,9 @@ impl History {
 
     /// Returns all series, by workload, machine and track.
     pub fn series(&self) -> impl Iterator<Item = (&Key, &Series)> {
-        self.series
+        self.numbers
             .iter()
-            .map(|(key, series)| (key, series.as_ref()))
+            .map(|(key, number)| (key, self.series[*number].1.as_ref()))
     }
 
     /// Returns the series of a workload on a machine over the track of a kernel.
@@ -455,18 +575,19 @@ impl History {
             machine,
             track: Arc::clone(track),
         };
-        self.series.get(&key).map(AsRef::as_ref)
+        self.series_by(&key)
     }
 
     pub(super) fn series_by(&self, key: &Key) -> Option<&Series> {
-        self.series.get(key).map(AsRef::as_ref)
+        let number = self.numbers.get(key)?;
+        Some(self.series[*number].1.as_ref())
     }
 
     /// Returns the workloads, each once, by name.
     #[must_use]
     pub fn workloads(&self) -> Vec<Arc<str>> {
         let mut names: Vec<Arc<str>> = self
-            .series
+            .numbers
             .keys()
             .map(|key| Arc::clone(&key.workload))
             .collect();
@@ -475,10 +596,21 @@ impl History {
     }
 }
 
+fn recompute_all(all: Vec<&mut (Key, Arc<Series>)>, runs: &[RunMark]) {
+    for (key, series) in all {
+        Arc::make_mut(series).recompute(
+            &key.workload,
+            |run| (runs[run].started_unix, run),
+            |declared| metric_of(&key.workload, declared),
+        );
+    }
+}
+
 /// Returns a result's declaration at the time of the measurement, completed by current
 /// declarations.
-fn read_declaration(result: &WorkloadResult, machine: Capabilities, suite: &str) -> Declared {
-    let declared = result.declared.clone();
+fn read_declaration(shape: &Shape, machine: Capabilities) -> Declared {
+    let declared = shape.declared.clone();
+    let suite = &*shape.suite;
     if let Some(then) = &declared
         && then.direction.is_some()
         && !then.unit.is_empty()
@@ -486,8 +618,8 @@ fn read_declaration(result: &WorkloadResult, machine: Capabilities, suite: &str)
         return then.clone();
     }
     let Capabilities { foreign, clock, .. } = machine;
-    let known = match metric_now(&result.workload) {
-        _ if foreign => imported_metric(suite, &result.workload),
+    let known = match metric_now(&shape.workload) {
+        _ if foreign => imported_metric(suite, &shape.workload),
         Some(metric) => Declared::from_metric(&metric, clock),
         // Only manifests declare the metrics of tools.
         None if suite == TOOLS => Declared {

@@ -1,7 +1,7 @@
 //! The kernels of a history, in the one order that all pages, lists and alerts use: that of their
 //! releases, and of commits by ancestry and date, or else by their first measurement.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::index::KernelIx;
 use document::label::labels;
@@ -35,6 +35,7 @@ struct Dates {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Kernels {
     all: Vec<Kernel>,
+    numbers: HashMap<BuildId, KernelIx>,
     /// The dates of each.
     dates: Vec<Dates>,
     /// Numbers in release order.
@@ -44,10 +45,24 @@ pub(super) struct Kernels {
 }
 
 impl Kernels {
-    /// Adds a build, unless it is known. Returns whether others have another order now.
-    pub(super) fn add(&mut self, build: &Build) -> bool {
-        if self.find(&build.id).is_some() {
+    /// Adds builds that are not known, and sorts once. Returns whether others have another order
+    /// now.
+    pub(super) fn add(&mut self, builds: &[Build]) -> bool {
+        let before = self.order.clone();
+        let count = self.all.len();
+        for build in builds {
+            self.push(build);
+        }
+        if self.all.len() == count {
             return false;
+        }
+        self.sort();
+        !self.order.iter().filter(|n| n.0 < count).eq(&before)
+    }
+
+    fn push(&mut self, build: &Build) {
+        if self.find(&build.id).is_some() {
+            return;
         }
         let committed = match &build.origin {
             Origin::Built { committed_unix, .. } => *committed_unix,
@@ -55,7 +70,8 @@ impl Kernels {
         };
         let release = Release::parse(&build.version);
         let track = track_of(&build.name);
-        let number = KernelIx(self.all.len());
+        self.numbers
+            .insert(build.id.clone(), KernelIx(self.all.len()));
         self.all.push(Kernel {
             build: build.clone(),
             release,
@@ -66,23 +82,35 @@ impl Kernels {
             committed,
             measured: None,
         });
-        let before = self.order.clone();
-        self.sort();
-        !self.order.iter().filter(|n| **n != number).eq(&before)
     }
 
-    /// Takes the start of a run of a kernel. Returns whether a kernel that had runs before has
-    /// another place now.
-    pub(super) fn measured(&mut self, kernel: KernelIx, started_unix: UnixTime) -> bool {
-        let started = Run::known_start(started_unix).unwrap_or(UnixTime::MAX);
-        let first = self.dates[kernel.0].measured;
-        if !self.all[kernel.0].release.is_hashed() || first.is_some_and(|first| first <= started) {
+    /// Takes the starts of runs of kernels, and sorts once. Returns whether kernels that had runs
+    /// before have another order now.
+    pub(super) fn measured(&mut self, starts: impl Iterator<Item = (KernelIx, UnixTime)>) -> bool {
+        let mut is_earlier = false;
+        let mut fresh = BTreeSet::new();
+        for (kernel, started_unix) in starts {
+            let started = Run::known_start(started_unix).unwrap_or(UnixTime::MAX);
+            let first = &mut self.dates[kernel.0].measured;
+            if self.all[kernel.0].release.is_hashed() && first.is_none_or(|first| started < first) {
+                if first.is_none() {
+                    fresh.insert(kernel);
+                }
+                *first = Some(started);
+                is_earlier = true;
+            }
+        }
+        if !is_earlier {
             return false;
         }
-        self.dates[kernel.0].measured = Some(started);
         let before = self.order.clone();
         self.sort();
-        first.is_some() && before != self.order
+        let is_old = |n: &&KernelIx| !fresh.contains(n);
+        !self
+            .order
+            .iter()
+            .filter(is_old)
+            .eq(before.iter().filter(is_old))
     }
 
     /// Sorts by release. Dates of commits and of measurements do not compare: commits of one track
@@ -133,8 +161,7 @@ impl Kernels {
     }
 
     pub(super) fn find(&self, build: &BuildId) -> Option<KernelIx> {
-        let position = self.all.iter().position(|kernel| kernel.build.id == *build);
-        position.map(KernelIx)
+        self.numbers.get(build).copied()
     }
 
     pub(super) fn get(&self, kernel: KernelIx) -> &Kernel {

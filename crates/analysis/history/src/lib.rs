@@ -32,6 +32,7 @@ mod commit_page;
 pub mod commit_table;
 #[cfg(test)]
 mod commit_tests;
+mod digest;
 mod doubts;
 mod floor;
 mod frequency;
@@ -64,6 +65,7 @@ pub use alerts::{Alert, Member, alerts};
 pub use bisect_hint::{BisectHint, bisect_hint, bisection_anywhere};
 pub use bisection_record::{BisectionRecord, RecordedCulprit, records_of_alert};
 pub use changes::{Basis, Change};
+pub use digest::{ResultDigest, RunDigest, Shape, ShapeIx};
 pub use doubts::{Doubt, MailableAlert};
 pub use floor::{BOOTS, NoiseFloor};
 pub use frequency::describe_frequency;

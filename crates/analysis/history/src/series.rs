@@ -112,8 +112,8 @@ pub struct SeedResult {
     pub run: usize,
     /// Operations in one iteration.
     pub operations: u64,
-    /// The metric's declaration at that time.
-    pub declared: Declared,
+    /// The metric's declaration at that time, which most results share.
+    pub declared: Arc<Declared>,
     /// The value, or the reason for its absence.
     pub value: Result<SeedValue, Absent>,
 }
@@ -315,7 +315,7 @@ impl Series {
         let seeds: Vec<&SeedResult> = self.points.iter().flat_map(|point| &point.seeds).collect();
         let newest = seeds.iter().max_by_key(|seen| started(seen.run));
         let (operations, declared) = newest.map_or((0, &self.declared), |seen| {
-            (seen.operations, &seen.declared)
+            (seen.operations, &*seen.declared)
         });
         self.metric = metric(declared);
         (self.operations, self.declared) = (operations, declared.clone());
