@@ -7,5 +7,10 @@ pub mod export;
 pub mod import;
 pub mod published;
 mod stored_history;
+mod summary;
+mod summary_check;
+#[cfg(test)]
+mod summary_tests;
 
 pub use stored_history::{HistoryReadError, HistoryReader, HistorySnapshot};
+pub use summary_check::check_summary;

@@ -3,6 +3,7 @@
 
 use model::{Run, RunId, UnixTime};
 
+use crate::columns::Id;
 use crate::runs::{complete, head};
 use crate::{Store, StoreError, columns};
 
@@ -23,6 +24,19 @@ impl Store {
                 .into_iter()
                 .map(|(number, run)| Ok((number, complete(database, number, run)?)))
                 .collect()
+        })
+    }
+
+    /// Returns the numbers and ids of all runs, in order.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn run_numbers(&self) -> Result<Vec<(i64, RunId)>, StoreError> {
+        let select = "SELECT number, id FROM runs ORDER BY number";
+        self.with(|database| {
+            database.rows(select, &[], |row| {
+                Ok((row.get(0)?, row.get::<Id<RunId>>(1)?.0))
+            })
         })
     }
 
@@ -66,6 +80,9 @@ mod tests {
         assert_eq!(rest[0].1, runs[1]);
         let last = rest[0].0;
         assert!(store.runs_after(last, 10).unwrap().is_empty());
+        let numbers = [first[0].0, last].into_iter();
+        let ids = [&runs[0].id, &runs[1].id].map(Clone::clone);
+        assert!(numbers.zip(ids).eq(store.run_numbers().unwrap()));
         saved(&store, &runs[2]);
         assert_eq!(store.runs_after(last, 10).unwrap()[0].1, runs[2]);
     }

@@ -49,8 +49,6 @@ pub(crate) enum HistoryFormat {
 
 pub(crate) fn history(session: &Session, command: &HistoryArguments) -> anyhow::Result<Exit> {
     let answer = session.answer(command.output.as_deref())?;
-    let snapshot = session.read_history()?;
-    let history = &snapshot.history;
     let what = command
         .what
         .strip_prefix(model::TOOL)
@@ -59,6 +57,8 @@ pub(crate) fn history(session: &Session, command: &HistoryArguments) -> anyhow::
         Some((workload, metric)) => (workload, Some(metric)),
         None => (what, None),
     };
+    let reader = session.history_reader()?;
+    let history = &reader.read_only(|name| is_or_contains(workload, name))?;
     let named: Vec<(&Key, &Series)> = history
         .series()
         .filter(|(key, _)| is_or_contains(workload, &key.workload))

@@ -61,6 +61,7 @@ pub(crate) fn serve(session: &Session, command: &ServeArguments) -> anyhow::Resu
     let source = open_when_reached(&stop, || {
         let mut source = HistoryReader::open(&location)?;
         source.add_bisections_of(home);
+        source.use_summary_of(home);
         source.refresh()?;
         Ok(source)
     })?;

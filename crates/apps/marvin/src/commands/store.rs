@@ -105,12 +105,23 @@ fn check_store(session: &Session, store: &Store) -> anyhow::Result<Exit> {
     }
     let runs = checked.runs;
     let artifacts = checked.artifacts;
-    let damaged = checked.damaged;
+    let mut damaged = checked.damaged;
+    // Damage of the runs is listed already.
+    if damaged == 0
+        && let Some(wrong) = results::check_summary(store, session.home()?)?
+    {
+        let what = "delete the file: it is written again from the runs";
+        add(
+            &mut text,
+            format_args!("history.summary: {wrong}; {what}\n"),
+        );
+        damaged = 1;
+    }
     add(
         &mut text,
         format_args!("runs {runs}, artifacts {artifacts}, damaged {damaged}\n"),
     );
-    if damaged > 0 {
+    if checked.damaged > 0 {
         add(
             &mut text,
             format_args!(

@@ -50,6 +50,7 @@ impl RegressionReporter {
                     opened => opened?,
                 };
                 reader.add_bisections_of(session.home()?.to_owned());
+                reader.keep_summary_of(session.home()?);
                 none.insert(reader)
             }
         };

@@ -195,10 +195,17 @@ impl Session {
 
     /// Reads the history of all that the store has.
     pub(crate) fn read_history(&self) -> anyhow::Result<HistorySnapshot> {
-        let mut source = HistoryReader::open(self.store_location()?)?;
+        let mut source = self.history_reader()?;
         source.add_bisections_of(self.home()?.to_owned());
         source.refresh()?;
         Ok(source.snapshot(1))
+    }
+
+    /// Opens the history of the store's results, without reading it.
+    pub(crate) fn history_reader(&self) -> anyhow::Result<HistoryReader> {
+        let mut source = HistoryReader::open(self.store_location()?)?;
+        source.keep_summary_of(self.home()?);
+        Ok(source)
     }
 
     /// Opens the lab of the data directory. MARVIN_QEMU may name its QEMU.

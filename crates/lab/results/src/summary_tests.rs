@@ -1,0 +1,261 @@
+//! A history read from the summary is that of the runs, whatever happened to either.
+
+use std::fs;
+use std::path::Path;
+
+use history::{History, Key, Series};
+use model::{
+    Build, BuildFile, BuildId, Clock, Declared, FailureReason, Machine, MachineId, MachineKind,
+    Metric, Origin, Outcome, Run, RunId, Stage, SubjectFailure, UnixTime, WorkloadResult,
+};
+use store::{Garbage, Store};
+
+use crate::summary::{Summary, Writer, path};
+use crate::{HistoryReader, check_summary};
+
+/// More than are read before a summary is written.
+const RUNS: u64 = 70;
+
+fn id(run: u64) -> RunId {
+    RunId::from_hex(&format!("{run:08x}")).unwrap()
+}
+
+fn result(workload: &str, run: u64) -> WorkloadResult {
+    let outcome = match (workload, run % 9) {
+        ("fork-exit", 4) => Outcome::Unsupported("forks\u{1b}[31m".to_owned()),
+        ("fork-exit", 5) => Outcome::Failed(SubjectFailure {
+            stage: Stage::Boot,
+            reason: FailureReason::Hung,
+            console_tail: "…".to_owned(),
+        }),
+        _ => Outcome::Completed,
+    };
+    let cost = if run > 40 { 120.0 } else { 100.0 };
+    let samples = vec![cost, cost + run as f64 * 0.01, cost];
+    WorkloadResult {
+        workload: workload.to_owned(),
+        operations: 1000 + run / 60,
+        // An earlier Marvin stored none.
+        declared: (run > 9).then(|| Declared::from_metric(&Metric::COST, Clock::Instructions)),
+        samples: if outcome == Outcome::Completed {
+            samples
+        } else {
+            Vec::new()
+        },
+        outcome,
+        counted: Vec::new(),
+    }
+}
+
+/// Saves runs of builds of two tracks, on two machines.
+fn save(store: &Store, runs: std::ops::Range<u64>) {
+    for number in runs {
+        let commit = format!("6.12.0-g{:07x}", number / 4 * 7919);
+        let (name, version) = if number / 4 % 2 == 0 {
+            ("git:HEAD", commit)
+        } else {
+            ("deb:6.12", format!("6.12.{}", number / 4))
+        };
+        let build = Build {
+            id: BuildId::from_hex(&format!("{:08x}", number / 4)).unwrap(),
+            name: name.parse().unwrap(),
+            version,
+            origin: Origin::Described("made up".to_owned()),
+            image: BuildFile {
+                path: "/nowhere".into(),
+                sha256: "00".to_owned(),
+            },
+            vmlinux: None,
+            config: None,
+            symbols: None,
+            modules: None,
+        };
+        let kind: MachineKind = ["exact", "server"][number as usize % 2].parse().unwrap();
+        let machine = Machine {
+            id: MachineId::from_hex(["aa", "bb"][number as usize % 2]).unwrap(),
+            kind,
+            summary: "a machine".to_owned(),
+            fingerprint: vec![("cpu".to_owned(), format!("{kind:?}"))],
+        };
+        store.save_build(&build).unwrap();
+        store.save_machine(&machine).unwrap();
+        let run = Run {
+            id: id(number),
+            build: build.id,
+            machine: machine.id,
+            suite: "micro".to_owned(),
+            seed: number / 2 % 2,
+            // Not in the order of saving, and one without a known start.
+            started_unix: UnixTime::new(1_790_000_000 + (number as i64 * 37 % 50) * 60),
+            environment: Vec::new(),
+            results: ["getppid", "fork-exit"]
+                .map(|name| result(name, number))
+                .to_vec(),
+        };
+        store.save_run(&run, &[]).unwrap();
+    }
+}
+
+/// What a history says.
+fn told(history: &History) -> (Vec<(Key, Series)>, Vec<String>) {
+    let series = history
+        .series()
+        .map(|(key, series)| (key.clone(), series.clone()));
+    let order = history
+        .order()
+        .iter()
+        .map(|kernel| history.title(*kernel).to_owned());
+    (series.collect(), order.collect())
+}
+
+fn read(home: &Path, with_summary: bool) -> (Vec<(Key, Series)>, Vec<String>) {
+    let mut reader = HistoryReader::open(home).unwrap();
+    if with_summary {
+        reader.keep_summary_of(home);
+    }
+    reader.refresh().unwrap();
+    let snapshot = reader.snapshot(1);
+    assert!(!snapshot.history.workloads().is_empty());
+    told(&snapshot.history)
+}
+
+fn assert_same(home: &Path) {
+    assert_eq!(read(home, true), read(home, false));
+}
+
+fn runs_in(home: &Path) -> usize {
+    Summary::read(&path(home)).map_or(0, |summary| summary.runs().count())
+}
+
+/// Returns a data directory with runs and their summary.
+fn lab() -> (tempfile::TempDir, Store) {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    save(&store, 1..RUNS);
+    assert_same(home.path());
+    assert_eq!(runs_in(home.path()), RUNS as usize - 1);
+    (home, store)
+}
+
+#[test]
+fn summary_and_later_runs_tell_the_same() {
+    let (home, store) = lab();
+    assert_same(home.path());
+    save(&store, RUNS..RUNS + 5);
+    assert_same(home.path());
+    assert_eq!(
+        runs_in(home.path()),
+        RUNS as usize - 1,
+        "few runs more are read again"
+    );
+    save(&store, RUNS + 5..2 * RUNS);
+    assert_same(home.path());
+    assert_eq!(runs_in(home.path()), 2 * RUNS as usize - 1);
+    assert_same(home.path());
+}
+
+#[test]
+fn deleted_runs_are_left_out() {
+    let (home, store) = lab();
+    let runs = [1, 30, RUNS - 1].map(id).to_vec();
+    store
+        .remove(&Garbage {
+            runs,
+            ..Garbage::default()
+        })
+        .unwrap();
+    assert_same(home.path());
+    // The last run's number goes to the next one.
+    save(&store, RUNS..RUNS + 1);
+    assert_same(home.path());
+    save(&store, RUNS + 1..2 * RUNS + 1);
+    assert_same(home.path());
+    assert_same(home.path());
+}
+
+#[test]
+fn summary_of_another_store_is_not_used() {
+    let (home, _) = lab();
+    let other = tempfile::tempdir().unwrap();
+    let store = Store::open(other.path()).unwrap();
+    save(&store, 2..RUNS);
+    fs::copy(path(home.path()), path(other.path())).unwrap();
+    assert_same(other.path());
+}
+
+#[test]
+fn damaged_or_half_written_summary_is_replaced() {
+    let (home, _store) = lab();
+    let file = path(home.path());
+    let whole = fs::read(&file).unwrap();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    for damaged in [
+        &flipped[..],
+        &whole[..whole.len() / 2],
+        b"",
+        b"marvin history",
+    ] {
+        fs::write(&file, damaged).unwrap();
+        // That of a killed process.
+        fs::write(file.with_extension("summary.new"), damaged).unwrap();
+        assert!(Summary::read(&file).is_none());
+        assert_same(home.path());
+        assert_eq!(runs_in(home.path()), RUNS as usize - 1);
+    }
+}
+
+#[test]
+fn check_finds_summary_that_differs() {
+    let (home, store) = lab();
+    let check = || check_summary(&store, home.path()).unwrap();
+    assert_eq!(check(), None);
+    let file = path(home.path());
+    let read = Summary::read(&file).unwrap();
+    let mut history = History::default();
+    history.know_shapes(read.shapes.iter().cloned());
+    let mut writer = Writer::new(history.shapes());
+    for (number, mut run) in read.runs() {
+        run.results[0].value += f64::from(u8::from(number == 33));
+        writer.add(number, &run);
+    }
+    writer.save(&file).unwrap();
+    let wrong = check().unwrap();
+    assert_eq!(wrong, format!("it differs from {}", id(33)));
+    fs::write(&file, "half").unwrap();
+    assert!(check().unwrap().contains("not whole"));
+    fs::remove_file(&file).unwrap();
+    assert_eq!(check(), None);
+}
+
+#[test]
+fn summary_that_cannot_be_written_is_no_error() {
+    let (home, _store) = lab();
+    let file = path(home.path());
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    assert_same(home.path());
+}
+
+#[test]
+fn growing_reader_equals_a_new_one() {
+    let (home, store) = lab();
+    let mut reader = HistoryReader::open(home.path()).unwrap();
+    reader.use_summary_of(home.path());
+    reader.refresh().unwrap();
+    save(&store, RUNS..RUNS + 9);
+    assert!(reader.refresh().unwrap());
+    assert_eq!(told(&reader.snapshot(2).history), read(home.path(), false));
+}
+
+#[test]
+fn one_workload_is_worked_out_like_all() {
+    let (home, _store) = lab();
+    let reader = HistoryReader::open(home.path()).unwrap();
+    let history = reader.read_only(|name| name == "getppid").unwrap();
+    let mut all = read(home.path(), false).0;
+    all.retain(|(key, _)| &*key.workload == "getppid");
+    let mut one = told(&history).0;
+    one.retain(|(key, _)| &*key.workload == "getppid");
+    assert!(!one.is_empty() && one == all);
+}
