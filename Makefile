@@ -97,7 +97,7 @@ install: $(if $(shell command -v $(CARGO)),build dump) ## Install programs, man 
 	chmod 644 $(MAN)/marvin*.1 $(BASH)/marvin $(ZSH)/_marvin $(FISH)/marvin.fish
 	cd docs && find . -type f -exec install -D -m 644 {} $(abspath $(DOC))/{} \;
 	install -d $(UNITS) $(SHARE)/marvin
-	for unit in scripts/systemd/*.service; do sed 's|/usr/local/|$(PREFIX)/|' $$unit > $(UNITS)/$${unit##*/}; done
+	for unit in scripts/systemd/*.service scripts/systemd/*.timer; do sed 's|/usr/local/|$(PREFIX)/|' $$unit > $(UNITS)/$${unit##*/}; done
 	install -m 644 crates/lab/store/schema/roles.sql $(SHARE)/marvin
 	install -m 644 CHANGELOG.md LICENSE LICENSE-APACHE LICENSE-MIT $(DOC)
 

@@ -16,6 +16,7 @@ mod columns;
 mod database;
 mod decisions;
 mod error;
+mod expiry;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod growth;
@@ -47,6 +48,7 @@ pub use artifacts::Artifact;
 pub use backup::{Backup, restore};
 pub use check::{Checked, Damage};
 pub use error::{AccessError, BackupError, InUse, LookupError, StoreError, VersionError};
+pub use expiry::{Expired, Expiry};
 pub use home::is_writable;
 pub use kernels::SeenKernel;
 pub use location::{Address, Location};

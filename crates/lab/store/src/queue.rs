@@ -61,6 +61,11 @@ pub enum QueueError {
     /// There is no such job.
     #[error("there is no job {0} in the queue: `marvin queue list --all` lists them")]
     NoJob(u64),
+    /// It was over, and `gc` deleted it.
+    #[error(
+        "job {0} was over for longer than marvin.toml keeps jobs, and `marvin gc` deleted it; its results are kept"
+    )]
+    Removed(u64),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -70,7 +75,7 @@ impl QueueError {
     #[must_use]
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Refused(_) | Self::NoJob(_) => Fault::User,
+            Self::Refused(_) | Self::NoJob(_) | Self::Removed(_) => Fault::User,
             Self::Store(error) => error.fault(),
         }
     }
@@ -128,8 +133,24 @@ impl Store {
     /// # Errors
     /// If there is none of that number, or the database cannot be read.
     pub fn queued_job(&self, number: u64) -> Result<QueuedJob, QueueError> {
-        self.with(|database| of_number(database, number, ""))?
-            .ok_or(QueueError::NoJob(number))
+        match self.with(|database| of_number(database, number, ""))? {
+            Some(job) => Ok(job),
+            None => Err(self.missing_job(number)?),
+        }
+    }
+
+    /// Returns why there is no job of a number: numbers only rise.
+    fn missing_job(&self, number: u64) -> Result<QueueError, StoreError> {
+        let select = "SELECT max(number) FROM queue";
+        let newest: Option<i64> = self
+            .with(|database| database.row(select, &[], |row| row.get(0)))?
+            .flatten();
+        let was_there = newest.is_some_and(|newest| (1..newest.cast_unsigned()).contains(&number));
+        Ok(if was_there {
+            QueueError::Removed(number)
+        } else {
+            QueueError::NoJob(number)
+        })
     }
 
     /// Claims the next free job of these machines for a worker. Workers of one server pass over

@@ -24,6 +24,7 @@ pub(crate) mod machines;
 pub(crate) mod man;
 pub(crate) mod monitors;
 pub(crate) mod notify;
+mod old_logs;
 pub(crate) mod power;
 pub(crate) mod price;
 pub(crate) mod profile;

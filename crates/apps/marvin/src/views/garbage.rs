@@ -26,8 +26,23 @@ pub(crate) struct GarbageDocument {
     referenced_runs: usize,
     /// Unused images of distributions, by their directories: sizes (bytes).
     images: BTreeMap<String, u64>,
+    /// Jobs, notices and logs that are older than asked for.
+    expired: ExpiredRecords,
     /// Size of the store before and after; null for a dry run.
     store: Option<Sizes>,
+}
+
+/// Jobs, notices and logs that are older than asked for; null where none were asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) struct ExpiredRecords {
+    /// Number of jobs that are over.
+    pub(crate) jobs: Option<u64>,
+    /// Number of notices that were delivered and stand no more.
+    pub(crate) notices: Option<u64>,
+    /// Number of logs of jobs and files of consoles.
+    pub(crate) logs: Option<usize>,
+    /// Size of these logs (bytes).
+    pub(crate) log_bytes: Option<u64>,
 }
 
 /// Size of the store.
@@ -55,6 +70,7 @@ impl GarbageDocument {
             artifact_bytes,
             referenced_runs,
             images: BTreeMap::new(),
+            expired: ExpiredRecords::default(),
             store: None,
         }
     }
@@ -64,6 +80,10 @@ impl GarbageDocument {
             images: sizes.clone(),
             ..self
         }
+    }
+
+    pub(crate) fn with_expired(self, expired: ExpiredRecords) -> Self {
+        Self { expired, ..self }
     }
 
     /// Adds the sizes of the store after the deletion.
@@ -93,9 +113,19 @@ impl Listing for GarbageDocument {
         let image =
             |(name, bytes): (&String, &u64)| format!("unused image {name}: {}\n", mib(*bytes));
         let images: String = self.images.iter().map(image).collect();
+        let mut expired = String::new();
+        if let Some(jobs) = self.expired.jobs {
+            expired.extend(["jobs: ", &jobs.to_string(), "\n"]);
+        }
+        if let Some(notices) = self.expired.notices {
+            expired.extend(["notices: ", &notices.to_string(), "\n"]);
+        }
+        if let (Some(logs), Some(bytes)) = (self.expired.logs, self.expired.log_bytes) {
+            expired.extend(["logs: ", &logs.to_string(), ", ", &mib(bytes), "\n"]);
+        }
         format!(
             "superseded runs: {}\nolder runs with artifacts to delete: {}\nartifacts of both: {}\nkept because they are \
-             referenced: {}\n{images}{end}\n",
+             referenced: {}\n{images}{expired}{end}\n",
             self.superseded_runs.len(),
             self.artifacts_of_runs.len(),
             mib(self.artifact_bytes),
@@ -112,7 +142,7 @@ fn mib(bytes: u64) -> String {
 mod tests {
     use model::RunId;
 
-    use super::{GarbageDocument, Sizes};
+    use super::{ExpiredRecords, GarbageDocument, Sizes};
     use crate::views::Listing as _;
     use document::Styles;
 
@@ -127,6 +157,18 @@ mod tests {
         let document =
             GarbageDocument::new(&[run.clone(), run], &[], 3 << 20, 4).with_images(&images);
         insta::assert_snapshot!(document.text(&Styles::plain()));
+        let expired = ExpiredRecords {
+            jobs: Some(3),
+            notices: Some(0),
+            logs: Some(2),
+            log_bytes: Some(1 << 20),
+        };
+        let document = document.with_expired(expired);
+        let text = document.text(&Styles::plain());
+        assert!(
+            text.contains("\njobs: 3\nnotices: 0\nlogs: 2, 1.0 MiB\n"),
+            "{text}"
+        );
         let deleted = document.deleted(Sizes {
             bytes_before: 9 << 20,
             bytes_after: 6 << 20,

@@ -21,7 +21,7 @@ use serde::{Serialize, Serializer};
 pub(crate) use benchmarks::BenchmarksDocument;
 pub(crate) use build::BuildDocument;
 pub(crate) use doctor::{Check, DoctorDocument, Problem};
-pub(crate) use garbage::{GarbageDocument, Sizes};
+pub(crate) use garbage::{ExpiredRecords, GarbageDocument, Sizes};
 pub(crate) use kernels::{KernelsDocument, ListedKernel};
 pub(crate) use machines::{ListedMachine, MachineState, MachinesDocument};
 pub(crate) use queue::{JobDocument, QueueDocument, QueueView};

@@ -105,6 +105,42 @@ fn gc_keeps_runs_referenced_by_reports() {
 }
 
 #[test]
+fn gc_deletes_jobs_and_logs_by_age() {
+    let home = home("kept-old");
+    for kernel in ["deb:6.1", "deb:6.12"] {
+        output_of(&home, &["queue", "add", kernel, "--workload", "getppid"]);
+    }
+    output_of(&home, &["queue", "cancel", "1"]);
+    fs::create_dir_all(home.join("jobs")).unwrap();
+    fs::write(home.join("jobs/1.log"), vec![b'x'; 1 << 20]).unwrap();
+    // Ages are of whole seconds.
+    std::thread::sleep(Duration::from_millis(2100));
+    let old = [
+        "--jobs-older-than",
+        "0",
+        "--logs-older-than",
+        "0",
+        "--notices-older-than",
+        "0",
+    ];
+    let dry = output_of(&home, &[&["gc", "--dry-run"], &old[..]].concat());
+    let counts = "jobs: 1\nnotices: 0\nlogs: 1, 1.0 MiB\n";
+    assert!(dry.contains(counts), "{dry}");
+    assert!(home.join("jobs/1.log").exists());
+    let runs = output_of(&home, &["runs"]);
+    let done = output_of(&home, &[&["gc"], &old[..]].concat());
+    assert!(done.contains(counts), "{done}");
+    assert!(!home.join("jobs/1.log").exists());
+    assert_eq!(output_of(&home, &["runs"]), runs, "results stay");
+    let gone = output_of(&home, &["queue", "why", "1"]);
+    assert!(gone.contains("`marvin gc` deleted it"), "{gone}");
+    assert!(output_of(&home, &["queue", "list"]).contains("deb:6.12"));
+    // A day later than anything here: nothing is that old.
+    let young = output_of(&home, &["gc", "--dry-run", "--jobs-older-than", "1"]);
+    assert!(young.contains("jobs: 0\n"), "{young}");
+}
+
+#[test]
 fn gc_deletes_images_that_no_server_runs() {
     let home = home("kept-images");
     let [used, unused] = ["52b2f0261c00063f", "0123456789abcdef"];

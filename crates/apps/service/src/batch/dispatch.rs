@@ -280,7 +280,7 @@ impl Dispatcher<'_> {
                 followed.sent.insert(job.number);
                 Ok(())
             }
-            Err(QueueError::Refused(_) | QueueError::NoJob(_)) => Ok(()),
+            Err(QueueError::Refused(_) | QueueError::NoJob(_) | QueueError::Removed(_)) => Ok(()),
             Err(QueueError::Store(error)) => Err(error.into()),
         }
     }
@@ -306,7 +306,8 @@ impl Dispatcher<'_> {
                     // The next look tries again.
                     drop(self.system.cancel(&one.id));
                 }
-                Ok(_) | Err(QueueError::NoJob(_) | QueueError::Refused(_)) => {}
+                Ok(_)
+                | Err(QueueError::NoJob(_) | QueueError::Removed(_) | QueueError::Refused(_)) => {}
                 Err(QueueError::Store(error)) => return Err(error.into()),
             }
         }

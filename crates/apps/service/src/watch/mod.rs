@@ -640,6 +640,29 @@ mod tests {
     }
 
     #[test]
+    fn gc_makes_watch_queue_nothing_again() {
+        let case = Case::new(&["v6.1"]);
+        assert_eq!(case.pass(QUICK, 0).queued, 1);
+        case.store
+            .change_job(case.jobs()[0].number, |job| job.cancel(UnixTime::new(1)))
+            .unwrap();
+        let trees = ["linux".to_owned()];
+        let expiry = store::Expiry {
+            jobs_before_unix: Some(UnixTime::new(1000)),
+            trees: &trees,
+            notices_before_unix: None,
+        };
+        assert_eq!(case.store.remove_expired(&expiry).unwrap().jobs, 0);
+        assert_eq!(case.pass(QUICK, 2000).queued, 0);
+        // Of a tree that marvin.toml no longer has, the job goes.
+        let expiry = store::Expiry {
+            trees: &[],
+            ..expiry
+        };
+        assert_eq!(case.store.remove_expired(&expiry).unwrap().jobs, 1);
+    }
+
+    #[test]
     fn silent_tree_is_reported_once_per_outage() {
         let case = Case::new(&["v6.1"]);
         case.pass(QUICK, 0);

@@ -261,7 +261,7 @@ impl Worker<'_> {
         {
             Ok(job) => job,
             // Cancelled meanwhile: keep it cancelled.
-            Err(QueueError::Refused(_) | QueueError::NoJob(_)) => {
+            Err(QueueError::Refused(_) | QueueError::NoJob(_) | QueueError::Removed(_)) => {
                 self.store.queued_job(job.number)?
             }
             Err(QueueError::Store(error)) => return Err(error.into()),
@@ -321,7 +321,7 @@ impl Worker<'_> {
         };
         Ok(match answer {
             Ok(is_ours) => is_ours,
-            Err(QueueError::Refused(_) | QueueError::NoJob(_)) => false,
+            Err(QueueError::Refused(_) | QueueError::NoJob(_) | QueueError::Removed(_)) => false,
             Err(QueueError::Store(_)) => age < LEASE,
         })
     }

@@ -205,10 +205,17 @@ fn compress(folder: &Path, full: &Path, first_ms: i64) -> io::Result<()> {
 fn prune(folder: &Path) -> io::Result<()> {
     let mut left = ALL_MAX;
     for (_, path) in files(folder, "gz").into_iter().rev() {
-        let size = fs::metadata(&path)?.len();
-        match left.checked_sub(size) {
-            Some(rest) => left = rest,
-            None => fs::remove_file(&path)?,
+        let pruned = fs::metadata(&path).and_then(|found| match left.checked_sub(found.len()) {
+            Some(rest) => {
+                left = rest;
+                Ok(())
+            }
+            None => fs::remove_file(&path),
+        });
+        match pruned {
+            // `marvin gc` deleted it meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            pruned => pruned?,
         }
     }
     Ok(())
