@@ -61,7 +61,7 @@ fn main() -> anyhow::Result<()> {
     print(&mut figures, name, anew, "s", Against::Nothing)?;
     for (name, words) in [
         ("history of a workload", &["history", "getppid"][..]),
-        ("alerts", &["alerts"]),
+        ("alerts", &["alerts"][..]),
     ] {
         let seconds = time(&marvin, &home, words)?;
         print(&mut figures, name, seconds, "s", Against::Goal(COMMAND_S))?;
