@@ -9,7 +9,7 @@ use compare::Scale;
 use model::{BuildId, Capabilities, Declared, MachineId, Run, RunId, UnixTime, WorkloadResult};
 
 use super::gather::NotKnown;
-use super::series::{Absent, SeedValue};
+use super::series::{Absent, EstimatedCycles, SeedValue};
 
 /// The number of a [`Shape`] in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,6 +41,8 @@ pub struct ResultDigest {
     pub value: f64,
     /// A hash that identifies its list of samples; zero without a value.
     pub mark: u64,
+    /// The estimate of cycles per operation; zeros without one.
+    pub cycles: EstimatedCycles,
 }
 
 /// What a history keeps of a run.
@@ -123,9 +125,9 @@ impl Shapes {
         can: Capabilities,
     ) -> ResultDigest {
         let measured = SeedValue::measure(result, can);
-        let (value, mark) = measured
-            .as_ref()
-            .map_or((0.0, 0), |measured| (measured.value, measured.mark));
+        let value = measured.as_ref().map_or(0.0, |measured| measured.value);
+        let mark = measured.as_ref().map_or(0, |measured| measured.mark);
+        let cycles = measured.as_ref().map_or_else(|_| EstimatedCycles::default(), |one| one.cycles);
         let shape = self.add(Shape {
             machine: run.machine.clone(),
             suite: run.suite.clone(),
@@ -139,7 +141,12 @@ impl Shapes {
                     why: Arc::from(model::sanitize_line(&why)),
                 }),
         });
-        ResultDigest { shape, value, mark }
+        ResultDigest {
+            shape,
+            value,
+            mark,
+            cycles,
+        }
     }
 }
 

@@ -220,6 +220,7 @@ impl History {
                     value: result.value,
                     scale: *scale,
                     mark: result.mark,
+                    cycles: result.cycles,
                 }),
                 Err(absent) => Err(absent.clone()),
             };

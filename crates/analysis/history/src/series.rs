@@ -23,6 +23,9 @@ pub struct Key {
     pub track: Arc<str>,
 }
 
+/// [`Cycles`](model::Cycles) with as many digits as differences need: histories keep many.
+pub type EstimatedCycles = [f32; model::PROCESSORS.len() * 2];
+
 /// A run's value of a workload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeedValue {
@@ -30,8 +33,8 @@ pub struct SeedValue {
     pub value: f64,
     /// What one unit of it is: a count, or what the workload reported.
     pub scale: Scale,
-    /// The estimate of cycles per operation, if there is one.
-    pub(super) cycles: Option<[f32; 4]>,
+    /// The estimate of cycles per operation; zeros without one.
+    pub(super) cycles: EstimatedCycles,
     /// A hash that identifies a list of samples.
     pub(super) mark: u64,
 }
@@ -87,7 +90,7 @@ impl SeedValue {
         Ok(Self {
             value,
             scale,
-            cycles: cycles.map(|cycles| cycles.map(|one| one as f32)),
+            cycles: cycles.unwrap_or_default().map(|one| one as f32),
             mark: mark(&result.samples),
         })
     }
@@ -143,7 +146,7 @@ impl SeedResult {
                 value: *value,
                 scale: *scale,
                 operations: self.operations,
-                cycles: cycles.map(|cycles| cycles.map(f64::from)),
+                cycles: cycles.iter().all(|one| *one > 0.0).then(|| cycles.map(f64::from)),
             },
             Err(absent) => Given::Unusable(format!("{side}: {}", absent.why)),
         };

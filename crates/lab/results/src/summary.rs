@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use compare::Scale;
-use history::{Absent, MissingKind, ResultDigest, RunDigest, Shape, ShapeIx};
+use history::{Absent, EstimatedCycles, MissingKind, ResultDigest, RunDigest, Shape, ShapeIx};
 use model::{BuildId, Declared, Direction, MachineId, RunId, UnixTime};
 
 /// Changes with the format, and with every change of what a digest says of a run.
-const MAGIC: &str = concat!("marvin history ", env!("CARGO_PKG_VERSION"), " 1\n");
+const MAGIC: &str = concat!("marvin history ", env!("CARGO_PKG_VERSION"), " 2\n");
 const FILE: &str = "history.summary";
 /// A larger file is not read: at about 1 kB a run these are millions of runs.
 const BYTES_MAX: u64 = 4 << 30;
@@ -92,10 +92,19 @@ impl Writer {
         self.bytes.extend(run.seed.to_le_bytes());
         self.bytes.extend(run.started_unix.seconds().to_le_bytes());
         self.u32(run.results.len());
-        for ResultDigest { shape, value, mark } in &run.results {
+        for result in &run.results {
+            let ResultDigest {
+                shape,
+                value,
+                mark,
+                cycles,
+            } = result;
             self.bytes.extend(shape.0.to_le_bytes());
             self.bytes.extend(value.to_bits().to_le_bytes());
             self.bytes.extend(mark.to_le_bytes());
+            for one in cycles {
+                self.bytes.extend(one.to_bits().to_le_bytes());
+            }
         }
     }
 
@@ -198,11 +207,16 @@ impl<'a> Cursor<'a> {
             results: Vec::new(),
         };
         for _ in 0..self.u32()? {
-            run.results.push(ResultDigest {
+            let mut result = ResultDigest {
                 shape: ShapeIx(self.u32()?),
                 value: f64::from_bits(self.u64()?),
                 mark: self.u64()?,
-            });
+                cycles: EstimatedCycles::default(),
+            };
+            for one in &mut result.cycles {
+                *one = f32::from_bits(self.u32()?);
+            }
+            run.results.push(result);
         }
         Some((number, run))
     }
