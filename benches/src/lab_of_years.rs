@@ -125,6 +125,7 @@ impl Lab {
             kernel: (sample * 1000.0) as u64,
             interrupt: 10,
             other: 0,
+            ..Region::default()
         };
         let counted = if is_exact {
             samples.iter().map(count).collect()

@@ -90,7 +90,7 @@ mod tests {
         assert!(packages("Cargo.lock", &lock(PACKAGES_MAX)).is_empty());
         assert_eq!(
             packages("Cargo.lock", &lock(PACKAGES_MAX + 1))[0].what,
-            "236 packages"
+            format!("{} packages", PACKAGES_MAX + 1)
         );
     }
 

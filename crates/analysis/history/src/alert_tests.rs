@@ -6,8 +6,8 @@ use model::{Decision, FailureReason, Machine, ReleaseLine, Stage, Triage, UnixTi
 
 use super::tests::{decided, kernel, lab, only, taken};
 use super::{
-    Basis, Card, Doubt, History, Triaged, alert_mail, alerts, alerts_text, overview,
-    regression_text, triage_alerts,
+    Basis, Card, Doubt, History, Triaged, alert_mail, alerts, alerts_text, digest_text, overview,
+    regression_text, triage_alerts, unreported,
 };
 
 #[test]
@@ -194,7 +194,7 @@ fn timed(history: &mut History, all: Vec<Triaged>) -> Vec<Triaged> {
 }
 
 #[test]
-fn rows_with_a_doubt_are_in_no_list_mail() {
+fn doubtful_rows_are_in_no_list_mail() {
     let mut history = creeping(&[1, 2, 3]);
     let counted = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
     let doubts = |history: &History, one: &Triaged| one.alert.mailable(history).doubts;

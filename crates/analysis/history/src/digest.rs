@@ -127,7 +127,9 @@ impl Shapes {
         let measured = SeedValue::measure(result, can);
         let value = measured.as_ref().map_or(0.0, |measured| measured.value);
         let mark = measured.as_ref().map_or(0, |measured| measured.mark);
-        let cycles = measured.as_ref().map_or_else(|_| EstimatedCycles::default(), |one| one.cycles);
+        let cycles = measured
+            .as_ref()
+            .map_or_else(|_| EstimatedCycles::default(), |one| one.cycles);
         let shape = self.add(Shape {
             machine: run.machine.clone(),
             suite: run.suite.clone(),

@@ -85,7 +85,7 @@ pub use render::{
     measured_by, mixed_words, no_change, range, regression_text, schemas, sparkline, unreported,
     why_none,
 };
-pub use series::{EstimatedCycles, Absent, Key, MissingKind, Point, SeedResult, SeedValue, Series};
+pub use series::{Absent, EstimatedCycles, Key, MissingKind, Point, SeedResult, SeedValue, Series};
 pub use track_pairs::TrackPair;
 pub use triaged::{Triaged, triage_alerts};
 

@@ -146,7 +146,10 @@ impl SeedResult {
                 value: *value,
                 scale: *scale,
                 operations: self.operations,
-                cycles: cycles.iter().all(|one| *one > 0.0).then(|| cycles.map(f64::from)),
+                cycles: cycles
+                    .iter()
+                    .all(|one| *one > 0.0)
+                    .then(|| cycles.map(f64::from)),
             },
             Err(absent) => Given::Unusable(format!("{side}: {}", absent.why)),
         };

@@ -286,10 +286,7 @@ mod tests {
         let mut costly = CostlyCounts::default();
         costly[Costly::Locked as usize] = 2;
         let cycles = estimate_cycles(102, &costly);
-        let rounded = cycles.map(|one| (one * 100.0).round() / 100.0);
-        assert_eq!(
-            rounded,
-            [80.0 + 36.0, 35.0 + 46.0, 60.0 + 34.0, 25.0 + 40.0]
-        );
+        let hundredths = cycles.map(|one| (one * 100.0).round() as u64);
+        assert_eq!(hundredths, [11_600, 8_100, 9_400, 6_500]);
     }
 }

@@ -124,6 +124,6 @@ mod tests {
     #[test]
     fn equal_counts_have_no_line() {
         let one = profile(&[(Share::Kernel, "fput", 30)]);
-        assert!(compare([&[one.clone()], &[one]], [10, 10]).is_empty());
+        assert!(compare([std::slice::from_ref(&one); 2], [10, 10]).is_empty());
     }
 }

@@ -12,7 +12,7 @@ use crate::session::{About, LastingState, LogLevel, is_log_on, write_event};
 /// The journal of a process that works on the queue.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
-    /// Whether only failures are said, where there is no log.
+    /// Whether it tells failures only, where there is no log.
     is_quiet: bool,
     /// The job in hand.
     job: RefCell<Option<QueuedJob>>,

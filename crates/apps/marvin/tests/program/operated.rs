@@ -177,7 +177,7 @@ fn worker_logs_json_with_job_and_machine() {
 }
 
 #[test]
-fn silent_tree_is_logged_when_it_begins_and_ends() {
+fn silent_tree_is_logged_once_and_at_end() {
     let tree = Tree::new("silent-tree");
     let home = fresh("silent-home");
     lab(&home, &tree);

@@ -111,6 +111,7 @@ static DECLARED: LazyLock<Vec<ContentionWorkload>> = LazyLock::new(|| {
         of_files(),
         of_descriptors(),
         of_channels(),
+        of_sockets(),
         of_waiting(),
     ];
     parts.into_iter().flatten().collect()
@@ -515,6 +516,22 @@ fn of_channels() -> Vec<ContentionWorkload> {
             15.0,
         ),
         share(
+            "share-poll",
+            [
+                "threads poll the same descriptors",
+                "poll(2) of 16 eventfds of which none is ready",
+            ],
+            800,
+            &[&["do_sys_poll"], &["eventfd_poll"]],
+            1.0..=200.0,
+            2.0,
+        ),
+    ]
+}
+
+fn of_sockets() -> Vec<ContentionWorkload> {
+    vec![
+        share(
             "share-unix",
             [
                 "processes use one pair of unix sockets",
@@ -546,17 +563,6 @@ fn of_channels() -> Vec<ContentionWorkload> {
             &[&["udp_sendmsg"], &["udp_recvmsg"]],
             5.0..=200.0,
             6.0,
-        ),
-        share(
-            "share-poll",
-            [
-                "threads poll the same descriptors",
-                "poll(2) of 16 eventfds of which none is ready",
-            ],
-            800,
-            &[&["do_sys_poll"], &["eventfd_poll"]],
-            1.0..=200.0,
-            2.0,
         ),
         share(
             "share-udp-turn",

@@ -24,7 +24,7 @@ struct Case {
     rows: &'static [(&'static str, Functions)],
 }
 
-const OF_CONTENT: [Case; 9] = [
+const OF_CONTENT: [Case; 8] = [
     Case {
         stresses: "making files, without their way to the disk",
         operation: "a file of 4 KiB is made and removed",
@@ -89,12 +89,6 @@ const OF_CONTENT: [Case; 9] = [
             ("ext4-ram-sync", &[&["ext4_sync_file"]]),
             ("xfs-ram-sync", &[&["xfs_file_fsync"]]),
         ],
-    },
-    Case {
-        stresses: "writing through to the disk, to new blocks each time",
-        operation: "pwrite(2) of 4 KiB over a file of 1 MiB, and fdatasync(2)",
-        operations: 20,
-        rows: &[("btrfs-ram-sync", &[&["btrfs_sync_file"]])],
     },
     Case {
         stresses: "page faults that make a file's page writable",

@@ -237,7 +237,6 @@ const FLOORS: &[(&str, f64)] = &[
     ("btrfs-ram-read", 0.12),
     ("btrfs-ram-readdir", 0.01),
     ("btrfs-ram-rename", 0.01),
-    ("btrfs-ram-sync", 0.12),
     ("btrfs-ram-trunc", 0.01),
     ("btrfs-ram-write", 0.12),
     ("ext4-ram-chmod", 0.05),

@@ -331,7 +331,7 @@ mod tests {
             .iter()
             .position(|argument| argument == "-cpu")
             .unwrap();
-        arguments[place + 1] = cpu.argument(false) + more;
+        arguments[place + 1] = cpu.argument() + more;
         arguments.extend(AT_THE_END.map(str::to_owned));
         let unused = folder.path().join("tracer");
         std::fs::write(&unused, "").unwrap();

@@ -59,7 +59,6 @@ pub(super) const FILE_SYSTEMS: &[(&str, Create)] = &[
     ("btrfs-ram-fsync", || fsync_in_memory(Btrfs)),
     ("btrfs-ram-read", || read_in_memory(Btrfs)),
     ("btrfs-ram-write", || append(Btrfs)),
-    ("btrfs-ram-sync", || write_through(Btrfs)),
     ("btrfs-ram-fault", || fault(Btrfs)),
     ("btrfs-ram-trunc", || truncate(Btrfs)),
     ("btrfs-ram-falloc", || reserve(Btrfs)),

@@ -292,6 +292,10 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("btrfs-read", || disk::read("btrfs")),
     ("btrfs-randread", || disk::random_read("btrfs")),
     ("btrfs-unlink", || disk::unlink("btrfs")),
+];
+
+/// Those of the suites subsystems and reports.
+const SUBSYSTEMS: &[(&str, Create)] = &[
     ("memcg-fault", control_group::fault),
     ("memcg-kmem", control_group::kernel_memory),
     ("bpf-map", bpf::map),
@@ -304,8 +308,18 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("uring-sock", uring::socket),
     ("netfilter-rules", netfilter::rules),
     ("netfilter-ct", netfilter::conntrack),
+    ("ext4-ram-create", || disk::create_in_memory(InMemory::Ext4)),
+    ("ext4-ram-fsync", || disk::fsync_in_memory(InMemory::Ext4)),
+    ("ext4-ram-read", || disk::read_in_memory(InMemory::Ext4)),
+    ("map-mremap", mappings::remap),
+    ("map-mlock", mappings::lock),
+    ("map-split", mappings::split),
+    ("map-many", mappings::many),
+    ("map-many-fork", mappings::many_fork),
+    ("map-zero", mappings::zero),
+    ("map-shmget", mappings::segment),
+    ("map-hugetlb", mappings::set_aside),
     ("memcg-deep", control_group::deep_fault),
-    ("uring-poll", uring::poll),
     ("call-lseek", calls::lseek),
     ("call-writeseek", calls::write_seek),
     ("call-dup", calls::dup),
@@ -321,21 +335,11 @@ const WORKLOADS: &[(&str, Create)] = &[
     ("mqueue-sysv", calls::messages),
     ("mqueue-posix", calls::posix_messages),
     ("aio-read", calls::aio),
-    ("map-mremap", mappings::remap),
-    ("map-mlock", mappings::lock),
-    ("map-split", mappings::split),
-    ("map-many", mappings::many),
-    ("map-many-fork", mappings::many_fork),
-    ("map-zero", mappings::zero),
-    ("map-shmget", mappings::segment),
-    ("map-hugetlb", mappings::set_aside),
+    ("uring-poll", uring::poll),
     ("sock-fd", messages::descriptor),
     ("sock-dgram", messages::datagram),
     ("sock-raw", messages::raw),
     ("sock-ports", messages::ports),
-    ("ext4-ram-create", || disk::create_in_memory(InMemory::Ext4)),
-    ("ext4-ram-fsync", || disk::fsync_in_memory(InMemory::Ext4)),
-    ("ext4-ram-read", || disk::read_in_memory(InMemory::Ext4)),
 ];
 
 /// Misbehaviours, for the tests of the host side. Not listed.
@@ -367,6 +371,7 @@ pub(crate) fn names() -> impl Iterator<Item = String> {
     let named = |list: &'static [(&str, Create)]| list.iter().map(|(name, _)| (*name).to_owned());
     named(WORKLOADS)
         .chain(named(file_systems::FILE_SYSTEMS))
+        .chain(named(SUBSYSTEMS))
         .chain(scaling)
         .chain(named(share::SHARE))
 }
@@ -384,6 +389,7 @@ pub(crate) fn create(name: &str, tasks: u32) -> Made {
     let (_, create) = WORKLOADS
         .iter()
         .chain(file_systems::FILE_SYSTEMS)
+        .chain(SUBSYSTEMS)
         .chain(share::SHARE)
         .chain(HIDDEN)
         .find(|(known, _)| *known == name)
