@@ -5,7 +5,10 @@
 )]
 
 use stats::synthetic::{Chance, Noise, Quality, Short, Trials};
-use stats::{Better, Criteria, History, Scores, changes, changes_beside, estimate_ratio, median};
+use stats::{
+    Better, Criteria, History, KnownScatter, Scores, changes, changes_beside, estimate_ratio,
+    median,
+};
 
 const SEED: u64 = 2;
 
@@ -48,6 +51,27 @@ fn steps_of_newest_points_are_found() {
         let recall = measure_short(noise, after, 1000).recall;
         println!("{after:>2} points after the step: {recall:.3} of the steps found");
         assert!(recall >= least, "{after} {recall}");
+    }
+}
+
+#[test]
+fn two_newest_points_show_a_step() {
+    let known = KnownScatter {
+        variance: 1.0,
+        degrees: 20.0,
+    };
+    for (before, height) in [(4, 20.0), (4, 50.0), (6, 50.0)] {
+        let is_found = |seed: &u64| {
+            let mut chance = Chance::new(*seed);
+            let mut points: Vec<f64> = (0..before + 2).map(|_| chance.normal()).collect();
+            points[before..]
+                .iter_mut()
+                .for_each(|point| *point += height);
+            let found = changes_beside(&points, Some(known), &Criteria::default()).unwrap();
+            found.iter().map(|change| change.at).eq([before])
+        };
+        let found = (0..500).filter(is_found).count();
+        assert!(found >= 475, "{before} points before {height}: {found}");
     }
 }
 

@@ -71,21 +71,35 @@ impl Scale {
 
     /// Returns a point on this scale, pulled in towards the running median.
     pub(crate) fn tame(&self, point: f64, running: f64) -> f64 {
+        self.tame_between(point, [running, running])
+    }
+
+    /// Returns a point on this scale, pulled in towards what lies between two middle points.
+    pub(crate) fn tame_between(&self, point: f64, [low, high]: [f64; 2]) -> f64 {
         self.wild(point)
-            .clamp(self.wild(running) - REACH, self.wild(running) + REACH)
+            .clamp(self.wild(low) - REACH, self.wild(high) + REACH)
     }
 }
 
 /// Returns the medians of the `width` points around each from a first one on, at most 11; of fewer
 /// points at the ends.
 pub(crate) fn running_medians(points: &[f64], first: usize, width: usize) -> Vec<f64> {
+    running_middles(points, first, width)
+        .into_iter()
+        .map(|[low, high]| low.midpoint(high))
+        .collect()
+}
+
+/// Returns the two middle points of the same windows: one point twice where their number is odd.
+/// Any number between them is a median.
+pub(crate) fn running_middles(points: &[f64], first: usize, width: usize) -> Vec<[f64; 2]> {
     let mut window = Window::default();
     let ahead = width / 2;
     let begin = first.saturating_sub(ahead);
     points[begin..points.len().min(first + ahead)]
         .iter()
         .for_each(|point| window.insert(*point));
-    let mut medians = Vec::with_capacity(points.len() - first);
+    let mut middles = Vec::with_capacity(points.len() - first);
     for at in first..points.len() {
         if let Some(point) = points.get(at + ahead) {
             window.insert(*point);
@@ -93,9 +107,9 @@ pub(crate) fn running_medians(points: &[f64], first: usize, width: usize) -> Vec
         if let Some(point) = at.checked_sub(ahead + 1).filter(|left| *left >= begin) {
             window.remove(points[point]);
         }
-        medians.push(window.median());
+        middles.push(window.middles());
     }
-    medians
+    middles
 }
 
 #[derive(Debug, Default)]
@@ -125,13 +139,11 @@ impl Window {
         self.count -= 1;
     }
 
-    fn median(&self) -> f64 {
-        let middle = self.count / 2;
-        if self.count.is_multiple_of(2) {
-            self.sorted[middle - 1].midpoint(self.sorted[middle])
-        } else {
-            self.sorted[middle]
-        }
+    fn middles(&self) -> [f64; 2] {
+        [
+            self.sorted[(self.count - 1) / 2],
+            self.sorted[self.count / 2],
+        ]
     }
 }
 

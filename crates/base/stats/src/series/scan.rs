@@ -6,7 +6,7 @@
 //! the newest point of a series visible: one point far from thirty has no rank that could tell, but
 //! a distance in deviations.
 
-use super::level::{MEMORY_MAX, WINDOW_NARROW, running_medians};
+use super::level::{MEMORY_MAX, WINDOW_NARROW, running_middles};
 use super::search::Series;
 use crate::distribution::{fisher_upper, student_two_sided};
 use crate::rank_test::rank_sum;
@@ -51,11 +51,12 @@ impl Stretch {
         let raw = &series.raw[begin..end];
         let scale = series.scale;
         let wild: Vec<f64> = raw.iter().map(|point| scale.wild(*point)).collect();
-        let running = running_medians(raw, 0, WINDOW_NARROW);
+        // Two points alike at an end are two of four: as good a middle as the other two.
+        let running = running_middles(raw, 0, WINDOW_NARROW);
         let mut tame: Vec<f64> = raw
             .iter()
             .zip(&running)
-            .map(|(point, median)| scale.tame(*point, *median))
+            .map(|(point, middles)| scale.tame_between(*point, *middles))
             .collect();
         // The newest point is judged as it is: what follows will tell whether it was wild.
         if let (true, Some(last), Some(point)) =
