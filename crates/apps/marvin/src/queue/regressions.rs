@@ -8,7 +8,7 @@ use history::{
     RegressionText, Triaged, digest_text, records_of_alert, regression_text, unreported,
 };
 use kernel::{Addressees, Repository};
-use model::{ChannelKind, Decision, Origin, SourceOrigin, Triage, UnixTime};
+use model::{ChannelKind, Decision, JobState, Origin, SourceOrigin, Triage, UnixTime};
 use results::{HistoryReadError, HistoryReader, HistorySnapshot};
 use service::REPORT;
 use store::{Notice, Store, StoreError};
@@ -80,8 +80,13 @@ impl Pass<'_> {
         let standing = self.store.list_standing(REGRESSION)?;
         let known: Vec<Decision> = standing.iter().filter_map(range_of).collect();
         let is_first = self.store.standing(BEGUN)?.is_none();
+        let begun = self.first_running()?;
         let mut raised = 0;
         for one in unreported(history, alerts, &known) {
+            // A job that began before may still add boots and seeds to what it rests on.
+            if begun.is_some_and(|begun| self.newest_run(one) >= Some(begun)) {
+                continue;
+            }
             let Some(text) = regression_text(history, one, &self.snapshot.found) else {
                 continue;
             };
@@ -99,6 +104,33 @@ impl Pass<'_> {
             self.digest()?;
         }
         Ok(raised)
+    }
+
+    /// Returns when the first of the jobs began that run and have a live worker.
+    fn first_running(&self) -> anyhow::Result<Option<UnixTime>> {
+        let jobs = self.store.running_jobs()?.into_iter();
+        let live = jobs.filter(|job| {
+            matches!(job.state, JobState::Running { until_unix, .. } if until_unix >= self.now_unix)
+        });
+        Ok(live.filter_map(|job| job.started_unix).min())
+    }
+
+    /// Returns when the newest boot began of the kernels that an alert is about.
+    fn newest_run(&self, one: &Triaged) -> Option<UnixTime> {
+        let history = &self.snapshot.history;
+        let mut newest = None;
+        for member in &one.alert.members {
+            let (_, series) = history.series().find(|(key, _)| **key == member.key)?;
+            let kernels = [one.alert.at, member.between.1];
+            let points = series
+                .points
+                .iter()
+                .filter(|point| kernels.contains(&point.kernel));
+            for seed in points.flat_map(|point| &point.seeds) {
+                newest = newest.max(Some(history.run(seed.run).started_unix));
+            }
+        }
+        newest
     }
 
     /// Raises the notices about an alert: to those in charge of the code first, as the other one is

@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use model::{FailureReason, Outcome, Stage, SubjectFailure};
+use model::{
+    Ending, FailureReason, NewJob, Outcome, QueuedJob, Refusal, Stage, SubjectFailure,
+    USUAL_MACHINE, UnixTime, Work,
+};
 use store::Store;
 
 use crate::fresh::fresh;
@@ -61,6 +65,48 @@ fn regression_goes_out_once_as_a_draft() {
     }
     assert_eq!(count(&home, "mails", "Subject: [marvin] regression: "), 1);
     assert_eq!(count(&home, "mails", "Subject: [REGRESSION]"), 0);
+}
+
+#[test]
+fn regression_waits_for_the_end_of_its_job() {
+    let home = fresh("reported-job");
+    fs::create_dir_all(&home).unwrap();
+    let store = Store::open(&*home).unwrap();
+    configure(&home, "");
+    let send = || output_of(&home, &["notify", "send"]);
+    send();
+    let job = NewJob {
+        work: Work {
+            kernel: "deb:6.12".parse().unwrap(),
+            tree: String::new(),
+            config: "default".to_owned(),
+            suite: "micro".to_owned(),
+            workloads: Vec::new(),
+            seeds: 2,
+            machine: USUAL_MACHINE.to_owned(),
+        },
+        plan: String::new(),
+        priority: 0,
+        rank: 0,
+        attempts_max: 3,
+        deadline_s: 3_600,
+    };
+    store.queue_job(&job, UnixTime::new(0)).unwrap();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let now = UnixTime::new(i64::try_from(now.as_secs()).unwrap());
+    // It began before the runs, and its worker lives.
+    let job = store
+        .claim_job("here", &[USUAL_MACHINE.to_owned()], UnixTime::new(1))
+        .unwrap()
+        .unwrap();
+    let change = |change: &dyn Fn(&mut QueuedJob) -> Result<(), Refusal>| {
+        store.change_job(job.number, change).unwrap();
+    };
+    change(&|running| running.renew(job.fence, now));
+    fill(&store);
+    assert!(send().contains("new regressions 0"), "{}", send());
+    change(&|running| running.end(job.fence, Ending::Done(String::new()), now));
+    assert!(send().contains("new regressions 1"));
 }
 
 #[test]

@@ -60,6 +60,14 @@ impl QueueOverview {
 }
 
 impl Store {
+    /// Lists the jobs that run.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn running_jobs(&self) -> Result<Vec<QueuedJob>, StoreError> {
+        self.with(|database| select(database, RUNNING, &[]))
+    }
+
     /// Reads an overview of the queue: of those that wait and of those that are over at most so
     /// many.
     ///
