@@ -10,7 +10,7 @@ use crate::commands::{
     alerts, bisect, build, compare, completions, config, console, deploy, doctor, dump, experiment,
     explain, export, extend, gc, history, import, kernels, machines, man, monitors, notify, power,
     price, profile, publish, queue, reference, release, replay, report, reserve, run, runs, series,
-    serve, setup, shell, show, stabilise, store, tools, triage, watch, work, workloads,
+    serve, setup, shell, show, stabilise, status, store, tools, triage, watch, work, workloads,
 };
 use crate::exit::{EXIT_CODES, Exit};
 use crate::options::KERNELS;
@@ -121,6 +121,8 @@ pub(crate) enum Command {
     /// List and change queued jobs
     #[command(subcommand)]
     Queue(queue::QueueCommand),
+    /// Say whether the lab is well: worker, jobs, disk, backup, messages; 5 if something is not
+    Status,
     /// Report regressions now, and test the mails, webhooks and commands of marvin.toml
     #[command(subcommand)]
     Notify(notify::NotifyCommand),
@@ -246,6 +248,7 @@ impl Command {
             Self::Watch(command) => watch::watch(session, command),
             Self::Work(command) => work::work(session, command),
             Self::Queue(command) => queue::queue(session, command),
+            Self::Status => status::status(session),
             Self::Notify(command) => notify::notify(session, command),
             Self::Config(command) => config::config(session, command),
             Self::Import(command) => import::import(session, command),

@@ -28,7 +28,7 @@ pub(crate) struct AlertsArguments {
     #[arg(long, value_name = "LINE", default_value_t = ReleaseLine::All)]
     pub(crate) line: ReleaseLine,
 
-    /// List only open alerts: regressions not triaged as apparent, trade-off, fixed or ignored
+    /// List only open alerts: regressions that no decision of `marvin triage` covers
     #[arg(long)]
     pub(crate) open: bool,
 

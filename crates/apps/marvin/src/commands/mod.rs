@@ -1,6 +1,6 @@
 //! The commands: one file or folder each, with its options, their help, and its code. No command
-//! uses another one; what they share is in `options`, `select`, `measure`, `servers`, `queue` and
-//! `views`.
+//! uses another one, but `import`, which measures what a report is about as `compare` does; what
+//! they share is in `options`, `select`, `measure`, `servers`, `queue` and `views`.
 
 pub(crate) mod alerts;
 pub(crate) mod bisect;
@@ -43,6 +43,7 @@ pub(crate) mod setup;
 pub(crate) mod shell;
 pub(crate) mod show;
 pub(crate) mod stabilise;
+pub(crate) mod status;
 pub(crate) mod store;
 pub(crate) mod tools;
 pub(crate) mod triage;
