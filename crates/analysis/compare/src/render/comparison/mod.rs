@@ -175,6 +175,7 @@ fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
     let mut blocks = Vec::new();
     if view.style == Style::Marvin {
         blocks.extend(table::tables(comparison, view));
+        blocks.extend(table::cycles_of_changes(comparison));
     } else {
         let tables = crate::sample_tables(comparison);
         blocks.extend(

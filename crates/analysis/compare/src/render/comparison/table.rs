@@ -25,7 +25,8 @@ const VALUE: usize = 10;
 const PERCENT: usize = 7;
 const INTERVAL: usize = 15;
 const RATIO: usize = 6;
-const CYCLES: usize = 12;
+/// As wide as a line of 80 leaves beside one seed's ratio; with an interval none is left.
+const CYCLES: usize = 11;
 
 /// The legend of bars, for pages.
 pub(crate) const ABOUT_BARS: &str = "<p class=\"small\">Bars: the ratio on a logarithmic scale, worse to the left, better \
@@ -127,7 +128,7 @@ pub(super) fn tables(comparison: &Comparison, view: &View) -> Vec<Block> {
         };
         blocks.push(Block::Heading(caption(comparison, &section)));
         if number == 0 {
-            let cycles = if !extra.is_hidden() && has_cycles(comparison) {
+            let cycles = if has_column_of_cycles(comparison) {
                 ABOUT_CYCLES
             } else {
                 ""
@@ -195,7 +196,7 @@ fn table(comparison: &Comparison, section: &Section<'_>, extra: Extra, view: &Vi
         extra,
         scale,
         width: VALUE,
-        has_cycles: !extra.is_hidden() && has_cycles(comparison),
+        has_cycles: has_column_of_cycles(comparison),
     };
     let mut rows = Vec::new();
     for row in &section.rows {
@@ -388,6 +389,67 @@ fn cells(
         .chain([verdict])
         .chain(bar)
         .collect()
+}
+
+/// Returns whether the estimate of cycles has a column.
+fn has_column_of_cycles(comparison: &Comparison) -> bool {
+    Extra::new(comparison) == Extra::Ratio && has_cycles(comparison)
+}
+
+/// Returns the estimates of cycles of the rows that changed or are mixed, where no column has them.
+pub(super) fn cycles_of_changes(comparison: &Comparison) -> Vec<Block> {
+    if has_column_of_cycles(comparison) || !has_cycles(comparison) {
+        return Vec::new();
+    }
+    let mut rows = Vec::new();
+    for row in &comparison.rows {
+        for (cell, other) in row.cells.iter().zip(&comparison.others) {
+            let compared = &cell.compared;
+            let has_changed = compared.verdict != Verdict::Same;
+            let (Some(ends), true) = (compared.cycles_percent, has_changed) else {
+                continue;
+            };
+            let of = if comparison.others.len() > 1 {
+                format!(", {}", other.kernel.title)
+            } else {
+                String::new()
+            };
+            let counted = compared.difference_percent;
+            rows.push(TableRow::new(
+                Weight::Normal,
+                [
+                    format!("{}{of}", row.workload.name),
+                    counted.map_or_else(String::new, |counted| percent(counted, PERCENT)),
+                    interval(ends, INTERVAL),
+                    crate::cycles::changed_costly(&row.base, &cell.measured),
+                ],
+            ));
+        }
+    }
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    let columns = vec![
+        Column::new("", ColumnKind::Name, Width::Fit(FOREIGN_NAME)),
+        Column::new("counted", ColumnKind::Number, Width::Fixed(PERCENT + 1)),
+        Column::new(
+            "est. cycles %",
+            ColumnKind::Number,
+            Width::Fixed(INTERVAL + 1),
+        ),
+        Column::new("costly instructions", ColumnKind::Words, Width::Fixed(36)),
+    ];
+    vec![
+        Block::Heading("estimated cycles of the rows that changed".to_owned()),
+        Block::Paragraph(
+            "from the kinds of instructions, caches left out; positive is better".to_owned(),
+        ),
+        Block::Table(Table {
+            columns,
+            rows,
+            ..Table::default()
+        }),
+    ]
 }
 
 /// Returns whether a row has an estimate of cycles.
