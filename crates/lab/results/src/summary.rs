@@ -15,7 +15,7 @@ use history::{Absent, EstimatedCycles, MissingKind, ResultDigest, RunDigest, Sha
 use model::{BuildId, Declared, Direction, MachineId, RunId, UnixTime};
 
 /// Changes with the format, and with every change of what a digest says of a run.
-const MAGIC: &str = concat!("marvin history ", env!("CARGO_PKG_VERSION"), " 2\n");
+pub(crate) const MAGIC: &str = concat!("marvin history ", env!("CARGO_PKG_VERSION"), " 2\n");
 const FILE: &str = "history.summary";
 /// A larger file is not read: at about 1 kB a run these are millions of runs.
 const BYTES_MAX: u64 = 4 << 30;

@@ -93,8 +93,14 @@ impl Store {
             fs::remove_dir_all(&part).ok();
             return written;
         }
-        // Only the metric of the last backup needs it.
-        fs::write(folder.join(LAST), format!("{}\n", now_unix.seconds())).ok();
+        // Only the metric of the last backup needs it. A full disk leaves the one before.
+        let last = folder.join(LAST);
+        let new = last.with_extension("new");
+        let noted = fs::write(&new, format!("{}\n", now_unix.seconds()))
+            .and_then(|()| fs::rename(&new, &last));
+        if noted.is_err() {
+            fs::remove_file(&new).ok();
+        }
         written
     }
 }
