@@ -99,7 +99,6 @@ fn unknown_names_fail_clearly() {
         &["history", "fault", "--line", "stable"],
         &["triage", "6.13", "real"],
         &["triage", "6.12.100", "good"],
-        &["serve", "--listen", "192.0.2.1:80"],
     ] {
         story.extend([
             "$ marvin ",
@@ -111,6 +110,13 @@ fn unknown_names_fail_clearly() {
     }
     story.push_str(&output_of(&fresh("no-history"), &["alerts"]));
     insta::assert_snapshot!(story);
+    // A service logs, with the time.
+    let served = output_of(&home, &["serve", "--listen", "192.0.2.1:80"]);
+    assert!(served.starts_with("exit 2"), "{served}");
+    assert!(
+        served.contains("ERROR cannot listen on 192.0.2.1:80: "),
+        "{served}"
+    );
 }
 
 #[test]
