@@ -93,9 +93,14 @@ const COSTLY_NAMED: usize = 3;
 /// Fewer of a kind per operation are none.
 const COSTLY_LEAST: f64 = 0.005;
 
-/// Names the costly instructions that changed most by what they cost, per operation: `RDTSC 1.00 ->
-/// 0.00`.
-pub(crate) fn changed_costly(base: &Measured, new: &Measured) -> String {
+/// A kind of costly instruction that changed: executions per operation on both sides.
+struct ChangedKind {
+    kind: Costly,
+    counts: [f64; 2],
+}
+
+/// Returns the kinds that changed, those first whose change costs most.
+fn changed_kinds(base: &Measured, new: &Measured) -> Vec<ChangedKind> {
     let of = |side: &Measured, kind: usize| {
         let counts = side
             .seeds
@@ -104,18 +109,45 @@ pub(crate) fn changed_costly(base: &Measured, new: &Measured) -> String {
         stats::median(&counts.collect::<Vec<f64>>()).unwrap_or_default()
     };
     let mut changed = Vec::new();
-    for (kind, costly) in Costly::ALL.into_iter().enumerate() {
-        let old = of(base, kind);
-        let new = of(new, kind);
-        let cost = PROCESSORS[0].costly[kind][1] * (new - old).abs();
-        if (new - old).abs() >= COSTLY_LEAST {
-            changed.push((cost, format!("{} {old:.2} -> {new:.2}", costly.title())));
+    for (number, kind) in Costly::ALL.into_iter().enumerate() {
+        let counts = [of(base, number), of(new, number)];
+        if (counts[1] - counts[0]).abs() >= COSTLY_LEAST {
+            changed.push(ChangedKind { kind, counts });
         }
     }
-    changed.sort_by(|a, b| b.0.total_cmp(&a.0));
-    changed.truncate(COSTLY_NAMED);
-    let named: Vec<String> = changed.into_iter().map(|(_, text)| text).collect();
+    let cost = |changed: &ChangedKind| {
+        let [old, new] = changed.counts;
+        PROCESSORS[0].costly[changed.kind as usize][1] * (new - old).abs()
+    };
+    changed.sort_by(|a, b| cost(b).total_cmp(&cost(a)));
+    changed
+}
+
+/// Names the costly instructions that changed most by what they cost, per operation: `RDTSC 1.00 ->
+/// 0.00`.
+pub(crate) fn changed_costly(base: &Measured, new: &Measured) -> String {
+    let named: Vec<String> = changed_kinds(base, new)
+        .into_iter()
+        .take(COSTLY_NAMED)
+        .map(|ChangedKind { kind, counts }| {
+            format!("{} {:.2} -> {:.2}", kind.title(), counts[0], counts[1])
+        })
+        .collect();
     named.join(", ")
+}
+
+/// The same in so many characters, by the words of JSON: `clock 1.0>0.0`.
+pub(crate) fn changed_costly_within(base: &Measured, new: &Measured, width: usize) -> String {
+    let mut text = String::new();
+    for ChangedKind { kind, counts } in changed_kinds(base, new) {
+        let gap = if text.is_empty() { "" } else { ", " };
+        let next = format!("{gap}{} {:.1}>{:.1}", kind.name(), counts[0], counts[1]);
+        if text.len() + next.len() > width {
+            break;
+        }
+        text += &next;
+    }
+    text
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ const VALUE: usize = 10;
 const PERCENT: usize = 7;
 const INTERVAL: usize = 15;
 const RATIO: usize = 6;
+/// Width of the kinds of costly instructions that changed.
+const KINDS: usize = 36;
 /// As wide as a line of 80 leaves beside one seed's ratio; with an interval none is left.
 const CYCLES: usize = 11;
 
@@ -421,7 +423,7 @@ pub(super) fn cycles_of_changes(comparison: &Comparison) -> Vec<Block> {
                     format!("{}{of}", row.workload.name),
                     counted.map_or_else(String::new, |counted| percent(counted, PERCENT)),
                     interval(ends, INTERVAL),
-                    crate::cycles::changed_costly(&row.base, &cell.measured),
+                    crate::cycles::changed_costly_within(&row.base, &cell.measured, KINDS),
                 ],
             ));
         }
@@ -437,7 +439,7 @@ pub(super) fn cycles_of_changes(comparison: &Comparison) -> Vec<Block> {
             ColumnKind::Number,
             Width::Fixed(INTERVAL + 1),
         ),
-        Column::new("costly instructions", ColumnKind::Words, Width::Fixed(36)),
+        Column::new("costly instructions", ColumnKind::Words, Width::Fixed(KINDS)),
     ];
     vec![
         Block::Heading("estimated cycles of the rows that changed".to_owned()),
