@@ -1,6 +1,6 @@
 //! Prints what users of a lab wait for after years: 20,000 runs of 40 workloads, and 100,000 jobs.
 //!
-//! The lab is made up from a printed seed: three tracks of kernels, among them commits of a tree; an
+//! The lab is made up from a printed seed: three tracks of kernels, one of commits of a tree; an
 //! exact machine with five seeds a kernel and two servers with ten and five boots; workloads that
 //! change level, fail or lack support; triage decisions. `large DIRECTORY` writes it into a
 //! directory, or measures the one that is there.

@@ -31,8 +31,8 @@ pub(crate) fn of_result(result: &WorkloadResult) -> Option<Cycles> {
     Some(cycles)
 }
 
-/// Returns the costly instructions of a result by kind, per operation: the medians of the iterations
-/// without the first.
+/// Returns the costly instructions of a result by kind, per operation: the medians of the
+/// iterations without the first.
 pub(crate) fn costly_of_result(result: &WorkloadResult) -> Option<[f64; Costly::ALL.len()]> {
     let mut costly = [0.0; Costly::ALL.len()];
     for (kind, median) in costly.iter_mut().enumerate() {
