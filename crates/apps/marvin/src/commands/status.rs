@@ -100,7 +100,10 @@ fn results(newest: Option<UnixTime>, now_unix: UnixTime) -> Line {
 
 /// Returns whether jobs that wait or run have a worker.
 fn worker(queue: &QueueOverview, has_worker: bool, now_unix: UnixTime) -> Line {
-    let is_dead = |job: &&QueuedJob| matches!(job.state, JobState::Running { until_unix, .. } if until_unix < now_unix);
+    let is_dead = |job: &&QueuedJob| match job.state {
+        JobState::Running { until_unix, .. } => until_unix < now_unix,
+        _ => false,
+    };
     let oldest = queue
         .free_since_unix
         .iter()

@@ -439,7 +439,11 @@ pub(super) fn cycles_of_changes(comparison: &Comparison) -> Vec<Block> {
             ColumnKind::Number,
             Width::Fixed(INTERVAL + 1),
         ),
-        Column::new("costly instructions", ColumnKind::Words, Width::Fixed(KINDS)),
+        Column::new(
+            "costly instructions",
+            ColumnKind::Words,
+            Width::Fixed(KINDS),
+        ),
     ];
     vec![
         Block::Heading("estimated cycles of the rows that changed".to_owned()),
