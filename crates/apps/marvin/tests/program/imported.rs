@@ -427,10 +427,15 @@ fn mail_of_test_robot_names_path_and_functions() {
     let home = fresh("lkp-mail-home");
     put(&home, "report.eml", MAIL);
     put(&home, "other.eml", "From: me\n\nhello\n");
+    put(&home, "it's $(reboot).eml", MAIL);
     let read = |name: &str| {
         let file = home.join(name);
         output_of(&home, &["import", "lkp-mail", file.to_str().unwrap()])
     };
     insta::assert_snapshot!("lkp-mail", read("report.eml"));
     insta::assert_snapshot!("lkp-mail-other", read("other.eml"));
+    assert!(read("missing.eml").contains("error: cannot read HOME/missing.eml: "));
+    assert!(read("missing.eml").starts_with("exit 2"));
+    let hostile = read("it's $(reboot).eml").replace("\\\n", " ");
+    assert!(hostile.contains("it'\\''s $(reboot).eml'"), "{hostile}");
 }

@@ -181,7 +181,8 @@ fn noticed(text: &str) -> Option<Noticed> {
         .trim_start_matches('n')
         .split(' ')
         .filter(|word| !word.is_empty());
-    let percent = words.next()?.strip_suffix('%')?.parse::<f64>().ok()?;
+    let percent = words.next()?.strip_suffix('%')?;
+    let percent = finite(percent)?;
     let kind = words.next()?;
     let is_regression = match kind {
         "regression" => true,
@@ -250,10 +251,18 @@ fn stats(table: &str) -> Vec<Stat> {
         .collect()
 }
 
+/// Largest number that a report may have: more are no measurements, and their products overflow.
+const NUMBER_MAX: f64 = 1e18;
+
+fn finite(word: &str) -> Option<f64> {
+    let number: f64 = word.parse().ok()?;
+    (number.abs() <= NUMBER_MAX).then_some(number)
+}
+
 /// Takes a number and the spread that may follow it: `1234 ± 2%`. A mail that names no charset or
 /// the wrong one has other characters beside the sign or for it.
 fn number(words: &mut Peekable<SplitWhitespace<'_>>) -> Option<f64> {
-    let number = words.next()?.parse::<f64>().ok()?;
+    let number = finite(words.next()?)?;
     let is_sign = |word: &&str| !word.starts_with(|first: char| first.is_ascii());
     if let Some(sign) = words.next_if(is_sign)
         && !sign.ends_with('%')
@@ -269,8 +278,8 @@ fn stat(line: &str) -> Option<Stat> {
     let base = number(&mut words)?;
     let moved = words.next()?;
     let moved = match moved.strip_suffix('%') {
-        Some(percent) => Moved::Percent(percent.parse().ok()?),
-        None if moved.starts_with(['+', '-']) => Moved::Points(moved.parse().ok()?),
+        Some(percent) => Moved::Percent(finite(percent)?),
+        None if moved.starts_with(['+', '-']) => Moved::Points(finite(moved)?),
         None => return None,
     };
     let new = number(&mut words)?;

@@ -103,6 +103,17 @@ fn older_wording_is_read() {
 }
 
 #[test]
+fn numbers_beyond_measurement_are_no_lines() {
+    let text = REPORT
+        .replace("+20.0%", "+inf%")
+        .replace("-10.0%", "+1e308%")
+        .replace("10.00 ±", "nan ±");
+    let report = PublishedReport::read(&text).unwrap();
+    assert_eq!(report.stats.len(), 2);
+    assert_eq!(report.cycles_percent(), None);
+}
+
+#[test]
 fn other_mails_are_refused_with_what_lacks() {
     let refused = |text: &str| PublishedReport::read(text).unwrap_err();
     assert!(matches!(refused("From: me\n\nhello"), NotAReport::Lacks(_)));

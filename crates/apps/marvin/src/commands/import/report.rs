@@ -6,11 +6,13 @@ use std::path::Path;
 use ::compare::Comparison;
 use clap::Parser;
 use document::layout::{Page, WIDTH, command_lines};
-use model::{SUITES, Verdict};
+use kernel::PatchesError;
+use model::{Verdict, declared_transfers};
 use results::published::{PublishedReport, workloads_on_path};
 
 use crate::commands::compare::{CompareArguments, measure};
 use crate::exit::{Exit, WrongInput};
+use crate::options::quote;
 use crate::session::Session;
 
 /// Smaller changes of a function's share are not named, in points.
@@ -57,7 +59,7 @@ impl Agreement {
 
 /// Reads the mail, and measures if two kernels are given.
 pub(super) fn check(session: &Session, file: &Path, kernels: &[String]) -> anyhow::Result<Exit> {
-    let text = kernel::read_mail_text(file, &session.home()?.join("scratch"))?;
+    let text = read(session, file)?;
     let report = PublishedReport::read(&text)
         .map_err(|why| WrongInput(format!("{}: {why}", file.display())))?;
     let workloads = workloads_on_path(&report);
@@ -81,19 +83,27 @@ pub(super) fn check(session: &Session, file: &Path, kernels: &[String]) -> anyho
     Ok(exit)
 }
 
+/// Returns the text of the mail.
+fn read(session: &Session, file: &Path) -> anyhow::Result<String> {
+    let scratch = session.home()?.join("scratch");
+    kernel::read_mail_text(file, &scratch).map_err(|error| match error {
+        PatchesError::Kernel(error) => error.into(),
+        PatchesError::Unreadable { detail, .. } => {
+            WrongInput(format!("cannot read {}: {detail}", file.display())).into()
+        }
+        PatchesError::TooMuch { limit, .. } => WrongInput(limit).into(),
+        mistake => WrongInput(mistake.to_string()).into(),
+    })
+}
+
 /// Returns the arguments of the comparison, one seed on the machine of the workload's suite.
 fn arguments(base: &str, new: &str, workload: &str) -> anyhow::Result<Arguments> {
     let mut words = vec![base, new, "--workload", workload, "--quick", "--profile"];
-    if is_of_several_processors(workload) {
+    // Its suite has several processors.
+    if declared_transfers(workload).is_some() {
         words.extend(["--on", "exact-smp"]);
     }
     Ok(Arguments::try_parse_from(words)?)
-}
-
-fn is_of_several_processors(workload: &str) -> bool {
-    SUITES.iter().any(|suite| {
-        suite.name == "contention" && suite.workloads.iter().any(|known| *known.name == *workload)
-    })
 }
 
 /// Says what the report says.
@@ -156,7 +166,8 @@ fn next(file: &Path, report: &PublishedReport, workloads: &[String], page: &mut 
         "BASE NEW".to_owned(),
         format!("git:{parent} git:{}", short(&report.commit)),
     ] {
-        let command = format!("marvin import lkp-mail {} {kernels}", file.display());
+        let file = quote(&file.to_string_lossy());
+        let command = format!("marvin import lkp-mail {file} {kernels}");
         page.line(format!(
             "  {}",
             command_lines(&command, WIDTH - 2).join("\n  ")
