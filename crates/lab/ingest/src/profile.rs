@@ -40,6 +40,9 @@ pub enum ProfileError {
         /// Sum of all regions.
         regions: u64,
     },
+    /// Functions and regions have different numbers of a kind of costly instruction.
+    #[error("the functions and the regions have different numbers of costly instructions: {0}")]
+    Costly(&'static str),
 }
 
 /// Returns the profile of a workload with this many operations in each region.
@@ -137,14 +140,40 @@ pub fn profile_by(
     profile.lines = lines.into_values().collect();
     let sum = profile.total();
     let regions = profile.regions.iter().map(Region::total).sum();
-    if sum == regions {
-        Ok(profile)
-    } else {
-        Err(ProfileError::Sum {
+    if sum != regions {
+        return Err(ProfileError::Sum {
             lines: sum,
             regions,
-        })
+        });
     }
+    match differing_kind(&profile) {
+        None => Ok(profile),
+        Some(kind) => Err(ProfileError::Costly(kind.name())),
+    }
+}
+
+/// Returns a kind of costly instruction of which lines and regions have different numbers. Lines
+/// have its word and regions its place, so that the tracer's order is checked against ours.
+fn differing_kind(profile: &Profile) -> Option<Costly> {
+    let own = profile
+        .lines
+        .iter()
+        .filter(|line| matches!(line.share, Share::Kernel | Share::User));
+    let mut lines = CostlyCounts::default();
+    for line in own {
+        for (sum, count) in lines.iter_mut().zip(line.costly) {
+            *sum += count;
+        }
+    }
+    let mut regions = CostlyCounts::default();
+    for region in &profile.regions {
+        for (sum, count) in regions.iter_mut().zip(region.costly) {
+            *sum += count;
+        }
+    }
+    Costly::ALL
+        .into_iter()
+        .find(|kind| lines[*kind as usize] != regions[*kind as usize])
 }
 
 /// Returns the numbers of a line, and the kind of instruction that may follow them.
@@ -211,7 +240,7 @@ fn add(
 
 #[cfg(test)]
 mod tests {
-    use model::Costly;
+    use model::{Costly, CostlyCounts};
 
     use super::{ProfileError, profile, profile_by};
     use crate::Symbols;
@@ -238,15 +267,17 @@ mod tests {
 
     #[test]
     fn costly_instructions_are_counted_by_region_and_function() {
-        let costly: String = (0..Costly::ALL.len())
-            .map(|kind| format!(" {kind}"))
-            .collect();
+        let mut regions = CostlyCounts::default();
+        regions[Costly::Locked as usize] = 5;
+        regions[Costly::Clock as usize] = 3;
+        regions[Costly::Words as usize] = 2;
+        let costly = regions.map(|count| format!(" {count}")).concat();
         let counts = format!(
             "region 0 0 10 0 0{costly}\nat 1100 4 0 0 locked\nat 1104 3 0 0 clock\nat 1108 1 0 0 locked\n\
              repeated 110c 2 0 0 words\nend 0 0\n"
         );
         let profile = profile(counts.as_bytes(), &symbols(), 1).unwrap();
-        assert_eq!(profile.regions[0].costly[Costly::Exception as usize], 27);
+        assert_eq!(profile.regions[0].costly, regions);
         let text = crate::profile_to_text(&profile);
         let line = "kernel\t8\t2\t4\tlocked=5,clock=3,words=2\thandle_mm_fault\n";
         assert!(text.ends_with(line), "{text}");
@@ -285,6 +316,10 @@ mod tests {
             }
         );
         assert_eq!(refused("end 0 0\n"), ProfileError::Nothing);
+        assert_eq!(
+            refused("region 0 0 1 0 0\nat 1100 1 0 0 clock\nend 0 0\n"),
+            ProfileError::Costly("clock")
+        );
         assert_eq!(refused("region 0 1 2\n"), ProfileError::Malformed(1));
     }
 
