@@ -112,7 +112,7 @@ impl Extra {
 
 /// What the column of estimated cycles is.
 const ABOUT_CYCLES: &str =
-    "; est. cycles: estimated from the kinds of instructions, caches left out";
+    "; est cycles: estimated from the kinds of instructions, caches left out";
 
 /// Returns whether rows have bars.
 pub(super) fn has_bars(comparison: &Comparison) -> bool {
@@ -291,7 +291,7 @@ impl Look {
             columns.extend(self.extra.columns(comparison));
             columns.extend(
                 self.has_cycles
-                    .then(|| number_column("est. cycles%", CYCLES)),
+                    .then(|| number_column("est cycles%", CYCLES)),
             );
             let is_matrix = self.extra == Extra::Matrix;
             columns.push(Column::new(
