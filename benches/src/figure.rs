@@ -77,6 +77,25 @@ impl Figures {
     }
 }
 
+/// Prints a figure by its parts.
+///
+/// # Errors
+/// If standard output cannot be written.
+pub fn print(
+    figures: &mut Figures,
+    name: &str,
+    value: f64,
+    unit: &'static str,
+    against: Against,
+) -> anyhow::Result<()> {
+    Ok(figures.print(&Figure {
+        name: name.to_owned(),
+        value,
+        unit,
+        against,
+    })?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Against, Figure};

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::Context;
-use figures::figure::{Against, Figure, Figures};
+use figures::figure::{Against, Figures, print};
 use figures::{cpu, lab_of_years};
 
 /// Limits of issue 46.
@@ -74,21 +74,6 @@ fn main() -> anyhow::Result<()> {
     let name = format!("publish, a run of {PUBLISHED}");
     let value = seconds * 1e3 / PUBLISHED as f64;
     print(&mut figures, &name, value, "ms", Against::Goal(PUBLISH_MS))
-}
-
-fn print(
-    figures: &mut Figures,
-    name: &str,
-    value: f64,
-    unit: &'static str,
-    against: Against,
-) -> anyhow::Result<()> {
-    Ok(figures.print(&Figure {
-        name: name.to_owned(),
-        value,
-        unit,
-        against,
-    })?)
 }
 
 /// Returns the program: it lies beside this one.

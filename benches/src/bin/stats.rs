@@ -13,7 +13,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use anyhow::Context;
-use figures::figure::{Against, Figure, Figures};
+use figures::figure::{Against, Figures, print};
 use figures::{cpu, perfherder};
 use stats::synthetic::{
     Calibration, Chance, Design, Disturbed, Kind, Layouts, Noise, PairRule, Past, Peer, Quality,
@@ -530,21 +530,6 @@ fn disturbed() -> anyhow::Result<()> {
         }
     }
     Ok(())
-}
-
-fn print(
-    figures: &mut Figures,
-    name: &str,
-    value: f64,
-    unit: &'static str,
-    against: Against,
-) -> anyhow::Result<()> {
-    Ok(figures.print(&Figure {
-        name: name.to_owned(),
-        value,
-        unit,
-        against,
-    })?)
 }
 
 /// Returns the minimal processor seconds of a piece of work, repeated to make the clock's

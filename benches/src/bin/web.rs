@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use figures::cpu;
-use figures::figure::{Against, Figure, Figures};
+use figures::figure::{Against, Figure, Figures, print};
 use model::{
     Build, BuildFile, BuildId, Machine, MachineId, MachineKind, Outcome, Run, RunId, UnixTime,
     WorkloadResult,
@@ -57,21 +57,6 @@ fn main() -> anyhow::Result<()> {
     let site = first_screens(&mut figures, home.path(), &source)?;
     one_run_more(&mut figures, &mut lab, &site, &mut source)?;
     print_load(&mut figures, &mut lab, site, source)
-}
-
-fn print(
-    figures: &mut Figures,
-    name: &str,
-    value: f64,
-    unit: &'static str,
-    against: Against,
-) -> anyhow::Result<()> {
-    Ok(figures.print(&Figure {
-        name: name.to_owned(),
-        value,
-        unit,
-        against,
-    })?)
 }
 
 /// Prints the processor time since a start in milliseconds.

@@ -43,17 +43,8 @@ pub fn experiment_of(name: &str) -> Option<&'static str> {
     let declared =
         |suite: &&Arc<Suite>| suite.workloads.iter().any(|workload| workload.name == name);
     // Other suites also select workloads of the micro suite.
-    let own = [
-        &MICRO,
-        &SCALE,
-        &CONTENTION,
-        &DISKS,
-        &FS,
-        &SUBSYSTEMS,
-        &REPORTS,
-    ];
     let suite = SUITES.iter().find(declared)?;
-    if own.iter().any(|own| own.name == suite.name) {
+    if of_no_test().iter().any(|own| own.name == suite.name) {
         return None;
     }
     let group = group_of_name(name);
@@ -63,25 +54,30 @@ pub fn experiment_of(name: &str) -> Option<&'static str> {
         .map(|(_, title)| *title)
 }
 
+/// Returns the suites that follow no test of others.
+fn of_no_test() -> [&'static Suite; 7] {
+    [
+        &MICRO,
+        &SCALE,
+        &CONTENTION,
+        &DISKS,
+        &FS,
+        &SUBSYSTEMS,
+        &REPORTS,
+    ]
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{EXPERIMENTS, experiment_of};
-    use crate::{CONTENTION, DISKS, FS, MICRO, REPORTS, SCALE, SUBSYSTEMS, group_of, workloads};
+    use super::{EXPERIMENTS, experiment_of, of_no_test};
+    use crate::{group_of, workloads};
 
     #[test]
     fn workloads_made_after_tests_have_experiments() {
         for workload in workloads() {
-            let own = [
-                &MICRO,
-                &SCALE,
-                &CONTENTION,
-                &DISKS,
-                &FS,
-                &SUBSYSTEMS,
-                &REPORTS,
-            ]
-            .iter()
-            .any(|suite| suite.find(&workload.name).is_some());
+            let own = of_no_test()
+                .iter()
+                .any(|suite| suite.find(&workload.name).is_some());
             assert_eq!(
                 experiment_of(&workload.name).is_none(),
                 own,

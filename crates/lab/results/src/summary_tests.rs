@@ -96,8 +96,8 @@ fn save(store: &Store, runs: std::ops::Range<u64>) {
     }
 }
 
-/// What a history says.
-fn told(history: &History) -> (Vec<(Key, Series)>, Vec<String>) {
+/// Returns the series and kernels of a history.
+fn content(history: &History) -> (Vec<(Key, Series)>, Vec<String>) {
     let series = history
         .series()
         .map(|(key, series)| (key.clone(), series.clone()));
@@ -116,7 +116,7 @@ fn read(home: &Path, with_summary: bool) -> (Vec<(Key, Series)>, Vec<String>) {
     reader.refresh().unwrap();
     let snapshot = reader.snapshot(1);
     assert!(!snapshot.history.workloads().is_empty());
-    told(&snapshot.history)
+    content(&snapshot.history)
 }
 
 fn assert_same(home: &Path) {
@@ -259,7 +259,10 @@ fn growing_reader_equals_a_new_one() {
     reader.refresh().unwrap();
     save(&store, RUNS..RUNS + 9);
     assert!(reader.refresh().unwrap());
-    assert_eq!(told(&reader.snapshot(2).history), read(home.path(), false));
+    assert_eq!(
+        content(&reader.snapshot(2).history),
+        read(home.path(), false)
+    );
 }
 
 #[test]
@@ -269,7 +272,7 @@ fn one_workload_is_worked_out_like_all() {
     let history = reader.read_only(|name| name == "getppid").unwrap();
     let mut all = read(home.path(), false).0;
     all.retain(|(key, _)| &*key.workload == "getppid");
-    let mut one = told(&history).0;
+    let mut one = content(&history).0;
     one.retain(|(key, _)| &*key.workload == "getppid");
     assert!(!one.is_empty() && one == all);
 }

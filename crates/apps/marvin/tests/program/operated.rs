@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use model::JobState;
+use model::{JobState, QueuedJob};
 use store::Store;
 
 use crate::bisected::Tree;
@@ -54,6 +54,14 @@ fn stop(home: &Path, service: &mut Child) -> (Option<i32>, String) {
     (code, fs::read_to_string(home.join("log")).unwrap())
 }
 
+/// Returns job 1, which waits again as if it had not begun.
+fn given_back(home: &Path) -> QueuedJob {
+    let job = Store::open_read_only(home).unwrap().queued_job(1).unwrap();
+    assert!(matches!(job.state, JobState::Waiting { .. }), "{job:?}");
+    assert_eq!((job.attempts, job.kills), (0, 0));
+    job
+}
+
 #[test]
 fn stopped_services_exit_fine_and_lose_nothing() {
     let tree = Tree::new("stopped-tree");
@@ -71,12 +79,7 @@ fn stopped_services_exit_fine_and_lose_nothing() {
             log.contains("job 1 is waiting: its worker was stopped"),
             "{log}"
         );
-        let job = Store::open_read_only(&*home)
-            .unwrap()
-            .queued_job(1)
-            .unwrap();
-        assert!(matches!(job.state, JobState::Waiting { .. }), "{job:?}");
-        assert_eq!((job.attempts, job.kills), (0, 0));
+        let job = given_back(&home);
         assert!(job.started_unix >= Some(job.queued_unix));
     }
     for arguments in [
@@ -111,12 +114,7 @@ fn stopped_batch_worker_gives_its_job_back() {
         log.contains(" WARN job 1 is waiting: its worker was stopped job=1 machine=\"exact\""),
         "{log}"
     );
-    let job = Store::open_read_only(&*home)
-        .unwrap()
-        .queued_job(1)
-        .unwrap();
-    assert!(matches!(job.state, JobState::Waiting { .. }), "{job:?}");
-    assert_eq!((job.attempts, job.kills), (0, 0));
+    given_back(&home);
 }
 
 #[test]
