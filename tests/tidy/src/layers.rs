@@ -76,7 +76,7 @@ const ROOMS: &[Room] = &[
         wing: "guest",
         name: "tracer",
         uses: &[],
-        does: "QEMU plugin: keeps the guest clock exact, counts instructions, follows calls, simulates caches; executes several processors exactly and follows the lines they share.",
+        does: "QEMU plugin: keeps the guest clock exact, counts instructions and the costly ones by kind, follows calls, simulates caches; executes several processors exactly and follows the lines they share.",
     },
     Room {
         wing: "guest",
@@ -166,7 +166,7 @@ const ROOMS: &[Room] = &[
         wing: "lab",
         name: "results",
         uses: &["compare", "history", "ingest", "model", "store"],
-        does: "Imports results of MMTests and LKP-tests, reads the history of a store, exports tables.",
+        does: "Imports results of MMTests and LKP-tests, reads published reports and the history of a store, exports tables.",
     },
     Room {
         wing: "lab",

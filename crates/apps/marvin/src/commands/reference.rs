@@ -89,7 +89,8 @@ fn workloads() -> String {
          {}; differences up to {} % count as same. That a workload enters the kernel functions it is meant to exercise, \
          once per operation or more, is tested with kprobes in real kernels. All are exact: on the exact machine the \
          same kernel and seed give the same samples. The floor is how far the values of five seeds of one kernel lie \
-         apart, in percent: a smaller difference needs five seeds that agree. The reclaim suite is chaotic: which page is \
+         apart, in percent: a smaller difference needs five seeds that agree. The floors of the suite fs come from two or \
+         three seeds, or are the largest of their file system. The reclaim suite is chaotic: which page is \
          reclaimed decides what happens next, so a small cause may have a large effect; its margins are wide, and its \
          floor is the standard deviation of the five values. The suite contention counts transfers, not instructions, and some \
          of its workloads are chaotic: [contention.md](contention.md).\n",

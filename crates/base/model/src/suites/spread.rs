@@ -83,7 +83,7 @@ pub fn spread_percent(name: &str) -> Option<u16> {
 /// build, in percent of their median, rounded up to hundredths. Counted instructions of Debian's
 /// 6.12.117; `crates/lab/lab/tests/vm/suites.rs` measures them again. Rows of the suite fs have that
 /// of two or three seeds; these were not measured yet and have the largest of their file system:
-/// btrfs-ram-read, -sync and -write, ext4-ram-copy, xfs-ram-chmod, -create, -fault, -read, -trunc and
+/// btrfs-ram-read and -write, ext4-ram-copy, xfs-ram-chmod, -create, -fault, -read, -trunc and
 /// -write.
 const FLOORS: &[(&str, f64)] = &[
     ("event-epoll", 0.01),
