@@ -448,11 +448,15 @@ fn when(job: &ListedJob, now_unix: i64) -> String {
             describe_time(begins, now_unix)
         ),
         (Some(begins), None) => format!(
-            "unknown until an equal job has run; begins {}",
+            "unknown until three equal jobs took about as long; begins {}",
             describe_time(begins, now_unix)
         ),
-        (None, None) if job.state == "running" => "unknown until an equal job has run".to_owned(),
-        (None, None) => "unknown until jobs equal to those before it have run".to_owned(),
+        (None, None) if job.state == "running" => {
+            "unknown until three equal jobs took about as long".to_owned()
+        }
+        (None, None) => {
+            "unknown until three jobs equal to each before it took about as long".to_owned()
+        }
     }
 }
 
@@ -611,10 +615,21 @@ mod tests {
         jobs
     }
 
+    /// With the last job done three times, which makes a forecast of equal ones.
+    fn repeated(jobs: &[QueuedJob]) -> Vec<QueuedJob> {
+        let mut all = jobs.to_vec();
+        for number in [2001, 2002] {
+            let mut again = jobs[5].clone();
+            again.number = number;
+            all.push(again);
+        }
+        all
+    }
+
     #[test]
     fn the_queue_is_listed_in_eighty_columns() {
         let jobs = jobs();
-        let all = forecast(&jobs, NOW);
+        let all = forecast(&repeated(&jobs), NOW);
         let listed = queue(QueueView {
             jobs: &jobs,
             forecast: &all,
@@ -662,7 +677,7 @@ mod tests {
     #[test]
     fn each_job_is_explained() {
         let jobs = jobs();
-        let all = forecast(&jobs, NOW);
+        let all = forecast(&repeated(&jobs), NOW);
         let view = QueueView {
             jobs: &jobs,
             forecast: &all,
@@ -691,8 +706,8 @@ mod tests {
         };
         let lines = [0, 2].map(|n| queued_job(&jobs[n], &why(&jobs[n], &jobs, NOW), view));
         for (line, end) in lines.iter().zip([
-            "until an equal job has run\n",
-            "until jobs equal to those before it have run\n",
+            "until three equal jobs took about as long\n",
+            "until three jobs equal to each before it took about as long\n",
         ]) {
             assert!(line.ends_with(end), "{line}");
         }

@@ -8,6 +8,12 @@ use super::order::QueuePosition;
 use super::{JobState, QueuedJob, Work};
 use crate::{KernelName, UnixTime};
 
+/// Fewest equal jobs, and the number of the newest that are looked at.
+const JOBS_MIN: usize = 3;
+const NEWEST: usize = 10;
+/// Largest ratio of the longest and the shortest of them.
+const RATIO_MAX: u64 = 2;
+
 /// The expected times of a job, as far as earlier jobs allow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Forecast {
@@ -49,7 +55,7 @@ impl<'a> EqualWork<'a> {
 /// worker from now on.
 #[must_use]
 pub fn forecast(jobs: &[QueuedJob], now_unix: UnixTime) -> HashMap<u64, Forecast> {
-    let durations = median_durations(jobs);
+    let durations = steady_durations(jobs);
     let mut machines: HashMap<&str, Vec<&QueuedJob>> = HashMap::new();
     for job in jobs {
         machines.entry(&job.new.work.machine).or_default().push(job);
@@ -124,24 +130,34 @@ fn forecast_machine(
     all
 }
 
-/// Returns the median duration, in seconds, of jobs that succeeded at the first attempt without a
-/// kernel failure: others did less work.
-fn median_durations(jobs: &[QueuedJob]) -> HashMap<EqualWork<'_>, u64> {
-    let mut all: HashMap<EqualWork<'_>, Vec<u64>> = HashMap::new();
+/// Returns the duration, in seconds, of work that took about as long each time: the median of the
+/// newest jobs that succeeded at the first attempt without a kernel failure, as others did less
+/// work. A time that is off by more than a factor of two is worse than none, so there is one only
+/// after several that agree within it.
+fn steady_durations(jobs: &[QueuedJob]) -> HashMap<EqualWork<'_>, u64> {
+    let mut all: HashMap<EqualWork<'_>, Vec<(UnixTime, u64)>> = HashMap::new();
     for job in jobs
         .iter()
         .filter(|job| job.state == JobState::Done && job.attempts == 1 && job.reason.is_empty())
     {
         if let (Some(begun), Some(ended)) = (job.started_unix, job.ended_unix) {
-            all.entry(EqualWork::new(&job.new.work))
-                .or_default()
-                .push(ended.seconds_since(begun).unwrap_or(0));
+            let took_s = ended.seconds_since(begun).unwrap_or(0);
+            let of_work = all.entry(EqualWork::new(&job.new.work)).or_default();
+            of_work.push((ended, took_s));
         }
     }
-    let mut medians = HashMap::new();
-    for (work, mut seconds) in all {
+    let mut steady = HashMap::new();
+    for (work, mut ended) in all {
+        ended.sort_unstable();
+        let newest = ended.iter().rev().take(NEWEST);
+        let mut seconds: Vec<u64> = newest.map(|(_, took_s)| *took_s).collect();
         seconds.sort_unstable();
-        medians.insert(work, seconds[seconds.len() / 2]);
+        if let [least, .., most] = seconds[..]
+            && seconds.len() >= JOBS_MIN
+            && most <= RATIO_MAX * least
+        {
+            steady.insert(work, seconds[seconds.len() / 2]);
+        }
     }
-    medians
+    steady
 }

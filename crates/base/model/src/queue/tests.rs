@@ -43,23 +43,34 @@ fn next_job(jobs: &[QueuedJob], now_unix: UnixTime) -> Option<&QueuedJob> {
         .min_by_key(|job| QueuePosition::of_job(job))
 }
 
-/// Jobs with equal work on different kernels; the first one took this many seconds.
-fn alike(n: u64, took: i64) -> Vec<QueuedJob> {
+/// Jobs with equal work on different kernels; the first one, and others behind the last one, took
+/// this many seconds.
+fn alike(n: u64, took: [i64; 3]) -> Vec<QueuedJob> {
     let mut jobs = queue(n);
     for job in &mut jobs {
         job.new.work.seeds = 1;
         job.new.work.kernel = format!("deb:6.{}", job.number).parse().unwrap();
     }
-    jobs[0].claim("a", UnixTime::new(0)).unwrap();
-    jobs[0]
-        .end(1, Ending::Done(String::new()), UnixTime::new(took))
-        .unwrap();
+    let waiting = jobs[0].clone();
+    for (number, took) in (n + 1..).zip(&took[1..]) {
+        let mut job = waiting.clone();
+        job.number = number;
+        end(&mut job, *took);
+        jobs.push(job);
+    }
+    end(&mut jobs[0], took[0]);
     jobs
+}
+
+fn end(job: &mut QueuedJob, took: i64) {
+    job.claim("a", UnixTime::new(0)).unwrap();
+    job.end(1, Ending::Done(String::new()), UnixTime::new(took))
+        .unwrap();
 }
 
 #[test]
 fn job_estimate_sums_times_of_equal_jobs() {
-    let mut jobs = alike(5, 60);
+    let mut jobs = alike(5, [60, 50, 90]);
     let at = |begins: i64, ends: i64| Forecast {
         begins_unix: Some(UnixTime::new(begins)),
         ends_unix: Some(UnixTime::new(ends)),
@@ -112,11 +123,15 @@ fn job_estimate_sums_times_of_equal_jobs() {
 }
 
 #[test]
-fn retried_and_failed_jobs_do_not_enter_estimates() {
-    let mut jobs = alike(3, 60);
+fn scattered_retried_and_failed_jobs_give_no_estimate() {
+    let steady = alike(3, [60, 50, 90]);
+    assert_ne!(forecast(&steady, UnixTime::new(0))[&2].ends_unix, None);
+    let scattered = alike(3, [60, 50, 101]);
+    assert_eq!(forecast(&scattered, UnixTime::new(0))[&2].ends_unix, None);
+    let mut jobs = alike(3, [60, 50, 90]);
     jobs[0].attempts = 2;
     assert_eq!(forecast(&jobs, UnixTime::new(0))[&2].ends_unix, None);
-    let mut jobs = alike(3, 60);
+    let mut jobs = alike(3, [60, 50, 90]);
     jobs[0].reason = "does not boot".into();
     assert_eq!(forecast(&jobs, UnixTime::new(0))[&2].ends_unix, None);
 }
