@@ -2,12 +2,15 @@
 
 use compare::fixtures::{Ending, Subject, build, other_machine};
 use document::Styles;
-use model::{Decision, FailureReason, Machine, ReleaseLine, Stage, Triage, UnixTime};
+use model::{
+    Decision, FailureReason, Machine, ReleaseLine, Stage, Told, Triage, UnixTime,
+    regression_subject,
+};
 
 use super::tests::{decided, kernel, lab, only, taken};
 use super::{
-    Basis, Card, Doubt, History, Triaged, alert_mail, alerts, alerts_text, digest_text, overview,
-    regression_text, triage_alerts, unreported,
+    Addresses, Basis, Card, Doubt, History, Triaged, alert_mail, alerts, alerts_text, digest_text,
+    overview, regression_text, told_words, triage_alerts,
 };
 
 #[test]
@@ -82,7 +85,7 @@ fn kernel_that_stops_booting_is_one_alert() {
     assert_eq!(found.len(), 1);
     assert!(found[0].is_boot());
     assert_eq!(found[0].counts(), (3, 0, 0));
-    let all = triage_alerts(&history, found, &[]);
+    let all = triage_alerts(&history, found, &[], &[]);
     let text = alerts_text(
         &history,
         &all,
@@ -103,7 +106,7 @@ fn kernel_that_stops_booting_is_one_alert() {
 fn decision_holds_for_its_range_and_narrower_ones() {
     let history = taken(&lab());
     let of = |decisions: &[Decision]| {
-        triage_alerts(&history, alerts(&history, ReleaseLine::All), decisions)[1].clone()
+        triage_alerts(&history, alerts(&history, ReleaseLine::All), decisions, &[])[1].clone()
     };
     assert!(of(&[]).is_open());
     assert!(!of(&[decided("6.1.190", "6.12.9", Triage::Apparent)]).is_open());
@@ -134,7 +137,12 @@ fn decision_holds_for_its_range_and_narrower_ones() {
 fn alerts_as_text() {
     let history = taken(&lab());
     let decisions = [decided("6.1.190", "6.12.9", Triage::Apparent)];
-    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &decisions);
+    let all = triage_alerts(
+        &history,
+        alerts(&history, ReleaseLine::All),
+        &decisions,
+        &[],
+    );
     insta::assert_snapshot!(alerts_text(
         &history,
         &all,
@@ -148,7 +156,12 @@ fn alerts_as_text() {
 fn an_alert_as_a_mail() {
     let history = taken(&lab());
     let decisions = [decided("6.1.190", "6.12.9", Triage::Real)];
-    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &decisions);
+    let all = triage_alerts(
+        &history,
+        alerts(&history, ReleaseLine::All),
+        &decisions,
+        &[],
+    );
     let mails: Vec<String> = all
         .iter()
         .filter_map(|one| alert_mail(&history, one, &[], &[]))
@@ -196,7 +209,7 @@ fn timed(history: &mut History, all: Vec<Triaged>) -> Vec<Triaged> {
 #[test]
 fn doubtful_rows_are_in_no_list_mail() {
     let mut history = creeping(&[1, 2, 3]);
-    let counted = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
+    let counted = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[], &[]);
     let doubts = |history: &History, one: &Triaged| one.alert.mailable(history).doubts;
     assert_eq!(
         doubts(&history, &counted[0]),
@@ -229,7 +242,7 @@ fn doubtful_rows_are_in_no_list_mail() {
 #[test]
 fn alert_mail_has_the_figures_of_the_alert() {
     let mut history = creeping(&[1, 2, 3]);
-    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
+    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[], &[]);
     let mut all = timed(&mut history, all);
     all[0].alert.members[0].key.workload = "of-a-tool".into();
     let text = alerts_text(&history, &all, "", &[], &Styles::plain());
@@ -256,7 +269,7 @@ fn alert_mail_has_the_figures_of_the_alert() {
 #[test]
 fn alert_mail_of_one_seed_addresses_no_list() {
     let history = creeping(&[1]);
-    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
+    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[], &[]);
     let mail = alert_mail(&history, &all[0], &[], &[]).unwrap();
     for absent in ["To:", "lists.linux.dev", "[REGRESSION]", "#regzbot"] {
         assert!(!mail.contains(absent), "{absent}: {mail}");
@@ -294,7 +307,12 @@ fn list_mail_leaves_out_rows_of_one_seed() {
         worse: 2,
         decided_unix: UnixTime::new(0),
     };
-    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[decision]);
+    let all = triage_alerts(
+        &history,
+        alerts(&history, ReleaseLine::All),
+        &[decision],
+        &[],
+    );
     let all = timed(&mut history, all);
     let left_out = all[0].alert.mailable(&history).left_out;
     assert_eq!(all[0].alert.worse().count(), 2);
@@ -316,9 +334,40 @@ fn improvements_alone_are_in_no_list() {
     let subjects =
         costs.map(|(version, cost)| kernel(version, &[("fault-anon", Ending::Cost(cost, 0.0))]));
     let history = taken(&subjects);
-    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
+    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[], &[]);
     assert_eq!(all[0].alert.counts(), (0, 1, 0));
     assert_eq!(digest_text(&history, &all), None);
-    assert!(unreported(&history, &all, &[]).is_empty());
+    assert!(!all[0].is_untold());
     assert_eq!(regression_text(&history, &all[0], &[]), None);
+}
+
+#[test]
+fn alert_says_who_was_told_and_when() {
+    let costs = [("6.12.1", 330.0), ("6.12.2", 400.0)];
+    let subjects =
+        costs.map(|(version, cost)| kernel(version, &[("fault-anon", Ending::Cost(cost, 0.0))]));
+    let history = taken(&subjects);
+    let untold = alerts(&history, ReleaseLine::All);
+    let track = untold[0].decision_track();
+    // Told when the kernels on both sides were farther apart.
+    let subject = regression_subject(&track, "6.12", "6.12.9");
+    let mut told = Told::of_subject(&subject, UnixTime::new(1_780_000_000)).unwrap();
+    let nobody = told.clone();
+    told.set_channel("us");
+    let mut failed = told.clone();
+    failed.failure = "connection refused".to_owned();
+    told.delivered_unix = Some(UnixTime::new(1_780_000_100));
+    let mut lists = told.clone();
+    lists.is_report = true;
+    lists.set_channel("us to a@x.org,b@x.org");
+    let of = |told: &[Told]| triage_alerts(&history, untold.clone(), &[], told).remove(0);
+    assert_eq!(told_words(&of(&[]), Addresses::Named), None);
+    assert!(of(&[]).is_untold() && of(&[lists.clone()]).is_untold());
+    assert!(!of(&[nobody.clone()]).is_untold());
+    let one = of(&[lists, told, failed, nobody]);
+    insta::assert_snapshot!(told_words(&one, Addresses::Named).unwrap(), @"told: a@x.org, b@x.org by us on 2026-05-28; us on 2026-05-28; us not yet (connection refused); nobody, as it was open before this lab reported regressions");
+    insta::assert_snapshot!(told_words(&one, Addresses::Counted).unwrap(), @"told: 2 addresses by us on 2026-05-28; us on 2026-05-28; us not yet; nobody, as it was open before this lab reported regressions");
+    let elsewhere = regression_subject("other", "6.12", "6.12.9");
+    let elsewhere = Told::of_subject(&elsewhere, UnixTime::new(0)).unwrap();
+    assert!(of(&[elsewhere]).is_untold(), "another track");
 }

@@ -72,7 +72,7 @@ fn newest_commit_that_is_slow_stays_an_alert() {
         subjects.rotate_left(2);
         let history = taken(&subjects);
         assert_eq!(order(&history), HASHES.map(version), "dated: {dated}");
-        let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
+        let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[], &[]);
         assert_eq!(
             (all.len(), all[0].is_open(), all[0].alert.counts()),
             (1, true, (1, 0, 0)),
@@ -107,7 +107,7 @@ fn commit_dates_and_measurements_do_not_mix() {
         turned.rotate_left(turn);
         let history = taken(&turned);
         assert_eq!(order(&history), HASHES.map(version), "{turn}");
-        let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
+        let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[], &[]);
         assert_eq!((all.len(), all[0].is_open()), (1, true), "{turn}");
     }
 }
@@ -125,9 +125,14 @@ fn decision_covers_commits_between_its_ends() {
             worse: 1,
             decided_unix: WHEN,
         };
-        triage_alerts(&history, alerts(&history, ReleaseLine::All), &[decision])[0]
-            .decided
-            .is_some()
+        triage_alerts(
+            &history,
+            alerts(&history, ReleaseLine::All),
+            &[decision],
+            &[],
+        )[0]
+        .decided
+        .is_some()
     };
     assert!(decided(3, 4) && decided(0, 4));
     assert!(!decided(4, 4) && !decided(0, 3));

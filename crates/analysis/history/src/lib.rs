@@ -78,12 +78,12 @@ pub use overview::{
 };
 pub use pair::{Pair, State};
 pub use render::{
-    AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument,
+    AbsentDocument, Addresses, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument,
     KernelNameDocument, MemberDocument, RegressionText, RunListDocument, SeriesDocument,
-    TriageDocument, alert_document, alert_mail, alerts_document, alerts_text, aside_words,
-    basis_words, change_size, digest_text, history_document, history_json, history_text,
-    measured_by, mixed_words, no_change, range, regression_text, schemas, sparkline, unreported,
-    why_none,
+    ToldDocument, TriageDocument, alert_document, alert_mail, alerts_document, alerts_text,
+    aside_words, basis_words, change_size, digest_text, history_document, history_json,
+    history_text, measured_by, mixed_words, no_change, range, regression_text, schemas, sparkline,
+    told_words, why_none,
 };
 pub use series::{Absent, EstimatedCycles, Key, MissingKind, Point, SeedResult, SeedValue, Series};
 pub use track_pairs::TrackPair;

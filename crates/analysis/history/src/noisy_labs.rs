@@ -111,7 +111,7 @@ fn regressions_of_newest_kernels_are_all_alerts() {
         .map(|kernel| imported(&format!("6.1.{kernel}"), "stream/copy", &[&[1.0]]))
         .collect();
     let history = taken(&kernels);
-    let all = triage_alerts(&history, found, &[]);
+    let all = triage_alerts(&history, found, &[], &[]);
     let newest = KernelPair {
         base: KernelIx(KERNELS - 2),
         target: KernelIx(KERNELS - 1),
@@ -237,7 +237,7 @@ fn slow_drift_is_one_alert() {
         ..found[0].clone()
     };
     assert!(
-        !triage_alerts(&history, vec![again], &[decision])[0].is_open(),
+        !triage_alerts(&history, vec![again], &[decision], &[])[0].is_open(),
         "a decision holds as kernels follow"
     );
     let drift = found[0].members[0].difference_percent.unwrap();

@@ -88,7 +88,7 @@ fn seen(
     target: &str,
     decisions: &[Decision],
 ) -> (Overview, Vec<Triaged>) {
-    let all = triage_alerts(history, alerts(history, ReleaseLine::All), decisions);
+    let all = triage_alerts(history, alerts(history, ReleaseLine::All), decisions, &[]);
     let [base, target] = [base, target].map(|version| history.kernel_named(version).unwrap());
     (overview(history, KernelPair { base, target }, &all), all)
 }
@@ -472,7 +472,7 @@ fn series_with_gap_keeps_its_range() {
         kernel(version, &endings)
     });
     let history = taken(&subjects);
-    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
+    let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[], &[]);
     let [one] = all.as_slice() else {
         panic!("{all:?}")
     };
@@ -548,7 +548,7 @@ proptest! {
             note: word.clone(),
             ..decided("6.1", "6.99", Triage::Real)
         };
-        for one in triage_alerts(&history, alerts(&history, ReleaseLine::All), &[decided]) {
+        for one in triage_alerts(&history, alerts(&history, ReleaseLine::All), &[decided], &[]) {
             let mail = alert_mail(&history, &one, &[], &[]).unwrap_or_default();
             prop_assert_eq!(mail.lines().find(|line| line.chars().count() > 80), None);
         }

@@ -1,6 +1,6 @@
-//! Alerts with their triage decisions.
+//! Alerts with their triage decisions, and with who was told of them.
 
-use model::{Decision, Release, Triage};
+use model::{Decision, Release, Told, Triage};
 
 use super::alerts::Alert;
 use super::gather::History;
@@ -13,6 +13,8 @@ pub struct Triaged {
     pub alert: Alert,
     /// The newest decision that covers it, if any.
     pub decided: Option<Decision>,
+    /// What was told of it, and to whom, oldest first.
+    pub told: Vec<Told>,
 }
 
 impl Triaged {
@@ -24,6 +26,13 @@ impl Triaged {
             .as_ref()
             .is_some_and(|decided| self.alert.worse().count() > decided.worse);
         self.alert.worse().next().is_some() && (self.decided.is_none() || grew)
+    }
+
+    /// Returns whether it is open and this lab's people were not told of it. What was told once is
+    /// not new with every kernel that makes its range narrower.
+    #[must_use]
+    pub fn is_untold(&self) -> bool {
+        self.is_open() && self.told.iter().all(|told| told.is_report)
     }
 
     /// Returns whether its commit must still be found: it is open, or a confirmed regression.
@@ -47,39 +56,50 @@ impl Triaged {
 
 /// Finds the newest decision about each alert: about its range of kernels or a wider one, as
 /// kernels measured later make ranges narrower. A decision about a creeping level holds for all
-/// kernels that follow.
+/// kernels that follow. What was told once is found in the same way.
 #[must_use]
 pub fn triage_alerts(
     history: &History,
     alerts: Vec<Alert>,
     decisions: &[Decision],
+    told: &[Told],
 ) -> Vec<Triaged> {
     let mut triaged = Vec::new();
     for alert in alerts {
         let newest_first = decisions.iter().rev();
         let decided = newest_first
             .filter(|decided| decided.track == alert.decision_track())
-            .find(|decided| covers(history, decided, &alert))
+            .find(|decided| covers(history, [&decided.after, &decided.at], &alert))
             .cloned();
-        triaged.push(Triaged { alert, decided });
+        let told = told
+            .iter()
+            .filter(|told| told.track == alert.decision_track())
+            .filter(|told| covers(history, [&told.after, &told.at], &alert))
+            .cloned()
+            .collect();
+        triaged.push(Triaged {
+            alert,
+            decided,
+            told,
+        });
     }
     triaged
 }
 
-/// Returns whether a decision's range of kernels covers an alert of the same track.
-fn covers(history: &History, decided: &Decision, alert: &Alert) -> bool {
+/// Returns whether a range of versions covers an alert of the same track.
+fn covers(history: &History, [after, at]: [&str; 2], alert: &Alert) -> bool {
     let version = |kernel: KernelIx| &history.kernel(kernel).release;
     if alert.is_creep() {
-        return decided.after == version(alert.after).as_str();
+        return after == version(alert.after).as_str();
     }
     // A kernel that was decided on and deleted has its version only.
-    let begins = match history.ranks_of(&alert.track, &decided.after) {
+    let begins = match history.ranks_of(&alert.track, after) {
         Some((first, _)) => first <= history.rank(alert.after),
-        None => Release::parse(&decided.after) <= *version(alert.after),
+        None => Release::parse(after) <= *version(alert.after),
     };
-    let ends = match history.ranks_of(&alert.track, &decided.at) {
+    let ends = match history.ranks_of(&alert.track, at) {
         Some((_, last)) => history.rank(alert.at) <= last,
-        None => *version(alert.at) <= Release::parse(&decided.at),
+        None => *version(alert.at) <= Release::parse(at),
     };
     begins && ends
 }

@@ -112,7 +112,7 @@ mod tests {
             ("mmap-thr-1", 1.0175),
             ("getppid", 1.0),
         ]);
-        let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
+        let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[], &[]);
         let worse: Vec<&str> = all
             .iter()
             .flat_map(|one| one.alert.worse())
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn alert_of_contradicted_rows_only_is_not_open() {
         let history = lab(&[("mem-mmap", 1.8984), ("mmap-proc-1", 1.0)]);
-        let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[]);
+        let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[], &[]);
         assert!(
             all.iter().all(|one| !one.is_open()) && all.len() == 1,
             "{all:?}"

@@ -20,7 +20,7 @@ pub use batch::{
 pub use error::ServiceError;
 pub use idle::{IdleReport, ServerPower, switch_idle_off, watch_power};
 pub use messages::{format_dispatch_event, format_work_event};
-pub use notify::{Delivered, REPORT, channel_to, deliver, machine_name, remind, send_now};
+pub use notify::{Delivered, deliver, machine_name, remind, send_now};
 pub use watch::{
     BranchCheck, HeadResult, Heads, KernelSource, Packages, Remotes, TreeCheck, WatchEvent,
     Watched, WhyNone, watch,

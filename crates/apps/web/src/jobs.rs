@@ -46,7 +46,7 @@ pub(crate) struct LabDocument {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct WorkingMachine {
     pub(crate) name: String,
-    /// `ready`, `measuring`, `reserved`, `off` or `quarantined`.
+    /// `ready`, `measuring`, `lost` (its worker was killed), `reserved`, `off` or `quarantined`.
     pub(crate) state: &'static str,
     /// Who has it, what switches it on, or why it is quarantined; empty without any.
     pub(crate) about: String,
@@ -250,6 +250,11 @@ impl Now<'_> {
         let (state, about, until_unix) = match (quarantine_of(name, self.health), running, reserved)
         {
             (Some(ill), ..) => ("quarantined", ill.reason.clone(), Some(ill.next_unix)),
+            (_, Some((about, until)), _) if until <= self.now_unix => (
+                "lost",
+                format!("{about}, which has not been heard of"),
+                Some(until),
+            ),
             (_, Some((about, until)), _) => ("measuring", about, Some(until)),
             (.., Some(one)) => {
                 let off = if is_off { "; it is off" } else { "" };

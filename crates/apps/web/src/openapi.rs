@@ -5,7 +5,8 @@
 use document::SCHEMA_VERSION;
 use history::{
     AbsentDocument, AlertDocument, AlertsDocument, ChangeDocument, HistoryDocument,
-    KernelNameDocument, MemberDocument, RunListDocument, SeriesDocument, TriageDocument,
+    KernelNameDocument, MemberDocument, RunListDocument, SeriesDocument, ToldDocument,
+    TriageDocument,
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -226,6 +227,12 @@ fn alert(full: bool) -> AlertDocument {
             decided_unix: 1_795_180_320,
             worse_since: 0,
         }),
+        told: vec![ToldDocument {
+            channel: full.then(|| "us".to_owned()),
+            is_report: false,
+            raised_unix: 1_795_180_320,
+            delivered_unix: full.then_some(1_795_180_330),
+        }],
     }
 }
 

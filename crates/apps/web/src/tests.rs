@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::Arc;
 
-use model::{Build, Decision, KernelName, NewJob, Reservation, Triage, UnixTime};
+use model::{Build, Decision, KernelName, LEASE_S, NewJob, Reservation, Triage, UnixTime};
 use proptest::prelude::{any, prop_assert, proptest};
 use serde_json::Value;
+use store::Notice;
 
 use crate::address::slug;
 use crate::openapi::{DOCUMENTS, document, schema_of};
@@ -422,6 +423,33 @@ fn lab_page_shows_servers_that_are_off() {
     mine reserved: anna@lab: tuning; it is off
     on ready:
     ");
+}
+
+#[test]
+fn lab_page_shows_killed_workers_and_waiting_messages() {
+    let lab = Lab::usual();
+    lab.queue_jobs();
+    let notice = Notice {
+        subject: "tree:a".into(),
+        headline: "it is gone".into(),
+        body: String::new(),
+        raised_unix: NOW,
+    };
+    lab.store.raise(&notice, &["us"]).unwrap();
+    let page = |clock: fn() -> UnixTime| {
+        let site = lab.site().with_clock(clock);
+        body(&site.answer("/lab.html", ""))
+    };
+    let now = page(|| NOW);
+    assert!(
+        now.contains("not delivered yet: 1.") && !now.contains("lost"),
+        "{now}"
+    );
+    let later = page(|| NOW.plus_seconds(LEASE_S));
+    assert!(
+        later.contains("lost") && later.contains("job 3 by farm, which has not been heard of"),
+        "{later}"
+    );
 }
 
 #[test]

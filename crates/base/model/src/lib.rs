@@ -52,6 +52,7 @@ mod sharing;
 mod source;
 mod subsystem;
 mod suites;
+mod told;
 mod tool;
 mod triage;
 mod unix_time;
@@ -132,6 +133,7 @@ pub use suites::{
     RMAP, SCALE, SCHED, SEEDS, SMOKE, SUBSYSTEMS, SUITES, declared_transfers, floor, floor_percent,
     spread_percent, twins,
 };
+pub use told::{Told, addresses_of, channel_to, is_report, regression_subject, report_subject};
 pub use tool::{
     Column, Find, OwnProgram, Pick, Reader, Server, Source, Table, Tool, ToolMetric, ToolWorkload,
     TreeBenchmark,

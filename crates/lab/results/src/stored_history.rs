@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use history::{BisectionRecord, History, NotKnown, RunDigest, Triaged, alerts, triage_alerts};
-use model::{BuildId, Decision, MachineId, ReleaseLine, RunId};
+use model::{BuildId, Decision, MachineId, ReleaseLine, RunId, Told};
 use store::{Location, Store, StoreError};
 
 use crate::summary::{self, Summary, Writer};
@@ -26,6 +26,7 @@ pub struct HistoryReader {
     last: Option<(i64, RunId)>,
     history: History,
     decisions: Vec<Decision>,
+    told: Vec<Told>,
     /// The data directory whose bisections are read; `None` for no bisections.
     home: Option<PathBuf>,
     found: Vec<BisectionRecord>,
@@ -43,6 +44,8 @@ pub struct HistorySnapshot {
     pub alerts: Vec<Triaged>,
     /// All decisions, oldest first.
     pub decided: Vec<Decision>,
+    /// Who was told of which regression, oldest first.
+    pub told: Vec<Told>,
     /// The findings of bisections.
     pub found: Vec<BisectionRecord>,
     /// Grows with every change.
@@ -67,15 +70,14 @@ impl HistoryReader {
     pub fn open(location: impl Into<Location>) -> Result<Self, HistoryReadError> {
         let store = Store::open_read_only(location)?;
         let history = History::default();
-        let decisions = Vec::new();
-        let found = Vec::new();
         Ok(Self {
             store,
             last: None,
             history,
-            decisions,
+            decisions: Vec::new(),
+            told: Vec::new(),
             home: None,
-            found,
+            found: Vec::new(),
             summary: None,
             unsaved: None,
         })
@@ -108,9 +110,15 @@ impl HistoryReader {
         self.read_runs()?;
         self.history.recompute();
         let decisions = self.store.decisions()?;
+        let told = self.store.list_told()?;
         let found = self.home.as_deref().map(bisections).unwrap_or_default();
-        let changed = before != self.last || decisions != self.decisions || found != self.found;
-        (self.decisions, self.found) = (decisions, found);
+        let changed = before != self.last
+            || decisions != self.decisions
+            || told != self.told
+            || found != self.found;
+        self.decisions = decisions;
+        self.told = told;
+        self.found = found;
         Ok(changed)
     }
 
@@ -250,11 +258,13 @@ impl HistoryReader {
             &self.history,
             alerts(&self.history, ReleaseLine::All),
             &decided,
+            &self.told,
         );
         HistorySnapshot {
             history: self.history.clone(),
             alerts,
             decided,
+            told: self.told.clone(),
             found: self.found.clone(),
             generation,
         }
@@ -298,6 +308,7 @@ impl HistorySnapshot {
         if line == ReleaseLine::All {
             return self.alerts.clone();
         }
-        triage_alerts(&self.history, alerts(&self.history, line), &self.decided)
+        let alerts = alerts(&self.history, line);
+        triage_alerts(&self.history, alerts, &self.decided, &self.told)
     }
 }

@@ -1,7 +1,7 @@
 //! Notices for users: each is sent once while it stands, and each delivery is kept until it
 //! succeeds.
 
-use model::UnixTime;
+use model::{Told, UnixTime};
 
 use crate::columns::{self, Time, Unsigned};
 use crate::database::{Database, Failure, Locked, Row, Values};
@@ -36,6 +36,11 @@ pub struct Delivery {
 const DELIVERIES: &str = "SELECT subject, headline, body, raised_unix, number, channel, tries, said
      FROM deliveries JOIN notices ON notice = number WHERE delivered_unix IS NULL";
 
+/// Every notice about a regression, a row for each of its channels.
+const TOLD: &str = "SELECT subject, raised_unix, channel, delivered_unix, said
+     FROM notices LEFT JOIN deliveries ON notice = number
+     WHERE subject LIKE 'regression:%' OR subject LIKE 'report:%' ORDER BY number, channel";
+
 fn notice(row: &Row<'_>) -> Result<Notice, Failure> {
     Ok(Notice {
         subject: row.get(0)?,
@@ -54,6 +59,21 @@ fn delivery(row: &Row<'_>) -> Result<Delivery, Failure> {
         tries: row.get(6)?,
         failure: row.get(7)?,
     })
+}
+
+fn told(row: &Row<'_>) -> Result<Option<Told>, Failure> {
+    let Some(mut told) = Told::of_subject(&row.get::<String>(0)?, columns::time(row, 1)?) else {
+        return Ok(None);
+    };
+    if let Some(channel) = row.get::<Option<String>>(2)? {
+        told.set_channel(&channel);
+        told.delivered_unix = columns::optional_time(row, 3)?;
+        // What a delivery says that was made is of an attempt before.
+        if told.delivered_unix.is_none() {
+            told.failure = row.get(4)?;
+        }
+    }
+    Ok(Some(told))
 }
 
 impl Store {
@@ -116,6 +136,15 @@ impl Store {
         let all = self.with(|database| database.rows(select, &[], notice))?;
         let are_meant = all.into_iter().filter(|one| one.subject.starts_with(begin));
         Ok(are_meant.collect())
+    }
+
+    /// Lists who was told of which regression, oldest first.
+    ///
+    /// # Errors
+    /// If the database cannot be read.
+    pub fn list_told(&self) -> Result<Vec<Told>, StoreError> {
+        let all = self.with(|database| database.rows(TOLD, &[], told))?;
+        Ok(all.into_iter().flatten().collect())
     }
 
     /// Lists undelivered notices, oldest first.
@@ -232,6 +261,7 @@ mod tests {
         notice_is_sent_once_per_occurrence,
         undelivered_notice_is_kept_and_retried,
         delivery_of_a_killed_process_is_repeated,
+        told_regressions_have_channels_and_times,
     );
 
     fn notice(subject: &str) -> Notice {
@@ -317,5 +347,53 @@ mod tests {
                 "its delivery is uncertain: the sending process was killed"
             )
         );
+    }
+
+    fn told_regressions_have_channels_and_times(make: New<'_>) {
+        let (_home, store) = make();
+        assert!(store.list_told().unwrap().is_empty());
+        for subject in [
+            "tree:a",
+            "regression:cloud 6.1..6.2",
+            "report:cloud 6.1..6.2",
+        ] {
+            let channels: &[&str] = match subject {
+                "tree:a" => &["mail"],
+                "regression:cloud 6.1..6.2" => &["chat", "mail"],
+                _ => &["mail to a@x.org"],
+            };
+            store.raise(&notice(subject), channels).unwrap();
+        }
+        store
+            .raise(&notice("regression:cloud 6.2..6.3"), &[])
+            .unwrap();
+        let take = |except: &[String]| {
+            let now = UnixTime::new(100);
+            let taken = store.take_delivery(now, now.plus_seconds(60), except);
+            taken.unwrap().unwrap()
+        };
+        let chat = take(&["mail".to_owned()]);
+        store.record_delivery(&chat, UnixTime::new(110)).unwrap();
+        let mail = take(&["mail".to_owned()]);
+        store
+            .record_failure(&mail, "no route", UnixTime::new(200))
+            .unwrap();
+        let all = store.list_told().unwrap();
+        let shown: Vec<_> = all
+            .iter()
+            .map(|told| {
+                let delivered = told.delivered_unix.map(UnixTime::seconds);
+                (told.channel.as_deref(), delivered, &*told.failure)
+            })
+            .collect();
+        let expected = [
+            (Some("chat"), Some(110), ""),
+            (Some("mail"), None, ""),
+            (Some("mail"), None, "no route"),
+            (None, None, ""),
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(all[2].addresses, ["a@x.org"]);
+        assert_eq!((&*all[3].after, &*all[3].at), ("6.2", "6.3"));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use compare::Scale;
 use document::{RenderError, SCHEMA_VERSION, schema_of, write_json};
-use model::ReleaseLine;
+use model::{ReleaseLine, UnixTime};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
@@ -147,6 +147,22 @@ pub struct AlertDocument {
     pub members: Vec<MemberDocument>,
     /// The decision.
     pub triage: Option<TriageDocument>,
+    /// Who was told of it, oldest first; empty if nobody was.
+    pub told: Vec<ToldDocument>,
+}
+
+/// A notice about an alert on one channel.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ToldDocument {
+    /// The `[[notify]]` of marvin.toml; `None` if it was told on none: it was open before this lab
+    /// reported regressions.
+    pub channel: Option<String>,
+    /// Whether it went to those in charge of the code.
+    pub is_report: bool,
+    /// When it was raised (seconds since 1970-01-01 UTC).
+    pub raised_unix: i64,
+    /// When the channel took it; `None` if it has not yet.
+    pub delivered_unix: Option<i64>,
 }
 
 /// A series of an alert.
@@ -396,6 +412,16 @@ pub fn alert_document(history: &History, triaged: &Triaged) -> AlertDocument {
             decided_unix: decided.decided_unix.seconds(),
             worse_since: triaged.more_since(),
         }),
+        told: triaged
+            .told
+            .iter()
+            .map(|told| ToldDocument {
+                channel: told.channel.clone(),
+                is_report: told.is_report,
+                raised_unix: told.raised_unix.seconds(),
+                delivered_unix: told.delivered_unix.map(UnixTime::seconds),
+            })
+            .collect(),
     }
 }
 

@@ -53,6 +53,7 @@ pub fn alert_mail(
         &Triaged {
             alert: alert.clone(),
             decided: triaged.decided.clone(),
+            told: Vec::new(),
         },
         found,
         origins,

@@ -7,7 +7,6 @@ use document::number::signed_percent;
 use super::mail::{subject, write_body};
 use crate::bisect_hint::introduced;
 use crate::{BisectionRecord, Doubt, History, MailableAlert, Triaged};
-use model::Decision;
 
 /// What the kernel's developers call a regression of performance.
 const DEFINITION: &str = "The kernel's rules for regressions \
@@ -39,6 +38,7 @@ pub fn regression_text(
     let shown = Triaged {
         alert,
         decided: triaged.decided.clone(),
+        told: Vec::new(),
     };
     write_body(&mut page, history, &shown, found, &[]);
     page.blank();
@@ -78,23 +78,4 @@ pub fn digest_text(history: &History, alerts: &[Triaged]) -> Option<String> {
         ]);
     }
     (!text.is_empty()).then_some(text)
-}
-
-/// Returns the alerts that no range in `known` covers, as triage decisions cover alerts: what was
-/// sent once is not new with every kernel that makes its range narrower.
-#[must_use]
-pub fn unreported<'a>(
-    history: &History,
-    alerts: &'a [Triaged],
-    known: &[Decision],
-) -> Vec<&'a Triaged> {
-    let all = alerts.iter().map(|one| one.alert.clone()).collect();
-    let reported = crate::triage_alerts(history, all, known);
-    let is_new = reported.iter().map(|one| one.decided.is_none());
-    alerts
-        .iter()
-        .zip(is_new)
-        .filter(|(one, is_new)| *is_new && one.is_open())
-        .map(|(one, _)| one)
-        .collect()
 }

@@ -6,6 +6,7 @@ use document::number::{count, interval, percent, signed_percent, value};
 use document::{Styles, cut_middle, distinct_width};
 use model::{Direction, ReleaseLine, Unit, Verdict, sanitize_line};
 
+use super::told::{Addresses, told_words};
 use crate::{
     Alert, Basis, BisectHint, BisectionRecord, Change, History, Key, Point, Series, Triaged,
     bisect_hint, records_of_alert,
@@ -420,6 +421,9 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
                 decided.note
             ),
         );
+    }
+    if let Some(words) = told_words(triaged, Addresses::Named) {
+        page.paragraph(2, &words);
     }
 }
 

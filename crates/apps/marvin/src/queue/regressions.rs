@@ -4,19 +4,17 @@
 //! kill, raises it no second time.
 
 use config::ConfigFile;
-use history::{
-    RegressionText, Triaged, digest_text, records_of_alert, regression_text, unreported,
-};
+use history::{RegressionText, Triaged, digest_text, records_of_alert, regression_text};
 use kernel::{Addressees, Repository};
-use model::{ChannelKind, Decision, JobState, Origin, SourceOrigin, Triage, UnixTime};
+use model::{
+    ChannelKind, JobState, Origin, SourceOrigin, UnixTime, channel_to, regression_subject,
+    report_subject,
+};
 use results::{HistoryReadError, HistoryReader, HistorySnapshot};
-use service::REPORT;
 use store::{Notice, Store, StoreError};
 
 use crate::session::Session;
 
-/// Subjects of notices about alerts begin so.
-const REGRESSION: &str = "regression:";
 /// The subject of the mark that this lab reports regressions: what was open before comes as one list.
 const BEGUN: &str = "regressions:begun";
 const WEEK_DAYS: i64 = 7;
@@ -77,12 +75,10 @@ impl Pass<'_> {
         let HistorySnapshot {
             history, alerts, ..
         } = &self.snapshot;
-        let standing = self.store.list_standing(REGRESSION)?;
-        let known: Vec<Decision> = standing.iter().filter_map(range_of).collect();
         let is_first = self.store.standing(BEGUN)?.is_none();
         let begun = self.first_running()?;
         let mut raised = 0;
-        for one in unreported(history, alerts, &known) {
+        for one in alerts.iter().filter(|one| one.is_untold()) {
             // A job that began before may still add boots and seeds to what it rests on.
             if begun.is_some_and(|begun| self.newest_run(one) >= Some(begun)) {
                 continue;
@@ -136,8 +132,10 @@ impl Pass<'_> {
     /// Raises the notices about an alert: to those in charge of the code first, as the other one is
     /// the record of both.
     fn raise(&self, one: &Triaged, text: &RegressionText, is_first: bool) -> anyhow::Result<bool> {
-        let range = self.range(one);
-        let subject = format!("{REGRESSION}{range}");
+        let version = |kernel| self.snapshot.history.kernel(kernel).release.as_str();
+        let track = one.alert.decision_track();
+        let (after, at) = (version(one.alert.after), version(one.alert.at));
+        let subject = regression_subject(&track, after, at);
         if is_first {
             self.raise_on(subject, &text.subject, "", &[])?;
             return Ok(false);
@@ -151,8 +149,8 @@ impl Pass<'_> {
         let is_sent = settings.regressions.is_sent && text.doubts.is_empty();
         let mail = mail.filter(|_| is_sent && !addresses.is_empty());
         if let Some(mail) = mail {
-            let channel = service::channel_to(mail, &addresses);
-            let subject = format!("{REPORT}{range}");
+            let channel = channel_to(&mail.name, &addresses);
+            let subject = report_subject(&track, after, at);
             self.raise_on(subject, &text.subject, &text.body, &[&channel])?;
         }
         let body = draft(text, &addresses, mail.is_some());
@@ -204,18 +202,6 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Returns the range of an alert, in the words of decisions.
-    fn range(&self, one: &Triaged) -> String {
-        let version = |kernel| self.snapshot.history.kernel(kernel).release.as_str();
-        let alert = &one.alert;
-        format!(
-            "{} {}..{}",
-            alert.decision_track(),
-            version(alert.after),
-            version(alert.at)
-        )
-    }
-
     /// Returns who is to hear of an alert: the addresses of its track, and the maintainers of the
     /// files of the commit that a bisection named.
     fn addresses(&self, one: &Triaged) -> Vec<String> {
@@ -248,21 +234,6 @@ impl Pass<'_> {
         let tree = Repository::open(std::path::Path::new(tree)).ok()?;
         tree.addressees(&culprit.commit).ok()
     }
-}
-
-/// Returns the range that a notice is about, as a decision.
-fn range_of(notice: &Notice) -> Option<Decision> {
-    let (track, range) = notice.subject.strip_prefix(REGRESSION)?.rsplit_once(' ')?;
-    let (after, at) = range.split_once("..")?;
-    Some(Decision {
-        track: track.to_owned(),
-        after: after.to_owned(),
-        at: at.to_owned(),
-        triage: Triage::Real,
-        note: String::new(),
-        worse: usize::MAX,
-        decided_unix: notice.raised_unix,
-    })
 }
 
 /// Returns what people of the lab get about a regression.

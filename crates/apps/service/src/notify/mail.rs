@@ -74,12 +74,9 @@ pub(crate) fn mail(to: &[String], from: &str, delivery: &Delivery) -> String {
     )
 }
 
-/// Subjects of notices that go to those in charge of the code begin so.
-pub const REPORT: &str = "report:";
-
 /// Returns what the subject of a mail begins with, in brackets.
 fn tag(subject: &str) -> &'static str {
-    if subject.starts_with(REPORT) {
+    if model::is_report(subject) {
         "REGRESSION"
     } else {
         "marvin"

@@ -14,7 +14,7 @@ use crate::ServiceError;
 use mail::{mail, send};
 use program::{InputResult, feed};
 
-pub use mail::{REPORT, machine_name};
+pub use mail::machine_name;
 pub use reservations::remind;
 
 /// Deadline of a channel (s).
@@ -45,27 +45,15 @@ pub(crate) fn raise_notice(
     Ok(())
 }
 
-/// Between the name of a channel and other addresses than its own; no channel's name has a blank.
-const TO: &str = " to ";
-
-/// Returns the name of a channel of mail that sends to these addresses.
-#[must_use]
-pub fn channel_to(channel: &Channel, addresses: &[String]) -> String {
-    format!("{}{TO}{}", channel.name, addresses.join(","))
-}
-
 /// Returns a channel, with other addresses if its name has some.
 fn channel_of(channels: &[Channel], name: &str) -> Option<Channel> {
-    let (name, addresses) = match name.split_once(TO) {
-        Some((name, addresses)) => (name, Some(addresses)),
-        None => (name, None),
-    };
+    let (name, addresses) = model::addresses_of(name);
     let mut channel = channels.iter().find(|one| one.name == name)?.clone();
-    if let Some(addresses) = addresses {
+    if !addresses.is_empty() {
         let ChannelKind::Mail { to, .. } = &mut channel.kind else {
             return None;
         };
-        *to = addresses.split(',').map(str::to_owned).collect();
+        *to = addresses.into_iter().map(str::to_owned).collect();
     }
     Some(channel)
 }

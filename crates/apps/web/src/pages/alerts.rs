@@ -3,8 +3,8 @@
 use askama::Template;
 use document::mail::CLONE;
 use history::{
-    Alert, BisectHint, History, Triaged, bisect_hint, bisection_anywhere, change_size, mixed_words,
-    records_of_alert,
+    Addresses, Alert, BisectHint, History, Triaged, bisect_hint, bisection_anywhere, change_size,
+    mixed_words, records_of_alert, told_words,
 };
 use model::Verdict;
 
@@ -36,6 +36,8 @@ struct Shown {
     title: String,
     words: String,
     decided: Option<(String, String)>,
+    /// Who was told of it.
+    told: Option<String>,
     members: Vec<Member>,
     /// How many members are not shown, and the page that has all.
     more: Option<(String, String)>,
@@ -146,6 +148,7 @@ fn shown(snapshot: &HistorySnapshot, triaged: &Triaged) -> Shown {
                 format!("{}{since}", decided.note),
             )
         }),
+        told: told_words(triaged, Addresses::Counted),
         members: alert
             .members
             .iter()

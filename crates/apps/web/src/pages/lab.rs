@@ -18,6 +18,8 @@ struct Page {
     jobs: Vec<Job>,
     /// The number of open jobs that are not among them; empty without any.
     unlisted: String,
+    /// The number of messages that no channel has taken yet; empty without any.
+    undelivered: String,
 }
 
 struct Machine {
@@ -46,24 +48,29 @@ struct Job {
 pub(crate) fn lab(frame: Frame, lab: &LabDocument) -> Rendered {
     let machines = lab.machines.iter().map(machine).collect();
     let jobs = lab.jobs.iter().map(|one| job(one, lab.now_unix)).collect();
-    let unlisted = Some(lab.unlisted())
-        .filter(|count| *count > 0)
-        .map(|count| count.to_string())
-        .unwrap_or_default();
     render(&Page {
         frame,
         now: minute(UnixTime::new(lab.now_unix)),
         machines,
         jobs,
-        unlisted,
+        unlisted: some(lab.unlisted()),
+        undelivered: some(lab.undelivered),
     })
+}
+
+/// Returns a number, or nothing for none.
+fn some(number: usize) -> String {
+    if number == 0 {
+        return String::new();
+    }
+    number.to_string()
 }
 
 fn machine(one: &WorkingMachine) -> Machine {
     Machine {
         name: one.name.clone(),
         state: one.state,
-        is_ill: one.state == "quarantined",
+        is_ill: ["quarantined", "lost"].contains(&one.state),
         about: one.about.clone(),
         until: minute_if_any(one.until_unix),
         waiting: one.waiting,
