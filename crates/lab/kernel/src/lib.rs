@@ -60,7 +60,7 @@ pub use from_source::Sources;
 pub use function_changes::FunctionChanges;
 pub use image::ImageFault;
 pub use installed::{InstalledImage, find_installed};
-pub use maintainers::{Addressees, addressees_of};
+pub use maintainers::{Addressees, addressees_of, plain_address};
 pub use modules::{Module, is_built_in, modules, option};
 pub use patches::{
     ChangedFile, Cover, DiffFault, FileChange, Fixes, Identifiers, MailHead, Patch, PatchesError,

@@ -92,7 +92,7 @@ pub fn addressees_of(maintainers: &str, files: &[String]) -> Addressees {
 
 /// Adds the plain addresses of some lines, up to the limit.
 fn add(all: &mut Vec<String>, lines: &[&str]) {
-    for address in lines.iter().filter_map(|line| address(line)) {
+    for address in lines.iter().copied().filter_map(plain_address) {
         if all.len() < ADDRESSES_MAX && !all.contains(&address) {
             all.push(address);
         }
@@ -101,7 +101,8 @@ fn add(all: &mut Vec<String>, lines: &[&str]) {
 
 /// Returns the address of `Name <address>`, or of `address (moderated)`; `None` if it is none that a
 /// header may have.
-fn address(line: &str) -> Option<String> {
+#[must_use]
+pub fn plain_address(line: &str) -> Option<String> {
     let address = match line.rsplit_once('<') {
         Some((_, rest)) => rest.split_once('>')?.0,
         None => line.split_whitespace().next()?,

@@ -3,9 +3,11 @@
 //! A notice that stands is the record that an alert went out: another process, or this one after a
 //! kill, raises it no second time.
 
+use std::path::Path;
+
 use config::ConfigFile;
 use history::{RegressionText, Triaged, digest_text, records_of_alert, regression_text};
-use kernel::{Addressees, Repository};
+use kernel::{Addressees, Repository, plain_address};
 use model::{
     ChannelKind, JobState, Origin, SourceOrigin, UnixTime, channel_to, regression_subject,
     report_subject,
@@ -57,6 +59,7 @@ impl RegressionReporter {
             snapshot: reader.snapshot(1),
             store,
             site,
+            home: session.home()?,
             now_unix,
         };
         pass.run()
@@ -67,6 +70,8 @@ struct Pass<'a> {
     snapshot: HistorySnapshot,
     store: &'a Store,
     site: &'a ConfigFile,
+    /// The data directory.
+    home: &'a Path,
     now_unix: UnixTime,
 }
 
@@ -202,8 +207,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Returns who is to hear of an alert: the addresses of its track, and the maintainers of the
-    /// files of the commit that a bisection named.
+    /// Returns who is to hear of an alert: the addresses of its track, the maintainers of the files
+    /// of the commit that a bisection named, and those of the kernel's package.
     fn addresses(&self, one: &Triaged) -> Vec<String> {
         let tracks = self.site.settings.regressions.tracks.iter();
         let mut all: Vec<String> = tracks
@@ -212,12 +217,24 @@ impl Pass<'_> {
             .collect();
         // A tree that is not at hand any more has no addresses.
         let of_code = self.maintainers(one).unwrap_or_default();
-        for address in of_code.people.into_iter().chain(of_code.lists) {
+        let of_code = of_code.people.into_iter().chain(of_code.lists);
+        for address in of_code.chain(self.package_maintainer(one)) {
             if !all.contains(&address) {
                 all.push(address);
             }
         }
         all
+    }
+
+    /// Returns the address of who maintains the package of the kernel that an alert is about.
+    fn package_maintainer(&self, one: &Triaged) -> Option<String> {
+        let Origin::Package { name, version } =
+            &self.snapshot.history.kernel(one.alert.at).build.origin
+        else {
+            return None;
+        };
+        let named = archives::package_maintainer(self.home, name, version)?;
+        plain_address(&named)
     }
 
     fn maintainers(&self, one: &Triaged) -> Option<Addressees> {
@@ -231,7 +248,7 @@ impl Pass<'_> {
         else {
             return None;
         };
-        let tree = Repository::open(std::path::Path::new(tree)).ok()?;
+        let tree = Repository::open(Path::new(tree)).ok()?;
         tree.addressees(&culprit.commit).ok()
     }
 }

@@ -41,6 +41,10 @@ fn regression_goes_out_once_as_a_draft() {
     fs::create_dir_all(&home).unwrap();
     let store = Store::open(&*home).unwrap();
     configure(&home, "");
+    let archives = home.join("archives");
+    fs::create_dir_all(&archives).unwrap();
+    let stanza = "Package: linux-image-6.12.100-cloud-amd64\nVersion: 6.12.100-1\nMaintainer: Kernel Team <kernel@example.org>\n\n";
+    fs::write(archives.join("00.linux"), stanza).unwrap();
     // Reports begin before anything was measured.
     let send = || output_of(&home, &["notify", "send"]);
     assert!(send().contains("new regressions 0, messages sent 0"));
@@ -56,6 +60,7 @@ fn regression_goes_out_once_as_a_draft() {
     assert_eq!(count(&home, "told", "\"subject\":\"digest:"), 1);
     for text in [
         "This is a draft for you",
+        "To: kernel@example.org",
         "one seed only",
         "instructions were counted",
         "less than 5 %, which",
