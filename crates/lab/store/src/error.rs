@@ -24,7 +24,7 @@ pub enum StoreError {
     /// Another process uses the store.
     #[error(transparent)]
     InUse(#[from] InUse),
-    #[error("no space left in {home}: make room and repeat the command; stored results are intact", home = .home.display())]
+    #[error("no space left in {home}: make room and repeat the command; builds and snapshots there are made again if deleted, and stored results are intact", home = .home.display())]
     Full { home: PathBuf },
     /// A stored file or row is damaged.
     #[error("{file} is damaged: {detail}; restore the data directory from a backup, or name a new one with --home", file = .file.display())]

@@ -351,7 +351,7 @@ mod tests {
             let error = home.io(Path::new("/h/artefacts"), Error::from(kind));
             format!("{:?}: {error}", error.fault())
         };
-        insta::assert_snapshot!(to_error(ErrorKind::StorageFull), @"Lab: no space left in /h: make room and repeat the command; stored results are intact");
+        insta::assert_snapshot!(to_error(ErrorKind::StorageFull), @"Lab: no space left in /h: make room and repeat the command; builds and snapshots there are made again if deleted, and stored results are intact");
         insta::assert_snapshot!(to_error(ErrorKind::PermissionDenied), @"User: cannot use /h/artefacts: permission denied; name a writable directory with --home");
         insta::assert_snapshot!(to_error(ErrorKind::ReadOnlyFilesystem), @"User: cannot use /h/artefacts: the file system is read-only; name a writable directory with --home");
         insta::assert_snapshot!(to_error(ErrorKind::Interrupted), @"Lab: /h/artefacts: operation interrupted");

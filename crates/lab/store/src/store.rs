@@ -527,6 +527,6 @@ mod tests {
         large.origin = model::Origin::Described("x".repeat(1 << 20));
         let error = store.save_build(&large).unwrap_err();
         assert_eq!(error.fault(), Fault::Lab);
-        insta::assert_snapshot!(describe(&error, home.path()), @"Lab: no space left in HOME: make room and repeat the command; stored results are intact");
+        insta::assert_snapshot!(describe(&error, home.path()), @"Lab: no space left in HOME: make room and repeat the command; builds and snapshots there are made again if deleted, and stored results are intact");
     }
 }
