@@ -2,16 +2,20 @@
 //! been false alarms.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use model::{BuildId, MachineId, UnixTime};
 use stats::{Scores, Spread};
 
 use super::gather::History;
-use super::index::MachineIx;
+use super::index::{KernelIx, MachineIx};
 use super::series::{Point, Series};
 
 /// Days that count: earlier problems may have been fixed.
 pub const TRUST_DAYS: i64 = 90;
+/// Builds of a noisy series that are compared with themselves: each is rated with all others for
+/// noise, and a series of years would keep a page waiting.
+pub(super) const COMPARED_MAX: usize = 10;
 /// Confidence level of a share's interval.
 const LEVEL: f64 = 0.95;
 
@@ -56,8 +60,9 @@ impl History {
     ///
     /// On exact machines each repeated result of a build, workload and seed is a comparison of the
     /// build with itself. On noisy machines the runs of each build are dealt alternately to two
-    /// sides, which are rated like two kernels; the other builds of the series give the noise.
-    /// Comparisons that cannot be rated are not counted.
+    /// sides, which are rated like two kernels; the other builds of the series give the noise. The
+    /// ten newest builds of each series are taken. Comparisons that cannot be rated are
+    /// not counted.
     #[must_use]
     pub fn trust(&self, machines: &[MachineIx]) -> Trust {
         let since = self.last_day().map_or(i64::MIN, |day| day - TRUST_DAYS + 1);
@@ -74,14 +79,11 @@ impl History {
             .series()
             .filter(|(key, series)| series.scatters && machines.contains(&key.machine))
         {
-            for point in series
-                .points
-                .iter()
-                .filter(|point| self.is_since(point, since))
-            {
-                if let Some(is_alarm) = is_false_alarm(series, point) {
+            for (kernel, is_alarm) in series.compare_with_itself() {
+                let point = series.point(*kernel);
+                if point.is_some_and(|point| self.is_since(point, since)) {
                     trust.compared += 1;
-                    trust.alarms += usize::from(is_alarm);
+                    trust.alarms += usize::from(*is_alarm);
                 }
             }
         }
@@ -121,6 +123,29 @@ impl History {
             }
         }
         found
+    }
+}
+
+/// Comparisons of a series' newest kernels with themselves, each with whether it is a false alarm.
+/// They follow from the series, so that series are equal without them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SelfComparisons(OnceLock<Vec<(KernelIx, bool)>>);
+
+impl PartialEq for SelfComparisons {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Series {
+    /// Returns the comparisons of its newest kernels with themselves, worked out once.
+    fn compare_with_itself(&self) -> &[(KernelIx, bool)] {
+        self.self_comparisons.0.get_or_init(|| {
+            let newest = self.points.iter().rev().take(COMPARED_MAX);
+            newest
+                .filter_map(|point| Some((point.kernel, is_false_alarm(self, point)?)))
+                .collect()
+        })
     }
 }
 

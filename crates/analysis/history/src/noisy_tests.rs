@@ -8,7 +8,8 @@ use model::{
 };
 
 use super::index::{KernelPair, MachineIx};
-use super::tests::taken;
+use super::noise::COMPARED_MAX;
+use super::tests::{take, taken};
 use super::{
     History, Overview, Pair, Series, State, Trust, alerts, history_text, mixed_words, overview,
 };
@@ -339,6 +340,28 @@ fn old_repeated_measurements_do_not_count() {
         run.started_unix = UnixTime::new(1_700_000_000 + days * day);
     }
     assert_eq!(taken(&[subject]).trust(&[MachineIx(0)]).compared, 0);
+}
+
+#[test]
+fn long_series_compare_their_newest_kernels_only() {
+    let of = |kernels: usize| -> Vec<Subject> {
+        (0..kernels)
+            .map(|n| {
+                let release = format!("6.{n}");
+                let runs: [&[f64]; 4] = [&[100.0], &[100.4], &[99.8], &[100.1]];
+                imported(&release, KERNBENCH, &runs)
+            })
+            .collect()
+    };
+    let mut history = taken(&of(COMPARED_MAX + 3));
+    let compared = |history: &History| history.trust(&[MachineIx(0)]).compared;
+    assert_eq!(compared(&history), COMPARED_MAX);
+    assert_eq!(compared(&history.clone()), COMPARED_MAX);
+    // A new kernel takes the place of an old one, also where the comparisons are known.
+    let wild: [&[f64]; 4] = [&[100.0], &[133.0], &[100.2], &[133.1]];
+    take(&mut history, &[imported("6.99", KERNBENCH, &wild)]);
+    let trust = history.trust(&[MachineIx(0)]);
+    assert_eq!((trust.compared, trust.alarms), (COMPARED_MAX, 1));
 }
 
 #[test]

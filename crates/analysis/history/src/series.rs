@@ -11,6 +11,7 @@ use stats::Scores;
 
 use super::changes::{Change, find};
 use super::index::{KernelIx, MachineIx};
+use super::noise::SelfComparisons;
 
 /// The key of a series: machines by number, tracks by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -211,6 +212,8 @@ pub struct Series {
     /// Operations per iteration: those of the newest run. Results with other numbers are another
     /// experiment.
     pub operations: u64,
+    /// Comparisons of its kernels with themselves, once somebody asked for them.
+    pub(super) self_comparisons: SelfComparisons,
 }
 
 impl Series {
@@ -224,6 +227,7 @@ impl Series {
             points: Vec::new(),
             changes: Vec::new(),
             operations: 0,
+            self_comparisons: SelfComparisons::default(),
         }
     }
 
@@ -305,6 +309,7 @@ impl Series {
             series
                 .points
                 .retain(|point| line.has(release(point.kernel)));
+            series.self_comparisons = SelfComparisons::default();
             series.changes = find(&series);
         }
         series
@@ -318,6 +323,7 @@ impl Series {
         started: impl Fn(usize) -> (UnixTime, usize),
         metric: impl Fn(&Declared) -> Metric,
     ) {
+        self.self_comparisons = SelfComparisons::default();
         let seeds: Vec<&SeedResult> = self.points.iter().flat_map(|point| &point.seeds).collect();
         let newest = seeds.iter().max_by_key(|seen| started(seen.run));
         let (operations, declared) = newest.map_or((0, &self.declared), |seen| {

@@ -19,16 +19,20 @@ const VERSIONS: [&str; 6] = [
 
 pub(super) fn taken(subjects: &[Subject]) -> History {
     let mut history = History::default();
+    take(&mut history, subjects);
+    history
+}
+
+/// Adds kernels to a history.
+pub(super) fn take(history: &mut History, subjects: &[Subject]) {
     for subject in subjects {
         history.add_build(&subject.build);
         history.know_machine(&subject.machine);
-        subject
-            .runs
-            .iter()
-            .for_each(|run| history.add_run(run).unwrap());
+        for run in &subject.runs {
+            history.add_run(run).unwrap();
+        }
     }
     history.recompute();
-    history
 }
 
 pub(super) fn kernel(version: &str, endings: &[(&'static str, Ending)]) -> Subject {

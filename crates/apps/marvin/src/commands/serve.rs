@@ -74,6 +74,8 @@ pub(crate) fn serve(session: &Session, command: &ServeArguments) -> anyhow::Resu
     let pages = Site::new(&location, source.snapshot(1))
         .with_servers(names)
         .with_explain(explain_stored_or_none);
+    // What the first reader would wait for; new results do the same in the thread that reads them.
+    drop(pages.answer("/", ""));
     let pages = Arc::new(pages);
     let noted = Arc::clone(&pages);
     std::thread::spawn(move || service::watch_power(&servers, &|off| noted.note_off(off)));
