@@ -3,24 +3,30 @@
 //!
 //! `cargo test` has one kernel; with MARVIN_FULL it has all of [`KERNELS`], or those that
 //! MARVIN_ORACLE_KERNELS names (with commas between them), and pages of 1 GiB. A
-//! kernel that Debian does not serve any more is skipped with a line that says so.
+//! kernel that Debian does not serve any more is skipped with a line that says so. The rows of the
+//! matrix in `docs/dump.md` are printed with `--nocapture`.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "the matrix, for --nocapture")]
 
+mod broken;
 mod judge;
+mod row;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::Instant;
 
 use lab::{Lab, LabOptions};
 use machine::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch};
 use machine::{InitrdFile, initrd_of};
 use model::Build;
-use vmcore::{Dump, Filter, Io, Level, Plan, Reader, Work, memory_file};
+use vmcore::{Dump, DumpError, Filter, Io, Level, Plan, Reader, Work, memory_file};
 
+use crate::broken::BROKEN;
 use crate::judge::{Judgement, Kind, Testimony, judge};
+use crate::row::Row;
 
 /// The newest kernel of each series that Debian serves, and of some flavours.
 const KERNELS: [&str; 14] = [
@@ -145,20 +151,33 @@ fn memory_of(build: &Build, memory_mib: u64, more: &str, folder: &Path) -> PathB
     memory
 }
 
-/// Returns the pages that a level keeps, and how many it found on lists of processors.
-fn kept_pages(dump: &Dump, level: u8) -> (BTreeSet<u64>, u64) {
-    let level = Level::new(level).unwrap();
-    let filter = Filter::for_level(&mut Reader::new(dump, Io::Map), level).unwrap();
-    let work = Work {
+/// What a level does with a dump.
+struct Filtered {
+    kept: BTreeSet<u64>,
+    /// Pages that it found on lists of processors.
+    listed: u64,
+    /// Pages with records that it could not read.
+    unknown: u64,
+}
+
+fn work() -> Work {
+    Work {
         threads: 1,
         io: Io::Map,
         memory: 64 << 20,
         folder: None,
-    };
-    let plan = Plan::make(dump, filter.as_ref(), &work).unwrap();
-    assert_eq!(plan.counts().unknown, 0, "each record is readable");
-    let kept = plan.kept_pages().unwrap().into_iter().collect();
-    (kept, plan.counts().listed)
+    }
+}
+
+fn filtered(dump: &Dump, level: u8) -> Result<Filtered, DumpError> {
+    let level = Level::new(level).unwrap();
+    let filter = Filter::for_level(&mut Reader::new(dump, Io::Map), level)?;
+    let plan = Plan::make(dump, filter.as_ref(), &work())?;
+    Ok(Filtered {
+        kept: plan.kept_pages()?.into_iter().collect(),
+        listed: plan.counts().listed,
+        unknown: plan.counts().unknown,
+    })
 }
 
 /// Describes pages by kind: their number, and the first.
@@ -239,86 +258,186 @@ fn check(level: u8, judged: &Judgement, listed: u64, listed_by_kernel: u64) -> V
     wrong
 }
 
-/// Lets a kernel judge each level, and returns what is wrong.
-fn story(name: &str, memory_mib: u64, more: &str) -> Vec<String> {
+/// A kernel that has judged the filter.
+struct Story {
+    /// What is wrong with the filter.
+    wrong: Vec<String>,
+    /// Filters that were broken on purpose, and that the kernel found nothing wrong with.
+    uncaught: Vec<String>,
+}
+
+/// A guest that has stopped, and what it says of its frames.
+struct Witness {
+    name: String,
+    dump: Dump,
+    testimony: Testimony,
+    /// All pages of its memory.
+    memory: BTreeSet<u64>,
+    listed_by_kernel: u64,
+}
+
+impl Witness {
+    fn new(name: String, dump: Dump) -> Self {
+        let testimony = Testimony::find(&dump);
+        let plan = Plan::make(&dump, None, &work()).unwrap();
+        let memory = plan.kept_pages().unwrap().into_iter().collect();
+        let listed_by_kernel = testimony.number("listed").unwrap();
+        Self {
+            name,
+            dump,
+            testimony,
+            memory,
+            listed_by_kernel,
+        }
+    }
+
+    fn judge(&self, level: u8, kept: &BTreeSet<u64>) -> Judgement {
+        judge(&self.testimony, level, &self.memory, kept)
+    }
+
+    /// Returns what is wrong with a level.
+    fn check(&self, level: u8, filtered: &Filtered, judged: &Judgement) -> Vec<String> {
+        let mut wrong = check(level, judged, filtered.listed, self.listed_by_kernel);
+        wrong.extend(check_marks(&self.testimony, level, &filtered.kept));
+        if filtered.unknown > 0 {
+            wrong.push(format!("-d {level}: {} unreadable", filtered.unknown));
+        }
+        wrong
+    }
+
+    /// Judges all levels of the filter as it is; returns what is wrong.
+    fn judge_filter(&self, row: &mut Row) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for level in LEVELS {
+            let filtered = filtered(&self.dump, level).unwrap();
+            let judged = self.judge(level, &filtered.kept);
+            println!(
+                "  -d {level}: {} of {} pages kept; lost: {}; stayed: {}; on lists: {}, the kernel says {}",
+                filtered.kept.len(),
+                self.memory.len(),
+                describe(&judged.lost),
+                describe(&judged.stayed),
+                filtered.listed,
+                self.listed_by_kernel
+            );
+            wrong.extend(self.check(level, &filtered, &judged));
+            row.add(&judged, filtered.listed);
+        }
+        wrong
+    }
+
+    /// Judges filters that are broken on purpose; returns those that nothing is wrong with.
+    fn judge_broken(&self, row: &mut Row) -> Vec<String> {
+        let mut uncaught = Vec::new();
+        let text = vmcore::vmcoreinfo::of_dump(&self.dump).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        for broken in &BROKEN {
+            let is_idle = |mark| !self.testimony.marks.contains_key(mark);
+            if broken.needs.is_some_and(is_idle) {
+                continue;
+            }
+            let Some(note) = broken.note(&text) else {
+                println!("  broken: {}: not in this kernel's note", broken.name);
+                continue;
+            };
+            let dump = memory_file::open(&self.parts(), Some(note.as_bytes())).unwrap();
+            let mut filtered = filtered(&dump, broken.level).unwrap();
+            filtered.kept = broken.pages(&filtered.kept, &self.memory);
+            let judged = self.judge(broken.level, &filtered.kept);
+            let wrong = self.check(broken.level, &filtered, &judged);
+            let first = wrong.first().map_or("nothing wrong", String::as_str);
+            println!("  broken: {}: {first}", broken.name);
+            row.add_broken(!wrong.is_empty());
+            if wrong.is_empty() {
+                uncaught.push(format!("{}: {}", self.name, broken.name));
+            }
+        }
+        uncaught
+    }
+
+    /// Returns the guest's memory, to open it again.
+    fn parts(&self) -> [memory_file::Part; 1] {
+        [self.dump.path().display().to_string().parse().unwrap()]
+    }
+
+    fn print_frames(&self) {
+        let said: Vec<String> = self
+            .testimony
+            .report
+            .iter()
+            .filter(|(word, _)| word != "block")
+            .map(|(word, rest)| format!("{word} {rest}"))
+            .collect();
+        println!("{}: {}", self.name, said.join(", "));
+        let mut kinds: BTreeMap<Kind, u64> = BTreeMap::new();
+        for kind in &self.testimony.kinds {
+            *kinds.entry(*kind).or_default() += 1;
+        }
+        println!("  frames: {kinds:?}");
+    }
+}
+
+/// Lets a kernel judge each level and each broken filter; `None` if Debian does not serve it.
+fn story(name: &str, memory_mib: u64, more: &str) -> Option<Story> {
     let start = Instant::now();
     let lab = Lab::open(&folder("kernels"), LabOptions::default()).unwrap();
     let build = match lab.build(&name.parse().unwrap(), &|_| {}) {
         Ok(build) => build,
         Err(error) if name != SAMPLE => {
             println!("{name}: skipped: {error}");
-            return Vec::new();
+            return None;
         }
         Err(error) => panic!("{error}"),
     };
-    let folder = folder(&format!("oracle/{}", build.version));
+    let folder = folder(&format!("oracle/{}-{memory_mib}", build.version));
     let memory = memory_of(&build, memory_mib, more, &folder);
     let dump = memory_file::open(&[memory.display().to_string().parse().unwrap()], None).unwrap();
-    let testimony = Testimony::find(&dump);
-    let said: Vec<String> = testimony
-        .report
-        .iter()
-        .filter(|(word, _)| word != "block")
-        .map(|(word, rest)| format!("{word} {rest}"))
-        .collect();
-    println!(
-        "{name} {}, {memory_mib} MiB: {}",
-        build.version,
-        said.join(", ")
-    );
-    let mut kinds: BTreeMap<Kind, u64> = BTreeMap::new();
-    for kind in &testimony.kinds {
-        *kinds.entry(*kind).or_default() += 1;
-    }
-    println!("  frames: {kinds:?}");
-    let all: BTreeSet<u64> = {
-        let work = Work {
-            threads: 1,
-            io: Io::Map,
-            memory: 64 << 20,
-            folder: None,
-        };
-        let plan = Plan::make(&dump, None, &work).unwrap();
-        plan.kept_pages().unwrap().into_iter().collect()
-    };
-    let listed_by_kernel = testimony.number("listed").unwrap();
-    let mut wrong = Vec::new();
-    for level in LEVELS {
-        let (kept, listed) = kept_pages(&dump, level);
-        let judged = judge(&testimony, level, &all, &kept);
-        println!(
-            "  -d {level}: {} of {} pages kept; lost: {}; stayed: {}; on lists: {listed}, the kernel says {listed_by_kernel}",
-            kept.len(),
-            all.len(),
-            describe(&judged.lost),
-            describe(&judged.stayed)
-        );
-        wrong.extend(check(level, &judged, listed, listed_by_kernel));
-        wrong.extend(check_marks(&testimony, level, &kept));
-    }
+    let title = format!("{name} {}, {memory_mib} MiB", build.version);
+    let witness = Witness::new(title, dump);
+    witness.print_frames();
+    let mut row = Row::new(name, &build.version, memory_mib, &witness.testimony);
+    let wrong = witness.judge_filter(&mut row);
+    let uncaught = witness.judge_broken(&mut row);
     println!("  {:.0} s", start.elapsed().as_secs_f64());
+    println!("{}", row.line(witness.listed_by_kernel));
     std::fs::remove_dir_all(&folder).unwrap();
-    let version = &build.version;
-    wrong
+    let wrong = wrong
         .iter()
-        .map(|wrong| format!("{version}, {memory_mib} MiB: {wrong}"))
-        .collect()
+        .map(|wrong| format!("{}: {wrong}", witness.name))
+        .collect();
+    Some(Story { wrong, uncaught })
 }
+
+/// All kernels of this run: each boots once, for all tests.
+static STORIES: LazyLock<Vec<Story>> = LazyLock::new(|| {
+    println!("{}", row::HEAD);
+    if std::env::var_os("MARVIN_FULL").is_none() {
+        return story(SAMPLE, 1024, "").into_iter().collect();
+    }
+    let chosen = std::env::var("MARVIN_ORACLE_KERNELS").unwrap_or(KERNELS.join(","));
+    let mut stories = Vec::new();
+    for name in chosen.split(',') {
+        stories.extend(story(name, 1024, ""));
+        stories.extend(story(name, 4096, "hugepagesz=1G hugepages=1 giant=1"));
+    }
+    stories
+});
 
 #[test]
 fn kernels_flags_confirm_kept_and_dropped_pages() {
-    let wrong: Vec<String> = if std::env::var_os("MARVIN_FULL").is_none() {
-        story(SAMPLE, 1024, "")
-    } else {
-        let chosen = std::env::var("MARVIN_ORACLE_KERNELS").unwrap_or(KERNELS.join(","));
-        chosen
-            .split(',')
-            .flat_map(|name| {
-                let mut wrong = story(name, 1024, "");
-                wrong.extend(story(name, 4096, "hugepagesz=1G hugepages=1 giant=1"));
-                wrong
-            })
-            .collect()
-    };
+    let wrong: Vec<&str> = STORIES
+        .iter()
+        .flat_map(|story| story.wrong.iter().map(String::as_str))
+        .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn kernels_flags_catch_broken_filters() {
+    assert!(!STORIES.is_empty(), "a kernel judged");
+    let uncaught: Vec<&str> = STORIES
+        .iter()
+        .flat_map(|story| story.uncaught.iter().map(String::as_str))
+        .collect();
+    assert!(uncaught.is_empty(), "{}", uncaught.join("\n"));
 }
