@@ -3,7 +3,8 @@
 //!
 //! A wrong line of the note breaks the filter itself. What no line can break, such as the end of a
 //! block, is broken in its result. The filter follows a page to its head only where a page begins in
-//! an earlier section, as one of 1 GiB does: without one, that fault changes nothing.
+//! an earlier section, as one of 1 GiB does: without one, that fault changes nothing. So it is with
+//! PG_private, which only the page cache of a disk has.
 
 use std::collections::BTreeSet;
 
@@ -39,17 +40,18 @@ const fn broken(name: &'static str, level: u8, fault: Fault) -> Broken {
     }
 }
 
-pub(crate) const BROKEN: [Broken; 13] = [
+pub(crate) const BROKEN: [Broken; 14] = [
     broken(
         "PG_lru is the next bit",
         2,
         Fault::Differs("NUMBER(PG_lru)", 1),
     ),
-    broken(
-        "PG_private is the next bit",
-        2,
-        Fault::Differs("NUMBER(PG_private)", 1),
-    ),
+    Broken {
+        name: "PG_private is the next bit",
+        needs: Some("disk"),
+        level: 2,
+        fault: Fault::Differs("NUMBER(PG_private)", 1),
+    },
     broken(
         "PG_hwpoison is the bit before",
         1,
@@ -78,6 +80,13 @@ pub(crate) const BROKEN: [Broken; 13] = [
         needs: Some("giant"),
         level: 8,
         fault: Fault::Differs("OFFSET(page.compound_head)", 8),
+    },
+    // Its name since v7.1.
+    Broken {
+        name: "compound_info is a word late",
+        needs: Some("giant"),
+        level: 8,
+        fault: Fault::Differs("OFFSET(page.compound_info)", 8),
     },
     broken(
         "_mapcount is four bytes late",
