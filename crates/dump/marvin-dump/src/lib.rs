@@ -2,13 +2,17 @@
 //! them too: they provide the streams and the clock, and get the exit code. The library `vmcore`
 //! handles the dumps.
 
-#![expect(unsafe_code, reason = "signals; each use says why it is sound")]
+#![expect(
+    unsafe_code,
+    reason = "signals and malloc; each use says why it is sound"
+)]
 
 mod arguments;
 mod check;
 mod files;
 mod guard;
 mod info;
+mod limits;
 mod progress_printer;
 mod report;
 mod save;
@@ -151,6 +155,10 @@ fn schema_of<T: JsonSchema>(title: &str) -> Schema {
 #[must_use]
 pub fn run_here(arguments: &Arguments) -> Exit {
     guard::tell_of_bus_errors();
+    guard::tell_of_aborts();
+    if limits::room().is_some() {
+        guard::share_one_arena();
+    }
     let start = Instant::now();
     let mut input = std::io::stdin();
     let mut answers = std::io::stdout();

@@ -15,6 +15,7 @@ use vmcore::{
 
 use crate::arguments::{Access, Compression, Look, Save};
 use crate::info::report_missing;
+use crate::limits::{self, Share};
 use crate::progress_printer::{ProgressPrinter, Screen, locked};
 use crate::report::{self, Facts, Report};
 use crate::{Exit, Host, files, usage};
@@ -314,6 +315,8 @@ impl<'w> Task<'w> {
         let memory = wish
             .cyclic_buffer
             .map_or(wish.memory, |kib| kib.saturating_mul(1024).max(wish.memory));
+        let wanted = Share { memory, threads };
+        let Share { memory, threads } = limits::fit(wanted, limits::room())?;
         let read = wish.non_mmap || wish.io == Access::Read;
         let io = if read {
             Io::Read

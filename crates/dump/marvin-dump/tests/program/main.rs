@@ -5,6 +5,7 @@ mod command;
 mod command_line;
 mod erase;
 mod incomplete_notes;
+mod limits;
 mod live;
 mod losses;
 mod progress;
