@@ -2,9 +2,9 @@
 //! finds nothing proves nothing of the filter as it is.
 //!
 //! A wrong line of the note breaks the filter itself. What no line can break, such as the end of a
-//! block, is broken in its result. The filter follows a page to its head only where a page begins in
-//! an earlier section, as one of 1 GiB does: without one, that fault changes nothing. So it is with
-//! PG_private, which only the page cache of a disk has.
+//! block, is broken in its result. The filter follows a page to its head only where a page begins
+//! in an earlier section, as one of 1 GiB does: without one, that fault changes nothing. So it is
+//! with PG_private, which only the page cache of a disk has.
 
 use std::collections::BTreeSet;
 
