@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use ingest::Symbols;
 use kernel::CodeBytes;
 use model::Build;
-use profile::ledger::names;
+use profile::ledger::{Ledger, names};
 
 use crate::Lab;
 
@@ -35,7 +36,19 @@ struct Functions<'a> {
     extents: Vec<(u64, u64)>,
 }
 
-impl Functions<'_> {
+impl<'a> Functions<'a> {
+    fn new(code: &'a CodeBytes, symbols: &Symbols) -> Self {
+        let named: Vec<(u64, u64, &str)> = symbols.functions().collect();
+        Self {
+            starts: named
+                .iter()
+                .map(|(start, _, name)| (*start, names::key(name)))
+                .collect(),
+            code,
+            extents: named.iter().map(|(start, end, _)| (*start, *end)).collect(),
+        }
+    }
+
     /// Returns who calls functions of these names: caller and function.
     fn calls_of(&self, wanted: &BTreeSet<String>) -> BTreeSet<(String, String)> {
         let targets: BTreeMap<u64, &String> = self
@@ -69,6 +82,39 @@ impl Functions<'_> {
 }
 
 impl Lab {
+    /// Gives a ledger the callers of the functions that only one of its kernels executes, from the
+    /// images of the base and of the new kernel.
+    pub fn add_callers(&self, ledger: &mut Ledger, builds: [&Build; 2]) {
+        for ((side, functions), build) in ledger.one_sided().into_iter().enumerate().zip(builds) {
+            ledger.callers[side] = self.direct_callers(build, &functions);
+        }
+    }
+
+    /// Returns the functions that call others directly, by names without what compilers append;
+    /// nothing of a kernel whose image or symbols are not known.
+    fn direct_callers(
+        &self,
+        build: &Build,
+        functions: &BTreeSet<String>,
+    ) -> BTreeMap<String, BTreeSet<String>> {
+        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        if functions.is_empty() {
+            return found;
+        }
+        let Some((code, symbols)) = self.code_and_symbols(build) else {
+            return found;
+        };
+        for (caller, callee) in Functions::new(&code, &symbols).calls_of(functions) {
+            found.entry(callee).or_default().insert(caller);
+        }
+        found
+    }
+
+    fn code_and_symbols(&self, build: &Build) -> Option<(CodeBytes, Symbols)> {
+        let code = CodeBytes::open(&build.boot_file().path)?;
+        Some((code, self.stored_symbols(build)?))
+    }
+
     /// Returns the callers of functions in a kernel, by their names without what compilers append;
     /// nothing of a kernel whose image or symbols are not known.
     #[must_use]
@@ -77,19 +123,10 @@ impl Lab {
         build: &Build,
         functions: &BTreeSet<String>,
     ) -> BTreeMap<String, Callers> {
-        let code = CodeBytes::open(&build.boot_file().path);
-        let (Some(code), Some(symbols)) = (code, self.stored_symbols(build)) else {
+        let Some((code, symbols)) = self.code_and_symbols(build) else {
             return BTreeMap::new();
         };
-        let named: Vec<(u64, u64, &str)> = symbols.functions().collect();
-        let all = Functions {
-            starts: named
-                .iter()
-                .map(|(start, _, name)| (*start, names::key(name)))
-                .collect(),
-            code: &code,
-            extents: named.iter().map(|(start, end, _)| (*start, *end)).collect(),
-        };
+        let all = Functions::new(&code, &symbols);
         let mut found: BTreeMap<String, Callers> = BTreeMap::new();
         // What is looked for at a level, and for which functions.
         let mut wanted: BTreeMap<String, BTreeSet<String>> = functions

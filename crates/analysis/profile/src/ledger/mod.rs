@@ -2,25 +2,34 @@
 //! instruction. Its lines add up to the whole difference; a test checks this.
 //!
 //! Counts are exact, so no line has an error bar. `names.rs` matches names; `pairs.rs` suggests
-//! pairs that look like one function with two names, which are never merged.
+//! pairs that look like one function with two names, which are never merged; `causes.rs` nets lines
+//! that replace one another, for the sentence.
 
+mod causes;
 mod costly;
 pub mod names;
 mod origin;
 mod pairs;
 mod sources;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Profile, Share};
 
 use compare::{count_work, per_operation};
 use document::number::signed_percent;
 
+pub use causes::{CallersOfSides, Cause, CauseKind};
 pub use costly::CostlyLine;
 pub use origin::{CodeChange, FunctionChange, Origin, SourceChange};
 pub use pairs::Pair;
 pub use sources::{FolderSum, Sources};
+
+/// Smaller differences are zero with one decimal.
+const VISIBLE: f64 = 0.05;
+/// Most causes in a sentence, and of how many they are taken.
+const NAMED: usize = 3;
+const LEADING: usize = 5;
 
 /// How the functions of the two sides were matched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +101,8 @@ pub struct Ledger {
     pub pairs: Vec<Pair>,
     /// Kinds of costly instructions that differ.
     pub costly: Vec<CostlyLine>,
+    /// Who calls the functions that only one side executes.
+    pub callers: CallersOfSides,
 }
 
 /// The values of the comparison's row: kernel and user code, the median of the iterations without
@@ -168,6 +179,7 @@ impl Ledger {
             lines,
             pairs,
             costly: costly::compare([base, new], operations),
+            callers: CallersOfSides::default(),
         })
     }
 
@@ -218,7 +230,7 @@ impl Ledger {
     /// Returns whether a line's difference is visible with one decimal.
     #[must_use]
     pub fn is_visible(&self, line: &LedgerLine) -> bool {
-        self.line_added(line).abs() >= 0.05
+        self.line_added(line).abs() >= VISIBLE
     }
 
     /// Returns the contribution of the iterations other than the row's median: the gap between the
@@ -246,8 +258,21 @@ impl Ledger {
         }
     }
 
-    /// Returns one sentence: the three lines with the largest contributions, and their share of the
-    /// difference.
+    /// Returns the functions that only the base or only the new kernel executes, visibly: their
+    /// callers tell what took their place.
+    #[must_use]
+    pub fn one_sided(&self) -> [BTreeSet<String>; 2] {
+        let mut sides = [BTreeSet::new(), BTreeSet::new()];
+        for line in self.lines.iter().filter(|line| self.is_visible(line)) {
+            if let Some(side) = pairs::only_side(line) {
+                sides[side].insert(names::without_file(&line.function).to_owned());
+            }
+        }
+        sides
+    }
+
+    /// Returns one sentence: the largest causes in the direction of the difference, functions of
+    /// the workload's path first, and their share of it.
     #[must_use]
     pub fn sentence(&self) -> String {
         let (base, new) = self.total(None);
@@ -256,43 +281,91 @@ impl Ledger {
         if self.is_unchanged() {
             return format!("{}: not one instruction more or less", self.workload);
         }
-        let first: Vec<&LedgerLine> = self
-            .lines
-            .iter()
-            .take(3)
-            .filter(|line| self.is_visible(line))
-            .collect();
-        if first.is_empty() {
+        let mut causes = self.causes();
+        causes.retain(|cause| self.cause_added(cause).abs() >= VISIBLE);
+        if causes.is_empty() {
             return format!(
                 "{}: {added:+.2} instructions per operation ({difference}), in many small pieces",
                 self.workload
             );
         }
-        let named: Vec<String> = first
-            .iter()
-            .map(|line| format!("{} {:+.1}", label(line), self.line_added(line)))
-            .collect();
-        let together: f64 = first.iter().map(|line| self.line_added(line)).sum();
         if added == 0.0 {
+            causes.truncate(NAMED);
             return format!(
                 "{}: the same number of instructions, in other functions: {}",
                 self.workload,
-                named.join(", ")
+                self.list(&causes)
             );
         }
-        let share = 100.0 * together / added;
-        let explained = if (0.0..=120.0).contains(&share) {
-            format!("{share:.0}% of it")
-        } else {
-            // Where functions only replace one another, a share would be meaningless.
-            "others make up for it".to_owned()
-        };
-        format!(
-            "{}: {} ({difference}); most in {}: together {together:+.1}, {explained}",
+        let (named, against, whole) = self.divide(causes, added);
+        let mut sentence = format!(
+            "{}: {} ({difference})",
             self.workload,
-            self.difference_words(added),
-            named.join(", "),
-        )
+            self.difference_words(added)
+        );
+        if !named.is_empty() {
+            let together: f64 = named.iter().map(|cause| self.cause_added(cause)).sum();
+            let share = 100.0 * together / whole;
+            let explained = if share <= 120.0 {
+                format!("{share:.0}% of it")
+            } else {
+                // Where functions only replace one another, a share would be meaningless.
+                "others make up for it".to_owned()
+            };
+            sentence += &format!(
+                "; most in {}: together {together:+.1}, {explained}",
+                self.list(&named)
+            );
+        }
+        let largest = named.iter().map(|cause| self.cause_added(cause).abs());
+        let largest = largest.fold(0.0, f64::max);
+        if let Some(first) = against.first()
+            && self.cause_added(first).abs() > largest
+        {
+            sentence += &format!("; against it {}", self.cause_words(first));
+        }
+        sentence
+    }
+
+    /// Returns the cause that leads the sentence, as words; `None` if no cause is visible.
+    #[must_use]
+    pub fn leading_cause(&self) -> Option<String> {
+        let (base, new) = self.total(None);
+        let mut causes = self.causes();
+        causes.retain(|cause| self.cause_added(cause).abs() >= VISIBLE);
+        let (named, against, _) = self.divide(causes, self.added(base, new));
+        let first = named.first().or(against.first());
+        first.map(|cause| self.cause_words(cause))
+    }
+
+    /// Divides causes into those to name, in the direction of the difference, and the others;
+    /// returns the difference too: that of the row, or else of the ledger.
+    fn divide(&self, causes: Vec<Cause>, added: f64) -> (Vec<Cause>, Vec<Cause>, f64) {
+        let whole = self.row.map_or(added, |row| row.added());
+        let whole = if whole == 0.0 { added } else { whole };
+        let (mut named, against): (Vec<Cause>, Vec<Cause>) = causes
+            .into_iter()
+            .partition(|cause| self.cause_added(cause) * whole > 0.0);
+        self.lead(&mut named, whole);
+        (named, against, whole)
+    }
+
+    /// Leaves the causes to name: functions of the workload's path first. Helpers and other tasks
+    /// lead only if they are most of the difference.
+    fn lead(&self, causes: &mut Vec<Cause>, whole: f64) {
+        let is_most = |cause: &Cause| {
+            let is_own = matches!(cause.share, Share::Kernel | Share::User);
+            is_own && self.cause_added(cause).abs() * 2.0 >= whole.abs()
+        };
+        causes.truncate(LEADING);
+        causes.sort_by_key(|cause| !(cause.is_on_path() || is_most(cause)));
+        causes.truncate(NAMED);
+    }
+
+    /// Lists causes.
+    fn list(&self, causes: &[Cause]) -> String {
+        let words: Vec<String> = causes.iter().map(|cause| self.cause_words(cause)).collect();
+        words.join(", ")
     }
 
     /// Returns the additional instructions per operation of a line.

@@ -1,7 +1,10 @@
 //! Suggestions: a removed function and a new one may be the same under another name, or one into
-//! which the other was inlined. Both lines stay separate.
+//! which the other was inlined. Both lines stay separate. [`renamed`] has those with evidence.
 
-use super::LedgerLine;
+use std::collections::BTreeSet;
+
+use super::causes::CallersOfSides;
+use super::{LedgerLine, names};
 
 /// A removed and a new function, by their indices in the ledger's lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +17,15 @@ pub struct Pair {
 
 /// A function with less than this share of the other side's instructions counts as not executed.
 const RARE: f64 = 0.01;
+
+/// A renamed function has as many instructions in all, within this factor.
+const SAME_SIZE: f64 = 1.5;
+/// It is called as often within the first factor; if the same functions call it within the second,
+/// as calls may be inlined or not.
+const SAME_CALLS: f64 = 1.01;
+const SIMILAR_CALLS: f64 = 1.5;
+/// At least this part of both functions' callers call both.
+const SAME_CALLERS: f64 = 0.5;
 
 /// Words of names that carry little information.
 const COMMON: &[&str] = &[
@@ -40,9 +52,22 @@ pub(crate) fn suggest(lines: &[LedgerLine], operations: [u64; 2]) -> Vec<Pair> {
             }
         }
     }
+    disjoint(
+        fitting
+            .into_iter()
+            .map(|(alike, gone, new)| (alike as f64, gone, new)),
+    )
+}
+
+/// Returns the best pairs, each line in at most one.
+fn disjoint(fitting: impl Iterator<Item = (f64, usize, usize)>) -> Vec<Pair> {
+    let mut fitting: Vec<(f64, usize, usize)> = fitting.collect();
     // Most similar first; among equals those with the largest difference, which come first in the
     // ledger.
-    fitting.sort_by_key(|&(alike, gone, new)| (std::cmp::Reverse(alike), gone.min(new)));
+    fitting.sort_by(|one, other| {
+        let by_place = one.1.min(one.2).cmp(&other.1.min(other.2));
+        other.0.total_cmp(&one.0).then(by_place)
+    });
     let mut pairs: Vec<Pair> = Vec::new();
     for (_, gone, new) in fitting {
         if !pairs
@@ -54,6 +79,86 @@ pub(crate) fn suggest(lines: &[LedgerLine], operations: [u64; 2]) -> Vec<Pair> {
     }
     pairs.sort_by_key(|pair| pair.gone.min(pair.new));
     pairs
+}
+
+/// Returns pairs that are one function, or one that took the other's place: of the same size, and
+/// called as often from the same callers. Without known callers, as of functions called by pointer,
+/// as often to one in a hundred, and with a common informative word.
+pub(super) fn renamed(
+    lines: &[LedgerLine],
+    operations: [u64; 2],
+    callers: &CallersOfSides,
+) -> Vec<Pair> {
+    let both: BTreeSet<&str> = lines
+        .iter()
+        .filter(|line| only_side(line).is_none())
+        .map(|line| names::without_file(&line.function))
+        .collect();
+    let mut fitting = Vec::new();
+    for (gone, before) in lines.iter().enumerate() {
+        if only_side(before) != Some(0) {
+            continue;
+        }
+        for (new, after) in lines.iter().enumerate() {
+            if only_side(after) == Some(1) && before.share == after.share {
+                let alike = evidence([before, after], operations, callers, &both);
+                fitting.extend(alike.map(|alike| (alike, gone, new)));
+            }
+        }
+    }
+    disjoint(fitting.into_iter())
+}
+
+/// Returns how much speaks for two lines being one function; none if something speaks against it.
+fn evidence(
+    [before, after]: [&LedgerLine; 2],
+    [of_base, of_new]: [u64; 2],
+    callers: &CallersOfSides,
+    both: &BTreeSet<&str>,
+) -> Option<f64> {
+    let calls = ratio(
+        before.base.calls as f64 / of_base as f64,
+        after.new.calls as f64 / of_new as f64,
+    )?;
+    let size = ratio(
+        before.base.without_repeated() as f64 / of_base as f64,
+        after.new.without_repeated() as f64 / of_new as f64,
+    )?;
+    if calls > SIMILAR_CALLS || size > SAME_SIZE {
+        return None;
+    }
+    let [base, new] = [(0, before), (1, after)].map(|(side, line)| {
+        let all = callers[side].get(names::without_file(&line.function));
+        let known = all.into_iter().flatten().map(String::as_str);
+        known
+            .filter(|caller| both.contains(caller))
+            .collect::<BTreeSet<&str>>()
+    });
+    if base.is_empty() || new.is_empty() {
+        let is_alike = calls <= SAME_CALLS && likeness(&before.function, &after.function) > 0;
+        return is_alike.then(|| 1.0 / size);
+    }
+    let common = base.intersection(&new).count() as f64 / base.union(&new).count() as f64;
+    (common >= SAME_CALLERS).then(|| 1.0 + common / size)
+}
+
+/// Returns the ratio of the larger to the smaller; none if one is zero.
+fn ratio(one: f64, other: f64) -> Option<f64> {
+    (one > 0.0 && other > 0.0).then(|| one.max(other) / one.min(other))
+}
+
+/// Returns the side (0 the base, 1 the new kernel) that alone executes a function, but for a few
+/// times.
+pub(super) fn only_side(line: &LedgerLine) -> Option<usize> {
+    let base = line.base.instructions;
+    let new = line.new.instructions;
+    if is_rare_beside(new, base) {
+        Some(0)
+    } else if is_rare_beside(base, new) {
+        Some(1)
+    } else {
+        None
+    }
 }
 
 /// Returns whether a function is executed on one side and hardly ever on the other: a function that

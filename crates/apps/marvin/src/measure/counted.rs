@@ -80,8 +80,9 @@ pub(crate) fn count_kernels(
     let mut missing = Vec::new();
     let mut workloads = Vec::new();
     let both = as_sides(runs.clone());
+    let [first, last] = [&builds[0], &builds[builds.len() - 1]];
     for workload in selected {
-        match read_ledger(&lab, &both, &workload.name)? {
+        match read_ledger(&lab, [first, last], &both, &workload.name)? {
             Availability::Available(ledger) => {
                 ledgers.push(ledger);
                 workloads.push(workload);
@@ -136,14 +137,19 @@ pub(crate) fn kernel_titles(builds: &[Build]) -> [(String, String); 2] {
     })
 }
 
-/// Returns the ledger of a workload over the runs of a baseline and a new kernel, or why there is
-/// none.
+/// Returns the ledger of a workload over the runs of a baseline and a new kernel, with the callers
+/// of what only one of them executes; or why there is none.
 pub(crate) fn read_ledger(
     lab: &Lab,
+    builds: [&Build; 2],
     runs: &[Vec<Run>],
     workload: &str,
 ) -> anyhow::Result<Availability<Ledger>> {
-    read_ledger_with(&|run| Ok(lab.profile(run, workload)?), runs, workload)
+    let ledger = read_ledger_with(&|run| Ok(lab.profile(run, workload)?), runs, workload)?;
+    Ok(ledger.map(|mut ledger| {
+        lab.add_callers(&mut ledger, builds);
+        ledger
+    }))
 }
 
 /// The same, with a function that reads the workload's profile in a run.

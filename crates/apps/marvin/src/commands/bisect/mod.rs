@@ -451,7 +451,9 @@ fn ledger<S: Fn(BuildEvent), E: Fn(Event) + Sync>(
         line_difference(prober.lab, &runs, name)?
             .map(|lines| profile::transfers::brief(&lines, FUNCTIONS_MAX))
     } else {
-        read_ledger(prober.lab, &runs, name)?.map(|ledger| brief(&ledger, FUNCTIONS_MAX))
+        let [base, new] = [&builds[0], &builds[1]];
+        read_ledger(prober.lab, [base, new], &runs, name)?
+            .map(|ledger| brief(&ledger, FUNCTIONS_MAX))
     })
 }
 

@@ -542,8 +542,9 @@ fn origins(
         let pair = [runs[0].clone(), side.clone()];
         let (settings, _) =
             find_differing_settings(&[on.builds[0].clone(), on.builds[place].clone()], &pair);
+        let builds = [&on.builds[0], &on.builds[place]];
         for workload in comparison.changed(place - 1) {
-            let (sentence, hypotheses) = match read_ledger(&on.lab, &pair, &workload)? {
+            let (sentence, hypotheses) = match read_ledger(&on.lab, builds, &pair, &workload)? {
                 Availability::Available(ledger) => {
                     let mut explained = WorkloadExplained::new(&ledger, None, false);
                     explained.suspect(&settings);
