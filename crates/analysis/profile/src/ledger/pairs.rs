@@ -1,7 +1,7 @@
 //! Suggestions: a removed function and a new one may be the same under another name, or one into
 //! which the other was inlined. Both lines stay separate. [`renamed`] has those with evidence.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::causes::CallersOfSides;
 use super::{LedgerLine, names};
@@ -18,7 +18,7 @@ pub struct Pair {
 /// A function with less than this share of the other side's instructions counts as not executed.
 const RARE: f64 = 0.01;
 
-/// A renamed function has as many instructions in all, within this factor.
+/// A renamed function has as many instructions in a call, within this factor.
 const SAME_SIZE: f64 = 1.5;
 /// It is called as often within the first factor; if the same functions call it within the second,
 /// as calls may be inlined or not.
@@ -121,25 +121,42 @@ fn evidence(
         after.new.calls as f64 / of_new as f64,
     )?;
     let size = ratio(
-        before.base.without_repeated() as f64 / of_base as f64,
-        after.new.without_repeated() as f64 / of_new as f64,
+        before.base.without_repeated() as f64 / before.base.calls as f64,
+        after.new.without_repeated() as f64 / after.new.calls as f64,
     )?;
     if calls > SIMILAR_CALLS || size > SAME_SIZE {
         return None;
     }
-    let [base, new] = [(0, before), (1, after)].map(|(side, line)| {
-        let all = callers[side].get(names::without_file(&line.function));
-        let known = all.into_iter().flatten().map(String::as_str);
-        known
-            .filter(|caller| both.contains(caller))
-            .collect::<BTreeSet<&str>>()
-    });
+    let base = lasting_callers(&callers[0], &before.function, both);
+    let new = lasting_callers(&callers[1], &after.function, both);
     if base.is_empty() || new.is_empty() {
         let is_alike = calls <= SAME_CALLS && likeness(&before.function, &after.function) > 0;
         return is_alike.then(|| 1.0 / size);
     }
     let common = base.intersection(&new).count() as f64 / base.union(&new).count() as f64;
     (common >= SAME_CALLERS).then(|| 1.0 + common / size)
+}
+
+/// Returns the callers of a function that both sides execute; in place of others, their callers:
+/// what is between may have another name too.
+fn lasting_callers<'a>(
+    callers: &'a BTreeMap<String, BTreeSet<String>>,
+    function: &str,
+    both: &BTreeSet<&str>,
+) -> BTreeSet<&'a str> {
+    let mut lasting = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut open = vec![names::without_file(function)];
+    while let Some(callee) = open.pop() {
+        for caller in callers.get(callee).into_iter().flatten() {
+            if both.contains(&**caller) {
+                lasting.insert(&**caller);
+            } else if seen.insert(&**caller) {
+                open.push(caller);
+            }
+        }
+    }
+    lasting
 }
 
 /// Returns the ratio of the larger to the smaller; none if one is zero.

@@ -82,6 +82,28 @@ fn common_callers_decide_beside_alike_names() {
 }
 
 #[test]
+fn renamed_callers_in_between_are_passed_over() {
+    let base = profile(
+        1,
+        &[
+            ("fget_light", 140, 4),
+            ("fdget_raw", 20, 4),
+            ("read", 10, 4),
+        ],
+    );
+    let new = profile(1, &[("fdget_position", 150, 4), ("read", 10, 4)]);
+    let mut ledger = ledger(base, new);
+    ledger.callers = callers([
+        &[("fget_light", &["fdget_raw"]), ("fdget_raw", &["read"])],
+        &[("fdget_position", &["read"])],
+    ]);
+    assert_eq!(
+        causes(&ledger),
+        ["fdget_raw -20.0", "fdget_position +10.0 (with fget_light)"]
+    );
+}
+
+#[test]
 fn inlined_function_is_netted_with_its_caller() {
     let base = profile(
         1,
@@ -168,6 +190,65 @@ fn larger_change_against_the_difference_is_named() {
         ledger(base, new).sentence(),
         @"w: +20.0 instructions per operation (-5.71%, + is better); most in walk +90.0, lock +30.0: together +120.0, others make up for it; against it charge -100.0"
     );
+}
+
+/// Returns the ledger of recorded counts; the head of the file says of how many operations.
+fn recorded(text: &str) -> Ledger {
+    let (_, head) = text.split_once("over ").unwrap();
+    let operations = head.split(' ').next().unwrap().parse().unwrap();
+    let mut sides = [profile(operations, &[]), profile(operations, &[])];
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let counts: Vec<u64> = words[words.len() - 6..]
+            .iter()
+            .map(|word| word.parse().unwrap())
+            .collect();
+        let symbol = words[..words.len() - 6].join(" ");
+        for (side, counts) in sides.iter_mut().zip(counts.chunks(3)) {
+            let mut added = profile(operations, &[(&symbol, counts[0] - counts[1], counts[2])]);
+            added.lines[0].repeated = counts[1];
+            let is_executed = counts[0] > 0;
+            side.lines
+                .extend(added.lines.into_iter().filter(|_| is_executed));
+        }
+    }
+    let [base, new] = sides;
+    ledger(base, new)
+}
+
+#[test]
+fn copying_of_real_kernels_does_not_lead() {
+    let text = include_str!("../data/file-write-4k.txt");
+    let ledger = recorded(text);
+    let copies = ["rep_movs_alternative", "copy_user_generic_string"];
+    let first: Vec<&str> = ledger.lines[..2]
+        .iter()
+        .map(|line| &*line.function)
+        .collect();
+    assert_eq!(first, copies, "the largest lines");
+    let sentence = ledger.sentence();
+    assert!(
+        copies.iter().all(|copy| !sentence.contains(copy)),
+        "{sentence}"
+    );
+    let causes = causes(&ledger);
+    let renamed = "file_remove_privs_flags +1.0 (with __file_remove_privs)";
+    assert!(causes.iter().any(|cause| cause == renamed), "{causes:#?}");
+}
+
+#[test]
+fn caller_of_real_kernels_takes_over_its_callee() {
+    let text = include_str!("../data/fault-anon.txt");
+    let mut ledger = recorded(text);
+    // By the calls in the new image.
+    ledger.callers = callers([&[], &[("do_anonymous_page", &["__handle_mm_fault"])]]);
+    let causes = causes(&ledger);
+    for netted in [
+        "__handle_mm_fault +24.0 (with do_anonymous_page)",
+        "mas_walk +26.0 (with mtree_range_walk)",
+    ] {
+        assert!(causes.iter().any(|cause| cause == netted), "{causes:#?}");
+    }
 }
 
 /// Returns a profile of functions by number; a part of their instructions is repeated.
