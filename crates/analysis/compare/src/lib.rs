@@ -6,6 +6,7 @@
 
 #![warn(missing_docs)]
 
+pub mod chain;
 mod checks;
 mod compare;
 mod comparison;

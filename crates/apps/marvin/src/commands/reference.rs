@@ -44,6 +44,7 @@ fn schemas(folder: &Path) -> anyhow::Result<Exit> {
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
     let of_others = [
+        ("chain", compare::chain::schema()),
         ("comparison", compare::render::schema()),
         ("explained", explain::schema()),
         ("explained-kernels", explain::kernels_schema()),
