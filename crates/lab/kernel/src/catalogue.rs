@@ -148,17 +148,17 @@ pub(crate) struct Catalogue {
     pub(crate) images: Vec<Offer>,
     metas: Vec<Meta>,
     /// Kernels without their image in any list.
-    without_image: Vec<WithoutImage>,
+    pub(crate) without_image: Vec<WithoutImage>,
 }
 
 /// A kernel that cannot be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct WithoutImage {
-    package: String,
-    version: String,
-    flavour: String,
+pub(crate) struct WithoutImage {
+    pub(crate) package: String,
+    pub(crate) version: String,
+    pub(crate) flavour: String,
     /// The package with its image.
-    missing: String,
+    pub(crate) missing: String,
 }
 
 /// Returns the offers for a name, newest first.

@@ -8,6 +8,7 @@
 
 mod applied;
 mod benchmarks;
+mod between;
 mod bounded;
 mod build_dir;
 mod bytes;
@@ -50,6 +51,7 @@ pub use applied::{BaseHow, SeriesBase};
 pub use benchmarks::{
     Benchmark, BenchmarkKind, ModuleSource, ProgramSource, SourceText, find_benchmarks,
 };
+pub use between::{ReleaseBetween, releases_between};
 pub use cache::{BuildCache, BuildEvent};
 pub use catalogue::{Offer, all_offers, offers};
 pub use changed_lines::ChangedLines;
