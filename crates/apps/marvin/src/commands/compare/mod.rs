@@ -1,6 +1,7 @@
 //! `marvin compare`: compares kernels with a baseline.
 
 mod batch;
+mod chain;
 mod live_rows;
 mod until_clear;
 
@@ -38,6 +39,7 @@ const COMPARE_EXAMPLES: &str = "Examples:
   marvin compare deb:6.1 deb:6.12
   marvin compare deb:6.1 deb:6.12 --workload fault,fork --seeds 8 \\
       --format html -o report.html
+  marvin compare --chain deb:6.1 deb:6.12 --workload fault --quick
   marvin compare path:vmlinux.before path:vmlinux.after --quick";
 
 /// `marvin compare`.
@@ -52,6 +54,11 @@ pub(crate) struct CompareArguments {
     /// Kernels to compare with the baseline
     #[arg(value_name = "NEW", add = completion::kernel())]
     pub(crate) new: Vec<String>,
+
+    /// Measure the releases between the baseline and the new kernel, and name those that a
+    /// difference came with; further kernels between both name suites to look into
+    #[arg(long, conflicts_with_all = ["vary", "via", "until_clear", "monitors", "mail", "threads"])]
+    pub(crate) chain: bool,
 
     /// Compare the baseline with itself, booted or built otherwise: cmdline:PARAMETER,
     /// sysctl:NAME=VALUE, sysfs:FILE=VALUE, memory:SIZE, config:OPTION=VALUE, cc:COMPILER or make:VARIABLE=VALUE
@@ -116,6 +123,9 @@ pub(crate) fn compare(session: &Session, command: &CompareArguments) -> anyhow::
     if command.spread.via.is_some() {
         command.measure.program.refuse("--via")?;
     }
+    if command.chain {
+        return chain::chain(session, command);
+    }
     let names = sides(command)?;
     let chosen = choose_workloads(session, &command.measure, &names)?;
     command.write.check_mail()?;
@@ -158,6 +168,9 @@ pub(crate) fn compare(session: &Session, command: &CompareArguments) -> anyhow::
     if let [(_, comparison)] = &columns[..] {
         write_comparison(comparison, &command.write, answer, mail)?;
         pin_runs(session, comparison);
+        if let Some(hint) = chain::hint(command, &names, comparison) {
+            session.progress().say(&hint);
+        }
         return Ok(comparison.conclusion().into());
     }
     let both = compare::side_by_side(columns)?;
