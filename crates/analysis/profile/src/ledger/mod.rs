@@ -298,11 +298,11 @@ impl Ledger {
             );
         }
         let (named, against, whole) = self.divide(causes, added);
-        let mut sentence = format!(
+        let mut parts = vec![format!(
             "{}: {} ({difference})",
             self.workload,
             self.difference_words(added)
-        );
+        )];
         if !named.is_empty() {
             let together: f64 = named.iter().map(|cause| self.cause_added(cause)).sum();
             let share = 100.0 * together / whole;
@@ -312,19 +312,19 @@ impl Ledger {
                 // Where functions only replace one another, a share would be meaningless.
                 "others make up for it".to_owned()
             };
-            sentence += &format!(
-                "; most in {}: together {together:+.1}, {explained}",
+            parts.push(format!(
+                "most in {}: together {together:+.1}, {explained}",
                 self.list(&named)
-            );
+            ));
         }
         let largest = named.iter().map(|cause| self.cause_added(cause).abs());
         let largest = largest.fold(0.0, f64::max);
         if let Some(first) = against.first()
             && self.cause_added(first).abs() > largest
         {
-            sentence += &format!("; against it {}", self.cause_words(first));
+            parts.push(format!("against it {}", self.cause_words(first)));
         }
-        sentence
+        parts.join("; ")
     }
 
     /// Returns the cause that leads the sentence, as words; `None` if no cause is visible.
