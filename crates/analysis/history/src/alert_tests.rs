@@ -363,7 +363,7 @@ fn alert_says_who_was_told_and_when() {
     let of = |told: &[Told]| triage_alerts(&history, untold.clone(), &[], told).remove(0);
     assert_eq!(told_words(&of(&[]), Addresses::Named), None);
     assert!(of(&[]).is_untold() && of(&[lists.clone()]).is_untold());
-    assert!(!of(&[nobody.clone()]).is_untold());
+    assert!(!of(std::slice::from_ref(&nobody)).is_untold());
     let one = of(&[lists, told, failed, nobody]);
     insta::assert_snapshot!(told_words(&one, Addresses::Named).unwrap(), @"told: a@x.org, b@x.org by us on 2026-05-28; us on 2026-05-28; us not yet (connection refused); nobody, as it was open before this lab reported regressions");
     insta::assert_snapshot!(told_words(&one, Addresses::Counted).unwrap(), @"told: 2 addresses by us on 2026-05-28; us on 2026-05-28; us not yet; nobody, as it was open before this lab reported regressions");
