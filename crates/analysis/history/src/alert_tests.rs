@@ -371,3 +371,20 @@ fn alert_says_who_was_told_and_when() {
     let elsewhere = Told::of_subject(&elsewhere, UnixTime::new(0)).unwrap();
     assert!(of(&[elsewhere]).is_untold(), "another track");
 }
+
+#[test]
+fn doubts_of_a_draft_are_those_of_its_subject() {
+    let costs = [("6.12.1", 330.0, 100.0), ("6.12.2", 460.0, 103.0)];
+    let subjects = costs.map(|(version, fault, call)| {
+        let rows = [
+            ("fault-anon", Ending::Cost(fault, 0.0)),
+            ("getppid", Ending::Cost(call, 0.0)),
+        ];
+        kernel(version, &rows)
+    });
+    let history = taken(&subjects);
+    let alert = alerts(&history, ReleaseLine::All).remove(0);
+    assert_eq!(alert.worse().count(), 2);
+    // The small one is a getppid that the subject does not name.
+    assert_eq!(alert.mailable(&history).doubts, [Doubt::Counted]);
+}

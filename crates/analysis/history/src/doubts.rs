@@ -70,9 +70,13 @@ impl Alert {
             let doubtful: Vec<&Member> = self.worse().filter(|one| !is_clean(one)).collect();
             alert.members.retain(|member| !doubtful.contains(&member));
         } else {
-            doubts.extend(self.worse().flat_map(|member| doubts_of(history, member)));
-            doubts.sort();
-            doubts.dedup();
+            // Those of the worst row, which the subject names: another row's say nothing of it.
+            let worst = self.worse().next();
+            doubts.extend(
+                worst
+                    .into_iter()
+                    .flat_map(|member| doubts_of(history, member)),
+            );
         }
         MailableAlert {
             alert: alert.of_regressions(history),
