@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use model::{ReleaseLine, Verdict};
+use model::{ReleaseLine, UnixTime, Verdict};
 use stats::Span;
 
 use super::changes::{Basis, Change};
@@ -130,6 +130,16 @@ impl Alert {
         } else {
             self.track.clone()
         }
+    }
+
+    /// Returns when the first kernel with its worst change was first measured.
+    #[must_use]
+    pub fn first_measured(&self, history: &History) -> Option<UnixTime> {
+        let member = self.members.first()?;
+        let (_, series) = history.series().find(|(key, _)| **key == member.key)?;
+        let seeds = &series.point(self.at)?.seeds;
+        let started = seeds.iter().map(|seen| history.run(seen.run).started_unix);
+        started.min()
     }
 
     /// Returns the sum of all regressions, by which alerts are ordered.

@@ -9,7 +9,7 @@ use model::{Direction, ReleaseLine, Unit, Verdict, sanitize_line};
 use super::told::{Addresses, told_words};
 use crate::{
     Alert, Basis, BisectHint, BisectionRecord, Change, History, Key, Point, Series, Triaged,
-    bisect_hint, records_of_alert,
+    bisect_hint, day, records_of_alert,
 };
 
 /// The most series of an alert that a text lists.
@@ -370,7 +370,11 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
         styles.strong(&head)
     });
     let (after, at) = (history.title(*after), history.title(*at));
-    page.paragraph(2, &format!("came between {after} and {at}"));
+    let measured = triaged.alert.first_measured(history);
+    let measured = measured.map_or_else(String::new, |time| {
+        format!(", first measured on {}", day(time))
+    });
+    page.paragraph(2, &format!("came between {after} and {at}{measured}"));
     let names: Vec<String> = members
         .iter()
         .take(NAMED_MAX)
