@@ -1,10 +1,12 @@
-//! `marvin status`: whether a lab is well, in one table: store, worker, queue, disk, backup and
-//! messages. What the host lacks is `doctor`'s, and what was measured the dashboard's.
+//! `marvin status`: whether a lab is well, in one table: settings, trees, store, worker, queue, disk,
+//! backup and messages. What the host lacks is `doctor`'s, and what was measured the dashboard's.
 
+use config::ConfigFile;
 use document::number::duration;
 use model::{JobState, QueuedJob, UnixTime, sanitize_line};
-use store::{Delivery, QueueOverview};
+use store::{Delivery, QueueOverview, Store, StoreError};
 
+use super::watch::last_check;
 use crate::exit::Exit;
 use crate::session::{Session, now};
 
@@ -16,6 +18,8 @@ const FAILED_S: i64 = 86_400;
 const BACKUP_S: i64 = 2 * 86_400;
 /// Least room of a data directory: a kernel's build needs about as much.
 const FREE_MIN: u64 = 5 << 30;
+/// Trees are checked at least once a day.
+const CHECK_S: i64 = 86_400 + 3_600;
 /// A job waits for long after that, where a worker should have taken it.
 const WAIT_S: i64 = 3_600;
 
@@ -45,10 +49,34 @@ impl Line {
 }
 
 pub(crate) fn status(session: &Session) -> anyhow::Result<Exit> {
-    let store = session.open_store_read_only()?;
+    let lines = match session.open_store_read_only() {
+        Ok(store) => read(session, &store)?,
+        // Nothing was stored yet, or it is gone.
+        Err(error) if error.downcast_ref().is_some_and(is_empty) => {
+            vec![
+                settings(session),
+                Line::ill("results", format!("{error:#}")),
+            ]
+        }
+        Err(error) => return Err(error),
+    };
+    session.answer(None)?.write(format_lines(&lines))?;
+    Ok(if lines.iter().all(|line| line.is_well) {
+        Exit::Fine
+    } else {
+        Exit::Lab
+    })
+}
+
+fn is_empty(error: &StoreError) -> bool {
+    matches!(error, StoreError::Empty { .. })
+}
+
+fn read(session: &Session, store: &Store) -> anyhow::Result<Vec<Line>> {
     let now_unix = store.time(now())?;
     let queue = store.queue_overview(now_unix, 1, OVER)?;
-    let lines = [
+    let mut lines = vec![
+        settings(session),
         results(store.newest_start()?, now_unix),
         worker(&queue, session.has_worker()?, now_unix),
         failures(&queue.over, now_unix),
@@ -56,12 +84,35 @@ pub(crate) fn status(session: &Session) -> anyhow::Result<Exit> {
         backup(store.last_backup(), now_unix),
         messages(&store.list_undelivered()?, now_unix),
     ];
-    session.answer(None)?.write(format_lines(&lines))?;
-    Ok(if lines.iter().all(|line| line.is_well) {
-        Exit::Fine
-    } else {
-        Exit::Lab
-    })
+    let has_trees = |site: &ConfigFile| !site.settings.trees.is_empty();
+    if session.config().is_ok_and(has_trees) {
+        lines.insert(1, trees(last_check(session.home()?), now_unix));
+    }
+    Ok(lines)
+}
+
+/// Returns whether marvin.toml can be read: a service with a wrong one does not start.
+fn settings(session: &Session) -> Line {
+    match session.config() {
+        Ok(site) if site.file.is_none() => Line::well("settings", "no marvin.toml".to_owned()),
+        Ok(_) => Line::well("settings", "marvin.toml is valid".to_owned()),
+        Err(error) => Line::ill("settings", sanitize_line(&format!("{error:#}"))),
+    }
+}
+
+/// Returns whether somebody looks for new kernels.
+fn trees(last: Option<UnixTime>, now_unix: UnixTime) -> Line {
+    match last {
+        None => Line::ill("trees", "never checked: start marvin watch".to_owned()),
+        Some(last) if since(last, now_unix) > CHECK_S => Line::ill(
+            "trees",
+            format!(
+                "last checked {} ago: start marvin watch",
+                span(last, now_unix)
+            ),
+        ),
+        Some(last) => Line::well("trees", format!("checked {} ago", span(last, now_unix))),
+    }
 }
 
 fn format_lines(lines: &[Line]) -> String {
@@ -234,7 +285,7 @@ mod tests {
     use model::UnixTime;
     use store::{Delivery, Notice, QueueOverview};
 
-    use super::{backup, disk, format_lines, messages, worker};
+    use super::{backup, disk, format_lines, messages, trees, worker};
 
     const NOW: UnixTime = UnixTime::new(1_000_000);
 
@@ -278,6 +329,9 @@ mod tests {
             backup(Some(NOW.minus_seconds(3_600)), NOW),
             messages(&[delivery], NOW),
             messages(&[], NOW),
+            trees(None, NOW),
+            trees(Some(NOW.minus_seconds(2 * 86_400)), NOW),
+            trees(Some(NOW.minus_seconds(90)), NOW),
         ];
         insta::assert_snapshot!(format_lines(&lines), @r"
         disk     NOT OK  1.0 GiB free: marvin gc --dry-run
@@ -288,6 +342,9 @@ mod tests {
         backup   ok      the last was written 1h00m ago
         messages NOT OK  1 undelivered; us has failed for 10m: connection refused
         messages ok      all delivered
+        trees    NOT OK  never checked: start marvin watch
+        trees    NOT OK  last checked 2d00h ago: start marvin watch
+        trees    ok      checked 1m ago
         ");
     }
 }

@@ -2,11 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
 use config::ConfigFile;
 use lab::bisection::add;
+use model::UnixTime;
 use service::{Remotes, TreeCheck, WatchEvent, WhyNone};
 use signal_hook::consts::SIGTERM;
 
@@ -38,6 +40,9 @@ pub(crate) struct WatchArguments {
 /// How long a pass may go on that is to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
+/// The file of the data directory with the time of the last check.
+const CHECKED: &str = "watch.checked";
+
 /// Limit on tags listed that are not versions.
 const NAMED_MAX: usize = 8;
 
@@ -49,6 +54,7 @@ pub(crate) fn watch(session: &Session, command: &WatchArguments) -> anyhow::Resu
         is_service: command.every.is_some(),
         ..Watcher::default()
     };
+    let mut is_first = true;
     loop {
         // Read at each pass, so that changes apply from the next one on.
         let exit = match session
@@ -61,6 +67,8 @@ pub(crate) fn watch(session: &Session, command: &WatchArguments) -> anyhow::Resu
                     .end(About::default(), "trees are checked again");
                 exit
             }
+            // As the other services do: only an edit helps.
+            Err(error) if is_first && fault(&error) == Exit::Usage => return Err(error),
             // With `--every`, continue after an error that may pass, such as a full disk.
             Err(error) if command.every.is_some() => {
                 let text = describe_error(&error);
@@ -71,6 +79,7 @@ pub(crate) fn watch(session: &Session, command: &WatchArguments) -> anyhow::Resu
             }
             Err(error) => return Err(error),
         };
+        is_first = false;
         match command.every {
             None => return Ok(exit),
             Some(seconds) => stop.sleep(Duration::from_secs(seconds)),
@@ -79,6 +88,17 @@ pub(crate) fn watch(session: &Session, command: &WatchArguments) -> anyhow::Resu
             return Ok(stop.finish(session.is_quiet()));
         }
     }
+}
+
+/// Records when trees were checked, for `marvin status`; a full disk has errors of its own.
+fn note_check(home: &Path, now_unix: UnixTime) {
+    std::fs::write(home.join(CHECKED), format!("{}\n", now_unix.seconds())).ok();
+}
+
+/// Returns when trees were checked last by a `marvin watch` with this data directory.
+pub(crate) fn last_check(home: &Path) -> Option<UnixTime> {
+    let text = std::fs::read_to_string(home.join(CHECKED)).ok()?;
+    text.trim().parse().ok().map(UnixTime::new)
 }
 
 /// What a watcher has said, so that it does not repeat it at each pass.
@@ -110,6 +130,7 @@ impl Watcher {
                 self.note(&event);
             }
         })?;
+        note_check(session.home()?, now_unix);
         RegressionReporter::default().report(&store, site, session, now_unix)?;
         self.courier.deliver(&store, site, session)?;
         let service::Watched {

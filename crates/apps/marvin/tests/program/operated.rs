@@ -249,3 +249,39 @@ fn backup_is_restored_with_queue_and_settings() {
         "{again}"
     );
 }
+
+#[test]
+fn status_names_settings_trees_and_lost_store() {
+    let home = fresh("operated-status");
+    let tree = Tree::new("operated-status-tree");
+    lab(&home, &tree);
+    let status = || output_of(&home, &["status"]);
+    let lines = status();
+    assert!(
+        lines.contains("settings ok      marvin.toml is valid\n"),
+        "{lines}"
+    );
+    assert!(lines.contains("trees    ok      checked "), "{lines}");
+    fs::remove_file(home.join("watch.checked")).unwrap();
+    assert!(status().contains("trees    NOT OK  never checked"));
+    fs::write(home.join("marvin.toml"), "[work]\nattemps = 1\n").unwrap();
+    let wrong = status();
+    assert!(wrong.starts_with("exit 5"), "{wrong}");
+    assert!(
+        wrong.contains("settings NOT OK") && wrong.contains("attemps"),
+        "{wrong}"
+    );
+    // A service ends at its start with wrong settings.
+    let watch = output_of(&home, &["watch", "--every", "1h"]);
+    assert!(watch.starts_with("exit 2"), "{watch}");
+    for file in fs::read_dir(&home).unwrap() {
+        let file = file.unwrap().path();
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("marvin.db") {
+            fs::remove_file(&file).unwrap();
+        }
+    }
+    let lost = status();
+    assert!(lost.starts_with("exit 5"), "{lost}");
+    assert!(lost.contains("results  NOT OK"), "{lost}");
+}
