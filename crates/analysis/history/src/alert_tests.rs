@@ -365,8 +365,8 @@ fn alert_says_who_was_told_and_when() {
     assert!(of(&[]).is_untold() && of(&[lists.clone()]).is_untold());
     assert!(!of(std::slice::from_ref(&nobody)).is_untold());
     let one = of(&[lists, told, failed, nobody]);
-    insta::assert_snapshot!(told_words(&one, Addresses::Named).unwrap(), @"told: a@x.org, b@x.org by us on 2026-05-28; us on 2026-05-28; us not yet (connection refused); nobody, as it was open before this lab reported regressions");
-    insta::assert_snapshot!(told_words(&one, Addresses::Counted).unwrap(), @"told: 2 addresses by us on 2026-05-28; us on 2026-05-28; us not yet; nobody, as it was open before this lab reported regressions");
+    insta::assert_snapshot!(told_words(&one, Addresses::Named).unwrap(), @"a@x.org, b@x.org by us on 2026-05-28; us on 2026-05-28; us not yet (connection refused); nobody, as it was open before this lab reported regressions");
+    insta::assert_snapshot!(told_words(&one, Addresses::Counted).unwrap(), @"2 addresses by us on 2026-05-28; us on 2026-05-28; us not yet; nobody, as it was open before this lab reported regressions");
     let elsewhere = regression_subject("other", "6.12", "6.12.9");
     let elsewhere = Told::of_subject(&elsewhere, UnixTime::new(0)).unwrap();
     assert!(of(&[elsewhere]).is_untold(), "another track");

@@ -21,7 +21,7 @@ pub fn told_words(triaged: &Triaged, addresses: Addresses) -> Option<String> {
         .iter()
         .map(|told| one(told, addresses))
         .collect();
-    (!all.is_empty()).then(|| format!("told: {}", all.join("; ")))
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 fn one(told: &Told, addresses: Addresses) -> String {

@@ -8,6 +8,7 @@ use config::ConfigFile;
 use kernel::{Configuration, MakeOptions, SourceSettings};
 use lab::{Dumps, LabError, LabOptions, Plan, Reuse, Sampled, Wanted};
 use machine::MachineError;
+use machine::qemu::QemuProblem;
 use model::{
     CHECK_PLAN, KernelName, MarvinConfig, QueuedJob, ReservationRefusal, ServerSettings,
     TreeOrigin, Work,
@@ -287,7 +288,7 @@ fn execute(session: &Session, number: u64) -> anyhow::Result<Exit> {
     let job = session.open_store_read_only()?.queued_job(number)?;
     let came = match done(session, &job) {
         Ok(came) => came,
-        Err(error) if let Some(who) = in_use(&error) => JobResult::Busy(who),
+        Err(error) if let Some(why) = hinders(&error) => JobResult::Busy(why),
         Err(error) if crate::exit::is_subject(&error) => JobResult::NoKernel(format!("{error:#}")),
         Err(error) if is_of_machine(&error) => JobResult::MachineFailed(format!("{error:#}")),
         Err(error) => return Err(error),
@@ -301,13 +302,17 @@ fn execute(session: &Session, number: u64) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Returns who uses data directory or machine, if that is why the job cannot run now.
-fn in_use(error: &anyhow::Error) -> Option<String> {
+/// Returns who uses data directory or machine, or what this host lacks, if that is why the job cannot
+/// run now: it waits for a person, which is no attempt.
+fn hinders(error: &anyhow::Error) -> Option<String> {
     match error.downcast_ref()? {
         LabError::Store(StoreError::InUse(InUse::Locked { .. })) => {
             Some("another marvin was measuring in this home".to_owned())
         }
         LabError::Reserved(why @ ReservationRefusal::Taken { .. }) => Some(why.to_string()),
+        LabError::Machine(MachineError::Qemu(problem @ QemuProblem::Missing { .. })) => {
+            Some(problem.to_string())
+        }
         LabError::Machine(error) => match server_problem(error)? {
             why @ (ServerProblem::Held { .. } | ServerProblem::NotOurs(_)) => Some(why.to_string()),
             _ => None,

@@ -285,3 +285,19 @@ fn status_names_settings_trees_and_lost_store() {
     assert!(lost.starts_with("exit 5"), "{lost}");
     assert!(lost.contains("results  NOT OK"), "{lost}");
 }
+
+#[test]
+fn absent_qemu_is_no_attempt_of_a_job() {
+    let home = fresh("operated-qemu");
+    let tree = Tree::new("operated-qemu-tree");
+    lab(&home, &tree);
+    let mut work = marvin(&home);
+    work.args(["work", "--once"])
+        .env("MARVIN_QEMU", home.join("none"));
+    assert!(work.output().unwrap().status.success());
+    let why = output_of(&home, &["queue", "why", "1"]);
+    assert!(
+        why.contains("QEMU not found") && why.contains("attempts   0 of 3"),
+        "{why}"
+    );
+}

@@ -6,7 +6,7 @@ use model::{Outcome, Run, Stage};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobResult {
     Done,
-    /// Who uses data directory or machine, so that the job cannot run now.
+    /// Who uses data directory or machine, or what the host lacks, so that the job cannot run now.
     Busy(String),
     /// Why the kernel cannot be measured.
     NoKernel(String),

@@ -27,8 +27,8 @@ pub enum Ending {
     Lab(String),
     /// It exceeded its time limit, and the worker ended it.
     Overran,
-    /// Another process measures in the data directory, or another user has the machine: who. Does
-    /// not count as an attempt.
+    /// Another process measures in the data directory, another user has the machine, or the host has
+    /// no emulator: who or what. Does not count as an attempt.
     Busy(String),
     /// Its worker was asked to stop, and gives the job back with its lease: it waits from now on.
     /// Counts neither as an attempt nor as a killed worker.
