@@ -352,7 +352,7 @@ fn alert_says_who_was_told_and_when() {
     // Told when the kernels on both sides were farther apart.
     let subject = regression_subject(&track, "6.12", "6.12.9");
     let mut told = Told::of_subject(&subject, UnixTime::new(1_780_000_000)).unwrap();
-    let nobody = told.clone();
+    let silent = told.clone();
     told.set_channel("us");
     let mut failed = told.clone();
     failed.failure = "connection refused".to_owned();
@@ -363,17 +363,17 @@ fn alert_says_who_was_told_and_when() {
     let of = |told: &[Told]| triage_alerts(&history, untold.clone(), &[], told).remove(0);
     assert_eq!(told_words(&of(&[]), Addresses::Named), None);
     assert!(of(&[]).is_untold() && of(&[lists.clone()]).is_untold());
-    assert!(!of(std::slice::from_ref(&nobody)).is_untold());
-    let one = of(&[lists, told, failed, nobody]);
-    insta::assert_snapshot!(told_words(&one, Addresses::Named).unwrap(), @"a@x.org, b@x.org by us on 2026-05-28; us on 2026-05-28; us not yet (connection refused); nobody, as it was open before this lab reported regressions");
-    insta::assert_snapshot!(told_words(&one, Addresses::Counted).unwrap(), @"2 addresses by us on 2026-05-28; us on 2026-05-28; us not yet; nobody, as it was open before this lab reported regressions");
+    assert!(!of(std::slice::from_ref(&silent)).is_untold());
+    let one = of(&[lists, told, failed, silent]);
+    insta::assert_snapshot!(told_words(&one, Addresses::Named).unwrap(), @"a@x.org, b@x.org by us on 2026-05-28; us on 2026-05-28; us not yet (connection refused); on no channel, as it was open before this lab reported regressions");
+    insta::assert_snapshot!(told_words(&one, Addresses::Counted).unwrap(), @"2 addresses by us on 2026-05-28; us on 2026-05-28; us not yet; on no channel, as it was open before this lab reported regressions");
     let elsewhere = regression_subject("other", "6.12", "6.12.9");
     let elsewhere = Told::of_subject(&elsewhere, UnixTime::new(0)).unwrap();
     assert!(of(&[elsewhere]).is_untold(), "another track");
 }
 
 #[test]
-fn doubts_of_a_draft_are_those_of_its_subject() {
+fn draft_has_the_doubts_of_its_subject() {
     let costs = [("6.12.1", 330.0, 100.0), ("6.12.2", 460.0, 103.0)];
     let subjects = costs.map(|(version, fault, call)| {
         let rows = [

@@ -212,7 +212,7 @@ pub struct Series {
     /// Operations per iteration: those of the newest run. Results with other numbers are another
     /// experiment.
     pub operations: u64,
-    /// Comparisons of its kernels with themselves, once somebody asked for them.
+    /// Comparisons of its kernels with themselves, from the first use on.
     pub(super) self_comparisons: SelfComparisons,
 }
 

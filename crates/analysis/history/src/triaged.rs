@@ -1,4 +1,4 @@
-//! Alerts with their triage decisions, and with who was told of them.
+//! Alerts with their triage decisions, and with their notices.
 
 use model::{Decision, Release, Told, Triage};
 
@@ -13,7 +13,7 @@ pub struct Triaged {
     pub alert: Alert,
     /// The newest decision that covers it, if any.
     pub decided: Option<Decision>,
-    /// What was told of it, and to whom, oldest first.
+    /// Its notices, a row for each channel, oldest first.
     pub told: Vec<Told>,
 }
 
@@ -28,8 +28,8 @@ impl Triaged {
         self.alert.worse().next().is_some() && (self.decided.is_none() || grew)
     }
 
-    /// Returns whether it is open and this lab's people were not told of it. What was told once is
-    /// not new with every kernel that makes its range narrower.
+    /// Returns whether it is open and has no notice to this lab's people. A notice holds when later
+    /// kernels make the range narrower.
     #[must_use]
     pub fn is_untold(&self) -> bool {
         self.is_open() && self.told.iter().all(|told| told.is_report)
@@ -56,7 +56,7 @@ impl Triaged {
 
 /// Finds the newest decision about each alert: about its range of kernels or a wider one, as
 /// kernels measured later make ranges narrower. A decision about a creeping level holds for all
-/// kernels that follow. What was told once is found in the same way.
+/// kernels that follow. Notices are found in the same way.
 #[must_use]
 pub fn triage_alerts(
     history: &History,

@@ -1,6 +1,7 @@
-//! Who was told of a regression, and when: the names of its notices and of their channels.
+//! On which channels a regression was reported, and when: the names of its notices and of their
+//! channels.
 //!
-//! What is told, and to whom, is decided by those who raise the notices.
+//! Those who raise the notices decide what they say, and to whom.
 
 use crate::UnixTime;
 
@@ -16,13 +17,13 @@ const TO: &str = " to ";
 pub struct Told {
     /// The series of kernels: `cloud-amd64`.
     pub track: String,
-    /// Version of the last kernel without the change, when it was told.
+    /// Version of the last kernel without the change, at that time.
     pub after: String,
     /// Version of the first kernel with it.
     pub at: String,
     /// Whether it went to those in charge of the code, beside the notice to the lab's own people.
     pub is_report: bool,
-    /// The channel; `None` if it was told on none: it was open before this lab reported regressions.
+    /// The channel; `None` for no channel: it was open before this lab reported regressions.
     pub channel: Option<String>,
     /// Addresses in place of the channel's own.
     pub addresses: Vec<String>,

@@ -58,7 +58,7 @@ mod tests {
                        Package: linux-image-a\nVersion: 2\n\n";
         fs::write(folder.join("2.linux"), stanzas).unwrap();
         assert_eq!(of("1").as_deref(), Some("Team <team@x.org>"));
-        assert_eq!(of("2"), None, "it names nobody");
+        assert_eq!(of("2"), None, "it has no such field");
         assert_eq!(of("3"), None);
     }
 }

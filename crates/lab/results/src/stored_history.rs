@@ -44,7 +44,7 @@ pub struct HistorySnapshot {
     pub alerts: Vec<Triaged>,
     /// All decisions, oldest first.
     pub decided: Vec<Decision>,
-    /// Who was told of which regression, oldest first.
+    /// Notices about regressions, a row for each channel, oldest first.
     pub told: Vec<Told>,
     /// The findings of bisections.
     pub found: Vec<BisectionRecord>,

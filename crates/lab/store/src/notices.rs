@@ -138,7 +138,7 @@ impl Store {
         Ok(are_meant.collect())
     }
 
-    /// Lists who was told of which regression, oldest first.
+    /// Lists the notices about regressions, a row for each channel, oldest first.
     ///
     /// # Errors
     /// If the database cannot be read.

@@ -147,15 +147,15 @@ pub struct AlertDocument {
     pub members: Vec<MemberDocument>,
     /// The decision.
     pub triage: Option<TriageDocument>,
-    /// Who was told of it, oldest first; empty if nobody was.
+    /// Its notices, a row for each channel, oldest first.
     pub told: Vec<ToldDocument>,
 }
 
 /// A notice about an alert on one channel.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ToldDocument {
-    /// The `[[notify]]` of marvin.toml; `None` if it was told on none: it was open before this lab
-    /// reported regressions.
+    /// The `[[notify]]` of marvin.toml; `None` for no channel: it was open before this lab reported
+    /// regressions.
     pub channel: Option<String>,
     /// Whether it went to those in charge of the code.
     pub is_report: bool,

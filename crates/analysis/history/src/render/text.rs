@@ -427,7 +427,7 @@ fn alert(page: &mut Page, history: &History, triaged: &Triaged, styles: &Styles)
         );
     }
     if let Some(words) = told_words(triaged, Addresses::Named) {
-        page.paragraph(2, &format!("told: {words}"));
+        page.paragraph(2, &format!("reported: {words}"));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Who was told of an alert, in a sentence.
+//! On which channels an alert was reported, in a sentence.
 
 use model::{Told, sanitize_line};
 
@@ -13,7 +13,7 @@ pub enum Addresses {
     Counted,
 }
 
-/// Returns who was told of an alert and when; `None` if nothing was.
+/// Returns on which channels an alert was reported and when; `None` for no channel.
 #[must_use]
 pub fn told_words(triaged: &Triaged, addresses: Addresses) -> Option<String> {
     let all: Vec<String> = triaged
@@ -26,7 +26,7 @@ pub fn told_words(triaged: &Triaged, addresses: Addresses) -> Option<String> {
 
 fn one(told: &Told, addresses: Addresses) -> String {
     let Some(channel) = &told.channel else {
-        return "nobody, as it was open before this lab reported regressions".to_owned();
+        return "on no channel, as it was open before this lab reported regressions".to_owned();
     };
     let channel = sanitize_line(channel);
     let whom = match (told.addresses.len(), addresses) {

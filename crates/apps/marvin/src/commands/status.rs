@@ -100,7 +100,7 @@ fn settings(session: &Session) -> Line {
     }
 }
 
-/// Returns whether somebody looks for new kernels.
+/// Returns whether a `marvin watch` looks for new kernels.
 fn trees(last: Option<UnixTime>, now_unix: UnixTime) -> Line {
     match last {
         None => Line::ill("trees", "never checked: start marvin watch".to_owned()),

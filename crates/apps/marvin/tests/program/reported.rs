@@ -71,7 +71,11 @@ fn regression_goes_out_once_as_a_draft() {
     assert_eq!(count(&home, "mails", "Subject: [marvin] regression: "), 1);
     assert_eq!(count(&home, "mails", "Subject: [REGRESSION]"), 0);
     let alerts = output_of(&home, &["alerts"]);
-    assert_eq!(alerts.matches("told: post on 20").count(), 1, "{alerts}");
+    assert_eq!(
+        alerts.matches("reported: post on 20").count(),
+        1,
+        "{alerts}"
+    );
     assert!(alerts.contains("; us on 20"), "{alerts}");
 }
 

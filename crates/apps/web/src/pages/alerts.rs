@@ -36,7 +36,7 @@ struct Shown {
     title: String,
     words: String,
     decided: Option<(String, String)>,
-    /// Who was told of it.
+    /// On which channels it was reported.
     told: Option<String>,
     members: Vec<Member>,
     /// How many members are not shown, and the page that has all.

@@ -58,7 +58,7 @@ pub(crate) fn lab(frame: Frame, lab: &LabDocument) -> Rendered {
     })
 }
 
-/// Returns a number, or nothing for none.
+/// Returns a number, or an empty text for zero.
 fn some(number: usize) -> String {
     if number == 0 {
         return String::new();
