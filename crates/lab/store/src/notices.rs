@@ -61,7 +61,7 @@ fn delivery(row: &Row<'_>) -> Result<Delivery, Failure> {
     })
 }
 
-fn told(row: &Row<'_>) -> Result<Option<Told>, Failure> {
+fn notice_of_regression(row: &Row<'_>) -> Result<Option<Told>, Failure> {
     let Some(mut told) = Told::of_subject(&row.get::<String>(0)?, columns::time(row, 1)?) else {
         return Ok(None);
     };
@@ -143,7 +143,7 @@ impl Store {
     /// # Errors
     /// If the database cannot be read.
     pub fn list_told(&self) -> Result<Vec<Told>, StoreError> {
-        let all = self.with(|database| database.rows(TOLD, &[], told))?;
+        let all = self.with(|database| database.rows(TOLD, &[], notice_of_regression))?;
         Ok(all.into_iter().flatten().collect())
     }
 

@@ -53,13 +53,13 @@ pub(crate) fn lab(frame: Frame, lab: &LabDocument) -> Rendered {
         now: minute(UnixTime::new(lab.now_unix)),
         machines,
         jobs,
-        unlisted: some(lab.unlisted()),
-        undelivered: some(lab.undelivered),
+        unlisted: number_if_any(lab.unlisted()),
+        undelivered: number_if_any(lab.undelivered),
     })
 }
 
 /// Returns a number, or an empty text for zero.
-fn some(number: usize) -> String {
+fn number_if_any(number: usize) -> String {
     if number == 0 {
         return String::new();
     }
