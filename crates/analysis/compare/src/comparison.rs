@@ -270,8 +270,9 @@ pub struct Counted {
     pub kernel: f64,
     /// Instructions of their user code.
     pub user: f64,
-    /// Instructions of interrupts and other tasks, which are not in the value.
-    pub elsewhere: f64,
+    /// Instructions of interrupts and other tasks, which are not in the value: a mean, see
+    /// [`deferred_work`](crate::deferred_work).
+    pub deferred: f64,
     /// Guest time by the guest's own clock, in instructions: all of it.
     pub time: f64,
     /// Costly instructions by kind, in the order of [`Costly::ALL`].

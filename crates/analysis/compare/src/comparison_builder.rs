@@ -18,7 +18,7 @@ use crate::failures::Failures;
 use crate::index::Index;
 use crate::pairing::{Given, Replicate, Rule, Seeds, compare_sides};
 use crate::question::{Question, Side};
-use crate::value::{NOT_COUNTED, NoValue, Scale, per_operation, run_value, samples};
+use crate::value::{NOT_COUNTED, NoValue, Scale, deferred_work, per_operation, run_value, samples};
 use crate::verdict::verdict_by_agreement;
 use document::label::Label;
 use model::sanitize_line;
@@ -138,6 +138,7 @@ impl ComparisonBuilder<'_> {
                     scale: sampled.scale,
                     operations: sampled.operations,
                     cycles: sampled.counted.and_then(|counted| counted.cycles),
+                    deferred: sampled.counted.map_or(0.0, |counted| counted.deferred),
                 },
                 Err(absent @ (Absent::NoRun | Absent::NoResult)) => {
                     Given::NotMeasured(self.absent(kernel, absent))
@@ -428,7 +429,7 @@ fn read_counts(result: &WorkloadResult, estimate: Option<Cycles>) -> Option<Coun
     Some(Counted {
         kernel: median(|region| region.kernel)?,
         user: median(|region| region.user)?,
-        elsewhere: median(|region| region.interrupt + region.other)?,
+        deferred: deferred_work(result),
         time: stats::median_without_first(&result.samples)?,
         costly: cycles::costly_of_result(result)?,
         cycles: estimate,

@@ -10,6 +10,7 @@ use stats::Spread;
 use crate::comparison::Measured;
 use crate::difference::difference_percent;
 use crate::value::count_work;
+use crate::verdict::is_contradicted;
 
 /// Returns the estimate of cycles per operation, for each assumption the median of the iterations
 /// without the first; `None` if costly instructions were not counted.
@@ -72,13 +73,7 @@ pub(crate) fn weigh(
     let (Some(counted_percent), Some(cycles)) = (counted_percent, cycles_percent) else {
         return verdict;
     };
-    let disagrees = match verdict {
-        Verdict::Better => cycles.max < 0.0,
-        Verdict::Worse => cycles.min > 0.0,
-        Verdict::Same => cycles.max < -margin_percent || cycles.min > margin_percent,
-        Verdict::Unclear(_) => false,
-    };
-    if !disagrees {
+    if !is_contradicted(&verdict, cycles, margin_percent) {
         return verdict;
     }
     Verdict::Unclear(Uncertainty::Mixed {

@@ -12,6 +12,7 @@ mod compare;
 mod comparison;
 mod comparison_builder;
 mod cycles;
+mod deferred;
 mod difference;
 mod environment;
 mod error;
@@ -54,7 +55,7 @@ pub use side_by_side::{
 pub use stats::History as Scatter;
 pub use twins::{Effect, contradiction};
 pub use value::{
-    Estimator, NOT_COUNTED, NoValue, RunValue, Scale, count_work, per_operation, run_value,
-    samples, value_unit,
+    Estimator, NOT_COUNTED, NoValue, RunValue, Scale, count_work, deferred_work, per_operation,
+    run_value, samples, value_unit,
 };
 pub use verdict::{SEEDS_BELOW_FLOOR, noisy_verdict, verdict};

@@ -7,6 +7,7 @@ use stats::{RatioEstimate, Spread};
 
 use crate::comparison::SeedDifference;
 use crate::cycles;
+use crate::deferred::{self, DeferredPair};
 use crate::difference::{difference_percent, percent_of_ratio, ratio};
 use crate::missing::Missing;
 use crate::value::{NOT_COUNTED, Scale};
@@ -34,6 +35,8 @@ pub enum Given {
         operations: u64,
         /// The estimate of cycles per operation, if there is one.
         cycles: Option<Cycles>,
+        /// Deferred work beside the value; zero if not counted.
+        deferred: f64,
     },
     /// It was not measured; the text says so.
     NotMeasured(String),
@@ -82,6 +85,9 @@ pub struct SideComparison {
     /// The least and the most difference of estimated cycles over the assumptions, each the median
     /// over the seeds; positive is better.
     pub cycles_percent: Option<Spread>,
+    /// The difference with [deferred work](crate::deferred_work), the median over the seeds; positive
+    /// is better.
+    pub with_deferred_percent: Option<f64>,
     /// Seeds of only one side.
     pub left_out: Vec<u64>,
 }
@@ -106,6 +112,7 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
     let mut olds = Vec::new();
     let mut news = Vec::new();
     let mut estimates = Vec::new();
+    let mut deferrals = Vec::new();
     if seeds.is_empty() {
         missing.add("no run".to_owned(), None);
     }
@@ -128,6 +135,10 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
                     olds.push(old.value);
                     news.push(new.value);
                     estimates.push(old.cycles.zip(new.cycles));
+                    deferrals.push(DeferredPair {
+                        values: [old.value, new.value],
+                        deferred: [old.deferred, new.deferred],
+                    });
                 }
                 Err(why) => missing.add(why, Some(seed)),
             },
@@ -154,13 +165,26 @@ pub fn compare_sides(base: &[Replicate], new: &[Replicate], rule: &Rule) -> Side
         Direction::LowerIsBetter => cycles::differences(&estimates),
         Direction::HigherIsBetter => None,
     };
+    let verdict = cycles::weigh(
+        verdict,
+        counted_percent,
+        cycles_percent,
+        rule.margin_percent,
+    );
+    // Of costs: only those are counted.
+    if rule.direction == Direction::HigherIsBetter {
+        deferrals.clear();
+    }
+    // One seed may have a batch more than another; as far apart as seeds of one build lie is chance.
+    let chance_percent = rule.floor.map_or(0.0, Floor::percent);
     SideComparison {
-        verdict: cycles::weigh(
+        verdict: deferred::weigh(
             verdict,
             counted_percent,
-            cycles_percent,
-            rule.margin_percent,
+            &deferrals,
+            rule.margin_percent + chance_percent,
         ),
+        with_deferred_percent: deferred::with_deferred_percent(&deferrals),
         difference_percent: counted_percent,
         cycles_percent,
         spread_percent: stats::spread(&percents),
@@ -193,6 +217,7 @@ impl SideComparison {
             }),
             ratio: Some(rating.ratio()),
             cycles_percent: None,
+            with_deferred_percent: None,
             left_out: Vec::new(),
         }
     }
@@ -207,6 +232,7 @@ impl SideComparison {
             spread_percent: None,
             ratio: None,
             cycles_percent: None,
+            with_deferred_percent: None,
             left_out: Vec::new(),
         }
     }
@@ -218,6 +244,7 @@ struct Usable {
     value: f64,
     operations: u64,
     cycles: Option<Cycles>,
+    deferred: f64,
 }
 
 /// Returns a value and its operations, or why there is none on the scale.
@@ -228,10 +255,12 @@ fn usable(given: Option<&Given>, wanted: Scale) -> Result<Usable, String> {
             scale,
             operations,
             cycles,
+            deferred,
         }) if *scale == wanted => Ok(Usable {
             value: *value,
             operations: *operations,
             cycles: *cycles,
+            deferred: *deferred,
         }),
         Some(Given::Value { .. }) => Err(NOT_COUNTED.to_owned()),
         Some(Given::NotMeasured(why) | Given::Unusable(why)) => Err(why.clone()),
@@ -280,6 +309,7 @@ mod tests {
                     scale,
                     operations: 1,
                     cycles: None,
+                    deferred: 0.0,
                 },
             })
             .collect()

@@ -58,6 +58,8 @@ pub struct RunValue {
     pub left_out: usize,
     /// The estimate of cycles per operation, if costly instructions were counted.
     pub cycles: Option<Cycles>,
+    /// Deferred work ([`deferred_work`]) beside a counted value, else zero.
+    pub deferred: f64,
 }
 
 /// How the value of a run is computed from its iterations. Every heading over such values takes its
@@ -227,7 +229,25 @@ pub fn run_value(result: &WorkloadResult, machine: Capabilities) -> Result<RunVa
             Scale::Counted => cycles::of_result(result),
             Scale::Reported => None,
         },
+        deferred: match scale {
+            Scale::Counted => deferred_work(result),
+            Scale::Reported => 0.0,
+        },
     })
+}
+
+/// Returns the instructions of interrupts and other tasks per operation: the mean over the
+/// iterations without the first, as work that the row defers is done in batches, such as those of
+/// RCU, and a batch of an earlier iteration stands for one that comes after the last.
+#[must_use]
+pub fn deferred_work(result: &WorkloadResult) -> f64 {
+    let iterations = result.counted.get(1..).unwrap_or_default();
+    let instructions: u64 = iterations
+        .iter()
+        .map(|region| region.interrupt + region.other)
+        .sum();
+    let operations = result.operations.max(1) * (iterations.len().max(1) as u64);
+    instructions as f64 / operations as f64
 }
 
 /// Returns all iterations of a result on a scale, per operation, the first included.
@@ -317,6 +337,10 @@ mod tests {
                 scale,
                 cycles: None,
                 left_out,
+                deferred: match scale {
+                    Scale::Counted => 990.0,
+                    Scale::Reported => 0.0,
+                },
             })
         };
         assert_eq!(

@@ -2,7 +2,7 @@
 //! `difference.rs` computes the differences, `stats` the ratings.
 
 use model::{Floor, Uncertainty, Verdict};
-use stats::{KnownScatter, Unclear, estimate_pairs};
+use stats::{KnownScatter, Spread, Unclear, estimate_pairs};
 
 use crate::comparison::SeedDifference;
 
@@ -122,6 +122,18 @@ pub(crate) fn verdict_by_agreement(
             worse,
             same: all - better - worse,
         })
+    }
+}
+
+/// Tells whether another measure of the same row contradicts a verdict with all of its values, whose
+/// ends these are: it says the opposite of better or worse, or more than the margin of what is the
+/// same.
+pub(crate) fn is_contradicted(verdict: &Verdict, other: Spread, margin_percent: f64) -> bool {
+    match verdict {
+        Verdict::Better => other.max < 0.0,
+        Verdict::Worse => other.min > 0.0,
+        Verdict::Same => other.max < -margin_percent || other.min > margin_percent,
+        Verdict::Unclear(_) => false,
     }
 }
 

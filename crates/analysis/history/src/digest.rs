@@ -43,6 +43,8 @@ pub struct ResultDigest {
     pub mark: u64,
     /// The estimate of cycles per operation; zeros without one.
     pub cycles: EstimatedCycles,
+    /// Deferred work per operation beside a counted value, else zero.
+    pub deferred: f32,
 }
 
 /// What a history keeps of a run.
@@ -130,6 +132,7 @@ impl Shapes {
         let cycles = measured
             .as_ref()
             .map_or_else(|_| EstimatedCycles::default(), |one| one.cycles);
+        let deferred = measured.as_ref().map_or(0.0, |one| one.deferred);
         let shape = self.add(Shape {
             machine: run.machine.clone(),
             suite: run.suite.clone(),
@@ -148,6 +151,7 @@ impl Shapes {
             value,
             mark,
             cycles,
+            deferred,
         }
     }
 }

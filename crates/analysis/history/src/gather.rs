@@ -221,6 +221,7 @@ impl History {
                     scale: *scale,
                     mark: result.mark,
                     cycles: result.cycles,
+                    deferred: result.deferred,
                 }),
                 Err(absent) => Err(absent.clone()),
             };

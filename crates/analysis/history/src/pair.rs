@@ -227,7 +227,9 @@ impl Pair {
                     "; values in steps as wide as the margin".to_owned()
                 }
                 Verdict::Unclear(
-                    why @ (Uncertainty::Contradicted { .. } | Uncertainty::Mixed { .. }),
+                    why @ (Uncertainty::Contradicted { .. }
+                    | Uncertainty::Mixed { .. }
+                    | Uncertainty::Deferred { .. }),
                 ) => format!("; {why}"),
                 Verdict::Unclear(_) => "; unrated: bring two or more of each".to_owned(),
                 Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
@@ -255,6 +257,7 @@ impl Pair {
                 why @ (Uncertainty::BelowFloor { .. }
                 | Uncertainty::Layouts { .. }
                 | Uncertainty::Mixed { .. }
+                | Uncertainty::Deferred { .. }
                 | Uncertainty::Contradicted { .. }),
             ) => {
                 format!("; {why}")

@@ -36,6 +36,8 @@ pub struct SeedValue {
     pub scale: Scale,
     /// The estimate of cycles per operation; zeros without one.
     pub(super) cycles: EstimatedCycles,
+    /// Deferred work per operation beside a counted value, else zero.
+    pub(super) deferred: f32,
     /// A hash that identifies a list of samples.
     pub(super) mark: u64,
 }
@@ -72,6 +74,7 @@ impl SeedValue {
             value,
             scale,
             cycles,
+            deferred,
             ..
         } = run_value(result, machine).map_err(|none| match none {
             NoValue::Unsupported(_) => (MissingKind::Unsupported, none.to_string()),
@@ -92,6 +95,7 @@ impl SeedValue {
             value,
             scale,
             cycles: cycles.unwrap_or_default().map(|one| one as f32),
+            deferred: deferred as f32,
             mark: mark(&result.samples),
         })
     }
@@ -142,6 +146,7 @@ impl SeedResult {
                 value,
                 scale,
                 cycles,
+                deferred,
                 ..
             }) => Given::Value {
                 value: *value,
@@ -151,6 +156,7 @@ impl SeedResult {
                     .iter()
                     .all(|one| *one > 0.0)
                     .then(|| cycles.map(f64::from)),
+                deferred: f64::from(*deferred),
             },
             Err(absent) => Given::Unusable(format!("{side}: {}", absent.why)),
         };

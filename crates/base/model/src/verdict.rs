@@ -77,6 +77,16 @@ pub enum Uncertainty {
         /// The kinds of costly instructions that changed, per operation: `RDTSC 1 -> 0`.
         costly: String,
     },
+    /// The count of the row and the count with the work that it defers disagree as those of
+    /// [`Self::Mixed`] do.
+    Deferred {
+        /// The difference of the row in percent; positive is better.
+        counted_percent: f64,
+        /// The difference with deferred work.
+        with_deferred_percent: f64,
+        /// Deferred work on both sides, in instructions per operation.
+        deferred: [f64; 2],
+    },
     /// One side has no value; the text gives the reason.
     Missing(String),
 }
@@ -89,7 +99,7 @@ impl Verdict {
             Self::Better => 'B',
             Self::Worse => 'W',
             Self::Same => '=',
-            Self::Unclear(Uncertainty::Mixed { .. }) => 'M',
+            Self::Unclear(Uncertainty::Mixed { .. } | Uncertainty::Deferred { .. }) => 'M',
             Self::Unclear(_) => '?',
         }
     }
@@ -101,7 +111,7 @@ impl Verdict {
             Self::Better => "better",
             Self::Worse => "worse",
             Self::Same => "same",
-            Self::Unclear(Uncertainty::Mixed { .. }) => "mixed",
+            Self::Unclear(Uncertainty::Mixed { .. } | Uncertainty::Deferred { .. }) => "mixed",
             Self::Unclear(_) => "unclear",
         }
     }
@@ -156,6 +166,15 @@ impl fmt::Display for Uncertainty {
                     "mixed: {counted_percent:+.2}% by instructions, {least:+.1} to {most:+.1}% by estimated cycles{because}"
                 )
             }
+            Self::Deferred {
+                counted_percent,
+                with_deferred_percent,
+                deferred: [old, new],
+            } => write!(
+                f,
+                "mixed: {counted_percent:+.2}% in the row, {with_deferred_percent:+.2}% with the work it defers: {old:.1} -> \
+                 {new:.1} instructions of interrupts and other tasks"
+            ),
             Self::Missing(why) => write!(f, "no value: {why}"),
         }
     }

@@ -15,7 +15,7 @@ use history::{Absent, EstimatedCycles, MissingKind, ResultDigest, RunDigest, Sha
 use model::{BuildId, Declared, Direction, MachineId, RunId, UnixTime};
 
 /// Changes with the format, and with every change of what a digest says of a run.
-pub(crate) const MAGIC: &str = concat!("marvin history ", env!("CARGO_PKG_VERSION"), " 2\n");
+pub(crate) const MAGIC: &str = concat!("marvin history ", env!("CARGO_PKG_VERSION"), " 3\n");
 const FILE: &str = "history.summary";
 /// A larger file is not read: at about 1 kB a run these are millions of runs.
 const BYTES_MAX: u64 = 4 << 30;
@@ -98,11 +98,12 @@ impl Writer {
                 value,
                 mark,
                 cycles,
+                deferred,
             } = result;
             self.bytes.extend(shape.0.to_le_bytes());
             self.bytes.extend(value.to_bits().to_le_bytes());
             self.bytes.extend(mark.to_le_bytes());
-            for one in cycles {
+            for one in cycles.iter().chain([deferred]) {
                 self.bytes.extend(one.to_bits().to_le_bytes());
             }
         }
@@ -212,8 +213,9 @@ impl<'a> Cursor<'a> {
                 value: f64::from_bits(self.u64()?),
                 mark: self.u64()?,
                 cycles: EstimatedCycles::default(),
+                deferred: 0.0,
             };
-            for one in &mut result.cycles {
+            for one in result.cycles.iter_mut().chain([&mut result.deferred]) {
                 *one = f32::from_bits(self.u32()?);
             }
             run.results.push(result);

@@ -1,6 +1,8 @@
 //! The parts of counted values: kernel, user code, and instructions outside the value. The guest's
 //! clock is the cross-check.
 
+use document::Block;
+use document::number::signed_percent;
 use model::Verdict;
 
 use crate::comparison::{Comparison, ComparisonRow, Counted, Measured};
@@ -14,7 +16,7 @@ pub(crate) struct Apart {
     /// Of its user code.
     pub(crate) user: [f64; 2],
     /// Of interrupts and other tasks.
-    pub(crate) elsewhere: [f64; 2],
+    pub(crate) deferred: [f64; 2],
 }
 
 /// The caption of such rows.
@@ -38,12 +40,53 @@ pub(crate) fn apart(comparison: &Comparison) -> Vec<Apart> {
                     name: format!("{}{of}", row.workload.name),
                     kernel: [base.kernel, new.kernel],
                     user: [base.user, new.user],
-                    elsewhere: [base.elsewhere, new.elsewhere],
+                    deferred: [base.deferred, new.deferred],
                 });
             }
         }
     }
     rows
+}
+
+/// Lists the rows whose difference with deferred work is more than the margin away from that of the
+/// row, and that are not mixed: these give the same numbers as their reason.
+pub(crate) fn deferred(comparison: &Comparison) -> Vec<Block> {
+    let mut items = Vec::new();
+    for (place, other) in comparison.others.iter().enumerate() {
+        for row in &comparison.rows {
+            let cell = &row.cells[place];
+            let compared = &cell.compared;
+            let sides = [median(&row.base), median(&cell.measured)];
+            let percents = compared
+                .difference_percent
+                .zip(compared.with_deferred_percent);
+            let (Some((percent, with_deferred)), [Some(base), Some(new)]) = (percents, sides)
+            else {
+                continue;
+            };
+            let is_decided = !matches!(compared.verdict, Verdict::Unclear(_));
+            if is_decided && (with_deferred - percent).abs() > row.margin_percent {
+                let of = if comparison.others.len() > 1 {
+                    format!(", {}", other.kernel.title)
+                } else {
+                    String::new()
+                };
+                items.push(format!(
+                    "{}{of}: {} in the row, {} with the work it defers, {:.1} -> {:.1}",
+                    row.workload.name,
+                    signed_percent(percent),
+                    signed_percent(with_deferred),
+                    base.deferred,
+                    new.deferred
+                ));
+            }
+        }
+    }
+    if items.is_empty() {
+        return Vec::new();
+    }
+    let head = "With deferred work (instructions/op of interrupts and other tasks):";
+    vec![Block::Paragraph(head.to_owned()), Block::List(items)]
 }
 
 /// Returns the medians over the seeds.
@@ -58,7 +101,7 @@ fn median(measured: &Measured) -> Option<Counted> {
     Some(Counted {
         kernel: median_of(|c| c.kernel)?,
         user: median_of(|c| c.user)?,
-        elsewhere: median_of(|c| c.elsewhere)?,
+        deferred: median_of(|c| c.deferred)?,
         time: median_of(|c| c.time)?,
         costly: Default::default(),
         cycles: None,
@@ -116,18 +159,25 @@ mod tests {
     use document::{Styles, View};
     use model::{Region, Verdict};
 
-    /// Two kernels whose instructions were counted: kernel, user, elsewhere, per operation.
+    /// Two kernels whose instructions were counted: kernel, user, deferred, per operation.
     fn counted(base: [u64; 3], new: [u64; 3]) -> Comparison {
-        let old = counted_subject("6.1", base);
-        let new = counted_subject("6.12", new);
+        compared([
+            counted_subject("6.1", base, 0),
+            counted_subject("6.12", new, 0),
+        ])
+    }
+
+    fn compared([old, new]: [Subject; 2]) -> Comparison {
         let mut question = question(&[1]);
         question.workloads.truncate(1);
         compare(&old.side(), &[new.side()], &question).unwrap()
     }
 
-    /// Returns a kernel with these instructions per operation of the kernel, user code and others.
-    fn counted_subject(version: &str, [kernel, user, elsewhere]: [u64; 3]) -> Subject {
-        let time = (kernel + user + elsewhere) as f64;
+    /// Returns a kernel with these instructions per operation of the kernel, user code and others, and
+    /// with this idle time.
+    fn counted_subject(version: &str, counts: [u64; 3], idle: u64) -> Subject {
+        let [kernel, user, deferred] = counts;
+        let time = (kernel + user + deferred + idle) as f64;
         let mut subject = Subject::new(
             build(&format!("deb:{version}"), version),
             &[1],
@@ -138,7 +188,7 @@ mod tests {
                 user: user * result.operations,
                 kernel: kernel * result.operations,
                 interrupt: 0,
-                other: elsewhere * result.operations,
+                other: deferred * result.operations,
                 ..Region::default()
             };
             result.counted = vec![region; result.samples.len()];
@@ -166,12 +216,52 @@ mod tests {
 
     #[test]
     fn a_clock_that_says_otherwise_is_a_warning() {
-        let comparison = counted([300, 20, 5], [300, 20, 105]);
+        let comparison = compared([
+            counted_subject("6.1", [300, 20, 5], 0),
+            counted_subject("6.12", [300, 20, 5], 100),
+        ]);
         assert_eq!(comparison.rows[0].cells[0].compared.verdict, Verdict::Same);
         assert!(
             matches!(&comparison.warnings[..], [Warning::ClockDisagrees { workload, .. }] if workload == "getppid")
         );
         let text = crate::render::comparison(&comparison, &View::default()).text(&Styles::plain());
         insta::assert_snapshot!(text.lines().take(8).collect::<Vec<_>>().join("\n"));
+    }
+
+    #[test]
+    fn deferred_work_beyond_the_margin_is_mixed() {
+        let comparison = counted([300, 20, 5], [300, 20, 105]);
+        let compared = &comparison.rows[0].cells[0].compared;
+        assert_eq!(compared.verdict.letter(), 'M');
+        let Verdict::Unclear(why) = &compared.verdict else {
+            panic!("{:?}", compared.verdict);
+        };
+        insta::assert_snapshot!(
+            why.to_string(),
+            @"mixed: +0.00% in the row, -30.77% with the work it defers: 5.0 -> 105.0 instructions of interrupts and other tasks"
+        );
+        assert!(comparison.warnings.is_empty());
+        assert!(super::deferred(&comparison).is_empty());
+    }
+
+    #[test]
+    fn deferred_work_that_agrees_is_listed() {
+        let comparison = counted([300, 20, 5], [330, 20, 105]);
+        let compared = &comparison.rows[0].cells[0].compared;
+        assert_eq!(compared.verdict, Verdict::Worse);
+        let [_, document::Block::List(items)] = &super::deferred(&comparison)[..] else {
+            panic!("no list");
+        };
+        insta::assert_snapshot!(
+            items.join("\n"),
+            @"getppid: -9.38% in the row, -40.00% with the work it defers, 5.0 -> 105.0"
+        );
+    }
+
+    #[test]
+    fn deferred_work_undoes_a_gain() {
+        let comparison = counted([300, 20, 5], [290, 20, 25]);
+        let compared = &comparison.rows[0].cells[0].compared;
+        assert_eq!(compared.verdict.name(), "mixed");
     }
 }

@@ -90,7 +90,7 @@ pub(crate) fn warning(warning: &Warning) -> String {
             time_percent,
         } => format!(
             "{workload} on {kernel}: {counted_percent:+.2}% by the instructions of kernel and user code, \
-             {time_percent:+.2}% by guest time. The rest is in interrupts and other tasks."
+             {time_percent:+.2}% by guest time. The rest is idle time."
         ),
         Warning::SeedsLeftOut { kernel, seeds } => {
             format!(
@@ -409,7 +409,11 @@ pub(crate) fn legend_of_letters(comparison: &Comparison, style: Style) -> String
             true => format!("= same: within {within}, with a confidence of 90%."),
             false => format!("= same: within {within}{seeds}."),
         }));
-        parts.extend(has('M').then(|| "M mixed: estimated cycles disagree, see below.".to_owned()));
+        parts.extend(
+            has('M').then(|| {
+                "M mixed: estimated cycles or deferred work disagree, see below.".to_owned()
+            }),
+        );
         parts.extend(has('?').then(|| "? unclear: the reason is below.".to_owned()));
     }
     parts.join(" ")

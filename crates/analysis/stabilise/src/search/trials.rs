@@ -199,6 +199,7 @@ fn replicates(values: &[f64]) -> Vec<Replicate> {
             scale: Scale::Counted,
             operations: 0,
             cycles: None,
+            deferred: 0.0,
         };
         replicates.push(Replicate { seed, given });
     }

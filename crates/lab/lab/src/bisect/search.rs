@@ -245,6 +245,7 @@ impl Search<'_> {
                         scale,
                         operations: 0,
                         cycles: None,
+                        deferred: 0.0,
                     },
                 })
                 .collect()

@@ -34,6 +34,7 @@ pub fn comparison(comparison: &Comparison, view: &View) -> Document {
     }
     blocks.extend(failures(comparison));
     blocks.extend(unclear(comparison));
+    blocks.extend(counted::deferred(comparison));
     blocks.extend(origins(comparison));
     for monitored in &comparison.monitors {
         blocks.push(Block::Heading(monitored.subject.clone()));

@@ -542,7 +542,7 @@ pub(crate) fn apart(comparison: &Comparison) -> Vec<Block> {
     let heads = ["kernel", "", "user code", "", "ticks, others", ""];
     let mut rows: Vec<TableRow> = Vec::new();
     for apart in counted::apart(comparison) {
-        let numbers = [apart.kernel, apart.user, apart.elsewhere]
+        let numbers = [apart.kernel, apart.user, apart.deferred]
             .into_iter()
             .flatten();
         let numbers = numbers.map(|number| value(number, VALUE));

@@ -117,7 +117,7 @@ struct SeedDocument<'a> {
     absent: Option<AbsentDocument<'a>>,
 }
 
-/// Medians without the first iteration, per operation.
+/// Medians without the first iteration, per operation; of interrupts and other tasks the mean.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CountedDocument {
     kernel: f64,
@@ -156,6 +156,9 @@ struct CellDocument<'a> {
     /// The most.
     #[serde(skip_serializing_if = "Option::is_none")]
     estimated_cycles_difference_percent_max: Option<f64>,
+    /// With instructions of interrupts and other tasks; positive is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with_deferred_difference_percent: Option<f64>,
     seeds_better: Option<usize>,
     seeds_worse: Option<usize>,
     seeds_same: Option<usize>,
@@ -334,7 +337,7 @@ fn counted(counted: Counted) -> CountedDocument {
     let Counted {
         kernel,
         user,
-        elsewhere,
+        deferred,
         time,
         costly,
         cycles,
@@ -342,7 +345,7 @@ fn counted(counted: Counted) -> CountedDocument {
     CountedDocument {
         kernel,
         user,
-        interrupts_and_other_tasks: elsewhere,
+        interrupts_and_other_tasks: deferred,
         guest_time: time,
         costly_instructions: Costly::ALL
             .into_iter()
@@ -386,6 +389,7 @@ fn cell(cell: &ComparisonCell) -> CellDocument<'_> {
         guest_time_difference_percent: cell.time_percent,
         estimated_cycles_difference_percent_min: cell.compared.cycles_percent.map(|s| s.min),
         estimated_cycles_difference_percent_max: cell.compared.cycles_percent.map(|s| s.max),
+        with_deferred_difference_percent: cell.compared.with_deferred_percent,
         seeds_better: votes.map(|v| v.0),
         seeds_worse: votes.map(|v| v.1),
         seeds_same: votes.map(|v| v.2),
@@ -419,6 +423,7 @@ fn votes(why: &Uncertainty) -> Option<(usize, usize, usize)> {
         | Uncertainty::BelowFloor { .. }
         | Uncertainty::Layouts { .. }
         | Uncertainty::Mixed { .. }
+        | Uncertainty::Deferred { .. }
         | Uncertainty::Contradicted { .. } => None,
     }
 }

@@ -129,7 +129,7 @@ fn apart(comparison: &Comparison, row: &ComparisonRow, place: usize) -> Option<S
         " Kernel {}, user code {}; ticks and other tasks, which are not in it, {}.",
         signed_change(apart.kernel),
         signed_change(apart.user),
-        signed_change(apart.elsewhere)
+        signed_change(apart.deferred)
     ))
 }
 
