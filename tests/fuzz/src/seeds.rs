@@ -131,6 +131,8 @@ pub(crate) fn jobs() -> Outcome<Seeds> {
         spins: 2,
         child_pages: 1000,
         child_forks: 10,
+        mappings_above: 3,
+        mappings_below: 11,
     };
     let seed = |task| {
         Job {

@@ -116,7 +116,7 @@ pub use sanitize::{
 };
 pub use selection::{
     Choice, SelectionError, TOOL, ToolRows, choose, find_workload, group_of, in_tasks, select,
-    suite, suite_of, task_counts, workloads,
+    suite, suite_of, task_counts, usual_suite, workloads,
 };
 pub use server::{BootOnce, ServerSettings};
 pub use settings::{
@@ -131,7 +131,7 @@ pub use suites::micro::MICRO;
 pub use suites::{
     CONTENTION, DISKS, FS, Floor, IO, KERNEL_PARTS, KernelPart, MM, NET, PATHS, RECLAIM, REPORTS,
     RMAP, SCALE, SCHED, SEEDS, SMOKE, SUBSYSTEMS, SUITES, declared_transfers, floor, floor_percent,
-    spread_percent, twins,
+    layout_state, spread_percent, twins,
 };
 pub use told::{Told, addresses_of, channel_to, is_report, regression_subject, report_subject};
 pub use tool::{

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
-use crate::{SUITES, Suite, Workload};
+use crate::{MICRO, SUITES, Suite, Workload};
 
 /// Why words select no workloads.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -150,6 +150,21 @@ pub fn suite_of(name: &str) -> Option<&'static Arc<Suite>> {
     SUITES.iter().find(|suite| suite.find(name).is_some())
 }
 
+/// Returns the suite to choose from where the user named none: the first that knows all of these
+/// words, tools left out; else micro.
+#[must_use]
+pub fn usual_suite(terms: &[String]) -> &'static Arc<Suite> {
+    let words: Vec<String> = terms
+        .iter()
+        .filter(|word| !word.starts_with(TOOL))
+        .cloned()
+        .collect();
+    let mut suites = SUITES.iter();
+    suites
+        .find(|suite| select(suite, &words).is_ok())
+        .unwrap_or(&MICRO)
+}
+
 /// Returns the group of a workload: its name up to the first hyphen.
 #[must_use]
 pub fn group_of(workload: &Workload) -> &str {
@@ -256,7 +271,7 @@ mod tests {
 
     use super::{
         Choice, SelectionError, ToolRows, choose, find_workload, group_of, in_tasks, select, suite,
-        suite_of, task_counts, workloads,
+        suite_of, task_counts, usual_suite, workloads,
     };
     use crate::{
         CONTENTION, DISKS, FS, IO, MICRO, MM, NET, RECLAIM, REPORTS, RMAP, SCALE, SCHED,
@@ -270,6 +285,19 @@ mod tests {
             .iter()
             .map(|w| w.name.to_string())
             .collect()
+    }
+
+    #[test]
+    fn usual_suite_is_the_first_that_knows_the_words() {
+        let usual = |terms: &[&str]| {
+            let terms: Vec<String> = terms.iter().map(|word| (*word).to_owned()).collect();
+            usual_suite(&terms).name
+        };
+        assert_eq!(usual(&[]), MICRO.name);
+        assert_eq!(usual(&["fork", "tool:sysbench"]), MICRO.name);
+        assert_eq!(usual(&["btrfs-ram-create", "xfs-ram-link"]), FS.name);
+        assert_eq!(usual(&["share-brk"]), CONTENTION.name);
+        assert_eq!(usual(&["xfs-ram-link", "no-such-row"]), MICRO.name);
     }
 
     #[test]

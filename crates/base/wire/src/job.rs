@@ -32,6 +32,11 @@ pub struct Perturbation {
     pub child_pages: u64,
     /// Forks that the child does first: moves slab and page free lists.
     pub child_forks: u64,
+    /// Mappings that the workload's process has above its own: moves those within the tree of
+    /// mappings. 0 for workloads that do not change mappings.
+    pub mappings_above: u64,
+    /// The same below.
+    pub mappings_below: u64,
 }
 
 /// The task of a job.
@@ -118,6 +123,8 @@ impl Job {
             spins,
             child_pages,
             child_forks,
+            mappings_above,
+            mappings_below,
         } = self.perturbation;
         let clock = match self.clock {
             Clock::Tsc => "tsc",
@@ -130,6 +137,8 @@ impl Job {
             format!("spins={spins}"),
             format!("child_pages={child_pages}"),
             format!("child_forks={child_forks}"),
+            format!("mappings_above={mappings_above}"),
+            format!("mappings_below={mappings_below}"),
         ];
         match &self.task {
             Task::Environment => words.push("task=environment".into()),
@@ -256,6 +265,8 @@ impl<'a> Fields<'a> {
                 spins: self.number("spins")?,
                 child_pages: self.number("child_pages")?,
                 child_forks: self.number("child_forks")?,
+                mappings_above: self.number("mappings_above")?,
+                mappings_below: self.number("mappings_below")?,
             },
             task: match self.all("task").next()? {
                 "environment" => Task::Environment,
@@ -296,6 +307,8 @@ mod tests {
                 spins: 2,
                 child_pages: 1000,
                 child_forks: 10,
+                mappings_above: 3,
+                mappings_below: 11,
             },
             task: Task::Workload {
                 name: "fault-anon".into(),

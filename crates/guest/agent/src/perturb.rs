@@ -1,7 +1,7 @@
 //! Disturbing the guest on purpose before a workload, so that seeds sample its state.
 //!
 //! Memory is held by a child, never by the process that measures: held by that one it would be
-//! copied at each fork.
+//! copied at each fork. Mappings beside those of a workload have to be its own, and hold none.
 
 use std::io;
 use std::time::Duration;
@@ -47,6 +47,51 @@ pub fn perturb(perturbation: &Perturbation) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// How far below the other mappings the lower neighbours lie.
+const DISTANCE: usize = 1 << 30;
+
+/// Makes mappings of a page that are never touched: so many above where the kernel puts the next
+/// one, and so many far below.
+pub fn surround([above, below]: [u64; 2]) -> io::Result<()> {
+    for number in 0..above {
+        map_page(0, protection(number))?;
+    }
+    if below == 0 {
+        return Ok(());
+    }
+    let lowest = map_page(0, protection(above))? as usize;
+    for number in 0..below {
+        let distance = DISTANCE + 2 * PAGE * number as usize;
+        map_page(lowest.saturating_sub(distance), protection(number))?;
+    }
+    Ok(())
+}
+
+/// Neighbours of one protection would be one mapping.
+fn protection(number: u64) -> i32 {
+    [libc::PROT_READ, libc::PROT_NONE][(number % 2) as usize]
+}
+
+/// Maps a page, at this address if it is free and not 0.
+fn map_page(address: usize, protection: i32) -> io::Result<*mut u8> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a fresh mapping without MAP_FIXED overlaps nothing of ours.
+    let mapped = unsafe {
+        libc::mmap(
+            std::ptr::with_exposed_provenance_mut(address),
+            PAGE,
+            protection,
+            flags,
+            -1,
+            0,
+        )
+    };
+    if mapped == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(mapped.cast())
 }
 
 fn fork_often(times: u64) -> io::Result<()> {

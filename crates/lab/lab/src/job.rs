@@ -13,7 +13,7 @@ use wire::{Job, Perturbation, Task};
 
 use crate::calibration::{fold, fold_numbers};
 use crate::own_cost::{self, OwnCost};
-use crate::perturb::perturbation;
+use crate::perturb::{perturbation, perturbation_of_mappings};
 use crate::run_in_progress::job_id;
 use crate::symbols::Named;
 use crate::tool_job;
@@ -42,10 +42,14 @@ impl BootedBuild<'_> {
     /// the guest.
     pub(crate) fn job(&self, name: &str, task: Task) -> Job {
         let deterministic = self.machine.capabilities().deterministic;
-        let perturbation = if deterministic {
-            perturbation(self.replicate)
-        } else {
-            Perturbation::default()
+        let of_mappings = match &task {
+            Task::Workload { name, .. } => model::layout_state(name).is_some(),
+            _ => false,
+        };
+        let perturbation = match (deterministic, of_mappings) {
+            (false, _) => Perturbation::default(),
+            (true, false) => perturbation(self.replicate),
+            (true, true) => perturbation_of_mappings(self.replicate),
         };
         let id = job_id(
             &self.build.id,

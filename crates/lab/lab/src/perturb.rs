@@ -8,17 +8,35 @@ const DELAY_US_MAX: u64 = 40_000;
 const SPINS: (u64, u64) = (0, 4);
 const CHILD_PAGES: (u64, u64) = (1000, 6000);
 const CHILD_FORKS: (u64, u64) = (10, 50);
+/// A node of the tree of mappings holds up to 16 of them (`MAPLE_NODE_SLOTS` of
+/// include/linux/maple_tree.h).
+const MAPPINGS: (u64, u64) = (0, 16);
 
 /// Returns how a seed perturbs a guest after the snapshot; QEMU's `-seed` perturbs the boot.
 pub(crate) fn perturbation(seed: u64) -> Perturbation {
-    let between =
-        |(low, high): (u64, u64), salt: u64| low + mix(seed ^ (salt << 56)) % (high - low);
     Perturbation {
-        delay_us: between((0, DELAY_US_MAX), 1),
-        spins: between(SPINS, 4),
-        child_pages: between(CHILD_PAGES, 2),
-        child_forks: between(CHILD_FORKS, 3),
+        delay_us: between(seed, (0, DELAY_US_MAX), 1),
+        spins: between(seed, SPINS, 4),
+        child_pages: between(seed, CHILD_PAGES, 2),
+        child_forks: between(seed, CHILD_FORKS, 3),
+        mappings_above: 0,
+        mappings_below: 0,
     }
+}
+
+/// Returns the same for a workload whose cost depends on how its mappings lie among others: a
+/// mapping over two nodes of the tree makes each change dear.
+pub(crate) fn perturbation_of_mappings(seed: u64) -> Perturbation {
+    Perturbation {
+        mappings_above: between(seed, MAPPINGS, 5),
+        mappings_below: between(seed, MAPPINGS, 6),
+        ..perturbation(seed)
+    }
+}
+
+/// Returns a number from the first to below the last, by the seed and its use.
+fn between(seed: u64, (low, high): (u64, u64), salt: u64) -> u64 {
+    low + mix(seed ^ (salt << 56)) % (high - low)
 }
 
 /// Returns every condition of a measurement that this crate decides. They are part of the machine's
@@ -30,7 +48,7 @@ pub(crate) fn conditions() -> Vec<(String, String)> {
         (
             "seeds".into(),
             format!(
-                "delay_us<{DELAY_US_MAX} spins={SPINS:?} child_pages={CHILD_PAGES:?} child_forks={CHILD_FORKS:?}"
+                "delay_us<{DELAY_US_MAX} spins={SPINS:?} child_pages={CHILD_PAGES:?} child_forks={CHILD_FORKS:?} mappings={MAPPINGS:?}"
             ),
         ),
         ("warm_up".into(), format!("{warm_ups:?}")),
@@ -57,7 +75,10 @@ fn mix(seed: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{CHILD_FORKS, CHILD_PAGES, DELAY_US_MAX, SPINS, perturbation, shuffle};
+    use super::{
+        CHILD_FORKS, CHILD_PAGES, DELAY_US_MAX, MAPPINGS, SPINS, perturbation,
+        perturbation_of_mappings, shuffle,
+    };
 
     #[test]
     fn order_depends_on_the_replicate_only() {
@@ -90,5 +111,22 @@ mod tests {
             assert!(!all[..n].contains(p));
         }
         assert_eq!(perturbation(7), perturbation(7));
+    }
+
+    #[test]
+    fn seeds_place_mappings_differently() {
+        let places: std::collections::BTreeSet<(u64, u64)> = (1..=5)
+            .map(perturbation_of_mappings)
+            .map(|p| (p.mappings_above, p.mappings_below))
+            .collect();
+        assert_eq!(places.len(), 5);
+        let is_within = |count: &u64| (MAPPINGS.0..MAPPINGS.1).contains(count);
+        assert!(
+            places
+                .iter()
+                .all(|(above, below)| is_within(above) && is_within(below))
+        );
+        let other = perturbation_of_mappings(3);
+        assert_eq!(other.child_pages, perturbation(3).child_pages);
     }
 }

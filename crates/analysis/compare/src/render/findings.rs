@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use model::Verdict;
+use model::{Uncertainty, Verdict};
 
 use crate::comparison::{Comparison, Failure};
 use crate::environment::Difference;
@@ -26,7 +26,7 @@ pub(crate) fn unclear(comparison: &Comparison) -> Vec<Unclear> {
             let Verdict::Unclear(why) = &row.cells[kernel].compared.verdict else {
                 continue;
             };
-            let reason = sanitize_line(&why.to_string());
+            let reason = sanitize_line(&reason_of(&row.workload.name, why));
             let place = *places.entry((kernel, reason.clone())).or_insert_with(|| {
                 found.push((kernel, reason, Vec::new()));
                 found.len() - 1
@@ -46,6 +46,14 @@ pub(crate) fn unclear(comparison: &Comparison) -> Vec<Unclear> {
             reason,
         })
         .collect()
+}
+
+/// Returns why a workload's row is unclear; where seeds disagree, with the state that they vary.
+fn reason_of(workload: &str, why: &Uncertainty) -> String {
+    match (why, model::layout_state(workload)) {
+        (Uncertainty::SeedsDisagree { .. }, Some(state)) => format!("{why}; seeds vary {state}"),
+        _ => why.to_string(),
+    }
 }
 
 /// Returns the failed kernel and place, in a sentence: `6.12.117: hung (workload stage),

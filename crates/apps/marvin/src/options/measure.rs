@@ -14,7 +14,7 @@ use crate::select::TREE;
 pub(crate) struct MeasureOptions {
     /// Suite to run: micro, mm, sched, net, io, reclaim, rmap, disk, fs, subsystems, reports, paths,
     /// scale, contention, smoke, seeds; `marvin workloads` lists them; paths-mm, paths-net and others are rows
-    /// of subsystems (docs/gate.md) [default: micro; of series: paths]
+    /// of subsystems (docs/gate.md) [default: the first that has the workloads, so micro; of series: paths]
     #[arg(long, value_name = "SUITE", add = completion::suite())]
     pub(crate) suite: Option<String>,
 
@@ -54,9 +54,10 @@ pub(crate) struct MeasureOptions {
 }
 
 impl MeasureOptions {
-    /// Returns the name of the suite.
+    /// Returns the name of the suite; without one that of the workloads.
     pub(crate) fn suite(&self) -> &str {
-        self.suite.as_deref().unwrap_or(model::MICRO.name)
+        let usual = || model::usual_suite(&self.workload).name;
+        self.suite.as_deref().unwrap_or_else(usual)
     }
 
     /// Returns the words that choose the same workloads again; the program of the user's own, if

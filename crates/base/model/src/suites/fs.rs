@@ -14,7 +14,11 @@ const SMALL_DISK: GuestModule = GuestModule::must("brd", "rd_nr=1 rd_size=65536"
 const LARGE_DISK: GuestModule = GuestModule::must("brd", "rd_nr=1 rd_size=524288");
 const EXT4: &[GuestModule] = &[SMALL_DISK, GuestModule::must("ext4", "")];
 const XFS: &[GuestModule] = &[LARGE_DISK, GuestModule::must("xfs", "")];
-const BTRFS: &[GuestModule] = &[LARGE_DISK, GuestModule::must("btrfs", "")];
+const BTRFS: &[GuestModule] = &[
+    LARGE_DISK,
+    super::disk::CHECKSUM,
+    GuestModule::must("btrfs", ""),
+];
 
 /// What is done, on each file system that it is declared for.
 struct Case {

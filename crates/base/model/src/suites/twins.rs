@@ -11,6 +11,26 @@ const TWINS: [&[&str]; 5] = [
     &["file-create", "unlink-own-1", "unlink-shared-1"],
 ];
 
+/// Workloads whose cost depends on how their mappings lie among those of the process, without the
+/// number of tasks: a mapping over two nodes of the kernel's tree makes each change dear.
+const AMONG_MAPPINGS: [&str; 5] = [
+    "mem-mmap",
+    "mem-mprotect",
+    "mem-brk",
+    "mmap-thr",
+    "mmap-proc",
+];
+
+/// Returns what decides a state of a workload's layout, which seeds vary beside the place in memory;
+/// `None` if no other is known.
+#[must_use]
+pub fn layout_state(workload: &str) -> Option<&'static str> {
+    let series = workload.trim_end_matches(|last: char| last == '-' || last.is_ascii_digit());
+    AMONG_MAPPINGS
+        .contains(&series)
+        .then_some("how many mappings lie beside its own")
+}
+
 /// Returns the other workloads that do the same operation as this one.
 pub fn twins(workload: &str) -> impl Iterator<Item = &'static str> {
     let group = TWINS

@@ -183,6 +183,8 @@ fn check_length(tool: &Tool) -> Result<(), OwnProgramError> {
                 spins: u64::MAX,
                 child_pages: u64::MAX,
                 child_forks: u64::MAX,
+                mappings_above: u64::MAX,
+                mappings_below: u64::MAX,
             },
             task: task(tool, workload),
         };

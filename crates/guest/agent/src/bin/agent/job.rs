@@ -164,6 +164,10 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
                 wait: wait_of(job.clock),
                 delay_us: job.perturbation.delay_us,
                 spins: job.perturbation.spins,
+                mappings: [
+                    job.perturbation.mappings_above,
+                    job.perturbation.mappings_below,
+                ],
                 sampling: *sampling,
             };
             let monitors = monitors.map(Monitors::start).transpose()?;

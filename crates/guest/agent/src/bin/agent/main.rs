@@ -158,6 +158,7 @@ fn try_out(name: &str, operations: &str) -> (String, ExitCode) {
         wait: |_, _| Ok(()),
         delay_us: 0,
         spins: 0,
+        mappings: [0, 0],
         sampling: None,
     };
     match measure::measure(name, &plan) {

@@ -30,6 +30,8 @@ pub(crate) struct Plan {
     pub(crate) delay_us: u64,
     /// And how many rounds are executed then.
     pub(crate) spins: u64,
+    /// Mappings of the process above those of the workload, and below.
+    pub(crate) mappings: [u64; 2],
     /// Nanoseconds between samples of where the processors are; `None` for a measurement.
     pub(crate) sampling: Option<u64>,
 }
@@ -59,6 +61,7 @@ impl Measured {
 /// Runs a workload and returns what each measured iteration took.
 pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Measured, Failure> {
     touch_program()?;
+    guest::perturb::surround(plan.mappings)?;
     (plan.wait)(plan.delay_us, plan.spins)?;
     // Before the workload starts processes: those inherit the events.
     let mut sampler = plan.sampling.map(Sampler::open).transpose()?;
