@@ -33,6 +33,8 @@ pub(crate) struct BootedBuild<'a> {
     pub(crate) build: &'a Build,
     pub(crate) replicate: u64,
     pub(crate) machine: &'a dyn Backend,
+    /// The hash of the modules that the guest carries; `None` without any.
+    pub(crate) modules: Option<&'a str>,
     pub(crate) booted: &'a dyn Booted,
     pub(crate) tools: &'a Tools,
 }

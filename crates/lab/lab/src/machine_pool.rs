@@ -19,7 +19,20 @@ use crate::job::BootedBuild;
 use crate::tools::{Images, fits};
 
 /// The modules of a build for a guest config, or why its workloads cannot run.
-type Carried = Arc<Result<Vec<InitrdFile>, String>>;
+#[derive(Debug)]
+struct Carried {
+    modules: Result<Vec<InitrdFile>, String>,
+    /// Their hash, if there are any.
+    hash: Option<String>,
+}
+
+impl Carried {
+    fn new(modules: Result<Vec<InitrdFile>, String>) -> Self {
+        let files = modules.as_deref().unwrap_or_default();
+        let hash = (!files.is_empty()).then(|| modules_hash(files));
+        Self { modules, hash }
+    }
+}
 
 /// The machines of a lab.
 #[derive(Debug)]
@@ -28,7 +41,7 @@ pub(crate) struct MachinePool {
     /// Guest images: archives with the files of workloads.
     images: Shared<Images>,
     others: Shared<BTreeMap<GuestConfig, Arc<dyn Backend>>>,
-    carried: Shared<BTreeMap<(BuildId, GuestConfig), Carried>>,
+    carried: Shared<BTreeMap<(BuildId, GuestConfig), Arc<Carried>>>,
 }
 
 /// A machine, and the modules that guests of one build get on it.
@@ -36,7 +49,7 @@ pub(crate) struct MachinePool {
 pub(crate) struct Placement {
     pub(crate) guest_config: GuestConfig,
     pub(crate) machine: Arc<dyn Backend>,
-    carried: Carried,
+    carried: Arc<Carried>,
 }
 
 impl MachinePool {
@@ -108,7 +121,7 @@ impl MachinePool {
         let key = (build.id.clone(), guest_config.clone());
         let carried = known
             .entry(key)
-            .or_insert_with(|| Arc::new(self.carry(build, guest_config, &*machine)));
+            .or_insert_with(|| Arc::new(Carried::new(self.carry(build, guest_config, &*machine))));
         Ok(Placement {
             guest_config: guest_config.clone(),
             machine,
@@ -146,18 +159,13 @@ impl MachinePool {
 impl Placement {
     /// Returns what a guest of this build boots and carries; the error says which part it lacks.
     pub(crate) fn guest<'a>(&'a self, build: &'a Build) -> Result<Guest<'a>, String> {
-        let modules = self.carried.as_ref().as_ref().map_err(Clone::clone)?;
+        let modules = self.carried.modules.as_ref().map_err(Clone::clone)?;
         Ok(Guest { build, modules })
     }
 
     /// Returns a hash of the modules to load, if any: it is part of a result's environment.
-    pub(crate) fn modules_hash(&self) -> Option<String> {
-        self.carried
-            .as_ref()
-            .as_ref()
-            .ok()
-            .filter(|files| !files.is_empty())
-            .map(|files| modules_hash(files))
+    pub(crate) fn modules_hash(&self) -> Option<&str> {
+        self.carried.hash.as_deref()
     }
 
     /// Boots a build with its modules, unless it lacks a part.
@@ -192,6 +200,7 @@ impl Placement {
             build,
             replicate,
             machine: &*self.machine,
+            modules: self.modules_hash(),
             booted,
         }
     }

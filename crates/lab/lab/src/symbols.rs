@@ -1,5 +1,5 @@
-//! The kernels' symbols: copied from the guest once per build, stored in the data directory, read
-//! once per process.
+//! The kernels' symbols: copied from the guest once per build and set of modules, as each set lies
+//! elsewhere in memory, stored in the data directory, read once per process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,6 +14,10 @@ use wire::Task;
 
 use crate::job::BootedBuild;
 use crate::records::Records;
+
+/// The end of a file's name. Files without it and with `.data`, of earlier versions, have fewer
+/// symbols, and those with `.all` may have the modules of another guest.
+const ENDING: &str = ".symbols";
 
 /// Functions in different directories of every kernel: fs, mm and kernel/sched. Their file names
 /// reveal the top of the source tree.
@@ -42,14 +46,17 @@ on a busy host a number may rarely be off; Debian's has them";
 /// Why there are no counts: the machine.
 const NO_COUNTS: &str = "this machine counts no instructions";
 
-/// One slot per build, so that threads can load two builds in parallel.
+/// A build, and the hash of the modules that its guest carries.
+type Key = (BuildId, Option<String>);
+
+/// One slot per key, so that threads can load two builds in parallel.
 type Slot = Arc<Shared<Option<Known>>>;
 
 /// The symbols of all builds of a data directory.
 #[derive(Debug)]
 pub(crate) struct SymbolCache {
     folder: PathBuf,
-    slots: Shared<BTreeMap<BuildId, Slot>>,
+    slots: Shared<BTreeMap<Key, Slot>>,
 }
 
 impl SymbolCache {
@@ -61,11 +68,12 @@ impl SymbolCache {
         }
     }
 
-    /// Returns a build's symbols, and whether this is their first use in this process.
+    /// Returns the symbols of a guest, and whether this is their first use in this process.
     pub(crate) fn get(&self, on: BootedBuild<'_>) -> Result<(Known, bool), MachineError> {
         let slot = {
             let mut slots = self.slots.lock();
-            Arc::clone(slots.entry(on.build.id.clone()).or_default())
+            let key = (on.build.id.clone(), on.modules.map(str::to_owned));
+            Arc::clone(slots.entry(key).or_default())
         };
         // The list of builds is unlocked by now: another build can be read while a guest sends the
         // symbols of this one.
@@ -77,9 +85,22 @@ impl SymbolCache {
         Ok((Arc::clone(slot.insert(known)), true))
     }
 
-    /// Returns the stored symbols of a build, without asking a guest.
+    /// Returns the stored symbols of a build, without asking a guest: those of the kernel are the
+    /// same whatever modules it carried.
     pub(crate) fn stored(&self, build: &Build) -> Option<Named> {
-        Named::parse(&fs::read_to_string(self.file(build)).ok()?, build).ok()
+        let plain = self.file(build, None);
+        let of_build = |path: &PathBuf| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with(build.id.hex()) && name.ends_with(ENDING))
+        };
+        let mut others: Vec<PathBuf> = fs::read_dir(&self.folder)
+            .ok()?
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(of_build)
+            .collect();
+        others.sort();
+        let mut all = std::iter::once(plain).chain(others);
+        all.find_map(|path| Named::parse(&fs::read_to_string(path).ok()?, build).ok())
     }
 
     fn find(&self, on: BootedBuild<'_>) -> Result<Availability<Named>, MachineError> {
@@ -93,10 +114,11 @@ impl SymbolCache {
             };
             return Ok(Availability::Unavailable(why.to_owned()));
         }
-        if let Some(named) = self.stored(build) {
+        let path = self.file(build, on.modules);
+        let stored = fs::read_to_string(&path).ok();
+        if let Some(named) = stored.and_then(|text| Named::parse(&text, build).ok()) {
             return Ok(Availability::Available(named));
         }
-        let path = self.file(build);
         let stream = match on
             .booted
             .run(&on.plain_job(Task::Symbols), Observe::Nothing)?
@@ -114,9 +136,13 @@ impl SymbolCache {
         Ok(named.into())
     }
 
-    /// Files without the ending and with `.data`, of earlier versions, have fewer symbols.
-    fn file(&self, build: &Build) -> PathBuf {
-        self.folder.join(format!("{}.all", build.id.hex()))
+    fn file(&self, build: &Build, modules: Option<&str>) -> PathBuf {
+        let build = build.id.hex();
+        let name = modules.map_or_else(
+            || format!("{build}{ENDING}"),
+            |modules| format!("{build}-{modules}{ENDING}"),
+        );
+        self.folder.join(name)
     }
 
     fn keep(&self, path: &std::path::Path, text: &str) -> std::io::Result<()> {

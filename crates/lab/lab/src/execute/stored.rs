@@ -63,7 +63,7 @@ fn load_runs_on(
         .rev()
         .collect();
     let modules = placement.modules_hash();
-    runs.retain(|run| plan.replicates.contains(&run.seed) && same_modules(run, modules.as_deref()));
+    runs.retain(|run| plan.replicates.contains(&run.seed) && same_modules(run, modules));
     let wanted = |result: &WorkloadResult| {
         plan.workloads
             .iter()

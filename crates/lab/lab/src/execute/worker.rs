@@ -135,7 +135,9 @@ impl Execution<'_> {
         // Before the boot, as a run that failed to boot has to say its modules too: with others the
         // build may boot.
         if let Some(hash) = run.placement.modules_hash() {
-            run.progress().environment.push((MODULES.into(), hash));
+            run.progress()
+                .environment
+                .push((MODULES.into(), hash.to_owned()));
         }
         // Without the events of a boot: nothing is booted.
         if let Err(why) = run.placement.guest(run.build) {

@@ -56,6 +56,25 @@ fn every_profile_adds_up_and_repeats() {
     }
 }
 
+/// The addresses of modules are those of a set of modules: a row of btrfs was once named by xfs's.
+#[test]
+fn modules_of_another_guest_name_nothing() {
+    let build = build("deb:6.12");
+    for (row, own, foreign) in [
+        ("xfs-ram-link", "[xfs]", "[btrfs]"),
+        ("btrfs-ram-link", "[btrfs]", "[xfs]"),
+    ] {
+        let [profile] = &profiles(&build, &[Arc::clone(declared(row))])[..] else {
+            panic!("{row} has another number of profiles");
+        };
+        let has = |module: &str| {
+            let mut lines = profile.lines.iter();
+            lines.any(|line| line.symbol.ends_with(module))
+        };
+        assert!(has(own) && !has(foreign), "{row}");
+    }
+}
+
 /// Returns the differences between two profiles, one per line.
 fn differences(workload: &str, first: &Profile, second: &Profile) -> String {
     if first == second {
