@@ -109,7 +109,7 @@ mod tests {
     fn row_that_its_twin_contradicts_is_unclear_everywhere() {
         let history = lab(&[
             ("mem-mmap", 1.8984),
-            ("mmap-thr-1", 1.0175),
+            ("mmap-thr-1", 1.04),
             ("getppid", 1.0),
         ]);
         let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[], &[]);
