@@ -34,8 +34,9 @@ pub(crate) fn with_deferred_percent(seeds: &[DeferredPair]) -> Option<f64> {
     stats::median(&percents?)
 }
 
-/// Returns the verdict with what deferred work says to it. It is mixed if with that work all seeds
-/// say the opposite of better or worse, or if all say more than the margin of what is the same.
+/// Returns the verdict with what deferred work says to it. It is mixed if with that work the middle
+/// of the seeds says the opposite of better or worse, or if all say more than the margin of what is
+/// the same.
 pub(crate) fn weigh(
     verdict: Verdict,
     counted_percent: Option<f64>,

@@ -125,13 +125,13 @@ pub(crate) fn verdict_by_agreement(
     }
 }
 
-/// Tells whether another measure of the same row contradicts a verdict with all of its values, whose
-/// ends these are: it says the opposite of better or worse, or more than the margin of what is the
-/// same.
+/// Tells whether another measure of the same row, whose values have these ends, contradicts a
+/// verdict: the middle says the opposite of better or worse by more than the margin, or all say more
+/// than the margin of what is the same.
 pub(crate) fn is_contradicted(verdict: &Verdict, other: Spread, margin_percent: f64) -> bool {
     match verdict {
-        Verdict::Better => other.max < 0.0,
-        Verdict::Worse => other.min > 0.0,
+        Verdict::Better => f64::midpoint(other.min, other.max) < -margin_percent,
+        Verdict::Worse => f64::midpoint(other.min, other.max) > margin_percent,
         Verdict::Same => other.max < -margin_percent || other.min > margin_percent,
         Verdict::Unclear(_) => false,
     }
