@@ -300,7 +300,7 @@ pub(crate) fn mmtests(bytes: &[u8]) {
         .position(|byte| *byte == b'\n')
         .unwrap_or(bytes.len());
     let path = String::from_utf8_lossy(&bytes[..at]).into_owned();
-    black_box(results::import::foreign::mmtests(&[path], &mut |_| {
+    black_box(results::import::foreign::mmtests(&[path], &[], &mut |_| {
         Ok(bytes.get(at + 1..).unwrap_or_default().to_vec())
     }));
 }

@@ -154,7 +154,7 @@ const ROOMS: &[Room] = &[
         wing: "lab",
         name: "config",
         uses: &["model"],
-        does: "Reads marvin.toml and the manifests of tools, strict and with the position of each mistake; and the outputs of these tools.",
+        does: "Reads marvin.toml and the manifests of tools and of formats, strict and with the position of each mistake; and the outputs of these tools and files of these formats.",
     },
     Room {
         wing: "lab",
@@ -165,8 +165,8 @@ const ROOMS: &[Room] = &[
     Room {
         wing: "lab",
         name: "results",
-        uses: &["compare", "history", "ingest", "model", "store"],
-        does: "Imports results of MMTests and LKP-tests, reads published reports and the history of a store, exports tables.",
+        uses: &["compare", "config", "history", "ingest", "model", "store"],
+        does: "Imports results of other programs, of MMTests and of LKP-tests, reads published reports and the history of a store, exports tables.",
     },
     Room {
         wing: "lab",

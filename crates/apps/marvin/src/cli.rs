@@ -129,7 +129,7 @@ pub(crate) enum Command {
     /// Write a sample marvin.toml, check it, show its settings, or print its schema
     #[command(subcommand)]
     Config(config::ConfigCommand),
-    /// Import results of MMTests or LKP-tests, to list, show and compare them
+    /// Import results of other programs, MMTests or LKP-tests, to list, show and compare them
     Import(import::ImportArguments),
     /// Export stored results as a table for notebooks: CSV, JSON lines or Parquet
     Export(export::ExportArguments),

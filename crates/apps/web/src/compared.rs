@@ -1,11 +1,11 @@
 //! Compares the runs of two kernels in every workload that both have.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use compare::Question;
 use model::{
-    Build, Capabilities, Declared, LKP, MMTESTS, MachineId, Run, Suite, Workload, imported_metric,
+    Build, Capabilities, IMPORTED_SUITES, MachineId, Run, Suite, Workload, imported_declarations,
     imported_workload,
 };
 use store::{Store, StoreError};
@@ -23,7 +23,7 @@ pub(crate) fn all_runs(
     for suite in model::SUITES
         .iter()
         .map(|suite| suite.name)
-        .chain([MMTESTS, LKP])
+        .chain(IMPORTED_SUITES)
     {
         for machine in machines {
             runs.extend(store.runs_of(&build.id, machine, suite)?);
@@ -140,19 +140,7 @@ fn own_rows(runs: &[Run]) -> Vec<Arc<Workload>> {
 
 /// Returns the rows of imported runs whose direction is known.
 fn imported_rows(runs: &[Run]) -> Vec<Arc<Workload>> {
-    let mut found: BTreeMap<&str, Declared> = BTreeMap::new();
-    for run in runs {
-        for result in &run.results {
-            let known = imported_metric(&run.suite, &result.workload);
-            found
-                .entry(&result.workload)
-                .or_insert_with(|| match &result.declared {
-                    Some(then) => then.clone().or(known),
-                    None => known,
-                });
-        }
-    }
-    found
+    imported_declarations(runs.iter())
         .into_iter()
         .filter_map(|(name, declared)| imported_workload(name, &declared))
         .collect()

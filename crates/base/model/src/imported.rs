@@ -1,14 +1,16 @@
 //! Unit and direction of the metrics of other suites, whose results can be imported.
 //!
-//! Results are stored under the names that their suite uses; Marvin looks up their meaning on each
-//! use, so that a later version knows more about stored results. It guesses nothing: a metric that
-//! is not listed has no direction, and is rated only if the user gives one.
+//! Results are stored under the names that their suite uses, with what was known of their unit and
+//! direction. Marvin completes that on each use, so that a later version knows more about stored
+//! results. It guesses nothing: a metric that is not listed has no direction, and is rated only if
+//! the user gives one.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::Direction::{self, HigherIsBetter, LowerIsBetter};
-use crate::{Declared, MICRO, Workload};
+use crate::{Declared, MICRO, Run, Workload, WorkloadResult};
 
 /// The suite of results imported from MMTests. Workloads are called `TEST/ROW`, as
 /// `kernbench/Elapsed-4`.
@@ -16,6 +18,12 @@ pub const MMTESTS: &str = "mmtests";
 
 /// The suite of results imported from LKP-tests. Workloads are called `TEST/PARAMETERS/STAT`.
 pub const LKP: &str = "lkp";
+
+/// The suite of results imported from files of other programs. Workloads are called `FORMAT/ROW`.
+pub const FILES: &str = "files";
+
+/// All suites of imported results.
+pub const IMPORTED_SUITES: [&str; 3] = [MMTESTS, LKP, FILES];
 
 /// Default margin of imported results, in percent: the usual difference between boots of one kernel
 /// on real machines.
@@ -160,6 +168,37 @@ pub fn imported_metric(suite: &str, workload: &str) -> Declared {
             direction: rule.direction,
             margin_percent: IMPORTED_MARGIN_PERCENT,
         })
+}
+
+/// Returns the declaration that is stored with an imported result, completed by what is known of
+/// its name now.
+#[must_use]
+pub fn imported_declaration(suite: &str, result: &WorkloadResult) -> Declared {
+    let known = imported_metric(suite, &result.workload);
+    match &result.declared {
+        Some(then) => then.clone().or(known),
+        None => known,
+    }
+}
+
+/// Returns the declarations of all rows of imported runs by name; what one run leaves open, another
+/// one completes.
+#[must_use]
+pub fn imported_declarations<'a>(
+    runs: impl Iterator<Item = &'a Run>,
+) -> BTreeMap<&'a str, Declared> {
+    let mut found: BTreeMap<&str, Declared> = BTreeMap::new();
+    for run in runs {
+        for result in &run.results {
+            let declared = imported_declaration(&run.suite, result);
+            let known = match found.remove(result.workload.as_str()) {
+                Some(known) => known.or(declared),
+                None => declared,
+            };
+            found.insert(&result.workload, known);
+        }
+    }
+    found
 }
 
 /// Returns a row of another suite as a workload; `None` if its direction is unknown.

@@ -79,7 +79,10 @@ pub use guest_config::{ExtraFiles, FileSystem, GuestConfig, GuestModule, Need};
 pub use health::{Health, quarantine_of};
 pub use idle::{ServerUse, describe_off};
 pub use ids::{BuildId, IdError, MachineId, RunId, hexadecimal};
-pub use imported::{IMPORTED_MARGIN_PERCENT, LKP, MMTESTS, imported_metric, imported_workload};
+pub use imported::{
+    FILES, IMPORTED_MARGIN_PERCENT, IMPORTED_SUITES, LKP, MMTESTS, imported_declaration,
+    imported_declarations, imported_metric, imported_workload,
+};
 pub use kernel::{
     Distribution, InstalledQuery, KernelName, KernelNameError, PackageQuery, PackageSelection,
 };

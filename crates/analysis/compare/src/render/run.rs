@@ -217,7 +217,7 @@ fn noisy(page: &mut Page, shown: &Shown<'_>, completed: &[&WorkloadResult]) {
     ));
     let mut undirected = 0;
     for result in completed {
-        let declared = model::imported_metric(&shown.run.suite, &result.workload);
+        let declared = model::imported_declaration(&shown.run.suite, result);
         undirected += usize::from(declared.direction.is_none());
         let mark = if declared.direction.is_none() {
             '?'

@@ -3,12 +3,15 @@
 mod report;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use anyhow::Context;
+use clap::Args;
 use document::layout::{Page, WIDTH, command_lines};
 use document::number::count;
-use results::import::{ForeignSuite, Imported, Kernels, LeftOut, order_kernels};
+use results::import::{
+    ForeignSuite, ImportOptions, Imported, Kernels, LeftOut, order_kernels,
+};
 use store::{Location, Store};
 
 use crate::exit::{Exit, WrongInput};
@@ -16,56 +19,114 @@ use crate::select::shortest_names;
 use crate::session::Session;
 
 const IMPORT_EXAMPLES: &str = "Examples:
+  marvin import before.json after.json
+  marvin import results --as lab3
   marvin import mmtests work/log
   marvin import lkp /lkp/result/will-it-scale
   marvin import lkp-mail report.eml deb:6.12 deb:trixie-backports/6.19
-  marvin runs
+  marvin import --list
   marvin report 6.1-vanilla 6.12-vanilla";
 
 /// `marvin import`.
 #[derive(Debug, Args)]
 #[command(after_help = IMPORT_EXAMPLES)]
 pub(crate) struct ImportArguments {
-    /// Suite that wrote the results
-    #[arg(value_enum)]
-    pub(crate) suite: Foreign,
+    /// Results: files of other programs and directories of them; work/log of MMTests or one run in
+    /// it; a result directory of LKP-tests; a mail of the kernel test robot. A first word mmtests,
+    /// lkp, lkp-mail or files says which; without it Marvin recognises them. Two kernels behind
+    /// lkp-mail FILE, one before the commit and one with it, are measured
+    #[arg(value_name = "PATH", required_unless_present = "list")]
+    pub(crate) words: Vec<String>,
 
-    /// Results: work/log of MMTests or one run in it; a result directory of LKP-tests; a mail of
-    /// the kernel test robot
-    pub(crate) folder: PathBuf,
+    /// List the formats of files that Marvin knows
+    #[arg(long, conflicts_with = "words")]
+    list: bool,
 
-    /// With lkp-mail: two kernels, one before the commit and one with it; Marvin measures the
-    /// workload on the report's path and says whether it agrees
-    #[arg(value_names = ["BASE", "NEW"], num_args = 2, add = crate::completion::kernel())]
-    pub(crate) kernels: Vec<String>,
+    /// Kernel of all files (default: as the file says, else its directory, else its name)
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+
+    /// Machine of all results (default: the host that the results name)
+    #[arg(long = "as", value_name = "MACHINE")]
+    machine: Option<String>,
+
+    /// Rows of which less is better, by name or its beginning up to a slash; stored with them
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    lower: Vec<String>,
+
+    /// Rows of which more is better
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    higher: Vec<String>,
+
+    /// Add the format of this manifest (docs/import.md) to those in formats/ of the data directory
+    #[arg(long, value_name = "FILE")]
+    manifest: Vec<PathBuf>,
 }
 
-/// Another suite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Foreign {
-    /// MMTests
-    Mmtests,
-    /// LKP-tests
-    Lkp,
-    /// A mail of the kernel test robot (0-day) on one commit
+/// The kind of the results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Foreign {
+    Suite(ForeignSuite),
+    /// A mail of the kernel test robot (0-day) on one commit.
     LkpMail,
 }
 
+/// Returns the kind of the results, and the words that name them.
+fn split_words(words: &[String]) -> (Foreign, &[String]) {
+    let kinds = [
+        ("mmtests", Foreign::Suite(ForeignSuite::Mmtests)),
+        ("lkp", Foreign::Suite(ForeignSuite::Lkp)),
+        ("lkp-mail", Foreign::LkpMail),
+        ("files", Foreign::Suite(ForeignSuite::Files)),
+    ];
+    if let [first, rest @ ..] = words
+        && !rest.is_empty()
+        && let Some((_, kind)) = kinds.iter().find(|(name, _)| name == first)
+    {
+        return (*kind, rest);
+    }
+    if let [mail] = words
+        && mail.ends_with(".eml")
+    {
+        return (Foreign::LkpMail, words);
+    }
+    let paths: Vec<PathBuf> = words.iter().map(PathBuf::from).collect();
+    (Foreign::Suite(ForeignSuite::recognise(&paths)), words)
+}
+
 pub(crate) fn import(session: &Session, command: &ImportArguments) -> anyhow::Result<Exit> {
-    let suite = match command.suite {
-        Foreign::LkpMail => return report::check(session, &command.folder, &command.kernels),
-        Foreign::Mmtests => ForeignSuite::Mmtests,
-        Foreign::Lkp => ForeignSuite::Lkp,
+    if command.list {
+        let answer = session.answer(None)?;
+        let formats = session.formats(&command.manifest)?;
+        answer.write(format_formats(&formats))?;
+        return Ok(Exit::Fine);
+    }
+    let (kind, words) = split_words(&command.words);
+    let suite = match kind {
+        Foreign::LkpMail => {
+            let (file, kernels) = words.split_first().context("no mail")?;
+            return report::check(session, Path::new(file), kernels);
+        }
+        Foreign::Suite(suite) => suite,
     };
-    if !command.kernels.is_empty() {
-        let text = "kernels are measured with lkp-mail only: results of a suite are theirs already";
+    if command.kernel.is_some() && suite != ForeignSuite::Files {
+        let text = "--kernel is for files of other programs: MMTests and LKP-tests name their kernels";
         return Err(WrongInput(text.to_owned()).into());
     }
+    let formats = session.formats(&command.manifest)?;
+    let options = ImportOptions {
+        kernel: command.kernel.as_deref(),
+        host: command.machine.as_deref(),
+        lower: &command.lower,
+        higher: &command.higher,
+        formats: &formats,
+    };
     let answer = session.answer(None)?;
     let store = session.store_location()?;
     let home = session.home()?;
     let lock = || lab::lock_home(home, session.patience());
-    let imported = results::import::import(&lock, &store, suite, &command.folder)?;
+    let paths: Vec<PathBuf> = words.iter().map(PathBuf::from).collect();
+    let imported = results::import::import(&lock, &store, suite, &paths, &options)?;
     let exit = if imported.runs.is_empty() {
         Exit::Usage
     } else {
@@ -78,6 +139,16 @@ pub(crate) fn import(session: &Session, command: &ImportArguments) -> anyhow::Re
     };
     answer.write(format_imported(&imported) + &next)?;
     Ok(exit)
+}
+
+/// Lists formats: a name and what it is.
+fn format_formats(formats: &[config::Format]) -> String {
+    let mut page = Page::default();
+    for format in formats.iter().filter(|format| !format.is_of_mmtests()) {
+        page.hanging(&format!("{:<24}", format.name), &format.about);
+    }
+    page.hanging(&format!("{:<24}", config::TABLE), "CSV, TSV or JSON lines, by their headings");
+    page.finish()
 }
 
 /// Returns the command that compares the kernels, the baseline first; with one kernel, the one that

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use clap::Args;
 use compare::{Machines, Question, Side, Warning};
 use model::{
-    Build, BuildId, Declared, Direction, LKP, MMTESTS, Machine, MachineId, Observation, Run, RunId,
-    UnixTime, Workload, find_workload, imported_metric, imported_workload, in_tasks,
+    Build, BuildId, Declared, Direction, IMPORTED_SUITES, Machine, MachineId, Observation, Run, RunId,
+    UnixTime, Workload, find_workload, imported_declarations, imported_workload, in_tasks,
 };
 use monitors::{Monitored, heads};
 use store::Store;
@@ -96,13 +96,13 @@ pub(crate) fn report(session: &Session, command: &ReportArguments) -> anyhow::Re
         .iter()
         .flat_map(|group| &group.runs)
         .flat_map(|run| &run.results);
-    let is_imported = [MMTESTS, LKP].contains(&suite.as_str());
+    let is_imported = IMPORTED_SUITES.contains(&suite.as_str());
     let Chosen {
         workloads,
         without_direction,
     } = if is_imported {
-        let names = results.map(|result| result.workload.as_str()).collect();
-        choose_imported(&suite, &names, command)?
+        let runs = groups.iter().flat_map(|group| &group.runs);
+        choose_imported(imported_declarations(runs), command)?
     } else {
         let tasks: BTreeSet<u32> = results
             .clone()
@@ -265,8 +265,7 @@ fn any_means(terms: &[String], name: &str) -> bool {
 
 /// Selects workloads of another suite: a word is a name or its beginning up to a slash.
 fn choose_imported(
-    suite: &str,
-    names: &BTreeSet<&str>,
+    rows: BTreeMap<&str, Declared>,
     command: &ReportArguments,
 ) -> anyhow::Result<Chosen> {
     let mut terms = [&command.workload, &command.lower, &command.higher]
@@ -275,7 +274,7 @@ fn choose_imported(
     if terms.clone().any(String::is_empty) {
         return Err(WrongInput(EMPTY_NAME.to_owned()).into());
     }
-    if let Some(word) = terms.find(|word| !names.iter().any(|name| is_meant(name, word))) {
+    if let Some(word) = terms.find(|word| !rows.keys().any(|name| is_meant(name, word))) {
         let text = format!(
             "no workload `{word}` in these runs; `marvin show RUN` lists a run's workloads"
         );
@@ -285,11 +284,10 @@ fn choose_imported(
         workloads: Vec::new(),
         without_direction: Vec::new(),
     };
-    for name in names {
+    for (name, declared) in rows {
         if !command.workload.is_empty() && !any_means(&command.workload, name) {
             continue;
         }
-        let declared = imported_metric(suite, name);
         let direction = if any_means(&command.lower, name) {
             Some(Direction::LowerIsBetter)
         } else if any_means(&command.higher, name) {
@@ -305,7 +303,7 @@ fn choose_imported(
             },
         ) {
             Some(workload) => chosen.workloads.push(workload),
-            None => chosen.without_direction.push((*name).to_owned()),
+            None => chosen.without_direction.push(name.to_owned()),
         }
     }
     if chosen.workloads.is_empty() {

@@ -12,9 +12,10 @@ use crate::exit::{Exit, WrongInput};
 use crate::session::{Session, now};
 
 /// Files and directories of a data directory, beside the store, that Marvin cannot make again.
-const KEPT: [&str; 6] = [
+const KEPT: [&str; 7] = [
     "marvin.toml",
     "manifests",
+    "formats",
     "machines",
     "bisections",
     "stabilisations",

@@ -172,6 +172,12 @@ impl Session {
         tools::read_tools(self.home()?, manifests)
     }
 
+    /// Returns the formats of result files: those of these manifests, of the data directory, and
+    /// Marvin's.
+    pub(crate) fn formats(&self, manifests: &[PathBuf]) -> anyhow::Result<Vec<config::Format>> {
+        tools::read_formats(self.home()?, manifests)
+    }
+
     /// Returns the store's location: the data directory, unless `--store` or its variable names a
     /// server. PGPASSWORD may have the password, as for all programs of PostgreSQL.
     pub(crate) fn store_location(&self) -> anyhow::Result<Location> {

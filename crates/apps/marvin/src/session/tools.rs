@@ -1,5 +1,5 @@
-//! The external tools that a session knows: from manifests in the data directory, and from those
-//! that the user names.
+//! The external tools and the formats of result files that a session knows: from manifests in the
+//! data directory, and from those that the user names.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -24,7 +24,35 @@ pub(super) fn read_tools(home: &Path, manifests: &[PathBuf]) -> anyhow::Result<l
     lab::Tools::read(&manifests).map_err(|error| WrongInput(error.to_string()).into())
 }
 
-/// Lists the manifests of the data directory by name; empty if the directory is missing.
+/// Returns the formats of these manifests, of the data directory, and Marvin's: a user's come first,
+/// so that one of Marvin's name replaces that.
+pub(super) fn read_formats(
+    home: &Path,
+    manifests: &[PathBuf],
+) -> anyhow::Result<Vec<config::Format>> {
+    let mut files = manifests.to_vec();
+    files.extend(list_manifests(&home.join("formats"))?);
+    let mut formats: Vec<config::Format> = Vec::new();
+    for file in &files {
+        let (name, text) = read_manifest(file)?;
+        let format = config::format(&text)
+            .map_err(|error| WrongInput(format!("bad manifest {name}: {error}")))?;
+        formats.push(format);
+    }
+    let shipped = [config::SHIPPED_FORMATS, config::MMTESTS_FORMATS];
+    for (name, text) in shipped.into_iter().flatten() {
+        let format = config::format(text).with_context(|| format!("format {name}"))?;
+        let is_replaced = |known: &config::Format| {
+            known.name == format.name && known.is_of_mmtests() == format.is_of_mmtests()
+        };
+        if !formats.iter().any(is_replaced) {
+            formats.push(format);
+        }
+    }
+    Ok(formats)
+}
+
+/// Lists the manifests of a directory by name; empty if it is missing.
 fn list_manifests(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         // The lab reports an unusable data directory.

@@ -1,10 +1,10 @@
 //! External tools: manifests to tools, and output of tools to samples. Pure: runs no program.
 
-mod json;
+pub(crate) mod json;
 mod manifest;
-mod output;
-mod pattern;
-mod printed;
+pub(crate) mod output;
+pub(crate) mod pattern;
+pub(crate) mod printed;
 mod shipped;
 #[cfg(test)]
 mod tests;

@@ -328,7 +328,7 @@ fn number(word: &str, line: usize, metric: &ToolMetric) -> Result<(usize, f64), 
 
 /// Returns a number such as `1,234,567.8` without the commas between its thousands. `3,472` may be
 /// a decimal comma: it stays, and is no number.
-fn without_separators(word: &str) -> Option<String> {
+pub(crate) fn without_separators(word: &str) -> Option<String> {
     let (whole, has_fraction) = match word.split_once('.') {
         Some((whole, _)) => (whole, true),
         None => (word, false),

@@ -32,4 +32,15 @@ impl Pattern {
     pub(crate) fn value<'a>(&self, line: &'a str) -> Option<&'a str> {
         Some(self.0.captures(line)?.name("value")?.as_str())
     }
+
+    /// Returns the named groups of a matching line that have text.
+    pub(crate) fn groups<'a>(&'a self, line: &'a str) -> Option<Vec<(&'a str, &'a str)>> {
+        let captures = self.0.captures(line)?;
+        let named = self.0.capture_names().flatten();
+        Some(
+            named
+                .filter_map(|name| Some((name, captures.name(name)?.as_str())))
+                .collect(),
+        )
+    }
 }

@@ -300,7 +300,7 @@ fn shorten(tag: &str, own: &str) -> String {
 }
 
 /// Returns digits of a hash.
-fn digits(text: &str) -> String {
+pub(crate) fn digits(text: &str) -> String {
     // FNV-1a: the same in every version, as names of rows have to be.
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

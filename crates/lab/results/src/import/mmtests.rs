@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use config::Format;
 use model::MMTESTS;
 
 use super::foreign;
@@ -88,6 +89,7 @@ fn is_kernel(name: &str) -> bool {
 pub(crate) fn read(
     found: &[Iteration],
     walk: &mut Walk,
+    formats: &[Format],
     keep: &mut Keep<'_>,
 ) -> Result<(), ImportError> {
     for Iteration {
@@ -100,7 +102,7 @@ pub(crate) fn read(
         let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
         let mut room = RUN_MAX;
         let mut first = None;
-        let mut foreign = foreign::mmtests(&names, &mut |file| {
+        let mut foreign = foreign::mmtests(&names, formats, &mut |file| {
             let file = &files[file];
             if let Some(fault) = file.fault {
                 return Err(fault.to_owned());

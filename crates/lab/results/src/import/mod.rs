@@ -1,5 +1,5 @@
 //! Imports results of other suites into a store: a log directory of MMTests, a result matrix of
-//! LKP-tests.
+//! LKP-tests, files of any program whose format has a manifest.
 //!
 //! `foreign` parses the files. Here each iteration of a kernel becomes a run. Its build has no
 //! image, its machine is of the kind `imported`, and its id is a hash of its content, so that the
@@ -8,6 +8,7 @@
 
 mod baseline;
 mod error;
+mod files;
 pub mod foreign;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -17,14 +18,15 @@ mod lkp;
 mod mmtests;
 #[cfg(test)]
 mod tests;
+mod times;
 mod tree;
 
 use std::path::{Path, PathBuf};
 
 use foreign::Foreign;
 use model::{
-    Build, BuildFile, BuildId, KernelName, Machine, MachineId, Origin, Run, RunId, UnixTime,
-    imported_metric,
+    Build, BuildFile, BuildId, Direction, FILES, KernelName, Machine, MachineId, Origin, Run, RunId,
+    UnixTime, imported_metric,
 };
 use sha2::{Digest, Sha256};
 use store::{Artifact, HomeLock, Location, Store, StoreError};
@@ -44,6 +46,64 @@ pub enum ForeignSuite {
     Mmtests,
     /// LKP-tests: a result directory, or any directory in it.
     Lkp,
+    /// Result files of other programs, and directories of them.
+    Files,
+}
+
+impl ForeignSuite {
+    /// Returns the suite whose results these are, by the directories in them.
+    #[must_use]
+    pub fn recognise(paths: &[PathBuf]) -> Self {
+        let [folder] = paths else { return Self::Files };
+        let is_of = |find: &dyn Fn(&Path, &mut Walk, &mut Imported) -> bool| {
+            folder.is_dir() && find(folder, &mut Walk::default(), &mut Imported::default())
+        };
+        let has_iterations = |folder: &Path, walk: &mut Walk, imported: &mut Imported| {
+            mmtests::find(folder, walk, imported).is_ok()
+        };
+        let has_stats = |folder: &Path, walk: &mut Walk, imported: &mut Imported| {
+            lkp::find(folder, walk, imported).is_ok_and(|commits| !commits.is_empty())
+        };
+        if is_of(&has_iterations) {
+            Self::Mmtests
+        } else if is_of(&has_stats) {
+            Self::Lkp
+        } else {
+            Self::Files
+        }
+    }
+}
+
+/// What the user says of imported results.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ImportOptions<'a> {
+    /// The kernel of all results; of files only.
+    pub kernel: Option<&'a str>,
+    /// The machine of all results.
+    pub host: Option<&'a str>,
+    /// Rows of which less or more is better, by name or its beginning up to a slash. Stored with
+    /// the rows.
+    pub lower: &'a [String],
+    pub higher: &'a [String],
+    /// Formats of files, in the order in which they are tried.
+    pub formats: &'a [config::Format],
+}
+
+impl ImportOptions<'_> {
+    /// Returns the direction that the user gives a row.
+    fn direction(&self, row: &str) -> Option<Direction> {
+        let means = |word: &String| {
+            row.strip_prefix(word.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        if self.lower.iter().any(means) {
+            Some(Direction::LowerIsBetter)
+        } else if self.higher.iter().any(means) {
+            Some(Direction::HigherIsBetter)
+        } else {
+            None
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,14 +165,42 @@ struct ForeignRun {
 /// the data directory when there is something to import.
 ///
 /// # Errors
-/// If the directory is no result of the suite, or the data directory cannot be used. Runs that were
+/// If the paths hold no result of the suite, or the data directory cannot be used. Runs that were
 /// saved by then stay.
 pub fn import(
     lock: &dyn Fn() -> Result<HomeLock, StoreError>,
     location: &Location,
     suite: ForeignSuite,
-    folder: &Path,
+    paths: &[PathBuf],
+    options: &ImportOptions<'_>,
 ) -> Result<Imported, ImportError> {
+    let mut imported = Imported::default();
+    let mut walk = Walk::default();
+    if suite == ForeignSuite::Files {
+        let found = files::find(paths, &mut walk)?;
+        save_each(lock, location, options, &mut imported, |keep| {
+            files::read(found, options, keep)
+        })?;
+        return Ok(imported);
+    }
+    for folder in paths {
+        let folder = whole_folder(folder)?;
+        if suite == ForeignSuite::Mmtests {
+            let found = mmtests::find(&folder, &mut walk, &mut imported)?;
+            save_each(lock, location, options, &mut imported, |keep| {
+                mmtests::read(&found, &mut walk, options.formats, keep)
+            })?;
+        } else {
+            let found = lkp::find(&folder, &mut walk, &mut imported)?;
+            save_each(lock, location, options, &mut imported, |keep| {
+                lkp::read(&folder, &found, keep)
+            })?;
+        }
+    }
+    Ok(imported)
+}
+
+fn whole_folder(folder: &Path) -> Result<PathBuf, ImportError> {
     if !folder.is_dir() {
         let what = if folder.exists() {
             "not a directory"
@@ -121,24 +209,7 @@ pub fn import(
         };
         return Err(wrong(folder, what));
     }
-    let folder = std::path::absolute(folder).map_err(|error| wrong(folder, error.to_string()))?;
-    let mut imported = Imported::default();
-    let mut walk = Walk::default();
-    match suite {
-        ForeignSuite::Mmtests => {
-            let found = mmtests::find(&folder, &mut walk, &mut imported)?;
-            save_each(lock, location, &mut imported, |keep| {
-                mmtests::read(&found, &mut walk, keep)
-            })?;
-        }
-        ForeignSuite::Lkp => {
-            let found = lkp::find(&folder, &mut walk, &mut imported)?;
-            save_each(lock, location, &mut imported, |keep| {
-                lkp::read(&folder, &found, keep)
-            })?;
-        }
-    }
-    Ok(imported)
+    std::path::absolute(folder).map_err(|error| wrong(folder, error.to_string()))
 }
 
 /// Receives each run, and skipped data beside runs.
@@ -155,13 +226,14 @@ enum Part {
 fn save_each(
     lock: &dyn Fn() -> Result<HomeLock, StoreError>,
     location: &Location,
+    options: &ImportOptions<'_>,
     imported: &mut Imported,
     read: impl FnOnce(&mut Keep<'_>) -> Result<(), ImportError>,
 ) -> Result<(), ImportError> {
     let _lock = lock()?;
     let store = Store::open(location)?;
     read(&mut |part| match part {
-        Part::Run(run) => keep(&store, *run, imported),
+        Part::Run(run) => keep(&store, *run, options, imported),
         Part::LeftOut(folder, what, why) => {
             imported.leave_out(&folder, what, why);
             Ok(())
@@ -170,7 +242,12 @@ fn save_each(
 }
 
 /// Saves a run, with its copies of monitors and its skipped data.
-fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(), ImportError> {
+fn keep(
+    store: &Store,
+    found: ForeignRun,
+    options: &ImportOptions<'_>,
+    imported: &mut Imported,
+) -> Result<(), ImportError> {
     let ForeignRun {
         suite,
         kernel,
@@ -182,10 +259,19 @@ fn keep(store: &Store, found: ForeignRun, imported: &mut Imported) -> Result<(),
         mut foreign,
     } = found;
     foreign.left_out.sort();
-    foreign
-        .results
-        .iter_mut()
-        .for_each(|result| result.declared = Some(imported_metric(suite, &result.workload)));
+    for result in &mut foreign.results {
+        let name = &result.workload;
+        let declared = result
+            .declared
+            .get_or_insert_with(|| imported_metric(suite, name));
+        if let Some(direction) = options.direction(name) {
+            declared.direction = Some(direction);
+        }
+    }
+    if let Some(host) = options.host {
+        foreign.environment.retain(|(name, _)| name != "host");
+        foreign.environment.push(("host".to_owned(), host.to_owned()));
+    }
     let mut log: String = foreign
         .left_out
         .iter()
@@ -310,10 +396,15 @@ impl RunStart {
 /// Returns the machine as far as its suite describes it, without properties of the kernel.
 fn machine(suite: &str, foreign: &Foreign) -> Result<Machine, ImportError> {
     let of_kernel = ["kernel", "config", "compiler"];
+    // Programs describe a machine each in its own way, or not at all.
+    let is_of_machine = |name: &str| match suite {
+        FILES => name == "host",
+        _ => !of_kernel.contains(&name),
+    };
     let mut fingerprint: Vec<(String, String)> = foreign
         .environment
         .iter()
-        .filter(|(name, _)| !of_kernel.contains(&name.as_str()))
+        .filter(|(name, _)| is_of_machine(name))
         .cloned()
         .collect();
     fingerprint.push(("suite".to_owned(), suite.to_owned()));

@@ -21,7 +21,7 @@ pub(crate) fn read_mmtests(folder: &Path) -> (Vec<ForeignRun>, Vec<String>, usiz
     let mut walk = Walk::default();
     let mut imported = Imported::default();
     let found = mmtests::find(folder, &mut walk, &mut imported).unwrap();
-    let (runs, left) = collect(imported, |keep| mmtests::read(&found, &mut walk, keep));
+    let (runs, left) = collect(imported, |keep| mmtests::read(&found, &mut walk, &[], keep));
     (runs, left, walk.listed)
 }
 

@@ -141,7 +141,7 @@ pub(crate) fn describe(kind: Kind) -> &'static str {
 }
 
 /// Returns a name without the suffix of a compression.
-fn uncompressed(name: &str) -> &str {
+pub(crate) fn uncompressed(name: &str) -> &str {
     name.strip_suffix(".gz")
         .or_else(|| name.strip_suffix(".xz"))
         .unwrap_or(name)

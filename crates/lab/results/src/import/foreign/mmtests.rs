@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 
+use config::{Format, ResultFile, read_as};
+use model::{Declared, IMPORTED_MARGIN_PERCENT};
+
 use super::readers::{Log, reader};
 use super::{Foreign, LeftOut, MONITORS_MAX, RUN_VALUES_MAX, Rows, TESTS_MAX, lines, shown, state};
 
@@ -24,14 +27,16 @@ pub(super) type Durations = BTreeMap<String, Rows>;
 /// Parses an iteration of a run of MMTests.
 ///
 /// `paths` are those below the run's directory, parts separated by `/`, without the suffix of a
-/// compression. `open` reads the file of a path, or says why it cannot; only files with results are
+/// compression. `formats` read the tests that have no reader here. `open` reads the file of a path, or says why it cannot; only files with results are
 /// opened, each once.
 pub fn mmtests(
     paths: &[String],
+    formats: &[Format],
     open: &mut dyn FnMut(usize) -> Result<Vec<u8>, String>,
 ) -> Foreign {
     let mut run = Iteration {
         paths,
+        formats,
         open,
         foreign: Foreign::default(),
         monitors: 0,
@@ -74,6 +79,7 @@ pub fn mmtests(
 /// An iteration while it is parsed.
 struct Iteration<'a> {
     paths: &'a [String],
+    formats: &'a [Format],
     open: &'a mut dyn FnMut(usize) -> Result<Vec<u8>, String>,
     foreign: Foreign,
     /// Bytes of the copies of monitors.
@@ -182,6 +188,11 @@ impl<'a> Iteration<'a> {
     fn logs(&mut self, test: &str, files: &[usize], most: usize) -> Rows {
         let mut rows = Rows::new(test, most);
         let reader = reader(test);
+        let of_test = self.formats.iter();
+        let format = of_test
+            .filter_map(|format| Some((format.known_of_test(test)?, format)))
+            .max_by_key(|(known, _)| *known)
+            .map(|(_, format)| format);
         let mut silent: Vec<String> = Vec::new();
         let beside: Vec<&str> = files.iter().map(|file| self.name_of(*file)).collect();
         for (file, name) in files.iter().zip(&beside) {
@@ -191,24 +202,30 @@ impl<'a> Iteration<'a> {
                 }
                 continue;
             }
-            let Some(reader) = reader else { continue };
+            if reader.is_none() && format.is_none() {
+                continue;
+            }
             let Some(text) = self.read(*file) else {
                 continue;
             };
             let before = rows.seen();
-            reader(
-                Log {
-                    name,
-                    text: &text,
-                    beside: &beside,
-                },
-                &mut rows,
-            );
+            match (reader, format) {
+                (Some(reader), _) => reader(
+                    Log {
+                        name,
+                        text: &text,
+                        beside: &beside,
+                    },
+                    &mut rows,
+                ),
+                (None, Some(format)) => self.by_format(format, *file, &text, &mut rows),
+                (None, None) => {}
+            }
             if rows.seen() == before {
                 silent.push(shown(name));
             }
         }
-        let why = if reader.is_none() {
+        let why = if reader.is_none() && format.is_none() {
             format!(
                 "Marvin has no parser for this test (files: {})",
                 files.len()
@@ -229,6 +246,38 @@ impl<'a> Iteration<'a> {
         };
         self.foreign.left_out.push(LeftOut::new(test, why));
         rows
+    }
+}
+
+impl Iteration<'_> {
+    /// Parses a file by a manifest. Factors that a test does not have are `_` in names of files.
+    fn by_format(&mut self, format: &Format, file: usize, text: &str, rows: &mut Rows) {
+        let path = &self.paths[file];
+        let content = match ResultFile::new(path, text.as_bytes())
+            .and_then(|file| read_as(format, &file))
+        {
+            Ok(Some(content)) => content,
+            Ok(None) => return,
+            Err(why) => {
+                self.foreign.left_out.push(LeftOut::new(path, why));
+                return;
+            }
+        };
+        for row in content.rows {
+            let name = row.name.split_once('/').map_or("", |(_, name)| name);
+            let name = name.replace("-_", "");
+            let declared = Declared {
+                unit: row.unit.into(),
+                direction: row.direction,
+                margin_percent: IMPORTED_MARGIN_PERCENT,
+            };
+            rows.put_declared(&name, &row.samples, &declared);
+        }
+        for (what, why) in content.left_out {
+            self.foreign
+                .left_out
+                .push(LeftOut::new(&format!("{path}: {what}"), why));
+        }
     }
 }
 

@@ -18,7 +18,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use model::{Environment, MonitorCopy, Outcome, UnixTime, WorkloadResult};
+use model::{Declared, Environment, MonitorCopy, Outcome, UnixTime, WorkloadResult};
 
 pub use lkp::{LkpResultPath, lkp_columns, lkp_run, lkp_started};
 pub use mmtests::mmtests;
@@ -78,6 +78,8 @@ struct Row {
     values: Vec<f64>,
     /// Position and text of the first invalid value.
     fault: Option<String>,
+    /// Its unit and direction, if its reader knows them.
+    declared: Option<Declared>,
 }
 
 /// Rows of one test while they are collected.
@@ -128,6 +130,16 @@ impl Rows {
         }
     }
 
+    /// Adds values of a row whose unit and direction are known.
+    fn put_declared(&mut self, row: &str, values: &[f64], declared: &Declared) {
+        for value in values {
+            self.put_number(row, *value);
+        }
+        if let Some(row) = self.row(row) {
+            row.declared.get_or_insert_with(|| declared.clone());
+        }
+    }
+
     fn put_fault(&mut self, row: &str, why: String) {
         if let Some(row) = self.row(row) {
             row.fault.get_or_insert(why);
@@ -150,6 +162,7 @@ impl Rows {
                     name: name.to_owned(),
                     values: Vec::new(),
                     fault: None,
+                    declared: None,
                 });
                 self.places.insert(name.to_owned(), self.rows.len() - 1);
                 self.rows.len() - 1
@@ -176,6 +189,7 @@ impl Rows {
             name,
             values: samples,
             fault,
+            declared,
         } in self.rows
         {
             let workload = format!("{}/{name}", self.test);
@@ -192,8 +206,6 @@ impl Rows {
             let operations = 1;
             let outcome = Outcome::Completed;
             let counted = Vec::new();
-            // The suite is not known here.
-            let declared = None;
             foreign.results.push(WorkloadResult {
                 workload,
                 operations,

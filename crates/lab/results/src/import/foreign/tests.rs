@@ -21,7 +21,7 @@ fn file(path: &str, text: &str) -> TreeFile {
 
 fn mmtests(files: &[TreeFile]) -> Foreign {
     let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
-    super::mmtests(&paths, &mut |file| files[file].content.clone())
+    super::mmtests(&paths, &[], &mut |file| files[file].content.clone())
 }
 
 fn describe(foreign: &Foreign) -> String {
@@ -176,7 +176,7 @@ fn each_file_is_opened_at_most_once() {
         }
         let mut opened = vec![0; paths.len()];
         let text = b"1.0user 2.0system 0:03.00elapsed\n".to_vec();
-        let foreign = super::mmtests(&paths, &mut |file| {
+        let foreign = super::mmtests(&paths, &[], &mut |file| {
             opened[file] += 1;
             Ok(text.clone())
         });

@@ -1,0 +1,331 @@
+//! Rows of a result file while they are collected: names that fit tables and commands, values that
+//! are numbers, and a list of what was left out and why.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{Direction, Pick};
+
+use super::number::parse_number;
+use crate::tools::printed::digits;
+
+/// Most rows of a file.
+const ROWS_MAX: usize = 20_000;
+/// Most values of a file.
+const VALUES_MAX: usize = 2_000_000;
+/// Longest name of a row, in bytes.
+const NAME_MAX: usize = 120;
+/// Most kinds of skipped data that are named.
+const LEFT_OUT_MAX: usize = 200;
+
+/// A row of a result file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileRow {
+    /// The kernel, if the file has several.
+    pub kernel: Option<String>,
+    /// The run, if the file has several.
+    pub run: Option<String>,
+    /// Printable ASCII without spaces.
+    pub name: String,
+    /// Empty if not known.
+    pub unit: String,
+    /// `None` if not known.
+    pub direction: Option<Direction>,
+    pub samples: Vec<f64>,
+}
+
+/// The content of a result file.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct FileContent {
+    /// What it says of host and kernel: `kernel`, `host`, `started`.
+    pub facts: BTreeMap<String, String>,
+    pub rows: Vec<FileRow>,
+    /// What was left out, and why.
+    pub left_out: Vec<(String, String)>,
+}
+
+/// The row that a value belongs to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct RowHead {
+    pub(super) kernel: Option<String>,
+    pub(super) run: Option<String>,
+    /// As the file has it.
+    pub(super) name: String,
+    pub(super) unit: String,
+    pub(super) direction: Option<Direction>,
+}
+
+/// How values become samples.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Conversion {
+    pub(super) factor: f64,
+    pub(super) is_zero_unmeasured: bool,
+    pub(super) pick: Pick,
+}
+
+impl Conversion {
+    /// Each value as it is.
+    pub(super) const PLAIN: Self = Self {
+        factor: 1.0,
+        is_zero_unmeasured: false,
+        pick: Pick::All,
+    };
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Collector {
+    rows: Vec<(RowHead, String, Pick, Vec<f64>)>,
+    /// Positions of rows by kernel, run, and name as the file has it.
+    places: BTreeMap<(Option<String>, Option<String>, String), usize>,
+    /// Names as they are shown, by names as the file has them.
+    names: BTreeMap<String, String>,
+    taken: BTreeSet<String>,
+    values: usize,
+    beyond: usize,
+    left_out: BTreeMap<(String, String), usize>,
+}
+
+impl Collector {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Adds a value; one that is no number is left out by itself, for the others of the row are
+    /// what they are.
+    pub(super) fn put(&mut self, head: &RowHead, text: &str, conversion: Conversion) {
+        let Conversion {
+            factor,
+            is_zero_unmeasured,
+            pick,
+        } = conversion;
+        let value = parse_number(text).and_then(|value| match value {
+            0.0 if is_zero_unmeasured => Err("0: not measured".to_owned()),
+            value if value < 0.0 => Err(format!("{value} is negative")),
+            value => Ok(value * factor),
+        });
+        match value {
+            Ok(value) => self.add(head, value, pick),
+            Err(why) => self.leave_out(&head.name, why),
+        }
+    }
+
+    fn add(&mut self, head: &RowHead, value: f64, pick: Pick) {
+        let key = (head.kernel.clone(), head.run.clone(), head.name.clone());
+        if self.values >= VALUES_MAX {
+            self.beyond += 1;
+            return;
+        }
+        let place = match self.places.get(&key) {
+            Some(place) => *place,
+            None if self.rows.len() >= ROWS_MAX => {
+                self.beyond += 1;
+                return;
+            }
+            None => {
+                let shown = self.show(&head.name);
+                self.rows.push((head.clone(), shown, pick, Vec::new()));
+                self.places.insert(key, self.rows.len() - 1);
+                self.rows.len() - 1
+            }
+        };
+        let (known, _, _, samples) = &mut self.rows[place];
+        if known.unit != head.unit {
+            let why = format!("its unit is {} here, {} before", head.unit, known.unit);
+            self.leave_out(&head.name, why);
+            return;
+        }
+        self.values += 1;
+        match (pick, samples.as_mut_slice()) {
+            (Pick::Sum, [sum]) => *sum += value,
+            (Pick::Last, [last]) => *last = value,
+            (Pick::First | Pick::Only, [_]) => {}
+            _ => samples.push(value),
+        }
+    }
+
+    pub(super) fn leave_out(&mut self, what: &str, why: impl Into<String>) {
+        let key = (printable(what), why.into());
+        if self.left_out.len() < LEFT_OUT_MAX || self.left_out.contains_key(&key) {
+            *self.left_out.entry(key).or_default() += 1;
+        } else {
+            self.beyond += 1;
+        }
+    }
+
+    /// Returns a row's name as it is shown. Two names stay two.
+    fn show(&mut self, name: &str) -> String {
+        if let Some(known) = self.names.get(name) {
+            return known.clone();
+        }
+        let mut shown = row_name(name);
+        if self.taken.contains(&shown) {
+            shown = format!("{shown}-{}", digits(name));
+        }
+        self.taken.insert(shown.clone());
+        self.names.insert(name.to_owned(), shown.clone());
+        shown
+    }
+
+    /// Returns rows in the order of their first values.
+    pub(super) fn finish(self, facts: BTreeMap<String, String>) -> FileContent {
+        let mut left_out: Vec<(String, String)> = self
+            .left_out
+            .into_iter()
+            .map(|((what, why), count)| match count {
+                1 => (what, why),
+                count => (what, format!("{why} ({count} times)")),
+            })
+            .collect();
+        if self.beyond > 0 {
+            let why = format!(
+                "{} values or remarks beyond the limits ({ROWS_MAX} rows and {VALUES_MAX} values of a file)",
+                self.beyond
+            );
+            left_out.push(("values".to_owned(), why));
+        }
+        let rows = self.rows.into_iter().map(|(head, name, _, samples)| FileRow {
+            kernel: head.kernel,
+            run: head.run,
+            name,
+            unit: printable(&head.unit),
+            direction: head.direction,
+            samples,
+        });
+        FileContent {
+            facts,
+            rows: rows.collect(),
+            left_out,
+        }
+    }
+}
+
+/// Returns foreign text in printable form: escaped, and of at most 80 characters.
+pub(super) fn printable(text: &str) -> String {
+    let mut shown: String = text.chars().take(80).flat_map(escape_control).collect();
+    if text.chars().nth(80).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn escape_control(letter: char) -> Vec<char> {
+    if letter.is_control() {
+        letter.escape_default().collect()
+    } else {
+        vec![letter]
+    }
+}
+
+/// Returns a name that fits tables, file names and commands: ASCII without spaces, quotes and `..`.
+/// A long one is cut, and digits of its hash tell it from others with the same beginning.
+fn row_name(written: &str) -> String {
+    let mut name = String::new();
+    for letter in written.chars() {
+        let is_fit = letter.is_ascii_graphic() && !"\"'`\\<>&,;".contains(letter);
+        match letter {
+            letter if is_fit => name.push(letter),
+            'µ' | 'μ' => name.push('u'),
+            _ if name.ends_with(['-', '/']) => {}
+            _ => name.push('-'),
+        }
+    }
+    let parts = name
+        .split('/')
+        .map(|part| part.trim_matches('-'))
+        .filter(|part| !part.is_empty());
+    let parts: Vec<&str> = parts
+        .map(|part| if [".", ".."].contains(&part) { "_" } else { part })
+        .collect();
+    let name = parts.join("/");
+    if name.is_empty() {
+        return format!("row-{}", digits(written));
+    }
+    if name.len() <= NAME_MAX {
+        return name;
+    }
+    let cut = name[..NAME_MAX - 7].trim_end_matches(['-', '/', '.']);
+    format!("{cut}-{}", digits(written))
+}
+
+#[cfg(test)]
+mod tests {
+    use model::Pick;
+    use proptest::prelude::*;
+
+    use super::{Collector, Conversion, RowHead, row_name};
+
+    fn head(name: &str) -> RowHead {
+        RowHead {
+            kernel: None,
+            run: None,
+            name: name.to_owned(),
+            unit: "s".to_owned(),
+            direction: None,
+        }
+    }
+
+    #[test]
+    fn names_fit_tables_and_stay_different() {
+        let long = "x".repeat(200);
+        for (written, name) in [
+            ("cargo run --release 'a b'", "cargo-run---release-a-b"),
+            ("First<double>/N:64", "First-double/N:64"),
+            ("../../etc", "_/_/etc"),
+            ("a//b, c", "a/b-c"),
+        ] {
+            assert_eq!(row_name(written), name);
+        }
+        assert_eq!(row_name(&long).len(), 120);
+        assert_ne!(row_name(&long), row_name(&format!("{long}y")));
+        let mut rows = Collector::default();
+        for name in ["a b", "a,b", "a b"] {
+            rows.put(&head(name), "1", Conversion::PLAIN);
+        }
+        let rows = rows.finish(std::collections::BTreeMap::new()).rows;
+        let counts: Vec<usize> = rows.iter().map(|row| row.samples.len()).collect();
+        assert_eq!(counts, [2, 1]);
+        assert_ne!(rows[0].name, rows[1].name);
+    }
+
+    #[test]
+    fn bad_value_leaves_the_others() {
+        let mut rows = Collector::default();
+        for value in ["1", "-nan", "inf", "-2", "3"] {
+            rows.put(&head("a"), value, Conversion::PLAIN);
+        }
+        let content = rows.finish(std::collections::BTreeMap::new());
+        assert_eq!(content.rows[0].samples, [1.0, 3.0]);
+        let left: Vec<&str> = content.left_out.iter().map(|(_, why)| &**why).collect();
+        assert_eq!(left, ["-2 is negative", "`inf` is not a number", "not measured"]);
+    }
+
+    #[test]
+    fn picks_choose_among_values() {
+        for (pick, expected) in [
+            (Pick::Sum, vec![6.0]),
+            (Pick::Last, vec![3.0]),
+            (Pick::First, vec![1.0]),
+            (Pick::All, vec![1.0, 2.0, 3.0]),
+        ] {
+            let mut rows = Collector::default();
+            let conversion = Conversion {
+                pick,
+                ..Conversion::PLAIN
+            };
+            for value in ["1", "2", "3"] {
+                rows.put(&head("a"), value, conversion);
+            }
+            let content = rows.finish(std::collections::BTreeMap::new());
+            assert_eq!(content.rows[0].samples, expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_becomes_a_fit_name(written in "\\PC{0,150}") {
+            let name = row_name(&written);
+            prop_assert!((1..=120).contains(&name.len()));
+            prop_assert!(name.bytes().all(|byte| byte.is_ascii_graphic()));
+            prop_assert!(name.split('/').all(|part| !["", ".", ".."].contains(&part)));
+        }
+    }
+}
