@@ -94,7 +94,8 @@ const OF_MMTESTS: &[Rule] = &[
 
 /// Stats of LKP-tests: the entries of its `etc/index-perf-all.yaml` and
 /// `etc/index-latency-all.yaml` whose name or program confirms the direction. The Phoronix entries
-/// are left out: some contradict themselves (`milliseconds: 1`).
+/// are left out: some contradict themselves (`milliseconds: 1`); the unit at the end of a Phoronix
+/// row says its direction.
 const OF_LKP: &[Rule] = &[
     rule("aim7", "jobs-per-min", "", "jobs/min", HIGHER),
     rule("aim9", "", ".ops_per_sec", "ops/s", HIGHER),
@@ -118,7 +119,7 @@ const OF_LKP: &[Rule] = &[
     rule("iperf", "", ".bps", "bit/s", HIGHER),
     rule("kbuild", "", "_per_iteration", "s", LOWER),
     rule("kernbench", "elapsed_time", "", "s", LOWER),
-    rule("netperf", "Throughput_Mbps", "", "Mbit/s", HIGHER),
+    rule("netperf", "Throughput", "_Mbps", "Mbit/s", HIGHER),
     rule("netperf", "Throughput_tps", "", "transactions/s", HIGHER),
     rule("perf-bench-futex", "ops/s", "", "ops/s", HIGHER),
     rule("perf-bench-sched-pipe", "ops_per_sec", "", "ops/s", HIGHER),
@@ -133,7 +134,17 @@ const OF_LKP: &[Rule] = &[
     rule("sysbench-fileio", "", "_operations/s", "ops/s", HIGHER),
     rule("tbench", "throughput_MB/s", "", "MB/s", HIGHER),
     rule("tbench", "max_latency", "", "ms", LOWER),
+    // Rows are called after the program and the unit.
+    rule("phoronix-test-suite", "", "/s", "", HIGHER),
+    rule("phoronix-test-suite", "", "_per_second", "", HIGHER),
+    rule("phoronix-test-suite", "", ".mips", "MIPS", HIGHER),
+    rule("phoronix-test-suite", "", ".mflops", "Mflops", HIGHER),
+    rule("phoronix-test-suite", "", ".seconds", "s", LOWER),
+    rule("phoronix-test-suite", "", ".milliseconds", "ms", LOWER),
+    rule("phoronix-test-suite", "", ".ms", "ms", LOWER),
+    rule("phoronix-test-suite", "", ".microseconds", "us", LOWER),
     rule("unixbench", "score", "", "score", HIGHER),
+    rule("unixbench", "throughput", "", "ops/s", HIGHER),
     rule("vm-scalability", "median", "", "KB/s", HIGHER),
     rule("vm-scalability", "throughput", "", "KB/s", HIGHER),
     rule("will-it-scale", "", "_ops", "ops", HIGHER),

@@ -16,7 +16,7 @@ pub use budgets::{BUDGETS_FILE, BUDGETS_MAX, budgets, write_budgets};
 pub use file::{ConfigError, ConfigFile};
 pub use formats::{
     FileContent, FileRow, Format, MMTESTS_FORMATS, Recognised, ResultFile, SHIPPED_FORMATS, TABLE,
-    describe_formats, format, read_as, read_result_file,
+    describe_formats, describe_mmtests, format, read_as, read_result_file,
 };
 pub use settings::{SETTINGS_MAX, seconds, settings, settings_schema};
 pub use toml_document::ManifestError;

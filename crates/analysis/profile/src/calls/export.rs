@@ -5,21 +5,33 @@ use std::fmt::Write as _;
 
 use super::{CallDifference, CallNode};
 
-/// Returns folded stacks: `workload;function;… BASE NEW`, instructions of the last function itself.
-/// This is what difffolded.pl writes, and flamegraph.pl draws as a differential flame graph.
+/// The kernels whose instructions folded stacks have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FoldedSide {
+    /// Two numbers a line, as difffolded.pl writes them and flamegraph.pl draws them.
+    Both,
+    /// One number a line, for viewers that know no differences: they take the first of two for a
+    /// part of the function's name.
+    Base,
+    /// One number a line, of the new kernel.
+    New,
+}
+
+/// Returns folded stacks: `workload;function;… NUMBERS`, instructions of the last function itself.
 #[must_use]
-pub fn folded(differences: &[CallDifference]) -> String {
+pub fn folded(differences: &[CallDifference], side: FoldedSide) -> String {
     let mut text = String::new();
     for difference in differences {
         each(difference, &mut |chain, node| {
             let [base, new] = node.own;
-            writeln!(
-                text,
-                "{};{} {base} {new}",
-                difference.workload,
-                chain.join(";")
-            )
-            .unwrap_or_default();
+            let numbers = match side {
+                FoldedSide::Both => format!("{base} {new}"),
+                FoldedSide::Base if base > 0 => base.to_string(),
+                FoldedSide::New if new > 0 => new.to_string(),
+                FoldedSide::Base | FoldedSide::New => return,
+            };
+            let stack = chain.join(";");
+            writeln!(text, "{};{stack} {numbers}", difference.workload).unwrap_or_default();
         });
     }
     text
@@ -46,7 +58,8 @@ fn each(difference: &CallDifference, then: &mut dyn FnMut(&[&str], &CallNode)) {
 
 /// Returns a profile in pprof's format (github.com/google/pprof, proto/profile.proto), not
 /// compressed. Its samples have three values: instructions, or costs, of the base, of the new
-/// kernel, and the difference, all per unit of the base's work.
+/// kernel, and the difference, all per unit of the base's work. Viewers show those of the new kernel
+/// first: speedscope refuses a profile whose first values are negative.
 #[must_use]
 pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
     let mut strings = Strings::default();
@@ -101,7 +114,7 @@ pub fn pprof(differences: &[CallDifference]) -> Vec<u8> {
     }
     profile.text(6, "");
     strings.list.iter().for_each(|name| profile.text(6, name));
-    profile.number(14, strings.number_of("added"));
+    profile.number(14, strings.number_of("new"));
     profile.bytes
 }
 
@@ -168,7 +181,7 @@ impl Message {
 
 #[cfg(test)]
 mod tests {
-    use super::{Message, folded, pprof};
+    use super::{FoldedSide, Message, folded, pprof};
     use crate::calls::CallDifference;
     use crate::calls::tests::tree;
     use model::Share;
@@ -188,9 +201,43 @@ mod tests {
     #[test]
     fn folded_stacks_have_both_sides() {
         assert_eq!(
-            folded(&[difference()]),
+            folded(&[difference()], FoldedSide::Both),
             "w;[user] 3 0\nw;entry;f 10 300\nw;entry;g 0 1\n"
         );
+    }
+
+    #[test]
+    fn folded_stacks_of_one_side_have_one_number() {
+        let of = |side| folded(&[difference()], side);
+        assert_eq!(of(FoldedSide::Base), "w;[user] 3\nw;entry;f 10\n");
+        assert_eq!(of(FoldedSide::New), "w;entry;f 300\nw;entry;g 1\n");
+    }
+
+    #[test]
+    fn viewers_begin_with_values_that_are_positive() {
+        let bytes = pprof(&[difference()]);
+        let (mut at, mut strings, mut first) = (0, Vec::new(), 0);
+        let varint = |at: &mut usize| {
+            let begin = *at;
+            *at += 1 + bytes[begin..]
+                .iter()
+                .position(|byte| byte & 0x80 == 0)
+                .unwrap();
+            let parts = bytes[begin..*at].iter().rev();
+            parts.fold(0, |value, byte| value << 7 | usize::from(byte & 0x7f))
+        };
+        while at < bytes.len() {
+            let tag = varint(&mut at);
+            let value = varint(&mut at);
+            match (tag >> 3, tag & 7) {
+                // The names, and the number of the name of the values that viewers show first.
+                (6, 2) => strings.push(&bytes[at..at + value]),
+                (14, 0) => first = value,
+                _ => {}
+            }
+            at += if tag & 7 == 2 { value } else { 0 };
+        }
+        assert_eq!(strings[first], b"new");
     }
 
     #[test]

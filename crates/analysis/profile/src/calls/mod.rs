@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use model::{CallTree, Share};
 
 pub use entries::EntryPoint;
-pub use export::{folded, pprof};
+pub use export::{FoldedSide, folded, pprof};
 pub use shifts::Shift;
 
 use crate::ledger::{names, scaled, share_words};

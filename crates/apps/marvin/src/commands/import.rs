@@ -9,8 +9,9 @@ use anyhow::Context;
 use clap::Args;
 use document::layout::{Page, WIDTH, command_lines};
 use document::number::count;
+use model::sanitize_line;
 use results::import::{
-    ForeignSuite, ImportOptions, Imported, Kernels, LeftOut, order_kernels,
+    ForeignSuite, ImportOptions, Imported, ImportedRun, Kernels, LeftOut, order_kernels,
 };
 use store::{Location, Store};
 
@@ -110,7 +111,8 @@ pub(crate) fn import(session: &Session, command: &ImportArguments) -> anyhow::Re
         Foreign::Suite(suite) => suite,
     };
     if command.kernel.is_some() && suite != ForeignSuite::Files {
-        let text = "--kernel is for files of other programs: MMTests and LKP-tests name their kernels";
+        let text =
+            "--kernel is for files of other programs: MMTests and LKP-tests name their kernels";
         return Err(WrongInput(text.to_owned()).into());
     }
     let formats = session.formats(&command.manifest)?;
@@ -147,27 +149,65 @@ fn format_formats(formats: &[config::Format]) -> String {
     for format in formats.iter().filter(|format| !format.is_of_mmtests()) {
         page.hanging(&format!("{:<24}", format.name), &format.about);
     }
-    page.hanging(&format!("{:<24}", config::TABLE), "CSV, TSV or JSON lines, by their headings");
+    page.hanging(
+        &format!("{:<24}", config::TABLE),
+        "CSV, TSV or JSON lines, by their headings",
+    );
     page.finish()
 }
 
 /// Returns the command that compares the kernels, the baseline first; with one kernel, the one that
-/// shows its first run.
+/// shows its first run. Of several machines and kernel configs each has a command of its own, which
+/// names runs: names of kernels mean those of one machine.
 fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<String> {
-    let Kernels { builds, by } = order_kernels(&imported.runs);
-    if let [_] = &builds[..] {
-        return Ok(format!(
-            "To show a run:\n  marvin show {}\n",
-            imported.runs[0].id.short()
-        ));
+    let mut groups: Vec<(&ImportedRun, Vec<&ImportedRun>)> = Vec::new();
+    for run in &imported.runs {
+        match groups
+            .iter_mut()
+            .find(|(first, _)| first.machine == run.machine && first.config == run.config)
+        {
+            Some((_, runs)) => runs.push(run),
+            None => groups.push((run, vec![run])),
+        }
     }
-    let names = shortest_names(&Store::open_read_only(location)?, &builds)?;
-    let lines = command_lines(&format!("marvin report {}", names.join(" ")), WIDTH - 2);
-    let baseline = names.first().map_or("", |word| word);
-    Ok(format!(
-        "To compare the kernels with {baseline} ({by}):\n  {}\n",
-        lines.join("\n  ")
-    ))
+    let is_single = groups.len() == 1;
+    let has_machines = groups
+        .iter()
+        .any(|(first, _)| first.machine != groups[0].0.machine);
+    let mut text = String::new();
+    for (first, runs) in groups {
+        let Kernels { builds, by } = order_kernels(runs.iter().copied());
+        let on = if is_single {
+            String::new()
+        } else {
+            let config = first.config.as_ref().map(|config| format!(", {config}"));
+            let of = format!("{}{}", first.machine_summary, config.unwrap_or_default());
+            format!(" on {}", sanitize_line(&of))
+        };
+        if let [_] = &builds[..] {
+            text += &format!("To show a run{on}:\n  marvin show {}\n", first.id.short());
+            continue;
+        }
+        let names = shortest_names(&Store::open_read_only(location)?, &builds)?;
+        let baseline = names.first().map_or("", |word| word);
+        let words: Vec<String> = if is_single {
+            names.clone()
+        } else {
+            let of = |build| runs.iter().filter(move |run| run.build == *build);
+            let ids = builds.iter().flat_map(of).map(|run| run.id.short());
+            ids.collect()
+        };
+        let lines = command_lines(&format!("marvin report {}", words.join(" ")), WIDTH - 2);
+        text += &format!(
+            "To compare the kernels with {baseline} ({by}){on}:\n  {}\n",
+            lines.join("\n  ")
+        );
+    }
+    if has_machines {
+        text +=
+            "Results of one machine that is named differently: import them with --as MACHINE.\n";
+    }
+    Ok(text)
 }
 
 /// Lists imported runs, runs imported earlier, skipped results and start times that the suite did

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use clap::Args;
 use compare::{Machines, Question, Side, Warning};
 use model::{
-    Build, BuildId, Declared, Direction, IMPORTED_SUITES, Machine, MachineId, Observation, Run, RunId,
-    UnixTime, Workload, find_workload, imported_declarations, imported_workload, in_tasks,
+    Build, BuildId, Declared, Direction, IMPORTED_SUITES, Machine, MachineId, Observation, Run,
+    RunId, UnixTime, Workload, find_workload, imported_declarations, imported_workload, in_tasks,
 };
 use monitors::{Monitored, heads};
 use store::Store;

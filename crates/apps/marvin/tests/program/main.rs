@@ -20,6 +20,7 @@ mod history;
 mod hostile;
 mod hosts;
 mod imported;
+mod imported_files;
 mod interrupted;
 mod kept;
 mod killed;

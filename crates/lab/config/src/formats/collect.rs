@@ -182,14 +182,17 @@ impl Collector {
             );
             left_out.push(("values".to_owned(), why));
         }
-        let rows = self.rows.into_iter().map(|(head, name, _, samples)| FileRow {
-            kernel: head.kernel,
-            run: head.run,
-            name,
-            unit: printable(&head.unit),
-            direction: head.direction,
-            samples,
-        });
+        let rows = self
+            .rows
+            .into_iter()
+            .map(|(head, name, _, samples)| FileRow {
+                kernel: head.kernel,
+                run: head.run,
+                name,
+                unit: printable(&head.unit),
+                direction: head.direction,
+                samples,
+            });
         FileContent {
             facts,
             rows: rows.collect(),
@@ -233,7 +236,13 @@ fn row_name(written: &str) -> String {
         .map(|part| part.trim_matches('-'))
         .filter(|part| !part.is_empty());
     let parts: Vec<&str> = parts
-        .map(|part| if [".", ".."].contains(&part) { "_" } else { part })
+        .map(|part| {
+            if [".", ".."].contains(&part) {
+                "_"
+            } else {
+                part
+            }
+        })
         .collect();
     let name = parts.join("/");
     if name.is_empty() {
@@ -295,7 +304,10 @@ mod tests {
         let content = rows.finish(std::collections::BTreeMap::new());
         assert_eq!(content.rows[0].samples, [1.0, 3.0]);
         let left: Vec<&str> = content.left_out.iter().map(|(_, why)| &**why).collect();
-        assert_eq!(left, ["-2 is negative", "`inf` is not a number", "not measured"]);
+        assert_eq!(
+            left,
+            ["-2 is negative", "`inf` is not a number", "not measured"]
+        );
     }
 
     #[test]

@@ -100,8 +100,12 @@ pub(super) fn json(text: &str) -> Result<Value, String> {
 
 fn has_members(document: &Value) -> bool {
     let is_inner = |value: &Value| value.is_object() || value.is_array();
-    document.as_object().is_some_and(|members| !members.is_empty())
-        || document.as_array().is_some_and(|list| list.iter().any(is_inner))
+    document
+        .as_object()
+        .is_some_and(|members| !members.is_empty())
+        || document
+            .as_array()
+            .is_some_and(|list| list.iter().any(is_inner))
 }
 
 /// Parses each line that is a JSON document; also returns how many are none.

@@ -5,9 +5,7 @@ use toml::de::DeTable;
 
 use super::number::Form;
 use super::template::Template;
-use crate::toml_document::{
-    ManifestError, Mistake, Section, Shape, Value, expected, text,
-};
+use crate::toml_document::{ManifestError, Mistake, Section, Shape, Value, expected, text};
 use crate::tools::json::{Step, steps};
 use crate::tools::pattern::Pattern;
 
@@ -39,8 +37,8 @@ const FORMAT: Shape<'static> = Shape {
 const METRIC: Shape<'static> = Shape {
     what: "metric",
     keys: &[
-        "name", "unit", "better", "each", "value", "per", "split", "line", "after", "until", "only",
-        "refuse", "pick", "form", "factor", "zero", "instead", "kernel",
+        "name", "unit", "better", "each", "value", "per", "split", "line", "after", "until",
+        "only", "refuse", "pick", "form", "factor", "zero", "instead", "kernel",
     ],
 };
 
@@ -106,6 +104,12 @@ impl Format {
     #[must_use]
     pub fn is_of_mmtests(&self) -> bool {
         !self.tests.is_empty()
+    }
+
+    /// Returns the number of tests of MMTests that write its files.
+    #[must_use]
+    pub fn test_count(&self) -> usize {
+        self.tests.len()
     }
 
     /// Returns how much of a test's name of MMTests the format knows: `redis-memtier` is more of
@@ -232,7 +236,10 @@ fn whole(document: &DeTable<'_>) -> Result<Format, Mistake> {
     let format = Format {
         name: section.name("name", NAME_MAX)?,
         about: section.text("about")?.to_owned(),
-        source: section.text_if_any("source")?.unwrap_or_default().to_owned(),
+        source: section
+            .text_if_any("source")?
+            .unwrap_or_default()
+            .to_owned(),
         tests: section
             .list("tests")?
             .into_iter()
@@ -261,7 +268,10 @@ fn whole(document: &DeTable<'_>) -> Result<Format, Mistake> {
         return Err(Mistake::new(section.span(), what));
     }
     if format.metrics.is_empty() {
-        return Err(Mistake::new(section.span(), "a manifest without a [[metric]]"));
+        return Err(Mistake::new(
+            section.span(),
+            "a manifest without a [[metric]]",
+        ));
     }
     Ok(format)
 }
@@ -289,10 +299,7 @@ fn facts(section: &Section<'_>, layout: Layout) -> Result<Vec<(String, Fact)>, M
 }
 
 /// Returns the members of a table with texts; none if the key is missing.
-fn members<'a>(
-    section: &Section<'a>,
-    key: &str,
-) -> Result<Vec<(&'a str, &'a Value<'a>)>, Mistake> {
+fn members<'a>(section: &Section<'a>, key: &str) -> Result<Vec<(&'a str, &'a Value<'a>)>, Mistake> {
     let Some(value) = section.get(key) else {
         return Ok(Vec::new());
     };

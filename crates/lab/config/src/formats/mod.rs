@@ -18,7 +18,7 @@ mod tests;
 
 pub use collect::{FileContent, FileRow};
 pub use manifest::{Format, format};
-pub use page::describe_formats;
+pub use page::{describe_formats, describe_mmtests};
 pub use read::{ResultFile, read_as};
 pub use shipped::{MMTESTS_FORMATS, SHIPPED_FORMATS};
 

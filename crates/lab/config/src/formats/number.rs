@@ -59,7 +59,12 @@ const RATES: [&str; 14] = [
 ];
 /// Ends of units of work for each second, in lower case.
 const PER_SECOND: [&str; 6] = [
-    "/s", "/sec", "/second", " per second", " per sec", "_per_second",
+    "/s",
+    "/sec",
+    "/second",
+    " per second",
+    " per sec",
+    "_per_second",
 ];
 
 /// How a number is written.
@@ -116,7 +121,8 @@ fn as_point(text: &str) -> Option<String> {
     let mut groups = whole.trim_start_matches('-').split('.');
     let first = groups.next()?;
     let groups: Vec<&str> = groups.collect();
-    let all_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let all_digits =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_grouped = first.len() <= 3 && groups.iter().all(|group| group.len() == 3);
     let is_whole = all_digits(first) && groups.iter().all(|group| all_digits(group)) && is_grouped;
     let is_certain = match fraction {
@@ -149,19 +155,30 @@ pub(super) fn direction_of_unit(unit: &str) -> Option<Direction> {
     if TIMES.contains(&head.trim()) && !TIMES.contains(&per) {
         return Some(LowerIsBetter);
     }
-    let is_rate = RATES.contains(&unit.as_str()) || PER_SECOND.iter().any(|end| unit.ends_with(end));
+    let is_rate =
+        RATES.contains(&unit.as_str()) || PER_SECOND.iter().any(|end| unit.ends_with(end));
     is_rate.then_some(HigherIsBetter)
 }
 
 /// Returns the direction that a word of a file names; `None` for any other word.
 pub(super) fn direction_of_word(word: &str) -> Option<Direction> {
     match word.trim().to_lowercase().as_str() {
-        "lower" | "lib" | "smaller" | "less" | "down" | "lower_is_better" | "customsmallerisbetter" | "false" => {
-            Some(LowerIsBetter)
-        }
-        "higher" | "hib" | "bigger" | "more" | "up" | "higher_is_better" | "custombiggerisbetter" | "true" => {
-            Some(HigherIsBetter)
-        }
+        "lower"
+        | "lib"
+        | "smaller"
+        | "less"
+        | "down"
+        | "lower_is_better"
+        | "customsmallerisbetter"
+        | "false" => Some(LowerIsBetter),
+        "higher"
+        | "hib"
+        | "bigger"
+        | "more"
+        | "up"
+        | "higher_is_better"
+        | "custombiggerisbetter"
+        | "true" => Some(HigherIsBetter),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
-//! The table of the formats that come with Marvin, for docs/import.md.
+//! The tables of the formats that come with Marvin and of the tests of MMTests, for docs/import.md.
 
 use super::manifest::{FindValue, Format, Layout};
-use super::shipped::SHIPPED_FORMATS;
+use super::shipped::{MMTESTS_FORMATS, SHIPPED_FORMATS};
 
 /// Most rows of a format that are listed.
 const ROWS_MAX: usize = 12;
@@ -19,7 +19,35 @@ pub fn describe_formats() -> Result<String, String> {
     Ok(page)
 }
 
+/// Returns the table of the tests of MMTests in markdown: their files, and rows with unit and
+/// direction.
+///
+/// # Errors
+/// If a manifest is wrong; tests read them all.
+pub fn describe_mmtests() -> Result<String, String> {
+    let mut page = "| test | rows |\n|---|---|\n".to_owned();
+    for (name, text) in MMTESTS_FORMATS {
+        let format = super::format(text).map_err(|error| format!("{name}: {error}"))?;
+        let tests = format.tests.join(", ");
+        page.push_str(&format!("| {tests} | {} |\n", describe_rows(&format)));
+    }
+    Ok(page)
+}
+
 fn describe(format: &Format) -> String {
+    let layout = match format.layout {
+        Layout::Lines => "text",
+        Layout::Table => "table",
+        Layout::Json => "JSON",
+        Layout::JsonLines => "JSON lines",
+        Layout::Xml => "XML",
+    };
+    let about = format.about.replace('|', "\\|");
+    let rows = describe_rows(format);
+    format!("| {} ({layout}) | {about} | {rows} |\n", format.name)
+}
+
+fn describe_rows(format: &Format) -> String {
     let mut rows: Vec<String> = Vec::new();
     for metric in &format.metrics {
         let better = match &metric.better {
@@ -47,15 +75,6 @@ fn describe(format: &Format) -> String {
     if more > 0 {
         rows.push(format!("{more} more"));
     }
-    let layout = match format.layout {
-        Layout::Lines => "text",
-        Layout::Table => "table",
-        Layout::Json => "JSON",
-        Layout::JsonLines => "JSON lines",
-        Layout::Xml => "XML",
-    };
     // A bar ends a cell.
-    let rows = rows.join(", ").replace('|', " or ");
-    let about = format.about.replace('|', "\\|");
-    format!("| {} ({layout}) | {about} | {rows} |\n", format.name)
+    rows.join(", ").replace('|', " or ")
 }

@@ -200,11 +200,7 @@ impl Reader<'_> {
     }
 
     /// Returns the row of a record.
-    fn head(
-        &self,
-        metric: &FormatMetric,
-        field: &dyn Fn(&FieldPath) -> Option<String>,
-    ) -> RowHead {
+    fn head(&self, metric: &FormatMetric, field: &dyn Fn(&FieldPath) -> Option<String>) -> RowHead {
         let name = format!("{}/{}", self.format.name, metric.name.fill(field).0);
         let unit = metric.unit.fill(field).0;
         let direction = direction(metric.better.as_ref(), &unit, field);
@@ -275,9 +271,8 @@ impl Reader<'_> {
         let mut facts = Words::new();
         let mut context = Words::new();
         // A metric with `after` waits for its line.
-        let waits = |metric: &FormatMetric| {
-            matches!(&metric.find, FindValue::Line { after: Some(_), .. })
-        };
+        let waits =
+            |metric: &FormatMetric| matches!(&metric.find, FindValue::Line { after: Some(_), .. });
         let mut is_active: Vec<bool> = metrics.iter().map(|metric| !waits(metric)).collect();
         for line in lines(&self.file.text) {
             for pattern in &self.format.contexts {
@@ -384,7 +379,10 @@ impl Reader<'_> {
                 names: Vec::new(),
             }];
             for steps in each {
-                records = records.iter().flat_map(|record| record.below(steps)).collect();
+                records = records
+                    .iter()
+                    .flat_map(|record| record.below(steps))
+                    .collect();
             }
             for record in records {
                 let field = |field: &FieldPath| self.tree_texts(&record, field).into_iter().next();
@@ -398,7 +396,8 @@ impl Reader<'_> {
                     continue;
                 }
                 let mut texts = values.iter().map(|steps| record.values(steps));
-                let is_blank = |texts: &Vec<String>| texts.iter().all(|text| text.trim().is_empty());
+                let is_blank =
+                    |texts: &Vec<String>| texts.iter().all(|text| text.trim().is_empty());
                 let texts = match texts.clone().find(|texts| !is_blank(texts)) {
                     Some(texts) => texts,
                     None if texts.any(|texts| !texts.is_empty()) => {

@@ -39,12 +39,33 @@ enum Role {
 }
 
 const ROLES: &[(Role, &[&str])] = &[
-    (Role::Kernel, &["kernel", "release", "kernel_version", "kernel version", "uname"]),
+    (
+        Role::Kernel,
+        &[
+            "kernel",
+            "release",
+            "kernel_version",
+            "kernel version",
+            "uname",
+        ],
+    ),
     (Role::Host, &["host", "hostname", "machine"]),
-    (Role::Started, &["timestamp", "date", "started", "start_time"]),
+    (
+        Role::Started,
+        &["timestamp", "date", "started", "start_time"],
+    ),
     (
         Role::Name,
-        &["benchmark", "test", "name", "workload", "case", "metric", "testcase", "bench"],
+        &[
+            "benchmark",
+            "test",
+            "name",
+            "workload",
+            "case",
+            "metric",
+            "testcase",
+            "bench",
+        ],
     ),
     (Role::Value, &["value", "result", "score"]),
     (Role::Unit, &["unit", "units"]),
@@ -52,13 +73,36 @@ const ROLES: &[(Role, &[&str])] = &[
     (Role::Run, &["run", "boot"]),
     (
         Role::Sample,
-        &["iteration", "iter", "rep", "repeat", "repetition", "trial", "sample", "seed"],
+        &[
+            "iteration",
+            "iter",
+            "rep",
+            "repeat",
+            "repetition",
+            "trial",
+            "sample",
+            "seed",
+        ],
     ),
     (
         Role::Parameter,
         &[
-            "threads", "clients", "jobs", "size", "bs", "block_size", "blocksize", "depth", "iodepth",
-            "cpu", "cpus", "procs", "processes", "groups", "nr", "tasks",
+            "threads",
+            "clients",
+            "jobs",
+            "size",
+            "bs",
+            "block_size",
+            "blocksize",
+            "depth",
+            "iodepth",
+            "cpu",
+            "cpus",
+            "procs",
+            "processes",
+            "groups",
+            "nr",
+            "tasks",
         ],
     ),
 ];
@@ -92,7 +136,8 @@ fn split_unit(heading: &str) -> (&str, &str) {
 /// Returns the content of a table; `None` if the file is none.
 pub(super) fn read_table(file: &ResultFile<'_>) -> Option<FileContent> {
     let mut rows = Collector::default();
-    let (names, records) = records_of_json(file, &mut rows).or_else(|| records_of_lines(file, &mut rows))?;
+    let (names, records) =
+        records_of_json(file, &mut rows).or_else(|| records_of_lines(file, &mut rows))?;
     let roles: Vec<Role> = names.iter().map(|name| role(name)).collect();
     let is_long = roles.contains(&Role::Value);
     // A table has a value, or a column of numbers; a list of words is none.
@@ -171,7 +216,11 @@ fn records_of_json(file: &ResultFile<'_>, rows: &mut Collector) -> Option<Record
         return None;
     }
     let (tree, others) = json_lines(file.text());
-    let documents: Vec<_> = tree.as_array()?.iter().filter_map(Value::as_object).collect();
+    let documents: Vec<_> = tree
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_object)
+        .collect();
     if documents.is_empty() {
         return None;
     }
@@ -185,7 +234,9 @@ fn records_of_json(file: &ResultFile<'_>, rows: &mut Collector) -> Option<Record
         }
     }
     let records = documents.iter().map(|document| {
-        let cells = names.iter().map(|name| document.get(name).and_then(text_of));
+        let is_flat = |value: &&Value| !value.is_array() && !value.is_object();
+        let cell = |name: &String| document.get(name).filter(is_flat).and_then(text_of);
+        let cells = names.iter().map(cell);
         cells.map(Option::unwrap_or_default).collect()
     });
     let records = records.collect();
@@ -201,15 +252,15 @@ fn records_of_lines(file: &ResultFile<'_>, rows: &mut Collector) -> Option<Recor
     let first = first.trim_start_matches(['#', ' ']);
     let counts = ['\t', ',', ';', '|'].map(|letter| (cells(first, Some(letter)).len(), letter));
     // Of equal counts the first separator wins.
-    let (count, separator) = counts
-        .into_iter()
-        .rev()
-        .max_by_key(|(count, _)| *count)?;
+    let (count, separator) = counts.into_iter().rev().max_by_key(|(count, _)| *count)?;
     if !(2..=COLUMNS_MAX).contains(&count) {
         return None;
     }
     let names = cells(first, Some(separator));
-    if names.iter().any(|name| parse_number(name).is_ok() || name.is_empty()) {
+    if names
+        .iter()
+        .any(|name| parse_number(name).is_ok() || name.is_empty())
+    {
         return None;
     }
     let mut records = Vec::new();
@@ -293,6 +344,7 @@ mod tests {
             "name,comment\nx,y\n",
             "1,2\n3,4\n",
             "{\"a\": {\"b\": 1}}\n",
+            "{\"mode\": \"x\", \"times\": [1, 2]}\n",
         ] {
             assert_eq!(table(text), None, "{text}");
         }

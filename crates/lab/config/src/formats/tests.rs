@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use super::manifest::keys;
 use super::{
-    Format, Recognised, ResultFile, SHIPPED_FORMATS, describe_formats, format, read_result_file,
+    Format, MMTESTS_FORMATS, Recognised, ResultFile, SHIPPED_FORMATS, describe_formats,
+    describe_mmtests, format, read_result_file,
 };
 
 fn shipped() -> Vec<Format> {
@@ -16,6 +17,31 @@ fn shipped() -> Vec<Format> {
     formats
         .map(|(name, text)| format(text).unwrap_or_else(|error| panic!("{name}: {error}")))
         .collect()
+}
+
+#[test]
+fn manifests_of_mmtests_know_their_tests() {
+    let formats: Vec<Format> = MMTESTS_FORMATS
+        .iter()
+        .map(|(name, text)| format(text).unwrap_or_else(|error| panic!("{name}: {error}")))
+        .collect();
+    let reader = |test: &str| {
+        let known = formats
+            .iter()
+            .filter_map(|format| Some((format.known_of_test(test)?, format.name.as_str())));
+        known.max().map(|(_, name)| name)
+    };
+    for (test, format) in [
+        ("redis-memtier-small", Some("redis-memtier")),
+        ("redis", Some("redis")),
+        ("libmicro-memory", Some("libmicro")),
+        ("io_uring", Some("io-uring")),
+        ("gitsource", Some("time")),
+        ("specjbb2015", Some("specjbb2015")),
+        ("rediser", None),
+    ] {
+        assert_eq!(reader(test), format, "{test}");
+    }
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -82,7 +108,11 @@ fn golden_files_give_their_rows() {
 #[test]
 fn cut_files_are_named_as_damaged() {
     let formats = shipped();
-    for (name, whole) in [("hyperfine.json", false), ("phoronix.xml", false), ("junit.xml", true)] {
+    for (name, whole) in [
+        ("hyperfine.json", false),
+        ("phoronix.xml", false),
+        ("junit.xml", true),
+    ] {
         let bytes = std::fs::read(golden().join(name)).unwrap();
         let cut = &bytes[..bytes.len() - if whole { 20 } else { 60 }];
         let read = read_result_file(&formats, &ResultFile::new(name, cut).unwrap());
@@ -92,18 +122,27 @@ fn cut_files_are_named_as_damaged() {
 }
 
 #[test]
-fn page_has_the_table_of_manifests() {
+fn page_has_the_tables_of_manifests() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs/import.md");
-    let text = std::fs::read_to_string(&page).unwrap();
-    let begin = "<!-- written by `UPDATE=1 cargo test -p config page_has` -->\n\n";
-    let (before, rest) = text.split_once(begin).expect("the mark of the table");
-    let (table, after) = rest.split_once("<!-- end -->").expect("the end of the table");
-    let expected = describe_formats().unwrap() + "\n";
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(page, format!("{before}{begin}{expected}<!-- end -->{after}")).unwrap();
-        return;
+    for (what, table) in [
+        ("formats", describe_formats()),
+        ("tests of MMTests", describe_mmtests()),
+    ] {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let begin =
+            format!("<!-- {what}, written by `UPDATE=1 cargo test -p config page_has` -->\n\n");
+        let (before, rest) = text.split_once(&begin).expect("the mark of the table");
+        let (found, after) = rest
+            .split_once("<!-- end -->")
+            .expect("the end of the table");
+        let expected = table.unwrap() + "\n";
+        if std::env::var_os("UPDATE").is_some() {
+            let text = format!("{before}{begin}{expected}<!-- end -->{after}");
+            std::fs::write(&page, text).unwrap();
+        } else {
+            assert_eq!(found, expected);
+        }
     }
-    assert_eq!(table, expected);
 }
 
 #[test]

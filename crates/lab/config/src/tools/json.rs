@@ -103,11 +103,17 @@ pub(crate) fn select_named<'a>(document: &'a Value, steps: &[Step]) -> Vec<Selec
                 Step::Element(index) => next.extend(value.get(index).map(same)),
                 Step::Every => next.extend(value.as_array().into_iter().flatten().map(same)),
                 Step::EveryMember => {
-                    next.extend(value.as_object().into_iter().flatten().map(|(name, value)| {
-                        let mut names = names.clone();
-                        names.push(name.as_str());
-                        Selected { value, names }
-                    }));
+                    next.extend(
+                        value
+                            .as_object()
+                            .into_iter()
+                            .flatten()
+                            .map(|(name, value)| {
+                                let mut names = names.clone();
+                                names.push(name.as_str());
+                                Selected { value, names }
+                            }),
+                    );
                 }
                 Step::Below => {
                     let mut all = Vec::new();
@@ -126,9 +132,7 @@ fn collect_below<'a>(value: &'a Value, all: &mut Vec<&'a Value>) {
     all.push(value);
     match value {
         Value::Array(list) => list.iter().for_each(|value| collect_below(value, all)),
-        Value::Object(members) => members
-            .values()
-            .for_each(|value| collect_below(value, all)),
+        Value::Object(members) => members.values().for_each(|value| collect_below(value, all)),
         _ => {}
     }
 }

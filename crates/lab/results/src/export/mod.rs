@@ -12,7 +12,7 @@ pub use parquet::parquet;
 use std::collections::HashSet;
 
 use compare::{Scale, run_value, value_unit};
-use model::{MachineKind, Outcome, Region, Run, WorkloadResult};
+use model::{Direction, MachineKind, Outcome, Region, Run, WorkloadResult};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -170,6 +170,11 @@ const RESULT_ONLY: &[Column] = &[
     ),
     optional("unit", ColumnType::Text, "unit of the value"),
     optional(
+        "better",
+        ColumnType::Text,
+        "the good direction of the value, lower or higher; none if not known",
+    ),
+    optional(
         "value_of",
         ColumnType::Text,
         "counts, or reported: guest time or a number from the workload",
@@ -316,7 +321,7 @@ fn of_workload(result: &WorkloadResult, counts: bool) -> [CellValue; 3] {
     ]
 }
 
-fn of_result(result: &WorkloadResult, machine: MachineKind) -> [CellValue; 7] {
+fn of_result(result: &WorkloadResult, machine: MachineKind) -> [CellValue; 8] {
     let (outcome, stage, reason) = match &result.outcome {
         Outcome::Completed => ("completed", CellValue::None, CellValue::None),
         Outcome::Unsupported(what) => ("unsupported", CellValue::None, text_value(what)),
@@ -330,6 +335,11 @@ fn of_result(result: &WorkloadResult, machine: MachineKind) -> [CellValue; 7] {
     let capabilities = machine.capabilities();
     let value = run_value(result, capabilities).ok();
     let unit = value.and_then(|value| value_unit(result, value.scale, capabilities.clock));
+    let direction = result.declared.as_ref().and_then(|then| then.direction);
+    let better = direction.map(|direction| match direction {
+        Direction::LowerIsBetter => "lower",
+        Direction::HigherIsBetter => "higher",
+    });
     let scale = value.map(|value| {
         if value.scale == Scale::Counted {
             "counts"
@@ -344,6 +354,7 @@ fn of_result(result: &WorkloadResult, machine: MachineKind) -> [CellValue; 7] {
         CellValue::Whole(iterations),
         value.map_or(CellValue::None, |value| CellValue::Number(value.value)),
         unit.map_or(CellValue::None, |unit| CellValue::Text(unit.into_owned())),
+        better.map_or(CellValue::None, |word| CellValue::Text(word.to_owned())),
         scale.map_or(CellValue::None, |scale| CellValue::Text(scale.to_owned())),
     ]
 }

@@ -32,7 +32,7 @@ impl std::fmt::Display for BaselineBy {
 
 /// Puts the kernels of runs in order.
 #[must_use]
-pub fn order_kernels(runs: &[ImportedRun]) -> Kernels {
+pub fn order_kernels<'a>(runs: impl IntoIterator<Item = &'a ImportedRun>) -> Kernels {
     let mut kernels: Vec<(Option<Release>, UnixTime, &ImportedRun)> = Vec::new();
     for run in runs {
         // A run without a start comes last.
@@ -96,7 +96,7 @@ fn is_version(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use model::{BuildId, RunId, UnixTime};
+    use model::{BuildId, MachineId, RunId, UnixTime};
 
     use super::super::ImportedRun;
     use super::{BaselineBy, order_kernels};
@@ -114,6 +114,9 @@ mod tests {
                         .collect::<String>(),
                 )
                 .unwrap(),
+                machine: MachineId::from_hex("aa").unwrap(),
+                machine_summary: String::new(),
+                config: None,
                 kernel: (*kernel).to_owned(),
                 name: String::new(),
                 started_unix: UnixTime::new(*started_unix),

@@ -142,9 +142,14 @@ fn parse(candidate: Candidate, formats: &[Format]) -> Result<Parsed, String> {
         read_result_file(formats, &file)?.ok_or("no format of docs/import.md")?;
     if content.rows.is_empty() {
         let (what, why) = content.left_out.first().cloned().unwrap_or_default();
-        return Err(format!("{format} without a value {what} {why}").trim().to_owned());
+        return Err(format!("{format} without a value {what} {why}")
+            .trim()
+            .to_owned());
     }
-    let below = found.name.split_once('/').map(|(first, _)| first.to_owned());
+    let below = found
+        .name
+        .split_once('/')
+        .map(|(first, _)| first.to_owned());
     Ok(Parsed {
         folder: given.or(below),
         shown: found.name.escape_debug().to_string(),
@@ -179,7 +184,10 @@ fn runs(
         groups.entry(key).or_default().push(row);
     }
     let stored = facts.get("started").and_then(|text| parse_time(text));
-    let own_host = options.host.or(facts.get("host").map(String::as_str)).or(host);
+    let own_host = options
+        .host
+        .or(facts.get("host").map(String::as_str))
+        .or(host);
     let mut runs = Vec::new();
     for ((of_rows, run), rows) in groups {
         let (kernel, by) = if let Some(kernel) = options.kernel {
@@ -196,18 +204,23 @@ fn runs(
             started_unix: stored.or_else(|| modified_unix(&path)),
             ..Foreign::default()
         };
-        foreign.environment.push(("kernel".to_owned(), kernel.clone()));
+        foreign
+            .environment
+            .push(("kernel".to_owned(), kernel.clone()));
         if let Some(host) = own_host {
-            foreign.environment.push(("host".to_owned(), printable(host)));
+            foreign
+                .environment
+                .push(("host".to_owned(), printable(host)));
         }
         foreign.results = rows.into_iter().map(result).collect();
         if runs.is_empty() {
             let left = left_out.iter();
-            foreign.left_out = left.map(|(what, why)| LeftOut {
-                what: what.clone(),
-                why: why.clone(),
-            })
-            .collect();
+            foreign.left_out = left
+                .map(|(what, why)| LeftOut {
+                    what: what.clone(),
+                    why: why.clone(),
+                })
+                .collect();
         }
         let start_time = stored.is_none().then(|| {
             "no start time in it; Marvin takes the modification time of the file".to_owned()
@@ -245,7 +258,11 @@ fn result(row: FileRow) -> WorkloadResult {
 
 /// Adds the rows of a run to another one of the same kernel.
 fn join(known: &mut ForeignRun, run: ForeignRun) {
-    let begin = known.foreign.started_unix.into_iter().chain(run.foreign.started_unix);
+    let begin = known
+        .foreign
+        .started_unix
+        .into_iter()
+        .chain(run.foreign.started_unix);
     known.foreign.started_unix = begin.min();
     known.foreign.results.extend(run.foreign.results);
     known.foreign.left_out.extend(run.foreign.left_out);
@@ -333,7 +350,11 @@ fn kernel_name(written: &str) -> String {
     }
     let name = name.trim_matches('-');
     let name: String = name.chars().take(KERNEL_MAX).collect();
-    if name.is_empty() { "unnamed".to_owned() } else { name }
+    if name.is_empty() {
+        "unnamed".to_owned()
+    } else {
+        name
+    }
 }
 
 fn printable(text: &str) -> String {
@@ -360,7 +381,12 @@ mod tests {
 
     #[test]
     fn versions_are_no_suffixes() {
-        for (file, stem) in [("6.1", "6.1"), ("6.1.json", "6.1"), ("a.tar.gz", "a"), (".x", ".x")] {
+        for (file, stem) in [
+            ("6.1", "6.1"),
+            ("6.1.json", "6.1"),
+            ("a.tar.gz", "a"),
+            (".x", ".x"),
+        ] {
             assert_eq!(whole_stem(file.as_ref()), stem, "{file}");
         }
         assert_eq!(kernel_name(" 6.1 (x86_64)/a\u{1b}"), "6.1-x86_64-a");

@@ -9,11 +9,15 @@
 mod baseline;
 mod error;
 mod files;
+#[cfg(test)]
+mod files_tests;
 pub mod foreign;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod golden_formats;
 mod lkp;
 mod mmtests;
 #[cfg(test)]
@@ -25,8 +29,8 @@ use std::path::{Path, PathBuf};
 
 use foreign::Foreign;
 use model::{
-    Build, BuildFile, BuildId, Direction, FILES, KernelName, Machine, MachineId, Origin, Run, RunId,
-    UnixTime, imported_metric,
+    Build, BuildFile, BuildId, Direction, FILES, KernelName, Machine, MachineId, Origin, Run,
+    RunId, UnixTime, imported_metric,
 };
 use sha2::{Digest, Sha256};
 use store::{Artifact, HomeLock, Location, Store, StoreError};
@@ -111,6 +115,11 @@ pub struct ImportedRun {
     pub id: RunId,
     /// The build that stands for its kernel.
     pub build: BuildId,
+    pub machine: MachineId,
+    /// What the machine is, in words.
+    pub machine_summary: String,
+    /// The kernel config that its suite names: kernels of different ones are no pair.
+    pub config: Option<String>,
     /// The suite's name of the kernel: `6.1-vanilla`.
     pub kernel: String,
     /// The suite's names of kernel and run: `6.1-vanilla iter-0`.
@@ -259,18 +268,24 @@ fn keep(
         mut foreign,
     } = found;
     foreign.left_out.sort();
+    let mut given = String::new();
     for result in &mut foreign.results {
         let name = &result.workload;
         let declared = result
             .declared
             .get_or_insert_with(|| imported_metric(suite, name));
-        if let Some(direction) = options.direction(name) {
+        if let Some(direction) = options.direction(name)
+            && declared.direction != Some(direction)
+        {
             declared.direction = Some(direction);
+            given.extend([name.as_str(), &format!("\t{direction:?}\n")]);
         }
     }
     if let Some(host) = options.host {
         foreign.environment.retain(|(name, _)| name != "host");
-        foreign.environment.push(("host".to_owned(), host.to_owned()));
+        foreign
+            .environment
+            .push(("host".to_owned(), host.to_owned()));
     }
     let mut log: String = foreign
         .left_out
@@ -314,8 +329,13 @@ fn keep(
     }
     artifacts.push((LEFT_OUT.to_owned(), log.into_bytes()));
     let rows = foreign.results.len();
+    let config = foreign
+        .environment
+        .iter()
+        .find(|(name, _)| name == "config");
+    let config = config.map(|(_, config)| config.clone());
     let run = Run {
-        id: run_id(&build, &machine, number, &foreign)?,
+        id: run_id(&build, &machine, number, &foreign, &given)?,
         build: build.id.clone(),
         machine: machine.id.clone(),
         suite: suite.to_owned(),
@@ -339,6 +359,9 @@ fn keep(
     imported.runs.push(ImportedRun {
         id: run.id,
         build: build.id,
+        machine: machine.id,
+        machine_summary: machine.summary,
+        config,
         kernel,
         name,
         started_unix,
@@ -433,12 +456,14 @@ fn machine(suite: &str, foreign: &Foreign) -> Result<Machine, ImportError> {
     Ok(Machine::imported(id, summary, fingerprint))
 }
 
-/// Returns an id that depends only on the results, not on their directory.
+/// Returns an id that depends only on the results, not on their directory, and on what the user
+/// says of them: a second import that gives a direction is another run, which counts.
 fn run_id(
     build: &Build,
     machine: &Machine,
     number: u64,
     foreign: &Foreign,
+    given: &str,
 ) -> Result<RunId, ImportError> {
     let mut text = format!("imported\n{}\n{}\n{number}\n", build.id, machine.id);
     for result in &foreign.results {
@@ -449,5 +474,6 @@ fn run_id(
             .collect();
         text.extend([result.workload.as_str(), "\t", &samples.join("\t"), "\n"]);
     }
+    text.push_str(given);
     Ok(RunId::from_hex(&hash(&text))?)
 }

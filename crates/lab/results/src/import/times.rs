@@ -25,7 +25,9 @@ fn from_digits(text: &str) -> Option<UnixTime> {
     let date = text.get(..10)?;
     let time = text.get(11..19)?;
     let time = UnixTime::parse_date(&format!("{date}T{time}Z"))?;
-    let zone = text.get(19..)?.trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
+    let zone = text
+        .get(19..)?
+        .trim_start_matches(|c: char| c == '.' || c.is_ascii_digit());
     shift(time, zone)
 }
 
@@ -72,7 +74,10 @@ mod tests {
             ("1522903341123", Some("2018-04-05T04:42:21Z")),
             ("2018-04-05T06:42:21.5+02:00", Some("2018-04-05T04:42:21Z")),
             ("2018-04-05 04:42:21", Some("2018-04-05T04:42:21Z")),
-            ("Thu, 05 Apr 2018 00:12:21 -0430", Some("2018-04-05T04:42:21Z")),
+            (
+                "Thu, 05 Apr 2018 00:12:21 -0430",
+                Some("2018-04-05T04:42:21Z"),
+            ),
             ("2018:04:05", None),
             ("yesterday", None),
         ] {

@@ -7,9 +7,10 @@ mod transfers;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use lab::{Lab, Wanted};
 use model::{Build, CostModel, KernelName, Run};
+use profile::calls::FoldedSide;
 use profile::ledger::Sources;
 use profile::render as ledger;
 use profile::render::Profiled;
@@ -75,6 +76,11 @@ pub(crate) struct ProfileArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) folded: Option<PathBuf>,
 
+    /// Kernels of the folded stacks: both for flamegraph.pl, one for viewers such as speedscope and
+    /// Firefox's profiler
+    #[arg(long, value_name = "SIDE", value_enum, default_value_t = FoldedKernels::Both, requires = "folded")]
+    pub(crate) folded_side: FoldedKernels,
+
     /// Also write a pprof profile with the values base, new and added
     #[arg(long, value_name = "FILE")]
     pub(crate) pprof: Option<PathBuf>,
@@ -101,6 +107,27 @@ impl ProfileArguments {
     /// Returns the number of seeds: a model needs several to be meaningful.
     pub(crate) fn seed_count(&self) -> u64 {
         self.seeds.count(seeds_for(self.model.as_ref()))
+    }
+}
+
+/// The kernels of folded stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FoldedKernels {
+    /// Two numbers a line
+    Both,
+    /// The baseline's
+    Base,
+    /// The new kernel's
+    New,
+}
+
+impl From<FoldedKernels> for FoldedSide {
+    fn from(kernels: FoldedKernels) -> Self {
+        match kernels {
+            FoldedKernels::Both => Self::Both,
+            FoldedKernels::Base => Self::Base,
+            FoldedKernels::New => Self::New,
+        }
     }
 }
 
@@ -150,7 +177,7 @@ fn counted(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit
         without,
     } = followed;
     if let Some(file) = folded {
-        file.write(profile::calls::folded(&calls))?;
+        file.write(profile::calls::folded(&calls, command.folded_side.into()))?;
     }
     if let Some(file) = pprof {
         file.write_bytes(&profile::calls::pprof(&calls))?;

@@ -77,7 +77,7 @@ pub(crate) fn profile(
         .map(|difference| difference.calls.clone())
         .collect();
     if let Some(file) = folded {
-        file.write(profile::calls::folded(&calls))?;
+        file.write(profile::calls::folded(&calls, command.folded_side.into()))?;
     }
     if let Some(file) = pprof {
         file.write_bytes(&profile::calls::pprof(&calls))?;

@@ -23,6 +23,9 @@ const MATRIX_VALUES_MAX: usize = 200_000;
 /// Most monitors whose stats are counted.
 const MONITORS_COUNTED_MAX: usize = 200;
 
+/// Most values that are named because they are no numbers.
+const SKIPPED_MAX: usize = 200;
+
 /// The origin of a result.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LkpResultPath {
@@ -307,6 +310,8 @@ struct Taken<'a> {
     rows: Rows,
     /// Stats of monitors, by monitor.
     others: BTreeMap<String, usize>,
+    /// Values that are no numbers.
+    skipped: Vec<LeftOut>,
 }
 
 impl<'a> Taken<'a> {
@@ -316,13 +321,23 @@ impl<'a> Taken<'a> {
             place,
             rows,
             others: BTreeMap::new(),
+            skipped: Vec::new(),
         }
     }
 
-    /// Returns the name of a row if the stat is one of the test.
+    /// Returns the name of a row if the stat is one of the test. A test that is one way to run a
+    /// program has the program's stats: `fio.read_iops` of `fio-basic`, `iozone.write` of `nfsiozone`.
     fn row<'b>(&self, stat: &'b str) -> Option<&'b str> {
-        stat.strip_prefix(self.place.test.as_str())
-            .and_then(|rest| rest.strip_prefix('.'))
+        let test = self.place.test.as_str();
+        let (program, row) = stat.split_once('.')?;
+        let is_way = |rest: &str| rest.is_empty() || rest.starts_with('-');
+        let is_program = test.strip_prefix(program).is_some_and(is_way)
+            || test.strip_prefix("nfs") == Some(program);
+        if is_program && !row.is_empty() {
+            return Some(row);
+        }
+        // The test's name may have a dot.
+        stat.strip_prefix(test)?.strip_prefix('.')
     }
 
     /// Returns whether a stat is one of the test; counts the others, once each.
@@ -344,16 +359,26 @@ impl<'a> Taken<'a> {
         let row = self.row(stat).unwrap_or_default();
         match value {
             Cell::Number(number) if *number >= 0.0 => self.rows.put_number(row, *number),
-            Cell::Number(number) => self.rows.put(row, &number.to_string(), "stats"),
-            Cell::Text(text) => self.rows.put(row, text, "stats"),
-            Cell::Other => self
-                .rows
-                .put_fault(row, "stats: it is not a number".to_owned()),
+            Cell::Number(number) => self.skip(stat, &number.to_string()),
+            Cell::Text(text) => match super::number(text) {
+                Ok(number) => self.rows.put_number(row, number),
+                Err(_) => self.skip(stat, text),
+            },
+            Cell::Other => self.skip(stat, "no number"),
+        }
+    }
+
+    /// Leaves one value out, by itself: the others of the row are what they are.
+    fn skip(&mut self, stat: &str, text: &str) {
+        if self.skipped.len() < SKIPPED_MAX {
+            let why = format!("a value that is no number, or negative: {}", shown(text));
+            self.skipped.push(LeftOut::new(stat, why));
         }
     }
 
     fn done(self) -> Foreign {
         let mut foreign = Foreign::default();
+        foreign.left_out.extend(self.skipped);
         let LkpResultPath {
             host,
             rootfs,

@@ -253,16 +253,15 @@ impl Iteration<'_> {
     /// Parses a file by a manifest. Factors that a test does not have are `_` in names of files.
     fn by_format(&mut self, format: &Format, file: usize, text: &str, rows: &mut Rows) {
         let path = &self.paths[file];
-        let content = match ResultFile::new(path, text.as_bytes())
-            .and_then(|file| read_as(format, &file))
-        {
-            Ok(Some(content)) => content,
-            Ok(None) => return,
-            Err(why) => {
-                self.foreign.left_out.push(LeftOut::new(path, why));
-                return;
-            }
-        };
+        let content =
+            match ResultFile::new(path, text.as_bytes()).and_then(|file| read_as(format, &file)) {
+                Ok(Some(content)) => content,
+                Ok(None) => return,
+                Err(why) => {
+                    self.foreign.left_out.push(LeftOut::new(path, why));
+                    return;
+                }
+            };
         for row in content.rows {
             let name = row.name.split_once('/').map_or("", |(_, name)| name);
             let name = name.replace("-_", "");

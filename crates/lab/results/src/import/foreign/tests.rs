@@ -495,3 +495,55 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn stats_of_lkp_are_those_of_its_program() {
+    for (test, stat, row) in [
+        ("fio-basic", "fio.read_iops", Some("read_iops")),
+        ("fio-jbod", "fio.read_bw_MBps", Some("read_bw_MBps")),
+        ("nfsiozone", "iozone.write", Some("write")),
+        (
+            "will-it-scale",
+            "will-it-scale.per_process_ops",
+            Some("per_process_ops"),
+        ),
+        ("fio-basic", "proc-vmstat.pgfault", None),
+        ("fio-basic", "fiod.x", None),
+    ] {
+        let path = format!("/result/{test}/p/host/rootfs/config/gcc/v6.1");
+        let place = LkpResultPath::parse(&path).unwrap();
+        let foreign = lkp_run(&place, format!("{{\"{stat}\": 5}}").as_bytes()).unwrap();
+        let rows: Vec<&str> = foreign
+            .results
+            .iter()
+            .map(|result| result.workload.as_str())
+            .collect();
+        let expected: Vec<String> = row
+            .map(|row| format!("{test}/p/{row}"))
+            .into_iter()
+            .collect();
+        assert_eq!(rows, expected, "{stat}");
+    }
+}
+
+#[test]
+fn bad_value_of_lkp_leaves_the_others() {
+    let place = LkpResultPath::parse("/result/netperf/p/host/rootfs/config/gcc/v6.1").unwrap();
+    let json = "{\"netperf.Throughput_Mbps\": [5, \"inf\", 7, -1], \"netperf.x\": \"nan\"}";
+    let foreign = lkp_run(&place, json.as_bytes()).unwrap();
+    assert_eq!(foreign.results.len(), 1);
+    assert_eq!(foreign.results[0].samples, [5.0, 7.0]);
+    let left: Vec<&str> = foreign
+        .left_out
+        .iter()
+        .map(|left| left.what.as_str())
+        .collect();
+    assert_eq!(
+        left,
+        [
+            "netperf.Throughput_Mbps",
+            "netperf.Throughput_Mbps",
+            "netperf.x"
+        ]
+    );
+}
