@@ -90,6 +90,20 @@ const OF_MMTESTS: &[Rule] = &[
     // sysbench 1.0 prints latencies in ms; ExtractSysbenchthread.pm calls them microseconds.
     rule("sysbench-thread", "percentile95-", "", "ms", LOWER),
     rule("sysbenchthread", "percentile95-", "", "ms", LOWER),
+    rule("ltp", "", "", "failures", LOWER),
+    rule("pgbench", "txn-", "", "transactions/s", HIGHER),
+    rule("rtmigration", "task-", "", "us", LOWER),
+    rule("saladfork", "local_v_total", "", "", None),
+    rule("saladfork", "", "", "us", LOWER),
+    rule("schbench", "RPS-", "", "requests/s", HIGHER),
+    rule("schbench", "", "", "us", LOWER),
+    rule("stutterp", "mmap-", "", "ms", LOWER),
+    rule("sysjitter", "int_n-", "", "interrupts", LOWER),
+    rule("sysjitter", "int_n_per_sec", "", "interrupts/s", LOWER),
+    rule("sysjitter", "int_total_%", "", "%", LOWER),
+    rule("sysjitter", "int_", "", "ns", LOWER),
+    rule("unixbenchd", "", "", "ops", HIGHER),
+    rule("xfstests", "", "", "failures", LOWER),
 ];
 
 /// Stats of LKP-tests: the entries of its `etc/index-perf-all.yaml` and

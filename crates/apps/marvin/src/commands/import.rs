@@ -193,9 +193,12 @@ fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<Stri
         let words: Vec<String> = if is_single {
             names.clone()
         } else {
-            let of = |build| runs.iter().filter(move |run| run.build == *build);
-            let ids = builds.iter().flat_map(of).map(|run| run.id.short());
-            ids.collect()
+            let mut ids = Vec::new();
+            for build in &builds {
+                let of_build = runs.iter().filter(|run| run.build == *build);
+                ids.extend(of_build.map(|run| run.id.short()));
+            }
+            ids
         };
         let lines = command_lines(&format!("marvin report {}", words.join(" ")), WIDTH - 2);
         text += &format!(

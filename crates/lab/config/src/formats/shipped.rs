@@ -49,6 +49,11 @@ pub const SHIPPED_FORMATS: &[(&str, &str)] = &[
     ),
     ("hackbench", include_str!("../../formats/hackbench.toml")),
     (
+        "perf-stat-json",
+        include_str!("../../formats/perf-stat-json.toml"),
+    ),
+    ("perf-bench", include_str!("../../formats/perf-bench.toml")),
+    (
         "perf-report",
         include_str!("../../formats/perf-report.toml"),
     ),

@@ -11,10 +11,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 cp -r "$here/formats/iter-0/." "$copy"
+gzip "$copy/numactl.txt"
 for logs in "$copy"/*/logs; do
 	test=$(basename "$(dirname "$logs")")
 	case $test in
-	coremark | fsmark | thpchallenge) gzip "$logs"/*.log ;;
+	coremark | fsmark | saladfork | stutterp | thpchallenge) gzip "$logs"/*.log ;;
 	esac
 	"$mmtests/shellpack_src/src/$test/parse-results" "$logs" 2>/dev/null |
 		awk -F '\t' -v test="$test" 'NF >= 5 {

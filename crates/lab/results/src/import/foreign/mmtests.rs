@@ -10,12 +10,13 @@ use super::readers::{Log, reader};
 use super::{Foreign, LeftOut, MONITORS_MAX, RUN_VALUES_MAX, Rows, TESTS_MAX, lines, shown, state};
 
 /// Files beside the tests that the parser reads.
-const NOTES: [&str; 5] = [
+const NOTES: [&str; 6] = [
     "tests-timestamp",
     "tests-sysstate",
     "kernel.version",
     "lscpu",
     "lscpu.txt",
+    "numactl.txt",
 ];
 
 /// Files of a run, by test.
@@ -40,6 +41,7 @@ pub fn mmtests(
         open,
         foreign: Foreign::default(),
         monitors: 0,
+        numactl: String::new(),
     };
     let mut sorted: Vec<usize> = (0..paths.len()).collect();
     sorted.sort_by_cached_key(|file| natural(&paths[*file]));
@@ -84,6 +86,7 @@ struct Iteration<'a> {
     foreign: Foreign,
     /// Bytes of the copies of monitors.
     monitors: usize,
+    numactl: String,
 }
 
 impl<'a> Iteration<'a> {
@@ -129,6 +132,7 @@ impl<'a> Iteration<'a> {
                     self.limit_monitors(name);
                 }
                 "kernel.version" => kernel_version(&text, &mut self.foreign),
+                "numactl.txt" => self.numactl = text,
                 "lscpu" | "lscpu.txt" => processor(&text, &mut self.foreign),
                 _ => self.monitor(name, &text, tests),
             }
@@ -215,6 +219,7 @@ impl<'a> Iteration<'a> {
                         name,
                         text: &text,
                         beside: &beside,
+                        numactl: &self.numactl,
                     },
                     &mut rows,
                 ),

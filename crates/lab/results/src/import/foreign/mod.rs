@@ -9,6 +9,7 @@
 //! of monitors of a run, `COLUMNS_MAX` runs of a matrix. They count what is beyond, and name it
 //! as skipped. They hold the text of one file at a time.
 
+mod computed;
 mod lkp;
 mod mmtests;
 mod readers;
@@ -95,6 +96,8 @@ struct Rows {
     beyond: usize,
     /// Files whose values are in another file too.
     passed_over: usize,
+    /// What a file says of the rows of a later one.
+    note: String,
 }
 
 impl Rows {
@@ -110,6 +113,7 @@ impl Rows {
             most,
             beyond: 0,
             passed_over: 0,
+            note: String::new(),
         }
     }
 

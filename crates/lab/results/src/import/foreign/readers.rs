@@ -15,6 +15,8 @@ pub(super) struct Log<'a> {
     pub(super) name: &'a str,
     pub(super) text: &'a str,
     pub(super) beside: &'a [&'a str],
+    /// numactl's list of nodes, beside the tests; empty if there is none.
+    pub(super) numactl: &'a str,
 }
 
 /// Adds the values of a file to rows.
@@ -39,6 +41,7 @@ const READERS: &[(&str, Reader)] = &[
 pub(super) fn reader(test: &str) -> Option<Reader> {
     READERS
         .iter()
+        .chain(super::computed::READERS)
         .find(|(of, _)| {
             test.strip_prefix(of).is_some_and(|rest| {
                 rest.is_empty() || rest.starts_with(|c: char| c == '-' || c.is_ascii_digit())
