@@ -3,6 +3,7 @@
 
 use std::cell::LazyCell;
 use std::hint::black_box;
+use std::sync::LazyLock;
 
 use config::ToolOutput;
 use ingest::Symbols;
@@ -300,7 +301,35 @@ pub(crate) fn mmtests(bytes: &[u8]) {
         .position(|byte| *byte == b'\n')
         .unwrap_or(bytes.len());
     let path = String::from_utf8_lossy(&bytes[..at]).into_owned();
-    black_box(results::import::foreign::mmtests(&[path], &[], &mut |_| {
-        Ok(bytes.get(at + 1..).unwrap_or_default().to_vec())
-    }));
+    black_box(results::import::foreign::mmtests(
+        &[path],
+        &FORMATS,
+        &mut |_| Ok(bytes.get(at + 1..).unwrap_or_default().to_vec()),
+    ));
+}
+
+/// The formats of files and of tests of MMTests that come with Marvin.
+static FORMATS: LazyLock<Vec<config::Format>> = LazyLock::new(|| {
+    let all = [config::SHIPPED_FORMATS, config::MMTESTS_FORMATS];
+    let all = all.into_iter().flatten();
+    all.filter_map(|(_, text)| config::format(text).ok())
+        .collect()
+});
+
+/// A result file of another program, whose path is in the first line.
+pub(crate) fn result_file(bytes: &[u8]) {
+    let at = bytes
+        .iter()
+        .position(|byte| *byte == b'\n')
+        .unwrap_or(bytes.len());
+    let path = String::from_utf8_lossy(&bytes[..at]);
+    let content = bytes.get(at + 1..).unwrap_or_default();
+    if let Ok(file) = config::ResultFile::new(&path, content) {
+        drop(black_box(config::read_result_file(&FORMATS, &file)));
+    }
+}
+
+/// The manifest of a format.
+pub(crate) fn format(bytes: &[u8]) {
+    drop(black_box(config::format(&String::from_utf8_lossy(bytes))));
 }

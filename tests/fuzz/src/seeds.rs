@@ -501,6 +501,32 @@ pub(crate) fn artifacts() -> Outcome<Seeds> {
     ])
 }
 
+/// Manifests of formats.
+pub(crate) fn formats() -> Seeds {
+    let all = config::SHIPPED_FORMATS.iter();
+    all.map(|(_, text)| text.as_bytes().to_vec()).collect()
+}
+
+/// A file of each format, behind its path.
+pub(crate) fn result_files() -> Outcome<Seeds> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(tree("crates/lab/config/golden/formats"))? {
+        let path = entry?.path();
+        if path.is_file() {
+            let mut seed = path
+                .file_name()
+                .unwrap_or_default()
+                .as_encoded_bytes()
+                .to_vec();
+            seed.push(b'\n');
+            seed.extend(fs::read(path)?);
+            all.push(seed);
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
 /// Results of LKP, compressed in the two ways.
 pub(crate) fn imported() -> Outcome<Seeds> {
     let mut all = Vec::new();

@@ -37,6 +37,8 @@ pub fn targets(folder: &Path) -> Outcome<Vec<Target>> {
         bytes("output", bodies::output, seeds::outputs()?),
         bytes("lkp", bodies::lkp, seeds::lkp()),
         bytes("mmtests", bodies::mmtests, seeds::mmtests()?),
+        bytes("formats", bodies::result_file, seeds::result_files()?),
+        bytes("format", bodies::format, seeds::formats()),
         bytes("image", kernel::fuzzing::image, seeds::images()?),
         bytes("payload", kernel::fuzzing::payload, seeds::payloads()?),
         bytes("tar", kernel::fuzzing::tar, seeds::archives()),

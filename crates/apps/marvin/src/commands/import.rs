@@ -150,6 +150,10 @@ fn format_formats(formats: &[config::Format]) -> String {
         page.hanging(&format!("{:<24}", format.name), &format.about);
     }
     page.hanging(
+        &format!("{:<24}", config::PERF_SCRIPT),
+        "perf script: samples of each function itself",
+    );
+    page.hanging(
         &format!("{:<24}", config::TABLE),
         "CSV, TSV or JSON lines, by their headings",
     );

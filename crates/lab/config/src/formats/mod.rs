@@ -1,8 +1,8 @@
 //! Formats of result files of other programs: a manifest says how a file is recognised, and where
 //! its numbers, units and directions are. Pure: opens no file.
 //!
-//! `read` goes through a file by a manifest, `table` reads tables that have none, `collect` holds
-//! the rows. Which run of which kernel a file is, the crate `results` decides.
+//! `read` goes through a file by a manifest; `table` and `samples` read tables and stacks of perf,
+//! which have none; `collect` holds the rows. Which run of which kernel a file is, the crate `results` decides.
 
 mod collect;
 mod document;
@@ -10,6 +10,7 @@ mod manifest;
 mod number;
 mod page;
 mod read;
+mod samples;
 mod shipped;
 mod table;
 mod template;
@@ -22,10 +23,14 @@ pub use page::{describe_formats, describe_mmtests};
 pub use read::{ResultFile, read_as};
 pub use shipped::{MMTESTS_FORMATS, SHIPPED_FORMATS};
 
+use samples::read_samples;
 use table::read_table;
 
 /// The name of the format of tables without a manifest.
 pub const TABLE: &str = "table";
+
+/// The name of the format of what `perf script` prints.
+pub const PERF_SCRIPT: &str = "perf-script";
 
 /// A file that was recognised.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,13 +61,15 @@ pub fn read_result_file(
             Err(why) => fault = fault.or(Some(format!("{}: {why}", format.name))),
         }
     }
-    let table = || {
-        let content = read_table(file)?;
-        let format = TABLE.to_owned();
-        Some(Recognised { format, content })
-    };
-    match fault {
-        Some(why) => Err(why),
-        None => Ok(table()),
+    if let Some(why) = fault {
+        return Err(why);
     }
+    if let Some(content) = read_samples(file) {
+        let format = PERF_SCRIPT.to_owned();
+        return Ok(Some(Recognised { format, content }));
+    }
+    Ok(read_table(file).map(|content| Recognised {
+        format: TABLE.to_owned(),
+        content,
+    }))
 }

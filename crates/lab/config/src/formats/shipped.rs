@@ -54,6 +54,11 @@ pub const SHIPPED_FORMATS: &[(&str, &str)] = &[
     ),
     ("perf-bench", include_str!("../../formats/perf-bench.toml")),
     (
+        "phoronix-text",
+        include_str!("../../formats/phoronix-text.toml"),
+    ),
+    ("schbench", include_str!("../../formats/schbench.toml")),
+    (
         "perf-report",
         include_str!("../../formats/perf-report.toml"),
     ),

@@ -169,12 +169,12 @@ fn mistakes_in_manifests_are_named_with_place() {
     let head = "name = 'x'\nabout = 'x'\nknown = ['x']\n";
     let metric = "[[metric]]\nname = 'a'\nline = '(?<value>.)'\n";
     assert!(format(&format!("layout = 'lines'\n{head}{metric}")).is_ok());
-    insta::assert_snapshot!(refused(&format!("layout = 'line'\n{head}{metric}")), @"");
-    insta::assert_snapshot!(refused(&format!("layout = 'json'\n{head}{metric}")), @"");
-    insta::assert_snapshot!(refused(&format!("layout = 'lines'\n{head}[[metric]]\nname = '{{a'\nline = '(?<value>.)'")), @"");
-    insta::assert_snapshot!(refused(&format!("layout = 'lines'\n{head}[[metric]]\nname = 'a'\nline = '.'")), @"");
-    insta::assert_snapshot!(refused("layout = 'lines'\nname = 'x'\nabout = 'x'\n"), @"");
-    insta::assert_snapshot!(refused(&format!("layout = 'lines'\n{head}{metric}units = 's'")), @"");
+    insta::assert_snapshot!(refused(&format!("layout = 'line'\n{head}{metric}")), @"line 1, column 10: `layout` is one of lines, table, json, json-lines, xml, not `line`");
+    insta::assert_snapshot!(refused(&format!("layout = 'json'\n{head}{metric}")), @"line 7, column 8: `line` has no meaning in this layout");
+    insta::assert_snapshot!(refused(&format!("layout = 'lines'\n{head}[[metric]]\nname = '{{a'\nline = '(?<value>.)'")), @"line 6, column 8: `{` without `}` in `{a`");
+    insta::assert_snapshot!(refused(&format!("layout = 'lines'\n{head}[[metric]]\nname = 'a'\nline = '.'")), @"line 7, column 8: the pattern has no group `(?<value>…)`");
+    insta::assert_snapshot!(refused("layout = 'lines'\nname = 'x'\nabout = 'x'\n"), @"line 1, column 1: the manifest without `known` and `file`: Marvin could not recognise a file");
+    insta::assert_snapshot!(refused(&format!("layout = 'lines'\n{head}{metric}units = 's'")), @"line 8, column 1: unknown key `units` in metric (did you mean `unit`?)");
 }
 
 proptest! {

@@ -1,0 +1,172 @@
+//! The samples that `perf script` prints: for each a line with command, time and event, and its
+//! stack below, the innermost function first. A row is the number of samples of a function itself,
+//! by event and command; it has no direction.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use model::Pick;
+use regex_lite::Regex;
+
+use super::PERF_SCRIPT;
+use super::collect::{Collector, Conversion, FileContent, RowHead};
+use super::document::lines;
+use super::read::ResultFile;
+
+/// Lines in which the first sample is sought.
+const BEGIN_WITHIN: usize = 200;
+
+/// `COMMAND PID/TID [CPU] TIME: PERIOD EVENT: FRAME`. The command may have blanks.
+static HEAD: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^ *(?<command>\S.*?) +-?[0-9]+(?:/-?[0-9]+)? +(?:\[[0-9]+\] +)?[0-9]+\.[0-9]+: +(?:[0-9]+ +)?(?<event>[^ ]*[^ :]): *(?<frame>.*)$").ok()
+});
+/// `ADDRESS FUNCTION+OFFSET (FILE)`. The function may have blanks.
+static FRAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"^\s*[0-9a-f]+ (?<function>.+?)(?:\+0x[0-9a-f]+)? \([^()]*(?:\([^()]*\))?[^()]*\)$")
+        .ok()
+});
+
+struct Sample<'a> {
+    command: &'a str,
+    event: &'a str,
+    frame: &'a str,
+}
+
+fn head(line: &str) -> Option<Sample<'_>> {
+    // A frame begins with a tab.
+    if line.starts_with(['\t', '#']) {
+        return None;
+    }
+    let groups = HEAD.as_ref()?.captures(line)?;
+    let text = |name| groups.name(name).map(|group| group.as_str());
+    Some(Sample {
+        command: text("command")?,
+        event: text("event")?,
+        frame: text("frame")?,
+    })
+}
+
+fn function(frame: &str) -> Option<&str> {
+    let groups = FRAME.as_ref()?.captures(frame)?;
+    Some(groups.name("function")?.as_str())
+}
+
+/// Returns the content of such a file; `None` if it is none.
+pub(super) fn read_samples(file: &ResultFile<'_>) -> Option<FileContent> {
+    let first = |line: &str| head(line).is_some();
+    if !lines(file.text()).take(BEGIN_WITHIN).any(first) {
+        return None;
+    }
+    let mut rows = Collector::default();
+    let mut open: Option<(String, String)> = None;
+    let mut facts = BTreeMap::new();
+    for line in lines(file.text()) {
+        for (mark, fact) in [("# hostname : ", "host"), ("# os release : ", "kernel")] {
+            if let Some(text) = line.strip_prefix(mark) {
+                facts.insert(fact.to_owned(), text.to_owned());
+            }
+        }
+        let frame = if let Some(sample) = head(line) {
+            close(open.take(), &mut rows);
+            open = Some((sample.event.to_owned(), sample.command.to_owned()));
+            sample.frame
+        } else {
+            line
+        };
+        if line.trim().is_empty() {
+            close(open.take(), &mut rows);
+        } else if let Some(function) = function(frame)
+            && let Some((event, command)) = open.take()
+        {
+            put(&event, &command, function, &mut rows);
+        }
+    }
+    close(open, &mut rows);
+    Some(rows.finish(facts))
+}
+
+/// Ends a sample whose stack has no function.
+fn close(open: Option<(String, String)>, rows: &mut Collector) {
+    if let Some((event, command)) = open {
+        let what = format!("{PERF_SCRIPT}/{event}/{command}");
+        rows.leave_out(&what, "a sample without a frame");
+    }
+}
+
+fn put(event: &str, command: &str, function: &str, rows: &mut Collector) {
+    // A slash separates parts of a row's name.
+    let [event, command] = [event, command].map(|text| text.replace('/', "-"));
+    let head = RowHead {
+        kernel: None,
+        run: None,
+        name: format!("{PERF_SCRIPT}/{event}/{command}/{function}"),
+        unit: "samples".to_owned(),
+        direction: None,
+    };
+    let sum = Conversion {
+        pick: Pick::Sum,
+        ..Conversion::PLAIN
+    };
+    rows.put(&head, "1", sum);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::collect::FileContent;
+    use super::{ResultFile, read_samples};
+
+    fn read(text: &str) -> Option<FileContent> {
+        read_samples(&ResultFile::new("a.txt", text.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn samples_are_counted_by_innermost_function() {
+        let text = "# hostname : lab3\n# os release : 6.1.0-13-amd64\n\
+            forks     9 [002] 203265.377019:    1001001 cpu-clock: \n\
+            \tffffffff8104f45a native_safe_halt+0xa ([kernel.kallsyms])\n\t 6ce258 [unknown] ([unknown])\n\n\
+            my prog 12/13 19115.4:   1 cycles:u: \n\
+            \t7f3 <std::HashMap<K,V> as gc::Trace>::trace+0xbf (/usr/lib/x (deleted))\n\n\
+            false 39654 19115.489713:          1 cycles:u:  ffffffff9b201293 [unknown] ([unknown])\n\
+            false 39654 19115.489714:          1 cycles:u:  7f _dl_start+0x4 (/lib/ld.so)\n\
+            odd 1 2.5: cycles: \nTHIS_IS_A_WEIRD_LINE\n\n\
+            forks     9 [002] 203265.378019:    1001001 cpu-clock: \n\tff native_safe_halt+0x10 ([kernel.kallsyms])";
+        let content = read(text).unwrap();
+        let rows: Vec<String> = content
+            .rows
+            .iter()
+            .map(|row| format!("{} {:?}", row.name, row.samples))
+            .collect();
+        insta::assert_snapshot!(rows.join("\n"), @r#"
+        perf-script/cpu-clock/forks/native_safe_halt [2.0]
+        perf-script/cycles:u/my-prog/std::HashMap-K-V-as-gc::Trace-::trace [1.0]
+        perf-script/cycles:u/false/[unknown] [1.0]
+        perf-script/cycles:u/false/_dl_start [1.0]
+        "#);
+        assert_eq!(
+            content.left_out,
+            [(
+                "perf-script/cycles/odd".to_owned(),
+                "a sample without a frame".to_owned()
+            )]
+        );
+        assert_eq!(content.facts["kernel"], "6.1.0-13-amd64");
+    }
+
+    #[test]
+    fn other_texts_are_none() {
+        for text in ["a b c\n", "ls 12 said: no\n", "[ 12.5: x\n"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_samples_or_none(text in "[a-z0-9:./() \\t\\n\\[\\]+-]{1,120}") {
+            if !text.trim().is_empty() {
+                let _ = read(&text);
+            }
+        }
+    }
+}
