@@ -189,7 +189,8 @@ fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<Stri
             format!(" on {}", sanitize_line(&of))
         };
         if let [_] = &builds[..] {
-            text += &format!("To show a run{on}:\n  marvin show {}\n", first.id.short());
+            let show = format!("To show a run{on}:\n  marvin show {}\n", first.id.short());
+            text.push_str(&show);
             continue;
         }
         let names = shortest_names(&Store::open_read_only(location)?, &builds)?;
@@ -205,10 +206,11 @@ fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<Stri
             ids
         };
         let lines = command_lines(&format!("marvin report {}", words.join(" ")), WIDTH - 2);
-        text += &format!(
+        let compare = format!(
             "To compare the kernels with {baseline} ({by}){on}:\n  {}\n",
             lines.join("\n  ")
         );
+        text.push_str(&compare);
     }
     if has_machines {
         text +=

@@ -233,7 +233,9 @@ mod tests {
         #[test]
         fn any_bytes_are_documents_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let text = decode(&bytes);
-            let _ = (json(&text), xml(&text), cells(&text, Some(',')));
+            prop_assert!(!cells(&text, Some(',')).is_empty());
+            prop_assert!(json(&text).is_ok() || json(&text).is_err_and(|why| !why.is_empty()));
+            prop_assert!(xml(&text).is_ok() || xml(&text).is_err_and(|why| !why.is_empty()));
         }
     }
 }

@@ -29,7 +29,7 @@ pub fn describe_mmtests() -> Result<String, String> {
     for (name, text) in MMTESTS_FORMATS {
         let format = super::format(text).map_err(|error| format!("{name}: {error}"))?;
         let tests = format.tests.join(", ");
-        page.push_str(&format!("| {tests} | {} |\n", describe_rows(&format)));
+        page.extend(["| ", &tests, " | ", &describe_rows(&format), " |\n"]);
     }
     Ok(page)
 }

@@ -165,7 +165,8 @@ mod tests {
         #[test]
         fn any_text_is_samples_or_none(text in "[a-z0-9:./() \\t\\n\\[\\]+-]{1,120}") {
             if !text.trim().is_empty() {
-                let _ = read(&text);
+                let rows = read(&text).map_or(0, |content| content.rows.len());
+                prop_assert!(rows <= text.len());
             }
         }
     }

@@ -68,7 +68,7 @@ fn show(recognised: &Recognised) -> String {
     for row in &content.rows {
         let kernel = row.kernel.as_deref().map(|k| format!("{k}: "));
         let better = row.direction.map(|direction| format!("{direction:?}"));
-        shown += &format!(
+        let line = format!(
             "  {}{} = {:?} {} {}\n",
             kernel.unwrap_or_default(),
             row.name,
@@ -76,9 +76,10 @@ fn show(recognised: &Recognised) -> String {
             row.unit,
             better.as_deref().unwrap_or("?")
         );
+        shown.push_str(&line);
     }
     for (what, why) in &content.left_out {
-        shown += &format!("  - {what}: {why}\n");
+        shown.extend(["  - ", what, ": ", why, "\n"]);
     }
     shown
 }
@@ -97,7 +98,7 @@ fn golden_files_give_their_rows() {
             .unwrap_or_else(|| panic!("{name} is not recognised"));
         let is_named = name.starts_with(recognised.format.as_str());
         assert!(is_named, "{name} is read as {}", recognised.format);
-        shown += &format!("{name}: {}", show(&recognised));
+        shown.extend([name.as_str(), ": ", &show(&recognised)]);
         seen.insert(recognised.format);
     }
     insta::assert_snapshot!("golden", shown);

@@ -273,9 +273,9 @@ fn join(known: &mut ForeignRun, run: ForeignRun) {
 fn number(foreign: &Foreign, stored: Option<UnixTime>) -> u64 {
     let mut text = stored.map(|time| time.date()).unwrap_or_default();
     for result in &foreign.results {
-        text.push_str(&format!("\n{}", result.workload));
+        text.extend(["\n", result.workload.as_str()]);
         for sample in &result.samples {
-            text.push_str(&format!(" {:016x}", sample.to_bits()));
+            text.extend([" ", &format!("{:016x}", sample.to_bits())]);
         }
     }
     u64::from_str_radix(&hash(&text)[..8], 16).unwrap_or_default()

@@ -250,24 +250,9 @@ fn save_each(
     })
 }
 
-/// Saves a run, with its copies of monitors and its skipped data.
-fn keep(
-    store: &Store,
-    found: ForeignRun,
-    options: &ImportOptions<'_>,
-    imported: &mut Imported,
-) -> Result<(), ImportError> {
-    let ForeignRun {
-        suite,
-        kernel,
-        origin,
-        number,
-        name,
-        folder,
-        start_time,
-        mut foreign,
-    } = found;
-    foreign.left_out.sort();
+/// Gives rows their unit and direction, and the run the user's machine. Returns the directions that
+/// the user gave, as text.
+fn declare(suite: &str, foreign: &mut Foreign, options: &ImportOptions<'_>) -> String {
     let mut given = String::new();
     for result in &mut foreign.results {
         let name = &result.workload;
@@ -287,6 +272,28 @@ fn keep(
             .environment
             .push(("host".to_owned(), host.to_owned()));
     }
+    given
+}
+
+/// Saves a run, with its copies of monitors and its skipped data.
+fn keep(
+    store: &Store,
+    found: ForeignRun,
+    options: &ImportOptions<'_>,
+    imported: &mut Imported,
+) -> Result<(), ImportError> {
+    let ForeignRun {
+        suite,
+        kernel,
+        origin,
+        number,
+        name,
+        folder,
+        start_time,
+        mut foreign,
+    } = found;
+    foreign.left_out.sort();
+    let given = declare(suite, &mut foreign, options);
     let mut log: String = foreign
         .left_out
         .iter()
