@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn usual_suite_is_the_first_that_knows_the_words() {
+    fn suite_of_words_is_the_first_with_them() {
         let usual = |terms: &[&str]| {
             let terms: Vec<String> = terms.iter().map(|word| (*word).to_owned()).collect();
             usual_suite(&terms).name
