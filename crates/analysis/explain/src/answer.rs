@@ -1,9 +1,10 @@
 //! Chooses the cause among what the rules find.
 
-use crate::budget::View;
+use crate::budget::{View, is_for_own};
 use crate::facts::Facts;
 use crate::finding::{Certainty, Finding, percent};
 use crate::rules::{Branch, RULES};
+use crate::waits::own_caller;
 
 /// The least share of the time that a cause explains.
 const LEAST: f64 = 0.2;
@@ -25,6 +26,48 @@ pub struct Answer {
 /// make every program slow, and say nothing of this one.
 #[must_use]
 pub fn answer(facts: &Facts) -> Answer {
+    let mut answer = choose(facts);
+    if let Some(cause) = &mut answer.cause {
+        cause.cause.push_str(&waiting_parent(facts));
+    }
+    answer
+}
+
+/// Returns what the program itself waits for, where a child of it is what the cause is about; empty
+/// otherwise.
+fn waiting_parent(facts: &Facts) -> String {
+    let view = View::new(facts);
+    let mut active = view.active.iter();
+    if facts.root == 0 || active.any(|thread| thread.process == facts.root) {
+        return String::new();
+    }
+    let of_root = facts
+        .waits
+        .iter()
+        .filter(|wait| wait.threads.contains(&facts.root));
+    let longest = of_root.max_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    let Some(wait) = longest.filter(|wait| is_for_own(facts, wait)) else {
+        return String::new();
+    };
+    let name_of = |id: u32| {
+        let thread = facts.threads.iter().find(|thread| thread.id == id);
+        thread.map_or("", |thread| &thread.name)
+    };
+    let from = own_caller(wait)
+        .map(|function| format!(" in {function}"))
+        .unwrap_or_default();
+    let child = match view.active.first() {
+        Some(thread) => format!("its child {}", name_of(thread.process)),
+        None => "its children".into(),
+    };
+    format!(
+        "; {} waits for {child} in {}{from}",
+        name_of(facts.root),
+        wait.call
+    )
+}
+
+fn choose(facts: &Facts) -> Answer {
     let mut found = apply(&View::new(facts));
     let outside = found
         .iter()

@@ -1,29 +1,24 @@
 //! Where the time of threads went: running in user mode and in the kernel, runnable without a
 //! processor, blocked.
 
-use crate::facts::{Facts, Object, SHORT_LIVED, Thread, Wait};
+use std::collections::BTreeSet;
+
+use crate::facts::{Facts, Object, SHORT_LIVED, Thread, Wait, Watched, WatchedKind};
+use crate::waits::{Kind, kind, mostly};
 
 /// Switches per second below which a thread that does not run is idle: it only waits for the others
 /// to end.
 const IDLE_SWITCHES: f64 = 1.0;
-/// The share of its time that a busy thread runs or could run.
-const BUSY: f64 = 0.5;
-/// System calls in which a thread waits for events and timers.
-const IDLE_CALLS: [&str; 9] = [
-    "nanosleep",
-    "clock_nanosleep",
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "epoll_wait",
-    "epoll_pwait",
-    "rt_sigtimedwait",
-];
 /// The share of its time that an idle thread runs at most.
 const IDLE_RUNNING: f64 = 0.01;
+/// The share of its waits that makes a thread one that waits for others.
+const MOSTLY: f64 = 0.9;
+/// The work that explains the time of a program: as a part of the time of one thread.
+const LEAST_WORK: f64 = 0.3;
+/// Wake-ups of a thread per second from which on they can be the cost, whatever it waits for.
+pub(crate) const WAKEUPS: f64 = 200.0;
 
-/// How descriptions of pipes within the program begin.
+/// How descriptions of pipes and sockets within the program begin.
 pub(crate) const OWN: &str = "own ";
 
 /// Shares of the time of threads; they add up to 1.
@@ -82,47 +77,53 @@ pub struct View<'a> {
     /// The time of the active threads (s).
     pub total_s: f64,
     /// The waits of active threads for something outside of the program or for a lock, longest
-    /// first.
-    pub waits: Vec<&'a Wait>,
+    /// first; of those that idle threads have, too, only the active threads' part.
+    pub waits: Vec<Wait>,
 }
 
 impl<'a> View<'a> {
     /// Derives what rules look at: the active threads, their budget and their waits.
     #[must_use]
     pub fn new(facts: &'a Facts) -> Self {
-        let has_busy = facts
-            .threads
-            .iter()
-            .any(|thread| thread.running_s() + thread.waiting_s >= BUSY * thread.total_s);
-        let dependent = |thread: &Thread| {
-            waits_for_own(facts, thread) || has_busy && waits_for_work(facts, thread)
-        };
-        let mut active: Vec<&Thread> = facts
-            .threads
-            .iter()
-            .filter(|thread| !is_idle(thread) && !dependent(thread))
-            .collect();
-        if active.is_empty() {
-            active = facts
-                .threads
-                .iter()
-                .filter(|thread| !dependent(thread))
-                .collect();
+        let is_dependent = |thread: &&Thread| waits_for_own(facts, thread);
+        let is_soft = |thread: &&Thread| waits_softly(facts, thread);
+        // Threads that wait for others of the program are no cause as long as another thread does
+        // something, and of those that do, the ones that seldom wake up.
+        let choices: [&dyn Fn(&&Thread) -> bool; 4] = [
+            &|thread| !is_dependent(thread) && !is_soft(thread) && !is_idle(thread),
+            &|thread| !is_dependent(thread) && !is_soft(thread),
+            &|thread| !is_dependent(thread) && !is_idle(thread),
+            &|thread| !is_dependent(thread),
+        ];
+        let mut active: Vec<&Thread> = Vec::new();
+        for choice in choices {
+            if active.is_empty() {
+                active = facts.threads.iter().filter(choice).collect();
+            }
         }
         let short_lived = as_thread(facts);
         if active.is_empty() && short_lived.is_none() {
             active = facts.threads.iter().collect();
         }
-        let budget = Budget::sum(active.iter().copied().chain(&short_lived));
-        let total_s = active.iter().map(|thread| thread.total_s).sum::<f64>()
+        // Time in which a thread waits for another one of the program is that one's time, and time
+        // without work is no part of the work.
+        let is_busy = |wait: &Wait| !is_for_own(facts, wait);
+        let works = |wait: &Wait| is_busy(wait) && !kind(facts, wait).is_soft();
+        let all = Part::new(facts, &active, |_| true);
+        let busy = Part::new(facts, &active, is_busy);
+        let working = Part::new(facts, &active, works);
+        let least = LEAST_WORK * facts.seconds;
+        let is_pool = active.iter().all(is_soft);
+        let Part { threads, mut waits } = if is_pool && working.seconds() >= least {
+            working
+        } else if busy.seconds() >= least {
+            busy
+        } else {
+            all
+        };
+        let budget = Budget::sum(threads.iter().chain(&short_lived));
+        let total_s = threads.iter().map(|thread| thread.total_s).sum::<f64>()
             + short_lived.map_or(0.0, |thread| thread.total_s);
-        let mut waits: Vec<&Wait> = Vec::new();
-        for wait in &facts.waits {
-            let mut threads = active.iter().map(|thread| thread.id);
-            if threads.any(|id| wait.threads.contains(&id)) {
-                waits.push(wait);
-            }
-        }
         waits.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
         Self {
             facts,
@@ -170,6 +171,11 @@ impl<'a> View<'a> {
         }
     }
 
+    /// Returns the time of what ended between two rounds; `None` without any.
+    pub(crate) fn budget_of_ended(&self) -> Option<Thread> {
+        as_thread(self.facts)
+    }
+
     /// Returns events per second.
     #[must_use]
     pub fn per_second(&self, events: u64) -> f64 {
@@ -177,45 +183,115 @@ impl<'a> View<'a> {
     }
 }
 
+/// The part of threads' time that is looked at: without the waits that say nothing of a cause.
+struct Part {
+    threads: Vec<Thread>,
+    waits: Vec<Wait>,
+}
+
+impl Part {
+    /// Takes threads with those of their waits for which a test holds.
+    fn new(facts: &Facts, threads: &[&Thread], is_wanted: impl Fn(&Wait) -> bool) -> Self {
+        let ids: BTreeSet<u32> = threads.iter().map(|thread| thread.id).collect();
+        let mut threads: Vec<Thread> = threads.iter().copied().cloned().collect();
+        let mut waits: Vec<Wait> = Vec::new();
+        for wait in &facts.waits {
+            let each = wait.seconds / wait.threads.len().max(1) as f64;
+            let mut of_active = 0;
+            for id in wait.threads.iter().filter(|id| ids.contains(id)) {
+                of_active += 1;
+                let thread = threads.iter_mut().find(|thread| thread.id == *id);
+                if let Some(thread) = thread.filter(|_| !is_wanted(wait)) {
+                    let busy_s = thread.running_s() + thread.waiting_s;
+                    thread.total_s = (thread.total_s - each).max(busy_s);
+                }
+            }
+            if of_active > 0 && is_wanted(wait) {
+                waits.push(Wait {
+                    seconds: each * f64::from(of_active),
+                    ..wait.clone()
+                });
+            }
+        }
+        Self { threads, waits }
+    }
+
+    /// Returns how long they ran, could have run, and were blocked in these waits (s).
+    fn seconds(&self) -> f64 {
+        let threads = self.threads.iter();
+        let busy: f64 = threads
+            .map(|thread| thread.running_s() + thread.waiting_s)
+            .sum();
+        busy + self.waits.iter().map(|wait| wait.seconds).sum::<f64>()
+    }
+}
+
 /// Whether a thread is blocked for most of its time and then waits for a thread or a child of the
 /// same program.
 fn waits_for_own(facts: &Facts, thread: &Thread) -> bool {
-    let of_thread = facts
-        .waits
-        .iter()
-        .filter(|wait| wait.threads.contains(&thread.id));
-    let mut own = 0.0;
-    let mut all = 0.0;
-    for wait in of_thread {
-        // A group's threads have equal parts of its time, as far as is known.
-        let seconds = wait.seconds / wait.threads.len().max(1) as f64;
-        all += seconds;
-        let is_own = match &wait.object {
-            Object::Child => true,
-            Object::Futex(futex) => futex.is_join,
-            Object::File(file) => file.starts_with(OWN),
-            Object::Unknown => false,
-        };
-        own += if is_own { seconds } else { 0.0 };
-    }
-    all > 0.0 && own / all > 0.9 && thread.running_s() + thread.waiting_s < 0.1 * thread.total_s
+    let (own, all) = waited(facts, thread, |wait| is_for_own(facts, wait));
+    all > 0.0
+        && own > MOSTLY * all
+        && thread.running_s() + thread.waiting_s < (1.0 - MOSTLY) * thread.total_s
 }
 
-/// Whether a thread mostly waits for a signal of others, an event or a timer: beside busy threads
-/// it is no part of the work.
-fn waits_for_work(facts: &Facts, thread: &Thread) -> bool {
+/// Whether a wait is for a thread or a child of the program, or for what one of its processes has at
+/// the other end.
+pub(crate) fn is_for_own(facts: &Facts, wait: &Wait) -> bool {
+    let is_own = |watched: &&Watched| watched.file.starts_with(OWN);
+    let mut ends = wait
+        .watched
+        .iter()
+        .filter(|watched| matches!(watched.kind, WatchedKind::Pipe | WatchedKind::Socket));
+    // A poll of children and nothing else, as of a program that runs a command.
+    if wait.watched.iter().any(|watched| is_own(&watched)) && ends.clone().count() > 0 {
+        return ends.all(|end| is_own(&end));
+    }
+    if kind(facts, wait) == Kind::Lock {
+        return waits_for_the_only_worker(facts, wait);
+    }
+    match &wait.object {
+        Object::File(file) => file.starts_with(OWN),
+        Object::Unknown | Object::Stop => false,
+        Object::Child | Object::Futex(_) => kind(facts, wait) == Kind::Join,
+    }
+}
+
+/// Whether a thread alone waits for a lock whose holder computes: there is one that works, and none
+/// that could work beside it.
+fn waits_for_the_only_worker(facts: &Facts, wait: &Wait) -> bool {
+    wait.threads.len() == 1
+        && mostly(facts, wait).is_some_and(|(behind, doing, _)| {
+            behind.is_own && doing.wait.is_none() && !wait.threads.contains(&behind.thread)
+        })
+}
+
+/// Whether a thread mostly waits for work, events, a timer or a signal of others, and wakes up
+/// seldom enough that waking up is no work of its own.
+fn waits_softly(facts: &Facts, thread: &Thread) -> bool {
+    let (soft, all) = waited(facts, thread, |wait| {
+        kind(facts, wait).is_soft() || is_for_own(facts, wait)
+    });
+    let switches = thread.voluntary as f64 / thread.total_s.max(f64::MIN_POSITIVE);
+    all > 0.0
+        && soft > MOSTLY * all
+        && thread.blocked_s() > MOSTLY * thread.total_s
+        && switches < WAKEUPS
+}
+
+/// Returns how long a thread waited in waits for which a test holds, and in all (s).
+fn waited(facts: &Facts, thread: &Thread, is_wanted: impl Fn(&Wait) -> bool) -> (f64, f64) {
+    let mut wanted = 0.0;
     let mut all = 0.0;
-    let mut idle = 0.0;
     for wait in &facts.waits {
         if wait.threads.contains(&thread.id) {
+            // A group's threads have equal parts of its time, as far as is known.
             let seconds = wait.seconds / wait.threads.len().max(1) as f64;
             all += seconds;
-            if is_condition(wait) || IDLE_CALLS.contains(&&*wait.call) {
-                idle += seconds;
-            }
+            wanted += if is_wanted(wait) { seconds } else { 0.0 };
         }
     }
-    idle > 0.9 * all && thread.blocked_s() > 0.9 * thread.total_s
+    (wanted, all)
 }
 
 /// Returns whether a thread hardly ran, and seldom woke up.
@@ -223,13 +299,6 @@ fn is_idle(thread: &Thread) -> bool {
     let switches = thread.voluntary as f64 / thread.total_s.max(f64::MIN_POSITIVE);
     thread.running_s() + thread.waiting_s < IDLE_RUNNING * thread.total_s
         && switches < IDLE_SWITCHES
-}
-
-/// Whether threads wait at a condition variable, by their stack.
-pub(crate) fn is_condition(wait: &Wait) -> bool {
-    wait.stack
-        .iter()
-        .any(|function| function.contains("cond_") && function.contains("wait"))
 }
 
 /// Returns what ended between two rounds as a thread that only ran. Ticks do not divide the time of

@@ -14,6 +14,8 @@ pub const SHORT_LIVED: &str = "(short-lived)";
 pub struct Facts {
     /// The command, or the process.
     pub subject: String,
+    /// The process of the command, or the observed one: all others descend from it.
+    pub root: u32,
     /// How long it was observed (s).
     pub seconds: f64,
     /// The host that the program ran on.
@@ -56,6 +58,8 @@ pub struct Host {
     pub debugging: Vec<String>,
     /// Mitigations that are active, as the kernel describes them.
     pub mitigations: Vec<String>,
+    /// What its clock is read from, such as `tsc`; empty if the kernel tells none.
+    pub clock_source: String,
     /// The frequency governor of the first processor; empty if there is none.
     pub governor: String,
     /// The frequency of the fastest processor on average, and the highest there is (kHz); `None`
@@ -142,6 +146,121 @@ pub struct Wait {
     pub seconds: f64,
     /// The ids of the threads that waited there.
     pub threads: Vec<u32>,
+    /// The files whose events they wait for: what poll and epoll watch.
+    pub watched: Vec<Watched>,
+    /// Whom they wait for, as far as that was found, longest first.
+    pub behind: Vec<Behind>,
+    /// The TCP connection that they wait at.
+    pub connection: Option<Connection>,
+}
+
+/// A TCP connection at which threads waited, over the looks at it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Connection {
+    /// Looks at it.
+    pub looks: u64,
+    /// Looks at which Nagle's algorithm held data of this end, and of the peer.
+    pub held: [u64; 2],
+    /// Looks at which the peer had not read what had arrived.
+    pub unread: u64,
+    /// What the kernel had of it at the last look.
+    pub tcp: Tcp,
+}
+
+/// What the kernel has of one end of a TCP connection (include/uapi/linux/tcp.h).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tcp {
+    /// Most bytes of a segment.
+    pub segment: u32,
+    /// Segments that were sent and not acknowledged.
+    pub unacknowledged: u32,
+    /// Bytes that were written and not sent.
+    pub unsent: u32,
+    /// Segments that may be unacknowledged: the congestion window.
+    pub window: u32,
+    /// The round trip (µs).
+    pub round_trip_us: u32,
+    /// Segments that were sent again.
+    pub retransmitted: u32,
+    /// How long there was something to send, and of that, how long the receiver's window and the
+    /// own buffer were full (µs).
+    pub busy_us: u64,
+    /// How long the window of the receiver was full (µs).
+    pub receiver_limited_us: u64,
+    /// How long the own buffer was too small (µs).
+    pub buffer_limited_us: u64,
+}
+
+impl Tcp {
+    /// Returns whether Nagle's algorithm holds data: less than a segment is written and not sent,
+    /// although the window has room, because an earlier segment is not acknowledged
+    /// (net/ipv4/tcp_output.c: tcp_nagle_check).
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        (1..self.segment).contains(&self.unsent) && (1..self.window).contains(&self.unacknowledged)
+    }
+}
+
+/// A file that a thread waits for beside others, by poll, select or epoll.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Watched {
+    /// What it is.
+    pub kind: WatchedKind,
+    /// Its description, as in `Object::File`.
+    pub file: String,
+}
+
+/// What a watched file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WatchedKind {
+    /// A socket that clients connect to.
+    Listening,
+    /// A socket with a peer.
+    Socket,
+    /// A pipe.
+    Pipe,
+    /// Something of the program itself: an eventfd, a timer, signals.
+    Own,
+    /// Another file.
+    Other,
+}
+
+/// A thread or a process that others wait for.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Behind {
+    /// What it has to do with the wait.
+    pub role: Role,
+    /// Its process.
+    pub process: u32,
+    /// Its thread; that of the process for its first thread.
+    pub thread: u32,
+    /// The name of the process or the thread.
+    pub name: String,
+    /// Whether it belongs to the observed program.
+    pub is_own: bool,
+    /// What it did while others waited for it, most looks first.
+    pub doing: Vec<Doing>,
+}
+
+/// What a thread or process has to do with a wait for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// It holds the lock.
+    #[default]
+    Holder,
+    /// It has the other end of a pipe or a socket.
+    Peer,
+    /// It traces the waiting thread.
+    Tracer,
+}
+
+/// What a thread did at a number of looks.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Doing {
+    /// Where it waited; `None` if it ran or could run.
+    pub wait: Option<Box<Wait>>,
+    /// At how many looks.
+    pub looks: u64,
 }
 
 /// What a blocked thread waits for.
@@ -156,6 +275,8 @@ pub enum Object {
     File(String),
     /// The end of a child.
     Child,
+    /// A signal that continues it, or its tracer.
+    Stop,
 }
 
 /// A word on which threads wait.
@@ -167,8 +288,6 @@ pub struct Futex {
     pub mapping: String,
     /// Whether its value is a thread of the process: the waiter joins that thread.
     pub is_join: bool,
-    /// The thread that holds the mutex, where glibc tells it.
-    pub owner: Option<u32>,
 }
 
 /// What ended between two rounds.
@@ -200,6 +319,8 @@ pub struct Counters {
     pub major_faults: u64,
     /// The growth of the largest resident memory (pages of 4096 bytes).
     pub touched_pages: u64,
+    /// The most that one of its processes had in memory (pages of 4096 bytes).
+    pub resident_pages: u64,
     /// Read calls, failed ones included.
     pub reads: u64,
     /// Calls that write.
@@ -239,6 +360,8 @@ pub struct Settings {
     pub quota_file: String,
     /// Limits of memory, dirty pages and open files.
     pub limits: Vec<Limit>,
+    /// The process that traces the program, with its name: `4711 strace`; empty without one.
+    pub tracer: String,
 }
 
 /// A limit that was set outside the program.

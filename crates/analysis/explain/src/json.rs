@@ -72,6 +72,8 @@ struct CostDocument {
 struct EndDocument {
     /// How the program ended, as a sentence; empty for a process that runs on.
     text: String,
+    /// The same as a word: runs-on, succeeded, failed, killed, cut-short, interrupted or gone.
+    state: String,
     /// The exit code of a command that ended by itself.
     exit_code: Option<i32>,
     /// The signal that ended the command.
@@ -137,6 +139,7 @@ pub fn json(explained: &Explained) -> Result<String, RenderError> {
             .collect(),
         end: EndDocument {
             text: end.text.clone(),
+            state: end.state.name().into(),
             exit_code: end.exit_code,
             signal: end.signal,
         },

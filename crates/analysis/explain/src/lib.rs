@@ -17,7 +17,9 @@ mod json;
 mod kernels;
 mod render;
 mod rules;
+mod runtimes;
 mod verification;
+mod waits;
 
 pub use answer::{Answer, answer};
 pub use differing_settings::{Options, Setting, Touching, differing_settings};
@@ -27,9 +29,11 @@ pub use kernels::{
     KernelsExplained, Part, Sides, WorkloadExplained, kernels_document, kernels_json,
     kernels_schema,
 };
-pub use render::{End, Explained, document};
+pub use render::{End, EndState, Explained, document};
 pub use rules::{Branch, RULES, Rule};
 pub use verification::{Runs, compare_outputs, judge_runs, runs_for};
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod waiting_tests;

@@ -36,10 +36,48 @@ pub struct Explained {
 pub struct End {
     /// A sentence for the reader; empty for a process that runs on.
     pub text: String,
+    /// The same as a word.
+    pub state: EndState,
     /// The exit code of a command that ended by itself.
     pub exit_code: Option<i32>,
     /// The signal that ended a command.
     pub signal: Option<i32>,
+}
+
+/// How a program ended, or why it was not observed to its end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum EndState {
+    /// A process that runs on.
+    #[default]
+    RunsOn,
+    /// A command that ended with 0.
+    Succeeded,
+    /// A command that ended with another code.
+    Failed,
+    /// A signal ended the command.
+    Killed,
+    /// Marvin ended the command when its time was over.
+    CutShort,
+    /// The user ended the observation.
+    Interrupted,
+    /// The process ended while it was observed.
+    Gone,
+}
+
+impl EndState {
+    /// Returns the name in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RunsOn => "runs-on",
+            Self::Succeeded => "succeeded",
+            Self::Failed => "failed",
+            Self::Killed => "killed",
+            Self::CutShort => "cut-short",
+            Self::Interrupted => "interrupted",
+            Self::Gone => "gone",
+        }
+    }
 }
 
 /// Returns the document: the answer, where the time went, evidence and advice.
@@ -298,7 +336,7 @@ fn places(view: &View) -> Table {
             Object::Futex(futex) if !futex.mapping.is_empty() => format!(" {}", futex.mapping),
             Object::Futex(futex) => format!(" {:#x}", futex.word.1),
             Object::File(file) => format!(" {file}"),
-            Object::Unknown | Object::Child => String::new(),
+            Object::Unknown | Object::Child | Object::Stop => String::new(),
         };
         let share = view.budget.blocked * wait.seconds / all.max(f64::MIN_POSITIVE);
         let caller = wait

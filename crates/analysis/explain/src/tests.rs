@@ -8,10 +8,12 @@ use crate::facts::{
     Counters, Created, Facts, FaultingCode, Futex, Gap, Host, Limit, Limited, Object, Pressure,
     Samples, Settings, ShortLived, Stack, Thread, Wait,
 };
-use crate::{Certainty, End, Explained, RULES, Suspect, Switch, Variable, answer, document, json};
+use crate::{
+    Certainty, End, EndState, Explained, RULES, Suspect, Switch, Variable, answer, document, json,
+};
 
 /// A thread of ten seconds: running in user mode and in the kernel, and waiting (s).
-fn thread(id: u32, [user_s, system_s, waiting_s]: [f64; 3]) -> Thread {
+pub(crate) fn thread(id: u32, [user_s, system_s, waiting_s]: [f64; 3]) -> Thread {
     Thread {
         process: 1,
         id,
@@ -26,7 +28,7 @@ fn thread(id: u32, [user_s, system_s, waiting_s]: [f64; 3]) -> Thread {
     }
 }
 
-fn facts(threads: Vec<Thread>) -> Facts {
+pub(crate) fn facts(threads: Vec<Thread>) -> Facts {
     Facts {
         subject: "./program".into(),
         seconds: 10.0,
@@ -41,7 +43,7 @@ fn facts(threads: Vec<Thread>) -> Facts {
     }
 }
 
-fn wait(call: &str, function: &str, seconds: f64) -> Wait {
+pub(crate) fn wait(call: &str, function: &str, seconds: f64) -> Wait {
     Wait {
         call: call.into(),
         function: function.into(),
@@ -52,7 +54,7 @@ fn wait(call: &str, function: &str, seconds: f64) -> Wait {
     }
 }
 
-fn at_word(address: u64, seconds: f64, threads: &[u32]) -> Wait {
+pub(crate) fn at_word(address: u64, seconds: f64, threads: &[u32]) -> Wait {
     let futex = Futex {
         word: (1, address),
         mapping: format!("[heap]+{address:#x}"),
@@ -61,11 +63,20 @@ fn at_word(address: u64, seconds: f64, threads: &[u32]) -> Wait {
     Wait {
         object: Object::Futex(futex),
         threads: threads.to_vec(),
+        stack: vec!["pthread_mutex_lock (libc.so.6)".into(), "work".into()],
         ..wait("futex", "futex_do_wait", seconds)
     }
 }
 
-fn stack(kernel: &[&str], samples: u64) -> Stack {
+/// The same, in other functions.
+fn at_word_in(function: &str, seconds: f64, threads: &[u32]) -> Wait {
+    Wait {
+        stack: vec![format!("{function} (libc.so.6)"), "take_task".into()],
+        ..at_word(0x10, seconds, threads)
+    }
+}
+
+pub(crate) fn stack(kernel: &[&str], samples: u64) -> Stack {
     let kernel = kernel
         .iter()
         .map(|function| (*function).to_owned())
@@ -78,7 +89,7 @@ fn stack(kernel: &[&str], samples: u64) -> Stack {
     }
 }
 
-fn sampled(stacks: Vec<Stack>) -> Option<Samples> {
+pub(crate) fn sampled(stacks: Vec<Stack>) -> Option<Samples> {
     Some(Samples {
         stacks,
         ..Samples::default()
@@ -86,7 +97,7 @@ fn sampled(stacks: Vec<Stack>) -> Option<Samples> {
 }
 
 /// Returns the rule that names the cause; empty if nothing dominates.
-fn rule(facts: &Facts) -> &'static str {
+pub(crate) fn rule(facts: &Facts) -> &'static str {
     answer(facts).cause.map_or("", |cause| cause.rule)
 }
 
@@ -139,7 +150,18 @@ fn blocked_threads_name_what_they_wait_for() {
         (file("socket:[7]", "recvfrom"), "network"),
         (wait("epoll_wait", "ep_poll", 9.0), "poll"),
         (at_word(0x10, 9.0, &[1]), "hot-lock"),
-        (wait("ioctl", "vfio_wait", 9.0), ""),
+        (wait("ioctl", "vfio_wait", 9.0), "one-place"),
+        (wait("flock", "locks_lock_inode_wait", 9.0), "file-lock"),
+        (at_word_in("pthread_cond_wait", 9.0, &[1]), "signals"),
+        (wait("accept", "inet_csk_accept", 9.0), "idle"),
+        (
+            Wait {
+                object: Object::Stop,
+                ..wait("", "do_signal_stop", 9.0)
+            },
+            "stopped",
+        ),
+        (wait("", "", 9.0), ""),
     ];
     for (wait, expected) in cases {
         assert_eq!(rule(&blocked(wait.clone())), expected, "{wait:?}");
@@ -582,7 +604,11 @@ fn story() -> Explained {
     let lock = Wait {
         object: Object::Futex(futex),
         threads: vec![1, 2, 3, 4],
-        stack: vec![format!("malloc ({library})"), "search_mem".into()],
+        stack: vec![
+            "pthread_mutex_lock (libc.so.6)".into(),
+            format!("malloc ({library})"),
+            "search_mem".into(),
+        ],
         ..wait("futex", "futex_do_wait", 30.0)
     };
     let settings = Settings {
@@ -632,6 +658,7 @@ fn story() -> Explained {
     };
     let end = End {
         text: "exit status 7".into(),
+        state: EndState::Failed,
         exit_code: Some(7),
         signal: None,
     };

@@ -12,19 +12,22 @@ use explain::facts::{
 
 use crate::ObserveError;
 use crate::cgroups::{self, Mounts, Quota};
+use crate::ends::name_of;
 use crate::environment::environment;
+use crate::files::find_perf_map;
 use crate::limits::{self, Limits};
+use crate::names::PerfMap;
 use crate::proc::{self, HostTimes, TICKS};
 use crate::rounds::{Process, Rounds};
 use crate::samples::{Chain, Sampling};
 use crate::settings;
-use crate::symbols::{KernelSymbols, file_name};
+use crate::symbols::{ANONYMOUS, KernelSymbols, file_name};
 use crate::unwind::unwind;
 
 /// Rounds between two looks at settings.
 const SETTINGS: u64 = 8;
 /// Kept functions of a stack.
-const DEPTH: usize = 12;
+const DEPTH: usize = 24;
 /// Looks that an answer needs.
 const LOOKS_MIN: u64 = 3;
 /// Files that are named of those whose functions could not be had.
@@ -157,7 +160,8 @@ impl Collector {
         }
         let drained = own_s();
         self.number += u64::from(is_there);
-        if is_there && self.number % SETTINGS == 1 {
+        // A program may set its limits when it begins.
+        if is_there && (self.number % SETTINGS == 1 || self.number == 3) {
             self.look_at_settings();
         }
         self.costs[0].1 += looked - begun;
@@ -167,7 +171,6 @@ impl Collector {
     }
 
     fn look_at_settings(&mut self) {
-        self.rounds.look_at_owners();
         for process in self.rounds.alive() {
             for (folder, quota) in cgroups::quotas(process, &self.mounts) {
                 self.quotas.entry(folder).or_insert([quota; 2])[1] = quota;
@@ -183,7 +186,9 @@ impl Collector {
 
     pub(crate) fn finish(mut self, named: &str) -> Result<Facts, ObserveError> {
         let seconds = self.elapsed();
+        let before = own_s();
         let (threads, waits) = self.rounds.finish();
+        self.costs[3].1 += own_s() - before;
         if threads.is_empty() || self.number < LOOKS_MIN {
             let named = named.to_owned();
             return Err(match self.is_there {
@@ -205,6 +210,7 @@ impl Collector {
         let others = running + self.cost() + short_lived.user_s + short_lived.system_s;
         Ok(Facts {
             subject: self.subject.clone(),
+            root: self.root,
             seconds: self.last_s.max(f64::MIN_POSITIVE),
             host: self.host_facts(&after, seconds, others),
             counters: self.counters(&after),
@@ -247,6 +253,7 @@ impl Collector {
             pressure,
             debugging: settings::debugging(&release),
             mitigations: settings::mitigations(),
+            clock_source: settings::clock_source(),
             governor: settings::governor(),
             frequency: self.frequency[0]
                 .checked_div(self.frequency[1])
@@ -276,6 +283,7 @@ impl Collector {
             counters.storage_read_bytes += delta("read_bytes");
             counters.storage_written_bytes += delta("write_bytes");
             let [first, last] = process.resident_kb;
+            counters.resident_pages = counters.resident_pages.max(last / 4);
             counters.touched_pages += last.saturating_sub(first) / 4;
             counters.swapped_pages += process.swapped_kb / 4;
         }
@@ -322,6 +330,7 @@ impl Collector {
             settings.quota = Some(last.quota);
             settings.quota_file = cgroups::quota_file(folder).to_string_lossy().into_owned();
         }
+        settings.tracer = self.tracer();
         settings.limits = self.limits.values().cloned().collect();
         let written = waits.iter().find_map(|wait| match &wait.object {
             Object::File(path) if wait.function.contains("balance_dirty") => Some(path),
@@ -333,6 +342,20 @@ impl Collector {
                 .unwrap_or_default(),
         );
         settings
+    }
+
+    /// Names the process that traces the program; empty without one.
+    fn tracer(&self) -> String {
+        let mut processes = self.rounds.processes.values();
+        let tracer = processes.find_map(|process| {
+            let tracer = u32::try_from(process.tracer).ok()?;
+            (tracer > 0).then_some(tracer)
+        });
+        tracer.map_or_else(String::new, |tracer| {
+            format!("{tracer} {}", name_of(tracer))
+                .trim_end()
+                .to_owned()
+        })
     }
 
     fn samples(&mut self) -> Option<Samples> {
@@ -352,9 +375,9 @@ impl Collector {
         let mut stacks: BTreeMap<(String, Vec<String>, Vec<String>), u64> = BTreeMap::new();
         for stacked in &sampling.stacked {
             let process = processes.get(&stacked.process).or(fallback);
-            let maps = process.map_or(&[][..], |process| &process.maps);
+            let maps = process.map_or(&[][..], |process| process.maps.as_slice());
             let addresses = unwind(&stacked.registers, &stacked.stack, maps, modules);
-            let user = addresses.into_iter().take(DEPTH).collect();
+            let user: Vec<u64> = addresses.into_iter().take(DEPTH).collect();
             let chain = Chain {
                 process: stacked.process,
                 kernel: stacked.kernel.clone(),
@@ -362,11 +385,20 @@ impl Collector {
             };
             *sampling.chains.entry(chain).or_default() += 1;
         }
+        let mut compiled: BTreeMap<u32, PerfMap> = BTreeMap::new();
         let mut name = |process: u32, address: u64| {
             let of: Option<&Process> = processes.get(&process).or(fallback);
-            of.map_or_else(String::new, |of| {
-                modules.name(&of.maps, &of.program, address)
-            })
+            let Some(of) = of else {
+                return String::new();
+            };
+            let name = modules.name(&of.maps, &of.program, address);
+            if name != ANONYMOUS {
+                return name;
+            }
+            let map = compiled
+                .entry(process)
+                .or_insert_with(|| perf_map(process, of));
+            map.name(address).map_or(name, str::to_owned)
         };
         for (chain, count) in &sampling.chains {
             let of = processes.get(&chain.process);
@@ -455,6 +487,13 @@ impl Collector {
         }
         gaps
     }
+}
+
+/// Reads the names of functions that a process compiled.
+fn perf_map(process: u32, of: &Process) -> PerfMap {
+    let found = find_perf_map(process, of.inner_number, of.user);
+    let bytes = found.and_then(|found| found.read()).unwrap_or_default();
+    PerfMap::parse(&String::from_utf8_lossy(&bytes))
 }
 
 fn growth(first: u64, last: u64) -> f64 {

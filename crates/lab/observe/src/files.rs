@@ -50,6 +50,19 @@ pub(crate) fn find(process: u32, mapping: &Mapping) -> Option<Found> {
     is_readable(&fstat(&place).ok()?).then_some(Found(place))
 }
 
+/// Finds the map of functions that the runtime of a process wrote: `number` is that of the process
+/// in its own namespace. Only what the process's user owns is its word.
+pub(crate) fn find_perf_map(process: u32, number: u32, user: u32) -> Option<Found> {
+    let inner = format!("/proc/{process}/root/tmp/perf-{number}.map");
+    // A process that ended has no root any more.
+    let outer = format!("/tmp/perf-{process}.map");
+    let place = [inner, outer]
+        .iter()
+        .find_map(|path| look(path, OFlags::NOFOLLOW))?;
+    let stat = fstat(&place).ok()?;
+    (stat.st_uid == user && is_readable(&stat)).then_some(Found(place))
+}
+
 /// Looks a path up. With `O_PATH` nothing is opened, so that no pipe waits and no device acts.
 fn look(path: &str, flags: OFlags) -> Option<OwnedFd> {
     open(path, OFlags::PATH | OFlags::CLOEXEC | flags, Mode::empty()).ok()

@@ -5,15 +5,20 @@
 
 mod calls;
 mod cgroups;
+mod diag;
+mod ends;
 mod environment;
 mod facts;
 mod files;
 mod limits;
+mod names;
 mod proc;
 mod rounds;
 mod samples;
 mod settings;
 mod symbols;
+mod timeline;
+mod tree;
 mod unwind;
 mod verify;
 
@@ -21,6 +26,8 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -35,10 +42,12 @@ pub use verify::{Verification, verify};
 const PERIOD: Duration = Duration::from_millis(50);
 /// The processor time that observing may take, of the time that is observed: one percent.
 const SHARE: f64 = 0.01;
-/// What it may take beyond that at first, for reading programs and libraries (s).
-const AT_FIRST_S: f64 = 0.02;
+/// What it may take beyond that at first, for finding programs, libraries and open files (s).
+const AT_FIRST_S: f64 = 0.05;
 /// Looks that fit into every observation: fewer tell nothing.
 const LOOKS: f64 = 6.0;
+/// Between two looks whether the observation is to end.
+const GLANCE: Duration = Duration::from_millis(100);
 /// How long a program may take to end after it was asked to.
 const ENDING: Duration = Duration::from_secs(2);
 
@@ -56,6 +65,8 @@ pub struct Observation {
     pub subject: Subject,
     /// How long at most (s); `None` for a command to its end.
     pub seconds: Option<f64>,
+    /// Ends the observation when it is set, as by Ctrl-C: what was seen until then is the answer.
+    pub stop: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -111,7 +122,7 @@ pub fn observe(observation: &Observation) -> Result<Observed, ObserveError> {
             }
             let name = std::fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
             let mut collector = Collector::new(*id, format!("process {id} ({})", name.trim()))?;
-            rounds(&mut collector, observation.seconds, None);
+            rounds(&mut collector, observation, None);
             let has_ended = collector.has_ended();
             Ok(Observed {
                 facts: collector.finish(name.trim())?,
@@ -144,7 +155,7 @@ fn command(observation: &Observation, command_line: &[OsString]) -> Result<Obser
     let id = started.0.id();
     let mut collector = Collector::new(id, named.clone())?;
     started.0.resume();
-    let status = rounds(&mut collector, observation.seconds, Some(&mut started.0));
+    let status = rounds(&mut collector, observation, Some(&mut started.0));
     match (collector.finish(&named), status) {
         (Ok(facts), status) => Ok(Observed {
             facts,
@@ -162,13 +173,14 @@ fn command(observation: &Observation, command_line: &[OsString]) -> Result<Obser
 /// by itself.
 fn rounds(
     collector: &mut Collector,
-    seconds: Option<f64>,
+    observation: &Observation,
     mut child: Option<&mut Tethered>,
 ) -> Option<ExitStatus> {
-    let seconds = seconds.unwrap_or(f64::INFINITY);
+    let seconds = observation.seconds.unwrap_or(f64::INFINITY);
+    let is_stopped = || observation.stop.load(Ordering::Relaxed);
     // However costly a look is, several fit.
     let longest_s = (seconds / LOOKS).min(1.0);
-    while collector.elapsed() < seconds {
+    while collector.elapsed() < seconds && !is_stopped() {
         let begun = Instant::now();
         let is_there = collector.look();
         let too_early_s = (collector.cost() - AT_FIRST_S) / SHARE - collector.elapsed();
@@ -183,7 +195,9 @@ fn rounds(
             Some(Err(_)) | None if !is_there => break,
             Some(Err(_)) | None => {}
         }
-        sleep(pause.saturating_sub(begun.elapsed()));
+        while begun.elapsed() < pause && !is_stopped() {
+            sleep(pause.saturating_sub(begun.elapsed()).min(GLANCE));
+        }
     }
     let status = child.and_then(|child| child.try_wait().ok().flatten());
     if status.is_some() {
@@ -200,18 +214,18 @@ impl Drop for Started {
         if let Ok(Some(_)) = self.0.try_wait() {
             return;
         }
-        let all = rounds::find_processes(self.0.id());
+        let all = tree::find_processes(self.0.id());
         all.iter()
             .for_each(|process| signal(*process, Signal::TERM));
         let begun = Instant::now();
         // What it started may take longer to end than the program, or refuse to.
         while begun.elapsed() < ENDING
             && (!matches!(self.0.try_wait(), Ok(Some(_)))
-                || all.iter().any(|process| rounds::is_there(*process)))
+                || all.iter().any(|process| tree::is_there(*process)))
         {
             sleep(Duration::from_millis(20));
         }
-        let left = all.iter().filter(|process| rounds::is_there(**process));
+        let left = all.iter().filter(|process| tree::is_there(**process));
         left.for_each(|process| signal(*process, Signal::KILL));
         // What was started meanwhile; the number is not another's while a process of the group is
         // left.

@@ -55,9 +55,12 @@ pub(crate) fn look(limits: &mut Limits, process: u32, mounts: &Mounts) {
         .lines()
         .find_map(|line| line.strip_prefix("Max open files"));
     let soft = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    if let Some(value) = soft.filter(|value| *value <= FILES_MAX) {
-        let used =
-            fs::read_dir(format!("/proc/{process}/fd")).map_or(0, |entries| entries.count() as u64);
+    if let Some(value) = soft {
+        let used = if value <= FILES_MAX {
+            fs::read_dir(format!("/proc/{process}/fd")).map_or(0, |entries| entries.count() as u64)
+        } else {
+            0
+        };
         let file = format!("/proc/{process}/limits");
         note(
             limits,

@@ -1,6 +1,8 @@
 //! Parses the files of /proc that tell of threads, processes and cgroups. Any bytes are fine: what
 //! is not understood is `None`.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
 /// Ticks per second in stat files: USER_HZ (include/asm-generic/param.h).
 pub(crate) const TICKS: f64 = 100.0;
 
@@ -49,7 +51,8 @@ pub(crate) fn schedstat(text: &str) -> Option<(u64, u64)> {
 pub(crate) struct Call {
     /// Its number; `None` if it is blocked outside of system calls.
     pub(crate) number: Option<u64>,
-    pub(crate) first: u64,
+    /// Its first three arguments.
+    pub(crate) arguments: [u64; 3],
     pub(crate) stack_pointer: u64,
     pub(crate) program_counter: u64,
 }
@@ -61,14 +64,15 @@ pub(crate) fn syscall(text: &str) -> Option<Call> {
     let [.., stack_pointer, program_counter] = fields.as_slice() else {
         return None;
     };
-    let first = if fields.len() > 3 {
-        parse_address(fields[1])?
-    } else {
-        0
-    };
+    let mut arguments = [0; 3];
+    if let Some(given) = fields.get(1..4).filter(|_| fields.len() > 5) {
+        for (argument, field) in arguments.iter_mut().zip(given) {
+            *argument = parse_address(field)?;
+        }
+    }
     Some(Call {
         number: u64::try_from(number).ok(),
-        first,
+        arguments,
         stack_pointer: parse_address(stack_pointer)?,
         program_counter: parse_address(program_counter)?,
     })
@@ -133,40 +137,118 @@ pub(crate) fn pressure(text: &str) -> Option<u64> {
         .find_map(|field| field.strip_prefix("total=")?.parse().ok())
 }
 
-/// Returns the peer of a socket by its inode, in the text of `/proc/net/tcp` and its like:
-/// `127.0.0.1:80`; `None` if it has no such socket or no peer
-/// (Documentation/networking/proc_net_tcp.rst).
-pub(crate) fn peer(text: &str, inode: &str) -> Option<String> {
-    let fields = text
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let found = fields
-        .filter(|fields| fields.get(9) == Some(&inode))
-        .find_map(|fields| Some(*fields.get(2)?))?;
-    let (address, port) = found.split_once(':')?;
-    let port = u16::from_str_radix(port, 16)
-        .ok()
-        .filter(|port| *port != 0)?;
+/// A socket of `/proc/net/tcp` and its like (Documentation/networking/proc_net_tcp.rst).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SocketRow {
+    pub(crate) local: SocketAddr,
+    pub(crate) remote: SocketAddr,
+    /// Whether clients connect to it.
+    pub(crate) is_listening: bool,
+    /// Bytes that were written and not acknowledged.
+    pub(crate) unsent: u64,
+    /// Bytes that arrived and were not read.
+    pub(crate) unread: u64,
+    pub(crate) inode: u64,
+}
+
+impl SocketRow {
+    /// Returns whether it has a peer.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.remote.port() != 0
+    }
+}
+
+/// TCP_LISTEN (include/net/tcp_states.h).
+const LISTENING: &str = "0A";
+
+/// Parses such a file; lines that it does not understand are left out.
+pub(crate) fn sockets(text: &str) -> Vec<SocketRow> {
+    text.lines().filter_map(socket).collect()
+}
+
+fn socket(line: &str) -> Option<SocketRow> {
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    let (unsent, unread) = fields.get(4)?.split_once(':')?;
+    Some(SocketRow {
+        local: socket_address(fields.get(1)?)?,
+        remote: socket_address(fields.get(2)?)?,
+        is_listening: *fields.get(3)? == LISTENING,
+        unsent: parse_hex(unsent)?,
+        unread: parse_hex(unread)?,
+        inode: fields.get(9)?.parse().ok()?,
+    })
+}
+
+/// Parses `0100007F:0050`. An IPv4 address in IPv6 becomes an IPv4 address: of two ends of a
+/// connection one may have the one form and one the other.
+fn socket_address(field: &str) -> Option<SocketAddr> {
+    let (address, port) = field.split_once(':')?;
     // Words of 32 bits in the host's order; the host is little-endian.
     let words: Option<Vec<u32>> = (0..address.len() / 8)
         .map(|n| {
-            Some(
-                u32::from_str_radix(address.get(8 * n..8 * n + 8)?, 16)
-                    .ok()?
-                    .swap_bytes(),
-            )
+            let word = u32::from_str_radix(address.get(8 * n..8 * n + 8)?, 16);
+            Some(word.ok()?.swap_bytes())
         })
         .collect();
-    match words?.as_slice() {
-        [one] => Some(format!("{}:{port}", std::net::Ipv4Addr::from(*one))),
+    let ip: IpAddr = match words?.as_slice() {
+        [one] => Ipv4Addr::from(*one).into(),
         [a, b, c, d] => {
             let all = [a, b, c, d]
                 .iter()
                 .fold(0_u128, |all, word| all << 32 | u128::from(**word));
-            Some(format!("[{}]:{port}", std::net::Ipv6Addr::from(all)))
+            Ipv6Addr::from(all).into()
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(SocketAddr::new(
+        ip.to_canonical(),
+        u16::from_str_radix(port, 16).ok()?,
+    ))
+}
+
+/// A lock of a file in `/proc/locks` (Documentation/filesystems/locks.rst).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileLock {
+    /// The lock that it belongs to: that of a holder and of those who wait for it.
+    pub(crate) number: u64,
+    /// Whether the process waits for it.
+    pub(crate) is_waiting: bool,
+    pub(crate) is_write: bool,
+    /// The process; 0 if it belongs to an open file, or to another namespace.
+    pub(crate) process: u32,
+    /// The inode of the file.
+    pub(crate) inode: u64,
+}
+
+/// Parses it; lines that it does not understand are left out.
+pub(crate) fn file_locks(text: &str) -> Vec<FileLock> {
+    text.lines().filter_map(file_lock).collect()
+}
+
+fn file_lock(line: &str) -> Option<FileLock> {
+    let (number, rest) = line.split_once(':')?;
+    let rest = rest.trim_start();
+    let waiting = rest.strip_prefix("->");
+    let fields: Vec<&str> = waiting.unwrap_or(rest).split_whitespace().collect();
+    let [_, _, access, process, file, ..] = fields[..] else {
+        return None;
+    };
+    Some(FileLock {
+        number: number.trim().parse().ok()?,
+        is_waiting: waiting.is_some(),
+        is_write: access == "WRITE",
+        process: process.parse().unwrap_or_default(),
+        inode: file.rsplit(':').next()?.parse().ok()?,
+    })
+}
+
+/// Returns the files that an epoll file watches, of the text of its fdinfo
+/// (Documentation/filesystems/proc.rst).
+pub(crate) fn watched_files(text: &str) -> Vec<u64> {
+    let files = text.lines().filter_map(|line| line.strip_prefix("tfd:"));
+    files
+        .filter_map(|rest| rest.split_whitespace().next()?.parse().ok())
+        .collect()
 }
 
 /// A mapping of `/proc/PID/maps`.
@@ -244,7 +326,7 @@ mod tests {
         let call = syscall("202 0x7f0f8582e220 0x80 0x2 0x0 0x0 0x0 0x7ffc40f68248 0x7f18bb76b2ad")
             .unwrap();
         assert_eq!(
-            (call.number, call.first, call.program_counter),
+            (call.number, call.arguments[0], call.program_counter),
             (Some(202), 0x7f0f_8582_e220, 0x7f18_bb76_b2ad)
         );
         assert_eq!(syscall("running\n"), None);
@@ -255,14 +337,52 @@ mod tests {
     }
 
     #[test]
-    fn peer_is_found_by_inode() {
+    fn sockets_have_both_addresses() {
         let tcp = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
-                   0: 0100007F:C350 0100007F:0050 01 00000000:00000000 00:00000000 00000000     0        0 4242 1 0\n\
+                   0: 0100007F:C350 0100007F:0050 01 0000003C:00000007 00:00000000 00000000     0        0 4242 1 0\n\
                    1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 7 1 0\n";
-        assert_eq!(peer(tcp, "4242").as_deref(), Some("127.0.0.1:80"));
-        assert_eq!((peer(tcp, "7"), peer(tcp, "1")), (None, None));
-        let six = "0: 0:0 B80D0120000000000000000001000000:0035 01 0:0 0:0 0 0 0 9 1\n";
-        assert_eq!(peer(six, "9").as_deref(), Some("[2001:db8::1]:53"));
+        let rows = sockets(tcp);
+        let [one, listening] = &rows[..] else {
+            panic!("{rows:?}")
+        };
+        assert_eq!(
+            (one.local.to_string(), one.remote.to_string()),
+            ("127.0.0.1:50000".to_owned(), "127.0.0.1:80".to_owned())
+        );
+        assert_eq!((one.unsent, one.unread, one.inode), (60, 7, 4242));
+        assert!(one.is_connected() && listening.is_listening && !listening.is_connected());
+        let six = sockets(
+            "0: 0000000000000000FFFF00000100007F:0035 B80D0120000000000000000001000000:0035 01 0:0 0:0 0 0 0 9 1\n",
+        );
+        assert_eq!(six[0].remote.to_string(), "[2001:db8::1]:53");
+        assert_eq!(six[0].local.to_string(), "127.0.0.1:53");
+    }
+
+    #[test]
+    fn waiters_have_the_number_of_their_lock() {
+        let text = "1: FLOCK  ADVISORY  WRITE 100 08:01:4242 0 EOF\n\
+                    1: -> FLOCK  ADVISORY  WRITE 101 08:01:4242 0 EOF\n\
+                    2: OFDLCK ADVISORY  READ -1 00:2f:7 0 EOF\n";
+        let locks = file_locks(text);
+        let seen: Vec<_> = locks
+            .iter()
+            .map(|lock| (lock.number, lock.is_waiting, lock.process, lock.inode))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (1, false, 100, 4242),
+                (1, true, 101, 4242),
+                (2, false, 0, 7)
+            ]
+        );
+        assert!(locks[0].is_write && !locks[2].is_write);
+    }
+
+    #[test]
+    fn epoll_names_what_it_watches() {
+        let text = "pos:\t0\nflags:\t02\ntfd:        5 events:       19 data: 5\ntfd:       12 events: 1\n";
+        assert_eq!(watched_files(text), [5, 12]);
     }
 
     #[test]
@@ -297,7 +417,8 @@ mod tests {
                 pressure(&text),
                 maps(&text),
             );
-            let _ = (value(&text, "a"), processors(&text), peer(&text, "1"));
+            let _ = (value(&text, "a"), processors(&text), sockets(&text));
+            let _ = (file_locks(&text), watched_files(&text));
         }
     }
 }

@@ -66,6 +66,13 @@ pub(crate) fn mitigations() -> Vec<String> {
     found
 }
 
+/// Returns what the clock is read from; empty if the kernel tells none.
+pub(crate) fn clock_source() -> String {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.trim().to_owned()
+}
+
 /// Returns the frequency governor of the first processor; empty if there is none.
 pub(crate) fn governor() -> String {
     let text = fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")

@@ -9,9 +9,12 @@ use object::{
 };
 
 use crate::files::{Found, find};
+use crate::names::demangle;
 use crate::proc::Mapping;
 use crate::settings;
 
+/// The name of functions in memory without a file.
+pub(crate) const ANONYMOUS: &str = "(anonymous memory)";
 /// Most files that are held open until their functions are asked for.
 const FILES_MAX: usize = 256;
 /// What is read of all files together (bytes).
@@ -250,7 +253,7 @@ impl Modules {
         };
         let file = file_name(&mapping.path).to_owned();
         if file.is_empty() {
-            return "(anonymous memory)".into();
+            return ANONYMOUS.into();
         }
         let is_program = mapping.path == program;
         let Some(module) = self.module(mapping) else {
@@ -258,8 +261,8 @@ impl Modules {
         };
         let at = module.address(mapping, address);
         match module.function(at) {
-            Some(function) if is_program => function.to_owned(),
-            Some(function) => format!("{function} ({file})"),
+            Some(function) if is_program => demangle(function),
+            Some(function) => format!("{} ({file})", demangle(function)),
             None => {
                 // A function without a name is known by where it begins.
                 let start = module

@@ -1,5 +1,6 @@
-//! Stacks in user mode by the rules of `.eh_frame`. Of blocked threads without stopping them:
-//! program counter and stack pointer from `/proc/TID/syscall`, the stack from `/proc/PID/mem`.
+//! Stacks in user mode by the rules of `.eh_frame`, or by frame pointers where there are none: code
+//! that a runtime compiled, and Go. Of blocked threads without stopping them: program counter and
+//! stack pointer from `/proc/TID/syscall`, the stack from `/proc/PID/mem`.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,28 +16,92 @@ use crate::symbols::Modules;
 /// Most functions of a stack.
 const DEPTH: usize = 32;
 /// What is read of a stack (bytes).
-const STACK: usize = 64 << 10;
+const STACK: usize = 16 << 10;
+/// What is searched for return addresses (bytes), and how many are taken.
+const SEARCHED: usize = 2 << 10;
+const RETURNS_MAX: usize = 16;
+/// The longest call instruction (bytes).
+const CALL: usize = 7;
 
-/// Returns the addresses of a blocked thread's functions, innermost first.
-pub(crate) fn unwind_blocked(
-    memory: &File,
-    maps: &[Mapping],
-    modules: &mut Modules,
-    call: &Call,
-) -> Vec<u64> {
-    let Call {
-        program_counter,
-        stack_pointer,
-        ..
-    } = *call;
-    let mut stack = vec![0; STACK];
-    let size = read_some(memory, stack_pointer, &mut stack);
-    let registers = Registers {
-        program_counter,
-        stack_pointer,
-        saved: [None; 17],
+/// The stack of a blocked thread, as it was when it was seen. Its functions are named later: reading
+/// the tables of a large program takes long.
+#[derive(Debug)]
+pub(crate) struct Captured {
+    program_counter: u64,
+    stack_pointer: u64,
+    bytes: Vec<u8>,
+    /// Words at the beginning that may be return addresses.
+    returns: Vec<u64>,
+}
+
+impl Captured {
+    /// Reads the stack of a blocked thread.
+    pub(crate) fn read(memory: &File, maps: &[Mapping], call: &Call) -> Self {
+        let mut bytes = vec![0; STACK];
+        let size = read_some(memory, call.stack_pointer, &mut bytes);
+        bytes.truncate(size);
+        Self {
+            program_counter: call.program_counter,
+            stack_pointer: call.stack_pointer,
+            returns: search(memory, &bytes, maps),
+            bytes,
+        }
+    }
+
+    /// Returns the addresses of its functions, innermost first.
+    pub(crate) fn unwind(&self, maps: &[Mapping], modules: &mut Modules) -> Vec<u64> {
+        let registers = Registers {
+            program_counter: self.program_counter,
+            stack_pointer: self.stack_pointer,
+            saved: [None; 17],
+        };
+        let found = unwind(&registers, &self.bytes, maps, modules);
+        let is_without_rules = maps
+            .iter()
+            .find(|mapping| (mapping.start..mapping.end).contains(&self.program_counter))
+            .and_then(|mapping| modules.module(mapping))
+            .is_some_and(|module| module.frames.is_none());
+        if found.len() == 1 && is_without_rules {
+            return std::iter::once(self.program_counter)
+                .chain(self.returns.iter().copied())
+                .collect();
+        }
+        found
+    }
+}
+
+/// Searches a stack for return addresses: words that point behind a call. The registers of a
+/// blocked thread are not known, and a program of Go has no rules for unwinding. Some may be left
+/// from calls that have returned.
+fn search(memory: &File, stack: &[u8], maps: &[Mapping]) -> Vec<u64> {
+    let words = stack[..stack.len().min(SEARCHED)].chunks_exact(8);
+    let is_return = |address: &u64| {
+        let is_code = maps.iter().any(|mapping| {
+            mapping.is_executable && (mapping.start + CALL as u64..mapping.end).contains(address)
+        });
+        let mut before = [0; CALL];
+        is_code
+            && memory
+                .read_exact_at(&mut before, address - CALL as u64)
+                .is_ok()
+            && is_call(before)
     };
-    unwind(&registers, &stack[..size], maps, modules)
+    words
+        .filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)))
+        .filter(is_return)
+        .take(RETURNS_MAX)
+        .map(|address| address - 1)
+        .collect()
+}
+
+/// Whether bytes end with a call: a direct one (E8), or an indirect one (FF /2) of two to seven
+/// bytes.
+fn is_call(bytes: [u8; CALL]) -> bool {
+    let is_indirect = |length: usize| {
+        let [first, second] = [bytes[CALL - length], bytes[CALL - length + 1]];
+        first == 0xff && second >> 3 & 7 == 2
+    };
+    bytes[CALL - 5] == 0xe8 || (2..=CALL).any(is_indirect)
 }
 
 /// Returns the addresses of a stack's functions, innermost first; `stack` is what lies from the
@@ -120,6 +185,32 @@ impl Registers {
     }
 }
 
+/// Returns the registers of the calling function if RBP points to them, as compilers for V8 and Go
+/// leave it.
+fn step_by_frame_pointer(
+    registers: &Registers,
+    stack: &Stack,
+    maps: &[Mapping],
+) -> Option<Registers> {
+    let frame = registers.get(X86_64::RBP)?;
+    if frame < registers.stack_pointer {
+        return None;
+    }
+    let program_counter = stack.word(frame.checked_add(8)?)?;
+    let is_code = |mapping: &Mapping| {
+        mapping.is_executable && (mapping.start..mapping.end).contains(&program_counter)
+    };
+    maps.iter().any(is_code).then(|| {
+        let mut saved = [None; 17];
+        saved[usize::from(X86_64::RBP.0)] = stack.word(frame);
+        Registers {
+            program_counter,
+            stack_pointer: frame + 16,
+            saved,
+        }
+    })
+}
+
 /// Returns the registers of the calling function; `None` at the end, or if the rules need what is
 /// not known.
 fn step(
@@ -132,10 +223,15 @@ fn step(
     let mapping = maps
         .iter()
         .find(|mapping| (mapping.start..mapping.end).contains(&looked_up))?;
-    let module = modules.module(mapping)?;
-    let frames = module.frames.as_ref()?;
-    let address = module.address(mapping, looked_up);
-    let (_, offset) = frames.find(address)?;
+    let found = modules.module(mapping).and_then(|module| {
+        let frames = module.frames.as_ref()?;
+        let address = module.address(mapping, looked_up);
+        let (_, offset) = frames.find(address)?;
+        Some((frames, address, offset))
+    });
+    let Some((frames, address, offset)) = found else {
+        return step_by_frame_pointer(registers, stack, maps);
+    };
     let table = EhFrame::new(&frames.bytes, LittleEndian);
     let bases = BaseAddresses::default().set_eh_frame(frames.section);
     let entry = table
@@ -175,4 +271,19 @@ fn step(
     }
     next.program_counter = next.saved[usize::from(X86_64::RA.0)]?;
     Some(next)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_known_by_their_bytes() {
+        let direct = [0, 0, 0xe8, 1, 2, 3, 4];
+        let by_register = [0, 0, 0, 0, 0, 0xff, 0xd0];
+        let by_memory = [0xff, 0x14, 0x25, 1, 2, 3, 4];
+        assert!([direct, by_register, by_memory].into_iter().all(is_call));
+        // A jump (FF /4) returns to no caller.
+        assert!(!is_call([0, 0, 0, 0, 0, 0xff, 0xe0]) && !is_call([0; CALL]));
+    }
 }

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use explain::facts::Facts;
@@ -20,6 +20,7 @@ fn facts(process: u32, seconds: f64) -> Result<Facts, ObserveError> {
         let observed = observe(&Observation {
             subject: Subject::Process(process),
             seconds: Some(seconds),
+            stop: Arc::default(),
         });
         // The test may have given up.
         sender.send(observed.map(|observed| observed.facts)).ok();
@@ -204,6 +205,7 @@ fn command_without_main_thread_runs_to_its_end() {
     let observed = observe(&Observation {
         subject: Subject::Command(command),
         seconds: None,
+        stop: Arc::default(),
     })
     .unwrap();
     assert_eq!(observed.status.and_then(|status| status.code()), Some(7));
@@ -219,6 +221,7 @@ fn children_that_refuse_to_end_are_killed() {
     let observed = observe(&Observation {
         subject: Subject::Command(command),
         seconds: Some(1.0),
+        stop: Arc::default(),
     })
     .unwrap();
     assert!(observed.status.is_none());

@@ -1,60 +1,36 @@
 //! Rules of blocked threads. Each is over a share of the active threads' time; names are those of
 //! the kernel's functions in which threads wait (`wchan`), by their stable part.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::budget::{OWN, View, is_condition};
-use crate::facts::{Futex, Limited, Object, Wait};
+use crate::budget::{OWN, View, is_for_own};
+use crate::facts::{Limited, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
+use crate::waits::{
+    DIRTY, KERNEL_LOCKS, Kind, NETWORK_CALLS, POLLS, RCU, RECLAIM, SLEEPS, SOCKETS, STORAGE, SYNCS,
+    chain, is_call, is_file, is_held, is_in, is_waiting_for_clients, kind, own_caller,
+};
 
 /// The least share of blocked time (reference: 30 %).
-const BLOCKED: f64 = 0.3;
-/// The share of the time at futexes that makes one of them the lock (reference: 50 %).
-const TOP: f64 = 0.5;
-/// Wake-ups of each thread per second from which on they can be the cost.
-const WAKEUPS: f64 = 200.0;
-/// Threads at one word from which on a wake-up is for many.
-const HERD: usize = 4;
+pub(super) const BLOCKED: f64 = 0.3;
 /// Pages read from swap per second, and their part of all page faults, from which on they are the
 /// cost.
 const SWAPPED: f64 = 50.0;
 const SWAPPED_PART: f64 = 0.1;
 /// The part of read bytes that comes from storage when the page cache does not have the data.
 const COLD: f64 = 0.5;
-const THREAD_STATES: &str = "/proc/TID/{stat,wchan,syscall}";
+pub(super) const THREAD_STATES: &str = "/proc/TID/{stat,wchan,syscall}";
 
-fn futex(wait: &Wait) -> Option<&Futex> {
-    match &wait.object {
-        Object::Futex(futex) if !futex.is_join => Some(futex),
-        _ => None,
-    }
-}
-
-/// Returns the share of the blocked time at futexes, and by word, longest first.
-fn futexes<'a>(view: &View<'a>) -> (f64, Vec<(&'a Futex, f64)>) {
-    let mut futexes: BTreeMap<(u32, u64), (&Futex, f64)> = BTreeMap::new();
-    for wait in &view.waits {
-        if let Some(futex) = futex(wait) {
-            futexes.entry(futex.word).or_insert((futex, 0.0)).1 += wait.seconds;
-        }
-    }
-    let mut futexes: Vec<(&Futex, f64)> = futexes.into_values().collect();
-    futexes.sort_by(|one, other| other.1.total_cmp(&one.1));
-    (view.blocked_in(|wait| futex(wait).is_some()), futexes)
-}
-
-/// Returns the longest stack of the waits for which a test holds: the first function that is
-/// neither libc's nor ld's.
-fn caller(view: &View, is_wanted: impl Fn(&Wait) -> bool) -> Option<String> {
+/// Returns the first function of the longest wait for which a test holds that is neither a
+/// library's way of waiting nor the C library's.
+pub(super) fn caller(view: &View, is_wanted: impl Fn(&Wait) -> bool) -> Option<String> {
     let wait = view
         .waits
         .iter()
         .find(|wait| is_wanted(wait) && !wait.stack.is_empty())?;
-    let own = wait
-        .stack
-        .iter()
-        .find(|function| !is_library(function) && !function.starts_with('('));
-    own.or(wait.stack.first()).cloned()
+    own_caller(wait)
+        .or(wait.stack.first().map(String::as_str))
+        .map(str::to_owned)
 }
 
 /// Whether a function belongs to the C library or the loader, as `observe` writes them: `function
@@ -73,179 +49,8 @@ pub(crate) fn is_library(function: &str) -> bool {
     .any(|library| file.starts_with(library))
 }
 
-pub(super) fn false_wakeups(view: &View) -> Option<Finding> {
-    let (at_futexes, futexes) = futexes(view);
-    let (word, seconds) = futexes.first()?;
-    let threads: BTreeSet<u32> = view
-        .waits
-        .iter()
-        .filter(|wait| futex(wait) == Some(word))
-        .flat_map(|wait| wait.threads.iter().copied())
-        .collect();
-    let woken: Vec<_> = view
-        .active
-        .iter()
-        .filter(|thread| threads.contains(&thread.id))
-        .collect();
-    let switches: u64 = woken.iter().map(|thread| thread.voluntary).sum();
-    let running: f64 = woken.iter().map(|thread| thread.running_s()).sum();
-    let each = view.per_second(switches) / threads.len().max(1) as f64;
-    let us = 1e6 * running / switches.max(1) as f64;
-    let all: f64 = futexes.iter().map(|(_, seconds)| seconds).sum();
-    let is_condition = view
-        .waits
-        .iter()
-        .any(|wait| futex(wait) == Some(word) && is_condition(wait));
-    let share = at_futexes + view.budget.waiting + view.budget.system;
-    let is_herd = threads.len() >= HERD
-        && is_condition
-        && each >= WAKEUPS
-        && us < 200.0
-        && seconds / all > 0.25
-        && share >= BLOCKED;
-    is_herd.then(|| {
-            let caller = caller(view, |wait| futex(wait) == Some(word)).unwrap_or_default();
-            Finding::new(
-                format!(
-                    "{} threads are woken together, {each:.0} times a second, and wait again in {caller}",
-                    threads.len()
-                ),
-                share.min(1.0),
-            )
-            .with(format!("{each:.0} wake-ups per second and thread"), "/proc/TID/status", "200", "")
-            .with(
-                format!("{us:.0} µs of running per wake-up"),
-                "/proc/TID/schedstat",
-                "under 200 µs",
-                "work after a wake-up",
-            )
-            .with(
-                format!("{} threads wait at one word", threads.len()),
-                THREAD_STATES,
-                "4",
-                "a lock with one waiter at a time",
-            )
-            .advise("Wake one thread (pthread_cond_signal) when there is work for one.")
-            .look("perf trace -s -p PID")
-        })
-}
-
-pub(super) fn hot_lock(view: &View) -> Option<Finding> {
-    let (at_futexes, futexes) = futexes(view);
-    let (word, seconds) = futexes.first()?;
-    let all: f64 = futexes.iter().map(|(_, seconds)| seconds).sum();
-    let of_futexes = seconds / all;
-    let share = at_futexes * of_futexes;
-    if at_futexes < BLOCKED || of_futexes < TOP {
-        return None;
-    }
-    let is_word = |wait: &Wait| futex(wait).is_some_and(|futex| futex.word == word.word);
-    let threads: BTreeSet<u32> = view
-        .waits
-        .iter()
-        .filter(|wait| is_word(wait))
-        .flat_map(|wait| wait.threads.iter().copied())
-        .collect();
-    let place = if word.mapping.is_empty() {
-        format!("{:#x}", word.word.1)
-    } else {
-        word.mapping.clone()
-    };
-    let from = caller(view, is_word)
-        .map(|function| format!(", in {function}"))
-        .unwrap_or_default();
-    let is_signal = view
-        .waits
-        .iter()
-        .any(|wait| is_word(wait) && is_condition(wait));
-    let what = if is_signal {
-        "condition variable"
-    } else {
-        "lock"
-    };
-    let waiting = if threads.len() == 1 {
-        "1 thread waits".into()
-    } else {
-        format!("{} threads wait", threads.len())
-    };
-    let mut finding = Finding::new(format!("{waiting} for one {what}, {place}{from}"), share)
-        .with(
-            format!("{} blocked at futexes", percent(at_futexes)),
-            THREAD_STATES,
-            "30 %",
-            "processor time and I/O",
-        )
-        .with(
-            format!("{} of that at one word", percent(of_futexes)),
-            THREAD_STATES,
-            "50 %",
-            "many locks, waiting for work",
-        );
-    let owner = view
-        .waits
-        .iter()
-        .filter(|wait| is_word(wait))
-        .find_map(|wait| futex(wait)?.owner);
-    if let (Some(owner), false) = (owner, is_signal) {
-        let name = view
-            .facts
-            .threads
-            .iter()
-            .find(|thread| thread.id == owner)
-            .map_or("", |thread| &thread.name);
-        let source = "pthread_mutex_t.__owner, /proc/PID/mem";
-        finding = finding.with(
-            format!("held by thread {owner} {name} when last seen"),
-            source,
-            "",
-            "",
-        );
-    }
-    if is_signal {
-        finding = finding
-            .doubt()
-            .advise("See what the threads wait for: the thread that signals is the bottleneck.");
-    } else {
-        finding = finding.advise("Hold the lock for less, or split it.");
-    }
-    Some(finding.look("gdb -p PID -batch -ex 'thread apply all bt'"))
-}
-
-pub(super) fn many_locks(view: &View) -> Option<Finding> {
-    let (at_futexes, futexes) = futexes(view);
-    let all: f64 = futexes.iter().map(|(_, seconds)| seconds).sum();
-    let top = futexes.first()?.1 / all;
-    (at_futexes >= BLOCKED && top < TOP).then(|| {
-        let from =
-            caller(view, |wait| futex(wait).is_some()).map(|function| format!(", in {function}"));
-        Finding::new(
-            format!(
-                "threads wait at {} futexes, none dominates{}",
-                futexes.len(),
-                from.unwrap_or_default()
-            ),
-            at_futexes,
-        )
-        .doubt()
-        .with(
-            format!("{} blocked at futexes", percent(at_futexes)),
-            THREAD_STATES,
-            "30 %",
-            "processor time and I/O",
-        )
-        .with(
-            format!("{} of that at the first of {}", percent(top), futexes.len()),
-            THREAD_STATES,
-            "under 50 %",
-            "one hot lock",
-        )
-        .advise("Look at who gives the threads their work: waiting for work looks the same.")
-        .look("gdb -p PID -batch -ex 'thread apply all bt'")
-    })
-}
-
-/// A rule of waits that a test selects; `least` of the active threads' time.
-fn blocked(
+/// A rule of waits that a test selects.
+pub(super) fn blocked(
     view: &View,
     is_wanted: impl Fn(&Wait) -> bool,
     rules_out: &'static str,
@@ -269,85 +74,16 @@ fn blocked(
     ))
 }
 
-fn is_in(wait: &Wait, functions: &[&str]) -> bool {
-    functions
-        .iter()
-        .any(|function| wait.function.contains(function))
-}
-
-fn is_call(wait: &Wait, calls: &[&str]) -> bool {
-    calls.contains(&&*wait.call)
-}
-
-const SYNCS: [&str; 6] = [
-    "fsync",
-    "fdatasync",
-    "sync",
-    "syncfs",
-    "msync",
-    "sync_file_range",
-];
-const DIRTY: [&str; 1] = ["balance_dirty"];
-const RECLAIM: [&str; 5] = [
-    "reclaim",
-    "shrink_",
-    "compact",
-    "mem_cgroup_handle_over_high",
-    "congestion",
-];
-const RCU: [&str; 4] = [
-    "wait_rcu",
-    "synchronize_rcu",
-    "rcu_barrier",
-    "synchronize_srcu",
-];
-const KERNEL_LOCKS: [&str; 6] = [
-    "rwsem_",
-    "mutex_lock",
-    "percpu_down",
-    "percpu_rwsem",
-    "rt_mutex",
-    "rwbase_",
-];
-const STORAGE: [&str; 6] = [
-    "folio_wait",
-    "io_schedule",
-    "wait_on_page",
-    "blkdev_direct",
-    "iomap_dio",
-    "__wait_on_buffer",
-];
-const SOCKETS: [&str; 10] = [
-    "wait_for_more_packets",
-    "sk_wait_data",
-    "sk_stream_wait",
-    "csk_accept",
-    "unix_stream",
-    "unix_wait",
-    "unix_dgram",
-    "sock_alloc_send",
-    "skb_recv",
-    "tcp_",
-];
-const NETWORK_CALLS: [&str; 8] = [
-    "recvfrom", "recvmsg", "recvmmsg", "sendto", "sendmsg", "sendmmsg", "accept", "connect",
-];
-const SLEEPS: [&str; 3] = ["nanosleep", "clock_nanosleep", "pause"];
-const POLLS: [&str; 7] = [
-    "poll",
-    "ppoll",
-    "select",
-    "pselect6",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-];
-
 pub(super) fn sync(view: &View) -> Option<Finding> {
     let is_sync = |wait: &Wait| is_call(wait, &SYNCS);
-    let finding = blocked(view, is_sync, "locks and the network", |from| {
+    let file = view
+        .waits
+        .iter()
+        .find(|wait| is_sync(wait))
+        .map_or(String::new(), described);
+    let finding = blocked(view, is_sync, "", |from| {
         format!(
-            "it waits for storage after each sync{}",
+            "it waits for storage after each sync{file}{}",
             from.unwrap_or_default()
         )
     })?;
@@ -590,19 +326,22 @@ pub(super) fn storage_reads(view: &View) -> Option<Finding> {
 
 pub(super) fn pipe(view: &View) -> Option<Finding> {
     let is_pipe = |wait: &Wait| {
-        (is_in(wait, &["pipe_read", "pipe_write"]) || is_file(wait, "pipe:")) && !is_file(wait, OWN)
+        (is_in(wait, &["pipe_read", "pipe_write"]) || is_file(wait, "pipe:"))
+            && !described(wait).starts_with(&format!(" ({OWN}"))
     };
-    let first = view.waits.iter().find(|wait| is_pipe(wait));
-    let is_write = first.is_some_and(|wait| is_call(wait, &["write", "writev", "splice"]));
-    let peer = first.map_or(String::new(), |wait| described(wait));
-    let finding = blocked(view, is_pipe, "processor time, storage", |from| {
-        let from = from.unwrap_or_default();
-        let does = if is_write {
-            "reads too slowly"
-        } else {
-            "writes too slowly"
-        };
-        format!("it waits for a pipe whose other end {does}{peer}{from}")
+    let first = view.waits.iter().find(|wait| is_pipe(wait))?;
+    let does = if is_call(first, &["write", "writev", "splice"]) {
+        "reads too slowly"
+    } else {
+        "writes too slowly"
+    };
+    let peer = described(first);
+    let behind = chain(view.facts, first);
+    let finding = blocked(view, is_pipe, "", |from| {
+        format!(
+            "it waits for a pipe whose other end {does}{peer}{}{behind}",
+            from.unwrap_or_default()
+        )
     })?;
     Some(
         finding
@@ -611,33 +350,177 @@ pub(super) fn pipe(view: &View) -> Option<Finding> {
     )
 }
 
-pub(super) fn network(view: &View) -> Option<Finding> {
-    let is_socket = |wait: &Wait| {
-        is_in(wait, &SOCKETS)
-            || is_call(wait, &NETWORK_CALLS)
-            || (is_file(wait, "socket") && !is_call(wait, &POLLS))
-    };
-    let peer = view
-        .waits
-        .iter()
-        .find(|wait| is_socket(wait))
-        .map_or(String::new(), |wait| described(wait));
-    let finding = blocked(view, is_socket, "processor time, storage", |from| {
+/// Small writes that wait for the acknowledgement of earlier ones, which the receiver delays
+/// (net/ipv4/tcp_output.c: tcp_nagle_check; include/net/tcp.h: TCP_DELACK_MIN).
+pub(super) fn nagle(view: &View) -> Option<Finding> {
+    let first = view.waits.iter().find(|wait| is_held(wait))?;
+    let connection = first.connection?;
+    let [own, peer] = connection.held;
+    let writer = if own >= peer { "its" } else { "its peer's" };
+    let at = described(first);
+    let finding = blocked(view, is_held, "a slow peer, the network", |from| {
         format!(
-            "it waits for the peer of a socket{peer}{}",
+            "{writer} small writes wait for the acknowledgement of earlier ones, about 40 ms each: Nagle's algorithm \
+             and delayed acknowledgements{at}{}",
             from.unwrap_or_default()
         )
     })?;
     Some(
         finding
-            .advise("Look at the peer, and at the name servers if this is a lookup.")
-            .look("ss -tunp"),
+            .with(
+                format!(
+                    "less than a segment written and not sent at {} of {} looks",
+                    own.max(peer),
+                    connection.looks
+                ),
+                "NETLINK_SOCK_DIAG, tcp_info",
+                "30 %",
+                "",
+            )
+            .advise("Write a message with one call (writev, a buffer), or set TCP_NODELAY.")
+            .look("ss -tinp"),
+    )
+}
+
+/// The least part of the time with something to send in which a buffer limits it.
+const LIMITED: f64 = 0.5;
+
+/// A sender that its own buffer or the receiver's window limits.
+pub(super) fn tcp_limits(view: &View) -> Option<Finding> {
+    let part = |wait: &Wait, of: fn(&crate::facts::Tcp) -> u64| {
+        let tcp = wait.connection.map(|connection| connection.tcp);
+        tcp.map_or(0.0, |tcp| of(&tcp) as f64 / tcp.busy_us.max(1) as f64)
+    };
+    let by_buffer = |wait: &Wait| part(wait, |tcp| tcp.buffer_limited_us) >= LIMITED;
+    let by_receiver = |wait: &Wait| part(wait, |tcp| tcp.receiver_limited_us) >= LIMITED;
+    let is_limited = |wait: &Wait| by_buffer(wait) || by_receiver(wait);
+    let first = view.waits.iter().find(|wait| is_limited(wait))?;
+    let tcp = first.connection?.tcp;
+    let at = described(first);
+    let (what, parted, advice) = if by_buffer(first) {
+        (
+            format!(
+                "its own send buffer (SO_SNDBUF, tcp_wmem) limits what it sends, with a round trip of {} µs{at}",
+                tcp.round_trip_us
+            ),
+            tcp.buffer_limited_us,
+            "Leave SO_SNDBUF alone, so that the kernel enlarges the buffer, or set more.",
+        )
+    } else {
+        let behind = chain(view.facts, first);
+        (
+            format!("the receiver's window is full, because the peer reads too slowly{at}{behind}"),
+            tcp.receiver_limited_us,
+            "Explain the peer, or let it have a larger buffer (SO_RCVBUF, tcp_rmem).",
+        )
+    };
+    let finding = blocked(view, is_limited, "", |from| {
+        format!("{what}{}", from.unwrap_or_default())
+    })?;
+    let of_busy = percent(parted as f64 / tcp.busy_us.max(1) as f64);
+    Some(
+        finding
+            .with(
+                format!("limited for {of_busy} of the time with something to send"),
+                "NETLINK_SOCK_DIAG, tcp_info",
+                "50 %",
+                "",
+            )
+            .advise(advice)
+            .look("ss -tinp"),
+    )
+}
+
+pub(super) fn network(view: &View) -> Option<Finding> {
+    let is_socket = |wait: &Wait| {
+        (is_in(wait, &SOCKETS)
+            || is_call(wait, &NETWORK_CALLS)
+            || (is_file(wait, "socket") && !is_call(wait, &POLLS))
+            || is_one_socket(wait))
+            && !is_call(wait, &["accept"])
+            && !is_held(wait)
+            && !is_for_own(view.facts, wait)
+    };
+    let first = view.waits.iter().find(|wait| is_socket(wait))?;
+    let peer = match first.watched.as_slice() {
+        [one] => format!(" ({})", one.file),
+        _ => described(first),
+    };
+    let is_lookup = peer.contains("udp") && peer.contains(":53");
+    let behind = chain(view.facts, first);
+    let what = if is_lookup {
+        "a name server"
+    } else {
+        "the peer of a socket"
+    };
+    let unread = first
+        .connection
+        .filter(|connection| 2 * connection.unread > connection.looks);
+    let finding = blocked(view, is_socket, "", |from| {
+        format!(
+            "it waits for {what}{peer}{}{behind}",
+            from.unwrap_or_default()
+        )
+    })?;
+    let finding = match unread {
+        Some(connection) => finding.with(
+            format!(
+                "the peer had not read what had arrived at {} of {} looks",
+                connection.unread, connection.looks
+            ),
+            "/proc/net/tcp, rx_queue",
+            "50 %",
+            "the network",
+        ),
+        None => finding,
+    };
+    let advice = if is_lookup {
+        "Look at the name servers (/etc/resolv.conf), or keep addresses."
+    } else if behind.is_empty() {
+        "Look at the peer; it is on another host, or its process was not found."
+    } else {
+        "Explain the peer: marvin explain --pid PID."
+    };
+    Some(finding.advise(advice).look("ss -tunp"))
+}
+
+/// Whether a thread polls one socket with a peer, as clients with a timeout do.
+fn is_one_socket(wait: &Wait) -> bool {
+    is_call(wait, &POLLS)
+        && matches!(wait.watched.as_slice(), [one] if one.kind == WatchedKind::Socket)
+}
+
+/// A server without clients, and pools without work.
+pub(super) fn idle(view: &View) -> Option<Finding> {
+    let is_accept = |wait: &Wait| is_call(wait, &["accept"]) || is_waiting_for_clients(wait);
+    let is_pool = |wait: &Wait| {
+        kind(view.facts, wait) == Kind::Idle && matches!(wait.object, Object::Futex(_))
+    };
+    let is_idle = |wait: &Wait| is_accept(wait) || is_pool(wait);
+    let has_clients = view.waits.iter().any(is_accept);
+    let finding = blocked(view, is_idle, "", |_| {
+        if has_clients {
+            let from = caller(view, is_accept);
+            let from = from.map_or(String::new(), |function| format!(" in {function}"));
+            format!("it is idle and waits for clients{from}")
+        } else {
+            "it is idle: its threads wait for work".into()
+        }
+    })?;
+    Some(
+        finding
+            .doubt()
+            .advise("Observe it while there is work, or explain who is to send it.")
+            .look("ss -tunlp"),
     )
 }
 
 pub(super) fn sleep(view: &View) -> Option<Finding> {
-    let is_sleep = |wait: &Wait| is_call(wait, &SLEEPS) || is_in(wait, &["nanosleep"]);
-    let finding = blocked(view, is_sleep, "locks, I/O and processor time", |from| {
+    let is_sleep = |wait: &Wait| {
+        (is_call(wait, &SLEEPS) || is_in(wait, &["nanosleep"]))
+            && kind(view.facts, wait) != Kind::FileLock
+    };
+    let finding = blocked(view, is_sleep, "", |from| {
         format!("it sleeps by its own choice{}", from.unwrap_or_default())
     })?;
     let each = view.per_second(view.active.iter().map(|thread| thread.voluntary).sum());
@@ -655,9 +538,31 @@ pub(super) fn sleep(view: &View) -> Option<Finding> {
 }
 
 pub(super) fn poll(view: &View) -> Option<Finding> {
-    let is_poll = |wait: &Wait| is_call(wait, &POLLS);
-    let finding = blocked(view, is_poll, "locks, storage and processor time", |from| {
-        format!("it waits for events{}", from.unwrap_or_default())
+    let is_poll = |wait: &Wait| {
+        is_call(wait, &POLLS)
+            && !is_waiting_for_clients(wait)
+            && !is_one_socket(wait)
+            && !is_held(wait)
+            && !is_for_own(view.facts, wait)
+    };
+    let first = view.waits.iter().find(|wait| is_poll(wait))?;
+    let peers = first
+        .watched
+        .iter()
+        .filter(|watched| watched.kind != WatchedKind::Own)
+        .map(|watched| &*watched.file);
+    let named: Vec<&str> = peers.take(2).collect();
+    let of = if named.is_empty() {
+        String::new()
+    } else {
+        format!(" of {}", named.join(" and "))
+    };
+    let behind = chain(view.facts, first);
+    let finding = blocked(view, is_poll, "", |from| {
+        format!(
+            "it waits for events{of}{}{behind}",
+            from.unwrap_or_default()
+        )
     })?;
     Some(
         finding
@@ -667,11 +572,7 @@ pub(super) fn poll(view: &View) -> Option<Finding> {
     )
 }
 
-fn is_file(wait: &Wait, kind: &str) -> bool {
-    matches!(&wait.object, Object::File(file) if file.starts_with(kind))
-}
-
-fn described(wait: &Wait) -> String {
+pub(super) fn described(wait: &Wait) -> String {
     match &wait.object {
         Object::File(file) => format!(" ({file})"),
         _ => String::new(),

@@ -4,6 +4,7 @@
 //! its rule.
 
 mod blocked;
+mod inside;
 mod settings;
 mod system;
 mod user;
@@ -92,22 +93,46 @@ pub const RULES: &[Rule] = &[
         check: settings::frequency,
     },
     Rule {
+        name: "stopped",
+        branch: Branch::Blocked,
+        reason: "A stopped or traced program waits for who continues it.",
+        check: inside::stopped,
+    },
+    Rule {
         name: "false-wakeups",
         branch: Branch::Blocked,
         reason: "Many threads woken together for the work of one spend their time switching.",
-        check: blocked::false_wakeups,
+        check: inside::false_wakeups,
+    },
+    Rule {
+        name: "thundering-herd",
+        branch: Branch::Blocked,
+        reason: "Workers that share a listening socket all wake up for one client.",
+        check: inside::herd_of_workers,
+    },
+    Rule {
+        name: "gil",
+        branch: Branch::Blocked,
+        reason: "Threads of CPython run one at a time.",
+        check: inside::gil,
     },
     Rule {
         name: "hot-lock",
         branch: Branch::Blocked,
         reason: "One futex with most of the waiting is a lock that serialises the program.",
-        check: blocked::hot_lock,
+        check: inside::hot_lock,
     },
     Rule {
         name: "many-locks",
         branch: Branch::Blocked,
-        reason: "Many futexes with a little waiting each: no single lock, or waiting for work.",
-        check: blocked::many_locks,
+        reason: "Many locks with a little waiting each, or one lock at which each process has a word of its own.",
+        check: inside::many_locks,
+    },
+    Rule {
+        name: "file-lock",
+        branch: Branch::Blocked,
+        reason: "Another process has locked the file.",
+        check: inside::file_lock,
     },
     Rule {
         name: "sync",
@@ -158,6 +183,18 @@ pub const RULES: &[Rule] = &[
         check: blocked::pipe,
     },
     Rule {
+        name: "nagle",
+        branch: Branch::Blocked,
+        reason: "A small write waits until the receiver acknowledges an earlier one, which it delays.",
+        check: blocked::nagle,
+    },
+    Rule {
+        name: "tcp-limits",
+        branch: Branch::Blocked,
+        reason: "A full buffer or window stops the sender.",
+        check: blocked::tcp_limits,
+    },
+    Rule {
         name: "network",
         branch: Branch::Blocked,
         reason: "The peer of a socket is the bottleneck.",
@@ -170,10 +207,28 @@ pub const RULES: &[Rule] = &[
         check: blocked::sleep,
     },
     Rule {
+        name: "idle",
+        branch: Branch::Blocked,
+        reason: "A server without clients is idle, as a pool without work is.",
+        check: blocked::idle,
+    },
+    Rule {
         name: "poll",
         branch: Branch::Blocked,
         reason: "The program waits for events.",
         check: blocked::poll,
+    },
+    Rule {
+        name: "signals",
+        branch: Branch::Blocked,
+        reason: "All threads wait for one another.",
+        check: inside::signals,
+    },
+    Rule {
+        name: "one-place",
+        branch: Branch::Blocked,
+        reason: "A call that no other rule knows has most of the time.",
+        check: inside::one_place,
     },
     Rule {
         name: "steal",
@@ -192,6 +247,18 @@ pub const RULES: &[Rule] = &[
         branch: Branch::Waiting,
         reason: "More runnable threads than processors.",
         check: waiting::oversubscription,
+    },
+    Rule {
+        name: "fork-tables",
+        branch: Branch::System,
+        reason: "Each fork copies the page tables of a large process.",
+        check: system::fork_tables,
+    },
+    Rule {
+        name: "clock-calls",
+        branch: Branch::System,
+        reason: "Where the clock cannot be read in user mode, each time stamp is a system call.",
+        check: system::clock_calls,
     },
     Rule {
         name: "new-processes",
@@ -236,6 +303,12 @@ pub const RULES: &[Rule] = &[
         check: system::lock_spinning,
     },
     Rule {
+        name: "closing",
+        branch: Branch::System,
+        reason: "A child that closes every number up to the limit makes as many calls.",
+        check: system::closing,
+    },
+    Rule {
         name: "one-call",
         branch: Branch::System,
         reason: "One system call has most of the kernel's time.",
@@ -246,6 +319,24 @@ pub const RULES: &[Rule] = &[
         branch: Branch::System,
         reason: "Mitigations of processors' faults are work at each entry, return and indirect call.",
         check: system::mitigations,
+    },
+    Rule {
+        name: "garbage-collection",
+        branch: Branch::User,
+        reason: "A heap that is too small or too lively keeps its collector busy.",
+        check: user::garbage,
+    },
+    Rule {
+        name: "known-function",
+        branch: Branch::User,
+        reason: "Some functions of libraries and runtimes say what the time is for.",
+        check: user::meaning,
+    },
+    Rule {
+        name: "locking",
+        branch: Branch::User,
+        reason: "A lock that is taken very often costs its line of memory, without any waiting.",
+        check: user::locking,
     },
     Rule {
         name: "one-function",

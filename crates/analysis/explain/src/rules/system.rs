@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::budget::View;
-use crate::facts::{SHORT_LIVED, Samples, Stack};
+use crate::facts::{Limited, SHORT_LIVED, Samples, Stack};
 use crate::finding::{Finding, Switch, percent};
 
 /// The least share of the kernel in the time on processors (reference: 30 %).
@@ -20,6 +20,12 @@ const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const SPLITS: f64 = 50.0;
 /// Reads or writes per second from which on their number can be the cost.
 const CALLS: f64 = 10_000.0;
+/// The least share of the time that creating processes has to explain.
+const CREATING: f64 = 0.1;
+/// The least share of copying page tables.
+const FORKING: f64 = 0.15;
+/// A limit of open files from which on closing all of them takes time.
+const FILES_MANY: u64 = 65_536;
 /// Bytes per call below which the entry costs more than the copy.
 const TINY: f64 = 512.0;
 
@@ -87,7 +93,24 @@ pub(super) fn call_of(stack: &Stack) -> Option<&str> {
             .find_map(|prefix| function.strip_prefix(prefix))
     });
     // ksys_mmap_pgoff is mmap (mm/mmap.c).
-    call.map(|call| call.trim_end_matches("_pgoff"))
+    let call = call.map(|call| call.trim_end_matches("_pgoff"));
+    call.or_else(|| entering_call(stack))
+}
+
+/// Returns the system call of a stack that is still at the entry, or already back there: that of
+/// the C library's function.
+fn entering_call(stack: &Stack) -> Option<&str> {
+    let entries = [
+        "do_syscall_64",
+        "entry_SYSCALL_64",
+        "syscall_return",
+        "syscall_exit",
+    ];
+    let is_entry = |function: &String| entries.iter().any(|entry| function.starts_with(entry));
+    let is_at_entry = !stack.kernel.is_empty() && stack.kernel.iter().take(2).all(is_entry);
+    let (function, file) = stack.user.first()?.split_once(" (")?;
+    let is_libc = file.starts_with("libc.") || file.starts_with("libc-");
+    (is_at_entry && is_libc).then(|| function.trim_start_matches('_'))
 }
 
 /// The entry point of a stack in the kernel.
@@ -174,6 +197,128 @@ fn caller(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> String {
         .unwrap_or_default()
 }
 
+/// Returns the time in the kernel of what ended between two rounds (s).
+fn ended_system_s(view: &View) -> f64 {
+    let ended = view.budget_of_ended();
+    ended.map_or(0.0, |ended| ended.system_s)
+}
+
+/// Whether the kernel copies page tables for a fork (mm/memory.c, kernel/fork.c).
+fn copies_tables(stack: &Stack) -> bool {
+    let names = [
+        "copy_page_range",
+        "copy_pte_range",
+        "dup_mmap",
+        "copy_pmd",
+        "copy_p4d",
+    ];
+    stack
+        .kernel
+        .iter()
+        .any(|function| names.iter().any(|name| function.contains(name)))
+}
+
+pub(super) fn fork_tables(view: &View) -> Option<Finding> {
+    let share = view.running_in(copies_tables);
+    let resident_mib = view.facts.counters.resident_pages / 256;
+    let created = view.facts.short_lived.created.unwrap_or_default();
+    let forks = view.per_second(created.processes);
+    (share >= FORKING).then(|| {
+        Finding::new(
+            format!(
+                "it copies the page tables of {resident_mib} MiB in each fork, {forks:.1} a second{}",
+                caller(view, copies_tables)
+            ),
+            share,
+        )
+        .with(
+            format!("{} of the time in copying page tables", percent(share)),
+            "cpu-clock",
+            "15 %",
+            "what the children do",
+        )
+        .with(
+            format!("{resident_mib} MiB resident"),
+            "/proc/PID/status, VmHWM",
+            "",
+            "",
+        )
+        .advise("Create processes by vfork or posix_spawn, from a small process, or with huge pages.")
+        .look("strace -f -T -e trace=clone,fork,vfork -p PID")
+    })
+}
+
+pub(super) fn clock_calls(view: &View) -> Option<Finding> {
+    let system_share = kernel(view)?;
+    let is_clock = |stack: &Stack| {
+        call_of(stack).is_some_and(|call| ["clock_gettime", "gettimeofday", "time"].contains(&call))
+    };
+    let of_clock = of_kernel(view, is_clock);
+    let source = &view.facts.host.clock_source;
+    (of_clock >= ENTRY).then(|| {
+        let why = if ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", ""].contains(&&**source) {
+            String::new()
+        } else {
+            format!(", because the clock source {source} cannot be read in user mode")
+        };
+        system(
+            view,
+            format!(
+                "it reads the clock by system calls{why}{}",
+                caller(view, is_clock)
+            ),
+            of_clock * system_share,
+        )
+        .with(
+            format!(
+                "{} of the kernel's samples in reading the clock",
+                percent(of_clock)
+            ),
+            "cpu-clock",
+            "40 %",
+            "other system calls",
+        )
+        .advise("Read the clock less often, or use a clock source of the vDSO (clocksource=tsc).")
+        .look("cat /sys/devices/system/clocksource/clocksource0/{current,available}_clocksource")
+    })
+}
+
+pub(super) fn closing(view: &View) -> Option<Finding> {
+    let system_share = kernel(view)?;
+    let is_close = |stack: &Stack| call_of(stack) == Some("close");
+    let of_close = of_kernel(view, is_close);
+    let limits = view.facts.settings.limits.iter();
+    let limit = limits
+        .filter(|limit| limit.of == Limited::Files)
+        .max_by_key(|limit| limit.value)?;
+    (of_close >= ENTRY && limit.value >= FILES_MANY).then(|| {
+        system(
+            view,
+            format!(
+                "it closes one file descriptor after the other, up to a limit of {}{}",
+                limit.value,
+                caller(view, is_close)
+            ),
+            // The entry into the kernel belongs to each call.
+            of_close * system_share,
+        )
+        .with(
+            format!("{} of the kernel's samples in close", percent(of_close)),
+            "cpu-clock",
+            "40 %",
+            "other system calls",
+        )
+        .with(
+            format!("it may open {} files", limit.value),
+            "/proc/PID/limits",
+            "65536",
+            "",
+        )
+        .advise("Close what is open (close_range, /proc/self/fd), or lower the limit: ulimit -n.")
+        .look("strace -f -c -p PID")
+    })
+}
+
 pub(super) fn new_processes(view: &View) -> Option<Finding> {
     // Without the count of its own there is no telling: others of the host create processes, too.
     let own = view.facts.short_lived.created?;
@@ -189,19 +334,24 @@ pub(super) fn new_processes(view: &View) -> Option<Finding> {
         "exit",
         "wait4",
     ];
+    // Of a child that lives shorter than a round, faults and mappings are its start, too.
     let is_process = |stack: &Stack| {
-        call_of(stack).is_some_and(|call| calls.contains(&call)) || stack.program == SHORT_LIVED
+        call_of(stack).is_some_and(|call| calls.contains(&call))
+            || stack.program == SHORT_LIVED && (is_fault(stack) || maps_memory(stack))
     };
     let of_exec = of_kernel(view, |stack| {
         call_of(stack).is_some_and(|call| call.starts_with("execve"))
     });
-    let ended = view.facts.short_lived;
-    let of_ended = (ended.user_s + ended.system_s)
-        / (view.budget.running() * view.total_s).max(f64::MIN_POSITIVE);
-    let share = view
-        .running_in(is_process)
-        .max(of_ended * view.budget.running());
-    (created >= 50.0 && (of_kernel(view, is_process) >= 0.2 || of_ended >= 0.4)).then(|| {
+    // What children compute is their own work, and no cost of creating them.
+    let system_s = ended_system_s(view);
+    let of_ended = system_s / (view.budget.running() * view.total_s).max(f64::MIN_POSITIVE);
+    let share = if view.facts.samples.is_some() {
+        view.running_in(is_process)
+    } else {
+        of_ended * view.budget.running()
+    };
+    let is_cost = share >= CREATING && (of_kernel(view, is_process) >= 0.2 || of_ended >= 0.4);
+    (created >= 50.0 && is_cost).then(|| {
         let what = match own {
             _ if of_exec >= 0.1 => "starts programs",
             own if own.threads > own.processes => "creates threads",
@@ -215,10 +365,10 @@ pub(super) fn new_processes(view: &View) -> Option<Finding> {
                 "other programs' processes",
             )
             .with(
-                format!("{} of the time was of processes that ended at once", percent(of_ended)),
-                "/proc/PID/stat, cutime",
+                format!("{} of the time was the kernel's, for processes that ended at once", percent(of_ended)),
+                "/proc/PID/stat, cstime",
                 "40 %",
-                "work in lasting processes",
+                "work of lasting processes, and what children compute",
             )
             .with(format!("{} of the kernel's samples in execve", percent(of_exec)), "cpu-clock", "10 %", "")
             .advise("Keep processes for several tasks (a pool), or call a library instead of a program.")

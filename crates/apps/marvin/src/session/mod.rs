@@ -35,7 +35,7 @@ pub(crate) use home::keep_private;
 pub(crate) use lasting::LastingState;
 pub(crate) use log::{About, LogLevel, LogOptions, is_log_on, start_log, write_event};
 pub(crate) use patience::open_when_reached;
-pub(crate) use progress::{Progress, span};
+pub(crate) use progress::{INTERRUPTED, Progress, span};
 pub(crate) use stop::Stop;
 pub(crate) use terminal::{RawTerminal, send_keys};
 

@@ -38,7 +38,7 @@ pub(crate) struct Share {
 /// How long storing may take at the end.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// 128 plus the number of SIGINT, as in shells.
-const INTERRUPTED: i32 = 130;
+pub(crate) const INTERRUPTED: i32 = 130;
 /// Most options of a kernel config in a line: a distribution's config has thousands.
 const OPTIONS_SHOWN: usize = 40;
 /// Interval between lines of a log.

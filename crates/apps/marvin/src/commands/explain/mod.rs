@@ -5,17 +5,22 @@ mod kernels;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use ::explain::{Certainty, End, Explained, Finding, answer, document, json};
+use ::explain::{Certainty, End, EndState, Explained, Finding, answer, document, json};
 use clap::Args;
 use machine::Switching;
 use model::CostModel;
 use observe::{Observation, ObserveError, Observed, Subject, Verification, observe, verify};
+use signal_hook::consts::SIGINT;
+use signal_hook::{SigId, flag};
+use subprocess::quote_words;
 
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::options::{MachineOptions, MeasureOptions, whole};
-use crate::session::{Format, Session};
+use crate::session::{Format, INTERRUPTED, Session};
 
 pub(crate) const EXPLAIN_EXAMPLES: &str = "Examples:
   marvin explain -- ./benchmark --threads 8
@@ -111,20 +116,29 @@ fn program(
     }
     // A process goes on; a command ends.
     let seconds = command.seconds.or(command.pid.is_some().then_some(SECONDS));
-    let observed = match observe(&Observation {
+    let stop: Arc<AtomicBool> = Arc::default();
+    let handler = note_interrupt(&stop);
+    let observed = observe(&Observation {
         subject,
         seconds: seconds.map(f64::from),
-    }) {
+        stop: Arc::clone(&stop),
+    });
+    handler.into_iter().for_each(|id| {
+        signal_hook::low_level::unregister(id);
+    });
+    let is_interrupted = stop.load(Ordering::Relaxed);
+    let observed = match observed {
         Err(error @ ObserveError::Failed(..)) => {
             crate::say(&format!("error: {error}"));
             return Ok(Exit::Subject);
         }
         observed => observed.map_err(|error| WrongInput(error.to_string()))?,
     };
-    let end = end(command, &observed);
+    let end = end(command, &observed, is_interrupted);
     let Observed { facts, status, .. } = observed;
     let mut answer = answer(&facts);
-    let is_verified = command.verify && status.is_some_and(|status| status.success());
+    let is_verified =
+        command.verify && !is_interrupted && status.is_some_and(|status| status.success());
     if let Some(cause) = answer.cause.take_if(|_| is_verified) {
         let progress = session.progress();
         let rate = command.rate.as_deref();
@@ -165,25 +179,45 @@ fn exit(command: &ExplainArguments, status: Option<ExitStatus>, cause: Option<&F
     }
 }
 
+/// Has the first Ctrl-C end the observation, and the second one Marvin.
+fn note_interrupt(stop: &Arc<AtomicBool>) -> Vec<SigId> {
+    let second = flag::register_conditional_shutdown(SIGINT, INTERRUPTED, Arc::clone(stop));
+    let first = flag::register(SIGINT, Arc::clone(stop));
+    // Without a handler, Ctrl-C ends Marvin, as it ends any program.
+    second.into_iter().chain(first).collect()
+}
+
 /// Describes how the program ended.
-fn end(command: &ExplainArguments, observed: &Observed) -> End {
+fn end(command: &ExplainArguments, observed: &Observed, is_interrupted: bool) -> End {
     let verified = if command.verify {
         "; nothing was verified"
     } else {
         ""
     };
     let Some(status) = observed.status else {
-        let text = match (command.pid, command.seconds) {
-            (None, Some(seconds)) => {
-                format!("Marvin ended the command after {seconds} s{verified}")
-            }
-            (Some(_), _) if observed.has_ended => {
-                "the process ended while it was observed".to_owned()
-            }
-            _ => String::new(),
+        let seconds = observed.facts.seconds;
+        let (state, text) = match (command.pid, command.seconds) {
+            (Some(_), _) if observed.has_ended => (
+                EndState::Gone,
+                "the process ended while it was observed".to_owned(),
+            ),
+            (None, _) if is_interrupted => (
+                EndState::Interrupted,
+                format!("interrupted after {seconds:.1} s: Marvin ended the command{verified}"),
+            ),
+            (Some(_), _) if is_interrupted => (
+                EndState::Interrupted,
+                format!("interrupted after {seconds:.1} s; the process runs on"),
+            ),
+            (None, Some(seconds)) => (
+                EndState::CutShort,
+                format!("Marvin ended the command after {seconds} s{verified}"),
+            ),
+            _ => (EndState::RunsOn, String::new()),
         };
         return End {
             text,
+            state,
             ..End::default()
         };
     };
@@ -196,6 +230,11 @@ fn end(command: &ExplainArguments, observed: &Observed) -> End {
     };
     End {
         text,
+        state: match status.code() {
+            Some(0) => EndState::Succeeded,
+            Some(_) => EndState::Failed,
+            None => EndState::Killed,
+        },
         exit_code: status.code(),
         signal: status.signal(),
     }
@@ -233,6 +272,17 @@ fn reproducer(command: &ExplainArguments) -> String {
     begin
         .into_iter()
         .chain(arguments)
+        .map(quote_word)
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+/// Quotes a word for a shell, if it needs that.
+fn quote_word(word: String) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word
+    } else {
+        quote_words([word])
+    }
 }

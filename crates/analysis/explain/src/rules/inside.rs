@@ -1,0 +1,504 @@
+//! Rules of threads that wait for others of the same program, or for who holds what they need:
+//! locks of the program, of an interpreter and of files, barriers, signals, a tracer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::budget::{View, WAKEUPS};
+use crate::facts::{Futex, Object, Wait, WatchedKind};
+use crate::finding::{Finding, percent};
+use crate::waits::{
+    Kind, POLLS, chain, describe_doing, is_call, is_file, is_waiting_for_clients, kind, known,
+    mostly, own_caller,
+};
+
+use super::blocked::{BLOCKED, THREAD_STATES, blocked, caller, described};
+
+/// The share of the time at locks that makes one of them the lock (reference: 50 %).
+const TOP: f64 = 0.5;
+/// Threads at one word from which on a wake-up is for many.
+const HERD: usize = 4;
+/// Wake-ups per second of each worker of a herd.
+const HERD_WAKEUPS: f64 = 30.0;
+/// The least share of the time that waits for an interpreter's lock (reference: 20 %).
+const GIL: f64 = 0.2;
+
+/// A word of memory at which threads wait, in one of the ways of `of`.
+struct Word<'v> {
+    futex: &'v Futex,
+    waits: Vec<&'v Wait>,
+    seconds: f64,
+}
+
+impl Word<'_> {
+    fn threads(&self) -> BTreeSet<u32> {
+        let threads = self.waits.iter().flat_map(|wait| &wait.threads);
+        threads.copied().collect()
+    }
+
+    fn longest(&self) -> Option<&Wait> {
+        let longest = self
+            .waits
+            .iter()
+            .max_by(|one, other| one.seconds.total_cmp(&other.seconds));
+        longest.copied()
+    }
+
+    /// Returns what it is, with where it lies.
+    fn name(&self, plain: &str) -> String {
+        let what = self
+            .longest()
+            .and_then(known)
+            .map_or("", |known| known.what);
+        if !what.is_empty() {
+            return what.to_owned();
+        }
+        let place = if self.futex.mapping.is_empty() {
+            format!("{:#x}", self.futex.word.1)
+        } else {
+            self.futex.mapping.clone()
+        };
+        format!("one {plain}, {place}")
+    }
+}
+
+/// Returns the words at which threads wait in one of some ways, longest first, and the share of the
+/// active threads' time there.
+fn words<'v>(view: &'v View, of: &[Kind]) -> (f64, Vec<Word<'v>>) {
+    let mut words: BTreeMap<(u32, u64), Word> = BTreeMap::new();
+    for wait in &view.waits {
+        let Object::Futex(futex) = &wait.object else {
+            continue;
+        };
+        let kind = kind(view.facts, wait);
+        if !of.contains(&kind) {
+            continue;
+        }
+        let (process, address) = futex.word;
+        // A condition variable of glibc has two words, one for each of two groups of waiters
+        // (sysdeps/nptl/bits/thread-shared-types.h: __g_signals).
+        let address = if kind == Kind::Condition || kind == Kind::Gil {
+            address & !7
+        } else {
+            address
+        };
+        let word = words.entry((process, address)).or_insert(Word {
+            futex,
+            waits: Vec::new(),
+            seconds: 0.0,
+        });
+        word.waits.push(wait);
+        word.seconds += wait.seconds;
+    }
+    let mut words: Vec<Word> = words.into_values().collect();
+    words.sort_by(|one, other| other.seconds.total_cmp(&one.seconds));
+    let share = view.blocked_in(|wait| {
+        matches!(wait.object, Object::Futex(_)) && of.contains(&kind(view.facts, wait))
+    });
+    (share, words)
+}
+
+fn threads_wait(count: usize) -> String {
+    if count == 1 {
+        "1 thread waits".into()
+    } else {
+        format!("{count} threads wait")
+    }
+}
+
+pub(super) fn false_wakeups(view: &View) -> Option<Finding> {
+    let (at_conditions, words) = words(view, &[Kind::Condition, Kind::Idle]);
+    let word = words.first()?;
+    let threads = word.threads();
+    let woken: Vec<_> = view
+        .active
+        .iter()
+        .filter(|thread| threads.contains(&thread.id))
+        .collect();
+    let switches: u64 = woken.iter().map(|thread| thread.voluntary).sum();
+    let running: f64 = woken.iter().map(|thread| thread.running_s()).sum();
+    let each = view.per_second(switches) / threads.len().max(1) as f64;
+    let us = 1e6 * running / switches.max(1) as f64;
+    let all: f64 = words.iter().map(|word| word.seconds).sum();
+    let share = at_conditions + view.budget.waiting + view.budget.system;
+    let is_herd = threads.len() >= HERD
+        && each >= WAKEUPS
+        && us < 200.0
+        && word.seconds / all > 0.25
+        && share >= BLOCKED;
+    is_herd.then(|| {
+        let caller = word
+            .longest()
+            .and_then(own_caller)
+            .map(|function| format!(" in {function}"))
+            .unwrap_or_default();
+        Finding::new(
+            format!(
+                "{} threads are woken together, {each:.0} times a second, and wait again{caller}",
+                threads.len()
+            ),
+            share.min(1.0),
+        )
+        .with(
+            format!("{each:.0} wake-ups per second and thread"),
+            "/proc/TID/status",
+            "200",
+            "",
+        )
+        .with(
+            format!("{us:.0} µs of running per wake-up"),
+            "/proc/TID/schedstat",
+            "under 200 µs",
+            "work after a wake-up",
+        )
+        .with(
+            format!("{} threads wait at one condition variable", threads.len()),
+            THREAD_STATES,
+            "4",
+            "a lock with one waiter at a time",
+        )
+        .advise("Wake one thread (pthread_cond_signal) when there is work for one.")
+        .look("perf trace -s -p PID")
+    })
+}
+
+/// Workers that wait for the same listening socket, and all wake up for each client.
+pub(super) fn herd_of_workers(view: &View) -> Option<Finding> {
+    let mut sockets: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+    for wait in &view.waits {
+        let listening = if is_waiting_for_clients(wait) {
+            let mut watched = wait.watched.iter();
+            watched.find(|watched| watched.kind == WatchedKind::Listening)
+        } else {
+            None
+        };
+        if let Some(listening) = listening {
+            let threads = sockets.entry(listening.file.clone()).or_default();
+            threads.extend(&wait.threads);
+        }
+    }
+    let (socket, threads) = sockets
+        .into_iter()
+        .max_by_key(|(_, threads)| threads.len())?;
+    let woken: Vec<_> = view
+        .active
+        .iter()
+        .filter(|thread| threads.contains(&thread.id))
+        .collect();
+    let switches: u64 = woken.iter().map(|thread| thread.voluntary).sum();
+    let running: f64 = woken.iter().map(|thread| thread.running_s()).sum();
+    let each = view.per_second(switches) / woken.len().max(1) as f64;
+    let us = 1e6 * running / switches.max(1) as f64;
+    (woken.len() >= HERD && each >= HERD_WAKEUPS && us < 200.0).then(|| {
+        Finding::new(
+            format!(
+                "{} workers wait for clients at one {socket} and are woken together (a thundering herd), {each:.0} times a second each",
+                woken.len()
+            ),
+            view.budget.running() + view.budget.waiting + 0.5 * view.budget.blocked,
+        )
+        .doubt()
+        .with(
+            format!("{each:.0} wake-ups per second and worker, {us:.0} µs of running each"),
+            "/proc/TID/{status,schedstat}",
+            "30, under 200 µs",
+            "workers that serve what they wake up for",
+        )
+        .advise("Wake one worker for a client: EPOLLEXCLUSIVE, or a socket each with SO_REUSEPORT.")
+        .look("strace -f -c -e trace=accept4,epoll_wait -p PID")
+    })
+}
+
+pub(super) fn gil(view: &View) -> Option<Finding> {
+    let (share, words) = words(view, &[Kind::Gil]);
+    let word = words.first().filter(|_| share >= GIL)?;
+    let threads = word.threads();
+    let wakeups: u64 = view
+        .active
+        .iter()
+        .filter(|thread| threads.contains(&thread.id))
+        .map(|thread| thread.voluntary)
+        .sum();
+    let each_ms = 1000.0 * word.seconds / wakeups.max(1) as f64;
+    let running = view
+        .active
+        .iter()
+        .max_by(|one, other| one.running_s().total_cmp(&other.running_s()))
+        .filter(|thread| thread.running_s() > 0.2 * thread.total_s);
+    let holder = running.map_or(String::new(), |thread| {
+        format!(
+            ", which thread {} {} holds while it computes",
+            thread.id, thread.name
+        )
+    });
+    let from = word
+        .longest()
+        .and_then(own_caller)
+        .map(|function| format!(", in {function}"))
+        .unwrap_or_default();
+    Some(
+        Finding::new(
+            format!("{} for the GIL of CPython{holder}{from}", threads_wait(threads.len())),
+            share,
+        )
+        .with(
+            format!("{} blocked in take_gil", percent(share)),
+            THREAD_STATES,
+            "20 %",
+            "locks and input of the program",
+        )
+        .with(
+            format!("{each_ms:.1} ms each time (a thread that computes gives the GIL up after 5 ms, sys.setswitchinterval)"),
+            "/proc/TID/status",
+            "",
+            "",
+        )
+        .advise("Compute in other processes (multiprocessing), or in code that releases the GIL.")
+        .look("py-spy dump --pid PID"),
+    )
+}
+
+pub(super) fn hot_lock(view: &View) -> Option<Finding> {
+    let (at_locks, words) = words(view, &[Kind::Lock]);
+    let word = words.first()?;
+    let all: f64 = words.iter().map(|word| word.seconds).sum();
+    let of_locks = word.seconds / all;
+    if at_locks < BLOCKED || of_locks < TOP {
+        return None;
+    }
+    let longest = word.longest()?;
+    let from = own_caller(longest)
+        .map(|function| format!(", in {function}"))
+        .unwrap_or_default();
+    let behind = chain(view.facts, longest);
+    let finding = Finding::new(
+        format!(
+            "{} for {}{from}{behind}",
+            threads_wait(word.threads().len()),
+            word.name("lock")
+        ),
+        at_locks * of_locks,
+    )
+    .with(
+        format!("{} blocked at locks", percent(at_locks)),
+        THREAD_STATES,
+        "30 %",
+        "",
+    )
+    .with(
+        format!("{} of that at one word", percent(of_locks)),
+        THREAD_STATES,
+        "50 %",
+        "many locks, waiting for work",
+    );
+    let finding = with_holder(view, finding, longest);
+    // Without a name of the runtime and a holder, waiting for work looks the same.
+    let finding = if known(longest).is_none() && longest.behind.is_empty() {
+        finding.doubt()
+    } else {
+        finding
+    };
+    Some(finding.look("gdb -p PID -batch -ex 'thread apply all bt'"))
+}
+
+/// Adds who holds a lock, and what to do: about what the holder waits for, or about the lock.
+fn with_holder(view: &View, finding: Finding, wait: &Wait) -> Finding {
+    let Some((behind, doing, part)) = mostly(view.facts, wait) else {
+        return finding.advise("Hold the lock for less, or split it.");
+    };
+    let does = describe_doing(view.facts, doing);
+    let holder_waits = doing.wait.as_ref();
+    let finding = finding.with(
+        format!(
+            "held by thread {} {}, which {does} at {} of the looks",
+            behind.thread,
+            behind.name,
+            percent(part)
+        ),
+        "pthread_mutex_t.__owner, /proc/PID/mem",
+        "",
+        if holder_waits.is_none() {
+            "storage, the network and sleeping below this lock"
+        } else {
+            ""
+        },
+    );
+    match holder_waits {
+        None => finding.advise("Hold the lock for less, or split it."),
+        Some(_) => finding.advise(&format!(
+            "Do not hold the lock while its holder {does}: do that before or after."
+        )),
+    }
+}
+
+pub(super) fn many_locks(view: &View) -> Option<Finding> {
+    let (at_locks, words) = words(view, &[Kind::Lock]);
+    let all: f64 = words.iter().map(|word| word.seconds).sum();
+    let top = words.first()?.seconds / all;
+    if at_locks < BLOCKED || top >= TOP {
+        return None;
+    }
+    // Threads and processes sleep at a word of their own each for one lock of their runtime.
+    let mut callers: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+    for wait in words.iter().flat_map(|word| &word.waits) {
+        let what = known(wait).map_or("", |known| known.what);
+        let caller = own_caller(wait).unwrap_or_default();
+        *callers.entry((what, caller)).or_default() += wait.seconds;
+    }
+    let ((what, caller), seconds) = callers
+        .into_iter()
+        .max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let finding = if !what.is_empty() && seconds >= TOP * all {
+        let taken = if caller.is_empty() {
+            String::new()
+        } else {
+            format!(", taken in {caller}")
+        };
+        Finding::new(format!("threads wait for {what}{taken}"), at_locks)
+    } else {
+        let from = if caller.is_empty() {
+            String::new()
+        } else {
+            format!(", in {caller}")
+        };
+        Finding::new(
+            format!(
+                "threads wait at {} futexes, none dominates{from}",
+                words.len()
+            ),
+            at_locks,
+        )
+        .doubt()
+    };
+    Some(
+        finding
+            .with(
+                format!("{} blocked at locks", percent(at_locks)),
+                THREAD_STATES,
+                "30 %",
+                "",
+            )
+            .with(
+                format!("{} of that at the first of {}", percent(top), words.len()),
+                THREAD_STATES,
+                "under 50 %",
+                "one hot lock",
+            )
+            .advise("Look at who holds these locks, and at who gives the threads their work.")
+            .look("gdb -p PID -batch -ex 'thread apply all bt'"),
+    )
+}
+
+/// Threads that wait for a signal or at a barrier while no thread of the program does anything.
+pub(super) fn signals(view: &View) -> Option<Finding> {
+    let (share, words) = words(view, &[Kind::Condition, Kind::Barrier]);
+    let word = words.first().filter(|_| share >= BLOCKED)?;
+    let longest = word.longest()?;
+    let what = if kind(view.facts, longest) == Kind::Barrier {
+        "for the others at a barrier"
+    } else {
+        "for a signal of another thread (a condition variable, a queue or a result)"
+    };
+    let from = own_caller(longest)
+        .map(|function| format!(", in {function}"))
+        .unwrap_or_default();
+    let threads: usize = words.iter().map(|word| word.threads().len()).sum();
+    Some(
+        Finding::new(
+            format!(
+                "{} {what}{from}, and no thread of it works",
+                threads_wait(threads)
+            ),
+            share,
+        )
+        .doubt()
+        .with(
+            format!("{} blocked there, at {} words", percent(share), words.len()),
+            THREAD_STATES,
+            "30 %",
+            "",
+        )
+        .advise("See who is to send the signal: a thread of the same pool, or none.")
+        .look("gdb -p PID -batch -ex 'thread apply all bt'"),
+    )
+}
+
+pub(super) fn file_lock(view: &View) -> Option<Finding> {
+    let is_lock = |wait: &Wait| kind(view.facts, wait) == Kind::FileLock;
+    let first = view.waits.iter().find(|wait| is_lock(wait))?;
+    let file = match (described(first), first.watched.first()) {
+        (file, None) => file,
+        (_, Some(watched)) => format!(" ({})", watched.file),
+    };
+    let call = if is_call(first, &["flock", "fcntl"]) {
+        format!("in {}", first.call)
+    } else {
+        "by trying again and again (SQLite's busy handler)".into()
+    };
+    let behind = chain(view.facts, first);
+    let finding = blocked(view, is_lock, "", |from| {
+        format!(
+            "it waits for the lock of a file{file} {call}{}{behind}",
+            from.unwrap_or_default()
+        )
+    })?;
+    Some(
+        finding
+            .advise("Hold the lock for less, or let writers use files of their own.")
+            .look("cat /proc/locks"),
+    )
+}
+
+pub(super) fn stopped(view: &View) -> Option<Finding> {
+    let is_stopped = |wait: &Wait| kind(view.facts, wait) == Kind::Stopped;
+    let first = view.waits.iter().find(|wait| is_stopped(wait))?;
+    let is_traced = first.function.contains("ptrace");
+    let tracer = &view.facts.settings.tracer;
+    let finding = blocked(view, is_stopped, "", |_| {
+        if is_traced {
+            format!("it is traced, and waits at each stop for its tracer ({tracer})")
+        } else {
+            "a signal (SIGSTOP, SIGTSTP) stopped it".into()
+        }
+    })?;
+    let advice = if is_traced {
+        "Run it without the tracer, or trace less (strace -e, --seccomp-bpf)."
+    } else {
+        "Continue it (kill -CONT PID), or see who stopped it."
+    };
+    Some(
+        finding
+            .advise(advice)
+            .look("grep -E 'State|TracerPid' /proc/PID/status"),
+    )
+}
+
+/// One place with most of the time that no other rule knows.
+pub(super) fn one_place(view: &View) -> Option<Finding> {
+    let is_unknown = |wait: &Wait| {
+        let is_event = is_file(wait, "anon_inode") && !is_call(wait, &POLLS);
+        kind(view.facts, wait) == Kind::Other || is_event
+    };
+    let first = view.waits.iter().find(|wait| is_unknown(wait))?;
+    let (call, function) = (&first.call, &first.function);
+    let is_there = |wait: &Wait| wait.call == *call && wait.function == *function;
+    let file = described(first);
+    let what = match (call.as_str(), function.as_str()) {
+        ("getrandom", _) => {
+            "getrandom, because the kernel's random numbers are not ready yet".to_owned()
+        }
+        ("", "") => return None,
+        ("", function) => format!("the kernel's {function}"),
+        (call, function) if function.contains("fuse") || function == "request_wait_answer" => {
+            format!("{call} for the server of a FUSE file system")
+        }
+        (call, _) => call.to_owned(),
+    };
+    let behind = chain(view.facts, first);
+    let finding = blocked(view, is_there, "", |_| {
+        let from = caller(view, is_there)
+            .map(|function| format!(", in {function}"))
+            .unwrap_or_default();
+        format!("it waits in {what}{file}{from}{behind}")
+    })?;
+    Some(finding.look("strace -f -T -p PID"))
+}

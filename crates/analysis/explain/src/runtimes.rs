@@ -1,0 +1,246 @@
+//! How runtimes wait: the functions of their own that say what a blocked thread is for.
+//!
+//! A thread of a pool that waits for work is blocked at a futex as one that waits for a lock is;
+//! only the functions on its stack tell one from the other.
+
+use crate::waits::Kind;
+
+/// A function on the stack of a blocked thread, and what the thread waits for.
+pub(crate) struct Known {
+    /// A part of the function's name, as `observe` writes it.
+    pub(crate) function: &'static str,
+    pub(crate) kind: Kind,
+    /// What it is in sentences, such as `a monitor of Java`; empty where the kind says all.
+    pub(crate) what: &'static str,
+}
+
+const fn known(function: &'static str, kind: Kind) -> Known {
+    Known {
+        function,
+        kind,
+        what: "",
+    }
+}
+
+const fn named(function: &'static str, kind: Kind, what: &'static str) -> Known {
+    Known {
+        function,
+        kind,
+        what,
+    }
+}
+
+/// All of them, the more special ones first: a runtime's functions call those of the C library.
+pub(crate) const KNOWN: &[Known] = &[
+    // CPython: Python/ceval_gil.h, Python/thread_pthread.h, Modules/timemodule.c.
+    named("take_gil", Kind::Gil, "the GIL of CPython"),
+    known("PyMutex_Lock", Kind::Lock),
+    known("PyThread_acquire_lock", Kind::Condition),
+    known("PyParkingLot_Park", Kind::Condition),
+    // The JVM: src/hotspot/share/runtime/{objectMonitor,synchronizer,vmThread,watcherThread}.cpp,
+    // gc/shared/workerThread.cpp (workgroup.cpp), compiler/compileBroker.cpp, prims/unsafe.cpp.
+    named("ObjectMonitor::enter", Kind::Lock, "a monitor of Java"),
+    named("ObjectMonitor::EnterI", Kind::Lock, "a monitor of Java"),
+    known("ObjectMonitor::wait", Kind::Condition),
+    known("GangWorker", Kind::Idle),
+    known("WorkerThread::run", Kind::Idle),
+    known("CompileQueue::get", Kind::Idle),
+    known("VMThread::wait_for_vm_op", Kind::Idle),
+    known("VMThread::inner_execute", Kind::Condition),
+    known("VMThread::loop", Kind::Idle),
+    known("WatcherThread::sleep", Kind::Idle),
+    known("ConcurrentGCThread::run", Kind::Idle),
+    known("ServiceThread::", Kind::Idle),
+    known("MonitorDeflationThread::", Kind::Idle),
+    known("signal_thread_entry", Kind::Idle),
+    known("SafepointSynchronize::block", Kind::Condition),
+    known("Parker::park", Kind::Condition),
+    known("CallJavaMainInNewThread", Kind::Join),
+    // Node and libuv: src/node_platform.cc, src/inspector_agent.cc, deps/uv/src/threadpool.c.
+    known("node::WorkerThreadsTaskRunner", Kind::Idle),
+    known("node::TaskQueue", Kind::Idle),
+    known(
+        "node::(anonymous namespace)::PlatformWorkerThread",
+        Kind::Idle,
+    ),
+    known("PlatformWorkerThread", Kind::Idle),
+    known("StartIoThreadMain", Kind::Idle),
+    known("uv_cond_wait", Kind::Idle),
+    known("uv_sem_wait", Kind::Idle),
+    known("uv__io_poll", Kind::Events),
+    // Go: src/runtime/{proc,lock_futex,netpoll_epoll}.go.
+    known("runtime.stopm", Kind::Idle),
+    known("runtime.stoplockedm", Kind::Idle),
+    known("runtime.mPark", Kind::Idle),
+    known("runtime.sysmon", Kind::Idle),
+    known("runtime.templateThread", Kind::Idle),
+    known("runtime.notetsleepg", Kind::Idle),
+    known("runtime.netpoll", Kind::Events),
+    named("runtime.lock2", Kind::Lock, "a lock of Go's runtime"),
+    known("runtime.futexsleep", Kind::Idle),
+    known("runtime.usleep", Kind::Idle),
+    // PostgreSQL: src/backend/storage/lmgr/{lwlock,proc}.c, storage/ipc/latch.c.
+    named("LWLock", Kind::Lock, "a lock in shared memory (LWLock)"),
+    named("ProcSleep", Kind::Lock, "a lock of a row or a table"),
+    named("LockBufferForCleanup", Kind::Lock, "a pin of a buffer"),
+    known("WaitEventSetWait", Kind::Events),
+    // SQLite: src/main.c, src/os_unix.c.
+    named(
+        "sqliteDefaultBusyCallback",
+        Kind::FileLock,
+        "a lock of SQLite",
+    ),
+    // OpenMP: libgomp/config/linux/bar.c, LLVM openmp/runtime/src/kmp_barrier.cpp.
+    known("gomp_team_barrier_wait", Kind::Barrier),
+    known("gomp_barrier_wait", Kind::Barrier),
+    known("gomp_thread_start", Kind::Idle),
+    known("__kmp_", Kind::Barrier),
+    // Rust: library/std/src/sys/sync; tokio/src/runtime; rayon-core/src/sleep.
+    known("tokio::runtime::blocking", Kind::Idle),
+    known("multi_thread::worker::Context::park", Kind::Idle),
+    known("rayon_core::sleep", Kind::Idle),
+    known("lock_contended", Kind::Lock),
+    known("Condvar::wait", Kind::Condition),
+    known("thread::park", Kind::Condition),
+    known("Parker::park", Kind::Condition),
+    // C++: libstdc++-v3/src/c++11.
+    known("std::condition_variable", Kind::Condition),
+    known("std::__atomic_futex", Kind::Condition),
+    known("std::thread::join", Kind::Join),
+    // glibc: nptl.
+    known("cond_wait", Kind::Condition),
+    known("cond_timedwait", Kind::Condition),
+    known("cond_clockwait", Kind::Condition),
+    known("barrier_wait", Kind::Barrier),
+    known("pthread_join", Kind::Join),
+    known("pthread_timedjoin", Kind::Join),
+    known("pthread_clockjoin", Kind::Join),
+    known("pthread_rwlock", Kind::Lock),
+    known("pthread_mutex", Kind::Lock),
+    known("lll_lock", Kind::Lock),
+    known("sem_wait", Kind::Condition),
+    known("sem_timedwait", Kind::Condition),
+    known("sem_clockwait", Kind::Condition),
+    known("do_futex_wait", Kind::Condition),
+];
+
+/// How the names of the JVM's own threads begin (the kernel keeps 15 letters).
+const JVM_THREADS: [&str; 17] = [
+    "GC Thread#",
+    "G1 ",
+    "C1 Compiler",
+    "C2 Compiler",
+    "VM Thread",
+    "VM Periodic",
+    "Reference Handl",
+    "Finalizer",
+    "Signal Dispatch",
+    "Service Thread",
+    "Monitor Deflati",
+    "Common-Cleaner",
+    "Notification Th",
+    "Attach Listener",
+    "Sweeper thread",
+    "ZWorker",
+    "Shenandoah",
+];
+/// Those that collect garbage.
+const JVM_COLLECTORS: [&str; 9] = [
+    "GC Thread#",
+    // The serial collector runs there.
+    "VM Thread",
+    "G1 Conc#",
+    "G1 Main",
+    "G1 Refine#",
+    "ParGC Thread",
+    "ZWorker",
+    "ZDriver",
+    "Shenandoah",
+];
+/// Functions that collect garbage: of Go (src/runtime/{mgc,mgcmark,mgcsweep}.go), V8 (src/heap),
+/// CPython (Modules/gcmodule.c, Python/gc.c) and the JVM (gc/g1, gc/parallel, gc/serial).
+const COLLECTORS: [&str; 14] = [
+    "runtime.gcBgMarkWorker",
+    "runtime.gcDrain",
+    "runtime.gcAssistAlloc",
+    "runtime.bgsweep",
+    "v8::internal::Heap::CollectGarbage",
+    "v8::internal::MarkCompactCollector",
+    "v8::internal::Scavenge",
+    "v8::internal::ConcurrentMarking",
+    "gc_collect_main",
+    "G1ParScanThreadState",
+    "G1ConcurrentMark",
+    "PSScavenge",
+    "GenCollectedHeap::",
+    "GCTaskThread",
+];
+
+/// Whether a thread's name is one of the JVM's own.
+pub(crate) fn is_jvm_thread(name: &str) -> bool {
+    JVM_THREADS.iter().any(|begin| name.starts_with(begin))
+}
+
+/// Whether a thread's name is that of a collector of garbage of the JVM.
+pub(crate) fn is_jvm_collector(name: &str) -> bool {
+    JVM_COLLECTORS.iter().any(|begin| name.starts_with(begin))
+}
+
+/// Whether a function collects garbage.
+pub(crate) fn is_collector(function: &str) -> bool {
+    COLLECTORS.iter().any(|part| function.contains(part))
+}
+
+/// Functions whose presence on a stack says what the time is for, with the cause and the advice.
+pub(crate) struct Meaning {
+    /// A part of the function's name.
+    pub(crate) function: &'static str,
+    /// The cause, as in `it does X`.
+    pub(crate) cause: &'static str,
+    pub(crate) advice: &'static str,
+}
+
+const fn meaning(function: &'static str, cause: &'static str, advice: &'static str) -> Meaning {
+    Meaning {
+        function,
+        cause,
+        advice,
+    }
+}
+
+/// What well-known functions of libraries and runtimes mean for who calls them.
+pub(crate) const MEANINGS: &[Meaning] = &[
+    // V8: src/regexp/regexp.cc, builtins/regexp.tq.
+    meaning(
+        "RegExpExecInternal",
+        "it is in one regular expression, which may backtrack without end",
+        "Simplify the pattern (no nested repetition), or limit the length of what it is tried on.",
+    ),
+    meaning(
+        "RegExpImpl::IrregexpExec",
+        "it is in one regular expression, which may backtrack without end",
+        "Simplify the pattern (no nested repetition), or limit the length of what it is tried on.",
+    ),
+    // CPython: Modules/_sre/sre_lib.h. Perl: regexec.c.
+    meaning(
+        "sre_ucs1_match",
+        "it is in one regular expression, which may backtrack without end",
+        "Simplify the pattern (no nested repetition), or limit the length of what it is tried on.",
+    ),
+    meaning(
+        "S_regmatch",
+        "it is in one regular expression, which may backtrack without end",
+        "Simplify the pattern (no nested repetition), or limit the length of what it is tried on.",
+    ),
+    // glibc: string/strcoll_l.c.
+    meaning(
+        "strcoll",
+        "it compares by the collation of its locale (strcoll)",
+        "Where the order of bytes will do: LC_ALL=C.",
+    ),
+    meaning(
+        "strxfrm",
+        "it transforms by the collation of its locale (strxfrm)",
+        "Where the order of bytes will do: LC_ALL=C.",
+    ),
+];

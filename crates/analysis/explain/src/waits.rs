@@ -1,0 +1,419 @@
+//! What threads wait for: each wait is of one kind, by the call, the kernel's function, the stack
+//! and who is behind it, not by its share of the time.
+
+use crate::facts::{Behind, Doing, Facts, Object, Role, Wait, WatchedKind};
+use crate::runtimes::{KNOWN, Known, is_jvm_thread};
+
+/// The part of looks from which on a connection idles, or a counterpart does something.
+const MOSTLY: f64 = 0.7;
+/// The part of looks at which Nagle's algorithm holds data that makes it the cause.
+const HELD: f64 = 0.3;
+
+/// What a blocked thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Work, a client, or a signal that ends it: a part of a pool, or a thread of the runtime.
+    Idle,
+    /// Events of several files.
+    Events,
+    /// A timer of its own.
+    Sleep,
+    /// Other threads at the same barrier.
+    Barrier,
+    /// The end of a thread or a child.
+    Join,
+    /// A signal of another thread.
+    Condition,
+    /// A lock of the program.
+    Lock,
+    /// The global lock of an interpreter.
+    Gil,
+    /// A lock of a file.
+    FileLock,
+    /// The other end of a pipe.
+    Pipe,
+    /// The peer of a socket.
+    Socket,
+    /// A signal that continues it, or its tracer.
+    Stopped,
+    /// Storage.
+    Storage,
+    /// Memory: reclaim or swap.
+    Memory,
+    /// A lock or a grace period of the kernel.
+    Kernel,
+    /// Something else.
+    Other,
+}
+
+impl Kind {
+    /// Whether such a wait is no cause as long as another thread does something.
+    pub(crate) fn is_soft(self) -> bool {
+        matches!(
+            self,
+            Self::Idle | Self::Events | Self::Sleep | Self::Barrier | Self::Condition
+        )
+    }
+}
+
+pub(crate) const SYNCS: [&str; 6] = [
+    "fsync",
+    "fdatasync",
+    "sync",
+    "syncfs",
+    "msync",
+    "sync_file_range",
+];
+pub(crate) const DIRTY: [&str; 1] = ["balance_dirty"];
+pub(crate) const RECLAIM: [&str; 5] = [
+    "reclaim",
+    "shrink_",
+    "compact",
+    "mem_cgroup_handle_over_high",
+    "congestion",
+];
+pub(crate) const RCU: [&str; 4] = [
+    "wait_rcu",
+    "synchronize_rcu",
+    "rcu_barrier",
+    "synchronize_srcu",
+];
+pub(crate) const KERNEL_LOCKS: [&str; 6] = [
+    "rwsem_",
+    "mutex_lock",
+    "percpu_down",
+    "percpu_rwsem",
+    "rt_mutex",
+    "rwbase_",
+];
+pub(crate) const STORAGE: [&str; 7] = [
+    "folio_wait",
+    "io_schedule",
+    "wait_on_page",
+    "blkdev_direct",
+    "iomap_dio",
+    "__wait_on_buffer",
+    "jbd2_log_wait",
+];
+pub(crate) const SOCKETS: [&str; 10] = [
+    "wait_for_more_packets",
+    "sk_wait_data",
+    "sk_stream_wait",
+    "csk_accept",
+    "unix_stream",
+    "unix_wait",
+    "unix_dgram",
+    "sock_alloc_send",
+    "skb_recv",
+    "tcp_",
+];
+pub(crate) const NETWORK_CALLS: [&str; 8] = [
+    "recvfrom", "recvmsg", "recvmmsg", "sendto", "sendmsg", "sendmmsg", "accept", "connect",
+];
+pub(crate) const SLEEPS: [&str; 3] = ["nanosleep", "clock_nanosleep", "pause"];
+pub(crate) const POLLS: [&str; 7] = [
+    "poll",
+    "ppoll",
+    "select",
+    "pselect6",
+    "epoll_wait",
+    "epoll_pwait",
+    "epoll_pwait2",
+];
+const FILE_LOCKS: [&str; 2] = ["flock", "fcntl"];
+/// Calls that wait for signals.
+const SIGNALS: [&str; 2] = ["rt_sigtimedwait", "rt_sigsuspend"];
+
+pub(crate) fn is_in(wait: &Wait, functions: &[&str]) -> bool {
+    functions
+        .iter()
+        .any(|function| wait.function.contains(function))
+}
+
+pub(crate) fn is_call(wait: &Wait, calls: &[&str]) -> bool {
+    calls.contains(&&*wait.call)
+}
+
+/// Whether a wait is for a file whose description begins with `kind`, be its other end in the
+/// program or not.
+pub(crate) fn is_file(wait: &Wait, kind: &str) -> bool {
+    matches!(&wait.object, Object::File(file)
+        if file.trim_start_matches(crate::budget::OWN).starts_with(kind))
+}
+
+/// Returns what the stack of a wait says of it.
+pub(crate) fn known(wait: &Wait) -> Option<&'static Known> {
+    KNOWN.iter().find(|known| {
+        wait.stack
+            .iter()
+            .any(|function| function.contains(known.function))
+    })
+}
+
+/// Returns what threads wait for.
+pub(crate) fn kind(facts: &Facts, wait: &Wait) -> Kind {
+    if is_of_runtime(facts, wait) {
+        return Kind::Idle;
+    }
+    match &wait.object {
+        Object::Stop => return Kind::Stopped,
+        Object::Child => return Kind::Join,
+        Object::Futex(futex) => return futex_kind(wait, futex.is_join),
+        Object::File(_) | Object::Unknown => {}
+    }
+    if is_call(wait, &POLLS) {
+        return match known(wait).map(|known| known.kind) {
+            Some(kind @ (Kind::Lock | Kind::Idle)) => kind,
+            _ if is_held(wait) => Kind::Socket,
+            _ => Kind::Events,
+        };
+    }
+    if is_call(wait, &SLEEPS) || is_in(wait, &["nanosleep"]) {
+        return sleep_kind(wait);
+    }
+    if is_call(wait, &FILE_LOCKS) {
+        return Kind::FileLock;
+    }
+    let is_event = is_file(wait, "anon_inode") && !is_call(wait, &["io_uring_enter"]);
+    if is_event || is_call(wait, &SIGNALS) || is_call(wait, &["accept"]) {
+        return Kind::Idle;
+    }
+    if is_in(wait, &RECLAIM) {
+        return Kind::Memory;
+    }
+    if is_call(wait, &SYNCS) || is_in(wait, &DIRTY) || is_in(wait, &STORAGE) {
+        return Kind::Storage;
+    }
+    if is_in(wait, &KERNEL_LOCKS) || is_in(wait, &RCU) {
+        return Kind::Kernel;
+    }
+    if is_in(wait, &["pipe_read", "pipe_write"]) || is_file(wait, "pipe:") {
+        return Kind::Pipe;
+    }
+    if is_in(wait, &SOCKETS) || is_call(wait, &NETWORK_CALLS) || is_file(wait, "socket") {
+        return if is_idle_connection(facts, wait) {
+            Kind::Idle
+        } else {
+            Kind::Socket
+        };
+    }
+    Kind::Other
+}
+
+/// Whether all threads of a wait are the JVM's own.
+fn is_of_runtime(facts: &Facts, wait: &Wait) -> bool {
+    let is_java = facts
+        .settings
+        .libraries
+        .iter()
+        .any(|library| library == "libjvm.so");
+    is_java
+        && !wait.threads.is_empty()
+        && facts
+            .threads
+            .iter()
+            .filter(|thread| wait.threads.contains(&thread.id))
+            .all(|thread| is_jvm_thread(&thread.name))
+}
+
+fn futex_kind(wait: &Wait, is_join: bool) -> Kind {
+    if is_join {
+        return Kind::Join;
+    }
+    match known(wait) {
+        Some(known) => known.kind,
+        // A word that names its holder is a lock's; a thread alone at a word waits for a signal.
+        None if wait.behind.is_empty() && wait.threads.len() == 1 => Kind::Condition,
+        None => Kind::Lock,
+    }
+}
+
+/// A program that sleeps beside a lock of one of its files tries again and again to have it.
+fn sleep_kind(wait: &Wait) -> Kind {
+    if known(wait).is_some_and(|known| known.kind == Kind::Idle) {
+        return Kind::Idle;
+    }
+    let is_sqlite = wait
+        .stack
+        .iter()
+        .any(|function| function.contains("sqlite"));
+    let is_beside_lock = wait.behind.iter().any(|behind| behind.role == Role::Holder);
+    if is_sqlite && (is_beside_lock || known(wait).is_some()) {
+        Kind::FileLock
+    } else {
+        Kind::Sleep
+    }
+}
+
+/// Whether Nagle's algorithm holds what a wait is for.
+pub(crate) fn is_held(wait: &Wait) -> bool {
+    wait.connection.is_some_and(|connection| {
+        let held = connection.held[0].max(connection.held[1]);
+        held as f64 >= HELD * connection.looks as f64 && held > 0
+    })
+}
+
+/// Whether the peer of a socket waits itself: then there is nothing to do at either end.
+fn is_idle_connection(facts: &Facts, wait: &Wait) -> bool {
+    if is_held(wait) {
+        return false;
+    }
+    let mut idle = 0;
+    let mut all = 0;
+    for doing in peers(wait).flat_map(|peer| &peer.doing) {
+        all += doing.looks;
+        let is_idle = doing.wait.as_ref().is_some_and(|wait| {
+            is_call(wait, &POLLS)
+                || is_call(wait, &NETWORK_CALLS)
+                || is_file(wait, "socket")
+                || kind(facts, &bare(wait)) == Kind::Idle
+        });
+        idle += if is_idle { doing.looks } else { 0 };
+    }
+    all > 0 && idle as f64 >= MOSTLY * all as f64
+}
+
+/// Returns a wait without those behind it: of these it is asked only once.
+fn bare(wait: &Wait) -> Wait {
+    Wait {
+        behind: Vec::new(),
+        ..wait.clone()
+    }
+}
+
+fn peers(wait: &Wait) -> impl Iterator<Item = &Behind> {
+    wait.behind
+        .iter()
+        .filter(|behind| behind.role == Role::Peer)
+}
+
+/// Returns what the counterparts of a wait mostly do, with the part of the looks.
+///
+/// A thread that could run and had no processor is seen as one that runs: neighbours hide what it
+/// does otherwise, so that only its own part counts.
+pub(crate) fn mostly<'w>(facts: &Facts, wait: &'w Wait) -> Option<(&'w Behind, &'w Doing, f64)> {
+    let weight = |behind: &Behind, doing: &Doing| {
+        let looks = doing.looks as f64;
+        let thread = facts
+            .threads
+            .iter()
+            .find(|thread| thread.id == behind.thread);
+        match thread.filter(|_| doing.wait.is_none()) {
+            Some(thread) => {
+                let both = thread.running_s() + thread.waiting_s;
+                looks * thread.running_s() / both.max(f64::MIN_POSITIVE)
+            }
+            None => looks,
+        }
+    };
+    let mut all = 0.0;
+    let mut most: Option<(&Behind, &Doing, f64)> = None;
+    for behind in &wait.behind {
+        for doing in &behind.doing {
+            let looks = weight(behind, doing);
+            all += looks;
+            if most.is_none_or(|(_, _, before)| looks > before) {
+                most = Some((behind, doing, looks));
+            }
+        }
+    }
+    most.map(|(behind, doing, looks)| (behind, doing, looks / all.max(f64::MIN_POSITIVE)))
+}
+
+/// Whether all that an event loop watches is of the program itself or waits for clients.
+pub(crate) fn is_waiting_for_clients(wait: &Wait) -> bool {
+    !wait.watched.is_empty()
+        && wait
+            .watched
+            .iter()
+            .all(|watched| matches!(watched.kind, WatchedKind::Listening | WatchedKind::Own))
+}
+
+/// Returns what a counterpart does, as the end of a sentence: `waits for storage in fdatasync`.
+pub(crate) fn describe_doing(facts: &Facts, doing: &Doing) -> String {
+    let Some(wait) = &doing.wait else {
+        return "computes".into();
+    };
+    let from = own_caller(wait)
+        .map(|function| format!(" in {function}"))
+        .unwrap_or_default();
+    let call = if wait.call.is_empty() {
+        "a page fault".to_owned()
+    } else {
+        wait.call.clone()
+    };
+    let file = match &wait.object {
+        Object::File(file) => format!(" ({file})"),
+        _ => String::new(),
+    };
+    let what = match kind(facts, wait) {
+        Kind::Idle => format!("is idle in {call}{file}"),
+        Kind::Events => "waits for events".into(),
+        Kind::Sleep => "sleeps".into(),
+        Kind::Barrier => "waits at a barrier".into(),
+        Kind::Join => "waits for a child or a thread".into(),
+        Kind::Condition => "waits for a signal of another thread".into(),
+        Kind::Lock | Kind::Gil => "waits for another lock".into(),
+        Kind::FileLock => format!("waits for a lock of a file{file}"),
+        Kind::Pipe => format!("waits for a pipe{file}"),
+        Kind::Socket => format!("waits for the peer of a socket{file}"),
+        Kind::Stopped => "is stopped".into(),
+        Kind::Storage => format!("waits for storage in {call}{file}"),
+        Kind::Memory => "waits for memory".into(),
+        Kind::Kernel => format!("waits for a lock of the kernel in {call}"),
+        Kind::Other => format!("waits in {call}{file}"),
+    };
+    format!("{what}{from}")
+}
+
+/// Returns the first function of a wait's stack that is neither the C library's nor the runtime's
+/// way of waiting.
+pub(crate) fn own_caller(wait: &Wait) -> Option<&str> {
+    let is_own = |function: &&String| {
+        !crate::rules::is_library(function)
+            && !is_of_interpreter(function)
+            && !function.starts_with('(')
+            && !KNOWN.iter().any(|known| function.contains(known.function))
+    };
+    wait.stack.iter().find(is_own).map(String::as_str)
+}
+
+/// Whether a function belongs to a runtime that executes the program: it calls nothing of the
+/// program's by name.
+pub(crate) fn is_of_interpreter(function: &str) -> bool {
+    function
+        .rsplit_once('(')
+        .is_some_and(|(_, file)| file.starts_with("libjvm.so") || file.starts_with("libpython"))
+}
+
+/// Returns whom a wait is for and what that does, as the end of a sentence; empty if it was not
+/// found.
+pub(crate) fn chain(facts: &Facts, wait: &Wait) -> String {
+    let Some((behind, doing, part)) = mostly(facts, wait) else {
+        return String::new();
+    };
+    let who = match (behind.role, behind.is_own) {
+        (Role::Holder, true) if behind.thread != behind.process => {
+            format!("its holder, thread {} {},", behind.thread, behind.name)
+        }
+        (Role::Holder, _) => format!("its holder, process {} {},", behind.process, behind.name),
+        (Role::Peer, _) => format!(
+            "the process at the other end, {} {},",
+            behind.process, behind.name
+        ),
+        (Role::Tracer, _) => format!("its tracer, process {} {},", behind.process, behind.name),
+    };
+    let how_often = if part < MOSTLY { " mostly" } else { "" };
+    let mut text = format!("; {who}{how_often} {}", describe_doing(facts, doing));
+    // One step more: what that one waits for, where it is a thread of the program.
+    let next = doing.wait.as_ref().filter(|_| behind.is_own);
+    let next = next.and_then(|next| {
+        let is_same = |wait: &&Wait| wait.call == next.call && wait.object == next.object;
+        facts.waits.iter().find(is_same)
+    });
+    if let Some((behind, doing, _)) = next.and_then(|next| mostly(facts, next)) {
+        let name = format!("{} {}", behind.process, behind.name);
+        text.push_str(&format!("; there {name} {}", describe_doing(facts, doing)));
+    }
+    text
+}
