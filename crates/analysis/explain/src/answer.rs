@@ -68,7 +68,8 @@ fn waiting_parent(facts: &Facts) -> String {
 }
 
 fn choose(facts: &Facts) -> Answer {
-    let mut found = apply(&View::new(facts));
+    let view = View::new(facts);
+    let mut found = apply(&view);
     let outside = found
         .iter()
         .position(|(branch, finding)| is_outside(*branch, finding));
@@ -80,7 +81,8 @@ fn choose(facts: &Facts) -> Answer {
         return ranked(found, None);
     };
     let (_, outside) = found.swap_remove(outside);
-    let own = apply(&View::new(&without_waiting(facts)));
+    let active = view.active.iter().map(|thread| thread.id).collect();
+    let own = apply(&View::among(&without_waiting(facts), Some(&active)));
     if own.is_empty() {
         found.insert(0, (Branch::Waiting, outside));
         return ranked(found, None);

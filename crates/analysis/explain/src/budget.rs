@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::facts::{Facts, Object, SHORT_LIVED, Thread, Wait, Watched, WatchedKind};
-use crate::waits::{Kind, kind, mostly};
+use crate::waits::{Kind, is_held, kind, mostly};
 
 /// Switches per second below which a thread that does not run is idle: it only waits for the others
 /// to end.
@@ -85,6 +85,11 @@ impl<'a> View<'a> {
     /// Derives what rules look at: the active threads, their budget and their waits.
     #[must_use]
     pub fn new(facts: &'a Facts) -> Self {
+        Self::among(facts, None)
+    }
+
+    /// The same of facts that were changed, with the threads that took part before.
+    pub(crate) fn among(facts: &'a Facts, ids: Option<&BTreeSet<u32>>) -> Self {
         let is_dependent = |thread: &&Thread| waits_for_own(facts, thread);
         let is_soft = |thread: &&Thread| waits_softly(facts, thread);
         // Threads that wait for others of the program are no cause as long as another thread does
@@ -95,31 +100,38 @@ impl<'a> View<'a> {
             &|thread| !is_dependent(thread) && !is_idle(thread),
             &|thread| !is_dependent(thread),
         ];
-        let mut active: Vec<&Thread> = Vec::new();
+        let short_lived = as_thread(facts);
+        let least = LEAST_WORK * facts.seconds;
+        let mut chosen: Option<(Vec<&Thread>, Part)> = None;
+        let is_in = |thread: &&Thread| ids.is_none_or(|ids| ids.contains(&thread.id));
         for choice in choices {
+            let threads = facts.threads.iter().filter(is_in);
+            let active: Vec<&Thread> = match ids {
+                Some(_) => threads.collect(),
+                None => threads.filter(choice).collect(),
+            };
             if active.is_empty() {
-                active = facts.threads.iter().filter(choice).collect();
+                continue;
+            }
+            let part = Part::of_work(facts, &active, active.iter().all(is_soft), least);
+            let is_enough = part.is_some();
+            let part = part.unwrap_or_else(|| Part::new(facts, &active, |_| true));
+            if is_enough || chosen.is_none() {
+                chosen = Some((active, part));
+            }
+            if is_enough {
+                break;
             }
         }
-        let short_lived = as_thread(facts);
-        if active.is_empty() && short_lived.is_none() {
-            active = facts.threads.iter().collect();
-        }
-        // Time in which a thread waits for another one of the program is that one's time, and time
-        // without work is no part of the work.
-        let is_busy = |wait: &Wait| !is_for_own(facts, wait);
-        let works = |wait: &Wait| is_busy(wait) && !kind(facts, wait).is_soft();
-        let all = Part::new(facts, &active, |_| true);
-        let busy = Part::new(facts, &active, is_busy);
-        let working = Part::new(facts, &active, works);
-        let least = LEAST_WORK * facts.seconds;
-        let is_pool = active.iter().all(is_soft);
-        let Part { threads, mut waits } = if is_pool && working.seconds() >= least {
-            working
-        } else if busy.seconds() >= least {
-            busy
-        } else {
-            all
+        let everything = || {
+            let all: Vec<&Thread> = facts.threads.iter().collect();
+            let part = Part::new(facts, &all, |_| true);
+            (all, part)
+        };
+        let (active, Part { threads, mut waits }) = match chosen {
+            Some(chosen) => chosen,
+            None if short_lived.is_some() => (Vec::new(), Part::new(facts, &[], |_| true)),
+            None => everything(),
         };
         let budget = Budget::sum(threads.iter().chain(&short_lived));
         let total_s = threads.iter().map(|thread| thread.total_s).sum::<f64>()
@@ -216,6 +228,28 @@ impl Part {
         Self { threads, waits }
     }
 
+    /// Takes what is work: time in which a thread waits for another one of the program is that one's
+    /// time, and time without work is no part of it. Without as much work as that, `None`.
+    fn of_work(facts: &Facts, threads: &[&Thread], is_pool: bool, least: f64) -> Option<Self> {
+        let is_rare = |wait: &Wait| {
+            let of_wait = threads.iter().filter(|one| wait.threads.contains(&one.id));
+            let switches: u64 = of_wait.clone().map(|thread| thread.voluntary).sum();
+            let seconds: f64 = of_wait.map(|thread| thread.total_s).sum();
+            (switches as f64) < WAKEUPS * seconds
+        };
+        let is_work = |wait: &Wait| {
+            let kind = kind(facts, wait);
+            let is_soft = kind.is_for_work() && is_rare(wait) || is_pool && kind.is_soft();
+            !is_soft && !is_for_own(facts, wait)
+        };
+        let working = Self::new(facts, threads, is_work);
+        if working.seconds() >= least {
+            return Some(working);
+        }
+        let busy = Self::new(facts, threads, |wait| !is_for_own(facts, wait));
+        (busy.seconds() >= least).then_some(busy)
+    }
+
     /// Returns how long they ran, could have run, and were blocked in these waits (s).
     fn seconds(&self) -> f64 {
         let threads = self.threads.iter();
@@ -238,6 +272,10 @@ fn waits_for_own(facts: &Facts, thread: &Thread) -> bool {
 /// Whether a wait is for a thread or a child of the program, or for what one of its processes has at
 /// the other end.
 pub(crate) fn is_for_own(facts: &Facts, wait: &Wait) -> bool {
+    // What Nagle's algorithm holds waits for no end, whoever has it.
+    if is_held(wait) {
+        return false;
+    }
     let is_own = |watched: &&Watched| watched.file.starts_with(OWN);
     let mut ends = wait
         .watched

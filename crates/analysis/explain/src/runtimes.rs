@@ -47,6 +47,10 @@ pub(crate) const KNOWN: &[Known] = &[
     known("CompileQueue::get", Kind::Idle),
     known("VMThread::wait_for_vm_op", Kind::Idle),
     known("VMThread::inner_execute", Kind::Condition),
+    known("VMThread::wait_until_executed", Kind::Condition),
+    known("WorkGang::run_task", Kind::Condition),
+    known("SuspendibleThreadSet", Kind::Condition),
+    known("LinuxWaitBarrier::wait", Kind::Condition),
     known("VMThread::loop", Kind::Idle),
     known("WatcherThread::sleep", Kind::Idle),
     known("ConcurrentGCThread::run", Kind::Idle),
@@ -212,24 +216,24 @@ const fn meaning(function: &'static str, cause: &'static str, advice: &'static s
 pub(crate) const MEANINGS: &[Meaning] = &[
     // V8: src/regexp/regexp.cc, builtins/regexp.tq.
     meaning(
-        "RegExpExecInternal",
-        "it is in one regular expression, which may backtrack without end",
+        "Builtins_RegExp",
+        "it is in regular expressions, of which one may backtrack without end",
         "Simplify the pattern (no nested repetition), or limit the length of what it is tried on.",
     ),
     meaning(
         "RegExpImpl::IrregexpExec",
-        "it is in one regular expression, which may backtrack without end",
+        "it is in regular expressions, of which one may backtrack without end",
         "Simplify the pattern (no nested repetition), or limit the length of what it is tried on.",
     ),
     // CPython: Modules/_sre/sre_lib.h. Perl: regexec.c.
     meaning(
         "sre_ucs1_match",
-        "it is in one regular expression, which may backtrack without end",
+        "it is in regular expressions, of which one may backtrack without end",
         "Simplify the pattern (no nested repetition), or limit the length of what it is tried on.",
     ),
     meaning(
         "S_regmatch",
-        "it is in one regular expression, which may backtrack without end",
+        "it is in regular expressions, of which one may backtrack without end",
         "Simplify the pattern (no nested repetition), or limit the length of what it is tried on.",
     ),
     // glibc: string/strcoll_l.c.

@@ -1,7 +1,7 @@
 //! What threads wait for: each wait is of one kind, by the call, the kernel's function, the stack
 //! and who is behind it, not by its share of the time.
 
-use crate::facts::{Behind, Doing, Facts, Object, Role, Wait, WatchedKind};
+use crate::facts::{Behind, Doing, Facts, Object, Role, Wait, Watched, WatchedKind};
 use crate::runtimes::{KNOWN, Known, is_jvm_thread};
 
 /// The part of looks from which on a connection idles, or a counterpart does something.
@@ -53,6 +53,11 @@ impl Kind {
             self,
             Self::Idle | Self::Events | Self::Sleep | Self::Barrier | Self::Condition
         )
+    }
+
+    /// Whether it is a wait for work, or for another thread that works.
+    pub(crate) fn is_for_work(self) -> bool {
+        matches!(self, Self::Idle | Self::Barrier | Self::Condition)
     }
 }
 
@@ -165,6 +170,7 @@ pub(crate) fn kind(facts: &Facts, wait: &Wait) -> Kind {
         return match known(wait).map(|known| known.kind) {
             Some(kind @ (Kind::Lock | Kind::Idle)) => kind,
             _ if is_held(wait) => Kind::Socket,
+            _ if is_waiting_for_itself(wait) => Kind::Idle,
             _ => Kind::Events,
         };
     }
@@ -223,7 +229,9 @@ fn futex_kind(wait: &Wait, is_join: bool) -> Kind {
     match known(wait) {
         Some(known) => known.kind,
         // A word that names its holder is a lock's; a thread alone at a word waits for a signal.
-        None if wait.behind.is_empty() && wait.threads.len() == 1 => Kind::Condition,
+        None if wait.behind.is_empty() && (wait.threads.len() == 1 || wait.stack.is_empty()) => {
+            Kind::Condition
+        }
         None => Kind::Lock,
     }
 }
@@ -322,11 +330,23 @@ pub(crate) fn mostly<'w>(facts: &Facts, wait: &'w Wait) -> Option<(&'w Behind, &
 
 /// Whether all that an event loop watches is of the program itself or waits for clients.
 pub(crate) fn is_waiting_for_clients(wait: &Wait) -> bool {
+    let is = |watched: &Watched, kind| watched.kind == kind;
+    wait.watched
+        .iter()
+        .any(|watched| is(watched, WatchedKind::Listening))
+        && wait
+            .watched
+            .iter()
+            .all(|watched| is(watched, WatchedKind::Listening) || is(watched, WatchedKind::Own))
+}
+
+/// Whether all that an event loop watches is of the program itself, such as a pool's poller.
+fn is_waiting_for_itself(wait: &Wait) -> bool {
     !wait.watched.is_empty()
         && wait
             .watched
             .iter()
-            .all(|watched| matches!(watched.kind, WatchedKind::Listening | WatchedKind::Own))
+            .all(|watched| watched.kind == WatchedKind::Own)
 }
 
 /// Returns what a counterpart does, as the end of a sentence: `waits for storage in fdatasync`.
@@ -373,6 +393,7 @@ pub(crate) fn own_caller(wait: &Wait) -> Option<&str> {
         !crate::rules::is_library(function)
             && !is_of_interpreter(function)
             && !function.starts_with('(')
+            && function.as_str() != "_start"
             && !KNOWN.iter().any(|known| function.contains(known.function))
     };
     wait.stack.iter().find(is_own).map(String::as_str)
@@ -381,9 +402,10 @@ pub(crate) fn own_caller(wait: &Wait) -> Option<&str> {
 /// Whether a function belongs to a runtime that executes the program: it calls nothing of the
 /// program's by name.
 pub(crate) fn is_of_interpreter(function: &str) -> bool {
-    function
-        .rsplit_once('(')
-        .is_some_and(|(_, file)| file.starts_with("libjvm.so") || file.starts_with("libpython"))
+    function.rsplit_once('(').is_some_and(|(_, file)| {
+        let runtimes = ["libjvm.so", "libjli.so", "libpython"];
+        runtimes.iter().any(|runtime| file.starts_with(runtime))
+    })
 }
 
 /// Returns whom a wait is for and what that does, as the end of a sentence; empty if it was not
@@ -411,7 +433,9 @@ pub(crate) fn chain(facts: &Facts, wait: &Wait) -> String {
         let is_same = |wait: &&Wait| wait.call == next.call && wait.object == next.object;
         facts.waits.iter().find(is_same)
     });
-    if let Some((behind, doing, _)) = next.and_then(|next| mostly(facts, next)) {
+    let first = behind.thread;
+    let next = next.and_then(|next| mostly(facts, next));
+    if let Some((behind, doing, _)) = next.filter(|(behind, ..)| behind.thread != first) {
         let name = format!("{} {}", behind.process, behind.name);
         text.push_str(&format!("; there {name} {}", describe_doing(facts, doing)));
     }

@@ -129,16 +129,17 @@ impl Ends {
             let theirs = access(other.process, other.number.into());
             other.process != process
                 && other.process != std::process::id()
-                && (theirs.is_none() || theirs != own_access)
+                && theirs.is_some()
+                && theirs != own_access
         };
         let mut peers: Vec<u32> = distinct(self.open(link).iter().filter(|other| is_peer(other)));
-        if peers.is_empty() {
-            peers = young(process, link);
-        }
         let is_self = peers.is_empty() && self.has_both_ends(process, link, own_access);
+        if peers.is_empty() && !is_self {
+            peers = self.young(process, link, own);
+        }
         // A pipe without another end ends the wait. Root sees all processes: that of this one has
         // ended since, as children do that live shorter than a round.
-        let is_of_ended = peers.is_empty() && geteuid().is_root();
+        let is_of_ended = peers.is_empty() && !is_self && geteuid().is_root();
         let is_own = self.is_any_own(&peers, own) || is_of_ended;
         Described {
             text: if is_own || is_self {
@@ -196,7 +197,7 @@ impl Ends {
         let other = other.map(|socket| socket.row.inode);
         let remote = this.row.remote;
         let text = format!("socket, {} to {remote}", this.kind);
-        let ends = other.map_or_else(Vec::new, |inode| self.socket_ends(process, inode));
+        let ends = other.map_or_else(Vec::new, |inode| self.socket_ends(process, inode, own));
         let is_own = ends.contains(&process) || self.is_any_own(&ends, own);
         Described {
             text: with_peers(text, &ends, is_own),
@@ -217,12 +218,24 @@ impl Ends {
         is_there(&self.own.content)
     }
 
+    /// Returns the other processes of the program that have a file open: they may be younger than the
+    /// list of files.
+    fn young(&mut self, process: u32, link: &str, own: Own) -> Vec<u32> {
+        self.own.refresh(|| find_processes(own.root), |_| false);
+        let others = self.own.content.iter().filter(|other| **other != process);
+        others
+            .copied()
+            .filter(|other| has_open(*other, link))
+            .take(PEERS)
+            .collect()
+    }
+
     /// Returns the processes that have the other end of a socket.
-    fn socket_ends(&mut self, process: u32, inode: u64) -> Vec<u32> {
+    fn socket_ends(&mut self, process: u32, inode: u64, own: Own) -> Vec<u32> {
         let link = format!("socket:[{inode}]");
         let ends = distinct(self.open(&link).iter());
         if ends.is_empty() {
-            young(process, &link)
+            self.young(process, &link, own)
         } else {
             ends
         }
@@ -238,7 +251,7 @@ impl Ends {
                 ..Described::default()
             };
         };
-        let ends = self.socket_ends(process, other);
+        let ends = self.socket_ends(process, other, own);
         let is_own = ends.contains(&process) || self.is_any_own(&ends, own);
         Described {
             text: with_peers("socket, unix".into(), &ends, is_own),
@@ -400,15 +413,6 @@ fn with_peers(text: String, ends: &[u32], is_own: bool) -> String {
     } else {
         format!("{text} of process {}", named(ends))
     }
-}
-
-/// Returns the children of a process that have a file open: they may be younger than the list.
-fn young(process: u32, link: &str) -> Vec<u32> {
-    find_processes(process)
-        .into_iter()
-        .filter(|child| *child != process && has_open(*child, link))
-        .take(PEERS)
-        .collect()
 }
 
 fn named(processes: &[u32]) -> String {

@@ -48,6 +48,8 @@ const AT_FIRST_S: f64 = 0.05;
 const LOOKS: f64 = 6.0;
 /// Between two looks whether the observation is to end.
 const GLANCE: Duration = Duration::from_millis(100);
+/// The longest pause between the first looks (s).
+const SOON_S: f64 = 0.25;
 /// How long a program may take to end after it was asked to.
 const ENDING: Duration = Duration::from_secs(2);
 
@@ -180,10 +182,18 @@ fn rounds(
     let is_stopped = || observation.stop.load(Ordering::Relaxed);
     // However costly a look is, several fit.
     let longest_s = (seconds / LOOKS).min(1.0);
+    let mut looks = 0.0;
     while collector.elapsed() < seconds && !is_stopped() {
         let begun = Instant::now();
         let is_there = collector.look();
         let too_early_s = (collector.cost() - AT_FIRST_S) / SHARE - collector.elapsed();
+        // The first looks come soon: a program may end early.
+        let longest_s = if looks < LOOKS {
+            longest_s.min(SOON_S)
+        } else {
+            longest_s
+        };
+        looks += 1.0;
         let pause = PERIOD.max(Duration::from_secs_f64(too_early_s.clamp(0.0, longest_s)));
         match child.as_mut().map(|child| child.try_wait()) {
             Some(Ok(Some(status))) => {

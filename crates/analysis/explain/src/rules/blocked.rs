@@ -494,7 +494,8 @@ fn is_one_socket(wait: &Wait) -> bool {
 pub(super) fn idle(view: &View) -> Option<Finding> {
     let is_accept = |wait: &Wait| is_call(wait, &["accept"]) || is_waiting_for_clients(wait);
     let is_pool = |wait: &Wait| {
-        kind(view.facts, wait) == Kind::Idle && matches!(wait.object, Object::Futex(_))
+        let is_event = is_file(wait, "anon_inode") && !is_call(wait, &POLLS);
+        kind(view.facts, wait) == Kind::Idle && !is_event
     };
     let is_idle = |wait: &Wait| is_accept(wait) || is_pool(wait);
     let has_clients = view.waits.iter().any(is_accept);
@@ -544,6 +545,7 @@ pub(super) fn poll(view: &View) -> Option<Finding> {
             && !is_one_socket(wait)
             && !is_held(wait)
             && !is_for_own(view.facts, wait)
+            && kind(view.facts, wait) != Kind::Idle
     };
     let first = view.waits.iter().find(|wait| is_poll(wait))?;
     let peers = first

@@ -194,7 +194,7 @@ pub(super) fn herd_of_workers(view: &View) -> Option<Finding> {
                 "{} workers wait for clients at one {socket} and are woken together (a thundering herd), {each:.0} times a second each",
                 woken.len()
             ),
-            view.budget.running() + view.budget.waiting + 0.5 * view.budget.blocked,
+            1.0,
         )
         .doubt()
         .with(

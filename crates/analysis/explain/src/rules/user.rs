@@ -86,8 +86,19 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
         _ => return None,
     };
     let share = view.budget.user * count as f64 / all.max(1) as f64;
+    let is_compiled = what.starts_with("(anonymous memory)");
+    let what = what.replace(
+        "(anonymous memory)",
+        "code that its runtime compiled, without a name",
+    );
+    let finding = Finding::new(format!("it computes, and most of that in {what}"), share);
+    let finding = if is_compiled {
+        finding.advise("Have the runtime write /tmp/perf-PID.map: node --perf-basic-prof, a perf map agent of the JVM.")
+    } else {
+        finding
+    };
     Some(
-        Finding::new(format!("it computes, and most of that in {what}"), share)
+        finding
             .with(
                 format!("{} in user mode", percent(view.budget.user)),
                 "/proc/TID/stat",
@@ -120,7 +131,9 @@ fn is_start(function: &str) -> bool {
         "main.main",
         "runtime.main",
     ];
-    names.contains(&function) || function.starts_with("_PyEval") || function.starts_with("Py_")
+    let interpreters = ["_PyEval", "Py_", "Builtins_InterpreterEntry"];
+    let is_interpreter = interpreters.iter().any(|begin| function.starts_with(begin));
+    names.contains(&function) || is_interpreter
 }
 
 /// Functions of libraries and runtimes that say what the time is for.

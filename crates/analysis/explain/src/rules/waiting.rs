@@ -8,6 +8,10 @@ use super::settings::runnable;
 /// The least share of the time (reference: 20 %).
 const WAITING: f64 = 0.2;
 
+/// The share of the processors' time from which on others are the reason, however many threads the
+/// program has.
+const THEIRS: f64 = 0.5;
+
 fn waiting(view: &View, cause: String) -> Finding {
     let share = view.budget.waiting;
     Finding::new(cause, share).with(
@@ -44,7 +48,8 @@ pub(super) fn neighbours(view: &View) -> Option<Finding> {
     // With its own threads alone, the host would have had a processor for each; or they block
     // often, and had less than others.
     let blocks = view.budget.blocked >= 0.1 && own < processors * others(view);
-    let fits = runnable(view) <= processors + 0.2 || blocks;
+    let is_theirs = others(view) >= THEIRS;
+    let fits = runnable(view) <= processors + 0.2 || blocks || is_theirs;
     (view.budget.waiting >= WAITING && fits && others(view) >= 0.1).then(|| {
         waiting(view, "other processes use the processors".into())
             .with(

@@ -148,7 +148,6 @@ impl Rounds {
         if is_enough || !cfg!(target_arch = "x86_64") {
             return;
         }
-        around.tries += 1;
         let Some(of) = self.processes.get(&process) else {
             return;
         };
@@ -157,6 +156,7 @@ impl Rounds {
             // It executed another program since the mappings were read: the next round has them.
             return;
         }
+        around.tries += 1;
         if let Some(memory) = memory(process) {
             around.stack = Some(Stack {
                 process,
@@ -360,6 +360,8 @@ impl Rounds {
             .into_iter()
             .filter(|one| (one.process, one.thread) != (process, id))
             .filter_map(|one| Some((one, self.place_of(one)?)))
+            // One that waits there itself does not hold the lock yet.
+            .filter(|(_, doing)| doing.as_ref() != Some(place))
             .collect();
         let around = self.surroundings.entry(place.clone()).or_default();
         if !watched.is_empty() {
