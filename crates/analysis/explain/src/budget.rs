@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::facts::{Facts, Object, SHORT_LIVED, Thread, Wait, Watched, WatchedKind};
-use crate::waits::{Kind, is_held, kind, mostly};
+use crate::waits::{Kind, is_held, is_runtime_thread, kind, mostly};
 
 /// Switches per second below which a thread that does not run is idle: it only waits for the others
 /// to end.
@@ -15,6 +15,8 @@ const IDLE_RUNNING: f64 = 0.01;
 const MOSTLY: f64 = 0.9;
 /// The work that explains the time of a program: as a part of the time of one thread.
 const LEAST_WORK: f64 = 0.3;
+/// The same of what is left without waiting for processors that others use.
+const LEAST_LEFT: f64 = 0.02;
 /// Wake-ups of a thread per second from which on they can be the cost, whatever it waits for.
 pub(crate) const WAKEUPS: f64 = 200.0;
 
@@ -90,7 +92,10 @@ impl<'a> View<'a> {
 
     /// The same of facts that were changed, with the threads that took part before.
     pub(crate) fn among(facts: &'a Facts, ids: Option<&BTreeSet<u32>>) -> Self {
-        let is_dependent = |thread: &&Thread| waits_for_own(facts, thread);
+        let is_dependent = |thread: &&Thread| {
+            waits_for_own(facts, thread)
+                || is_runtime_thread(facts, thread) && waits_softly(facts, thread)
+        };
         let is_soft = |thread: &&Thread| waits_softly(facts, thread);
         // Threads that wait for others of the program are no cause as long as another thread does
         // something, and of those that do, the ones that seldom wake up.
@@ -101,7 +106,10 @@ impl<'a> View<'a> {
             &|thread| !is_dependent(thread),
         ];
         let short_lived = as_thread(facts);
-        let least = LEAST_WORK * facts.seconds;
+        let least = match ids {
+            Some(_) => LEAST_LEFT * facts.seconds,
+            None => LEAST_WORK * facts.seconds,
+        };
         let mut chosen: Option<(Vec<&Thread>, Part)> = None;
         let is_in = |thread: &&Thread| ids.is_none_or(|ids| ids.contains(&thread.id));
         for choice in choices {
@@ -239,20 +247,26 @@ impl Part {
         };
         let is_work = |wait: &Wait| {
             let kind = kind(facts, wait);
-            let is_soft = kind.is_for_work() && is_rare(wait) || is_pool && kind.is_soft();
+            let is_soft = kind == Kind::Idle
+                || kind.is_for_work() && is_rare(wait)
+                || is_pool && kind.is_soft();
             !is_soft && !is_for_own(facts, wait)
         };
         let working = Self::new(facts, threads, is_work);
-        if working.seconds() >= least {
+        if working.seconds(is_pool) >= least {
             return Some(working);
         }
         let busy = Self::new(facts, threads, |wait| !is_for_own(facts, wait));
-        (busy.seconds() >= least).then_some(busy)
+        (busy.seconds(is_pool) >= least).then_some(busy)
     }
 
-    /// Returns how long they ran, could have run, and were blocked in these waits (s).
-    fn seconds(&self) -> f64 {
+    /// Returns how much work it is (s): of threads of pools the time in which they ran, could have
+    /// run, or waited for something that is known; of others all that is left.
+    fn seconds(&self, is_pool: bool) -> f64 {
         let threads = self.threads.iter();
+        if !is_pool {
+            return threads.map(|thread| thread.total_s).sum();
+        }
         let busy: f64 = threads
             .map(|thread| thread.running_s() + thread.waiting_s)
             .sum();
@@ -311,10 +325,11 @@ fn waits_softly(facts: &Facts, thread: &Thread) -> bool {
         kind(facts, wait).is_soft() || is_for_own(facts, wait)
     });
     let switches = thread.voluntary as f64 / thread.total_s.max(f64::MIN_POSITIVE);
+    let (idle, _) = waited(facts, thread, |wait| kind(facts, wait) == Kind::Idle);
     all > 0.0
         && soft > MOSTLY * all
         && thread.blocked_s() > MOSTLY * thread.total_s
-        && switches < WAKEUPS
+        && (switches < WAKEUPS || idle > MOSTLY * all)
 }
 
 /// Returns how long a thread waited in waits for which a test holds, and in all (s).

@@ -1,7 +1,7 @@
 //! What threads wait for: each wait is of one kind, by the call, the kernel's function, the stack
 //! and who is behind it, not by its share of the time.
 
-use crate::facts::{Behind, Doing, Facts, Object, Role, Wait, Watched, WatchedKind};
+use crate::facts::{Behind, Doing, Facts, Object, Role, Thread, Wait, Watched, WatchedKind};
 use crate::runtimes::{KNOWN, Known, is_jvm_thread};
 
 /// The part of looks from which on a connection idles, or a counterpart does something.
@@ -208,18 +208,18 @@ pub(crate) fn kind(facts: &Facts, wait: &Wait) -> Kind {
 
 /// Whether all threads of a wait are the JVM's own.
 fn is_of_runtime(facts: &Facts, wait: &Wait) -> bool {
-    let is_java = facts
-        .settings
-        .libraries
+    let mut of_wait = facts
+        .threads
         .iter()
-        .any(|library| library == "libjvm.so");
-    is_java
-        && !wait.threads.is_empty()
-        && facts
-            .threads
-            .iter()
-            .filter(|thread| wait.threads.contains(&thread.id))
-            .all(|thread| is_jvm_thread(&thread.name))
+        .filter(|thread| wait.threads.contains(&thread.id))
+        .peekable();
+    of_wait.peek().is_some() && of_wait.all(|thread| is_runtime_thread(facts, thread))
+}
+
+/// Whether a thread is one of the JVM's own.
+pub(crate) fn is_runtime_thread(facts: &Facts, thread: &Thread) -> bool {
+    let mut libraries = facts.settings.libraries.iter();
+    is_jvm_thread(&thread.name) && libraries.any(|library| library == "libjvm.so")
 }
 
 fn futex_kind(wait: &Wait, is_join: bool) -> Kind {

@@ -519,7 +519,7 @@ pub(super) fn idle(view: &View) -> Option<Finding> {
 pub(super) fn sleep(view: &View) -> Option<Finding> {
     let is_sleep = |wait: &Wait| {
         (is_call(wait, &SLEEPS) || is_in(wait, &["nanosleep"]))
-            && kind(view.facts, wait) != Kind::FileLock
+            && !matches!(kind(view.facts, wait), Kind::FileLock | Kind::Idle)
     };
     let finding = blocked(view, is_sleep, "", |from| {
         format!("it sleeps by its own choice{}", from.unwrap_or_default())

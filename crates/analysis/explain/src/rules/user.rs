@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::View;
-use crate::facts::Stack;
+use crate::facts::{Stack, Wait};
 use crate::finding::{Finding, percent};
 use crate::runtimes::{MEANINGS, is_collector, is_jvm_collector};
 
@@ -169,6 +169,18 @@ pub(super) fn meaning(view: &View) -> Option<Finding> {
     )
 }
 
+/// Whether a thread of Java waits until the VM thread has done something, such as a collection.
+fn waits_for_collector(wait: &Wait) -> bool {
+    let names = [
+        "VMThread::execute",
+        "VMThread::wait_until_executed",
+        "SafepointSynchronize::block",
+    ];
+    wait.stack
+        .iter()
+        .any(|function| names.iter().any(|name| function.contains(name)))
+}
+
 /// Garbage collectors of runtimes.
 pub(super) fn garbage(view: &View) -> Option<Finding> {
     let running: f64 = view
@@ -208,7 +220,7 @@ pub(super) fn garbage(view: &View) -> Option<Finding> {
         };
         Finding::new(
             format!("garbage collection has {} of its time on processors{assists}", percent(share)),
-            share * view.budget.running(),
+            share * view.budget.running() + view.blocked_in(waits_for_collector),
         )
         .with(
             format!(

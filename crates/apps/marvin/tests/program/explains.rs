@@ -463,6 +463,54 @@ fn process_is_observed_and_left_alone() {
 }
 
 #[test]
+fn interrupted_observation_gives_its_answer() {
+    let home = fresh("interrupted-explain-home");
+    let started = marvin(&home)
+        .args(["explain", "--format", "json", "--", "sleep", "60"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let id = started.id().to_string();
+    assert!(succeeds("kill", &["-INT".as_ref(), id.as_ref()]));
+    let output = started.wait_with_output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["end"]["state"], "interrupted", "{document}");
+    assert_eq!(document["cause"]["rule"], "sleep", "{document}");
+}
+
+#[test]
+fn ends_and_commands_are_in_the_document() {
+    let home = fresh("ended-explain-home");
+    let explain = |options: &[&str], script: &str| {
+        let output = marvin(&home)
+            .args(["explain", "--format", "json"])
+            .args(options)
+            .args(["--", "sh", "-c", script])
+            .output()
+            .unwrap();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let cut = explain(&["--seconds", "1"], "sleep 60");
+    assert_eq!(cut["end"]["state"], "cut-short");
+    let failed = explain(&[], "sleep 1; exit 7");
+    assert_eq!(
+        (&failed["end"]["state"], &failed["end"]["exit_code"]),
+        (&"failed".into(), &7.into())
+    );
+    // A shell reads it back as it was given.
+    assert_eq!(
+        failed["command"],
+        "marvin explain -- sh -c 'sleep 1; exit 7'"
+    );
+    let killed = explain(&[], "sleep 1; kill -9 $$");
+    assert_eq!(
+        (&killed["end"]["state"], &killed["end"]["signal"]),
+        (&"killed".into(), &9.into())
+    );
+}
+
+#[test]
 fn kernels_are_explained_by_settings() {
     let home = folder("explain-kernels");
     let explain = |own: &[&str]| {

@@ -12,6 +12,7 @@ mod cut_off;
 mod documents;
 mod exact;
 mod explains;
+mod foreign;
 #[path = "../../../../lab/lab/tests/vm/fresh.rs"]
 mod fresh;
 mod gated;

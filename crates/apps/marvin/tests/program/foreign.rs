@@ -1,0 +1,276 @@
+//! `marvin explain` on programs from public reports, written anew in the runtimes of these
+//! (`tests/zoo/foreign`): whether the first sentence names the cause that was established there.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::fresh::fresh;
+use crate::{folder, marvin};
+
+/// A line of `cases.txt`.
+struct Case {
+    name: String,
+    runtime: String,
+    /// What is started before, for which the observed program waits.
+    before: String,
+    command: String,
+    /// Words of which one names the cause, and words of its area; joined by `&`, all have to be
+    /// there.
+    cause: String,
+    area: String,
+}
+
+fn cases() -> Vec<Case> {
+    let text = std::fs::read_to_string(sources().join("cases.txt")).unwrap();
+    let mut cases = Vec::new();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let fields: Vec<&str> = line.split("::").map(str::trim).collect();
+        let [name, runtime, _, before, command, cause, area] = fields[..] else {
+            panic!("{line}");
+        };
+        let [name, runtime, before, command, cause, area] =
+            [name, runtime, before, command, cause, area].map(str::to_owned);
+        cases.push(Case {
+            name,
+            runtime,
+            before,
+            command,
+            cause,
+            area,
+        });
+    }
+    cases
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zoo/foreign")
+}
+
+/// Whether a sentence has one of some words.
+fn has(sentence: &str, words: &str) -> bool {
+    let sentence = sentence.to_lowercase();
+    let mut choices = words
+        .to_lowercase()
+        .split('/')
+        .map(str::to_owned)
+        .collect::<Vec<_>>();
+    choices.retain(|choice| !choice.is_empty());
+    choices
+        .iter()
+        .any(|choice| choice.split('&').all(|word| sentence.contains(word)))
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// The programs that this host can run, by the letter that stands for them in `cases.txt`.
+fn programs(home: &Path) -> BTreeMap<&'static str, String> {
+    let mut programs = BTreeMap::new();
+    let program = |name: &str| home.join(name).to_string_lossy().into_owned();
+    let source = |name: &str| sources().join(name).to_string_lossy().into_owned();
+    assert!(succeeds(
+        Command::new("cc")
+            .args([
+                "-O1",
+                "-g",
+                "-w",
+                "-o",
+                &program("foreign"),
+                &source("foreign.c")
+            ])
+            .arg("-lpthread")
+    ));
+    programs.insert("$C", program("foreign"));
+    programs.insert("$D", home.to_string_lossy().into_owned());
+    if let Ok(output) = Command::new("python3")
+        .args(["-c", "import sqlite3, sys; print(sys.executable)"])
+        .output()
+        && output.status.success()
+    {
+        let python = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        programs.insert("$P", format!("{python} {}", source("foreign.py")));
+    }
+    if succeeds(Command::new("node").arg("--version")) {
+        programs.insert("$N", format!("node {}", source("foreign.js")));
+        programs.insert(
+            "$M",
+            format!("node --perf-basic-prof {}", source("foreign.js")),
+        );
+    }
+    if succeeds(Command::new("javac").args(["-d", &program(""), &source("Foreign.java")])) {
+        programs.insert("$J", format!("java -Xmx64m -cp {} Foreign", program("")));
+    }
+    if succeeds(
+        Command::new("go")
+            .args(["build", "-o", &program("foreign-go"), &source("foreign.go")])
+            .env("GOCACHE", program("go-cache")),
+    ) {
+        programs.insert("$G", program("foreign-go"));
+    }
+    programs
+}
+
+/// Writes what the cases of the shell, git and make work on.
+fn write_files(home: &Path) {
+    let probes = "flag = $(shell echo 'int x;' | cc $(1) -x c -c -o /dev/null - 2>/dev/null && echo $(1))\n\
+        CFLAGS = $(call flag,-Wall) $(call flag,-Wextra) $(call flag,-Wshadow) $(call flag,-Wundef) $(call flag,-Wcast-qual)\n\
+        all: o1 o2 o3 o4 o5 o6 o7 o8 o9 o10 o11 o12\n%: ; cc $(CFLAGS) -c -o /dev/null -x c /dev/null\n.PHONY: all\n";
+    std::fs::write(home.join("Makefile.probes"), probes).unwrap();
+    let lines: String = (0..300_000_u64)
+        .map(|n| {
+            format!(
+                "a {}£1\na {}€2\n",
+                n * 7919 % 300_000,
+                n * 104_729 % 300_000
+            )
+        })
+        .collect();
+    std::fs::write(home.join("lines"), lines).unwrap();
+    let tree = home.join("tree");
+    for number in 0..1500 {
+        let folder = tree.join(format!("d{number}"));
+        std::fs::create_dir_all(&folder).unwrap();
+        for file in 0..8 {
+            std::fs::write(folder.join(format!("f{file}")), "").unwrap();
+        }
+    }
+    let script = "git init -q && git add . && git -c user.name=a -c user.email=a@b commit -qm x";
+    assert!(succeeds(
+        Command::new("sh").args(["-c", script]).current_dir(tree)
+    ));
+}
+
+/// Processes that end with the case.
+struct Started(Child);
+
+impl Started {
+    /// Starts a command in a process group of its own and waits for its first line, or a moment.
+    fn start(command: &str, is_ready_told: bool) -> Self {
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("exec {command}")])
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        if is_ready_told {
+            let mut byte = [0];
+            child.stdout.take().unwrap().read_exact(&mut byte).unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        Self(child)
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+/// Explains a case and returns the sentence; `None` if this host cannot run it.
+fn explain(case: &Case, programs: &BTreeMap<&str, String>, home: &Path) -> Option<String> {
+    let mut before = case.before.clone();
+    let mut command = case.command.clone();
+    for (letter, program) in programs {
+        before = before.replace(letter, program);
+        command = command.replace(letter, program);
+    }
+    if [&before, &command].iter().any(|text| {
+        ["$C", "$P", "$J", "$G", "$N", "$M"]
+            .iter()
+            .any(|letter| text.contains(letter))
+    }) {
+        return None;
+    }
+    let is_traced = case.name == "traced";
+    let other = (!before.is_empty()).then(|| Started::start(&before, !is_traced));
+    let mut explain = marvin(home);
+    // Node leaves a log where it runs.
+    explain.current_dir(home);
+    explain.args(["explain", "--format", "json", "--seconds", "6"]);
+    let mut tracer = None;
+    match &other {
+        Some(other) if is_traced => {
+            let id = other.0.id().to_string();
+            tracer = Some(Started::start(&command.replace("$B", &id), false));
+            explain.args(["--pid", &id]);
+        }
+        _ => {
+            explain.args(["--", "sh", "-c", &format!("exec {command}")]);
+        }
+    }
+    let output = explain.output().unwrap();
+    drop((tracer, other));
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{}: {}", case.name, String::from_utf8_lossy(&output.stderr)));
+    Some(document["sentence"].as_str().unwrap().to_owned())
+}
+
+/// Cases that stand in `make test`: those that no neighbour hides, without a runtime.
+const QUICK: [&str; 7] = [
+    "log-writer",
+    "flock-computes",
+    "fcntl-waiter",
+    "keepalive-client",
+    "nagle-client",
+    "pool-beside-sync",
+    "inotify",
+];
+
+#[test]
+fn reported_causes_are_named() {
+    let is_full = std::env::var_os("MARVIN_FULL").is_some();
+    let home = fresh("foreign-home");
+    let files = folder("foreign-files");
+    std::fs::create_dir_all(&files).unwrap();
+    let programs = programs(&files);
+    if is_full {
+        write_files(&files);
+    }
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut others = Vec::new();
+    for case in cases() {
+        if !is_full && !QUICK.contains(&&*case.name) {
+            continue;
+        }
+        let Some(sentence) = explain(&case, &programs, &home) else {
+            println!("skipped: {}: no {}", case.name, case.runtime);
+            continue;
+        };
+        let result = if has(&sentence, &case.cause) {
+            "right"
+        } else if has(&sentence, &case.area) {
+            "area"
+        } else if sentence.starts_with("Nothing dominates") {
+            "nothing"
+        } else {
+            "wrong"
+        };
+        println!("{result:<8} {:<22} {sentence}", case.name);
+        *counts.entry(result).or_default() += 1;
+        if result != "right" {
+            others.push(format!("{result}: {}: {sentence}", case.name));
+        }
+    }
+    println!("{counts:?}");
+    let count = |result| counts.get(result).copied().unwrap_or_default();
+    let all: usize = counts.values().sum();
+    // Other tests are neighbours, and some runtimes may be missing.
+    let (least, most_wrong) = if is_full {
+        (all * 3 / 5, all / 7)
+    } else {
+        (all - 1, 0)
+    };
+    assert!(
+        count("right") >= least && count("wrong") <= most_wrong,
+        "{others:#?}"
+    );
+}
