@@ -426,7 +426,7 @@ pub(crate) fn chain(facts: &Facts, wait: &Wait) -> String {
         (Role::Tracer, _) => format!("its tracer, process {} {},", behind.process, behind.name),
     };
     let how_often = if part < MOSTLY { " mostly" } else { "" };
-    let mut text = format!("; {who}{how_often} {}", describe_doing(facts, doing));
+    let text = format!("; {who}{how_often} {}", describe_doing(facts, doing));
     // One step more: what that one waits for, where it is a thread of the program.
     let next = doing.wait.as_ref().filter(|_| behind.is_own);
     let next = next.and_then(|next| {
@@ -437,7 +437,7 @@ pub(crate) fn chain(facts: &Facts, wait: &Wait) -> String {
     let next = next.and_then(|next| mostly(facts, next));
     if let Some((behind, doing, _)) = next.filter(|(behind, ..)| behind.thread != first) {
         let name = format!("{} {}", behind.process, behind.name);
-        text.push_str(&format!("; there {name} {}", describe_doing(facts, doing)));
+        return format!("{text}; there {name} {}", describe_doing(facts, doing));
     }
     text
 }

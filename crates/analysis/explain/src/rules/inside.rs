@@ -402,12 +402,18 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
         .map(|function| format!(", in {function}"))
         .unwrap_or_default();
     let threads: usize = words.iter().map(|word| word.threads().len()).sum();
+    let all = view.facts.threads.iter();
+    let busy: f64 = all
+        .map(|thread| thread.running_s() + thread.waiting_s)
+        .sum();
+    let works = if busy > 0.1 * view.facts.seconds {
+        ""
+    } else {
+        ", and no thread of it works"
+    };
     Some(
         Finding::new(
-            format!(
-                "{} {what}{from}, and no thread of it works",
-                threads_wait(threads)
-            ),
+            format!("{} {what}{from}{works}", threads_wait(threads)),
             share,
         )
         .doubt()
