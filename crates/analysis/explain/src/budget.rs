@@ -286,7 +286,7 @@ fn waits_for_own(facts: &Facts, thread: &Thread) -> bool {
 /// Whether a wait is for a thread or a child of the program, or for what one of its processes has at
 /// the other end.
 pub(crate) fn is_for_own(facts: &Facts, wait: &Wait) -> bool {
-    // What Nagle's algorithm holds waits for no end, whoever has it.
+    // What Nagle's algorithm holds waits for an acknowledgement, not for a thread.
     if is_held(wait) {
         return false;
     }
