@@ -107,11 +107,7 @@ mod tests {
 
     #[test]
     fn row_that_its_twin_contradicts_is_unclear_everywhere() {
-        let history = lab(&[
-            ("mem-mmap", 1.8984),
-            ("mmap-thr-1", 1.04),
-            ("getppid", 1.0),
-        ]);
+        let history = lab(&[("mem-mmap", 1.8984), ("mmap-thr-1", 1.04), ("getppid", 1.0)]);
         let all = triage_alerts(&history, alerts(&history, ReleaseLine::All), &[], &[]);
         let worse: Vec<&str> = all
             .iter()

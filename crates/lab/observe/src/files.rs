@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
 
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, fstatfs, major, minor, open, readlink};
 
@@ -53,12 +54,15 @@ pub(crate) fn find(process: u32, mapping: &Mapping) -> Option<Found> {
 /// Finds the map of functions that the runtime of a process wrote: `number` is that of the process
 /// in its own namespace. Only what the process's user owns is its word.
 pub(crate) fn find_perf_map(process: u32, number: u32, user: u32) -> Option<Found> {
-    let inner = format!("/proc/{process}/root/tmp/perf-{number}.map");
+    // perf reads it in this folder (tools/perf/Documentation/jit-interface.txt).
+    let folder = Path::new("/").join("tmp");
+    let root = Path::new("/proc").join(process.to_string()).join("root");
+    let inner = root.join("tmp").join(format!("perf-{number}.map"));
     // A process that ended has no root any more.
-    let outer = format!("/tmp/perf-{process}.map");
+    let outer = folder.join(format!("perf-{process}.map"));
     let place = [inner, outer]
         .iter()
-        .find_map(|path| look(path, OFlags::NOFOLLOW))?;
+        .find_map(|path| look(path.to_str()?, OFlags::NOFOLLOW))?;
     let stat = fstat(&place).ok()?;
     (stat.st_uid == user && is_readable(&stat)).then_some(Found(place))
 }

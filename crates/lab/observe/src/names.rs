@@ -1,5 +1,5 @@
 //! Names of functions as their programmers write them: demangled, and of code that a runtime
-//! compiled while it ran (`/tmp/perf-PID.map`, tools/perf/Documentation/jit-interface.txt in
+//! compiled while it ran (`perf-PID.map`, tools/perf/Documentation/jit-interface.txt in
 //! Linux).
 
 use std::collections::BTreeMap;

@@ -93,7 +93,7 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
     );
     let finding = Finding::new(format!("it computes, and most of that in {what}"), share);
     let finding = if is_compiled {
-        finding.advise("Have the runtime write /tmp/perf-PID.map: node --perf-basic-prof, a perf map agent of the JVM.")
+        finding.advise("Have the runtime write perf-PID.map: node --perf-basic-prof, a perf map agent of the JVM.")
     } else {
         finding
     };

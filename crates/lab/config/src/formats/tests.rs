@@ -180,7 +180,11 @@ fn mistakes_in_manifests_are_named_with_place() {
 
 proptest! {
     #[test]
-    fn any_damage_leaves_rows_or_one_error(which in 0_usize..30, at in 0_usize..600, byte in any::<u8>()) {
+    fn any_damage_leaves_rows_or_one_error(
+        which in 0_usize..30,
+        at in 0_usize..600,
+        byte in any::<u8>(),
+    ) {
         let formats = shipped();
         let files = files(&golden());
         let path = &files[which % files.len()];
