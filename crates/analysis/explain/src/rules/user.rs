@@ -33,6 +33,8 @@ struct Below {
     within: u64,
     /// The sum of the functions between it and where the sample is.
     distance: u64,
+    /// Samples whose innermost function of the program's own it is.
+    innermost: u64,
 }
 
 /// Returns all functions of the samples, each once for a stack.
@@ -41,6 +43,12 @@ fn functions<'v>(view: &'v View) -> (u64, BTreeMap<&'v str, Below>) {
     let mut all = 0;
     for stack in in_user_mode(view) {
         all += stack.samples;
+        // Functions of shared objects have the name of their file behind them.
+        let is_of_program = |function: &&String| is_own(function) && !function.contains(" (");
+        let own = stack.user.iter().find(is_of_program);
+        if let Some(own) = own {
+            found.entry(own).or_default().innermost += stack.samples;
+        }
         let mut seen = BTreeSet::new();
         for (distance, function) in stack.user.iter().enumerate() {
             if seen.insert(function) {
@@ -56,15 +64,15 @@ fn functions<'v>(view: &'v View) -> (u64, BTreeMap<&'v str, Below>) {
 
 /// Returns the own function next to where most samples are: on at least half of the stacks, and of
 /// those the innermost.
-fn nearest_own<'v>(all: u64, functions: &BTreeMap<&'v str, Below>) -> Option<(&'v str, u64)> {
-    let own = functions.iter().filter(|(name, below)| {
-        below.with as f64 >= FUNCTION * all as f64 && !is_library(name) && !is_nameless(name)
-    });
+fn nearest_own<'v>(all: u64, functions: &BTreeMap<&'v str, Below>) -> Option<(&'v str, Below)> {
+    let own = functions
+        .iter()
+        .filter(|(name, below)| below.with as f64 >= FUNCTION * all as f64 && is_own(name));
     let nearest = own.min_by(|(_, one), (_, other)| {
         let mean = |below: &Below| below.distance as f64 / below.with.max(1) as f64;
         mean(one).total_cmp(&mean(other))
     });
-    nearest.map(|(name, below)| (*name, below.with))
+    nearest.map(|(name, below)| (*name, *below))
 }
 
 pub(super) fn one_function(view: &View) -> Option<Finding> {
@@ -76,13 +84,14 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
     let own = nearest_own(all, &functions);
     let is_leaf = below.within as f64 >= FUNCTION * all as f64;
     let (what, count) = match own {
-        _ if is_leaf && !is_library(function) && !is_nameless(function) => {
-            ((*function).to_owned(), below.within)
-        }
+        _ if is_leaf && is_own(function) => ((*function).to_owned(), below.within),
         Some((own, _)) if is_leaf => (format!("{function}, called in {own}"), below.within),
         _ if is_leaf => ((*function).to_owned(), below.within),
-        // The work is spread over what one function of the program calls; all of it is below main.
-        Some((own, count)) if !is_start(own) => (format!("{own} and what it calls"), count),
+        // The work is spread over what one function calls of libraries. One that calls functions of
+        // the program, as main does, says nothing.
+        Some((own, below)) if !is_start(own) && below.innermost as f64 >= FUNCTION * all as f64 => {
+            (format!("{own} and what it calls"), below.with)
+        }
         _ => return None,
     };
     let share = view.budget.user * count as f64 / all.max(1) as f64;
@@ -114,6 +123,11 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
             .advise("Look at this function. Without a PMU nothing tells cache misses and false sharing from work.")
             .look("perf stat -d -p PID"),
     )
+}
+
+/// Whether a function is the program's own, and has a name.
+fn is_own(function: &str) -> bool {
+    !is_library(function) && !is_nameless(function)
 }
 
 /// Whether a function has no name: only a file and an address, or not even a file.
