@@ -95,7 +95,11 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("unixbench", "context1", &["pipe-pingpong"]),
     ("unixbench", "execl", &["fork-exec"]),
     ("unixbench", "fsbuffer", &["file-read-4k", "file-write-4k"]),
-    ("unixbench", "fsbuffer-w", &["file-write-4k"]),
+    (
+        "unixbench",
+        "fsbuffer-w",
+        &["call-writeseek", "file-write-4k"],
+    ),
     ("unixbench", "pipe", &["pipe-own-1"]),
     ("unixbench", "shell", &["fork-exec"]),
     ("unixbench", "spawn", &["fork-exit"]),
