@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
 use explain::facts::AFTERWARDS;
@@ -60,6 +61,7 @@ fn main() -> anyhow::Result<()> {
             let facts = observe(&Observation {
                 subject,
                 seconds: Some(60.0),
+                stop: Arc::default(),
             })?
             .facts;
             observed = observed.min(facts.seconds);
