@@ -1,6 +1,8 @@
 //! Derives a perturbation of the guest from the seed alone: a seed perturbs every kernel in the
 //! same way.
 
+use std::ops::Range;
+
 use wire::Perturbation;
 
 /// Ranges of docs/exact-machine.md, section "Seeds".
@@ -15,10 +17,10 @@ const MAPPINGS: (u64, u64) = (0, 16);
 /// Returns how a seed perturbs a guest after the snapshot; QEMU's `-seed` perturbs the boot.
 pub(crate) fn perturbation(seed: u64) -> Perturbation {
     Perturbation {
-        delay_us: between(seed, (0, DELAY_US_MAX), 1),
-        spins: between(seed, SPINS, 4),
-        child_pages: between(seed, CHILD_PAGES, 2),
-        child_forks: between(seed, CHILD_FORKS, 3),
+        delay_us: between(seed, 0..DELAY_US_MAX, 1),
+        spins: between(seed, SPINS.0..SPINS.1, 4),
+        child_pages: between(seed, CHILD_PAGES.0..CHILD_PAGES.1, 2),
+        child_forks: between(seed, CHILD_FORKS.0..CHILD_FORKS.1, 3),
         mappings_above: 0,
         mappings_below: 0,
     }
@@ -28,15 +30,15 @@ pub(crate) fn perturbation(seed: u64) -> Perturbation {
 /// mapping over two nodes of the tree makes each change dear.
 pub(crate) fn perturbation_of_mappings(seed: u64) -> Perturbation {
     Perturbation {
-        mappings_above: between(seed, MAPPINGS, 5),
-        mappings_below: between(seed, MAPPINGS, 6),
+        mappings_above: between(seed, MAPPINGS.0..MAPPINGS.1, 5),
+        mappings_below: between(seed, MAPPINGS.0..MAPPINGS.1, 6),
         ..perturbation(seed)
     }
 }
 
-/// Returns a number from the first to below the last, by the seed and its use.
-fn between(seed: u64, (low, high): (u64, u64), salt: u64) -> u64 {
-    low + mix(seed ^ (salt << 56)) % (high - low)
+/// Returns a number of a range, by the seed and what it is for.
+fn between(seed: u64, range: Range<u64>, salt: u64) -> u64 {
+    range.start + mix(seed ^ (salt << 56)) % (range.end - range.start)
 }
 
 /// Returns every condition of a measurement that this crate decides. They are part of the machine's

@@ -261,13 +261,9 @@ impl Ends {
         }
     }
 
-    /// Returns what the kernel has of both ends of a connection, and whether the peer left bytes
-    /// unread.
-    pub(crate) fn tcp(
-        &mut self,
-        process: u32,
-        (own, other): (u64, u64),
-    ) -> (Option<[Tcp; 2]>, bool) {
+    /// Returns what the kernel has of both ends of a connection, by the inodes of their sockets, and
+    /// whether the peer left bytes unread.
+    pub(crate) fn tcp(&mut self, process: u32, own: u64, other: u64) -> (Option<[Tcp; 2]>, bool) {
         let list = || diag::tcp().unwrap_or_default();
         self.tcp.refresh(list, |known| known.contains_key(&own));
         let of = |inode| self.tcp.content.get(&inode).copied();

@@ -406,7 +406,7 @@ impl Rounds {
     }
 
     fn look_at_connection(&mut self, place: &Place, process: u32, both: (u64, u64)) {
-        let (tcp, is_unread) = self.ends.tcp(process, both);
+        let (tcp, is_unread) = self.ends.tcp(process, both.0, both.1);
         let Some([own, peer]) = tcp else {
             return;
         };
