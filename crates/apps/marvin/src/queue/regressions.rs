@@ -102,7 +102,7 @@ impl Pass<'_> {
             )?;
         }
         if self.site.settings.regressions.has_digest {
-            self.digest()?;
+            self.digest(is_first)?;
         }
         Ok(raised)
     }
@@ -158,7 +158,8 @@ impl Pass<'_> {
             let subject = report_subject(&track, after, at);
             self.raise_on(subject, &text.subject, &text.body, &[&channel])?;
         }
-        let body = draft(text, &addresses, mail.is_some());
+        let mut body = draft(text, &addresses, mail.is_some());
+        body.extend(["In this lab: marvin alerts ", &one.alert.name, "\n", STOP]);
         let channels: Vec<&str> = settings
             .channels
             .iter()
@@ -188,12 +189,22 @@ impl Pass<'_> {
         Ok(self.store.raise(&notice, channels)?)
     }
 
-    /// Raises the list of open alerts, once in a week.
-    fn digest(&self) -> anyhow::Result<()> {
-        let Some(text) = digest_text(&self.snapshot.history, &self.snapshot.alerts) else {
+    /// Raises the list of open alerts, once in a week. What has just gone out by itself is in the
+    /// next one, and a week that begins without any has none.
+    fn digest(&self, is_first: bool) -> anyhow::Result<()> {
+        let listed: Vec<Triaged> = self
+            .snapshot
+            .alerts
+            .iter()
+            .filter(|one| is_first || !one.is_untold())
+            .cloned()
+            .collect();
+        let week = self.now_unix.days().div_euclid(WEEK_DAYS);
+        let subject = format!("digest:{week}");
+        let Some(text) = digest_text(&self.snapshot.history, &listed) else {
+            self.raise_on(subject, "open regressions: 0", "", &[])?;
             return Ok(());
         };
-        let week = self.now_unix.days().div_euclid(WEEK_DAYS);
         let headline = format!("open regressions: {}", text.lines().count());
         let channels: Vec<&str> = self
             .site
@@ -203,7 +214,7 @@ impl Pass<'_> {
             .map(|channel| channel.name.as_str())
             .collect();
         let body = format!("{text}\nmarvin alerts shows them, marvin triage records a decision.\n");
-        self.raise_on(format!("digest:{week}"), &headline, &body, &channels)?;
+        self.raise_on(subject, &headline, &body, &channels)?;
         Ok(())
     }
 
@@ -266,6 +277,6 @@ fn draft(text: &RegressionText, addresses: &[String], is_sent: bool) -> String {
     if !is_sent && !addresses.is_empty() {
         all.extend(["To: ", &addresses.join(", "), "\n\n"]);
     }
-    all.extend([&*text.body, "\n", STOP]);
+    all.extend([&*text.body, "\n"]);
     all
 }

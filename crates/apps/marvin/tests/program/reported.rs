@@ -57,7 +57,8 @@ fn regression_goes_out_once_as_a_draft() {
     assert!(send().contains("new regressions 0"), "{}", send());
     let subject = "\"subject\":\"regression:cloud-amd64 6.1.192..6.12.100\"";
     assert_eq!(count(&home, "told", subject), 1);
-    assert_eq!(count(&home, "told", "\"subject\":\"digest:"), 1);
+    // What has just gone out is in no list of the same week.
+    assert_eq!(count(&home, "told", "\"subject\":\"digest:"), 0);
     for text in [
         "This is a draft for you",
         "To: kernel@example.org",

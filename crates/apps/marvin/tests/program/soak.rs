@@ -1,9 +1,10 @@
 //! A soak: watch, work, serve and compare share a data directory while they are killed, stopped and
 //! started again at random moments, cannot write, and the tree gets releases. At the end the
 //! accounts are closed: each job is done once, each process is gone, no file is left over, and the
-//! server's memory has not grown.
+//! server's memory has not grown. Once with the store in the data directory, once in PostgreSQL,
+//! which is then cut off too.
 //!
-//! `MARVIN_SOAK_MINUTES` sets its length, `MARVIN_SOAK_SEED` repeats a sequence.
+//! `MARVIN_SOAK_MINUTES` sets the length of both, `MARVIN_SOAK_SEED` repeats a sequence.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -11,17 +12,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use store::cluster::{Cluster, Durability};
+
 use crate::bisected::Tree;
 use crate::fresh::{Fresh, fresh};
 use crate::killed::processes_of;
 use crate::served::Server;
-use crate::{images, marvin, output_of};
+use crate::{format_output, images, marvin};
 
 /// Kernels are images that the tree has, each with the release behind it, so that no two are equal.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
     vmlinux:\n\t@cat \"$$(cat choice)\" stamp >$(O)/vmlinux\n\t@echo $(CURDIR)/mm/memory.c >$(O)/.memory.o.cmd\n";
-/// What may happen; the first ones more often.
-const EVENTS: [&str; 10] = [
+/// What may happen; the first ones more often. The last two only where there is a PostgreSQL.
+const EVENTS: [&str; 12] = [
     "worker killed",
     "worker killed",
     "worker stopped",
@@ -32,15 +35,24 @@ const EVENTS: [&str; 10] = [
     "comparison killed",
     "release",
     "disk full",
+    "database down",
+    "database silent",
 ];
+const EVENTS_OF_DATABASE: usize = 2;
 /// Most bytes of a file while the disk is full.
 const FULL: [u64; 4] = [0, 64 << 10, 4 << 20, 64 << 20];
+/// What is asked of the servers again and again.
+const PAGES: [&str; 4] = ["/", "/runs.html", "/kernels.html", "/metrics"];
+/// How long a page may fail after the store is back.
+const RECOVERY: Duration = Duration::from_secs(60);
 /// How much the memory of the server may grow, and its limit (kB).
 const GROWTH_KB_MAX: u64 = 8 << 10;
 const MEMORY_KB_MAX: u64 = 64 << 10;
 
 struct Soak {
     home: Fresh,
+    /// The server of the store, and its address.
+    database: Option<(Cluster, String)>,
     tree: Tree,
     log: Fresh,
     choices: Vec<String>,
@@ -52,10 +64,12 @@ struct Soak {
 }
 
 impl Soak {
-    fn new(seed: u64) -> Self {
+    fn new(name: &str, seed: u64, cluster: Option<Cluster>) -> Self {
         let (_, images) = images();
-        let home = fresh("soak-home");
-        let tree = Tree::new("soak-tree");
+        let home = fresh(&format!("{name}-home"));
+        let tree = Tree::new(&format!("{name}-tree"));
+        let log = fresh(&format!("{name}-log"));
+        fs::write(&log, "").unwrap();
         fs::create_dir_all(&home).unwrap();
         tree.file("Makefile", MAKEFILE);
         ["Kbuild", "mm/memory.c"]
@@ -68,28 +82,39 @@ impl Soak {
             tree.name()
         );
         fs::write(home.join("marvin.toml"), text).unwrap();
+        let database = cluster.map(|cluster| {
+            let address = cluster.place().unwrap();
+            (cluster, address)
+        });
         // There is a server when there are results.
         let first = format!("path:{}", tree.folder.join(&choices[0]).display());
-        let output = output_of(
-            &home,
-            &["run", &first, "--workload", "signal", "--seeds", "1", "-q"],
-        );
-        assert!(output.starts_with("exit 0"), "{output}");
-        let server = Server::start(marvin(&home));
-        let log = fresh("soak-log");
-        let counts = BTreeMap::new();
-        fs::write(&log, "").unwrap();
+        let output = program_with(&home, database.as_ref())
+            .args(["run", &first, "--workload", "signal", "--seeds", "1", "-q"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let server = Server::start(program_with(&home, database.as_ref()));
         Self {
             home,
+            database,
             tree,
             log,
             choices,
             random: seed | 1,
             releases: 0,
-            counts,
+            counts: BTreeMap::new(),
             worker: None,
             server,
         }
+    }
+
+    fn program(&self) -> Command {
+        program_with(&self.home, self.database.as_ref())
+    }
+
+    fn output_of(&self, arguments: &[&str]) -> String {
+        let output = self.program().args(arguments).output().unwrap();
+        format_output(&output, &self.home)
     }
 
     /// Returns a random number below `end`.
@@ -108,7 +133,7 @@ impl Soak {
     /// Starts a command whose complaints go to the log; no file of it may be larger than this.
     fn start(&self, arguments: &[&str], largest: Option<u64>) -> Child {
         let log = File::options().append(true).open(&self.log).unwrap();
-        let mut command = marvin(&self.home);
+        let mut command = self.program();
         if let Some(largest) = largest {
             let ignore = "trap '' XFSZ; exec \"$@\"";
             let program = command.get_program().to_owned();
@@ -117,6 +142,9 @@ impl Soak {
                 .env_clear()
                 .env("PATH", std::env::var_os("PATH").unwrap())
                 .env("MARVIN_HOME", &*self.home);
+            if let Some((_, address)) = &self.database {
+                command.env("MARVIN_STORE", address);
+            }
             command
                 .arg(format!("--fsize={largest}"))
                 .args(["sh", "-c", ignore, "sh"])
@@ -155,7 +183,7 @@ impl Soak {
         self.pause(400);
         drop(watch.kill());
         watch.wait().unwrap();
-        let output = output_of(&self.home, &["watch", "-q"]);
+        let output = self.output_of(&["watch", "-q"]);
         assert!(output.starts_with("exit 0"), "{output}");
     }
 
@@ -169,7 +197,11 @@ impl Soak {
             *self.counts.entry("worker ended by itself").or_default() += 1;
             self.work(None);
         }
-        let what = EVENTS[self.below(EVENTS.len() as u64) as usize];
+        let possible = match self.database {
+            Some(_) => EVENTS.len(),
+            None => EVENTS.len() - EVENTS_OF_DATABASE,
+        };
+        let what = EVENTS[self.below(possible as u64) as usize];
         *self.counts.entry(what).or_default() += 1;
         match what {
             "worker killed" => self.work(None),
@@ -180,7 +212,9 @@ impl Soak {
                 |name| name.starts_with("qemu-system"),
                 |_, id| signal("KILL", id),
             ),
-            "server restarted" => self.server = Server::start(marvin(&self.home)),
+            "server restarted" => self.server = Server::start(self.program()),
+            "database down" => self.cut_database(),
+            "database silent" => self.silence_database(),
             "comparison killed" => {
                 let pair = self.pair();
                 let mut compare = self.start(&compare(&pair), None);
@@ -196,6 +230,34 @@ impl Soak {
                 self.work(None);
             }
         }
+    }
+
+    /// Ends the server of the store for some time, in which commands begin and the dashboard is
+    /// asked.
+    fn cut_database(&mut self) {
+        self.database.as_mut().unwrap().0.pause().unwrap();
+        self.ask_beside_cut();
+        self.database.as_mut().unwrap().0.resume().unwrap();
+    }
+
+    /// The same with a server that accepts connections and does not answer.
+    fn silence_database(&mut self) {
+        self.database.as_ref().unwrap().0.signal("STOP").unwrap();
+        self.ask_beside_cut();
+        self.database.as_ref().unwrap().0.signal("CONT").unwrap();
+    }
+
+    fn ask_beside_cut(&mut self) {
+        let mut watch = self.start(&["watch", "-q"], None);
+        if self.below(2) == 0 {
+            self.work(None);
+        }
+        self.pause(8000);
+        for path in PAGES {
+            self.server.ask(path);
+        }
+        drop(watch.kill());
+        watch.wait().unwrap();
     }
 
     fn stop(&mut self, id: u32) {
@@ -233,6 +295,15 @@ impl Soak {
     }
 }
 
+/// Returns Marvin with this data directory, and its store in a database if there is one.
+fn program_with(home: &Path, database: Option<&(Cluster, String)>) -> Command {
+    let mut program = marvin(home);
+    if let Some((_, address)) = database {
+        program.env("MARVIN_STORE", address);
+    }
+    program
+}
+
 fn compare(pair: &[String; 2]) -> [&str; 7] {
     [
         "compare",
@@ -254,8 +325,8 @@ fn signal(name: &str, id: u32) {
         .unwrap();
 }
 
-#[test]
-fn soak_ends_with_closed_accounts() {
+/// Returns how long a soak lasts and what its random numbers begin with; `None` if none is wanted.
+fn length_and_seed() -> Option<(f64, u64)> {
     let minutes = std::env::var("MARVIN_SOAK_MINUTES")
         .ok()
         .map(|text| text.parse::<f64>().unwrap());
@@ -263,14 +334,49 @@ fn soak_ends_with_closed_accounts() {
         println!(
             "skipped: an hour of kills, stops and full disks is in `make test-full`; MARVIN_SOAK_MINUTES=10 is shorter"
         );
-        return;
+        return None;
     };
     let seed = std::env::var("MARVIN_SOAK_SEED")
         .ok()
         .map_or_else(|| u64::from(std::process::id()), |s| s.parse().unwrap());
     println!("MARVIN_SOAK_SEED={seed}");
-    let mut soak = Soak::new(seed);
-    let steady = Server::start(marvin(&soak.home));
+    Some((minutes, seed))
+}
+
+#[test]
+fn soak_ends_with_closed_accounts() {
+    if let Some((minutes, seed)) = length_and_seed() {
+        endure(Soak::new("soak", seed, None), minutes);
+    }
+}
+
+#[test]
+fn soak_with_cuts_of_postgres_ends_with_closed_accounts() {
+    let Some((minutes, seed)) = length_and_seed() else {
+        return;
+    };
+    let Some(cluster) = Cluster::start(Durability::Durable).unwrap() else {
+        println!("not tested with PostgreSQL, which is not installed: scripts/needs.sh test");
+        return;
+    };
+    endure(Soak::new("soak-postgres", seed, Some(cluster)), minutes);
+}
+
+/// Asks until a page is there or is said to be none, and panics with the answer after a while.
+fn ask(server: &Server, path: &str) {
+    let begun = Instant::now();
+    loop {
+        let answer = server.ask(path);
+        if answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.1 404") {
+            return;
+        }
+        assert!(begun.elapsed() < RECOVERY, "{path}: {answer}");
+        std::thread::sleep(Duration::from_secs(1));
+    }
+}
+
+fn endure(mut soak: Soak, minutes: f64) {
+    let steady = Server::start(soak.program());
     let begun = Instant::now();
     let mut memory = Vec::new();
     for _ in 0..3 {
@@ -279,13 +385,9 @@ fn soak_ends_with_closed_accounts() {
     soak.work(None);
     while begun.elapsed().as_secs_f64() < minutes * 60.0 {
         soak.happen();
-        for path in ["/", "/runs.html", "/kernels.html", "/metrics"] {
-            for answer in [steady.ask(path), soak.server.ask(path)] {
-                assert!(
-                    answer.starts_with("HTTP/1.1 200") || answer.starts_with("HTTP/1.1 404"),
-                    "{path}: {answer}"
-                );
-            }
+        for path in PAGES {
+            ask(&steady, path);
+            ask(&soak.server, path);
         }
         memory.push(steady.memory_kb("VmRSS"));
         soak.pause(4000);
@@ -325,16 +427,9 @@ fn soak_ends_with_closed_accounts() {
 /// Ends everything, completes the work undisturbed, and checks what is there.
 fn close(mut soak: Soak) {
     soak.end_worker();
-    let Soak {
-        home,
-        tree,
-        log,
-        releases,
-        server,
-        ..
-    } = &soak;
-    signal("KILL", server.id());
-    let folders: [&Path; 2] = [home, &tree.folder];
+    let (home, log, releases) = (&soak.home, &soak.log, soak.releases);
+    signal("KILL", soak.server.id());
+    let folders: [&Path; 2] = [home, &soak.tree.folder];
     let begun = Instant::now();
     while !processes_of(&folders).is_empty() {
         assert!(
@@ -346,24 +441,22 @@ fn close(mut soak: Soak) {
     }
     let log = fs::read_to_string(log).unwrap();
     assert!(!log.contains("panicked"), "{log}");
-    assert!(output_of(home, &["watch", "-q"]).starts_with("exit 0"));
-    let mut jobs = String::new();
+    assert!(soak.output_of(&["watch", "-q"]).starts_with("exit 0"));
+    let mut jobs = soak.output_of(&["queue", "list", "--all"]);
     for _ in 0..5 {
         // What has just failed would wait for its next attempt.
-        (1..=*releases).for_each(|job| {
-            drop(output_of(
-                home,
-                &["queue", "move", &job.to_string(), "first"],
-            ));
-        });
-        output_of(home, &["work", "--once"]);
-        jobs = output_of(home, &["queue", "list", "--all"]);
+        for line in jobs.lines().filter(|line| line.contains(" waiting ")) {
+            let job = line.split_whitespace().next().unwrap();
+            soak.output_of(&["queue", "move", job, "first"]);
+        }
+        soak.output_of(&["work", "--once"]);
+        jobs = soak.output_of(&["queue", "list", "--all"]);
         if !jobs.contains(" waiting ") {
             break;
         }
     }
     let pair = soak.pair();
-    let end = output_of(home, &compare(&pair));
+    let end = soak.output_of(&compare(&pair));
     assert!(
         ["exit 0", "exit 1", "exit 3"]
             .iter()
@@ -375,10 +468,10 @@ fn close(mut soak: Soak) {
             jobs.matches(" done ").count(),
             jobs.matches("git:v6.").count()
         ),
-        (*releases, *releases),
+        (releases, releases),
         "{jobs}\n{log}"
     );
-    let runs = output_of(home, &["runs", "--limit", "100000"]);
+    let runs = soak.output_of(&["runs", "--limit", "100000"]);
     println!(
         "{releases} jobs done, {} runs",
         runs.matches("run_").count()
