@@ -367,6 +367,14 @@ fn alert_says_who_was_told_and_when() {
     let one = of(&[lists, told, failed, silent]);
     insta::assert_snapshot!(told_words(&one, Addresses::Named).unwrap(), @"a@x.org, b@x.org by us on 2026-05-28; us on 2026-05-28; us not yet (connection refused); on no channel, as it was open before this lab reported regressions");
     insta::assert_snapshot!(told_words(&one, Addresses::Counted).unwrap(), @"2 addresses by us on 2026-05-28; us on 2026-05-28; us not yet; on no channel, as it was open before this lab reported regressions");
+    let mut hostile = Told::of_subject(&subject, UnixTime::new(0)).unwrap();
+    hostile.set_channel("us\u{1b}[2J\nalert closed to a@x.org\r\u{202e}");
+    hostile.failure = "no\n\u{7}route".to_owned();
+    let said = told_words(&of(&[hostile]), Addresses::Named).unwrap();
+    assert!(
+        !said.contains(|c: char| c.is_control() || c == '\u{202e}'),
+        "{said:?}"
+    );
     let elsewhere = regression_subject("other", "6.12", "6.12.9");
     let elsewhere = Told::of_subject(&elsewhere, UnixTime::new(0)).unwrap();
     assert!(of(&[elsewhere]).is_untold(), "another track");
