@@ -1,6 +1,6 @@
 //! The bisection that finds the commit of an alert, or the steps before it.
 
-use model::{Build, Distribution, KernelName, Origin, SourceOrigin, sanitize_line};
+use model::{Build, Distribution, KernelName, Origin, Release, SourceOrigin, sanitize_line};
 
 use super::alerts::{Alert, Member};
 use super::changes::Basis;
@@ -75,7 +75,14 @@ pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<Bis
             (Some(_), Some(_)) => BisectHint::Impossible(
                 "the two kernels were built from different trees: build both from one".to_owned(),
             ),
-            _ => packages(good, bad, debian, &options),
+            _ => {
+                let is_exact = history
+                    .machine(worst.key.machine)
+                    .capabilities()
+                    .deterministic;
+                let chain = chain(good, bad, &options).filter(|_| is_exact);
+                packages(good, bad, debian, &options, chain)
+            }
         },
     )
 }
@@ -304,8 +311,31 @@ fn is_of_debian(name: &KernelName) -> bool {
     matches!(name, KernelName::Package(query) if query.distribution == Distribution::Debian)
 }
 
+/// Returns the command that names the release between two packages with which a change came;
+/// `None` if they are of one series, or not of one distribution.
+fn chain(good: &Build, bad: &Build, options: &str) -> Option<String> {
+    let (KernelName::Package(old), KernelName::Package(new)) = (&good.name, &bad.name) else {
+        return None;
+    };
+    let series = |build: &Build| Release::parse(&build.version).series();
+    let is_offered = old.distribution == new.distribution && series(good) != series(bad);
+    is_offered.then(|| {
+        sanitize_line(&format!(
+            "marvin compare --chain {} {} {options}",
+            good.exact_name(),
+            bad.exact_name()
+        ))
+    })
+}
+
 /// Returns the hint for kernels that Marvin did not build.
-fn packages(good: &Build, bad: &Build, debian: &str, options: &str) -> BisectHint {
+fn packages(
+    good: &Build,
+    bad: &Build,
+    debian: &str,
+    options: &str,
+    chain: Option<String>,
+) -> BisectHint {
     let built = [good, bad];
     let other = built.iter().find(|build| !is_of_debian(&build.name));
     if let Some(other) = other {
@@ -313,19 +343,29 @@ fn packages(good: &Build, bad: &Build, debian: &str, options: &str) -> BisectHin
             "the source of {} is not a commit or a package: build both ends from one tree (git:REVISION, deb-src:VERSION)",
             sanitize_line(&other.name.to_string())
         );
-        return BisectHint::Impossible(why);
+        return match chain {
+            Some(chain) => BisectHint::First {
+                why: format!("this names the release that it came with; {why}"),
+                commands: vec![chain],
+            },
+            None => BisectHint::Impossible(why),
+        };
     }
     let [good, bad] = [good, bad].map(|build| sanitize_line(&build.version));
     let why = "both are packages that Debian built: have their sources, see that the difference is in them, and search there \
                (git -C TREE tag lists the releases that are imported)";
-    let commands = vec![
+    let why = match chain {
+        Some(_) => format!(
+            "the first command names the release that it came with, so that the search may begin there; {why}"
+        ),
+        None => why.to_owned(),
+    };
+    let mut commands = Vec::from_iter(chain);
+    commands.extend([
         format!("marvin compare deb-src:{good} deb-src:{bad} {options}"),
         format!("marvin bisect TAG-OF-{good} TAG-OF-{bad} --tree {debian} {options}"),
-    ];
-    BisectHint::First {
-        why: why.to_owned(),
-        commands,
-    }
+    ]);
+    BisectHint::First { why, commands }
 }
 
 #[cfg(test)]
@@ -428,6 +468,30 @@ mod tests {
         assert!(
             matches!(exact(images, "fault-anon"), Some(BisectHint::Impossible(why)) if why.contains("path:/a"))
         );
+    }
+
+    #[test]
+    fn packages_of_two_series_have_a_chain_first() {
+        let first = |name: &str, versions: [&str; 2]| match exact(
+            versions.map(|version| build(name, version)),
+            "fault-anon",
+        ) {
+            Some(BisectHint::First { commands, .. }) => commands.into_iter().next(),
+            _ => None,
+        };
+        let chain = first("deb:6.12", ["6.1.192", "6.12.100"]).unwrap();
+        assert!(
+            chain.starts_with("marvin compare --chain deb:linux-image-6.1.192")
+                && chain.ends_with("--workload fault-anon --seeds 2"),
+            "{chain}"
+        );
+        // Its sources are in no tree that Marvin imports.
+        let chain = first("ubuntu:6.8", ["6.5.1", "6.8.2"]).unwrap();
+        assert!(
+            chain.starts_with("marvin compare --chain ubuntu:"),
+            "{chain}"
+        );
+        assert_eq!(first("ubuntu:6.8", ["6.8.1", "6.8.2"]), None);
     }
 
     #[test]

@@ -388,7 +388,7 @@ impl Rounds {
         for number in files.iter().take(WATCHED_MAX) {
             let described = self.file(process, *number);
             if let Some(both) = described.connection {
-                self.look_at_connection(place, process, both);
+                self.look_at_connection(place, process, both.0, both.1);
             }
             found.extend(described.peers.iter().map(|peer| Counterpart {
                 role: Role::Peer,
@@ -405,16 +405,16 @@ impl Rounds {
         found.into_iter().collect()
     }
 
-    fn look_at_connection(&mut self, place: &Place, process: u32, both: (u64, u64)) {
-        let (tcp, is_unread) = self.ends.tcp(process, both.0, both.1);
-        let Some([own, peer]) = tcp else {
+    fn look_at_connection(&mut self, place: &Place, process: u32, socket: u64, peer: u64) {
+        let (tcp, is_unread) = self.ends.tcp(process, socket, peer);
+        let Some([own, other]) = tcp else {
             return;
         };
         let around = self.surroundings.entry(place.clone()).or_default();
         let connection = around.connection.get_or_insert_default();
         connection.looks += 1;
         connection.held[0] += u64::from(own.is_held());
-        connection.held[1] += u64::from(peer.is_held());
+        connection.held[1] += u64::from(other.is_held());
         connection.unread += u64::from(is_unread);
         connection.tcp = own;
     }
