@@ -39,6 +39,8 @@ const EVENTS: [&str; 12] = [
     "database silent",
 ];
 const EVENTS_OF_DATABASE: usize = 2;
+/// Most jobs that wait while another release comes.
+const WAITING_MAX: usize = 5;
 /// Most bytes of a file while the disk is full.
 const FULL: [u64; 4] = [0, 64 << 10, 4 << 20, 64 << 20];
 /// What is asked of the servers again and again.
@@ -171,8 +173,14 @@ impl Soak {
         }
     }
 
-    /// Adds a release, whose first watcher is killed.
+    /// Adds a release, whose first watcher is killed; none while jobs of earlier ones wait, as all
+    /// must be done in the end.
     fn release(&mut self) {
+        let waiting = self.output_of(&["queue", "list"]);
+        if waiting.matches(" waiting ").count() > WAITING_MAX {
+            return;
+        }
+        *self.counts.entry("tree got a release").or_default() += 1;
         let number = self.releases + 12;
         let choice = self.choices[self.releases % 2].clone();
         self.releases += 1;
