@@ -9,6 +9,7 @@ use subprocess::Shared;
 use serde_json::Value;
 
 use crate::busy::while_busy;
+use crate::compiled::compile_file;
 use crate::fresh::fresh;
 use crate::{folder, format_output, marvin};
 
@@ -106,17 +107,7 @@ static ONE: Shared<()> = Shared::new(());
 fn zoo() -> PathBuf {
     let program = folder("zoo-program");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zoo/zoo.c");
-    let ended = Command::new("cc")
-        .args(["-O1", "-g", "-o"])
-        .args([&program, &source])
-        .arg("-lpthread")
-        .output()
-        .unwrap();
-    assert!(
-        ended.status.success(),
-        "{}",
-        String::from_utf8_lossy(&ended.stderr)
-    );
+    compile_file(&source, &program, &["-O1", "-g"]);
     program
 }
 

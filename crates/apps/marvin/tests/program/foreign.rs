@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::compiled::compile_file;
 use crate::fresh::fresh;
 use crate::{folder, marvin};
 
@@ -75,18 +76,11 @@ fn programs(home: &Path) -> BTreeMap<&'static str, String> {
     let mut programs = BTreeMap::new();
     let program = |name: &str| home.join(name).to_string_lossy().into_owned();
     let source = |name: &str| sources().join(name).to_string_lossy().into_owned();
-    assert!(succeeds(
-        Command::new("cc")
-            .args([
-                "-O1",
-                "-g",
-                "-w",
-                "-o",
-                &program("foreign"),
-                &source("foreign.c")
-            ])
-            .arg("-lpthread")
-    ));
+    compile_file(
+        &sources().join("foreign.c"),
+        &home.join("foreign"),
+        &["-O1", "-g", "-w"],
+    );
     programs.insert("$C", program("foreign"));
     programs.insert("$D", home.to_string_lossy().into_owned());
     if let Ok(output) = Command::new("python3")

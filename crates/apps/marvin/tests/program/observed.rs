@@ -3,10 +3,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 
+use crate::compiled::compile_text;
 use crate::fresh::fresh;
 use crate::{format_output, marvin};
 
@@ -26,18 +26,7 @@ fn explain(home: &Path, arguments: &[&str]) -> (i32, Value) {
 
 fn compile(folder: &Path, name: &str, source: &str) -> PathBuf {
     let program = folder.join(name);
-    let file = folder.join(format!("{name}.c"));
-    std::fs::write(&file, source).unwrap();
-    let ended = Command::new("cc")
-        .args(["-O0", "-g", "-o"])
-        .args([&program, &file])
-        .output()
-        .unwrap();
-    assert!(
-        ended.status.success(),
-        "{}",
-        String::from_utf8_lossy(&ended.stderr)
-    );
+    compile_text(source, &program, &["-O0", "-g"]);
     program
 }
 

@@ -6,6 +6,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 
+use crate::compiled::compile_text;
 use crate::fresh::fresh;
 use crate::mistakes::is_root;
 use crate::{format_output, marvin, output_of};
@@ -138,13 +139,8 @@ int fcntl64(int file, int what, ...) {
 fn file_system_without_locks_is_named() {
     let home = fresh("no-locks");
     drop(store::Store::open(&*home).unwrap());
-    let [source, library] = ["locks.c", "locks.so"].map(|name| home.join(name));
-    fs::write(&source, NO_LOCKS).unwrap();
-    let built = std::process::Command::new("cc")
-        .args(["-shared", "-fPIC", "-o"])
-        .args([&library, &source])
-        .status();
-    assert!(built.unwrap().success());
+    let library = home.join("locks.so");
+    compile_text(NO_LOCKS, &library, &["-shared", "-fPIC"]);
     for arguments in [&["runs"][..], &["work", "--once"], &["queue", "list"]] {
         let mut program = marvin(&home);
         program.env("LD_PRELOAD", &library).args(arguments);

@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
 
+use crate::compiled::compile_text;
 use crate::fresh::fresh;
 use crate::{format_output, marvin, names};
 
@@ -23,16 +23,7 @@ int main(int count, char **words) {
 "#;
 
 fn compile(folder: &Path, name: &str, text: &str) {
-    let source = folder.join(format!("{name}.c"));
-    std::fs::write(&source, text).unwrap();
-    let status = Command::new("cc")
-        .arg("-O2")
-        .arg("-o")
-        .arg(folder.join(name))
-        .arg(&source)
-        .status()
-        .unwrap();
-    assert!(status.success());
+    compile_text(text, &folder.join(name), &["-O2"]);
 }
 
 fn script(folder: &Path, name: &str, text: &str) {
