@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::busy::while_busy;
 use crate::fresh::fresh;
-use crate::{format_output, marvin, names};
+use crate::{format_output, is_full, marvin, names};
 
 fn json(home: &std::path::Path, arguments: &[&str]) -> Value {
     let output = marvin(home)
@@ -19,12 +19,8 @@ fn json(home: &std::path::Path, arguments: &[&str]) -> Value {
 
 #[test]
 fn kernel_against_itself_is_zero_when_busy() {
-    // Every sixth workload in every gate, all of them in `make test-full`.
-    let step = if std::env::var_os("MARVIN_FULL").is_some() {
-        1
-    } else {
-        6
-    };
+    // Every twelfth workload in every gate, all of them in `make test-full`.
+    let step = if is_full() { 1 } else { 12 };
     let workloads: Vec<&str> = model::MICRO
         .workloads
         .iter()
@@ -63,7 +59,7 @@ fn equal_comparisons_give_equal_json() {
         &*old,
         &*new,
         "--seeds",
-        "2",
+        if is_full() { "2" } else { "1" },
         "--workload",
         "getppid,fault-anon,pipe",
     ];

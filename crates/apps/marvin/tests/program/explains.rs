@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::busy::while_busy;
 use crate::compiled::compile_file;
 use crate::fresh::fresh;
-use crate::{folder, format_output, marvin};
+use crate::{folder, format_output, is_full, is_left_to_full, marvin};
 
 /// A program of the zoo.
 struct Animal {
@@ -316,10 +316,6 @@ fn assert_budget(document: &Value) {
     }
 }
 
-fn is_full() -> bool {
-    std::env::var_os("MARVIN_FULL").is_some()
-}
-
 #[test]
 fn slow_programs_get_their_cause() {
     let animals: Vec<&Animal> = ZOO
@@ -344,8 +340,7 @@ fn healthy_programs_get_no_cause() {
 
 #[test]
 fn neighbours_do_not_hide_causes() {
-    if !is_full() {
-        println!("skipped: make test-full runs it");
+    if is_left_to_full("one workload beside busy neighbours") {
         return;
     }
     let wrong = while_busy(2, || {

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::compiled::compile_file;
 use crate::fresh::fresh;
-use crate::{folder, marvin};
+use crate::{folder, is_full, marvin};
 
 /// A line of `cases.txt`.
 struct Case {
@@ -221,18 +221,17 @@ const QUICK: [&str; 7] = [
 
 #[test]
 fn reported_causes_are_named() {
-    let is_full = std::env::var_os("MARVIN_FULL").is_some();
     let home = fresh("foreign-home");
     let files = folder("foreign-files");
     std::fs::create_dir_all(&files).unwrap();
     let programs = programs(&files);
-    if is_full {
+    if is_full() {
         write_files(&files);
     }
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     let mut others = Vec::new();
     for case in cases() {
-        if !is_full && !QUICK.contains(&&*case.name) {
+        if !is_full() && !QUICK.contains(&&*case.name) {
             continue;
         }
         let Some(sentence) = explain(&case, &programs, &home) else {
@@ -258,7 +257,7 @@ fn reported_causes_are_named() {
     let count = |result| counts.get(result).copied().unwrap_or_default();
     let all: usize = counts.values().sum();
     // Other tests are neighbours, and some runtimes may be missing.
-    let (least, most_wrong) = if is_full {
+    let (least, most_wrong) = if is_full() {
         (all * 3 / 5, all / 7)
     } else {
         (all - 1, 0)

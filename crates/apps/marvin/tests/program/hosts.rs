@@ -10,7 +10,7 @@ use model::{DebianSettings, UnixTime};
 use crate::bisected::{Tree, regressed};
 use crate::fresh::{fresh, remove};
 use crate::setup::{Samples, archive_moved_on, read_samples};
-use crate::{folder, format_output, images, marvin, names, output_of};
+use crate::{folder, format_output, images, is_left_to_full, marvin, names, output_of};
 
 /// A host's root file system, and the program that starts on it.
 struct Host {
@@ -190,6 +190,9 @@ const WITHOUT_APT: Recipe = Recipe::Unpacked {
 
 #[test]
 fn root_without_apt_gives_this_hosts_samples() {
+    if is_left_to_full("a root of Debian 13 is fetched and set up") {
+        return;
+    }
     let program = Path::new(env!("CARGO_BIN_EXE_marvin"));
     let host = match Host::new("without-apt", &WITHOUT_APT, program) {
         Ok(host) => host,
@@ -355,8 +358,7 @@ fn try_host(host: &Host, here: &Here) -> Vec<String> {
 
 #[test]
 fn every_root_gives_this_hosts_samples() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: five roots of other hosts: make test-full makes them");
+    if is_left_to_full("five roots of other hosts are made") {
         return;
     }
     let home = fresh("hosts-all-here");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::bisected::Tree;
 use crate::fresh::fresh;
-use crate::{images, marvin, output_of};
+use crate::{images, is_full, marvin, output_of};
 
 /// Copies an image that the tree has.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
@@ -108,8 +108,7 @@ fn killed_commands_leave_no_process_and_lose_nothing() {
         ]
         .concat(),
     ];
-    let is_full = std::env::var_os("MARVIN_FULL").is_some();
-    let (commands, kills, runs_at_end) = if is_full {
+    let (commands, kills, runs_at_end) = if is_full() {
         (&commands[..], 200, 5)
     } else {
         (&commands[..2], 6, 2)

@@ -65,6 +65,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use subprocess::Shared;
 
+/// Whether to test everything, as `make test-full` does.
+fn is_full() -> bool {
+    std::env::var_os("MARVIN_FULL").is_some()
+}
+
+/// Says that a test is left to `make test-full`, unless that runs.
+fn is_left_to_full(why: &str) -> bool {
+    if !is_full() {
+        println!("skipped: {why}: make test-full runs it");
+    }
+    !is_full()
+}
+
 /// A directory that stays from one time to the next.
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)

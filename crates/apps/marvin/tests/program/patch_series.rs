@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::bisected::{Tree, regressed};
 use crate::fresh::fresh;
 use crate::released::serve;
-use crate::{format_output, images, marvin};
+use crate::{format_output, images, is_left_to_full, marvin};
 
 /// A tree on `good`, and a mailbox of the commits up to `main`.
 pub(crate) fn tree_and_thread(name: &str, base: &[&str]) -> (Tree, String) {
@@ -406,8 +406,7 @@ fn configure_b4(folder: &Path, address: &str) {
 
 #[test]
 fn threads_of_a_public_inbox_are_mailboxes() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("left to MARVIN_FULL=1: a public-inbox; links are tested with a file server, too");
+    if is_left_to_full("a public-inbox; links are tested with a file server, too") {
         return;
     }
     let home = fresh("public-inbox-home");

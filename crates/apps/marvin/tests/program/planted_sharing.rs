@@ -7,7 +7,7 @@ use std::fs;
 use crate::bisected::Tree;
 use crate::fresh::fresh;
 use crate::real_build::unpack;
-use crate::{format_output, marvin};
+use crate::{format_output, is_left_to_full, marvin};
 
 /// What is planted: in a file, one text in place of another, everywhere in it.
 struct Edit {
@@ -151,8 +151,7 @@ fn history(tree: &Tree) -> Vec<String> {
 
 #[test]
 fn planted_sharing_is_named_and_bisected() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: builds kernels for ten minutes: MARVIN_FULL=1 or make test-full");
+    if is_left_to_full("builds kernels for ten minutes") {
         return;
     }
     let tree = Tree::new("planted-sharing-tree");

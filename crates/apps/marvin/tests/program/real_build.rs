@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::bisected::Tree;
 use crate::fresh::fresh;
 use crate::real_source::{FAULT, number_before};
-use crate::{folder, format_output, marvin};
+use crate::{folder, format_output, is_left_to_full, marvin};
 
 const PACKAGE: &str = "linux-source-6.12";
 /// The smallest config that boots, and the fastest to build; passed as a user's file.
@@ -63,8 +63,7 @@ pub(crate) fn unpack(into: &Path) {
 
 #[test]
 fn planted_regression_is_bisected_with_real_builds() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: builds kernels for four minutes: MARVIN_FULL=1 or make test-full");
+    if is_left_to_full("builds kernels for four minutes") {
         return;
     }
     let tree = Tree::new("real-build-tree");

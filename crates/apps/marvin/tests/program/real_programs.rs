@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::fresh::fresh;
-use crate::{folder, format_output, marvin, names};
+use crate::{folder, format_output, is_left_to_full, marvin, names};
 
 /// A program of the list.
 struct RealProgram {
@@ -408,8 +408,7 @@ fn judge(program: &RealProgram, output: &Output, text: &str) -> Option<String> {
 
 #[test]
 fn real_programs_work_or_say_why() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: many boots: MARVIN_FULL=1 or make test-full");
+    if is_left_to_full("many boots") {
         return;
     }
     // A name of this test's own programs; all others without it.

@@ -4,7 +4,7 @@
 use crate::bisected::regressed;
 use crate::fresh::fresh;
 use crate::patch_series::{series, tree_and_thread};
-use crate::{format_output, marvin, output_of};
+use crate::{format_output, is_left_to_full, marvin, output_of};
 
 /// Returns what the program wrote to standard output.
 fn written(text: &str) -> &str {
@@ -121,8 +121,7 @@ fn machines_share_a_table() {
     assert!(unnamed.contains("name the workloads"), "{unnamed}");
     let alone = on("exact", &["--cpus", "2"]);
     assert!(alone.starts_with("exit 2"), "{alone}");
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("left to MARVIN_FULL=1: time on a virtual machine");
+    if is_left_to_full("time on a virtual machine") {
         return;
     }
     let timed = on("exact,vm", &["--boots", "2"]);

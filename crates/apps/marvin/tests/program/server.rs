@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use rack::{Rack, Server};
 
 use crate::fresh::{Fresh, fresh};
-use crate::{images, marvin, output_of};
+use crate::{images, is_left_to_full, marvin, output_of};
 
 /// How long a server may take for anything, on a busy host.
 const PATIENCE: Duration = Duration::from_secs(900);
@@ -151,20 +151,9 @@ impl Lab {
     }
 }
 
-/// Returns whether slow stories run; says why not.
-fn is_full() -> bool {
-    let full = std::env::var_os("MARVIN_FULL").is_some();
-    if !full {
-        println!(
-            "skipped: takes minutes for each boot of a server: MARVIN_FULL=1 or make test-full"
-        );
-    }
-    full
-}
-
 #[test]
 fn server_compares_two_kernels_side_by_side() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-compare-home", None);
@@ -190,7 +179,7 @@ fn server_compares_two_kernels_side_by_side() {
 
 #[test]
 fn server_samples_functions_of_two_kernels() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-samples-home", None);
@@ -219,7 +208,7 @@ fn server_samples_functions_of_two_kernels() {
 
 #[test]
 fn server_boots_by_the_sites_program() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-command-home", None);
@@ -260,7 +249,7 @@ fn server_boots_by_the_sites_program() {
 
 #[test]
 fn server_boots_by_grub_once() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-grub-home", None);
@@ -286,7 +275,7 @@ fn server_boots_by_grub_once() {
 
 #[test]
 fn server_boots_by_systemd_boot_once() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let Some(server) = Rack::open().unwrap().efi_server("testbox", 1024).unwrap() else {
@@ -327,7 +316,7 @@ fn server_boots_by_systemd_boot_once() {
 
 #[test]
 fn kernel_that_dies_in_a_job_fails_it() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-panic-home", None);
@@ -345,7 +334,7 @@ fn kernel_that_dies_in_a_job_fails_it() {
 
 #[test]
 fn memory_of_a_dead_kernel_comes_home() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let Some(collector) = std::env::var_os("MARVIN_DUMP").map(std::path::PathBuf::from) else {
@@ -398,7 +387,7 @@ fn memory_of_a_dead_kernel_comes_home() {
 
 #[test]
 fn hung_kernel_is_ended_by_the_power_switch() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-hang-home", None);
@@ -423,7 +412,7 @@ fn hung_kernel_is_ended_by_the_power_switch() {
 
 #[test]
 fn cut_connection_is_repeated() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-cut-home", None);
@@ -439,7 +428,7 @@ fn cut_connection_is_repeated() {
 
 #[test]
 fn full_disk_of_a_server_changes_nothing() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-full-home", None);
@@ -456,7 +445,7 @@ fn full_disk_of_a_server_changes_nothing() {
 
 #[test]
 fn killed_marvins_server_comes_back_with_the_next() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-killed-home", None);
@@ -495,7 +484,7 @@ fn killed_marvins_server_comes_back_with_the_next() {
 
 #[test]
 fn server_that_lost_memory_is_refused() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-drift-home", Some(1024));

@@ -11,7 +11,7 @@ use store::{Location, Store};
 
 use crate::fresh::fresh;
 use crate::interrupted::until;
-use crate::{format_output, images, marvin};
+use crate::{format_output, images, is_left_to_full, marvin};
 
 /// How often a host looks for the job, every ten seconds: a failed one waits for a minute.
 const TRIES: usize = 12;
@@ -131,8 +131,7 @@ fn hosts_share_a_queue_despite_kills() {
 
 #[test]
 fn stalled_worker_loses_its_job() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: a lease lasts two minutes: MARVIN_FULL=1 or make test-full");
+    if is_left_to_full("a lease lasts two minutes") {
         return;
     }
     let Some(mut hosts) = Hosts::new() else {

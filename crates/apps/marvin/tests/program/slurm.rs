@@ -14,7 +14,7 @@ use store::{Location, Store};
 use crate::bisected::regressed;
 use crate::fresh::{Fresh, fresh};
 use crate::interrupted::until;
-use crate::{format_output, images, marvin};
+use crate::{format_output, images, is_full, is_left_to_full, marvin};
 
 const NODES: [&str; 3] = ["bm1", "bm2", "vm1"];
 
@@ -155,8 +155,7 @@ fn spread_comparison_equals_that_of_one_host() {
     };
     let [old, new] = [0, 1].map(|place| grid.kernel(place));
     // Two jobs; with two seeds each, four on three nodes.
-    let is_full = std::env::var_os("MARVIN_FULL").is_some();
-    let seeds = if is_full { "2" } else { "1" };
+    let seeds = if is_full() { "2" } else { "1" };
     let comparison = [
         "compare",
         &old,
@@ -192,7 +191,7 @@ fn spread_comparison_equals_that_of_one_host() {
         .output()
         .unwrap();
     let answer = String::from_utf8_lossy(&spread.stderr).into_owned();
-    let all = if is_full {
+    let all = if is_full() {
         "4 of 4 jobs ended, 0 run"
     } else {
         "2 of 2 jobs ended, 0 run"
@@ -204,7 +203,7 @@ fn spread_comparison_equals_that_of_one_host() {
     let jobs = grid.squeue();
     assert_eq!(
         NODES.iter().filter(|node| jobs.contains(**node)).count(),
-        if is_full { 3 } else { 2 },
+        if is_full() { 3 } else { 2 },
         "{jobs}"
     );
     let alone = fresh("slurm-compare-alone");
@@ -214,8 +213,7 @@ fn spread_comparison_equals_that_of_one_host() {
 
 #[test]
 fn bisection_on_nodes_equals_that_of_one_host() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: boots kernels for more than a minute: MARVIN_FULL=1 or make test-full");
+    if is_left_to_full("boots kernels for more than a minute") {
         return;
     }
     let Some(grid) = Grid::new("slurm-bisect") else {
@@ -287,10 +285,7 @@ fn node_of_job(grid: &Grid) -> Option<&'static str> {
 
 #[test]
 fn jobs_survive_dead_nodes_and_controllers() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!(
-            "skipped: Slurm holds a requeued job for two minutes: MARVIN_FULL=1 or make test-full"
-        );
+    if is_left_to_full("Slurm holds a requeued job for two minutes") {
         return;
     }
     let Some(mut grid) = Grid::new("slurm-failures") else {

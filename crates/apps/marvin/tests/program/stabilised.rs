@@ -14,7 +14,7 @@ use crate::bisected::{Tree, regressed};
 use crate::fresh::fresh;
 use crate::interrupted::{machines_of, until};
 use crate::upstream::{Upstream, imported, upstream};
-use crate::{folder, format_output, marvin, output_of};
+use crate::{folder, format_output, is_left_to_full, marvin, output_of};
 
 /// A tree with a regression at `main`, and candidates up to `fixes`: one that is not compiled, one
 /// without effect, and the repair.
@@ -309,8 +309,7 @@ fn stabilise_upstream(seed: u64, home: &Path, upstream: &Upstream) {
 
 #[test]
 fn synthetic_upstreams_are_stabilised_on_real_sources() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: real kernels are built only with MARVIN_FULL=1");
+    if is_left_to_full("real kernels are built") {
         return;
     }
     let (home, debian) = imported();
@@ -321,8 +320,7 @@ fn synthetic_upstreams_are_stabilised_on_real_sources() {
 
 #[test]
 fn releases_that_brought_and_repaid_debts_are_named() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: real kernels are built only with MARVIN_FULL=1");
+    if is_left_to_full("real kernels are built") {
         return;
     }
     let home = folder("upstream-home");

@@ -5,7 +5,7 @@ use std::fs;
 use crate::bisected::Tree;
 use crate::fresh::fresh;
 use crate::real_build::unpack;
-use crate::{format_output, marvin, output_of};
+use crate::{format_output, is_left_to_full, marvin, output_of};
 
 /// A tree with one benchmark of each kind, with the layouts of real files.
 const FILES: [(&str, &str); 10] = [
@@ -112,8 +112,7 @@ fn unusable_benchmarks_are_named() {
 
 #[test]
 fn module_is_built_loaded_and_read() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: builds a kernel for four minutes: MARVIN_FULL=1 or make test-full");
+    if is_left_to_full("builds a kernel for four minutes") {
         return;
     }
     let home = fresh("tree-module-home");

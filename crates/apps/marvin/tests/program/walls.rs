@@ -9,7 +9,7 @@ use std::process::Stdio;
 use crate::bisected::Tree;
 use crate::fresh::fresh;
 use crate::interrupted::until;
-use crate::{marvin, names, output_of};
+use crate::{is_left_to_full, marvin, names, output_of};
 
 /// Returns the QEMU processes whose scratch directory is in this data directory.
 fn qemu_of(home: &Path) -> Vec<PathBuf> {
@@ -33,8 +33,7 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn qemu_behind_walls_gives_the_same_samples() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("left to MARVIN_FULL=1: make bench compares whole suites, too");
+    if is_left_to_full("make bench compares whole suites, too") {
         return;
     }
     let name = &names()[1];

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use crate::bisected::Tree;
 use crate::fresh::fresh;
 use crate::interrupted::until;
-use crate::{format_output, images, marvin, output_of};
+use crate::{format_output, images, is_left_to_full, marvin, output_of};
 
 /// Builds what `choice` names, if anything; otherwise takes long.
 const MAKEFILE: &str = "tinyconfig olddefconfig:\n\t@touch $(O)/.config\n\
@@ -391,8 +391,7 @@ fn shown_text(bytes: &[u8]) -> String {
 
 #[test]
 fn worker_measures_manually_queued_jobs() {
-    if std::env::var_os("MARVIN_FULL").is_none() {
-        println!("skipped: more than one small job is measured only with MARVIN_FULL=1");
+    if is_left_to_full("more than one small job is measured") {
         return;
     }
     let home = fresh("by-hand-home");

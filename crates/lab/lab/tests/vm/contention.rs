@@ -9,7 +9,9 @@ use lab::{Dumps, Lab, LabOptions, Plan, Reuse, Sampled};
 use machine::Smp;
 use model::{CONTENTION, Outcome, Run, Sharing, Workload, WorkloadResult, declared_transfers};
 
-use crate::{build, declared, folder, full, kernels, lab, measure, same_build, samples};
+use crate::{
+    build, declared, folder, full, is_left_to_full, kernels, lab, measure, same_build, samples,
+};
 
 /// Pairs of equal kernels.
 const PAIRS: usize = 20;
@@ -46,11 +48,9 @@ fn contend(lab: &Lab, kernel: &str, workloads: &[Arc<Workload>], seeds: Vec<u64>
 fn chosen() -> Vec<Arc<Workload>> {
     let wanted = [
         "share-no-syscall",
-        "share-no-clock",
         "share-counter",
         "share-false",
         "share-fault",
-        "share-fault-vma",
         "share-mmap",
     ];
     CONTENTION
@@ -70,8 +70,7 @@ fn transfers(result: &WorkloadResult) -> f64 {
 fn one_processor_equals_the_exact_machine() {
     let alone = smp("one-home", 1);
     let build = build("deb:6.12");
-    let workloads = ["getppid", "fault-anon", "pipe-pingpong", "mem-mmap"]
-        .map(|name| Arc::clone(declared(name)));
+    let workloads = ["fault-anon", "pipe-pingpong"].map(|name| Arc::clone(declared(name)));
     let there = measure(&alone, &same_build(&alone, &build), &workloads);
     for (result, exact) in there.iter().zip(measure(lab(), &build, &workloads)) {
         assert_eq!(samples(result), samples(&exact), "{}", result.workload);
@@ -131,8 +130,7 @@ fn of_word(sharing: &Sharing, word: &str) -> f64 {
 
 #[test]
 fn equal_kernels_differ_nowhere_under_load() {
-    if !full() {
-        println!("skipped: make test-full runs it");
+    if is_left_to_full("several boots with two processors") {
         return;
     }
     let is_ended = AtomicBool::new(false);
@@ -175,8 +173,7 @@ impl Drop for Ending<'_> {
 
 #[test]
 fn margins_cover_the_spread_over_seeds() {
-    if !full() {
-        println!("skipped: make test-full runs it");
+    if is_left_to_full("several boots with two processors") {
         return;
     }
     let runs = contend(
@@ -215,8 +212,7 @@ fn margins_cover_the_spread_over_seeds() {
 
 #[test]
 fn four_processors_repeat_themselves() {
-    if !full() {
-        println!("skipped: make test-full runs it");
+    if is_left_to_full("several boots with two processors") {
         return;
     }
     let lab = smp("four-home", 4);

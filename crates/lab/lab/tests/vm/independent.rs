@@ -10,7 +10,7 @@ use machine::{Programs, SnapshotUse};
 use model::MICRO;
 
 use crate::fresh::fresh;
-use crate::{build, declared, full, kernels, lab, measure, same_build, samples};
+use crate::{build, declared, is_left_to_full, kernels, lab, measure, same_build, samples};
 
 #[test]
 fn order_and_other_workloads_do_not_matter() {
@@ -173,10 +173,7 @@ fn programs_with(more: &str) -> Programs {
 
 #[test]
 fn added_workload_leaves_others_alone() {
-    if !full() {
-        println!(
-            "left to MARVIN_FULL=1: the agent is built twice, and the suite measured with both"
-        );
+    if is_left_to_full("the agent is built twice, and the suite measured with both") {
         return;
     }
     let before = programs_with("");

@@ -34,6 +34,14 @@ fn full() -> bool {
     std::env::var_os("MARVIN_FULL").is_some()
 }
 
+/// Says that a test is left to `make test-full`, unless that runs.
+fn is_left_to_full(why: &str) -> bool {
+    if !full() {
+        println!("skipped: {why}: make test-full runs it");
+    }
+    !full()
+}
+
 /// The kernels of tests that use several: the newer one in every gate, both in the full tests.
 fn kernels() -> &'static [&'static str] {
     if full() {
@@ -43,11 +51,11 @@ fn kernels() -> &'static [&'static str] {
     }
 }
 
-/// Every second workload, or all of them in the full tests.
-fn each_second(workloads: &[Arc<Workload>]) -> Vec<Arc<Workload>> {
+/// Every fourth workload, or all of them in the full tests.
+fn each_fourth(workloads: &[Arc<Workload>]) -> Vec<Arc<Workload>> {
     workloads
         .iter()
-        .step_by(if full() { 1 } else { 2 })
+        .step_by(if full() { 1 } else { 4 })
         .cloned()
         .collect()
 }

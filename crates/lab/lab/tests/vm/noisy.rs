@@ -129,7 +129,9 @@ fn in_tasks(tasks: u32) -> Vec<Arc<Workload>> {
 #[test]
 fn workloads_scale_over_two_processors() {
     if !crate::full() {
-        println!("left to MARVIN_FULL=1: measures each workload with one task and with two");
+        println!(
+            "skipped, make test-full runs it: measures each workload with one task and with two"
+        );
         return;
     }
     let home = fresh("scaling-home");

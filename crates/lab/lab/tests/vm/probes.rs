@@ -6,11 +6,11 @@ use std::sync::Arc;
 use model::{MICRO, SCALE, Workload};
 use probes::Probe;
 
-use crate::{build, each_second, full, kernels, lab};
+use crate::{build, each_fourth, full, kernels, lab};
 
 #[test]
 fn workloads_enter_the_functions_they_declare() {
-    probe_functions(each_second(&MICRO.workloads));
+    probe_functions(each_fourth(&MICRO.workloads));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use model::{
 };
 use probes::Probe;
 
-use crate::{build, declared, first, full, kernels, lab, samples};
+use crate::{build, declared, first, full, is_left_to_full, kernels, lab, samples};
 
 /// A workload with few operations and iterations.
 fn little(name: &str) -> Workload {
@@ -82,8 +82,7 @@ fn value(result: &WorkloadResult) -> f64 {
 
 #[test]
 fn equal_seeds_give_equal_chaotic_samples() {
-    if !full() {
-        println!("left to MARVIN_FULL=1: kernels against themselves are zero, too");
+    if is_left_to_full("kernels against themselves are zero, too") {
         return;
     }
     for kernel in kernels() {
@@ -179,8 +178,8 @@ fn values(workload: &Arc<Workload>, seeds: u64) -> Vec<f64> {
 #[test]
 fn reclaim_cost_follows_only_its_bottleneck() {
     let mut wrong = Vec::new();
-    // The first two jobs with one seed in every gate, all of them with three in `make test-full`.
-    let (jobs, seeds) = if full() { (HARDER.len(), 3) } else { (2, 1) };
+    // The first job with one seed in every gate, all of them with three in `make test-full`.
+    let (jobs, seeds) = if full() { (HARDER.len(), 3) } else { (1, 1) };
     for (name, (change, least), other) in HARDER.iter().take(jobs) {
         let plain = values(&Arc::new(little(name)), seeds);
         let harder = values(&changed(name, *change), seeds);
@@ -226,8 +225,7 @@ fn every_reclaim_job_has_a_harder_variant() {
 
 #[test]
 fn more_io_causes_more_faults_and_swaps() {
-    if !full() {
-        println!("left to MARVIN_FULL=1: reclaim takes a while");
+    if is_left_to_full("reclaim takes a while") {
         return;
     }
     let names = [
@@ -261,8 +259,7 @@ const SPREAD_TOLERANCE: f64 = 2.0;
 
 #[test]
 fn seeds_stay_within_the_declared_spread() {
-    if !full() {
-        println!("left to MARVIN_FULL=1: five seeds of the whole suite take a while");
+    if is_left_to_full("five seeds of the whole suite take a while") {
         return;
     }
     let build = build("deb:6.12");
@@ -347,8 +344,7 @@ fn monitors_show_the_reclaiming_task() {
 
 #[test]
 fn reclaim_workloads_enter_declared_functions() {
-    if !full() {
-        println!("left to MARVIN_FULL=1: probes are slow");
+    if is_left_to_full("probes are slow") {
         return;
     }
     let build = build("deb:6.12");

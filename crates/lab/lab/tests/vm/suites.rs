@@ -7,7 +7,7 @@ use model::{MICRO, Steadiness, Workload, floor_percent};
 use probes::Probe;
 
 use crate::fresh::fresh;
-use crate::{build, declared, full, kernels, lab, measure, same_build, samples};
+use crate::{build, declared, full, is_left_to_full, kernels, lab, measure, same_build, samples};
 
 /// One workload of each group, or all of them in the full tests.
 fn some() -> Vec<Arc<Workload>> {
@@ -44,10 +44,7 @@ fn third() -> Vec<Arc<Workload>> {
 
 #[test]
 fn two_data_directories_give_equal_samples() {
-    if !full() {
-        println!(
-            "left to MARVIN_FULL=1: equal comparisons give equal JSON in two data directories, too"
-        );
+    if is_left_to_full("equal comparisons give equal JSON in two data directories, too") {
         return;
     }
     for kernel in kernels() {
@@ -75,8 +72,7 @@ const FLOOR_TOLERANCE: f64 = 2.0;
 
 #[test]
 fn seeds_of_one_build_lie_within_the_floor() {
-    if !full() {
-        println!("left to MARVIN_FULL=1: five boots");
+    if is_left_to_full("five boots") {
         return;
     }
     let build = build("deb:6.12");
@@ -126,8 +122,7 @@ fn seeds_of_one_build_lie_within_the_floor() {
 
 #[test]
 fn doubled_suite_operations_double_the_time() {
-    if !full() {
-        println!("left to MARVIN_FULL=1: truthful and rmap double operations, too");
+    if is_left_to_full("truthful and rmap double operations, too") {
         return;
     }
     crate::truthful::double_operations(third());

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use lab::{Dumps, Plan, Reuse, Sampled, Tools};
 use model::{FailureReason, Outcome, Run, Steadiness, Workload};
 
-use crate::{build, full, kernels, lab, samples};
+use crate::{build, is_left_to_full, kernels, lab, samples};
 
 /// A tool with each kind of failure.
 const WRONG: &str = r#"
@@ -192,8 +192,7 @@ fn tools_repeat_their_results() {
 
 #[test]
 fn every_shipped_tool_repeats_within_its_spread() {
-    if !full() {
-        println!("left out: all tools take long; MARVIN_FULL=1 runs them");
+    if is_left_to_full("all tools take long") {
         return;
     }
     let shipped = Tools::read(&[]).unwrap();
@@ -262,8 +261,7 @@ fn spread_of(kernel: &str, row: &Workload, seeds: &[Vec<f64>]) -> String {
 
 #[test]
 fn partly_killed_tool_is_out_of_memory() {
-    if !full() {
-        println!("left out: another image; MARVIN_FULL=1 runs it");
+    if is_left_to_full("another image") {
         return;
     }
     for kernel in kernels() {

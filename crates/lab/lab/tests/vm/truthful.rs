@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use model::{MICRO, SCALE, Workload};
 
-use crate::{build, each_second, full, lab, measure, samples};
+use crate::{build, each_fourth, full, lab, measure, samples};
 
 /// How far the ratio may be from two.
 const TOLERANCE: f64 = 0.02;
@@ -13,7 +13,7 @@ const TOLERANCE: f64 = 0.02;
 fn doubled_operations_double_the_time() {
     let scaling = SCALE.workloads.iter().filter(|_| full()).cloned();
     double_operations(
-        each_second(&MICRO.workloads)
+        each_fourth(&MICRO.workloads)
             .into_iter()
             .chain(scaling)
             .collect(),

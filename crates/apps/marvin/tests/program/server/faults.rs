@@ -5,7 +5,8 @@
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use super::{LONG, Lab, PATIENCE, is_full};
+use super::{LONG, Lab, PATIENCE};
+use crate::is_left_to_full;
 
 /// How long a connection is cut: until ssh has noticed, which takes it 15 s.
 const CUT: Duration = Duration::from_secs(30);
@@ -113,7 +114,7 @@ fn run_of_bad_kernel(lab: &Lab) -> String {
 
 #[test]
 fn kernel_that_panics_at_boot_fails() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-boot-panic-home", None);
@@ -132,7 +133,7 @@ fn kernel_that_panics_at_boot_fails() {
 
 #[test]
 fn kernel_that_gets_no_network_hangs() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-no-network-home", None);
@@ -143,7 +144,7 @@ fn kernel_that_gets_no_network_hangs() {
 
 #[test]
 fn kernel_that_stops_at_boot_is_ended() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-boot-hang-home", None);
@@ -164,7 +165,7 @@ fn kernel_that_stops_at_boot_is_ended() {
 
 #[test]
 fn connection_cut_at_each_stage_is_mended() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-cuts-home", None);
@@ -187,7 +188,7 @@ fn connection_cut_at_each_stage_is_mended() {
 
 #[test]
 fn marvin_killed_at_each_stage_goes_on() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-kills-home", None);

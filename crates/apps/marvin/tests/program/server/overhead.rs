@@ -3,14 +3,15 @@
 
 use std::time::Instant;
 
-use super::{Lab, PATIENCE, is_full};
+use super::{Lab, PATIENCE};
+use crate::is_left_to_full;
 
 /// Boots of each kind.
 const BOOTS: usize = 3;
 
 #[test]
 fn overhead_beyond_a_boot_is_printed() {
-    if !is_full() {
+    if is_left_to_full("each boot of a server takes minutes") {
         return;
     }
     let lab = Lab::new("server-overhead-home", None);
