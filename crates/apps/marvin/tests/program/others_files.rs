@@ -141,7 +141,8 @@ fn file_system_without_locks_is_named() {
     drop(store::Store::open(&*home).unwrap());
     let library = home.join("locks.so");
     compile_text(NO_LOCKS, &library, &["-shared", "-fPIC"]);
-    for arguments in [&["runs"][..], &["work", "--once"], &["queue", "list"]] {
+    // A reader waits for SQLite's lock first, for half a minute.
+    for arguments in [&["runs"][..], &["work", "--once"]] {
         let mut program = marvin(&home);
         program.env("LD_PRELOAD", &library).args(arguments);
         let output = format_output(&program.output().unwrap(), &home);
