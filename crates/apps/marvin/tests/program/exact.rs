@@ -86,8 +86,7 @@ fn server_cpu_is_a_machine_of_its_own() {
     };
     let home = fresh("server-cpu-home");
     let usual = json(&home, &arguments("generic"));
-    let [mut server, mut again] =
-        [&home, &fresh("server-cpu-again")].map(|home| json(home, &arguments("server")));
+    let mut server = json(&home, &arguments("server"));
     let machine = server["base"]["machine"].clone();
     assert_ne!(machine["id"], usual["base"]["machine"]["id"]);
     let summary = machine["summary"].as_str().unwrap();
@@ -102,11 +101,14 @@ fn server_cpu_is_a_machine_of_its_own() {
     );
     let command = server["command"].to_string();
     assert!(command.contains("--cpu server"), "{command}");
-    for document in [&mut server, &mut again] {
-        let ids_and_dates = document.as_object_mut().unwrap().remove("provenance");
-        assert!(ids_and_dates.is_some());
+    if is_full() {
+        let mut again = json(&fresh("server-cpu-again"), &arguments("server"));
+        for document in [&mut server, &mut again] {
+            let ids_and_dates = document.as_object_mut().unwrap().remove("provenance");
+            assert!(ids_and_dates.is_some());
+        }
+        assert!(server == again, "{server:#}\n{again:#}");
     }
-    assert!(server == again, "{server:#}\n{again:#}");
 
     let runs = marvin(&home).args(["runs", "--format", "json"]).output();
     let runs: Value = serde_json::from_slice(&runs.unwrap().stdout).unwrap();

@@ -410,7 +410,15 @@ fn full_disk_leaves_no_partial_file() {
 fn runs_of_different_machines_are_not_compared_silently() {
     let home = fresh("machines-home");
     let name = &names()[1];
-    let run = ["--quiet", "run", name, "--workload", "getppid", "--force"];
+    let run = [
+        "--quiet",
+        "run",
+        name,
+        "--workload",
+        "getppid",
+        "--quick",
+        "--force",
+    ];
     assert!(marvin(&home).args(run).output().unwrap().status.success());
     // A copy: a script would be another program to Marvin, even if it only starts QEMU.
     let copy = home.join("qemu");

@@ -104,7 +104,7 @@ fn scripts_bring_tools_and_mark_parts() {
     let [_, newer] = names();
     let run = |more: &[&str]| {
         let words = [
-            &["run", &newer, "-q", "--accept-status", "3"][..],
+            &["run", &newer, "-q", "--quick", "--accept-status", "3"][..],
             &["--stdin", "input", "--value", r"sum (\d+)"],
             more,
             &["--", "./bench"],
@@ -145,6 +145,7 @@ fn failing_programs_say_how() {
             "run",
             &newer,
             "-q",
+            "--quick",
             "--time-limit",
             "2s",
             "--",
@@ -250,7 +251,15 @@ fn dump_of_a_programs_crash_is_kept() {
     let home = fresh("own-crash");
     let [_, newer] = names();
     let crash = ["sh", "-c", "echo c >/proc/sysrq-trigger"];
-    let run = ["run", &newer, "-q", "--keep-dump", "--no-snapshots", "--"];
+    let run = [
+        "run",
+        &newer,
+        "-q",
+        "--quick",
+        "--keep-dump",
+        "--no-snapshots",
+        "--",
+    ];
     let text = run_in(folder.path(), &home, &[&run[..], &crash].concat());
     assert!(
         text.starts_with("exit 4") && text.contains("panicked"),
