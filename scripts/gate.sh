@@ -130,6 +130,9 @@ echo "== lints and documents, beside the tests: $lints_log"
     echo "$status" >"$lints_log.status"
 } >"$lints_log" 2>&1 &
 renice -n 19 $! >/dev/null
+# One more at a time than there are processors: some wait for deadlines, leases and guests.
+RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))}
+export RUST_TEST_THREADS
 failed=
 timed "$cargo" test --locked --workspace --tests --no-fail-fast -- --skip "$alone" || failed="$failed tests"
 wait
