@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -141,6 +142,9 @@ fn write_files(home: &Path) {
     ));
 }
 
+/// How long a process may take until it is ready, on a busy host.
+const READY: Duration = Duration::from_secs(120);
+
 /// Processes that end with the case.
 struct Started(Child);
 
@@ -153,13 +157,25 @@ impl Started {
             .process_group(0)
             .spawn()
             .unwrap();
+        let told = child.stdout.take().unwrap();
+        let started = Self(child);
         if is_ready_told {
-            let mut byte = [0];
-            child.stdout.take().unwrap().read_exact(&mut byte).unwrap();
+            wait_for_line(told, command);
         }
         std::thread::sleep(Duration::from_millis(300));
-        Self(child)
+        started
     }
+}
+
+/// Waits until a command has written something; a command that never does has no other end here.
+fn wait_for_line(mut output: ChildStdout, command: &str) {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || sender.send(output.read(&mut [0])));
+    let read = receiver.recv_timeout(READY);
+    assert!(
+        matches!(read, Ok(Ok(1))),
+        "{command} is not ready: {read:?}"
+    );
 }
 
 impl Drop for Started {
@@ -223,7 +239,9 @@ const QUICK: [&str; 7] = [
 fn reported_causes_are_named() {
     let home = fresh("foreign-home");
     let files = folder("foreign-files");
-    std::fs::create_dir_all(&files).unwrap();
+    for folder in [&*home, &files] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
     let programs = programs(&files);
     if is_full() {
         write_files(&files);
