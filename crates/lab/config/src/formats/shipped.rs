@@ -31,6 +31,10 @@ pub const SHIPPED_FORMATS: &[(&str, &str)] = &[
         "redis-benchmark-old",
         include_str!("../../formats/redis-benchmark-old.toml"),
     ),
+    (
+        "redis-benchmark-text",
+        include_str!("../../formats/redis-benchmark-text.toml"),
+    ),
     ("sysbench", include_str!("../../formats/sysbench.toml")),
     ("stress-ng", include_str!("../../formats/stress-ng.toml")),
     (
@@ -47,6 +51,7 @@ pub const SHIPPED_FORMATS: &[(&str, &str)] = &[
         "perf-stat-text",
         include_str!("../../formats/perf-stat-text.toml"),
     ),
+    ("netperf", include_str!("../../formats/netperf.toml")),
     ("hackbench", include_str!("../../formats/hackbench.toml")),
     (
         "perf-stat-json",
