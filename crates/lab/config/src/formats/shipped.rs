@@ -4,6 +4,10 @@
 pub const SHIPPED_FORMATS: &[(&str, &str)] = &[
     ("folded", include_str!("../../formats/folded.toml")),
     ("hyperfine", include_str!("../../formats/hyperfine.toml")),
+    (
+        "fio-instances",
+        include_str!("../../formats/fio-instances.toml"),
+    ),
     ("fio", include_str!("../../formats/fio.toml")),
     ("cyclictest", include_str!("../../formats/cyclictest.toml")),
     (

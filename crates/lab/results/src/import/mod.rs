@@ -26,6 +26,7 @@ mod tests;
 mod times;
 mod tree;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use foreign::Foreign;
@@ -175,6 +176,8 @@ struct ForeignRun {
     /// What stands in for a start time that the suite did not store.
     start_time: Option<String>,
     foreign: Foreign,
+    /// Rows whose values add up over the files of a run.
+    sums: BTreeSet<String>,
 }
 
 /// Imports results of another suite into a store. Stored runs stay unchanged. `lock` takes the lock of
@@ -298,6 +301,7 @@ fn keep(
         folder,
         start_time,
         mut foreign,
+        sums: _,
     } = found;
     foreign.left_out.sort();
     let given = declare(suite, &mut foreign, options);
