@@ -62,7 +62,9 @@ pub fn compare(
             .iter()
             .map(|new| are_neighbours(&indices[0].runs, &new.runs))
             .collect();
-        noisy::rate(&mut rows, question, &neighbours);
+        // Boots of Marvin's own machines are repeated at will, and differ more than their iterations.
+        let is_foreign = sides.iter().all(|side| side.machine.capabilities().foreign);
+        noisy::rate(&mut rows, question, &neighbours, is_foreign);
     }
     let mut others: Vec<Against> = (1..sides.len()).map(|k| answer.against(k, &rows)).collect();
     noisy::means(&mut others, &rows);

@@ -4,8 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use model::Direction;
-use stats::{Better, History, RatioEstimate, Scores, Sequential, Spread, estimate_neighbours};
+use model::{Direction, Uncertainty, Verdict, WithinRun};
+use stats::{
+    Better, History, RatioEstimate, Scores, Sequential, Spread, WithinEstimate,
+    estimate_neighbours, estimate_within,
+};
 
 use crate::comparison::{Against, ComparisonRow, Measured, Rated};
 use crate::comparison_builder::common;
@@ -21,6 +24,8 @@ struct RatedCell {
     kernel: usize,
     sides: (Scores, Scores),
     rating: RatioEstimate,
+    /// What the samples within one run of each side say, where nothing else does.
+    within: Option<WithinEstimate>,
 }
 
 /// Adds ratings to rows, instead of differences seed by seed. A cell with a side without any value
@@ -29,7 +34,14 @@ struct RatedCell {
 /// The rows of one test on one kernel are a family, and all families one question
 /// (`stats::families`). `neighbours` says of each kernel whether its boots took turns with those of
 /// the base ([`are_neighbours`](crate::neighbours::are_neighbours)).
-pub(crate) fn rate(rows: &mut [ComparisonRow], question: &Question, neighbours: &[bool]) {
+/// `is_foreign` says that other suites measured all runs: where each side has one, its samples are
+/// rated.
+pub(crate) fn rate(
+    rows: &mut [ComparisonRow],
+    question: &Question,
+    neighbours: &[bool],
+    is_foreign: bool,
+) {
     let plan = question.looks_max.map(Sequential::new);
     let mut all: Vec<RatedCell> = Vec::new();
     for (place, row) in rows.iter_mut().enumerate() {
@@ -75,11 +87,16 @@ pub(crate) fn rate(rows: &mut [ComparisonRow], question: &Question, neighbours: 
                         None if are_pairs => estimate_neighbours(base, &new, margin),
                         None => stats::estimate_ratio(base, &new, &history, margin),
                     };
+                    let samples = one_run(&row.base).zip(one_run(&cell.measured));
+                    let within = samples.filter(|_| is_foreign).and_then(|(base, new)| {
+                        estimate_within(&rating, base, new, better(direction), margin)
+                    });
                     all.push(RatedCell {
                         row: place,
                         kernel,
                         sides: (base.clone(), new),
                         rating,
+                        within,
                     });
                 }
                 (Err(why), _) => cell.compared = SideComparison::nothing(why),
@@ -87,20 +104,24 @@ pub(crate) fn rate(rows: &mut [ComparisonRow], question: &Question, neighbours: 
             }
         }
     }
-    let q = compute_q(rows, &all);
-    for (
-        RatedCell {
+    let between = |found: &RatedCell| found.rating.precision.map(|_| found.rating.p());
+    let within = |found: &RatedCell| found.within.map(|within| within.p_margin);
+    let q = compute_q(rows, &all, &between);
+    let q_within = compute_q(rows, &all, &within);
+    for ((found, q), q_within) in all.iter().zip(q).zip(q_within) {
+        let RatedCell {
             row,
             kernel,
             sides: (base, new),
             rating,
-        },
-        q,
-    ) in all.iter().zip(q)
-    {
+            within,
+        } = found;
         let row = &mut rows[*row];
         let cell = &mut row.cells[*kernel];
         cell.compared = SideComparison::rated(rating, row.workload.metric.direction, q);
+        if let Some(shown) = within.and_then(|within| shown_within(&within, q_within)) {
+            cell.compared.verdict = Verdict::Unclear(Uncertainty::WithinRun(shown));
+        }
         cell.rated = Some(Rated {
             rating: *rating,
             q,
@@ -126,17 +147,40 @@ fn is_by_pairs(rating: &RatioEstimate) -> bool {
         .is_some_and(|found| found.basis == stats::Basis::Neighbours)
 }
 
-/// Returns the false discovery rate of each among all. Ratings without a precision have no
-/// probability, and their verdict does not need one.
-fn compute_q(rows: &[ComparisonRow], all: &[RatedCell]) -> Vec<f64> {
+/// Returns the samples of a side with one run.
+fn one_run(measured: &Measured) -> Option<&[f64]> {
+    let mut found = measured
+        .seeds
+        .iter()
+        .filter_map(|seed| seed.value.as_ref().ok());
+    let only = found.next()?;
+    found.next().is_none().then_some(&only.samples)
+}
+
+fn shown_within(within: &WithinEstimate, q: f64) -> Option<WithinRun> {
+    match within.verdict(q)? {
+        stats::Verdict::Better => Some(WithinRun::Better),
+        stats::Verdict::Worse => Some(WithinRun::Worse),
+        stats::Verdict::Same => Some(WithinRun::Same),
+        stats::Verdict::Unclear(_) => None,
+    }
+}
+
+/// Returns the false discovery rate of each among all that have a chance `p_of`. The others, such as
+/// ratings without a precision, do not need one.
+fn compute_q(
+    rows: &[ComparisonRow],
+    all: &[RatedCell],
+    p_of: &dyn Fn(&RatedCell) -> Option<f64>,
+) -> Vec<f64> {
     let mut families: BTreeMap<(&str, usize), Vec<(usize, f64)>> = BTreeMap::new();
     for (place, found) in all.iter().enumerate() {
-        if found.rating.precision.is_some() {
+        if let Some(p) = p_of(found) {
             let test = test_of(&rows[found.row].workload.name);
             families
                 .entry((test, found.kernel))
                 .or_default()
-                .push((place, found.rating.p()));
+                .push((place, p));
         }
     }
     let p: Vec<Vec<f64>> = families
@@ -249,7 +293,7 @@ fn better(direction: Direction) -> Better {
 
 #[cfg(test)]
 mod tests {
-    use model::{Uncertainty, Verdict};
+    use model::{Uncertainty, Verdict, WithinRun};
 
     use crate::comparison::Comparison;
     use crate::difference::difference_percent;
@@ -283,16 +327,33 @@ mod tests {
     }
 
     #[test]
-    fn one_run_per_side_is_never_a_verdict() {
+    fn one_run_per_side_has_its_own_verdict() {
         let values: Vec<f64> = (0..100).map(|n| 100.0 + f64::from(n % 3)).collect();
         let half: Vec<f64> = values.iter().map(|value| value / 2.0).collect();
         let comparison = compared(&[&values], &[&half]);
         let cell = &comparison.rows[0].cells[0];
+        let verdict = &cell.compared.verdict;
         assert_eq!(
-            cell.compared.verdict,
-            Verdict::Unclear(Uncertainty::Noise { more_runs: None })
+            verdict,
+            &Verdict::Unclear(Uncertainty::WithinRun(WithinRun::Better))
+        );
+        assert_eq!(
+            (verdict.letter(), verdict.name()),
+            ('b', "better within one run")
         );
         assert!((cell.compared.difference_percent.unwrap() - 50.0).abs() < 1e-9);
+        assert_eq!(
+            comparison.others[0].counts.unclear, 1,
+            "it counts as unclear"
+        );
+    }
+
+    #[test]
+    fn single_samples_within_runs_stay_unrated() {
+        assert_eq!(
+            verdict(&[&[100.0]], &[&[50.0]]),
+            Verdict::Unclear(Uncertainty::Noise { more_runs: None })
+        );
     }
 
     #[test]

@@ -101,6 +101,11 @@ impl Estimator {
         }
     }
 
+    /// Returns whether it leaves out samples at both ends of so many.
+    pub(crate) fn is_trimmed(self, samples: usize) -> bool {
+        self == Self::TrimmedMean && Scores::is_trimmed(samples)
+    }
+
     /// Returns the value of iterations; `None` if there are too few.
     fn value(self, samples: &[f64]) -> Option<f64> {
         match self {

@@ -78,7 +78,7 @@ impl Styles {
     /// Returns a text in the colour of a verdict.
     #[must_use]
     pub fn verdict(&self, verdict: &Verdict, text: &str) -> String {
-        self.tone(verdict.name(), text)
+        self.tone(verdict.tone(), text)
     }
 
     /// Colours text that belongs to a verdict.

@@ -19,6 +19,7 @@ mod plots;
 mod processors;
 pub mod render;
 mod samples;
+mod stats;
 #[cfg(test)]
 mod thread_of_2003;
 mod vmstat;
@@ -36,6 +37,7 @@ pub use memory::{PageTables, page_tables};
 pub use plots::{Plot, PlotLine};
 pub use samples::{Relative, SampleRow, SampleTable, difference_percent};
 pub(crate) use samples::{amean, stddev};
+pub use stats::{RunStats, stats_block};
 
 /// A kernel and its monitor data.
 #[derive(Debug, Clone)]

@@ -97,7 +97,7 @@ const OF_MMTESTS: &[Rule] = &[
     rule("saladfork", "", "", "us", LOWER),
     rule("schbench", "RPS-", "", "requests/s", HIGHER),
     rule("schbench", "", "", "us", LOWER),
-    rule("stutterp", "mmap-", "", "ms", LOWER),
+    rule("stutterp", "mmap-", "", "us", LOWER),
     rule("sysjitter", "int_n-", "", "interrupts", LOWER),
     rule("sysjitter", "int_n_per_sec", "", "interrupts/s", LOWER),
     rule("sysjitter", "int_total_%", "", "%", LOWER),

@@ -212,7 +212,27 @@ pub enum KernelNameError {
     NotBooted(String),
 }
 
+/// What precedes the track in the name of an imported kernel. No suite's name has a comma.
+const TRACK: &str = ",track=";
+
 impl KernelName {
+    /// Returns the name of a kernel that another suite measured, on a track of its own if one is
+    /// given.
+    #[must_use]
+    pub fn imported(suite: &str, kernel: &str, track: Option<&str>) -> Self {
+        let track = track.map(|track| format!("{TRACK}{track}"));
+        Self::Imported(format!("{suite}/{kernel}{}", track.unwrap_or_default()))
+    }
+
+    /// Returns the track that an imported kernel was given.
+    #[must_use]
+    pub fn imported_track(&self) -> Option<&str> {
+        let Self::Imported(name) = self else {
+            return None;
+        };
+        name.rsplit_once(TRACK).map(|(_, track)| track)
+    }
+
     /// Returns the kernel without the changes to its build.
     #[must_use]
     pub fn source(&self) -> &Self {

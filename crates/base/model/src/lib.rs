@@ -143,5 +143,5 @@ pub use tool::{
 };
 pub use triage::{Decision, Triage, TriageError};
 pub use unix_time::UnixTime;
-pub use verdict::{Uncertainty, Verdict};
+pub use verdict::{Uncertainty, Verdict, WithinRun};
 pub use workload::{Processors, Steadiness, Suite, TASKS_MAX, Workload};

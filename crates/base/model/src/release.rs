@@ -214,12 +214,15 @@ pub fn track_of(name: &KernelName) -> String {
         },
         // Its config or compiler is another one.
         KernelName::Changed { kernel, changes } => format!("{}{changes}", track_of(kernel)),
-        other => other
-            .to_string()
-            .split(':')
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
+        other => match other.imported_track() {
+            Some(track) => track.to_owned(),
+            None => other
+                .to_string()
+                .split(':')
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        },
     }
 }
 
@@ -326,6 +329,8 @@ mod tests {
             ("deb:linux-image-6.12.117+deb12-cloud-amd64", "cloud-amd64"),
             ("deb:linux-image-6.1.0-39-amd64-unsigned", "amd64"),
             ("path:/boot/vmlinuz-6.1", "path"),
+            ("imported:mmtests/6.1-vanilla", "imported"),
+            ("imported:mmtests/6.1-vanilla,track=lts", "lts"),
         ] {
             assert_eq!(track_of(&name.parse().unwrap()), track);
         }

@@ -87,8 +87,44 @@ pub enum Uncertainty {
         /// Deferred work on both sides, in instructions per operation.
         deferred: [f64; 2],
     },
+    /// Each side has one run, and its samples differ by more than they scatter, or by less than the
+    /// margin. How much boots differ, one run does not show.
+    WithinRun(WithinRun),
     /// One side has no value; the text gives the reason.
     Missing(String),
+}
+
+/// What the samples within one run of each side show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WithinRun {
+    /// Better by more than the margin.
+    Better,
+    /// Worse by more than the margin.
+    Worse,
+    /// Within the margin.
+    Same,
+}
+
+impl WithinRun {
+    /// Returns the letter in tables: that of the verdict, small; `~` for the same.
+    #[must_use]
+    pub fn letter(self) -> char {
+        match self {
+            Self::Better => 'b',
+            Self::Worse => 'w',
+            Self::Same => '~',
+        }
+    }
+
+    /// Returns the name in texts and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Better => "better within one run",
+            Self::Worse => "worse within one run",
+            Self::Same => "same within one run",
+        }
+    }
 }
 
 impl Verdict {
@@ -100,7 +136,17 @@ impl Verdict {
             Self::Worse => 'W',
             Self::Same => '=',
             Self::Unclear(Uncertainty::Mixed { .. } | Uncertainty::Deferred { .. }) => 'M',
+            Self::Unclear(Uncertainty::WithinRun(within)) => within.letter(),
             Self::Unclear(_) => '?',
+        }
+    }
+
+    /// Returns the name of its colour: a verdict within one run is no better or worse row.
+    #[must_use]
+    pub fn tone(&self) -> &'static str {
+        match self {
+            Self::Unclear(Uncertainty::WithinRun(_)) => "unclear",
+            _ => self.name(),
         }
     }
 
@@ -112,6 +158,7 @@ impl Verdict {
             Self::Worse => "worse",
             Self::Same => "same",
             Self::Unclear(Uncertainty::Mixed { .. } | Uncertainty::Deferred { .. }) => "mixed",
+            Self::Unclear(Uncertainty::WithinRun(within)) => within.name(),
             Self::Unclear(_) => "unclear",
         }
     }
@@ -174,6 +221,12 @@ impl fmt::Display for Uncertainty {
                 f,
                 "mixed: {counted_percent:+.2}% in the row, {with_deferred_percent:+.2}% with the work it defers: {old:.1} -> \
                  {new:.1} instructions of interrupts and other tasks"
+            ),
+            Self::WithinRun(within) => write!(
+                f,
+                "{}: its samples decide if boots differ no more than samples do, which one run does not show; compare two or \
+                 more runs of each",
+                within.name()
             ),
             Self::Missing(why) => write!(f, "no value: {why}"),
         }

@@ -33,8 +33,8 @@ pub use noise::{NoiseProfile, noise_profile};
 pub use rank_test::{RankTest, rank_test};
 pub use ratio::{
     Basis, Better, CrossCheck, Floor, History, Interval, KnownScatter, Look, PairEstimate,
-    Precision, RatioEstimate, Scores, ScoresError, Sequential, Unclear, Verdict, cross_check,
-    estimate_neighbours, estimate_pairs, estimate_ratio,
+    Precision, RatioEstimate, Scores, ScoresError, Sequential, Unclear, Verdict, WithinEstimate,
+    cross_check, estimate_neighbours, estimate_pairs, estimate_ratio, estimate_within,
 };
 pub use search::{
     Ahead, Cost as SearchCost, Criteria as SearchCriteria, ExactSearch, LevelEstimates,

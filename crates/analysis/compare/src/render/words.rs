@@ -2,9 +2,10 @@
 
 use std::collections::HashSet;
 
-use model::{Build, Direction, Unit};
+use model::{Build, Direction, Uncertainty, Unit, Verdict, WithinRun};
 
 use crate::comparison::{Against, Comparison, ComparisonRow, Images, Warning};
+use crate::value::Estimator;
 use document::Style;
 use document::number::{count, margin, seed_list};
 use model::sanitize_line;
@@ -37,10 +38,27 @@ pub(crate) fn tally(comparison: &Comparison, kernel: usize, other: &Against) -> 
         .filter(|f| f.kernel == kernel || f.kernel == 0)
         .flat_map(|f| f.occurrences.iter().map(|o| &*o.workload))
         .collect();
-    let of_these = if failed.is_empty() {
+    let within = |kind| {
+        let verdict = Verdict::Unclear(Uncertainty::WithinRun(kind));
+        let rows = comparison.rows.iter();
+        rows.filter(|row| row.cells[kernel - 1].compared.verdict == verdict)
+            .count()
+    };
+    let parts = [
+        (failed.len(), "failed"),
+        (within(WithinRun::Better), WithinRun::Better.name()),
+        (within(WithinRun::Worse), WithinRun::Worse.name()),
+        (within(WithinRun::Same), WithinRun::Same.name()),
+    ];
+    let parts: Vec<String> = parts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, name)| format!("{count} {name}"))
+        .collect();
+    let of_these = if parts.is_empty() {
         String::new()
     } else {
-        format!(" ({} failed)", failed.len())
+        format!(" ({})", parts.join(", "))
     };
     format!(
         "{} better, {} worse, {} same, {} unclear{of_these}",
@@ -320,9 +338,26 @@ pub(crate) fn replicate(comparison: &Comparison) -> &'static str {
         .map_or("seed", |kernel| kernel.machine.capabilities().replicate())
 }
 
-/// Returns what the values of noisy runs are: see [`crate::value::Estimator`] for that of one run.
+/// Returns what the values of noisy runs are: see [`crate::value::Estimator`] for that of one run,
+/// which leaves samples out where there are enough.
 pub(crate) fn means(comparison: &Comparison) -> String {
-    format!("geometric means over the {}s", replicate(comparison))
+    let cells = comparison.rows.iter().flat_map(|row| {
+        let others = row.cells.iter().map(|cell| &cell.measured);
+        std::iter::once(&row.base).chain(others)
+    });
+    let is_trimmed = cells
+        .flat_map(|measured| &measured.seeds)
+        .filter_map(|seed| seed.value.as_ref().ok())
+        .any(|sampled| Estimator::TrimmedMean.is_trimmed(sampled.samples.len()));
+    let trimmed = if is_trimmed {
+        ", each of its samples without a fifth at each end"
+    } else {
+        ""
+    };
+    format!(
+        "geometric means over the {}s{trimmed}",
+        replicate(comparison)
+    )
 }
 
 /// Returns the legend of the stars in tables without letters, with the margins.
@@ -414,6 +449,17 @@ pub(crate) fn legend_of_letters(comparison: &Comparison, style: Style) -> String
                 "M mixed: estimated cycles or deferred work disagree, see below.".to_owned()
             }),
         );
+        let within: Vec<&str> = [('b', "b better"), ('w', "w worse"), ('~', "~ same")]
+            .iter()
+            .filter(|(letter, _)| has(*letter))
+            .map(|(_, words)| *words)
+            .collect();
+        parts.extend((!within.is_empty()).then(|| {
+            format!(
+                "{}: within one run of each, and counted as unclear, see below.",
+                within.join(", ")
+            )
+        }));
         parts.extend(has('?').then(|| "? unclear: the reason is below.".to_owned()));
     }
     parts.join(" ")

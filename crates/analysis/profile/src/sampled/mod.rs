@@ -5,6 +5,7 @@
 //! `stats::Exposures` says how sure a difference is, and Benjamini and Hochberg's q holds for all
 //! functions of a workload together.
 
+mod files;
 mod json;
 mod render;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use crate::calls::CallDifference;
 use crate::ledger::{Ledger, LedgerLine, names};
 use compare::Q_MAX;
 
+pub use files::{FileDifference, FileSide, files_schema};
 pub use json::{json, schema};
 pub use render::{SampledProfiles, document};
 

@@ -51,6 +51,11 @@ pub(crate) struct ImportArguments {
     #[arg(long = "as", value_name = "MACHINE")]
     machine: Option<String>,
 
+    /// Track of all kernels: a history of its own, such as that of a stable series or of another
+    /// kernel config
+    #[arg(long, value_name = "TRACK", value_parser = track_name)]
+    track: Option<String>,
+
     /// Rows of which less is better, by name or its beginning up to a slash; stored with them
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     lower: Vec<String>,
@@ -62,6 +67,21 @@ pub(crate) struct ImportArguments {
     /// Add the format of this manifest (docs/import.md) to those in formats/ of the data directory
     #[arg(long, value_name = "FILE")]
     manifest: Vec<PathBuf>,
+}
+
+/// Longest name of a track.
+const TRACK_MAX: usize = 40;
+
+/// Reads the name of a track: letters, digits and `.+-_`.
+fn track_name(text: &str) -> Result<String, String> {
+    let is_fit = |byte: u8| byte.is_ascii_alphanumeric() || b".+-_".contains(&byte);
+    if (1..=TRACK_MAX).contains(&text.len()) && text.bytes().all(is_fit) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "no name of a track: use at most {TRACK_MAX} letters, digits and . + - _"
+        ))
+    }
 }
 
 /// The kind of the results.
@@ -119,6 +139,7 @@ pub(crate) fn import(session: &Session, command: &ImportArguments) -> anyhow::Re
     let options = ImportOptions {
         kernel: command.kernel.as_deref(),
         host: command.machine.as_deref(),
+        track: command.track.as_deref(),
         lower: &command.lower,
         higher: &command.higher,
         formats: &formats,

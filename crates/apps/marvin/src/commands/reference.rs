@@ -55,6 +55,7 @@ fn schemas(folder: &Path) -> anyhow::Result<Exit> {
         ("path", profile::paths::schema()),
         ("replay", history::proof::replay_schema()),
         ("rmap", compare::rmap::schema()),
+        ("profiles", profile::sampled::files_schema()),
         ("sampled", profile::sampled::schema()),
         ("sharing", profile::transfers::schema()),
         ("series", history::commit_formats::series_schema()),

@@ -10,7 +10,8 @@ use model::{
     Build, BuildId, Declared, Direction, IMPORTED_SUITES, Machine, MachineId, Observation, Run,
     RunId, UnixTime, Workload, find_workload, imported_declarations, imported_workload, in_tasks,
 };
-use monitors::{Monitored, heads};
+use monitors::{Monitored, RunStats, heads, stats_block};
+use results::import::MONITOR_STATS;
 use store::Store;
 
 use crate::completion;
@@ -208,6 +209,47 @@ fn load_monitors(store: &Store, sides: &[Side<'_>]) -> anyhow::Result<Vec<Monito
             lab::monitored_subject(name).unwrap_or(name)
         );
         all.push(compare_observations(subject, &heads, &seen, None));
+    }
+    let stats = sides
+        .iter()
+        .map(|side| load_stats(store, side))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    if let Some(block) = stats_block(&stats) {
+        all.push(Monitored {
+            subject: "Monitors of the suite".to_owned(),
+            heads,
+            tables: Vec::new(),
+            blocks: vec![block],
+            plots: Vec::new(),
+        });
+    }
+    Ok(all)
+}
+
+/// Returns the stats that another suite computed of its monitors, of each run that has some; of
+/// repeated runs the newest counts.
+fn load_stats(store: &Store, side: &Side<'_>) -> anyhow::Result<Vec<RunStats>> {
+    let mut newest: BTreeMap<u64, &Run> = BTreeMap::new();
+    for &run in &side.runs {
+        let known = newest.entry(run.seed).or_insert(run);
+        if run.started_unix > known.started_unix {
+            *known = run;
+        }
+    }
+    let mut all = Vec::new();
+    for run in newest.values() {
+        let names = store.artifact_names(&run.id)?;
+        if !names.iter().any(|name| name == MONITOR_STATS) {
+            continue;
+        }
+        let bytes = store.artifact(&run.id, MONITOR_STATS)?;
+        let stats = serde_json::from_slice(&bytes).map_err(|error| {
+            WrongInput(format!(
+                "cannot read {MONITOR_STATS} of {}: {error}",
+                run.id
+            ))
+        })?;
+        all.push(stats);
     }
     Ok(all)
 }

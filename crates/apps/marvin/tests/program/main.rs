@@ -23,6 +23,7 @@ mod hostile;
 mod hosts;
 mod imported;
 mod imported_files;
+mod imported_repeats;
 mod interrupted;
 mod kept;
 mod killed;

@@ -24,6 +24,7 @@ mod resolution;
 mod scores;
 mod sequential;
 mod spending;
+mod within;
 
 pub use cross::{CrossCheck, cross_check};
 pub use estimate::{
@@ -39,3 +40,4 @@ pub(crate) use sequential::FIRST;
 pub use sequential::{Look, Sequential};
 #[cfg(any(test, feature = "synthetic"))]
 pub(crate) use spending::bounds;
+pub use within::{WithinEstimate, estimate_within};

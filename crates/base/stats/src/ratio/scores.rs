@@ -86,6 +86,12 @@ impl Scores {
         })
     }
 
+    /// Returns whether so many values of a group are trimmed.
+    #[must_use]
+    pub fn is_trimmed(values: usize) -> bool {
+        values >= TRIM_COUNT_MIN
+    }
+
     /// Puts several questions to the same groups together: the mean of scores within each group,
     /// which is the logarithm of the geometric mean. Done group by group, what the questions
     /// share through their group is accounted for.
@@ -150,6 +156,15 @@ impl Scores {
     }
 }
 
+/// Returns how many of so many values are left out at each end.
+pub(super) fn trimmed_at_each_end(values: usize) -> usize {
+    if values < TRIM_COUNT_MIN {
+        0
+    } else {
+        (TRIM * values as f64) as usize
+    }
+}
+
 fn score(group: usize, values: &[f64], better: Better) -> Result<f64, ScoresError> {
     if values.is_empty() {
         return Err(ScoresError::Empty { group });
@@ -162,11 +177,7 @@ fn score(group: usize, values: &[f64], better: Better) -> Result<f64, ScoresErro
     }
     let mut logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
     logs.sort_unstable_by(f64::total_cmp);
-    let cut = if logs.len() < TRIM_COUNT_MIN {
-        0
-    } else {
-        (TRIM * logs.len() as f64) as usize
-    };
+    let cut = trimmed_at_each_end(logs.len());
     let tame = &logs[cut..logs.len() - cut];
     let mean = tame.iter().sum::<f64>() / tame.len() as f64;
     Ok(match better {

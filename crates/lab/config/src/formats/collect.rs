@@ -31,6 +31,8 @@ pub struct FileRow {
     /// `None` if not known.
     pub direction: Option<Direction>,
     pub samples: Vec<f64>,
+    /// Whether values of several files of one run add up.
+    pub is_sum: bool,
 }
 
 /// The content of a result file.
@@ -185,13 +187,14 @@ impl Collector {
         let rows = self
             .rows
             .into_iter()
-            .map(|(head, name, _, samples)| FileRow {
+            .map(|(head, name, pick, samples)| FileRow {
                 kernel: head.kernel,
                 run: head.run,
                 name,
                 unit: printable(&head.unit),
                 direction: head.direction,
                 samples,
+                is_sum: pick == Pick::Sum,
             });
         FileContent {
             facts,

@@ -26,6 +26,25 @@ pub(super) fn decode(bytes: &[u8]) -> String {
     }
 }
 
+/// Removes the colours that a program wrote for a terminal: `ESC [ NUMBERS m`.
+pub(super) fn without_colours(text: String) -> String {
+    const BEGIN: &str = "\u{1b}[";
+    if !text.contains(BEGIN) {
+        return text;
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut parts = text.split(BEGIN);
+    plain.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let end = part.find(|letter: char| !letter.is_ascii_digit() && letter != ';');
+        match end {
+            Some(end) if part[end..].starts_with('m') => plain.push_str(&part[end + 1..]),
+            _ => plain.extend([BEGIN, part]),
+        }
+    }
+    plain
+}
+
 /// Returns the lines of a text, cut to a limit.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(|line| {
@@ -66,7 +85,47 @@ pub(super) fn cells(line: &str, separator: Option<char>) -> Vec<String> {
 
 /// Parses the first JSON document of a text. What stands before it is skipped: warnings, logs,
 /// `window.BENCHMARK_DATA = `.
+///
+/// C programs print numbers that are none as `nan` and `inf`, which no JSON has: these become null.
 pub(super) fn json(text: &str) -> Result<Value, String> {
+    json_document(text).or_else(|fault| match without_nan(text) {
+        Some(plain) => json_document(&plain),
+        None => Err(fault),
+    })
+}
+
+/// Returns a text with null for each `nan` and `inf` where a value stands; `None` if it has none.
+fn without_nan(text: &str) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let (mut is_quoted, mut is_escaped, mut is_value) = (false, false, false);
+    let mut has_any = false;
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        let word = rest.strip_prefix('-').unwrap_or(rest);
+        let found = ["nan", "NaN", "infinity", "Infinity", "inf"]
+            .into_iter()
+            .find(|name| is_value && !is_quoted && word.starts_with(name));
+        if let Some(name) = found {
+            plain.push_str("null");
+            rest = &word[name.len()..];
+            (has_any, is_value) = (true, false);
+            continue;
+        }
+        if is_quoted {
+            is_quoted = letter != '"' || is_escaped;
+            is_escaped = letter == '\\' && !is_escaped;
+        } else {
+            is_quoted = letter == '"';
+            is_escaped = false;
+            is_value = ":[,".contains(letter) || (is_value && letter.is_whitespace());
+        }
+        plain.push(letter);
+        rest = &rest[letter.len_utf8()..];
+    }
+    has_any.then_some(plain)
+}
+
+fn json_document(text: &str) -> Result<Value, String> {
     let is_begin = |line: &str| line.trim_start().starts_with(['{', '[']);
     let mut at = 0;
     let mut begins = Vec::new();
@@ -184,7 +243,34 @@ pub(super) fn text_of(value: &Value) -> Option<String> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{cells, decode, json, xml};
+    use super::{cells, decode, json, without_colours, xml};
+
+    #[test]
+    fn numbers_that_are_none_become_null() {
+        // As iperf and memtier print them: github.com/esnet/iperf issue 370.
+        let text = r#"{"jitter": -nan, "b": [nan, inf, 2], "text \" nan": "a, nan", "c": 3}"#;
+        let document = json(text).unwrap();
+        assert_eq!(
+            document.to_string(),
+            r#"{"b":[null,null,2],"c":3,"jitter":null,"text \" nan":"a, nan"}"#
+        );
+        assert!(json("{\"a\": nano}").is_err());
+    }
+
+    #[test]
+    fn colours_of_terminals_are_removed() {
+        // As the Phoronix Test Suite prints them: lkp-tests, spec/fixtures/stats/pts/2.
+        for (text, plain) in [
+            (
+                "Average: \u{1b}[1;34m0.07 Frames / Sec\u{1b}[0m\n",
+                "Average: 0.07 Frames / Sec\n",
+            ),
+            ("a \u{1b}[2Jb", "a \u{1b}[2Jb"),
+            ("\u{1b}[", "\u{1b}["),
+        ] {
+            assert_eq!(without_colours(text.to_owned()), plain);
+        }
+    }
 
     #[test]
     fn marks_of_byte_order_are_followed() {

@@ -2,13 +2,15 @@
 //! its numbers, units and directions are. Pure: opens no file.
 //!
 //! `read` goes through a file by a manifest; `table` and `samples` read tables and stacks of perf,
-//! which have none; `collect` holds the rows. Which run of which kernel a file is, the crate `results` decides.
+//! which have none; `collect` holds the rows. `leaves` and `pprof` read profiles that `marvin profile` compares. Which run of which kernel a file is, the crate `results` decides.
 
 mod collect;
 mod document;
+mod leaves;
 mod manifest;
 mod number;
 mod page;
+mod pprof;
 mod read;
 mod samples;
 mod shipped;
@@ -18,6 +20,7 @@ mod template;
 mod tests;
 
 pub use collect::{FileContent, FileRow};
+pub use leaves::{LeafProfile, read_leaves};
 pub use manifest::{Format, format};
 pub use page::{describe_formats, describe_mmtests};
 pub use read::{ResultFile, read_as};

@@ -6,7 +6,9 @@ use model::Direction;
 use serde_json::Value;
 
 use super::collect::{Collector, Conversion, FileContent, RowHead};
-use super::document::{TEXT_MAX, cells, decode, json, json_lines, lines, text_of, xml};
+use super::document::{
+    TEXT_MAX, cells, decode, json, json_lines, lines, text_of, without_colours, xml,
+};
 use super::manifest::{Fact, FieldPath, FindValue, Format, FormatMetric, Known, Layout};
 use super::number::{UNMEASURED, direction_of_unit, direction_of_word};
 use super::template::Template;
@@ -32,7 +34,7 @@ impl<'a> ResultFile<'a> {
         if bytes.len() > TEXT_MAX {
             return Err(format!("larger than {} MiB", TEXT_MAX >> 20));
         }
-        let text = decode(bytes);
+        let text = without_colours(decode(bytes));
         if text.trim().is_empty() {
             return Err("empty".to_owned());
         }

@@ -51,14 +51,60 @@ fn function(frame: &str) -> Option<&str> {
     Some(groups.name("function")?.as_str())
 }
 
-/// Returns the content of such a file; `None` if it is none.
-pub(super) fn read_samples(file: &ResultFile<'_>) -> Option<FileContent> {
+/// Event and command of a sample.
+pub(super) struct SampleHead {
+    pub(super) event: String,
+    pub(super) command: String,
+}
+
+/// Calls a closure for each sample, with its innermost function if its stack has one; `None` if this
+/// is no such text.
+pub(super) fn each_sample(
+    file: &ResultFile<'_>,
+    then: &mut dyn FnMut(&SampleHead, Option<&str>),
+) -> Option<()> {
     let first = |line: &str| head(line).is_some();
     if !lines(file.text()).take(BEGIN_WITHIN).any(first) {
         return None;
     }
+    let mut open: Option<SampleHead> = None;
+    let mut close = |open: Option<SampleHead>, function: Option<&str>| {
+        if let Some(head) = open {
+            then(&head, function);
+        }
+    };
+    for line in lines(file.text()) {
+        let frame = if let Some(sample) = head(line) {
+            close(open.take(), None);
+            open = Some(SampleHead {
+                event: sample.event.to_owned(),
+                command: sample.command.to_owned(),
+            });
+            sample.frame
+        } else {
+            line
+        };
+        if line.trim().is_empty() {
+            close(open.take(), None);
+        } else if let Some(function) = function(frame) {
+            close(open.take(), Some(function));
+        }
+    }
+    close(open, None);
+    Some(())
+}
+
+/// Returns the content of such a file; `None` if it is none.
+pub(super) fn read_samples(file: &ResultFile<'_>) -> Option<FileContent> {
     let mut rows = Collector::default();
-    let mut open: Option<(String, String)> = None;
+    each_sample(file, &mut |SampleHead { event, command }, function| {
+        if let Some(function) = function {
+            put(event, command, function, &mut rows);
+        } else {
+            let what = format!("{PERF_SCRIPT}/{event}/{command}");
+            rows.leave_out(&what, "a sample without a frame");
+        }
+    })?;
     let mut facts = BTreeMap::new();
     for line in lines(file.text()) {
         for (mark, fact) in [("# hostname : ", "host"), ("# os release : ", "kernel")] {
@@ -66,31 +112,8 @@ pub(super) fn read_samples(file: &ResultFile<'_>) -> Option<FileContent> {
                 facts.insert(fact.to_owned(), text.to_owned());
             }
         }
-        let frame = if let Some(sample) = head(line) {
-            close(open.take(), &mut rows);
-            open = Some((sample.event.to_owned(), sample.command.to_owned()));
-            sample.frame
-        } else {
-            line
-        };
-        if line.trim().is_empty() {
-            close(open.take(), &mut rows);
-        } else if let Some(function) = function(frame)
-            && let Some((event, command)) = open.take()
-        {
-            put(&event, &command, function, &mut rows);
-        }
     }
-    close(open, &mut rows);
     Some(rows.finish(facts))
-}
-
-/// Ends a sample whose stack has no function.
-fn close(open: Option<(String, String)>, rows: &mut Collector) {
-    if let Some((event, command)) = open {
-        let what = format!("{PERF_SCRIPT}/{event}/{command}");
-        rows.leave_out(&what, "a sample without a frame");
-    }
 }
 
 fn put(event: &str, command: &str, function: &str, rows: &mut Collector) {

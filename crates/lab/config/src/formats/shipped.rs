@@ -4,6 +4,10 @@
 pub const SHIPPED_FORMATS: &[(&str, &str)] = &[
     ("folded", include_str!("../../formats/folded.toml")),
     ("hyperfine", include_str!("../../formats/hyperfine.toml")),
+    (
+        "fio-instances",
+        include_str!("../../formats/fio-instances.toml"),
+    ),
     ("fio", include_str!("../../formats/fio.toml")),
     ("cyclictest", include_str!("../../formats/cyclictest.toml")),
     (
@@ -31,6 +35,10 @@ pub const SHIPPED_FORMATS: &[(&str, &str)] = &[
         "redis-benchmark-old",
         include_str!("../../formats/redis-benchmark-old.toml"),
     ),
+    (
+        "redis-benchmark-text",
+        include_str!("../../formats/redis-benchmark-text.toml"),
+    ),
     ("sysbench", include_str!("../../formats/sysbench.toml")),
     ("stress-ng", include_str!("../../formats/stress-ng.toml")),
     (
@@ -47,6 +55,7 @@ pub const SHIPPED_FORMATS: &[(&str, &str)] = &[
         "perf-stat-text",
         include_str!("../../formats/perf-stat-text.toml"),
     ),
+    ("netperf", include_str!("../../formats/netperf.toml")),
     ("hackbench", include_str!("../../formats/hackbench.toml")),
     (
         "perf-stat-json",

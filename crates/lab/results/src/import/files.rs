@@ -107,7 +107,7 @@ pub(super) fn read(
             .formats
             .iter()
             .any(|format| format.name == file.format && format.is_joined());
-        for run in runs(file, options, host.as_deref(), &stems) {
+        for run in runs(file, options, host.as_deref(), &stems, is_joined) {
             if !is_joined {
                 keep(Part::Run(Box::new(run)))?;
                 continue;
@@ -165,6 +165,7 @@ fn runs(
     options: &ImportOptions<'_>,
     host: Option<&str>,
     stems: &BTreeSet<String>,
+    is_joined: bool,
 ) -> Vec<ForeignRun> {
     let Parsed {
         path,
@@ -197,7 +198,13 @@ fn runs(
         } else if let Some(folder) = &folder {
             (folder.clone(), "by the directory")
         } else {
-            (stem(&path, stems), "by the file's name")
+            let stem = stem(&path, stems);
+            // `fio.output.1` and `fio.output.2` are parts of one run.
+            let parts = stem.rsplit_once('.').filter(|(_, number)| {
+                is_joined && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+            });
+            let whole = parts.map(|(whole, _)| whole.to_owned());
+            (whole.unwrap_or(stem), "by the file's name")
         };
         let kernel = kernel_name(&kernel);
         let mut foreign = Foreign {
@@ -212,6 +219,8 @@ fn runs(
                 .environment
                 .push(("host".to_owned(), printable(host)));
         }
+        let sums = rows.iter().filter(|row| row.is_sum);
+        let sums = sums.map(|row| row.name.clone()).collect();
         foreign.results = rows.into_iter().map(result).collect();
         if runs.is_empty() {
             let left = left_out.iter();
@@ -236,6 +245,7 @@ fn runs(
             folder: shown.clone(),
             start_time,
             foreign,
+            sums,
         });
     }
     runs
@@ -264,7 +274,18 @@ fn join(known: &mut ForeignRun, run: ForeignRun) {
         .into_iter()
         .chain(run.foreign.started_unix);
     known.foreign.started_unix = begin.min();
-    known.foreign.results.extend(run.foreign.results);
+    for result in run.foreign.results {
+        let mut rows = known.foreign.results.iter_mut();
+        let Some(row) = rows.find(|row| row.workload == result.workload) else {
+            known.foreign.results.push(result);
+            continue;
+        };
+        match (row.samples.as_mut_slice(), &result.samples[..]) {
+            ([sum], [value]) if known.sums.contains(&row.workload) => *sum += value,
+            _ => row.samples.extend(result.samples),
+        }
+    }
+    known.sums.extend(run.sums);
     known.foreign.left_out.extend(run.foreign.left_out);
 }
 

@@ -73,6 +73,32 @@ fn describe(runs: &[ForeignRun]) -> String {
 }
 
 #[test]
+fn instances_side_by_side_are_one_run() {
+    let top = tempfile::tempdir().unwrap();
+    for (instance, iops, latency) in [(1, 250, 1000.0), (2, 9000, 3000.0)] {
+        let text = format!(
+            "{{\"jobs\": [{{\"jobname\": \"a\", \"error\": 0, \"read\": {{\"iops\": {iops}, \"bw\": 5, \
+             \"clat_ns\": {{\"mean\": {latency}}}}}}}]}}"
+        );
+        put(top.path(), &format!("fio.output.{instance}"), &text);
+    }
+    let (runs, left) = read(&[top.path().to_owned()], ImportOptions::default());
+    assert_eq!(runs.len(), 1, "{left:?}");
+    let rows = runs[0].foreign.results.iter();
+    let rows: Vec<_> = rows
+        .map(|row| (row.workload.as_str(), row.samples.as_slice()))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            ("fio-instances/a/read-iops", &[9250.0][..]),
+            ("fio-instances/a/read-bandwidth", &[10.0][..]),
+            ("fio-instances/a/read-latency-mean", &[1000.0, 3000.0][..]),
+        ]
+    );
+}
+
+#[test]
 fn kernels_come_from_files_directories_and_names() {
     let top = tempfile::tempdir().unwrap();
     let at = |path: &str| top.path().join(path);

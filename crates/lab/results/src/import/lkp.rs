@@ -1,7 +1,7 @@
 //! Finds and reads the results of LKP-tests:
 //! `…/TEST/PARAMETERS/HOST/ROOTFS/CONFIG/COMPILER/COMMIT/N/stats.json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::foreign::{self, Foreign, LkpResultPath};
@@ -198,6 +198,7 @@ fn run(
         folder: format!("{folder}/{number}"),
         start_time: start.remark,
         foreign,
+        sums: BTreeSet::new(),
     }
 }
 

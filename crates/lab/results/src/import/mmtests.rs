@@ -1,5 +1,6 @@
 //! Finds and reads the iterations of runs of MMTests: `work/log/RUNNAME/iter-N`.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use config::Format;
@@ -147,6 +148,7 @@ pub(crate) fn read(
             folder,
             start_time,
             foreign,
+            sums: BTreeSet::new(),
         };
         keep(Part::Run(Box::new(run)))?;
     }

@@ -20,11 +20,13 @@ mod golden;
 mod golden_formats;
 mod lkp;
 mod mmtests;
+mod profiles;
 #[cfg(test)]
 mod tests;
 mod times;
 mod tree;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use foreign::Foreign;
@@ -40,6 +42,10 @@ use tree::{Walk, wrong};
 pub use baseline::{BaselineBy, Kernels, order_kernels};
 pub use error::ImportError;
 pub use foreign::LeftOut;
+pub use profiles::read_profiles;
+
+/// The artifact with the stats of monitors that a suite computed itself: a JSON object of numbers.
+pub const MONITOR_STATS: &str = "monitors.stats";
 
 /// The artifact that lists the skipped data.
 const LEFT_OUT: &str = "import.log";
@@ -85,6 +91,8 @@ pub struct ImportOptions<'a> {
     pub kernel: Option<&'a str>,
     /// The machine of all results.
     pub host: Option<&'a str>,
+    /// The track of all kernels: a history of its own.
+    pub track: Option<&'a str>,
     /// Rows of which less or more is better, by name or its beginning up to a slash. Stored with
     /// the rows.
     pub lower: &'a [String],
@@ -168,6 +176,8 @@ struct ForeignRun {
     /// What stands in for a start time that the suite did not store.
     start_time: Option<String>,
     foreign: Foreign,
+    /// Rows whose values add up over the files of a run.
+    sums: BTreeSet<String>,
 }
 
 /// Imports results of another suite into a store. Stored runs stay unchanged. `lock` takes the lock of
@@ -291,6 +301,7 @@ fn keep(
         folder,
         start_time,
         mut foreign,
+        sums: _,
     } = found;
     foreign.left_out.sort();
     let given = declare(suite, &mut foreign, options);
@@ -309,11 +320,13 @@ fn keep(
         imported.leave_out(&folder, "run", "no results in it: not imported");
         return Ok(());
     }
+    // A start that the suite stored is part of the identity; a file's modification is not.
+    let stored_start = foreign.started_unix.filter(|_| start_time.is_none());
     if let Some(start_time) = start_time {
         log.extend(["start time: ", &start_time, "\n"]);
         imported.start_times.push((folder, start_time));
     }
-    let build = build(suite, &kernel, origin)?;
+    let build = build(suite, &kernel, origin, options.track)?;
     let machine = machine(suite, &foreign)?;
     let mut artifacts: Vec<(String, Vec<u8>)> = Vec::new();
     for (test, copies) in &foreign.monitors {
@@ -334,6 +347,10 @@ fn keep(
             ]);
         }
     }
+    if !foreign.stats.is_empty() {
+        let stats = serde_json::to_vec(&foreign.stats).unwrap_or_default();
+        artifacts.push((MONITOR_STATS.to_owned(), stats));
+    }
     artifacts.push((LEFT_OUT.to_owned(), log.into_bytes()));
     let rows = foreign.results.len();
     let config = foreign
@@ -341,8 +358,9 @@ fn keep(
         .iter()
         .find(|(name, _)| name == "config");
     let config = config.map(|(_, config)| config.clone());
+    let content = content(&build, &machine, number, &foreign, &given);
     let run = Run {
-        id: run_id(&build, &machine, number, &foreign, &given)?,
+        id: stored_id(store, &content, stored_start)?,
         build: build.id.clone(),
         machine: machine.id.clone(),
         suite: suite.to_owned(),
@@ -383,15 +401,23 @@ fn hash(text: &str) -> String {
 }
 
 /// Returns a build without an image: the kernel as its suite names it.
-fn build(suite: &str, kernel: &str, origin: String) -> Result<Build, ImportError> {
-    let id = BuildId::from_hex(&hash(&format!("imported\n{suite}\n{kernel}\n{origin}")))?;
+fn build(
+    suite: &str,
+    kernel: &str,
+    origin: String,
+    track: Option<&str>,
+) -> Result<Build, ImportError> {
+    let of_track = track.map_or_else(String::new, |track| format!("\ntrack {track}"));
+    let identity = format!("imported\n{suite}\n{kernel}\n{origin}{of_track}");
+    let id = BuildId::from_hex(&hash(&identity))?;
+    let name = KernelName::imported(suite, kernel, track);
     let image = BuildFile {
         path: PathBuf::new(),
         sha256: String::new(),
     };
     Ok(Build {
         id,
-        name: KernelName::Imported(format!("{suite}/{kernel}")),
+        name,
         version: kernel.to_owned(),
         origin: Origin::Described(origin),
         image,
@@ -463,15 +489,15 @@ fn machine(suite: &str, foreign: &Foreign) -> Result<Machine, ImportError> {
     Ok(Machine::imported(id, summary, fingerprint))
 }
 
-/// Returns an id that depends only on the results, not on their directory, and on what the user
-/// says of them: a second import that gives a direction is another run, which counts.
-fn run_id(
+/// Returns what identifies a run beside its start: the results, not their directory, and what the
+/// user says of them. A second import that gives a direction is another run, which counts.
+fn content(
     build: &Build,
     machine: &Machine,
     number: u64,
     foreign: &Foreign,
     given: &str,
-) -> Result<RunId, ImportError> {
+) -> String {
     let mut text = format!("imported\n{}\n{}\n{number}\n", build.id, machine.id);
     for result in &foreign.results {
         let samples: Vec<String> = result
@@ -482,5 +508,25 @@ fn run_id(
         text.extend([result.workload.as_str(), "\t", &samples.join("\t"), "\n"]);
     }
     text.push_str(given);
-    Ok(RunId::from_hex(&hash(&text))?)
+    text
+}
+
+/// Returns the id of a run: a hash of its content and of the start that its suite stored, as a
+/// coarse clock gives equal values on several days. Stores from before the start was part of it
+/// keep their ids.
+fn stored_id(store: &Store, content: &str, start: Option<UnixTime>) -> Result<RunId, ImportError> {
+    let by_content = RunId::from_hex(&hash(content))?;
+    let Some(start) = start else {
+        return Ok(by_content);
+    };
+    let is_known = match store.run(&by_content) {
+        Ok(run) => run.started_unix == start,
+        Err(StoreError::Lookup(_)) => false,
+        Err(error) => return Err(error.into()),
+    };
+    if is_known {
+        return Ok(by_content);
+    }
+    let dated = format!("{content}start\t{}\n", start.seconds());
+    Ok(RunId::from_hex(&hash(&dated))?)
 }

@@ -103,7 +103,7 @@ fn table(comparison: &Comparison, rows: &[&comparison::ComparisonRow]) -> Table 
 fn cells(cell: &comparison::ComparisonCell) -> Vec<TableCell> {
     let verdict = &cell.compared.verdict;
     let letter = TableCell {
-        tone: verdict.name(),
+        tone: verdict.tone(),
         ..TableCell::new(format!("{} {}", verdict.letter(), verdict.name()))
     };
     numbers(cell).into_iter().chain([letter]).collect()

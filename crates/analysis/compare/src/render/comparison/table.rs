@@ -347,7 +347,7 @@ fn cells(
         has_cycles,
     } = look;
     let verdict = &cell.compared.verdict;
-    let tone = verdict.name();
+    let (tone, name) = (verdict.tone(), verdict.name());
     let number = TableCell {
         change: cell
             .compared
@@ -376,7 +376,7 @@ fn cells(
     let word = if extra.is_hidden() {
         String::new()
     } else {
-        format!(" {tone}")
+        format!(" {name}")
     };
     let verdict = TableCell {
         tone,
@@ -506,7 +506,7 @@ fn bar(
     let bar = scale.bar(cell, row.workload.metric.direction, row.margin_percent)?;
     let mut drawn = rectangle("band", bar.band, bar.band_width);
     if bar.width > 0 {
-        drawn.push_str(&rectangle(cell.compared.verdict.name(), bar.x, bar.width));
+        drawn.push_str(&rectangle(cell.compared.verdict.tone(), bar.x, bar.width));
     }
     if let Some((from, to)) = bar.whisker {
         drawn.push_str(&rectangle("whisker", from, to - from));

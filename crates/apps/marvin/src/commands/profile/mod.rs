@@ -1,5 +1,6 @@
 //! `marvin profile`: attributes the difference between two kernels to functions.
 
+mod files;
 mod paths;
 mod sampled;
 mod transfers;
@@ -29,17 +30,19 @@ const PROFILE_EXAMPLES: &str = "Examples:
   marvin profile deb:6.1 deb:6.12 --format html -o profile.html
   marvin profile deb:6.1 deb:6.12 --workload pipe --model
   marvin profile HEAD~1 HEAD --workload fault-anon --path
-  marvin profile deb:6.1 deb:6.12 --workload fault --on vm --boots 8";
+  marvin profile deb:6.1 deb:6.12 --workload fault --on vm --boots 8
+  marvin profile before/ after/";
 
 /// `marvin profile`.
 #[derive(Debug, Args)]
 #[command(after_help = format!("{KERNELS}{PROFILE_EXAMPLES}"))]
 pub(crate) struct ProfileArguments {
-    /// Baseline kernel
+    /// Baseline kernel; or a profile of another program (folded stacks, what perf script prints,
+    /// pprof), or a directory of its profiles, such as before/
     #[arg(add = completion::kernel())]
     pub(crate) base: String,
 
-    /// Kernel to compare with the baseline
+    /// Kernel, profile or directory of profiles to compare with the baseline
     #[arg(add = completion::kernel())]
     pub(crate) new: String,
 
@@ -132,6 +135,9 @@ impl From<FoldedKernels> for FoldedSide {
 }
 
 pub(crate) fn profile(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit> {
+    if files::are_files(command)? {
+        return files::profile(session, command);
+    }
     match choose_machines(session, &command.on)?.as_slice() {
         [(_, Wanted::Exact)] if command.path => paths::profile(session, command),
         [(_, Wanted::Exact)] => counted(session, command),

@@ -3,7 +3,8 @@
 //! row `stats_source` names the run of each column (`lib/matrix.rb` of intel/lkp-tests).
 //!
 //! Stats of the test itself (`will-it-scale.per_process_ops` of `will-it-scale`) are its results.
-//! The others come from monitors, already aggregated; they are counted by monitor and skipped.
+//! The others come from monitors, already aggregated; they are kept beside the results, without a
+//! direction.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,8 +21,12 @@ const SOURCES: &str = "stats_source";
 
 /// Most values of a matrix: its runs repeat the name of each row.
 const MATRIX_VALUES_MAX: usize = 200_000;
-/// Most monitors whose stats are counted.
-const MONITORS_COUNTED_MAX: usize = 200;
+/// Most stats of monitors of a run, and of all runs of a matrix.
+const MONITOR_STATS_MAX: usize = 50_000;
+const MATRIX_STATS_MAX: usize = 500_000;
+
+/// Longest name of a monitor's stat, in bytes.
+const STAT_NAME_MAX: usize = 300;
 
 /// Most values that are named because they are no numbers.
 const SKIPPED_MAX: usize = 200;
@@ -89,9 +94,11 @@ pub fn lkp_started(job: &[u8]) -> Option<UnixTime> {
 /// If the document is invalid; the text says why.
 pub fn lkp_run(place: &LkpResultPath, json: &[u8]) -> Result<Foreign, String> {
     let mut taken = Taken::new(place, RUN_VALUES_MAX);
-    read(json, &mut |stat, index, value| {
-        if stat != SOURCES && taken.wants(stat, index.unwrap_or(0)) {
+    read(json, &mut |stat, _, value| {
+        if taken.row(stat).is_some() {
             taken.take(stat, &value);
+        } else if stat != SOURCES {
+            taken.take_monitor(stat, &value, MONITOR_STATS_MAX);
         }
         Ok(())
     })?;
@@ -110,6 +117,7 @@ pub fn lkp_columns(place: &LkpResultPath, json: &[u8]) -> Result<Vec<(u64, Forei
     let mut columns: Vec<Taken<'_>> = Vec::new();
     let mut sources: Option<Vec<Option<u64>>> = None;
     let mut values = 0;
+    let mut stats_left = MATRIX_STATS_MAX;
     read(json, &mut |stat, index, value| {
         let Some(column) = index else { return Ok(()) };
         if column >= COLUMNS_MAX {
@@ -128,9 +136,13 @@ pub fn lkp_columns(place: &LkpResultPath, json: &[u8]) -> Result<Vec<(u64, Forei
         while columns.len() <= column {
             columns.push(Taken::new(place, MATRIX_VALUES_MAX));
         }
-        if columns[column].wants(stat, 0) {
+        if columns[column].row(stat).is_some() {
             columns[column].take(stat, &value);
             values += 1;
+        } else {
+            let most = MONITOR_STATS_MAX.min(stats_left);
+            columns[column].take_monitor(stat, &value, most);
+            stats_left = stats_left.saturating_sub(1);
         }
         if values > MATRIX_VALUES_MAX {
             return Err(format!(
@@ -308,8 +320,10 @@ impl<'de> Visitor<'de> for Values<'_, '_> {
 struct Taken<'a> {
     place: &'a LkpResultPath,
     rows: Rows,
-    /// Stats of monitors, by monitor.
-    others: BTreeMap<String, usize>,
+    /// Means of stats of monitors, and of how many values.
+    stats: BTreeMap<String, (f64, f64)>,
+    /// Stats of monitors beyond their limit.
+    beyond: usize,
     /// Values that are no numbers.
     skipped: Vec<LeftOut>,
 }
@@ -320,7 +334,8 @@ impl<'a> Taken<'a> {
         Self {
             place,
             rows,
-            others: BTreeMap::new(),
+            stats: BTreeMap::new(),
+            beyond: 0,
             skipped: Vec::new(),
         }
     }
@@ -340,19 +355,25 @@ impl<'a> Taken<'a> {
         stat.strip_prefix(test)?.strip_prefix('.')
     }
 
-    /// Returns whether a stat is one of the test; counts the others, once each.
-    fn wants(&mut self, stat: &str, index: usize) -> bool {
-        if self.row(stat).is_some() {
-            return true;
+    /// Takes a stat of a monitor: the mean of its values, if it has several.
+    fn take_monitor(&mut self, stat: &str, value: &Cell<'_>, most: usize) {
+        let number = match value {
+            Cell::Number(number) => Some(*number),
+            Cell::Text(text) => super::number(text).ok(),
+            Cell::Other => None,
+        };
+        let Some(number) = number.filter(|number| number.is_finite()) else {
+            return;
+        };
+        let is_fit = stat.len() <= STAT_NAME_MAX && !stat.contains(char::is_control);
+        if let Some((mean, count)) = self.stats.get_mut(stat) {
+            *count += 1.0;
+            *mean += (number - *mean) / *count;
+        } else if is_fit && self.stats.len() < most {
+            self.stats.insert(stat.to_owned(), (number, 1.0));
+        } else {
+            self.beyond += 1;
         }
-        if index > 0 {
-            return false;
-        }
-        let monitor = shown(stat.split('.').next().unwrap_or_default());
-        if self.others.len() < MONITORS_COUNTED_MAX || self.others.contains_key(&monitor) {
-            *self.others.entry(monitor).or_default() += 1;
-        }
-        false
     }
 
     fn take(&mut self, stat: &str, value: &Cell<'_>) {
@@ -397,12 +418,11 @@ impl<'a> Taken<'a> {
             foreign.environment.push((name.to_owned(), value.clone()));
         }
         self.rows.into(&mut foreign);
-        for (monitor, count) in self.others {
-            let why = format!(
-                "stats of a monitor ({count}): Marvin imports those of {} only",
-                self.place.test
-            );
-            foreign.left_out.push(LeftOut::new(&monitor, why));
+        let stats = self.stats.into_iter();
+        foreign.stats = stats.map(|(stat, (mean, _))| (stat, mean)).collect();
+        if self.beyond > 0 {
+            let why = format!("stats of monitors beyond their limit ({})", self.beyond);
+            foreign.left_out.push(LeftOut::new("monitors", why));
         }
         foreign
     }

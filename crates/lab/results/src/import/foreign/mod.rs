@@ -69,6 +69,8 @@ pub struct Foreign {
     pub started_unix: Option<UnixTime>,
     /// Copies of files of /proc by test.
     pub monitors: BTreeMap<String, Vec<MonitorCopy>>,
+    /// Stats of monitors that the suite computed itself, by name.
+    pub stats: BTreeMap<String, f64>,
     pub left_out: Vec<LeftOut>,
 }
 

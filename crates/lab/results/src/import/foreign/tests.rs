@@ -297,11 +297,15 @@ fn lkp_result_paths_have_seven_named_parts() {
 }
 
 #[test]
-fn lkp_stats_are_rows_and_monitor_stats_counted() {
+fn lkp_stats_are_rows_and_monitor_stats_kept() {
     let json = br#"{"will-it-scale.per_process_ops": 129489, "will-it-scale.workload": [1.5, 2],
-        "will-it-scale.broken": "n/a", "will-it-scale.negative": -1, "proc-vmstat.pgfault": 5, "proc-vmstat.pgfree": 6,
-        "stats_source": "x/0/stats.json"}"#;
-    insta::assert_snapshot!(describe(&lkp_run(&place(), json).unwrap()));
+        "will-it-scale.broken": "n/a", "will-it-scale.negative": -1, "proc-vmstat.pgfault": [5, 6, 10],
+        "proc-vmstat.delta": -6, "kmsg.text": "a word", "stats_source": "x/0/stats.json"}"#;
+    let foreign = lkp_run(&place(), json).unwrap();
+    insta::assert_snapshot!(describe(&foreign));
+    let stats: Vec<_> = foreign.stats.into_iter().collect();
+    let expected = [("proc-vmstat.delta", -6.0), ("proc-vmstat.pgfault", 7.0)];
+    assert_eq!(stats, expected.map(|(name, mean)| (name.to_owned(), mean)));
 }
 
 #[test]
