@@ -286,7 +286,12 @@ impl Section {
             self.memory.extend(memory);
             self.allowed.clear();
             self.allowed.resize(memory.len(), 0);
-            bits::set_ranges(&mut self.allowed, pages.start, image);
+            let skip = image.partition_point(|range| range.end <= pages.start);
+            bits::set_ranges(
+                &mut self.allowed,
+                pages.start,
+                image[skip..].iter().cloned(),
+            );
             self.allowed
                 .iter_mut()
                 .zip(memory)

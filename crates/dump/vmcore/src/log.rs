@@ -129,11 +129,7 @@ impl Log {
             reader,
             walker: Walker::new(&*architecture),
         };
-        let stored_pages: u64 = dump
-            .in_file()
-            .iter()
-            .map(|range| range.end - range.start)
-            .sum();
+        let stored_pages: u64 = dump.in_file().map(|range| range.end - range.start).sum();
         let ring = Ring::find(
             info,
             &mut memory,

@@ -25,11 +25,10 @@ pub(crate) fn find(dump: &Dump) -> Option<Vec<u8>> {
 pub(crate) fn next(dump: &Dump, from: u64) -> Option<(u64, Vec<u8>)> {
     let mut reader = Reader::new(dump, Io::Map);
     let page = dump.page_size();
-    let numbers = dump
+    let mut numbers = dump
         .in_file()
-        .into_iter()
         .flat_map(|range| range.start.max(from)..range.end);
-    numbers.into_iter().find_map(|number| {
+    numbers.find_map(|number| {
         let text = note_at(&mut reader, number.checked_mul(page)?)?;
         Some((number, text))
     })
