@@ -107,7 +107,7 @@ impl Dump {
         let page = info
             .page_size()
             .filter(|page| elf.machine.has_pages_of(*page))
-            .unwrap_or(4096);
+            .unwrap_or(elf.machine.usual_page());
         let segments = elf.loads.finish();
         let incomplete = elf.incomplete || storage.is_cut();
         let content = Content::Segments { storage, segments };
@@ -229,7 +229,7 @@ impl Dump {
                 .info
                 .page_size()
                 .filter(|page| self.machine.has_pages_of(*page));
-            self.page = page.unwrap_or(4096);
+            self.page = page.unwrap_or(self.machine.usual_page());
         }
         self
     }

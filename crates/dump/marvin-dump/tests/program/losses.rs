@@ -443,8 +443,8 @@ fn other_machines_are_named() -> Outcome {
     let folder = folder()?;
     let whole = std::fs::read(folder.path().join("vmcore"))?;
     for (order, machine, name) in [
-        (1, [21, 0], "a dump of ppc64;"),
-        (1, [243, 0], "a dump of riscv64;"),
+        (1, [22, 0], "a dump of s390x; x86_64 and aarch64 are read"),
+        (2, [0, 21], "a big-endian ELF file: a dump of ppc64;"),
         (2, [0, 22], "a big-endian ELF file: a dump of s390x;"),
         (1, [99, 0], "ELF machine 99"),
     ] {
@@ -454,6 +454,46 @@ fn other_machines_are_named() -> Outcome {
         std::fs::write(folder.path().join("other"), bytes)?;
         let transcript = seen(folder.path(), "info @other", b"")?.0;
         assert!(transcript.contains(name), "{transcript}");
+    }
+    Ok(())
+}
+
+#[test]
+fn other_machines_have_zero_pages_excluded_only() -> Outcome {
+    let folder = folder()?;
+    let path = |name: &str| folder.path().join(name);
+    let whole = std::fs::read(path("vmcore"))?;
+    let original = Dump::open(&[path("vmcore")])?;
+    for (machine, name) in [(21, "ppc64le"), (243, "riscv64")] {
+        let mut bytes = whole.clone();
+        bytes[18..20].copy_from_slice(&[machine, 0]);
+        std::fs::write(path("other"), bytes)?;
+        let why = format!("this is a dump of {name}, whose page tables are not read");
+        for (line, is_told) in [
+            ("-d 0 -f -c --verify @other @out", false),
+            ("-d 1 -f -z --verify @other @out", false),
+            ("-d 31 -f -E --verify @other @out", true),
+            ("-d 1 -f -F @other", false),
+        ] {
+            let transcript = seen(folder.path(), line, b"")?.0;
+            assert!(transcript.ends_with("exit code 0\n"), "{transcript}");
+            assert_eq!(transcript.contains(&why), is_told, "{transcript}");
+        }
+        for line in ["usage @other", "dmesg @other"] {
+            let transcript = seen(folder.path(), line, b"")?.0;
+            assert!(
+                transcript.contains(&why) && transcript.ends_with("exit code 2\n"),
+                "{transcript}"
+            );
+        }
+        let copy = Dump::open(&[path("out")])?;
+        assert_eq!((copy.machine().name(), copy.page_size()), (name, 4096));
+        let mut expected = Reader::new(&original, Io::Read);
+        let mut found = Reader::new(&copy, Io::Read);
+        for page in [0x10, 0x80, 0x600, 0x1fff] {
+            let bytes = found.bytes(page * 4096, 4096)?;
+            assert_eq!(bytes, expected.bytes(page * 4096, 4096)?, "{page:#x}");
+        }
     }
     Ok(())
 }
