@@ -14,9 +14,9 @@ const TEXT: u64 = 0xffff_ffff_8000_0000;
 const CHUNK: usize = 16;
 /// Segments that are sorted at once.
 const SORTED: usize = 4096;
-/// Segments begin and end at pages, so this many bits of most differences are 0: those of a page
-/// and the sign.
-const ZERO_BITS: u32 = 13;
+/// Segments begin and end at pages, so the bits within a page are 0 in most differences.
+const SHIFT: u32 = 12;
+const PAGE_BITS: u64 = (1 << SHIFT) - 1;
 
 /// A piece of physical memory and its location in the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -120,7 +120,7 @@ fn pack(bytes: &mut Vec<u8>, before: &Ranked, next: &Ranked) {
         (new.address.wrapping_sub(new.start)).wrapping_sub(old.address.wrapping_sub(old.start)),
     ];
     for difference in differences {
-        put_number(bytes, zigzag(difference).rotate_right(ZERO_BITS));
+        put_number(bytes, fold_pages(difference));
     }
     let rank = next.rank.wrapping_sub(before.rank).wrapping_sub(1);
     put_number(bytes, zigzag(rank));
@@ -128,10 +128,7 @@ fn pack(bytes: &mut Vec<u8>, before: &Ranked, next: &Ranked) {
 
 /// Reads the segment at the front of `bytes`, and removes it there.
 fn unpack(bytes: &mut &[u8], before: &Ranked) -> Option<Ranked> {
-    let mut next = || {
-        let number = take_number(bytes)?;
-        Some(unzigzag(number.rotate_left(ZERO_BITS)))
-    };
+    let mut next = || take_number(bytes).map(unfold_pages);
     let old = &before.segment;
     let start = next()?.wrapping_add(old.end());
     let memory = next()?;
@@ -158,6 +155,21 @@ fn zigzag(difference: u64) -> u64 {
 
 fn unzigzag(number: u64) -> u64 {
     number >> 1 ^ (number & 1).wrapping_neg()
+}
+
+/// Makes small numbers of differences that are a few pages of either sign: the bits within a page
+/// come last, and are 0 for whole pages.
+fn fold_pages(difference: u64) -> u64 {
+    let number = zigzag(difference);
+    let sign = number & 1;
+    let pages = (number >> 1) ^ (sign * PAGE_BITS);
+    (pages >> SHIFT | (pages & PAGE_BITS) << (63 - SHIFT)) << 1 | sign
+}
+
+fn unfold_pages(number: u64) -> u64 {
+    let sign = number & 1;
+    let pages = (number >> 1) << SHIFT & u64::MAX >> 1 | number >> (64 - SHIFT);
+    unzigzag((pages ^ (sign * PAGE_BITS)) << 1 | sign)
 }
 
 /// Appends a number with seven bits per byte, the lowest first.
@@ -458,7 +470,7 @@ pub(crate) enum Which {
 mod tests {
     use proptest::prelude::{any, prop, proptest};
 
-    use super::{Ranked, SORTED, Segment, Segments, TEXT, pack, unpack};
+    use super::{Ranked, SORTED, Segment, Segments, TEXT, fold_pages, pack, unfold_pages, unpack};
 
     /// Returns where an address is in the file, by the first of the segments that has it.
     fn first_offset(loads: &[Segment], address: u64) -> Option<u64> {
@@ -532,6 +544,17 @@ mod tests {
                 assert_eq!((&read.segment, read.rank), (&next.segment, next.rank));
                 assert!(rest.is_empty());
                 before = next;
+            }
+        }
+    }
+
+    #[test]
+    fn few_pages_of_either_sign_are_small() {
+        for pages in [0_u64, 1, 7, 300] {
+            for difference in [pages << 12, (pages << 12).wrapping_neg()] {
+                let number = fold_pages(difference);
+                assert!(number <= 2 * pages + 1, "{difference:#x}: {number:#x}");
+                assert_eq!(unfold_pages(number), difference);
             }
         }
     }
