@@ -25,10 +25,15 @@ fn change(words: &mut [u64], range: Range<usize>, value: u64) {
             continue;
         }
         let count = (64 - bit).min(end - at);
-        let mask = (u64::MAX >> (64 - count)) << bit;
+        let mask = mask(bit, count);
         words[word] = words[word] & !mask | value & mask;
         at += count;
     }
+}
+
+/// Returns a word with `count` bits from `bit` on; at least one, and at most all from there.
+pub(crate) fn mask(bit: usize, count: usize) -> u64 {
+    (u64::MAX >> (64 - count)) << bit
 }
 
 /// Returns whether a bit is set.
