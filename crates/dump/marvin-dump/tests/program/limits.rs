@@ -1,6 +1,7 @@
 //! A limit of the address space (`ulimit -v`): dumps of several shapes, and one of 2 TB.
 #![expect(clippy::print_stdout, reason = "the matrix, for --nocapture")]
 
+use std::fmt::Write;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -180,7 +181,8 @@ fn each_shape_has_a_smallest_limit() -> Outcome {
             let limit = smallest_limit(&shape.path(), words, lowest)?;
             let limit = limit.ok_or(format!("{name}: {words} needs more than all"))?;
             let command = words.split(' ').take(2).collect::<Vec<_>>().join(" ");
-            row += &format!("  {}: {}", command.trim_end_matches(" vmcore"), limit >> 10);
+            let command = command.trim_end_matches(" vmcore");
+            write!(row, "  {command}: {}", limit >> 10)?;
         }
         println!("{row}");
     }
