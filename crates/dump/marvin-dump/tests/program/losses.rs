@@ -439,6 +439,71 @@ fn changed_notes_are_not_trusted() -> Outcome {
 }
 
 #[test]
+fn log_by_changed_notes_is_not_complete() -> Outcome {
+    let folder = tempfile::tempdir()?;
+    write_log(&folder.path().join("vmcore"), 20, [10, 64], 12)?;
+    seen(folder.path(), "-d 0 -z @vmcore @out", b"")?;
+    let fine = CommandResult::run(folder.path(), "dmesg @out", b"")?;
+    assert_eq!((fine.code, fine.messages.as_str()), (0, ""));
+    let mut damaged = std::fs::read(folder.path().join("out"))?;
+    let line = b"NUMBER(PG_lru)=5";
+    let at = damaged.windows(line.len()).position(|bytes| bytes == line);
+    damaged[at.ok_or("no line")?] ^= 1;
+    std::fs::write(folder.path().join("out"), damaged)?;
+    let seen = CommandResult::run(folder.path(), "dmesg @out", b"")?;
+    assert_eq!((seen.code, seen.answer), (3, fine.answer));
+    assert!(
+        seen.messages
+            .contains("the notes, which say where it is, are damaged")
+    );
+    Ok(())
+}
+
+/// Returns where the notes of a kdump file are, by its second header.
+fn notes_of(whole: &[u8]) -> Result<std::ops::Range<usize>, Box<dyn Error>> {
+    // Offsets as crash's diskdump.h has them: offset_note and size_note.
+    let number = |at: usize| -> Result<usize, Box<dyn Error>> {
+        let bytes = whole.get(4096 + at..4096 + at + 8).ok_or("too short")?;
+        Ok(usize::try_from(u64::from_le_bytes(bytes.try_into()?))?)
+    };
+    let start = number(48)?;
+    Ok(start..start + number(56)?)
+}
+
+#[test]
+fn changed_bits_are_found_when_filtering_again() -> Outcome {
+    let folder = folder()?;
+    let path = |name: &str| folder.path().join(name);
+    seen(folder.path(), "-d 0 -z @vmcore @out", b"")?;
+    let line = "-d 31 -f --threads 1 -z @out @copy";
+    let transcript = seen(folder.path(), line, b"")?.0;
+    assert!(transcript.ends_with("exit code 0\n"), "{transcript}");
+    let expected = std::fs::read(path("copy"))?;
+    let whole = std::fs::read(path("out"))?;
+    let notes = notes_of(&whole)?;
+    let word = |at: usize| -> Result<usize, Box<dyn Error>> {
+        let bytes = whole.get(at..at + 4).ok_or("too short")?;
+        Ok(usize::try_from(u32::from_le_bytes(bytes.try_into()?))?)
+    };
+    let descriptors = (1 + word(432)? + word(436)?) * word(428)?;
+    // Of pages that are kept, each byte of a descriptor in turn.
+    let kept = (0..24).map(|n| descriptors + (0x1000 + n * 3) * 24 + n);
+    let file = File::options().write(true).open(path("out"))?;
+    let mut silent = Vec::new();
+    for (turn, place) in notes.step_by(61).chain(kept).enumerate() {
+        file.write_all_at(&[whole[place] ^ 1 << (turn % 8)], place as u64)?;
+        let result = CommandResult::run(folder.path(), line, b"")?;
+        file.write_all_at(&whole[place..=place], place as u64)?;
+        let is_told = result.code != 0 || result.messages.contains("the notes are damaged");
+        if !is_told && std::fs::read(path("copy"))? != expected {
+            silent.push(format!("{place:#x}: {}", result.messages));
+        }
+    }
+    assert!(silent.is_empty(), "{}: {silent:?}", silent.len());
+    Ok(())
+}
+
+#[test]
 fn other_machines_are_named() -> Outcome {
     let folder = folder()?;
     let whole = std::fs::read(folder.path().join("vmcore"))?;
