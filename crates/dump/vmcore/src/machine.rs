@@ -79,6 +79,7 @@ impl Machine {
         let names = [
             ("kimage_voffset", Self::Aarch64),
             ("phys_base", Self::X86_64),
+            ("phys_ram_base", Self::Riscv64),
         ];
         names
             .into_iter()
