@@ -12,6 +12,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 pub mod damage;
+pub mod headers;
 pub mod large;
 mod per_cpu;
 pub mod vmlinux;

@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use vmcore::{DumpError, Io, Work, check};
+use vmcore::{DumpError, check};
 
 use crate::arguments::Look;
+use crate::limits;
 use crate::save::open;
 use crate::{Exit, Host};
 
@@ -31,13 +32,7 @@ pub(crate) struct Checked {
 pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let work = Work {
-        threads,
-        io: Io::Read,
-        memory: u64::MAX,
-        folder: None,
-    };
-    let damage = check(&dump, &work)?;
+    let damage = check(&dump, &limits::reading_work(threads, false)?)?;
     let checked = Checked {
         schema_version: SCHEMA_VERSION,
         pages: damage.read,

@@ -1,5 +1,8 @@
 //! Handles SIGBUS: the kernel sends it when a mapped file shrinks or its disk fails, and it would
-//! end the program silently. Handles SIGABRT, which the program sends itself when memory runs out.
+//! end the program silently. Handles SIGABRT, which libraries send when memory runs out; the
+//! program's own allocator ends it with the same message, and without a signal.
+
+use std::alloc::{GlobalAlloc, Layout, System};
 
 /// The message when a mapped page is missing.
 const MESSAGE: &[u8] =
@@ -10,6 +13,53 @@ what was written is marked incomplete. --io read reports the offset\n";
 const ABORTED: &[u8] =
     b"error: no memory is left, or its limit (ulimit -v) is reached; what was written is marked \
 incomplete. A smaller --memory and --threads 1 need less\n";
+
+/// The system's allocator; without memory it ends the program with one message.
+#[derive(Debug)]
+pub struct Allocator;
+
+// SAFETY: all calls are those of the system's allocator, which keeps the contract; only its failure
+// is not passed on.
+unsafe impl GlobalAlloc for Allocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps the contract of the method of this name.
+        require(unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as above.
+        require(unsafe { System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as above.
+        require(unsafe { System.realloc(at, layout, size) })
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+/// Ends the program if the allocator failed.
+fn require(at: *mut u8) -> *mut u8 {
+    if at.is_null() {
+        on_abort(libc::SIGABRT);
+    }
+    at
+}
+
+/// Bytes of stack that the main thread may need.
+const STACK: usize = 512 << 10;
+
+/// Makes the main thread's stack grow now: below a limit of the address space it might not grow
+/// later, and the kernel would end the program.
+#[inline(never)]
+pub(crate) fn reserve_stack() {
+    let bytes = [0_u8; STACK];
+    std::hint::black_box(&bytes);
+}
 
 /// Prints the message of an abort, and exits with the code for a failed host.
 extern "C" fn on_abort(_: libc::c_int) {

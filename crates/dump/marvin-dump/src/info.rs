@@ -3,9 +3,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use vmcore::{Dump, DumpError, Io, Log, LogPart, MemoryMap, Plan, Reader, Work, live, names};
+use vmcore::{Dump, DumpError, Io, Log, LogPart, MemoryMap, Plan, Reader, live, names};
 
 use crate::arguments::Look;
+use crate::limits;
 use crate::report::size;
 use crate::save::open;
 use crate::{Exit, Host};
@@ -81,12 +82,7 @@ pub(crate) fn report_missing(missing: &[String], host: &mut Host<'_>) -> Exit {
 impl Answer {
     fn new(dump: &Dump) -> Result<Self, DumpError> {
         let mut reader = Reader::new(dump, Io::Read);
-        let work = Work {
-            threads: 1,
-            io: Io::Read,
-            memory: u64::MAX,
-            folder: None,
-        };
+        let work = limits::reading_work(1, false)?;
         let plan = Plan::make(dump, None, &work)?;
         let [_, node, release, version, ..] = names(&mut reader);
         Ok(Self {

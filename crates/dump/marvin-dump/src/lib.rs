@@ -28,6 +28,7 @@ use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 
 pub use arguments::{Arguments, Command};
+pub use guard::Allocator;
 pub use progress_printer::Screen;
 
 use vmcore::{DumpError, Fault};
@@ -158,6 +159,7 @@ pub fn run_here(arguments: &Arguments) -> Exit {
     guard::tell_of_aborts();
     if limits::room().is_some() {
         guard::share_one_arena();
+        guard::reserve_stack();
     }
     let start = Instant::now();
     let mut input = std::io::stdin();

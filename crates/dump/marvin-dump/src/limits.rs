@@ -2,7 +2,7 @@
 //! and tables are, and how many threads work. Mapped windows would otherwise take all of it, and
 //! the next small allocation would end the program.
 
-use vmcore::DumpError;
+use vmcore::{DumpError, Io, Work};
 
 /// What the program needs beside windows, bits and threads: the kernel's types and symbols, and the
 /// tables of a large dump, in bytes.
@@ -25,6 +25,27 @@ pub(crate) fn room() -> Option<u64> {
     let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     room_of(&limits, &status)
+}
+
+/// Returns how a command works that only reads: with bits in memory, unless a limit leaves too
+/// little for them, and mapped windows if `is_mapped`.
+///
+/// # Errors
+/// If the limit is too small.
+pub(crate) fn reading_work(threads: usize, is_mapped: bool) -> Result<Work, DumpError> {
+    let memory = u64::MAX;
+    let Share { memory, threads } = fit(Share { memory, threads }, room())?;
+    let io = if is_mapped {
+        Io::within(memory, threads)
+    } else {
+        Io::Read
+    };
+    Ok(Work {
+        threads,
+        io,
+        memory,
+        folder: Some(std::env::temp_dir()),
+    })
 }
 
 fn room_of(limits: &str, status: &str) -> Option<u64> {

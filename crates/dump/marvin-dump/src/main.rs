@@ -6,7 +6,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use marvin_dump::{Arguments, Exit, run_here};
+use marvin_dump::{Allocator, Arguments, Exit, run_here};
+
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
 
 /// A panic is always a bug in marvin-dump and has its own exit code.
 const BUG: u8 = 70;

@@ -61,6 +61,8 @@ pub(crate) fn run(wish: &Save, screen: Screen, host: &mut Host<'_>) -> Result<Ex
     let (guest, dump) = open_input(&task, host)?;
     let task = Task {
         guest: Mutex::new(guest),
+        // Again: the dump's headers and notes are in memory now.
+        work: Task::work(wish, &task.output)?,
         ..task
     };
     if let (true, Some(pages)) = (wish.reassemble, dump.missing()) {
@@ -308,6 +310,26 @@ impl<'w> Task<'w> {
         if let (false, Some(path)) = (wish.force, existing) {
             return Err(DumpError::Exists(path.clone()));
         }
+        let work = Self::work(wish, &output)?;
+        let screen = if wish.message_level & 1 == 0 {
+            Screen::Off
+        } else {
+            screen
+        };
+        Ok(Self {
+            wish,
+            input,
+            output,
+            codec,
+            work,
+            screen,
+            made: Mutex::default(),
+            guest: Mutex::default(),
+        })
+    }
+
+    /// Returns how to work, within what is left of the address space.
+    fn work(wish: &Save, output: &[PathBuf]) -> Result<Work, DumpError> {
         let threads = match wish.threads {
             Some(threads) if threads > 0 => usize::from(threads),
             _ => std::thread::available_parallelism().map_or(1, usize::from),
@@ -334,26 +356,11 @@ impl<'w> Task<'w> {
             .clone()
             .or(beside)
             .or_else(|| wish.dry_run.then(std::env::temp_dir));
-        let work = Work {
+        Ok(Work {
             threads,
             io,
             memory,
             folder,
-        };
-        let screen = if wish.message_level & 1 == 0 {
-            Screen::Off
-        } else {
-            screen
-        };
-        Ok(Self {
-            wish,
-            input,
-            output,
-            codec,
-            work,
-            screen,
-            made: Mutex::default(),
-            guest: Mutex::default(),
         })
     }
 

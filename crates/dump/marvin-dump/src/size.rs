@@ -7,11 +7,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use vmcore::{
-    Codec, Compressor, Dump, DumpError, Filter, Io, Level, Plan, Reader, Sink, Style, Work,
-    Written, write_kdump,
+    Codec, Compressor, Dump, DumpError, Filter, Level, Plan, Reader, Sink, Style, Work, Written,
+    write_kdump,
 };
 
 use crate::arguments::Look;
+use crate::limits;
 use crate::report::size;
 use crate::save::open;
 use crate::{Exit, Host};
@@ -67,13 +68,12 @@ pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
 
 fn row(dump: &Dump, number: u8) -> Result<Row, DumpError> {
     let level = Level::new(number).unwrap_or(Level::MAX);
-    let filter = Filter::for_level(&mut Reader::new(dump, Io::Map), level)?;
+    let work = limits::reading_work(1, true)?;
     let work = Work {
-        threads: 1,
-        io: Io::Map,
-        memory: MEMORY,
-        folder: Some(std::env::temp_dir()),
+        memory: work.memory.min(MEMORY),
+        ..work
     };
+    let filter = Filter::for_level(&mut Reader::new(dump, work.io), level)?;
     let plan = Plan::make(dump, filter.as_ref(), &work)?;
     let kept = plan.kept_count();
     let page = dump.page_size();

@@ -6,9 +6,10 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use vmcore::{Class, DumpError, Io, Progress, Usage, Work};
+use vmcore::{Class, DumpError, Progress, Usage};
 
 use crate::arguments::Look;
+use crate::limits;
 use crate::progress_printer::{ProgressPrinter, Screen};
 use crate::report::size;
 use crate::save::open;
@@ -48,12 +49,7 @@ pub(crate) fn run(wish: &Look, screen: Screen, host: &mut Host<'_>) -> Result<Ex
     let dump = open(&wish.files, &wish.ram, wish.vmcoreinfo.as_deref())
         .map_err(|error| explain_kcore(&wish.files, error))?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let work = Work {
-        threads,
-        io: Io::Map,
-        memory: u64::MAX,
-        folder: None,
-    };
+    let work = limits::reading_work(threads, true)?;
     let progress = Progress::default();
     let mut progress_printer = ProgressPrinter {
         screen,

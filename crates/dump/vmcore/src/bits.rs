@@ -25,10 +25,15 @@ fn change(words: &mut [u64], range: Range<usize>, value: u64) {
             continue;
         }
         let count = (64 - bit).min(end - at);
-        let mask = (u64::MAX >> (64 - count)) << bit;
+        let mask = mask(bit, count);
         words[word] = words[word] & !mask | value & mask;
         at += count;
     }
+}
+
+/// Returns a word with `count` bits from `bit` on; at least one, and at most all from there.
+pub(crate) fn mask(bit: usize, count: usize) -> u64 {
+    (u64::MAX >> (64 - count)) << bit
 }
 
 /// Returns whether a bit is set.
@@ -65,10 +70,14 @@ pub(crate) fn merge(mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
 }
 
 /// Sets the bits of the numbers from `first` within `ranges`, which are sorted.
-pub(crate) fn set_ranges(words: &mut [u64], first: u64, ranges: &[Range<u64>]) {
+pub(crate) fn set_ranges(
+    words: &mut [u64],
+    first: u64,
+    ranges: impl IntoIterator<Item = Range<u64>>,
+) {
     let end = first + words.len() as u64 * 64;
-    let skip = ranges.partition_point(|range| range.end <= first);
-    for range in ranges[skip..].iter().take_while(|range| range.start < end) {
+    let ranges = ranges.into_iter().skip_while(|range| range.end <= first);
+    for range in ranges.take_while(|range| range.start < end) {
         let within =
             |number: u64| usize::try_from(number.clamp(first, end) - first).unwrap_or(usize::MAX);
         set(words, within(range.start)..within(range.end));
@@ -163,7 +172,7 @@ mod tests {
         set_ranges(
             &mut words,
             1000,
-            &[0..10, 990..1001, 1003..1004, 1100..5000, 6000..7000],
+            [0..10, 990..1001, 1003..1004, 1100..5000, 6000..7000],
         );
         assert_eq!(runs(&words).collect::<Vec<_>>(), [0..1, 3..4, 100..128]);
     }

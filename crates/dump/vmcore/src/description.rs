@@ -34,6 +34,10 @@ impl Description {
     pub(crate) fn find(reader: &mut Reader<'_>) -> Result<Self, DumpError> {
         let dump = reader.dump();
         let note = dump.info();
+        // First: what a damaged note lacks is no fault of the kernel.
+        if dump.are_notes_damaged() {
+            return Err(DumpError::NotesDamaged);
+        }
         if note.is_empty() {
             return Err(DumpError::NoNote);
         }

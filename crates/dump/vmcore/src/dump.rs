@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use crate::bits;
 use crate::compress::Codec;
-use crate::elf::{self, Segment, Segments, Which};
+use crate::elf;
 use crate::erase::Erasure;
 use crate::error::DumpError;
 use crate::kdump::{self, Header, Pages};
 use crate::machine::Machine;
 use crate::note::{self, Info};
 use crate::search;
+use crate::segments::{Segment, Segments, Which};
 use crate::storage::Storage;
 use crate::syscall_counts::Counted;
 
@@ -106,9 +107,8 @@ impl Dump {
         let page = info
             .page_size()
             .filter(|page| elf.machine.has_pages_of(*page))
-            .unwrap_or(4096);
-        let segments = Segments::new(elf.loads)
-            .map_err(|what| DumpError::malformed(storage.path(), 0, what.to_owned()))?;
+            .unwrap_or(elf.machine.usual_page());
+        let segments = elf.loads.finish();
         let incomplete = elf.incomplete || storage.is_cut();
         let content = Content::Segments { storage, segments };
         let format = Format::Elf;
@@ -128,11 +128,11 @@ impl Dump {
 
     /// Makes a dump from a guest's memory, which has no notes: its machine is that of the
     /// VMCOREINFO text, once there is one.
-    pub(crate) fn of_memory(storage: Storage, loads: &[Segment]) -> Result<Self, DumpError> {
+    pub(crate) fn of_memory(storage: Storage, loads: &[Segment]) -> Self {
         let machine = Machine::X86_64;
         let content = Content::Segments {
             storage,
-            segments: Segments::default(),
+            segments: loads.iter().cloned().collect(),
         };
         let format = Format::Memory;
         let erasure = Erasure::default();
@@ -149,16 +149,14 @@ impl Dump {
             incomplete: false,
             erasure,
         }
-        .laid(loads)
     }
 
     /// Changes the layout of a guest's memory.
-    pub(crate) fn laid(mut self, loads: &[Segment]) -> Result<Self, DumpError> {
-        if let Content::Segments { storage, segments } = &mut self.content {
-            *segments = Segments::new(loads.to_vec())
-                .map_err(|what| DumpError::malformed(storage.path(), 0, what.to_owned()))?;
+    pub(crate) fn laid(mut self, loads: &[Segment]) -> Self {
+        if let Content::Segments { segments, .. } = &mut self.content {
+            *segments = loads.iter().cloned().collect();
         }
-        Ok(self)
+        self
     }
 
     fn of_pages(mut files: Vec<(Storage, Header)>) -> Result<Self, DumpError> {
@@ -231,7 +229,7 @@ impl Dump {
                 .info
                 .page_size()
                 .filter(|page| self.machine.has_pages_of(*page));
-            self.page = page.unwrap_or(4096);
+            self.page = page.unwrap_or(self.machine.usual_page());
         }
         self
     }
@@ -384,24 +382,26 @@ impl Dump {
     }
 
     /// Returns ranges of page numbers that contain all memory.
-    pub(crate) fn extents(&self) -> Vec<Range<u64>> {
-        match &self.content {
-            Content::Segments { segments, .. } => {
-                segments.pages(self.page, Which::Memory, 0..u64::MAX)
-            }
-            Content::Pages(_) => std::iter::once(0..self.pages()).collect(),
-        }
+    pub(crate) fn extents(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.ranges(Which::Memory)
+    }
+
+    /// Returns the ranges of page numbers with some of the memory; of a kdump file, all.
+    fn ranges(&self, which: Which) -> impl Iterator<Item = Range<u64>> + '_ {
+        let (segments, all) = match &self.content {
+            Content::Segments { segments, .. } => (Some(segments), None),
+            Content::Pages(_) => (None, Some(0..self.pages())),
+        };
+        segments
+            .into_iter()
+            .flat_map(move |segments| segments.pages(self.page, which, 0..u64::MAX))
+            .chain(all)
     }
 
     /// Returns the ranges of page numbers that an ELF file has bytes of; for a kdump file, those it
     /// may have.
-    pub(crate) fn in_file(&self) -> Vec<Range<u64>> {
-        match &self.content {
-            Content::Segments { segments, .. } => {
-                segments.pages(self.page, Which::Stored, 0..u64::MAX)
-            }
-            Content::Pages(_) => self.extents(),
-        }
+    pub(crate) fn in_file(&self) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.ranges(Which::Stored)
     }
 
     /// Sets the bits of pages that were memory, from page `first`.
@@ -410,8 +410,11 @@ impl Dump {
             Content::Segments { segments, .. } => {
                 words.fill(0);
                 let pages = first..first + words.len() as u64 * 64;
-                let ranges = segments.pages(self.page, Which::Memory, pages);
-                bits::set_ranges(words, first, &ranges);
+                bits::set_ranges(
+                    words,
+                    first,
+                    segments.pages(self.page, Which::Memory, pages),
+                );
                 Ok(())
             }
             Content::Pages(pages) => {
@@ -428,8 +431,11 @@ impl Dump {
             Content::Segments { segments, .. } => {
                 words.fill(0);
                 let pages = first..first + words.len() as u64 * 64;
-                let ranges = segments.pages(self.page, Which::Stored, pages);
-                bits::set_ranges(words, first, &ranges);
+                bits::set_ranges(
+                    words,
+                    first,
+                    segments.pages(self.page, Which::Stored, pages),
+                );
                 Ok(())
             }
             Content::Pages(pages) => {
@@ -506,7 +512,7 @@ fn spread(
     words.fill(0);
     for run in bits::runs(&blocks) {
         let pages = (start + run.start as u64) * per_block..(start + run.end as u64) * per_block;
-        bits::set_ranges(words, first, std::slice::from_ref(&pages));
+        bits::set_ranges(words, first, std::iter::once(pages));
     }
     Ok(())
 }

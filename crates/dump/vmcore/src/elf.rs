@@ -4,12 +4,10 @@
 //! Includes QEMU's, whose program headers are not after the ELF header (`e_phoff`), and files with
 //! more than 65535 of them.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
-
 use crate::bytes::{u16_or_zero, u32_at, u64_or_zero};
 use crate::error::DumpError;
 use crate::machine::{Machine, elf_name};
+use crate::segments::{Collector, Segment};
 use crate::storage::Storage;
 
 /// Size of a 64-bit program header, in bytes.
@@ -30,29 +28,11 @@ const HEADERS_PIECE: u64 = 1024;
 /// Bits of the longest physical address of the supported architectures.
 pub(crate) const ADDRESS_MAX: u64 = 1 << 52;
 
-/// A piece of physical memory and its location in the file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Segment {
-    pub(crate) start: u64,
-    pub(crate) memory: u64,
-    /// Its bytes in the file; the rest was left out.
-    pub(crate) stored: u64,
-    pub(crate) offset: u64,
-    /// Virtual address in the file.
-    pub(crate) address: u64,
-}
-
-impl Segment {
-    fn end(&self) -> u64 {
-        self.start + self.memory
-    }
-}
-
 /// The headers of an ELF vmcore.
 #[derive(Debug)]
 pub(crate) struct Elf {
     pub(crate) machine: Machine,
-    pub(crate) loads: Vec<Segment>,
+    pub(crate) loads: Collector,
     pub(crate) notes: Vec<u8>,
     /// The file is truncated, or marked as incomplete.
     pub(crate) incomplete: bool,
@@ -87,7 +67,7 @@ pub(crate) fn read(storage: &Storage) -> Result<Elf, DumpError> {
     }
     let mut elf = Elf {
         machine,
-        loads: Vec::new(),
+        loads: Collector::default(),
         notes: Vec::new(),
         incomplete: u32_at(&header, FLAGS) == Some(INCOMPLETE),
     };
@@ -185,199 +165,3 @@ impl Elf {
 
 /// Limit of all notes in bytes: those of thousands of processors.
 const NOTES_MAX: u64 = 16 << 20;
-/// The kernel's text on x86-64 has virtual addresses from here on (`__START_KERNEL_map`).
-const TEXT: u64 = 0xffff_ffff_8000_0000;
-
-/// Physical memory of an ELF vmcore: its segments by address, without overlaps.
-#[derive(Debug, Default)]
-pub(crate) struct Segments {
-    list: Vec<Segment>,
-}
-
-/// Most pieces while overlaps are resolved.
-const PIECES_MAX: usize = 1 << 24;
-
-impl Segments {
-    /// Sorts segments. Of overlapping ones the first in the file counts, and the kernel's text
-    /// last, because its addresses are not those of the direct map.
-    ///
-    /// # Errors
-    /// If they overlap so often that no program can have written them.
-    pub(crate) fn new(mut loads: Vec<Segment>) -> Result<Self, &'static str> {
-        loads.retain(|load| load.memory > 0);
-        // As kernels write them, but for their text: without a tree, which takes as much again.
-        if loads.is_sorted_by(|one, other| one.end() <= other.start) {
-            loads.shrink_to_fit();
-            return Ok(Self { list: loads });
-        }
-        let is_text = |load: &Segment| load.address >= TEXT;
-        let direct = loads.iter().filter(|load| !is_text(load));
-        if direct.is_sorted_by(|one, other| one.end() <= other.start) {
-            return Ok(Self::with_text(loads));
-        }
-        // By end address, which finds overlaps at once.
-        let mut by_end: BTreeMap<u64, Segment> = BTreeMap::new();
-        let (text, direct): (Vec<&Segment>, Vec<_>) = loads.iter().partition(|load| is_text(load));
-        let mut pieces = 0;
-        for load in direct.into_iter().chain(text) {
-            let mut rest = Some(load.clone());
-            while let Some(segment) = rest.take() {
-                pieces += 1;
-                if pieces > PIECES_MAX {
-                    return Err("segments that lie above each other without end");
-                }
-                let other = by_end
-                    .range(segment.start + 1..)
-                    .next()
-                    .map(|(end, other)| (other.start, *end));
-                match other.filter(|(start, _)| *start < segment.end()) {
-                    None => drop(by_end.insert(segment.end(), segment)),
-                    Some((start, end)) => {
-                        if segment.start < start {
-                            let before = part(&segment, segment.start..start);
-                            by_end.insert(before.end(), before);
-                        }
-                        if end < segment.end() {
-                            rest = Some(part(&segment, end..segment.end()));
-                        }
-                    }
-                }
-            }
-        }
-        Ok(Self {
-            list: by_end.into_values().collect(),
-        })
-    }
-
-    /// Makes them of segments that are sorted and do not overlap, but for the kernel's text.
-    fn with_text(mut loads: Vec<Segment>) -> Self {
-        let text: Vec<Segment> = loads.extract_if(.., |load| load.address >= TEXT).collect();
-        let mut all = Self { list: loads };
-        for segment in text {
-            // The parts of it that no other has.
-            let mut parts = Vec::new();
-            let mut at = segment.start;
-            while at < segment.end() {
-                let next = all.from(at);
-                let start = next.map_or(segment.end(), |other| other.start.min(segment.end()));
-                if start > at {
-                    parts.push(part(&segment, at..start));
-                }
-                at = next.map_or(segment.end(), Segment::end);
-            }
-            all.list.extend(parts);
-            all.list.sort_unstable_by_key(|segment| segment.start);
-        }
-        all
-    }
-
-    /// Returns the segment with `address`, or the next one above it.
-    pub(crate) fn from(&self, address: u64) -> Option<&Segment> {
-        self.list.get(
-            self.list
-                .partition_point(|segment| segment.end() <= address),
-        )
-    }
-
-    /// Returns the address after the last one.
-    pub(crate) fn end(&self) -> u64 {
-        self.list.last().map_or(0, Segment::end)
-    }
-
-    /// Returns the pages with some of the memory, merged, as page numbers, of those that `within`
-    /// has; a range may begin before and end behind.
-    pub(crate) fn pages(&self, page: u64, which: Which, within: Range<u64>) -> Vec<Range<u64>> {
-        let mut ranges: Vec<Range<u64>> = Vec::new();
-        let first = within.start.saturating_mul(page);
-        let from = self.list.partition_point(|segment| segment.end() <= first);
-        for segment in &self.list[from..] {
-            if segment.start / page >= within.end {
-                break;
-            }
-            let length = match which {
-                Which::Memory => segment.memory,
-                Which::Stored => segment.stored,
-            };
-            if length == 0 {
-                continue;
-            }
-            let start = segment.start / page;
-            let end = (segment.start + length).div_ceil(page);
-            match ranges.last_mut().filter(|last| last.end >= start) {
-                Some(last) => last.end = last.end.max(end),
-                None => ranges.push(start..end),
-            }
-        }
-        ranges
-    }
-}
-
-/// The kind of memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
-    /// All that existed.
-    Memory,
-    /// All that the file has.
-    Stored,
-}
-
-fn part(segment: &Segment, range: Range<u64>) -> Segment {
-    let skipped = range.start - segment.start;
-    let memory = range.end - range.start;
-    Segment {
-        start: range.start,
-        memory,
-        stored: segment.stored.saturating_sub(skipped).min(memory),
-        offset: segment.offset.saturating_add(skipped),
-        address: segment.address.wrapping_add(skipped),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::{prop, proptest};
-
-    use super::{Segment, Segments};
-
-    proptest! {
-        /// For any segments, each address is found in the first one of the file that has it.
-        #[test]
-        fn the_first_of_the_file_counts(
-            loads in prop::collection::vec((0_u64..100, 0_u64..30), 0..12),
-            is_sorted: bool,
-            text: u8,
-        ) {
-            let mut loads = loads;
-            if is_sorted {
-                // Without overlaps, as kernels write them.
-                loads.sort_unstable();
-                loads.dedup_by(|next, last| last.0 + last.1 > next.0);
-            }
-            let texts = usize::from(text % 3);
-            loads.extend((0..texts as u64).map(|n| (20 + 5 * n, 40)));
-            let first_text = loads.len() - texts;
-            let loads: Vec<Segment> = loads
-                .iter()
-                .enumerate()
-                .map(|(n, (start, memory))| Segment {
-                    start: *start,
-                    memory: *memory,
-                    stored: *memory,
-                    offset: 1000 * n as u64,
-                    address: if n < first_text { 0 } else { super::TEXT },
-                })
-                .collect();
-            let segments = Segments::new(loads.clone()).unwrap();
-            for address in 0..140 {
-                let first = loads
-                    .iter()
-                    .find(|s| s.start <= address && address < s.start + s.memory);
-                let found = segments.from(address).filter(|s| s.start <= address);
-                assert_eq!(
-                    found.map(|s| s.offset + (address - s.start)),
-                    first.map(|s| s.offset + (address - s.start))
-                );
-            }
-        }
-    }
-}

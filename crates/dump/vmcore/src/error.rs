@@ -88,6 +88,11 @@ pub enum DumpError {
         "the notes are damaged: their checksum is wrong, so what they say of struct page is not trusted; copy the file again, or give a VMCOREINFO text with --vmcoreinfo"
     )]
     NotesDamaged,
+    /// The page tables of the machine are not read.
+    #[error(
+        "this is a dump of {0}, whose page tables are not read: --level 0 and 1 work without them"
+    )]
+    PageTables(&'static str),
     /// The note lacks a required line.
     #[error(
         "the VMCOREINFO note has no usable `{0}`, which is needed here; --level 0 and 1 work without it"

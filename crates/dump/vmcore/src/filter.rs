@@ -286,7 +286,12 @@ impl Section {
             self.memory.extend(memory);
             self.allowed.clear();
             self.allowed.resize(memory.len(), 0);
-            bits::set_ranges(&mut self.allowed, pages.start, image);
+            let skip = image.partition_point(|range| range.end <= pages.start);
+            bits::set_ranges(
+                &mut self.allowed,
+                pages.start,
+                image[skip..].iter().cloned(),
+            );
             self.allowed
                 .iter_mut()
                 .zip(memory)
@@ -320,12 +325,15 @@ impl Section {
             Evidence::Weak => &self.allowed,
         };
         // Counted by bit: only memory counts, and in a damaged dump blocks may overlap.
-        let mut wanted = vec![0; self.drop.len()];
-        bits::set(&mut wanted, range);
         let mut count = 0;
-        for ((drop, wanted), may) in self.drop.iter_mut().zip(wanted).zip(may) {
-            count += u64::from((wanted & may & !*drop).count_ones());
-            *drop |= wanted & may;
+        let mut at = range.start;
+        while at < range.end {
+            let word = at / 64;
+            let end = range.end.min((word + 1) * 64);
+            let may = bits::mask(at % 64, end - at) & may[word];
+            count += u64::from((may & !self.drop[word]).count_ones());
+            self.drop[word] |= may;
+            at = end;
         }
         count
     }

@@ -388,7 +388,7 @@ impl Pages {
             if part.range.start < end && first < part.range.end {
                 part.bitmap(Bitmap::Stored, first, &mut own)?;
                 let mut mask = vec![0; words.len()];
-                bits::set_ranges(&mut mask, first, std::slice::from_ref(&part.range));
+                bits::set_ranges(&mut mask, first, std::iter::once(part.range.clone()));
                 words
                     .iter_mut()
                     .zip(own.iter().zip(mask))

@@ -69,6 +69,7 @@ mod plan;
 mod progress;
 mod reader;
 mod search;
+mod segments;
 mod storage;
 mod symbols;
 mod syscall_counts;

@@ -129,11 +129,7 @@ impl Log {
             reader,
             walker: Walker::new(&*architecture),
         };
-        let stored_pages: u64 = dump
-            .in_file()
-            .iter()
-            .map(|range| range.end - range.start)
-            .sum();
+        let stored_pages: u64 = dump.in_file().map(|range| range.end - range.start).sum();
         let ring = Ring::find(
             info,
             &mut memory,
@@ -182,10 +178,12 @@ impl Log {
         let usual = distances.values().copied().max().unwrap_or_default();
         losses.numbers = distances.values().sum::<u64>() - usual;
         losses.is_empty = records.is_empty();
-        Ok(Self {
-            text,
-            missing: losses.lines(),
-        })
+        let mut missing = losses.lines();
+        if reader.dump().are_notes_damaged() {
+            let what = "the notes, which say where it is, are damaged: their checksum is wrong";
+            missing.push(what.to_owned());
+        }
+        Ok(Self { text, missing })
     }
 }
 

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::dump::Dump;
-use crate::elf::{ADDRESS_MAX, Segment};
+use crate::elf::ADDRESS_MAX;
 use crate::error::DumpError;
 use crate::machine::Machine;
 use crate::memmap::MemoryMap;
 use crate::reader::{Io, Reader};
 use crate::search;
+use crate::segments::Segment;
 use crate::storage::Storage;
 
 /// Where the memory of QEMU's PCs below 4 GiB ends, if they have more: q35 and microvm with much
@@ -127,7 +128,7 @@ pub fn open(parts: &[Part], note: Option<&[u8]>) -> Result<Dump, DumpError> {
     let places: Option<Vec<FileRange>> = parts.iter().map(|part| part.place.clone()).collect();
     match places {
         Some(places) => with_note(
-            Dump::of_memory(storage, &make_segments(path, size, &places)?)?,
+            Dump::of_memory(storage, &make_segments(path, size, &places)?),
             note,
         ),
         None if parts.len() > 1 => Err(DumpError::Usage(format!(
@@ -176,7 +177,7 @@ fn try_notes(
 /// Chooses the layout that matches the kernel's memory map.
 fn guess_layout(storage: Storage, size: u64, note: Option<&[u8]>) -> Result<Dump, DumpError> {
     let pc = layouts(Machine::X86_64, size);
-    let dump = Dump::of_memory(storage, pc.first().map(Vec::as_slice).unwrap_or_default())?;
+    let dump = Dump::of_memory(storage, pc.first().map(Vec::as_slice).unwrap_or_default());
     let (dump, right) = match note {
         Some(text) => try_layouts(dump, size, text)?,
         None => try_notes(dump, |dump, text| try_layouts(dump, size, text))?,
@@ -201,7 +202,7 @@ fn try_layouts(dump: Dump, size: u64, note: &[u8]) -> Result<(Dump, bool), DumpE
     let mut dump = dump.with_info(note);
     // The first one again at the end: the search for notes uses it.
     for layout in layouts(dump.machine(), size).iter().rev() {
-        dump = dump.laid(layout)?;
+        dump = dump.laid(layout);
         if fits(&dump) {
             return Ok((dump, true));
         }
@@ -216,7 +217,6 @@ fn fits(dump: &Dump) -> bool {
     };
     let pages = map.section_pages();
     dump.extents()
-        .into_iter()
         .flat_map(|extent| extent.start / pages..extent.end.div_ceil(pages))
         .all(|number| map.address(number, number * pages).is_some())
 }

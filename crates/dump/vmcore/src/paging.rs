@@ -70,6 +70,7 @@ pub(crate) fn architecture(
     Ok(match machine {
         Machine::X86_64 => Box::new(X86_64::new(info)?),
         Machine::Aarch64 => Box::new(Aarch64::new(info)?),
+        Machine::Ppc64le | Machine::Riscv64 => return Err(DumpError::PageTables(machine.name())),
     })
 }
 

@@ -619,11 +619,7 @@ pub(crate) fn blocks(dump: &Dump, block_pages: u64) -> Result<Vec<u64>, DumpErro
     /// Most blocks: 64 TiB in sections of 128 MiB, twice.
     const BLOCKS_MAX: u64 = 1 << 20;
     let mut blocks: Vec<u64> = Vec::new();
-    for extent in dump
-        .extents()
-        .into_iter()
-        .filter(|extent| extent.start < extent.end)
-    {
+    for extent in dump.extents().filter(|extent| extent.start < extent.end) {
         // Two extents may lie in one block, which is listed once.
         let first = (extent.start / block_pages).max(blocks.last().map_or(0, |last| last + 1));
         let end = extent.end.div_ceil(block_pages);

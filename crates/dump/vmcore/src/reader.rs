@@ -4,10 +4,10 @@
 
 use crate::bytes::index_from;
 use crate::dump::{Content, Dump};
-use crate::elf::{Segment, Segments};
 use crate::erase;
 use crate::error::MemoryError;
 use crate::kdump::{PageReader, Pages};
+use crate::segments::{Segment, Segments};
 use crate::storage::Storage;
 use crate::window::{PIECE_MAX, WINDOWS, Windows};
 
@@ -49,6 +49,8 @@ pub struct Reader<'d> {
     /// The number of the block in `buffer`, if it is one of a kdump file.
     held: Option<u64>,
     erased: Vec<u8>,
+    /// The segment of the last request, or the one above it: most requests are near each other.
+    near: Segment,
 }
 
 /// Where the requested bytes are.
@@ -80,6 +82,7 @@ impl<'d> Reader<'d> {
             pages,
             held: None,
             erased: Vec::new(),
+            near: Segment::default(),
         }
     }
 
@@ -156,11 +159,12 @@ impl<'d> Reader<'d> {
         length: usize,
     ) -> Result<BytesSource, MemoryError> {
         let end = address.saturating_add(length as u64);
-        let whole = segments
-            .from(address)
-            .filter(|s| s.start <= address && end - s.start <= s.stored);
-        if let Some(segment) = whole {
-            let offset = segment.offset + (address - segment.start);
+        let has_all = |s: &Segment| s.start <= address && end - s.start <= s.stored;
+        if !has_all(&self.near) {
+            self.near = segments.from(address).unwrap_or_default();
+        }
+        if has_all(&self.near) {
+            let offset = self.near.offset + (address - self.near.start);
             // If mapping is refused, as for some devices, read instead.
             if self
                 .windows
@@ -169,19 +173,17 @@ impl<'d> Reader<'d> {
             {
                 return Ok(BytesSource::Window { offset });
             }
+            self.enlarge(length);
+            fill(storage, &self.near, address, &mut self.buffer[..length])?;
+            return Ok(BytesSource::Buffer { at: 0 });
         }
-        // It never shrinks: growing again would fill it with zeros each time.
-        self.buffer.resize(length.max(self.buffer.len()), 0);
+        self.enlarge(length);
         let page = self.dump.page_size();
         let mut at = address;
         while at < end {
             let rest = (end - at).min(page - at % page);
             let within = usize::try_from(at - address).unwrap_or(length);
-            let rest = match whole {
-                // In one piece.
-                Some(_) => length,
-                None => usize::try_from(rest).unwrap_or(length - within),
-            };
+            let rest = usize::try_from(rest).unwrap_or(length - within);
             gather(
                 storage,
                 segments,
@@ -192,6 +194,12 @@ impl<'d> Reader<'d> {
             at += rest as u64;
         }
         Ok(BytesSource::Buffer { at: 0 })
+    }
+
+    /// Makes room for `length` bytes in the buffer.
+    fn enlarge(&mut self, length: usize) {
+        // It never shrinks: growing again would fill it with zeros each time.
+        self.buffer.resize(length.max(self.buffer.len()), 0);
     }
 
     /// Unpacks the blocks of a kdump file with the bytes.
@@ -230,7 +238,7 @@ impl<'d> Reader<'d> {
     }
 }
 
-/// Reads within one page, or one segment, into `buffer`; the part of the page that is no memory is
+/// Reads within one page into `buffer`; the part of the page that is no memory is
 /// zero.
 fn gather(
     storage: &Storage,
@@ -247,7 +255,7 @@ fn gather(
     buffer.fill(0);
     while let Some(segment) = segments.from(at).filter(|segment| segment.start < page_end) {
         any |= segment.stored > 0 && segment.start.max(at) < segment.start + segment.stored;
-        fill(storage, segment, address, buffer)?;
+        fill(storage, &segment, address, buffer)?;
         at = segment.start + segment.memory;
     }
     if any {

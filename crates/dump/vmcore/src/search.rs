@@ -12,6 +12,8 @@ const NAME: &[u8] = b"VMCOREINFO\0";
 const TEXT: usize = 24;
 /// Largest text; the kernel has a page for it.
 const TEXT_MAX: usize = 64 << 10;
+/// Bytes of a mapped window.
+const WINDOW: u64 = 1 << 20;
 /// Lines of every kernel.
 const LINES: [&[u8]; 2] = [b"OSRELEASE=", b"\nPAGESIZE="];
 
@@ -23,13 +25,13 @@ pub(crate) fn find(dump: &Dump) -> Option<Vec<u8>> {
 /// Returns the page and the text of the first note from page `from`: an earlier kernel may have
 /// left one too.
 pub(crate) fn next(dump: &Dump, from: u64) -> Option<(u64, Vec<u8>)> {
-    let mut reader = Reader::new(dump, Io::Map);
+    // Only the start of each page is read: larger windows would take memory and gain nothing.
+    let mut reader = Reader::new(dump, Io::Windows(WINDOW));
     let page = dump.page_size();
-    let numbers = dump
+    let mut numbers = dump
         .in_file()
-        .into_iter()
         .flat_map(|range| range.start.max(from)..range.end);
-    numbers.into_iter().find_map(|number| {
+    numbers.find_map(|number| {
         let text = note_at(&mut reader, number.checked_mul(page)?)?;
         Some((number, text))
     })

@@ -288,22 +288,7 @@ fn more_program_headers_than_e_phnum_are_read() -> Outcome {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("vmcore");
     let count = 70_000_u64;
-    // The number is in the first section header, and every other page of memory has the same file
-    // offset.
-    let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
-    bytes.resize(128, 0);
-    bytes[16..20].copy_from_slice(&[4, 0, 62, 0]);
-    bytes[32..48].copy_from_slice(&[128_u64.to_le_bytes(), 64_u64.to_le_bytes()].concat());
-    bytes[54..58].copy_from_slice(&[56, 0, 0xff, 0xff]);
-    bytes[64 + 44..64 + 48].copy_from_slice(&(count as u32).to_le_bytes());
-    let data = (128 + count * 56).next_multiple_of(4096);
-    for n in 0..count {
-        let numbers = [1, data, 0, n * 2 * 4096, 4096, 4096, 0];
-        bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
-    }
-    bytes.resize(data as usize, 0);
-    bytes.extend([7; 4096]);
-    std::fs::write(&path, bytes)?;
+    synthetic_dumps::headers::write(&path, count, 1)?;
     let dump = Dump::open(&[path])?;
     let plan = plan(&dump, Level::new(0).ok_or("no level")?, &work(1))?;
     assert_eq!(plan.kept_count(), count);

@@ -382,6 +382,41 @@ static long count_listed(int file)
 	return sum;
 }
 
+/* Waits until the balloon has what the host wants, and counts nodes, and blocks from 4 GiB on that are online. */
+static void await_shape(void)
+{
+	static char text[64 << 10];
+	long wanted = strtol(getenv("balloon") ?: "0", NULL, 10), pages = 0, nodes = 0, added = 0;
+	char path[128];
+	int file;
+
+	for (int n = 0; n < 600 && pages < wanted; n++) {
+		ssize_t got = 0, size = 0;
+		char *at;
+
+		usleep(50000);
+		file = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
+		while (file >= 0 && (got = read(file, text + size, sizeof(text) - 1 - size)) > 0)
+			size += got;
+		close(file);
+		text[size] = 0;
+		at = strstr(text, "balloon_inflate ");
+		pages = at ? strtol(at + 16, NULL, 10) : 0;
+	}
+	say("balloon %ld\n", pages);
+	if (pages < wanted)
+		say("missing balloon: %ld of %ld pages\n", pages, wanted);
+	for (int n = 0; n < 64; n++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/node/node%d", n);
+		nodes += !access(path, F_OK);
+	}
+	for (int n = 32; n < 256 && getenv("added"); n++) {
+		snprintf(path, sizeof(path), "/sys/devices/system/memory/memory%d/state", n);
+		added += !get(path, text, sizeof(text)) && !strncmp(text, "online", 6);
+	}
+	say("nodes %ld\nadded %ld\n", nodes, added);
+}
+
 /* Some kernels (6.19 to 7.1 of Debian) make the nodes of disks after their module was loaded. */
 static void await_disks(void)
 {
@@ -417,6 +452,7 @@ int main(void)
 	report = (struct report *)map(PAGE, MAP_PRIVATE);
 	get("/sys/devices/system/memory/block_size_bytes", size, sizeof(size));
 	say("block %lu\n", strtoul(size, NULL, 16));
+	await_shape();
 	offline_blocks(2);
 	fill_huge();
 	fill_anonymous();

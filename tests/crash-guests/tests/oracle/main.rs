@@ -2,15 +2,17 @@
 //! level keeps or drops is judged by that. Another filter's opinion does not count here.
 //!
 //! `cargo test` has one kernel; with MARVIN_FULL it has all of [`KERNELS`], or those that
-//! MARVIN_ORACLE_KERNELS names (with commas between them), and pages of 1 GiB. A
-//! kernel that Debian does not serve any more is skipped with a line that says so. The rows of the
-//! matrix in `docs/dump.md` are printed with `--nocapture`.
+//! MARVIN_ORACLE_KERNELS names (with commas between them), and pages of 1 GiB; the sample has all
+//! shapes, and others have those that MARVIN_ORACLE_SHAPES names. A kernel that Debian does not
+//! serve any more is skipped with a line that says so. The rows of the matrix in `docs/dump.md` are
+//! printed with `--nocapture`.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "the matrix, for --nocapture")]
 
 mod broken;
 mod judge;
 mod row;
+mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,7 +21,7 @@ use std::sync::LazyLock;
 use std::time::Instant;
 
 use lab::{Lab, LabOptions};
-use machine::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch};
+use machine::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, VmcoreFormat};
 use machine::{InitrdFile, initrd_of};
 use model::Build;
 use vmcore::{Dump, DumpError, Filter, Io, Level, Plan, Reader, Work, memory_file};
@@ -27,6 +29,7 @@ use vmcore::{Dump, DumpError, Filter, Io, Level, Plan, Reader, Work, memory_file
 use crate::broken::BROKEN;
 use crate::judge::{Judgement, Kind, Testimony, judge};
 use crate::row::Row;
+use crate::shape::{GIANT, PLAIN, SHAPES, Shape};
 
 /// The newest kernel of each series that Debian serves, and of some flavours.
 const KERNELS: [&str; 14] = [
@@ -64,7 +67,7 @@ const MARKED: [(&str, u8); 12] = [
     ("bpf", 0),
 ];
 /// The drivers of the guest's disks.
-const MODULES: [&str; 2] = ["virtio_pci", "virtio_blk"];
+const MODULES: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_balloon"];
 /// A page in so many may be on its way to a list when the guest stops, such as one in a batch for
 /// the LRU: it is no user's and no free page yet.
 const IN_FLIGHT: u64 = 1 << 8;
@@ -89,7 +92,7 @@ fn init() -> Vec<u8> {
 }
 
 /// Boots a build until it resets its machine, and returns the file of its memory.
-fn memory_of(build: &Build, memory_mib: u64, more: &str, folder: &Path) -> PathBuf {
+fn memory_of(build: &Build, shape: &Shape, folder: &Path) -> PathBuf {
     let qemu = Qemu::find(None, Path::new("/nonexistent")).unwrap();
     let scratch = Scratch::new(folder).unwrap();
     scratch.link("kernel", &build.image.path).unwrap();
@@ -111,28 +114,26 @@ fn memory_of(build: &Build, memory_mib: u64, more: &str, folder: &Path) -> PathB
         let file = std::fs::File::create(scratch.path(disk)).unwrap();
         file.set_len(64 << 20).unwrap();
     }
-    // The last frame is that of memory behind the hole below 4 GiB.
-    let frames = if memory_mib > 2048 {
-        (memory_mib + 2048) << 8
-    } else {
-        memory_mib << 8
-    };
+    let frames = shape.frames();
     let words = format!(
-        "-nodefaults -no-user-config -display none -no-reboot -nic none -M q35,memory-backend=ram \
-        -accel tcg,thread=multi,tb-size=256 -cpu max -m {memory_mib} -object \
-        memory-backend-file,id=ram,size={memory_mib}M,mem-path=ram,share=on -action shutdown=pause \
+        "-nodefaults -no-user-config -display none -no-reboot -nic none {} \
+        -accel tcg,thread=multi,tb-size=256 -cpu max -action shutdown=pause \
         -drive if=none,id=disk,file=disk,format=raw,cache=unsafe -device virtio-blk-pci,drive=disk \
         -drive if=none,id=swap,file=swap,format=raw,cache=unsafe -device virtio-blk-pci,drive=swap \
-        -kernel kernel -initrd initrd {CONTROL} -serial file:{CONSOLE}"
+        -kernel kernel -initrd initrd {CONTROL} -serial file:{CONSOLE} {}",
+        shape.machine(),
+        shape.devices
     );
     let mut words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
     words.extend([
         "-append".into(),
         format!(
-            "console=ttyS0 panic=-1 movablecore=448M cma=32M secretmem.enable=1 frames={frames} {more}"
+            "console=ttyS0 panic=-1 movablecore=448M cma=32M secretmem.enable=1 frames={frames} {}",
+            shape.command_line
         ),
     ]);
     let mut process = Process::start(&qemu, &words, &scratch).unwrap();
+    shape.inflate(scratch.folder());
     let budget = Budget {
         until: None,
         is_fast: false,
@@ -145,10 +146,31 @@ fn memory_of(build: &Build, memory_mib: u64, more: &str, folder: &Path) -> PathB
         matches!(ended, Ended::Stopped | Ended::PoweredOff) && !console.contains("oracle: "),
         "{ended:?}\n{console}"
     );
+    let name = if shape.is_written_by_qemu() {
+        let mib = u32::try_from(shape.memory_mib + shape.added_mib).unwrap();
+        let format = VmcoreFormat::Elf;
+        process.write_memory(format, "vmcore", mib).unwrap();
+        "vmcore"
+    } else {
+        "ram"
+    };
     drop(process);
     let memory = folder.join("memory");
-    std::fs::rename(scratch.path("ram"), &memory).unwrap();
+    std::fs::rename(scratch.path(name), &memory).unwrap();
     memory
+}
+
+/// Opens a guest's memory, or the dump that QEMU wrote, with a note or the one in it.
+fn open(memory: &Path, shape: &Shape, note: Option<&str>) -> Dump {
+    if !shape.is_written_by_qemu() {
+        let part = memory.display().to_string().parse().unwrap();
+        return memory_file::open(&[part], note.map(str::as_bytes)).unwrap();
+    }
+    let dump = Dump::open(&[memory.to_owned()]).unwrap();
+    match note {
+        Some(note) => dump.with_info(note.as_bytes()),
+        None => dump.with_found_info(),
+    }
 }
 
 /// What a level does with a dump.
@@ -327,7 +349,7 @@ impl Witness {
     }
 
     /// Judges filters that are broken on purpose; returns those that nothing is wrong with.
-    fn judge_broken(&self, row: &mut Row) -> Vec<String> {
+    fn judge_broken(&self, shape: &Shape, row: &mut Row) -> Vec<String> {
         let mut uncaught = Vec::new();
         let text = vmcore::vmcoreinfo::of_dump(&self.dump).unwrap();
         let text = String::from_utf8(text).unwrap();
@@ -340,7 +362,7 @@ impl Witness {
                 println!("  broken: {}: not in this kernel's note", broken.name);
                 continue;
             };
-            let dump = memory_file::open(&self.parts(), Some(note.as_bytes())).unwrap();
+            let dump = open(self.dump.path(), shape, Some(&note));
             let mut filtered = filtered(&dump, broken.level).unwrap();
             filtered.kept = broken.pages(&filtered.kept, &self.memory);
             let judged = self.judge(broken.level, &filtered.kept);
@@ -353,11 +375,6 @@ impl Witness {
             }
         }
         uncaught
-    }
-
-    /// Returns the guest's memory, to open it again.
-    fn parts(&self) -> [memory_file::Part; 1] {
-        [self.dump.path().display().to_string().parse().unwrap()]
     }
 
     fn print_frames(&self) {
@@ -378,7 +395,7 @@ impl Witness {
 }
 
 /// Lets a kernel judge each level and each broken filter; `None` if Debian does not serve it.
-fn story(name: &str, memory_mib: u64, more: &str) -> Option<Story> {
+fn story(name: &str, shape: &Shape) -> Option<Story> {
     let start = Instant::now();
     let lab = Lab::open(&folder("kernels"), LabOptions::default()).unwrap();
     let build = match lab.build(&name.parse().unwrap(), &|_| {}) {
@@ -389,15 +406,15 @@ fn story(name: &str, memory_mib: u64, more: &str) -> Option<Story> {
         }
         Err(error) => panic!("{error}"),
     };
-    let folder = folder(&format!("oracle/{}-{memory_mib}", build.version));
-    let memory = memory_of(&build, memory_mib, more, &folder);
-    let dump = memory_file::open(&[memory.display().to_string().parse().unwrap()], None).unwrap();
-    let title = format!("{name} {}, {memory_mib} MiB", build.version);
+    let folder = folder(&format!("oracle/{}-{}", build.version, shape.name));
+    let memory = memory_of(&build, shape, &folder);
+    let dump = open(&memory, shape, None);
+    let title = format!("{name} {}, {}", build.version, shape.name);
     let witness = Witness::new(title, dump);
     witness.print_frames();
-    let mut row = Row::new(name, &build.version, memory_mib, &witness.testimony);
+    let mut row = Row::new(name, &build.version, shape, &witness.testimony);
     let wrong = witness.judge_filter(&mut row);
-    let uncaught = witness.judge_broken(&mut row);
+    let uncaught = witness.judge_broken(shape, &mut row);
     println!("  {:.0} s", start.elapsed().as_secs_f64());
     println!("{}", row.line(witness.listed_by_kernel));
     std::fs::remove_dir_all(&folder).unwrap();
@@ -412,13 +429,18 @@ fn story(name: &str, memory_mib: u64, more: &str) -> Option<Story> {
 static STORIES: LazyLock<Vec<Story>> = LazyLock::new(|| {
     println!("{}", row::HEAD);
     if std::env::var_os("MARVIN_FULL").is_none() {
-        return story(SAMPLE, 1024, "").into_iter().collect();
+        return story(SAMPLE, &PLAIN).into_iter().collect();
     }
     let chosen = std::env::var("MARVIN_ORACLE_KERNELS").unwrap_or(KERNELS.join(","));
     let mut stories = Vec::new();
+    let shapes = std::env::var("MARVIN_ORACLE_SHAPES");
     for name in chosen.split(',') {
-        stories.extend(story(name, 1024, ""));
-        stories.extend(story(name, 4096, "hugepagesz=1G hugepages=1 giant=1"));
+        let is_wanted = |shape: &&Shape| match &shapes {
+            Ok(shapes) => shapes.split(',').any(|wanted| wanted == shape.name),
+            Err(_) => name == SAMPLE || [PLAIN.name, GIANT.name].contains(&shape.name),
+        };
+        let shapes = SHAPES.iter().filter(is_wanted);
+        stories.extend(shapes.filter_map(|shape| story(name, shape)));
     }
     stories
 });

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::judge::{Judgement, Kind, Testimony};
+use crate::shape::Shape;
 
 /// The table's head.
 pub(crate) const HEAD: &str = "\
@@ -30,7 +31,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(name: &str, version: &str, memory_mib: u64, testimony: &Testimony) -> Self {
+    pub(crate) fn new(name: &str, version: &str, shape: &Shape, testimony: &Testimony) -> Self {
         let mut had: Vec<String> = SOME
             .iter()
             .filter(|(word, _)| testimony.marks.contains_key(*word))
@@ -41,6 +42,15 @@ impl Row {
         }
         if testimony.kinds.contains(&Kind::Poisoned) {
             had.push("poison".to_owned());
+        }
+        if let Some(nodes) = testimony.number("nodes").filter(|nodes| *nodes > 1) {
+            had.push(format!("{nodes} nodes"));
+        }
+        if testimony.kinds.contains(&Kind::Balloon) {
+            had.push("balloon".to_owned());
+        }
+        if let Some(blocks) = testimony.number("added").filter(|blocks| *blocks > 0) {
+            had.push(format!("{blocks} added blocks"));
         }
         let mut offline = 0;
         let mut lacking = BTreeSet::new();
@@ -57,7 +67,7 @@ impl Row {
         had.push(format!("{offline} offline"));
         Self {
             kernel: format!("`{name}` {version}"),
-            memory_mib,
+            memory_mib: shape.memory_mib,
             lost: 0,
             stayed: 0,
             listed: 0,

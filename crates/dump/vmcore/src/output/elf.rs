@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::bits;
 use crate::bytes::{index_from, is_zero, put};
@@ -17,6 +16,7 @@ use crate::output::kdump::Written;
 use crate::output::sink::Sink;
 use crate::plan::{Plan, Work, crew, lock};
 use crate::reader::Reader;
+use crate::segments::{Collector, Segment, Segments};
 use crate::window::PIECE_MAX;
 
 /// Shortest run of dropped pages that is worth a program header.
@@ -42,22 +42,17 @@ pub fn write(plan: &Plan<'_>, work: &Work, sink: &dyn Sink) -> Result<Written, D
     let dump = plan.dump();
     let page = dump.page_size();
     let parts = parts(plan)?;
-    let mut header = header(plan, &parts);
-    let mut at = (header.len() as u64).next_multiple_of(page);
-    let mut places = Vec::new();
-    for (n, part) in parts.iter().enumerate() {
-        program_header(&mut header, n + 1, dump, part, at);
-        places.push(at);
-        at += (part.stored.end - part.stored.start) * page;
-    }
+    let mut header = Header::new(plan, parts.count);
+    let data = header.size().next_multiple_of(page);
     // Incomplete until all pages are written; the mark is taken back last.
-    put(&mut header, FLAGS, 1_u32.to_le_bytes());
-    sink.write(0, &header)?;
+    put(&mut header.start, FLAGS, 1_u32.to_le_bytes());
+    header.write(&parts.segments, data, sink)?;
+    let at = data + parts.stored;
     let all = Mutex::new(Written {
         bytes: at,
         ..Written::default()
     });
-    let next = AtomicUsize::new(0);
+    let rest = Mutex::new(parts.segments.all_from(0));
     crew(work.threads, || {
         let reader = Reader::new(dump, work.io);
         let written = Written::default();
@@ -70,27 +65,109 @@ pub fn write(plan: &Plan<'_>, work: &Work, sink: &dyn Sink) -> Result<Written, D
             block: 0..0,
             words: vec![0; plan.words()],
         };
-        while let Some((part, place)) = {
-            let n = next.fetch_add(1, Ordering::Relaxed);
-            parts.get(n).zip(places.get(n))
-        } {
-            copy.part(&part.stored, *place)?;
+        loop {
+            let next = lock(&rest).next();
+            let Some(part) = next else { break };
+            let pages = part.start / page..(part.start + part.stored) / page;
+            copy.part(&pages, data + part.offset)?;
         }
         lock(&all).add(copy.written);
         Ok(())
     })?;
     let written = lock(&all).clone();
     if written.unreadable == 0 && !dump.incomplete() {
-        put(&mut header, FLAGS, 0_u32.to_le_bytes());
-        sink.write(0, &header[..HEADER])?;
+        put(&mut header.start, FLAGS, 0_u32.to_le_bytes());
+        sink.write(0, &header.start[..HEADER])?;
     }
     sink.finish(at)?;
     Ok(written)
 }
 
+/// All parts, packed: there may be a million. Their offsets are from the first one's bytes.
+struct Parts {
+    segments: Segments,
+    count: usize,
+    /// All bytes in the file.
+    stored: u64,
+}
+
+/// Collects parts.
+struct PartCollector<'d> {
+    dump: &'d Dump,
+    /// The last one, which may still grow.
+    last: Option<Part>,
+    done: Collector,
+    count: usize,
+    stored: u64,
+}
+
+impl PartCollector<'_> {
+    /// Adds memory: to the existing part, or as another one after a hole.
+    fn add_memory(&mut self, pages: Range<u64>) {
+        match self.last.as_mut().filter(|part| part.end == pages.start) {
+            Some(part) => part.end = pages.end,
+            None => self.begin(Part {
+                stored: pages.start..pages.start,
+                end: pages.end,
+            }),
+        }
+    }
+
+    /// Adds a run of kept pages to the last part, or begins another one after a long gap.
+    fn keep(&mut self, run: Range<u64>) {
+        let Some(last) = &mut self.last else { return };
+        let end = last.end;
+        if last.stored.is_empty() && run.start > last.stored.start
+            || run.start >= last.stored.end + GAP
+        {
+            last.end = run.start;
+            self.begin(Part { stored: run, end });
+        } else {
+            last.stored.end = run.end;
+        }
+    }
+
+    fn begin(&mut self, part: Part) {
+        self.close();
+        self.last = Some(part);
+    }
+
+    fn close(&mut self) {
+        if let Some(Part { stored, end }) = self.last.take() {
+            let page = self.dump.page_size();
+            let start = stored.start * page;
+            let size = (stored.end - stored.start) * page;
+            self.done.push(Segment {
+                start,
+                memory: (end - stored.start) * page,
+                stored: size,
+                offset: self.stored,
+                address: self.dump.virtual_address(start),
+            });
+            self.stored += size;
+            self.count += 1;
+        }
+    }
+
+    fn finish(mut self) -> Parts {
+        self.close();
+        Parts {
+            segments: self.done.finish(),
+            count: self.count,
+            stored: self.stored,
+        }
+    }
+}
+
 /// Divides memory into parts inside and outside the file.
-fn parts(plan: &Plan<'_>) -> Result<Vec<Part>, DumpError> {
-    let mut parts: Vec<Part> = Vec::new();
+fn parts(plan: &Plan<'_>) -> Result<Parts, DumpError> {
+    let mut parts = PartCollector {
+        dump: plan.dump(),
+        last: None,
+        done: Collector::default(),
+        count: 0,
+        stored: 0,
+    };
     let mut kept_words = vec![0; plan.words()];
     let mut memory = vec![0; plan.words()];
     for n in 0..plan.blocks() {
@@ -98,97 +175,108 @@ fn parts(plan: &Plan<'_>) -> Result<Vec<Part>, DumpError> {
         plan.read(n, &mut kept_words)?;
         plan.dump().memory(first, &mut memory)?;
         for run in bits::runs(&memory) {
-            let start = first + run.start as u64;
-            let end = first + run.end as u64;
-            // Memory after the existing part, or after a hole.
-            match parts.last_mut().filter(|part| part.end == start) {
-                Some(part) => part.end = end,
-                None => parts.push(Part {
-                    stored: start..start,
-                    end,
-                }),
-            }
+            parts.add_memory(first + run.start as u64..first + run.end as u64);
             let mut own = vec![0; kept_words.len()];
             bits::set(&mut own, run);
             own.iter_mut()
                 .zip(&kept_words)
                 .for_each(|(own, kept_words)| *own &= kept_words);
             for run in bits::runs(&own) {
-                keep(&mut parts, first + run.start as u64..first + run.end as u64);
+                parts.keep(first + run.start as u64..first + run.end as u64);
             }
         }
     }
-    Ok(parts)
+    Ok(parts.finish())
 }
 
-/// Adds a run of kept pages to the last part, or begins another one after a long gap.
-fn keep(parts: &mut Vec<Part>, run: Range<u64>) {
-    let Some(last) = parts.last_mut() else { return };
-    let end = last.end;
-    if last.stored.is_empty() && run.start > last.stored.start || run.start >= last.stored.end + GAP
-    {
-        last.end = run.start;
-        parts.push(Part { stored: run, end });
-    } else {
-        last.stored.end = run.end;
+/// What lies before the memory: the ELF header, the program headers and the notes.
+struct Header {
+    /// The ELF header, and the program header of the notes.
+    start: Vec<u8>,
+    /// Number of the other program headers.
+    count: usize,
+    /// What follows these: a section header, if they are many, and the notes.
+    end: Vec<u8>,
+}
+
+/// Bytes of program headers that are written at once.
+const PIECE: usize = 64 << 10;
+
+impl Header {
+    fn new(plan: &Plan<'_>, parts: usize) -> Self {
+        let dump = plan.dump();
+        let count = parts + 1;
+        let many = count >= usize::from(PN_XNUM);
+        let sections = HEADER + count * PROGRAM_HEADER;
+        let mut end = vec![0; if many { HEADER } else { 0 }];
+        let notes = sections + end.len();
+        end.extend(plan.notes());
+        if !dump.erasure().text.is_empty() {
+            end.extend(note::encode("ERASEINFO", 0, &dump.erasure().text));
+        }
+        let mut start = b"\x7fELF\x02\x01\x01".to_vec();
+        start.resize(HEADER + PROGRAM_HEADER, 0);
+        put(&mut start, 16, 4_u16.to_le_bytes());
+        put(&mut start, 18, dump.machine().elf().to_le_bytes());
+        put(&mut start, 20, 1_u32.to_le_bytes());
+        put(&mut start, 32, (HEADER as u64).to_le_bytes());
+        put(&mut start, 52, (HEADER as u16).to_le_bytes());
+        put(&mut start, 54, (PROGRAM_HEADER as u16).to_le_bytes());
+        let short = u16::try_from(count).unwrap_or(PN_XNUM);
+        put(&mut start, 56, short.to_le_bytes());
+        if many {
+            put(&mut start, 40, (sections as u64).to_le_bytes());
+            put(&mut start, 58, (HEADER as u16).to_le_bytes());
+            put(&mut start, 60, 1_u16.to_le_bytes());
+            // sh_info; the plan has fewer parts than a 32-bit number can count.
+            put(&mut end, 44, (count as u32).to_le_bytes());
+        }
+        put(&mut start, HEADER, 4_u32.to_le_bytes());
+        let size = sections + end.len() - notes;
+        for (field, number) in [(8, notes), (32, size), (40, size)] {
+            put(&mut start, HEADER + field, (number as u64).to_le_bytes());
+        }
+        Self {
+            start,
+            count: parts,
+            end,
+        }
+    }
+
+    /// Returns its bytes in the file.
+    fn size(&self) -> u64 {
+        (self.start.len() + self.count * PROGRAM_HEADER + self.end.len()) as u64
+    }
+
+    /// Writes it, with the program headers of parts whose bytes begin at `data`.
+    fn write(&self, parts: &Segments, data: u64, sink: &dyn Sink) -> Result<(), DumpError> {
+        let mut bytes = self.start.clone();
+        let mut at = 0;
+        for part in parts.all_from(0) {
+            push_program_header(&mut bytes, &part, data);
+            if bytes.len() >= PIECE {
+                sink.write(at, &bytes)?;
+                at += bytes.len() as u64;
+                bytes.clear();
+            }
+        }
+        bytes.extend(&self.end);
+        sink.write(at, &bytes)
     }
 }
 
-/// Returns the header, space for the program headers, and the notes.
-fn header(plan: &Plan<'_>, parts: &[Part]) -> Vec<u8> {
-    let dump = plan.dump();
-    let count = parts.len() + 1;
-    let many = count >= usize::from(PN_XNUM);
-    let sections = HEADER + count * PROGRAM_HEADER;
-    let notes = sections + if many { HEADER } else { 0 };
-    let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
-    bytes.resize(notes, 0);
-    let mut own = plan.notes().to_vec();
-    if !dump.erasure().text.is_empty() {
-        own.extend(note::encode("ERASEINFO", 0, &dump.erasure().text));
-    }
-    bytes.extend(&own);
-    put(&mut bytes, 16, 4_u16.to_le_bytes());
-    put(&mut bytes, 18, dump.machine().elf().to_le_bytes());
-    put(&mut bytes, 20, 1_u32.to_le_bytes());
-    put(&mut bytes, 32, (HEADER as u64).to_le_bytes());
-    put(&mut bytes, 52, (HEADER as u16).to_le_bytes());
-    put(&mut bytes, 54, (PROGRAM_HEADER as u16).to_le_bytes());
-    put(
-        &mut bytes,
-        56,
-        u16::try_from(count).unwrap_or(PN_XNUM).to_le_bytes(),
-    );
-    if many {
-        put(&mut bytes, 40, (sections as u64).to_le_bytes());
-        put(&mut bytes, 58, (HEADER as u16).to_le_bytes());
-        put(&mut bytes, 60, 1_u16.to_le_bytes());
-        // sh_info; the plan has fewer parts than a 32-bit number can count.
-        put(&mut bytes, sections + 44, (count as u32).to_le_bytes());
-    }
-    put(&mut bytes, HEADER, 4_u32.to_le_bytes());
-    for (field, number) in [(8, notes), (32, own.len()), (40, own.len())] {
-        put(&mut bytes, HEADER + field, (number as u64).to_le_bytes());
-    }
-    bytes
-}
-
-fn program_header(bytes: &mut [u8], n: usize, dump: &Dump, part: &Part, at: u64) {
-    let page = dump.page_size();
-    let start = HEADER + n * PROGRAM_HEADER;
-    put(bytes, start, 1_u32.to_le_bytes());
-    let physical = part.stored.start * page;
-    let stored = (part.stored.end - part.stored.start) * page;
+fn push_program_header(bytes: &mut Vec<u8>, part: &Segment, data: u64) {
+    // PT_LOAD, without flags; no alignment.
     let numbers = [
-        at,
-        dump.virtual_address(physical),
-        physical,
-        stored,
-        (part.end - part.stored.start) * page,
+        1,
+        data + part.offset,
+        part.address,
+        part.start,
+        part.stored,
+        part.memory,
+        0,
     ];
-    for (n, number) in numbers.into_iter().enumerate() {
-        put(bytes, start + 8 + n * 8, number.to_le_bytes());
-    }
+    bytes.extend(numbers.into_iter().flat_map(u64::to_le_bytes));
 }
 
 struct Copy<'a> {
