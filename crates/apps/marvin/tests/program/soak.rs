@@ -359,7 +359,7 @@ fn soak_ends_with_closed_accounts() {
 }
 
 #[test]
-fn soak_with_cuts_of_postgres_ends_with_closed_accounts() {
+fn soak_with_postgres_ends_with_closed_accounts() {
     let Some((minutes, seed)) = length_and_seed() else {
         return;
     };
