@@ -427,7 +427,7 @@ mod tests {
         let elsewhere = new
             .origin
             .to_string()
-            .replace("/src/linux", "/src/my linux");
+            .replace("/src/linux", "/home/ada/linux");
         new.origin = Origin::of_line(&elsewhere, &new.name);
         assert!(
             matches!(exact([old, new], "fault-anon"), Some(BisectHint::Impossible(why)) if why.contains("different trees"))

@@ -6,7 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 use super::index::KernelIx;
 use document::label::labels;
 use model::{
-    Build, BuildId, KernelName, Machine, Origin, Release, ReleaseLine, Run, UnixTime, track_of,
+    Build, BuildId, KernelName, Machine, Origin, Release, ReleaseLine, Run, SourceOrigin, UnixTime,
+    track_of,
 };
 
 /// A kernel with results, and its position in the history.
@@ -16,7 +17,7 @@ pub struct Kernel {
     pub build: Build,
     /// Its position in release order, with the date of a commit.
     pub release: Release,
-    /// Its track: the kernels of one configuration.
+    /// Its track: the kernels of one configuration and tree.
     pub track: String,
     /// Its title: the version, and more if that is not unique.
     pub title: String,
@@ -42,6 +43,8 @@ pub(super) struct Kernels {
     order: Vec<KernelIx>,
     /// Each number's position in that order.
     rank: Vec<usize>,
+    /// Of each configuration, the name of the first tree: its track has no other name.
+    first_trees: HashMap<String, String>,
 }
 
 impl Kernels {
@@ -69,7 +72,7 @@ impl Kernels {
             Origin::Package { .. } | Origin::Described(_) => None,
         };
         let release = Release::parse(&build.version);
-        let track = track_of(&build.name);
+        let track = self.track(build);
         self.numbers
             .insert(build.id.clone(), KernelIx(self.all.len()));
         self.all.push(Kernel {
@@ -82,6 +85,25 @@ impl Kernels {
             committed,
             measured: None,
         });
+    }
+
+    /// Returns the track of a build. Commits of another tree than the first one have a track of
+    /// their own: two trees side by side are no history. Clones of one tree, as on several hosts,
+    /// have folders of one name.
+    fn track(&mut self, build: &Build) -> String {
+        let track = track_of(&build.name);
+        let Some(tree) = tree_of(build).map(tree_name) else {
+            return track;
+        };
+        let first = self
+            .first_trees
+            .entry(track.clone())
+            .or_insert_with(|| tree.to_owned());
+        if first == tree {
+            track
+        } else {
+            format!("{track}:{tree}")
+        }
     }
 
     /// Takes the starts of runs of kernels, and sorts once. Returns whether kernels that had runs
@@ -231,7 +253,77 @@ impl Kernels {
     }
 }
 
+/// Returns the directory of the git tree that a build is a commit of.
+pub(super) fn tree_of(build: &Build) -> Option<&str> {
+    match &build.origin {
+        Origin::Built {
+            source: SourceOrigin::Commit { tree, .. },
+            ..
+        } => Some(tree),
+        _ => None,
+    }
+}
+
+/// Returns the last part of a tree's directory, without `.git`.
+fn tree_name(folder: &str) -> &str {
+    let folder = folder.trim_end_matches('/');
+    let folder = folder.strip_suffix("/.git").unwrap_or(folder);
+    let name = folder.rsplit('/').next().unwrap_or(folder);
+    name.strip_suffix(".git").unwrap_or(name)
+}
+
 /// Returns the track and the version without the commit: the kernels that dates have to order.
 fn track_and_stem(kernel: &Kernel) -> (String, String) {
     (kernel.track.clone(), kernel.release.stem().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use compare::fixtures::{Ending, Subject, build};
+    use model::{Build, Origin, ReleaseLine, UnixTime};
+
+    use super::super::tests::taken;
+    use super::tree_name;
+    use crate::alerts;
+
+    fn commit(tree: &str, number: u32, cost: f64) -> Subject {
+        let hash = format!("{number:012x}");
+        let built = build("git:HEAD", &format!("6.12.0-g{hash}"));
+        let line = format!("commit {hash} of {tree}, micro, gcc 12.2");
+        let built = Build {
+            origin: Origin::of_line(&line, &built.name),
+            ..built
+        };
+        let mut subject = Subject::new(built, &[1], &[("fault-anon", Ending::Cost(cost, 0.0))]);
+        for run in &mut subject.runs {
+            run.started_unix = UnixTime::new(1_780_000_000 + i64::from(number) * 86_400);
+        }
+        subject
+    }
+
+    #[test]
+    fn trees_side_by_side_have_tracks() {
+        // Another tree is slower, and is measured in between.
+        let subjects = [
+            commit("/src/linux", 1, 100.0),
+            commit("/home/ada/linux-next.git", 2, 130.0),
+            commit("/home/ada/linux/", 3, 100.0),
+            commit("/home/ada/linux-next/.git", 4, 130.0),
+        ];
+        let history = taken(&subjects);
+        assert_eq!(history.tracks(), ["git", "git:linux-next"]);
+        assert_eq!(alerts(&history, ReleaseLine::All), []);
+    }
+
+    #[test]
+    fn tree_is_named_by_its_folder() {
+        for (folder, name) in [
+            ("/src/linux", "linux"),
+            ("/src/linux/.git/", "linux"),
+            ("linux.git", "linux"),
+            ("/", ""),
+        ] {
+            assert_eq!(tree_name(folder), name);
+        }
+    }
 }

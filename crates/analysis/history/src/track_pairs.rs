@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Build, Origin, SourceOrigin};
-
 use super::gather::History;
 use super::index::{KernelIx, KernelPair, MachineIx};
+use super::kernels::tree_of;
 
 /// The newest comparable kernels of a track and tree, on the machines on which they are the newest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,17 +96,6 @@ impl History {
     }
 }
 
-/// Returns the directory of the git tree that a build is a commit of.
-fn tree_of(build: &Build) -> Option<&str> {
-    match &build.origin {
-        Origin::Built {
-            source: SourceOrigin::Commit { tree, .. },
-            ..
-        } => Some(tree),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use compare::fixtures::{Ending, Subject, build, machine};
@@ -158,7 +146,7 @@ mod tests {
         assert_eq!(
             found,
             [
-                "git 6.12.0-g2222222aaaaa 6.12.0-g4444444aaaaa",
+                "git:next 6.12.0-g2222222aaaaa 6.12.0-g4444444aaaaa",
                 "git 6.12.0-g1111111aaaaa 6.12.0-g3333333aaaaa"
             ]
         );
