@@ -90,7 +90,7 @@ full)
     # A hostile culprit of a bisection, a worker that stalls until it loses its job, nodes and a controller of Slurm that die,
     # a public-inbox, benchmarks of a tree as a module, series on a virtual machine.
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program -- hostile:: shared_queue:: slurm:: walls:: watched:: \
-        patch_series:: tree_benchmarks:: series_output:: foreign:: observed:: --nocapture
+        chained:: patch_series:: tree_benchmarks:: series_output:: foreign:: observed:: --nocapture
     # A thousand kills, and fifty guests that attack QEMU for a minute each.
     step env MARVIN_FULL=1 "$cargo" test --locked -p subprocess -- killed_process --nocapture
     step env MARVIN_FULL=1 "$cargo" test --locked -p marvin --test program killed:: -- --nocapture

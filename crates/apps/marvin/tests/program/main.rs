@@ -7,6 +7,7 @@ mod attacked;
 mod beside_others;
 mod bisected;
 mod busy;
+mod chained;
 mod compiled;
 mod completion;
 mod cut_off;
