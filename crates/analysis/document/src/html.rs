@@ -97,12 +97,15 @@ impl Table {
             .any(|column| column.kind == ColumnKind::Drawing)
     }
 
-    /// Returns whether a column has changes; each of its cells then has room for one.
-    fn has_changes(&self, at: usize) -> bool {
-        self.rows
-            .iter()
-            .filter_map(|row| row.cells.get(at))
-            .any(|cell| cell.change.is_some())
+    /// Returns of each column whether it has changes; each of its cells then has room for one.
+    fn changed_columns(&self) -> Vec<bool> {
+        let mut changed = vec![false; self.columns.len()];
+        for row in &self.rows {
+            for (column, cell) in changed.iter_mut().zip(&row.cells) {
+                *column |= cell.change.is_some();
+            }
+        }
+        changed
     }
 
     /// Returns whether it is a matrix of verdicts: rows by kernels, without drawings.

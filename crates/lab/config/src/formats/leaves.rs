@@ -29,7 +29,13 @@ impl LeafProfile {
     /// Returns all samples of work.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.functions.values().sum()
+        let samples = self.functions.values();
+        samples.fold(0, |sum, samples| sum.saturating_add(*samples))
+    }
+
+    /// Returns all samples, idle processors' among them.
+    fn all(&self) -> u64 {
+        self.total().saturating_add(self.idle)
     }
 
     pub(super) fn add(&mut self, function: &str, samples: u64) {
@@ -49,6 +55,9 @@ impl LeafProfile {
     }
 }
 
+/// Most samples of a file: so many that those of all files of a side have an exact sum.
+const SAMPLES_MAX: u64 = 1 << 53;
+
 /// Reads a profile, unpacked.
 ///
 /// # Errors
@@ -62,6 +71,9 @@ pub fn read_leaves(bytes: &[u8]) -> Result<LeafProfile, String> {
     };
     if profile.total() == 0 {
         return Err("it has no sample of a function".to_owned());
+    }
+    if profile.all() > SAMPLES_MAX {
+        return Err("its samples are more than 2^53, which are no counts of a profile".to_owned());
     }
     Ok(profile)
 }
@@ -97,7 +109,7 @@ fn read_text(file: &ResultFile<'_>) -> Result<LeafProfile, String> {
             profile.add(leaf.unwrap_or(first), samples);
         }
     }
-    let stacks = profile.total() + profile.idle;
+    let stacks = profile.all();
     if pairs > 0 && stacks > 0 && file.text().lines().count() <= 2 * pairs {
         return Err(
             "it has two numbers a line, those of both sides of a comparison: name a file of each side"
@@ -143,7 +155,7 @@ fn read_perf_script(file: &ResultFile<'_>) -> Option<LeafProfile> {
             None => unread += 1,
         }
     })?;
-    let count = |profile: &LeafProfile| profile.total() + profile.idle;
+    let count = |profile: &LeafProfile| profile.all();
     let name = events
         .iter()
         .max_by_key(|(_, profile)| count(profile))
@@ -232,6 +244,15 @@ mod tests {
     fn texts_without_samples_are_refused() {
         for text in ["", "  \n", "a word\n", "{}", "a 0\n"] {
             assert!(read_leaves(text.as_bytes()).is_err(), "{text}");
+        }
+        // Numbers that no sum can hold.
+        let most = u64::MAX;
+        for text in [
+            format!("a;b {most}\na;c {most}\n"),
+            format!("swapper;h {most}\na;c 1\n"),
+        ] {
+            let why = read_leaves(text.as_bytes()).unwrap_err();
+            assert!(why.contains("more than 2^53"), "{why}");
         }
     }
 

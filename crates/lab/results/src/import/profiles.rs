@@ -52,10 +52,18 @@ pub fn read_profiles(path: &Path) -> Result<Vec<LeafProfile>, String> {
         }
         read_leaves(&bytes)
     };
-    files
-        .iter()
-        .map(|file| read(file).map_err(|why| wrong(file, why)))
-        .collect()
+    let mut profiles: Vec<LeafProfile> = Vec::new();
+    for file in &files {
+        let profile = read(file).map_err(|why| wrong(file, why))?;
+        // Two copies of one recording would agree perfectly, and hide how recordings differ.
+        if let Some(place) = profiles.iter().position(|earlier| *earlier == profile) {
+            let earlier = files[place].display();
+            let text = format!("it has the same samples as {earlier}: name each recording once");
+            return Err(wrong(file, text));
+        }
+        profiles.push(profile);
+    }
+    Ok(profiles)
 }
 
 #[cfg(test)]
@@ -114,5 +122,18 @@ mod tests {
         assert!(all.contains("LICENSE-speedscope"), "{all}");
         let missing = read_profiles(&golden("none")).unwrap_err();
         assert!(missing.contains("none"), "{missing}");
+    }
+
+    #[test]
+    fn copy_of_a_recording_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["one.folded", "two.folded"] {
+            std::fs::write(folder.path().join(name), "a;b 3\na;c 4\n").unwrap();
+        }
+        let why = read_profiles(folder.path()).unwrap_err();
+        assert!(
+            why.contains("two.folded") && why.contains("name each recording once"),
+            "{why}"
+        );
     }
 }

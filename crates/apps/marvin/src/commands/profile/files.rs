@@ -32,6 +32,10 @@ pub(crate) fn are_files(command: &ProfileArguments) -> Result<bool, WrongInput> 
             } else {
                 (&command.new, &command.base)
             };
+            let is_path = other.contains('/') || Path::new(other).extension().is_some();
+            if is_path && !Path::new(other).exists() {
+                return Err(WrongInput(format!("{other} does not exist")));
+            }
             Err(WrongInput(format!(
                 "{file} is a file and {other} is not: name two profiles, or two kernels; a directory of profiles ends with /"
             )))
