@@ -14,8 +14,8 @@ const SCATTER_MIN: f64 = 0.01;
 /// The same of shares of a profile, in percent of all samples.
 const SHARE_SCATTER: f64 = 0.2;
 
-/// The stats of a run, by name.
-pub type RunStats = BTreeMap<String, f64>;
+/// The stats of a run, by name; `None` of one whose value could not be read, which is no zero.
+pub type RunStats = BTreeMap<String, Option<f64>>;
 
 /// A stat of one kernel: mean and variance over its runs.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +75,7 @@ fn level(runs: &[RunStats], name: &str) -> Option<Level> {
         .filter_map(|run| {
             run.get(name)
                 .copied()
-                .or_else(|| has_monitor(run).then_some(0.0))
+                .unwrap_or_else(|| has_monitor(run).then_some(0.0))
         })
         .collect();
     if values.is_empty() {
@@ -122,7 +122,7 @@ mod tests {
     fn run(stats: &[(&str, f64)]) -> RunStats {
         let named = stats
             .iter()
-            .map(|(name, value)| ((*name).to_owned(), *value));
+            .map(|(name, value)| ((*name).to_owned(), Some(*value)));
         named.collect()
     }
 
@@ -162,6 +162,15 @@ mod tests {
     }
 
     #[test]
+    fn unreadable_value_is_no_zero() {
+        let whole = run(&[("vm.fault", 500.0), ("vm.other", 1.0)]);
+        let mut damaged = whole.clone();
+        damaged.insert("vm.fault".to_owned(), None);
+        let kernels = [vec![whole.clone(), whole.clone()], vec![whole, damaged]];
+        assert_eq!(names(&kernels), Vec::<String>::new());
+    }
+
+    #[test]
     fn stat_of_absent_monitor_has_no_rank() {
         let base = vec![run(&[("slab.a", 5.0)])];
         let new = vec![run(&[("vm.b", 5.0)])];
@@ -174,7 +183,7 @@ mod tests {
         let stats = |more: f64| -> RunStats {
             let numbers = 0..1000_u16;
             numbers
-                .map(|n| (format!("proc.{n}"), f64::from(n) + more))
+                .map(|n| (format!("proc.{n}"), Some(f64::from(n) + more)))
                 .collect()
         };
         let block = stats_block(&[vec![stats(1.0)], vec![stats(2.0)]]).unwrap();

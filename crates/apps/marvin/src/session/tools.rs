@@ -76,6 +76,10 @@ fn list_manifests(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 
 fn read_manifest(file: &Path) -> anyhow::Result<(String, String)> {
     let name = file.display().to_string();
+    // A pipe would be waited for.
+    if fs::metadata(file).is_ok_and(|found| !found.is_file()) {
+        return Err(WrongInput(format!("the manifest {name} is no regular file")).into());
+    }
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|open| open.take(MANIFEST_MAX).read_to_end(&mut bytes));
     read.map_err(|error| WrongInput(format!("cannot read the manifest {name}: {error}")))?;

@@ -7,7 +7,7 @@
 //! direction.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use model::UnixTime;
@@ -21,6 +21,8 @@ const SOURCES: &str = "stats_source";
 
 /// Most values of a matrix: its runs repeat the name of each row.
 const MATRIX_VALUES_MAX: usize = 200_000;
+/// Largest value of a monitor's stat: means and variances of more could be infinite.
+const STAT_MAX: f64 = 1e100;
 /// Most stats of monitors of a run, and of all runs of a matrix.
 const MONITOR_STATS_MAX: usize = 50_000;
 const MATRIX_STATS_MAX: usize = 500_000;
@@ -322,6 +324,8 @@ struct Taken<'a> {
     rows: Rows,
     /// Means of stats of monitors, and of how many values.
     stats: BTreeMap<String, (f64, f64)>,
+    /// Stats of monitors with a value that could not be read.
+    damaged: BTreeSet<String>,
     /// Stats of monitors beyond their limit.
     beyond: usize,
     /// Values that are no numbers.
@@ -335,6 +339,7 @@ impl<'a> Taken<'a> {
             place,
             rows,
             stats: BTreeMap::new(),
+            damaged: BTreeSet::new(),
             beyond: 0,
             skipped: Vec::new(),
         }
@@ -362,10 +367,19 @@ impl<'a> Taken<'a> {
             Cell::Text(text) => super::number(text).ok(),
             Cell::Other => None,
         };
-        let Some(number) = number.filter(|number| number.is_finite()) else {
+        let is_fit = stat.len() <= STAT_NAME_MAX && !stat.contains(char::is_control);
+        let Some(number) = number.filter(|number| number.abs() <= STAT_MAX) else {
+            let text = match value {
+                Cell::Number(number) => format!("{number:e}"),
+                Cell::Text(text) => text.to_string(),
+                Cell::Other => "no number".to_owned(),
+            };
+            self.skip(stat, &text);
+            if is_fit && self.damaged.len() < most {
+                self.damaged.insert(stat.to_owned());
+            }
             return;
         };
-        let is_fit = stat.len() <= STAT_NAME_MAX && !stat.contains(char::is_control);
         if let Some((mean, count)) = self.stats.get_mut(stat) {
             *count += 1.0;
             *mean += (number - *mean) / *count;
@@ -418,8 +432,13 @@ impl<'a> Taken<'a> {
             foreign.environment.push((name.to_owned(), value.clone()));
         }
         self.rows.into(&mut foreign);
-        let stats = self.stats.into_iter();
-        foreign.stats = stats.map(|(stat, (mean, _))| (stat, mean)).collect();
+        for (stat, (mean, _)) in self.stats {
+            foreign.stats.insert(stat, Some(mean));
+        }
+        // Without a value it would be taken for zero, as these lists leave zeros out.
+        for stat in self.damaged {
+            foreign.stats.insert(stat, None);
+        }
         if self.beyond > 0 {
             let why = format!("stats of monitors beyond their limit ({})", self.beyond);
             foreign.left_out.push(LeftOut::new("monitors", why));

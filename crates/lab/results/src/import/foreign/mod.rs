@@ -70,7 +70,7 @@ pub struct Foreign {
     /// Copies of files of /proc by test.
     pub monitors: BTreeMap<String, Vec<MonitorCopy>>,
     /// Stats of monitors that the suite computed itself, by name.
-    pub stats: BTreeMap<String, f64>,
+    pub stats: BTreeMap<String, Option<f64>>,
     pub left_out: Vec<LeftOut>,
 }
 

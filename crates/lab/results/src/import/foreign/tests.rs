@@ -300,11 +300,17 @@ fn lkp_result_paths_have_seven_named_parts() {
 fn lkp_stats_are_rows_and_monitor_stats_kept() {
     let json = br#"{"will-it-scale.per_process_ops": 129489, "will-it-scale.workload": [1.5, 2],
         "will-it-scale.broken": "n/a", "will-it-scale.negative": -1, "proc-vmstat.pgfault": [5, 6, 10],
-        "proc-vmstat.delta": -6, "kmsg.text": "a word", "stats_source": "x/0/stats.json"}"#;
+        "proc-vmstat.delta": -6, "kmsg.text": "a word", "vm.huge": [1e308, -1e308, 1e308], "stats_source": "x/0/stats.json"}"#;
     let foreign = lkp_run(&place(), json).unwrap();
     insta::assert_snapshot!(describe(&foreign));
     let stats: Vec<_> = foreign.stats.into_iter().collect();
-    let expected = [("proc-vmstat.delta", -6.0), ("proc-vmstat.pgfault", 7.0)];
+    // A value that cannot be read is no zero.
+    let expected = [
+        ("kmsg.text", None),
+        ("proc-vmstat.delta", Some(-6.0)),
+        ("proc-vmstat.pgfault", Some(7.0)),
+        ("vm.huge", None),
+    ];
     assert_eq!(stats, expected.map(|(name, mean)| (name.to_owned(), mean)));
 }
 
