@@ -21,6 +21,8 @@ const SOURCES: &str = "stats_source";
 
 /// Most values of a matrix: its runs repeat the name of each row.
 const MATRIX_VALUES_MAX: usize = 200_000;
+/// The year 2100: a run that began later would be the newest one for ever.
+const START_MAX: i64 = 4_102_444_800;
 /// Largest value of a monitor's stat: means and variances of more could be infinite.
 const STAT_MAX: f64 = 1e100;
 /// Most stats of monitors of a run, and of all runs of a matrix.
@@ -84,7 +86,8 @@ pub fn lkp_started(job: &[u8]) -> Option<UnixTime> {
             .lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
         let value = value.trim().trim_matches(|c| c == '\'' || c == '"');
-        let seconds = value.parse().ok().filter(|seconds| *seconds > 0)?;
+        let seconds = value.parse().ok();
+        let seconds = seconds.filter(|seconds| (1..START_MAX).contains(seconds))?;
         Some(UnixTime::new(seconds))
     };
     seconds("start_time").or_else(|| seconds("end_time"))
