@@ -193,6 +193,7 @@ pub(super) fn read_table(file: &ResultFile<'_>) -> Option<FileContent> {
                 name: path.join("/"),
                 unit,
                 direction,
+                are_units_rows: false,
             };
             rows.put(&head, &cells[*at], Conversion::PLAIN);
         }
