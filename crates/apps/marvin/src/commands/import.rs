@@ -245,10 +245,10 @@ fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<Stri
 fn format_imported(imported: &Imported) -> String {
     let mut page = Page::default();
     for run in &imported.runs {
-        let end = if run.known {
-            "already imported, unchanged"
-        } else {
-            "imported"
+        let end = match run.added.as_slice() {
+            [] if run.known => "already imported, unchanged".to_owned(),
+            [] => "imported".to_owned(),
+            added => format!("already imported, now with {}", added.join(", ")),
         };
         page.hanging(
             &format!("{} ", run.id.short()),

@@ -135,8 +135,10 @@ pub struct ImportedRun {
     /// When it began; [`Run::NO_START`] if not known.
     pub started_unix: UnixTime,
     pub rows: usize,
-    /// Whether it was stored already; then nothing was changed.
+    /// Whether it was stored already; then its rows stay.
     pub known: bool,
+    /// What a stored run did not have and was given now: copies of /proc, stats of monitors.
+    pub added: Vec<String>,
 }
 
 /// The result of an import.
@@ -375,9 +377,9 @@ fn keep(
         .iter()
         .map(|(name, bytes)| Artifact { name, bytes })
         .collect();
-    let known = match store.save_run(&run, &artifacts) {
-        Ok(()) => false,
-        Err(StoreError::RunExists(_)) => true,
+    let (known, added) = match store.save_run(&run, &artifacts) {
+        Ok(()) => (false, Vec::new()),
+        Err(StoreError::RunExists(_)) => (true, add_missing(store, &run.id, &artifacts)?),
         Err(error) => return Err(error.into()),
     };
     let started_unix = run.started_unix;
@@ -392,8 +394,25 @@ fn keep(
         started_unix,
         rows,
         known,
+        added,
     });
     Ok(())
+}
+
+/// Adds to a stored run what an earlier Marvin did not keep of the same results, such as the stats of
+/// monitors; returns the names.
+fn add_missing(
+    store: &Store,
+    run: &RunId,
+    artifacts: &[Artifact<'_>],
+) -> Result<Vec<String>, ImportError> {
+    let mut added = Vec::new();
+    for artifact in artifacts {
+        if store.add_artifact(run, *artifact)? {
+            added.push(artifact.name.to_owned());
+        }
+    }
+    Ok(added)
 }
 
 fn hash(text: &str) -> String {
