@@ -56,6 +56,8 @@ pub(super) struct RowHead {
     pub(super) direction: Option<Direction>,
     /// Whether its name with another unit is another row, and not a mistake.
     pub(super) are_units_rows: bool,
+    /// A part of the file: the last value of each part is a sample.
+    pub(super) part: Option<String>,
 }
 
 /// How values become samples.
@@ -137,6 +139,8 @@ impl Collector {
             }
         };
         let (known, _, _, samples) = &mut self.rows[place];
+        let is_same_part = known.part == head.part;
+        known.part.clone_from(&head.part);
         if known.unit != head.unit {
             let why = format!("its unit is {} here, {} before", head.unit, known.unit);
             self.leave_out(&head.name, why);
@@ -145,7 +149,7 @@ impl Collector {
         self.values += 1;
         match (pick, samples.as_mut_slice()) {
             (Pick::Sum, [sum]) => *sum += value,
-            (Pick::Last, [last]) => *last = value,
+            (Pick::Last, [.., last]) if is_same_part => *last = value,
             (Pick::First | Pick::Only, [_]) => {}
             _ => samples.push(value),
         }
@@ -288,6 +292,7 @@ mod tests {
             unit: "s".to_owned(),
             direction: None,
             are_units_rows: false,
+            part: None,
         }
     }
 

@@ -201,6 +201,16 @@ pub(super) struct FieldPath {
     pub(super) steps: Option<Vec<Step>>,
 }
 
+impl FieldPath {
+    /// Returns the path of a field that is a word, such as a named group.
+    pub(super) fn word(name: &str) -> Self {
+        Self {
+            written: name.to_owned(),
+            steps: None,
+        }
+    }
+}
+
 /// Parses the manifest of a format.
 ///
 /// # Errors

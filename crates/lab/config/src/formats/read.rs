@@ -214,6 +214,7 @@ impl Reader<'_> {
             unit,
             direction,
             are_units_rows: metric.are_units_rows,
+            part: field(&FieldPath::word("part")),
         }
     }
 

@@ -126,6 +126,7 @@ fn put(event: &str, command: &str, function: &str, rows: &mut Collector) {
         unit: "samples".to_owned(),
         direction: None,
         are_units_rows: false,
+        part: None,
     };
     let sum = Conversion {
         pick: Pick::Sum,
