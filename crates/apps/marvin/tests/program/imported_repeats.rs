@@ -273,7 +273,7 @@ fn import_singles(home: &Path, kernels: [(&str, [f64; 3]); 2]) {
 }
 
 #[test]
-fn single_runs_are_rated_alike_by_report_and_dashboard() {
+fn report_and_dashboard_rate_single_runs_alike() {
     let home = fresh("singles-home");
     import_singles(
         &home,

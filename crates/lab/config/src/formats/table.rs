@@ -234,7 +234,7 @@ fn records_of_json(file: &ResultFile<'_>, rows: &mut Collector) -> Option<Record
         let mut members = document.iter();
         members.any(|(name, value)| value.is_number() || role(name) == Role::Value)
     };
-    if !documents.iter().any(|document| has_number(document)) {
+    if !documents.iter().any(has_number) {
         return None;
     }
     let mut names: Vec<String> = Vec::new();

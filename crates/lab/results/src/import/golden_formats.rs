@@ -172,6 +172,8 @@ fn draw(mut configs: Vec<(String, Vec<(String, String)>)>) -> Vec<(String, Vec<(
 /// Returns the folder of the logs of a test, or of another test with the same parser: that whose
 /// name ends most alike.
 fn logs_of(test: &str, parser: &str) -> Option<PathBuf> {
+    // The parser of tbench is a link to that of dbench.
+    let parser = if parser == "dbench" { "tbench" } else { parser };
     let alike = |path: &PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
         let ends = name.bytes().rev().zip(test.bytes().rev());
