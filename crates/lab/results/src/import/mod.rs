@@ -330,29 +330,7 @@ fn keep(
     }
     let build = build(suite, &kernel, origin, options.track)?;
     let machine = machine(suite, &foreign)?;
-    let mut artifacts: Vec<(String, Vec<u8>)> = Vec::new();
-    for (test, copies) in &foreign.monitors {
-        // Artifact names are stricter than test names.
-        if test
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
-            && test.len() < 80
-        {
-            artifacts.push((
-                format!("{test}.monitors"),
-                ingest::monitors_to_bytes(copies),
-            ));
-        } else {
-            log.extend([
-                test.escape_debug().to_string().as_str(),
-                ": its monitors: no name for a file\n",
-            ]);
-        }
-    }
-    if !foreign.stats.is_empty() {
-        let stats = serde_json::to_vec(&foreign.stats).unwrap_or_default();
-        artifacts.push((MONITOR_STATS.to_owned(), stats));
-    }
+    let mut artifacts = monitors(&foreign, &mut log);
     artifacts.push((LEFT_OUT.to_owned(), log.into_bytes()));
     let rows = foreign.results.len();
     let config = foreign
@@ -397,6 +375,34 @@ fn keep(
         added,
     });
     Ok(())
+}
+
+/// Returns a run's copies of /proc and stats of monitors, by the names of their artifacts.
+fn monitors(foreign: &Foreign, log: &mut String) -> Vec<(String, Vec<u8>)> {
+    let mut artifacts: Vec<(String, Vec<u8>)> = Vec::new();
+    for (test, copies) in &foreign.monitors {
+        // Artifact names are stricter than test names.
+        if test
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+            && test.len() < 80
+        {
+            artifacts.push((
+                format!("{test}.monitors"),
+                ingest::monitors_to_bytes(copies),
+            ));
+        } else {
+            log.extend([
+                test.escape_debug().to_string().as_str(),
+                ": its monitors: no name for a file\n",
+            ]);
+        }
+    }
+    if !foreign.stats.is_empty() {
+        let stats = serde_json::to_vec(&foreign.stats).unwrap_or_default();
+        artifacts.push((MONITOR_STATS.to_owned(), stats));
+    }
+    artifacts
 }
 
 /// Adds to a stored run what an earlier Marvin did not keep of the same results, such as the stats of
