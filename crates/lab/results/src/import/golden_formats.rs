@@ -197,9 +197,15 @@ fn logs_of(test: &str, parser: &str) -> Option<PathBuf> {
 fn rows_of(logs: &Path, test: &str) -> Values {
     let mut paths = Vec::new();
     list(logs, &format!("{test}/"), &mut paths);
+    let found: Vec<PathBuf> = paths
+        .iter()
+        .map(|path| logs.join(path.strip_prefix(&format!("{test}/")).unwrap()))
+        .collect();
+    for path in &mut paths {
+        *path = path.trim_end_matches(".xz").to_owned();
+    }
     let foreign = foreign::mmtests(&paths, &formats(), &mut |file| {
-        let name = paths[file].strip_prefix(&format!("{test}/")).unwrap();
-        std::fs::read(logs.join(name)).map_err(|error| error.to_string())
+        super::tree::unpack(&found[file], super::tree::FILE_MAX)
     });
     let of_test = |(name, values): (String, Vec<f64>)| {
         Some((name.strip_prefix(&format!("{test}/"))?.to_owned(), values))
