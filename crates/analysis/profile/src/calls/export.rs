@@ -258,13 +258,24 @@ mod tests {
             return;
         }
         for (value, total, rows) in [
-            ("base", 13, &["10 76.92% f", "3 23.08% [user]"][..]),
-            ("new", 301, &["300 99.67% f", "1 0.33% g"]),
+            (
+                "base",
+                13,
+                &["10instructions 76.92% f", "3instructions 23.08% [user]"][..],
+            ),
+            (
+                "new",
+                301,
+                &["300instructions 99.67% f", "1instructions 0.33% g"],
+            ),
         ] {
             let output = show(value).unwrap();
             assert!(output.status.success(), "{output:?}");
             let text = String::from_utf8(output.stdout).unwrap();
-            assert!(text.contains(&format!("{total} total")), "{text}");
+            assert!(
+                text.contains(&format!("of {total}instructions total")),
+                "{text}"
+            );
             for row in rows {
                 let has = |line: &str| {
                     let words: Vec<&str> = line.split_whitespace().collect();
