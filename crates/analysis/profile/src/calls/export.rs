@@ -241,6 +241,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::print_stdout, reason = "says why it is skipped")]
     fn pprof_shows_both_sides_of_profiles() {
         if std::env::var_os("MARVIN_FULL").is_none() {
             println!("skipped: go compiles its pprof for a minute: make test-full runs it");

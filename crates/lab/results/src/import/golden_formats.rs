@@ -214,6 +214,7 @@ fn rows_of(logs: &Path, test: &str) -> Values {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "counts for --nocapture")]
 fn drawn_configs_give_the_rows_of_mmtests() {
     let of_formats = differences(&values(&import()), &extracted());
     // `golden.rs` has the two rows in which MMTests prints the rate sent as the one received.
