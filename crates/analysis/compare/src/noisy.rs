@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use model::{Direction, Uncertainty, Verdict, WithinRun};
 use stats::{
-    Better, History, RatioEstimate, Scores, Sequential, Spread, WithinEstimate,
+    Better, GroupMean, History, RatioEstimate, Scores, Sequential, Spread, WithinEstimate,
     estimate_neighbours, estimate_within,
 };
 
@@ -89,7 +89,12 @@ pub(crate) fn rate(
                     };
                     let samples = one_run(&row.base).zip(one_run(&cell.measured));
                     let within = samples.filter(|_| is_foreign).and_then(|(base, new)| {
-                        estimate_within(&rating, base, new, better(direction), margin)
+                        estimate_within(
+                            &rating,
+                            &GroupMean::compute(base)?,
+                            &GroupMean::compute(new)?,
+                            margin,
+                        )
                     });
                     all.push(RatedCell {
                         row: place,
@@ -119,8 +124,8 @@ pub(crate) fn rate(
         let row = &mut rows[*row];
         let cell = &mut row.cells[*kernel];
         cell.compared = SideComparison::rated(rating, row.workload.metric.direction, q);
-        if let Some(shown) = within.and_then(|within| shown_within(&within, q_within)) {
-            cell.compared.verdict = Verdict::Unclear(Uncertainty::WithinRun(shown));
+        if let Some(shown) = within.and_then(|within| within_verdict(&within, q_within)) {
+            cell.compared.verdict = shown;
         }
         cell.rated = Some(Rated {
             rating: *rating,
@@ -157,13 +162,17 @@ fn one_run(measured: &Measured) -> Option<&[f64]> {
     found.next().is_none().then_some(&only.samples)
 }
 
-fn shown_within(within: &WithinEstimate, q: f64) -> Option<WithinRun> {
-    match within.verdict(q)? {
-        stats::Verdict::Better => Some(WithinRun::Better),
-        stats::Verdict::Worse => Some(WithinRun::Worse),
-        stats::Verdict::Same => Some(WithinRun::Same),
-        stats::Verdict::Unclear(_) => None,
-    }
+/// Returns the verdict within one run of each side, with its false discovery rate among the rows of
+/// the same question; `None` where samples do not decide. Reports and histories share it.
+#[must_use]
+pub fn within_verdict(within: &WithinEstimate, q: f64) -> Option<Verdict> {
+    let shown = match within.verdict(q)? {
+        stats::Verdict::Better => WithinRun::Better,
+        stats::Verdict::Worse => WithinRun::Worse,
+        stats::Verdict::Same => WithinRun::Same,
+        stats::Verdict::Unclear(_) => return None,
+    };
+    Some(Verdict::Unclear(Uncertainty::WithinRun(shown)))
 }
 
 /// Returns the false discovery rate of each among all that have a chance `p_of`. The others, such as

@@ -168,7 +168,11 @@ fn steps(series: &Series, seen: &[usize]) -> Vec<Change> {
                 });
                 (reference, same) = (now, now);
             }
-            State::Unclear | State::Unrated | State::Failed | State::Missing => {}
+            State::Unclear
+            | State::Unrated
+            | State::WithinRun(_)
+            | State::Failed
+            | State::Missing => {}
         }
     }
     changes

@@ -9,7 +9,7 @@ use compare::Scale;
 use model::{BuildId, Capabilities, Declared, MachineId, Run, RunId, UnixTime, WorkloadResult};
 
 use super::gather::NotKnown;
-use super::series::{Absent, EstimatedCycles, SeedValue};
+use super::series::{Absent, EstimatedCycles, SeedValue, WithinMean};
 
 /// The number of a [`Shape`] in a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -33,7 +33,7 @@ pub struct Shape {
 }
 
 /// A result: its shape, and its numbers if it has a value.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ResultDigest {
     /// What it has in common with others.
     pub shape: ShapeIx,
@@ -45,6 +45,8 @@ pub struct ResultDigest {
     pub cycles: EstimatedCycles,
     /// Deferred work per operation beside a counted value, else zero.
     pub deferred: f32,
+    /// What the samples of another suite's run say by themselves, where there are enough.
+    pub within: Option<Arc<WithinMean>>,
 }
 
 /// What a history keeps of a run.
@@ -133,6 +135,7 @@ impl Shapes {
             .as_ref()
             .map_or_else(|_| EstimatedCycles::default(), |one| one.cycles);
         let deferred = measured.as_ref().map_or(0.0, |one| one.deferred);
+        let within = measured.as_ref().ok().and_then(|one| one.within.clone());
         let shape = self.add(Shape {
             machine: run.machine.clone(),
             suite: run.suite.clone(),
@@ -152,6 +155,7 @@ impl Shapes {
             mark,
             cycles,
             deferred,
+            within,
         }
     }
 }

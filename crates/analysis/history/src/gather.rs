@@ -222,6 +222,7 @@ impl History {
                     mark: result.mark,
                     cycles: result.cycles,
                     deferred: result.deferred,
+                    within: result.within.clone(),
                 }),
                 Err(absent) => Err(absent.clone()),
             };

@@ -85,7 +85,9 @@ pub use render::{
     history_text, measured_by, mixed_words, no_change, range, regression_text, schemas, sparkline,
     told_words, why_none,
 };
-pub use series::{Absent, EstimatedCycles, Key, MissingKind, Point, SeedResult, SeedValue, Series};
+pub use series::{
+    Absent, EstimatedCycles, Key, MissingKind, Point, SeedResult, SeedValue, Series, WithinMean,
+};
 pub use track_pairs::TrackPair;
 pub use triaged::{Triaged, triage_alerts};
 

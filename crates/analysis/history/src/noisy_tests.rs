@@ -75,6 +75,30 @@ fn imported_metric_keeps_unit_direction_and_values() {
 }
 
 #[test]
+fn single_runs_are_rated_by_their_samples() {
+    let old = [40.0, 40.2, 40.1, 40.3];
+    for (factor, letter) in [(2.0, 'w'), (0.5, 'b'), (1.0005, '~')] {
+        let new = old.map(|value| value * factor);
+        let history = taken(&[
+            imported("6.1", KERNBENCH, &[&old]),
+            imported("6.12", KERNBENCH, &[&new]),
+        ]);
+        let found = pair(&history);
+        assert_eq!(found.compared.verdict.letter(), letter);
+        assert_eq!((found.state.tone(), letter), ("unclear", letter));
+        let counts = seen(&history).counts;
+        assert_eq!((counts.unclear, counts.worse, counts.better), (1, 0, 0));
+        // A level needs to know how much boots differ.
+        assert!(alerts(&history, ReleaseLine::All).is_empty());
+        let text = history_text(&history, ReleaseLine::All, |_| true, &Styles::plain());
+        assert!(
+            text.contains("marvin report A B rates their samples"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn single_runs_are_rated_only_with_history() {
     let old = imported("6.11", KERNBENCH, &[&[100.0]]);
     let new = imported("6.12", KERNBENCH, &[&[150.0]]);

@@ -41,7 +41,7 @@ impl Counts {
             State::Worse => &mut self.worse,
             State::Better => &mut self.better,
             State::Same => &mut self.same,
-            State::Unclear => &mut self.unclear,
+            State::Unclear | State::WithinRun(_) => &mut self.unclear,
             State::Unrated => &mut self.unrated,
             State::Failed => &mut self.failed,
             State::Missing => &mut self.missing,
@@ -197,33 +197,39 @@ pub fn overview(history: &History, kernels: KernelPair, alerts: &[Triaged]) -> O
 /// Decides the cells of noisy machines together: a test on a machine is a family, and all families
 /// are one question.
 fn weigh(groups: &mut [Group]) {
-    let mut families: BTreeMap<(String, MachineIx), Vec<&mut Pair>> = BTreeMap::new();
+    let between = |pair: &Pair| {
+        let rated = pair.rating.filter(|rating| rating.precision.is_some())?;
+        Some(rated.p())
+    };
+    weigh_by(groups, &between, Pair::weigh);
+    let within = |pair: &Pair| Some(pair.within?.p_margin);
+    weigh_by(groups, &within, Pair::weigh_within);
+}
+
+/// Decides those cells together that have a chance `p_of`.
+fn weigh_by(groups: &mut [Group], p_of: &dyn Fn(&Pair) -> Option<f64>, decide: fn(&mut Pair, f64)) {
+    let mut families: BTreeMap<(String, MachineIx), Vec<(f64, &mut Pair)>> = BTreeMap::new();
     for row in groups.iter_mut().flat_map(|group| &mut group.rows) {
         let test = test_of(&row.workload).to_owned();
         for cell in &mut row.cells {
-            if cell
-                .pair
-                .rating
-                .is_some_and(|rating| rating.precision.is_some())
-            {
+            if let Some(p) = p_of(&cell.pair) {
                 families
                     .entry((test.clone(), cell.machine))
                     .or_default()
-                    .push(&mut cell.pair);
+                    .push((p, &mut cell.pair));
             }
         }
     }
     let mut all: Vec<Vec<f64>> = Vec::new();
     for family in families.values() {
-        let p = |pair: &&mut Pair| pair.rating.map_or(1.0, |rating| rating.p());
-        all.push(family.iter().map(p).collect());
+        all.push(family.iter().map(|(p, _)| *p).collect());
     }
     let Some(weighed) = stats::families(&all, Q_MAX) else {
         return;
     };
     for (family, found) in families.into_values().zip(weighed) {
-        for (pair, q) in family.into_iter().zip(found.members) {
-            pair.weigh(q);
+        for ((_, pair), q) in family.into_iter().zip(found.members) {
+            decide(pair, q);
         }
     }
 }

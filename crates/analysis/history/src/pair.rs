@@ -1,9 +1,11 @@
 //! Two kernels on one machine with one workload: a cell of the overview.
 
-use compare::{Replicate, Rule, Seeds, SideComparison, compare_sides, noisy_verdict, scores};
+use compare::{
+    Replicate, Rule, Seeds, SideComparison, compare_sides, noisy_verdict, scores, within_verdict,
+};
 use document::number;
-use model::{Metric, Uncertainty, Verdict};
-use stats::RatioEstimate;
+use model::{Metric, Uncertainty, Verdict, WithinRun};
+use stats::{GroupMean, RatioEstimate, WithinEstimate, estimate_within};
 
 use super::index::KernelIx;
 use super::series::{Point, Series};
@@ -21,6 +23,8 @@ pub enum State {
     Unclear,
     /// One boot of each kernel, and unknown noise between boots: no verdict is possible.
     Unrated,
+    /// One run of each kernel, rated by its samples: unclear, as boots may differ more.
+    WithinRun(WithinRun),
     /// Within the margin for all seeds.
     Same,
     /// Not measured on one of the kernels.
@@ -35,6 +39,7 @@ impl State {
             Verdict::Worse => Self::Worse,
             Verdict::Same => Self::Same,
             Verdict::Unclear(Uncertainty::Noise { more_runs: None }) => Self::Unrated,
+            Verdict::Unclear(Uncertainty::WithinRun(within)) => Self::WithinRun(*within),
             Verdict::Unclear(_) => Self::Unclear,
         }
     }
@@ -48,8 +53,18 @@ impl State {
             Self::Better => "better",
             Self::Unclear => "unclear",
             Self::Unrated => "unrated",
+            Self::WithinRun(within) => within.name(),
             Self::Same => "same",
             Self::Missing => "missing",
+        }
+    }
+
+    /// Returns the name of its colour and of its count: what samples say within one run is unclear.
+    #[must_use]
+    pub fn tone(self) -> &'static str {
+        match self {
+            Self::WithinRun(_) => Self::Unclear.name(),
+            _ => self.name(),
         }
     }
 }
@@ -63,6 +78,8 @@ pub struct Pair {
     pub state: State,
     /// The rating, if the runs are noisy and seeds pair nothing.
     pub rating: Option<RatioEstimate>,
+    /// What the samples of one run of each kernel say, where nothing else does.
+    pub within: Option<WithinEstimate>,
 }
 
 /// How to compare the points of a series.
@@ -143,24 +160,32 @@ impl Pair {
             state,
             compared,
             rating: None,
+            within: None,
         }
     }
 
     /// Rates runs against runs: the unit is the boot, and seeds pair nothing.
     fn rate_noisy(rule: &Rule, scatter: &stats::History, base: &Point, new: &Point) -> Self {
-        let old = scores(&usable_values(base), rule.direction);
-        let new = scores(&usable_values(new), rule.direction);
-        let (old, new) = match (old, new) {
-            (Ok(old), Ok(new)) => (old, new),
-            (Err(why), _) | (_, Err(why)) => return Self::without(State::Unclear, &why),
+        let sides = [base, new].map(|side| scores(&usable_values(side), rule.direction));
+        let [old, other] = match sides {
+            [Ok(old), Ok(other)] => [old, other],
+            [Err(why), _] | [_, Err(why)] => return Self::without(State::Unclear, &why),
         };
-        let rating = stats::estimate_ratio(&old, &new, scatter, rule.margin_percent / 100.0);
+        let margin = rule.margin_percent / 100.0;
+        let rating = stats::estimate_ratio(&old, &other, scatter, margin);
+        let groups = one_run(base).zip(one_run(new));
+        let within = groups.and_then(|(old, other)| estimate_within(&rating, old, other, margin));
         let compared = SideComparison::rated(&rating, rule.direction, rating.p());
-        Self {
+        let mut pair = Self {
             state: State::from_verdict(&compared.verdict),
             compared,
             rating: Some(rating),
+            within,
+        };
+        if let Some(within) = within {
+            pair.weigh_within(within.p_margin);
         }
+        pair
     }
 
     /// Decides a rating again, with its false discovery rate among the ratings of the same
@@ -168,6 +193,17 @@ impl Pair {
     pub(super) fn weigh(&mut self, q: f64) {
         let Some(rating) = &self.rating else { return };
         self.compared.verdict = noisy_verdict(rating, q);
+        self.state = State::from_verdict(&self.compared.verdict);
+    }
+
+    /// Decides what samples within one run say, with the false discovery rate among all that are
+    /// decided so.
+    pub(super) fn weigh_within(&mut self, q: f64) {
+        let (Some(rating), Some(within)) = (&self.rating, &self.within) else {
+            return;
+        };
+        self.compared.verdict =
+            within_verdict(within, q).unwrap_or_else(|| noisy_verdict(rating, rating.p()));
         self.state = State::from_verdict(&self.compared.verdict);
     }
 
@@ -187,6 +223,7 @@ impl Pair {
             state,
             compared: SideComparison::nothing(why),
             rating: None,
+            within: None,
         }
     }
 
@@ -231,6 +268,9 @@ impl Pair {
                     | Uncertainty::Mixed { .. }
                     | Uncertainty::Deferred { .. }),
                 ) => format!("; {why}"),
+                Verdict::Unclear(Uncertainty::WithinRun(within)) => {
+                    format!("; {}: bring two or more of each", within.name())
+                }
                 Verdict::Unclear(_) => "; unrated: bring two or more of each".to_owned(),
                 Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
             };
@@ -275,6 +315,16 @@ impl Pair {
 fn replicates(point: &Point, side: &str) -> Vec<Replicate> {
     let seeds = point.seeds.iter();
     seeds.map(|seen| seen.replicate(side)).collect()
+}
+
+/// Returns what the samples of a kernel with one run of another suite say.
+fn one_run(point: &Point) -> Option<&GroupMean> {
+    let mut usable = point
+        .seeds
+        .iter()
+        .filter_map(|seen| seen.value.as_ref().ok());
+    let only = usable.next()?;
+    usable.next().is_none().then_some(only.within.as_deref()?)
 }
 
 /// Returns the values of a kernel's runs, on any scale.

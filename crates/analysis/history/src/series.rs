@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use compare::{Given, NoValue, Replicate, RunValue, Scale, centre, run_value, scores};
+use compare::{Given, NoValue, Replicate, RunValue, Scale, centre, run_value, samples, scores};
 use model::{
     Capabilities, Declared, Floor, Metric, Release, ReleaseLine, Stage, UnixTime, WorkloadResult,
     floor,
 };
-use stats::Scores;
+use stats::{GroupMean, Scores};
 
 use super::changes::{Change, find};
 use super::index::{KernelIx, MachineIx};
@@ -27,8 +27,11 @@ pub struct Key {
 /// [`Cycles`](model::Cycles) with as many digits as differences need: histories keep many.
 pub type EstimatedCycles = [f32; model::PROCESSORS.len() * 2];
 
+/// What the samples of one run say by themselves.
+pub type WithinMean = GroupMean;
+
 /// A run's value of a workload.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SeedValue {
     /// The value, on `scale`.
     pub value: f64,
@@ -40,6 +43,8 @@ pub struct SeedValue {
     pub(super) deferred: f32,
     /// A hash that identifies a list of samples.
     pub(super) mark: u64,
+    /// What the samples of another suite's run say by themselves, where there are enough.
+    pub(super) within: Option<Arc<WithinMean>>,
 }
 
 /// The kind of reason for a missing value.
@@ -97,6 +102,10 @@ impl SeedValue {
             cycles: cycles.unwrap_or_default().map(|one| one as f32),
             deferred: deferred as f32,
             mark: mark(&result.samples),
+            within: machine
+                .foreign
+                .then(|| GroupMean::compute(&samples(result, scale)).map(Arc::new))
+                .flatten(),
         })
     }
 }
@@ -295,6 +304,19 @@ impl Series {
             }
         }
         history
+    }
+
+    /// Returns whether kernels have one run of another suite each, whose samples a report rates.
+    /// That says nothing of levels: how much boots differ is not known.
+    pub(super) fn has_single_foreign_runs(&self) -> bool {
+        let mut points = self.points.iter().filter(|point| point.value.is_some());
+        points.all(|point| {
+            let mut values = point
+                .seeds
+                .iter()
+                .filter_map(|seen| seen.value.as_ref().ok());
+            values.all(|value| value.within.is_some()) && self.values(point).len() == 1
+        })
     }
 
     /// Returns the scores of a kernel's runs; `None` if there is no value, or one of zero.

@@ -95,7 +95,7 @@ pub enum Uncertainty {
 }
 
 /// What the samples within one run of each side show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WithinRun {
     /// Better by more than the margin.
     Better,

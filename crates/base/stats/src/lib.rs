@@ -32,9 +32,10 @@ pub use multiple_testing::{Family, benjamini_hochberg, families, simes};
 pub use noise::{NoiseProfile, noise_profile};
 pub use rank_test::{RankTest, rank_test};
 pub use ratio::{
-    Basis, Better, CrossCheck, Floor, History, Interval, KnownScatter, Look, PairEstimate,
-    Precision, RatioEstimate, Scores, ScoresError, Sequential, Unclear, Verdict, WithinEstimate,
-    cross_check, estimate_neighbours, estimate_pairs, estimate_ratio, estimate_within,
+    Basis, Better, CrossCheck, Floor, GroupMean, History, Interval, KnownScatter, Look,
+    PairEstimate, Precision, RatioEstimate, Scores, ScoresError, Sequential, Unclear, Verdict,
+    WithinEstimate, cross_check, estimate_neighbours, estimate_pairs, estimate_ratio,
+    estimate_within,
 };
 pub use search::{
     Ahead, Cost as SearchCost, Criteria as SearchCriteria, ExactSearch, LevelEstimates,

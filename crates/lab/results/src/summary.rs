@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use compare::Scale;
-use history::{Absent, EstimatedCycles, MissingKind, ResultDigest, RunDigest, Shape, ShapeIx};
+use history::{
+    Absent, EstimatedCycles, MissingKind, ResultDigest, RunDigest, Shape, ShapeIx, WithinMean,
+};
 use model::{BuildId, Declared, Direction, MachineId, RunId, UnixTime};
 
 /// Changes with the format, and with every change of what a digest says of a run.
-pub(crate) const MAGIC: &str = concat!("marvin history ", env!("CARGO_PKG_VERSION"), " 3\n");
+pub(crate) const MAGIC: &str = concat!("marvin history ", env!("CARGO_PKG_VERSION"), " 4\n");
 const FILE: &str = "history.summary";
 /// A larger file is not read: at about 1 kB a run these are millions of runs.
 const BYTES_MAX: u64 = 4 << 30;
@@ -99,11 +101,16 @@ impl Writer {
                 mark,
                 cycles,
                 deferred,
+                within,
             } = result;
             self.bytes.extend(shape.0.to_le_bytes());
             self.bytes.extend(value.to_bits().to_le_bytes());
             self.bytes.extend(mark.to_le_bytes());
             for one in cycles.iter().chain([deferred]) {
+                self.bytes.extend(one.to_bits().to_le_bytes());
+            }
+            self.bytes.push(u8::from(within.is_some()));
+            for one in within.iter().flat_map(|within| within.to_numbers()) {
                 self.bytes.extend(one.to_bits().to_le_bytes());
             }
         }
@@ -214,13 +221,29 @@ impl<'a> Cursor<'a> {
                 mark: self.u64()?,
                 cycles: EstimatedCycles::default(),
                 deferred: 0.0,
+                within: None,
             };
             for one in result.cycles.iter_mut().chain([&mut result.deferred]) {
                 *one = f32::from_bits(self.u32()?);
             }
+            result.within = self.within()?;
             run.results.push(result);
         }
         Some((number, run))
+    }
+
+    /// Returns what samples say or that there is nothing; `None` for a file that ends too early.
+    fn within(&mut self) -> Option<Option<Arc<WithinMean>>> {
+        match self.u8()? {
+            0 => return Some(None),
+            1 => {}
+            _ => return None,
+        }
+        let mut numbers = [0.0; WithinMean::NUMBERS];
+        for one in &mut numbers {
+            *one = f64::from_bits(self.u64()?);
+        }
+        Some(Some(Arc::new(WithinMean::from_numbers(numbers))))
     }
 
     fn shape(&mut self) -> Option<Shape> {

@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
-use history::{History, Key, Series};
+use history::{History, Key, ResultDigest, RunDigest, Series, ShapeIx, WithinMean};
 use model::{
     Build, BuildFile, BuildId, Clock, Declared, FailureReason, Machine, MachineId, MachineKind,
     Metric, Origin, Outcome, Run, RunId, Stage, SubjectFailure, UnixTime, WorkloadResult,
@@ -183,7 +184,7 @@ fn other_digests_need_another_number() {
     let number = MAGIC.trim_end().rsplit(' ').next();
     assert_eq!(
         (number, crc32fast::hash(&bytes[begin..])),
-        (Some("3"), 3_712_490_650)
+        (Some("4"), 1_058_997_608)
     );
 }
 
@@ -275,4 +276,34 @@ fn one_workload_is_worked_out_like_all() {
     let mut one = content(&history).0;
     one.retain(|(key, _)| &*key.workload == "getppid");
     assert!(!one.is_empty() && one == all);
+}
+
+#[test]
+fn samples_of_single_runs_survive_the_summary() {
+    let digest = |values: &[f64]| ResultDigest {
+        shape: ShapeIx(0),
+        value: 40.1,
+        mark: 7,
+        cycles: [0.0; 4],
+        deferred: 0.0,
+        within: WithinMean::compute(values).map(Arc::new),
+    };
+    let run = RunDigest {
+        id: id(1),
+        build: BuildId::from_hex("0a").unwrap(),
+        machine: MachineId::from_hex("0b").unwrap(),
+        seed: 0,
+        started_unix: UnixTime::new(1),
+        results: vec![
+            digest(&[40.0, 40.2, 40.1]),
+            digest(&[40.0]),
+            digest(&[2.0; 3]),
+        ],
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = Writer::new(&[]);
+    writer.add(1, &run);
+    writer.save(&path(folder.path())).unwrap();
+    let read = Summary::read(&path(folder.path())).unwrap();
+    assert_eq!(read.runs().collect::<Vec<_>>(), [(1, run)]);
 }

@@ -102,6 +102,10 @@ fn endings(results: &[WorkloadResult]) -> String {
 /// Returns the unit of a result; none for workloads that are not declared any more.
 #[must_use]
 pub fn result_unit(shown: &Shown<'_>, result: &WorkloadResult, scale: Scale) -> String {
+    if shown.machine.capabilities().foreign {
+        let declared = model::imported_declaration(&shown.run.suite, result);
+        return sanitize_line(&declared.unit);
+    }
     let mut declared = shown.declared.iter();
     let known = find_workload(&result.workload).or_else(|| {
         declared

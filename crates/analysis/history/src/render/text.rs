@@ -99,7 +99,15 @@ pub fn no_change(series: &Series) -> String {
         return "No change beyond the margin".to_owned();
     }
     let have = if seen == 1 { "has" } else { "have" };
-    format!("Too few kernels to tell: {seen} {have} a value, a change takes at least {needed}")
+    let few =
+        format!("Too few kernels to tell: {seen} {have} a value, a change takes at least {needed}");
+    if seen > 0 && series.has_single_foreign_runs() {
+        format!(
+            "{few}; of one run each, how much boots differ is not known: marvin report A B rates their samples"
+        )
+    } else {
+        few
+    }
 }
 
 /// Describes how the values of a series were computed.

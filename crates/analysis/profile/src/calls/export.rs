@@ -241,6 +241,55 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::print_stdout, reason = "says why it is skipped")]
+    fn pprof_shows_both_sides_of_profiles() {
+        if std::env::var_os("MARVIN_FULL").is_none() {
+            println!("skipped: go compiles its pprof for a minute: make test-full runs it");
+            return;
+        }
+        let file = std::env::temp_dir().join(format!("marvin-pprof-{}", std::process::id()));
+        std::fs::write(&file, pprof(&[difference()])).unwrap();
+        let show = |value: &str| {
+            let mut go = std::process::Command::new("go");
+            go.args(["tool", "pprof", "-top", "-unit=minimum", "-sample_index"]);
+            go.arg(value).arg(&file).output()
+        };
+        if let Err(error) = show("new") {
+            println!("skipped: no go: {error}");
+            return;
+        }
+        for (value, total, rows) in [
+            (
+                "base",
+                13,
+                &["10instructions 76.92% f", "3instructions 23.08% [user]"][..],
+            ),
+            (
+                "new",
+                301,
+                &["300instructions 99.67% f", "1instructions 0.33% g"],
+            ),
+        ] {
+            let output = show(value).unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert!(
+                text.contains(&format!("of {total}instructions total")),
+                "{text}"
+            );
+            for row in rows {
+                let has = |line: &str| {
+                    let words: Vec<&str> = line.split_whitespace().collect();
+                    let wanted: Vec<&str> = row.split(' ').collect();
+                    words.len() > 5 && [words[0], words[1], words[5]] == wanted[..]
+                };
+                assert!(text.lines().any(has), "{row}: {text}");
+            }
+        }
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
     fn numbers_are_written_as_protocol_buffers_write_them() {
         let mut message = Message::default();
         message.number(1, 150);

@@ -181,6 +181,9 @@ fn format_formats(formats: &[config::Format]) -> String {
     page.finish()
 }
 
+/// Most kernels that the printed command compares: of more the first and the last.
+const KERNELS_NAMED_MAX: usize = 8;
+
 /// Returns the command that compares the kernels, the baseline first; with one kernel, the one that
 /// shows its first run. Of several machines and kernel configs each has a command of its own, which
 /// names runs: names of kernels mean those of one machine.
@@ -201,7 +204,11 @@ fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<Stri
         .any(|(first, _)| first.machine != groups[0].0.machine);
     let mut text = String::new();
     for (first, runs) in groups {
-        let Kernels { builds, by } = order_kernels(runs.iter().copied());
+        let Kernels { mut builds, by } = order_kernels(runs.iter().copied());
+        let count = builds.len();
+        if count > KERNELS_NAMED_MAX {
+            builds.drain(1..count - 1);
+        }
         let on = if is_single {
             String::new()
         } else {
@@ -227,8 +234,13 @@ fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<Stri
             ids
         };
         let lines = command_lines(&format!("marvin report {}", words.join(" ")), WIDTH - 2);
+        let which = if count > KERNELS_NAMED_MAX {
+            format!("the last of {count} kernels")
+        } else {
+            "the kernels".to_owned()
+        };
         let compare = format!(
-            "To compare the kernels with {baseline} ({by}){on}:\n  {}\n",
+            "To compare {which} with {baseline} ({by}){on}:\n  {}\n",
             lines.join("\n  ")
         );
         text.push_str(&compare);
@@ -245,10 +257,10 @@ fn next_command(location: &Location, imported: &Imported) -> anyhow::Result<Stri
 fn format_imported(imported: &Imported) -> String {
     let mut page = Page::default();
     for run in &imported.runs {
-        let end = if run.known {
-            "already imported, unchanged"
-        } else {
-            "imported"
+        let end = match run.added.as_slice() {
+            [] if run.known => "already imported, unchanged".to_owned(),
+            [] => "imported".to_owned(),
+            added => format!("already imported, now with {}", added.join(", ")),
         };
         page.hanging(
             &format!("{} ", run.id.short()),

@@ -340,3 +340,23 @@ fn unrecognised_files_import_nothing_and_are_named() {
         "{bad}"
     );
 }
+
+#[test]
+fn many_kernels_get_a_short_command() {
+    let home = fresh("many-home");
+    let files = fresh("many-files");
+    fs::create_dir_all(&files).unwrap();
+    let mut table = "kernel,test,value,unit\n".to_owned();
+    for minor in 1..=9 {
+        table.extend([format!("6.{minor},copy,10{minor},MB/s\n")]);
+    }
+    let file = files.join("all.csv");
+    fs::write(&file, table).unwrap();
+    let output = output_of(&home, &["import", file.to_str().unwrap(), "--as", "lab"]);
+    assert!(
+        output.contains(
+            "To compare the last of 9 kernels with 6.1 (lowest version):\n  marvin report 6.1 6.9\n"
+        ),
+        "{output}"
+    );
+}

@@ -254,3 +254,79 @@ fn all_commands_choose_the_same_repeated_run() {
         check("after gc");
     }
 }
+
+/// Imports one run of each kernel, whose builds take so many seconds.
+fn import_singles(home: &Path, kernels: [(&str, [f64; 3]); 2]) {
+    for (number, (kernel, seconds)) in (0..).zip(kernels) {
+        let log = fresh(&format!("singles-log-{kernel}"));
+        let run = repeat(FIRST_DAY + number * DAY, 0.0, 0.0);
+        write_log(&log, kernel, &run);
+        let logs = log.join(kernel).join("iter-0/kernbench/logs");
+        for (number, seconds) in (1..).zip(seconds) {
+            let time =
+                format!("{seconds:.2}user 5.0{number}system 0:{seconds:.2}elapsed 100%CPU\n");
+            fs::write(logs.join(format!("kernbench-4-{number}.time")), time).unwrap();
+        }
+        let output = output_of(home, &["import", "mmtests", log.to_str().unwrap()]);
+        assert!(output.starts_with("exit 0"), "{output}");
+    }
+}
+
+#[test]
+fn report_and_dashboard_rate_single_runs_alike() {
+    let home = fresh("singles-home");
+    import_singles(
+        &home,
+        [
+            ("6.1-vanilla", [20.0, 20.1, 20.05]),
+            ("6.12-vanilla", [40.0, 40.2, 40.1]),
+        ],
+    );
+    let arguments = ["report", "6.1-vanilla", "6.12-vanilla", "--format", "json"];
+    let report = json(&home, &arguments);
+    let site = home.join("site");
+    output_of(&home, &["publish", site.to_str().unwrap()]);
+    let page = fs::read(site.join("api/v1/overview.json")).unwrap();
+    let page: Value = serde_json::from_slice(&page).unwrap();
+    for (workload, verdict) in [
+        (ELAPSED, "worse within one run"),
+        (USER, "worse within one run"),
+        ("kernbench/System-4", "same within one run"),
+    ] {
+        let row = value_in(&report["rows"], workload);
+        assert_eq!(row["others"][0]["verdict"], verdict, "{row}");
+        assert_eq!(value_in(&page["cells"], workload)["state"], verdict);
+    }
+    assert_eq!(page["counts"]["unclear"], 3);
+    let runs = json(&home, &["runs", "--format", "json"]);
+    let id = runs["runs"][0]["id"].as_str().unwrap().to_owned();
+    let shown = json(&home, &["show", &id, "--format", "json"]);
+    assert_eq!(value_in(&shown["results"], ELAPSED)["unit"], "s");
+    let index = fs::read_to_string(site.join("index.html")).unwrap();
+    assert!(index.contains("worse within one run"), "{index}");
+}
+
+#[test]
+fn second_import_adds_the_stats_of_monitors() {
+    let home = fresh("readded-home");
+    let results = fresh("readded-results");
+    let run = results.join(
+        "result/will-it-scale/performance-brk2/lkp-skl/debian-11/x86_64-rhel-8.3/gcc-12/v6.1/0",
+    );
+    fs::create_dir_all(&run).unwrap();
+    fs::write(run.join("job.yaml"), "start_time: '1700000000'\n").unwrap();
+    let import = |stats: &str| {
+        fs::write(run.join("stats.json"), stats).unwrap();
+        output_of(&home, &["import", "lkp", results.to_str().unwrap()])
+    };
+    // Like a Marvin that did not keep the stats of monitors.
+    let first = import(r#"{"will-it-scale.per_process_ops": 100.0}"#);
+    assert!(first.contains("1 row, imported"), "{first}");
+    let whole = r#"{"will-it-scale.per_process_ops": 100.0, "vmstat.system.cs": 5}"#;
+    let second = import(whole);
+    assert!(second.contains("already imported, now with"), "{second}");
+    let third = import(whole);
+    assert!(third.contains("already imported, unchanged"), "{third}");
+    let runs = json(&home, &["runs", "--format", "json"]);
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1);
+}

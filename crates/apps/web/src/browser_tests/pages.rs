@@ -203,7 +203,7 @@ const NAMELESS: &str = r"(() => {
   for (const e of all('input, select, textarea')) if (!e.labels.length && !e.ariaLabel) wrong.push('no label: ' + e.outerHTML);
   for (const e of all('a[href], button')) if (!e.textContent.trim() && !e.ariaLabel) wrong.push('no words: ' + e.outerHTML);
   for (const e of all('svg')) if (!e.closest('[aria-hidden]') && !e.getAttribute('aria-label')) wrong.push('no words: ' + e.outerHTML.slice(0, 80));
-  for (const e of all('td.c, td.verdict')) if (!/[▼▲=?○✖·BWSU!-]/.test(e.textContent)) wrong.push('colour only: ' + e.outerHTML.slice(0, 80));
+  for (const e of all('td.c, td.verdict')) if (!/[▼▲=?○✖·BWSUbw~!-]/.test(e.textContent)) wrong.push('colour only: ' + e.outerHTML.slice(0, 80));
   for (const e of all('table')) if (!e.querySelector('th')) wrong.push('a table without heads');
   let last = 1;
   for (const e of all('h1, h2, h3, h4')) { const level = +e.tagName[1]; if (level > last + 1) wrong.push('skips to ' + e.outerHTML); last = level; }

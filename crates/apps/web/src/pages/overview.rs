@@ -7,7 +7,7 @@ use history::{
     Alert, Card, Column, Counts, Group, History, KernelIx, Key, MachineIx, Member, Overview, Pair,
     State, Triaged, change_size, mixed_words,
 };
-use model::Verdict;
+use model::{Verdict, WithinRun};
 
 use super::plots::{Spark, spark};
 use super::rows::{Chosen, RowRequest, Show, address};
@@ -222,6 +222,9 @@ fn glyph(state: State) -> &'static str {
         State::Same => "=",
         State::Unclear => "?",
         State::Unrated => "○",
+        State::WithinRun(WithinRun::Better) => "b",
+        State::WithinRun(WithinRun::Worse) => "w",
+        State::WithinRun(WithinRun::Same) => "~",
         State::Failed => "✖",
         State::Missing => "·",
     }
@@ -563,7 +566,7 @@ fn cell(history: &History, seen: &Overview, key: &Key, pair: &Pair) -> Cell {
     Cell {
         class: format!(
             "{}{}",
-            pair.state.name(),
+            pair.state.tone(),
             if is_deep { " deep" } else { "" }
         ),
         href: series.map(|_| series_path(history, key)),

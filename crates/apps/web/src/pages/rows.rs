@@ -58,7 +58,7 @@ impl Show {
         match self {
             Self::All => true,
             Self::Changed => states.any(|state| !matches!(state, State::Same | State::Missing)),
-            Self::Only(wanted) => states.any(|state| state == wanted),
+            Self::Only(wanted) => states.any(|state| state.tone() == wanted.tone()),
         }
     }
 }

@@ -40,4 +40,4 @@ pub(crate) use sequential::FIRST;
 pub use sequential::{Look, Sequential};
 #[cfg(any(test, feature = "synthetic"))]
 pub(crate) use spending::bounds;
-pub use within::{WithinEstimate, estimate_within};
+pub use within::{GroupMean, WithinEstimate, estimate_within};

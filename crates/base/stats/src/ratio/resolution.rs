@@ -41,6 +41,32 @@ pub(super) struct Coarse {
 impl Resolution {
     /// That of a clock finer than all noise.
     pub(super) const FINE: Self = Self { steps: None };
+    /// As many numbers hold one.
+    pub(super) const NUMBERS: usize = 5;
+
+    /// Returns it as numbers, the first not a number where there are no steps.
+    pub(super) fn to_numbers(self) -> [f64; Self::NUMBERS] {
+        self.steps.map_or([f64::NAN; Self::NUMBERS], |steps| {
+            let place = steps.place.unwrap_or(f64::NAN);
+            let ties = steps.ties as f64;
+            [steps.gap, ties, place, steps.mean, steps.deviation]
+        })
+    }
+
+    /// Makes it of such numbers.
+    pub(super) fn from_numbers(numbers: [f64; Self::NUMBERS]) -> Self {
+        let [gap, ties, place, mean, deviation] = numbers;
+        let steps = Steps {
+            gap,
+            ties: ties as usize,
+            place: Some(place).filter(|place| !place.is_nan()),
+            mean,
+            deviation,
+        };
+        Self {
+            steps: Some(steps).filter(|steps| !steps.gap.is_nan()),
+        }
+    }
 
     /// Reads it from values, which are above zero and finite.
     pub(super) fn read(values: &[f64]) -> Self {

@@ -5,8 +5,9 @@
 //! own: callers never mix it with those of several groups.
 
 use super::precision::{beyond, student_upper};
+use super::resolution::Resolution;
 use super::scores::trimmed_at_each_end;
-use super::{Better, History, RatioEstimate, Scores, Verdict, estimate_ratio};
+use super::{RatioEstimate, Verdict};
 use crate::distribution::student_upper_quantile;
 
 /// Fewest values of a group: fewer do not show how they scatter.
@@ -27,18 +28,24 @@ pub struct WithinEstimate {
     coarse: f64,
 }
 
-/// The mean of one group's values, as the rating has it, and how sure it is.
-#[derive(Debug, Clone, Copy)]
-struct GroupMean {
+/// What the values of one group tell of its mean, as the rating has it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GroupMean {
     /// Squared standard error of the trimmed mean (Yuen 1974).
     square: f64,
     degrees: f64,
     values: f64,
+    /// What its values tell of the clock.
+    resolution: Resolution,
 }
 
 impl GroupMean {
-    /// `None` for values that have no logarithm, and for too few of them.
-    fn compute(values: &[f64]) -> Option<Self> {
+    /// As many numbers hold one.
+    pub const NUMBERS: usize = 3 + Resolution::NUMBERS;
+
+    /// Computes it; `None` for values that have no logarithm, and for fewer than three.
+    #[must_use]
+    pub fn compute(values: &[f64]) -> Option<Self> {
         let mut logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
         if logs.len() < VALUES_MIN || logs.iter().any(|log| !log.is_finite()) {
             return None;
@@ -55,7 +62,33 @@ impl GroupMean {
             square: squares / (kept * (kept - 1.0)),
             degrees: kept - 1.0,
             values: all,
+            resolution: Resolution::read(values),
         })
+    }
+
+    /// Returns the numbers that [`from_numbers`](Self::from_numbers) makes it of again.
+    #[must_use]
+    pub fn to_numbers(self) -> [f64; Self::NUMBERS] {
+        let [gap, ties, place, mean, deviation] = self.resolution.to_numbers();
+        let Self {
+            square,
+            degrees,
+            values,
+            ..
+        } = self;
+        [square, degrees, values, gap, ties, place, mean, deviation]
+    }
+
+    /// Makes it of numbers.
+    #[must_use]
+    pub fn from_numbers(numbers: [f64; Self::NUMBERS]) -> Self {
+        let [square, degrees, values, steps @ ..] = numbers;
+        Self {
+            square,
+            degrees,
+            values,
+            resolution: Resolution::from_numbers(steps),
+        }
     }
 
     /// Returns the squared error with one more value's variance, for the start.
@@ -71,35 +104,22 @@ impl GroupMean {
 /// 1974), with one more value's variance on each side for the start: without trimming
 /// `sqrt(s1² (1 + 1/n1) + s2² (1 + 1/n2))`.
 ///
-/// `None` for fewer than three values on a side, for values that no ratio exists of or that do not
-/// scatter, and for a rating that has a precision.
+/// `None` for values that do not scatter, and for a rating that has a precision.
 #[must_use]
 pub fn estimate_within(
     rating: &RatioEstimate,
-    base: &[f64],
-    new: &[f64],
-    better: Better,
+    base: &GroupMean,
+    new: &GroupMean,
     margin: f64,
 ) -> Option<WithinEstimate> {
     let is_alone = rating.groups == (1, 1) && rating.precision.is_none();
     if !(is_alone && margin.is_finite() && margin > 0.0) {
         return None;
     }
-    let groups = [base, new].map(GroupMean::compute);
-    let [Some(old), Some(other)] = groups else {
-        return None;
-    };
-    let [base, new] = [base, new].map(|values| {
-        let each: Vec<[f64; 1]> = values.iter().map(|value| [*value]).collect();
-        Scores::new(&each, better).ok()
-    });
-    // For the steps of the clock.
-    let coarse = estimate_ratio(&base?, &new?, &History::default(), margin)
-        .precision?
-        .coarse;
-    let squares = [old, other].map(GroupMean::with_start);
+    let coarse = base.resolution.coarse(new.resolution).difference;
+    let squares = [*base, *new].map(GroupMean::with_start);
     let error = (squares[0] + squares[1]).sqrt();
-    let parts = squares[0].powi(2) / old.degrees + squares[1].powi(2) / other.degrees;
+    let parts = squares[0].powi(2) / base.degrees + squares[1].powi(2) / new.degrees;
     let degrees = (squares[0] + squares[1]).powi(2) / parts;
     if !(error > 0.0 && error.is_finite() && degrees.is_finite()) {
         return None;
@@ -149,7 +169,8 @@ mod tests {
     fn within(base: &[f64], new: &[f64]) -> Option<WithinEstimate> {
         let side = |values: &[f64]| Scores::new(&[values], Better::Lower).unwrap();
         let rating = estimate_ratio(&side(base), &side(new), &History::default(), MARGIN);
-        estimate_within(&rating, base, new, Better::Lower, MARGIN)
+        let [base, new] = [base, new].map(GroupMean::compute);
+        estimate_within(&rating, &base?, &new?, MARGIN)
     }
 
     fn verdict(base: &[f64], new: &[f64]) -> Option<Verdict> {
@@ -184,11 +205,21 @@ mod tests {
         let base = side(&[[40.0], [40.1]]);
         let new = side(&[[80.0], [80.1]]);
         let rating = estimate_ratio(&base, &new, &History::default(), MARGIN);
-        let values = [40.0, 40.1, 40.2];
-        assert_eq!(
-            estimate_within(&rating, &values, &values, Better::Lower, MARGIN),
-            None
-        );
+        let group = GroupMean::compute(&[40.0, 40.1, 40.2]).unwrap();
+        assert_eq!(estimate_within(&rating, &group, &group, MARGIN), None);
+    }
+
+    #[test]
+    fn groups_written_as_numbers_stay_the_same() {
+        for values in [
+            &[40.0, 40.2, 40.1][..],
+            &[40.0, 40.0, 41.0],
+            &[7.0; 6],
+            &[1.0 / 3.0, 1.0 / 3.0, 2.0 / 7.0, 0.1],
+        ] {
+            let group = GroupMean::compute(values).unwrap();
+            assert_eq!(GroupMean::from_numbers(group.to_numbers()), group);
+        }
     }
 
     /// How values of one run come about: 1 % of scatter within it.

@@ -54,6 +54,10 @@ pub(super) struct RowHead {
     pub(super) name: String,
     pub(super) unit: String,
     pub(super) direction: Option<Direction>,
+    /// Whether its name with another unit is another row, and not a mistake.
+    pub(super) are_units_rows: bool,
+    /// A part of the file: the last value of each part is a sample.
+    pub(super) part: Option<String>,
 }
 
 /// How values become samples.
@@ -111,7 +115,12 @@ impl Collector {
     }
 
     fn add(&mut self, head: &RowHead, value: f64, pick: Pick) {
-        let key = (head.kernel.clone(), head.run.clone(), head.name.clone());
+        let mut name = head.name.clone();
+        if head.are_units_rows {
+            // No name has a line end.
+            name.extend(["\n", &head.unit]);
+        }
+        let key = (head.kernel.clone(), head.run.clone(), name);
         if self.values >= VALUES_MAX {
             self.beyond += 1;
             return;
@@ -130,6 +139,8 @@ impl Collector {
             }
         };
         let (known, _, _, samples) = &mut self.rows[place];
+        let is_same_part = known.part == head.part;
+        known.part.clone_from(&head.part);
         if known.unit != head.unit {
             let why = format!("its unit is {} here, {} before", head.unit, known.unit);
             self.leave_out(&head.name, why);
@@ -138,7 +149,7 @@ impl Collector {
         self.values += 1;
         match (pick, samples.as_mut_slice()) {
             (Pick::Sum, [sum]) => *sum += value,
-            (Pick::Last, [last]) => *last = value,
+            (Pick::Last, [.., last]) if is_same_part => *last = value,
             (Pick::First | Pick::Only, [_]) => {}
             _ => samples.push(value),
         }
@@ -184,13 +195,21 @@ impl Collector {
             );
             left_out.push(("values".to_owned(), why));
         }
+        let mut units: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (head, name, _, _) in self.rows.iter().filter(|(head, ..)| head.are_units_rows) {
+            let known = units.entry(name.clone()).or_default();
+            known.insert(head.unit.clone());
+        }
         let rows = self
             .rows
             .into_iter()
             .map(|(head, name, pick, samples)| FileRow {
                 kernel: head.kernel,
                 run: head.run,
-                name,
+                name: match units.get(&name) {
+                    Some(units) if units.len() > 1 => row_name(&format!("{name}/{}", head.unit)),
+                    _ => name,
+                },
                 unit: printable(&head.unit),
                 direction: head.direction,
                 samples,
@@ -272,6 +291,8 @@ mod tests {
             name: name.to_owned(),
             unit: "s".to_owned(),
             direction: None,
+            are_units_rows: false,
+            part: None,
         }
     }
 

@@ -29,6 +29,7 @@ const FORMAT: Shape<'static> = Shape {
         "file",
         "known",
         "context",
+        "later",
         "facts",
         "join",
         "metric",
@@ -38,7 +39,7 @@ const METRIC: Shape<'static> = Shape {
     what: "metric",
     keys: &[
         "name", "unit", "better", "each", "value", "per", "split", "line", "after", "until",
-        "only", "refuse", "pick", "form", "factor", "zero", "instead", "kernel",
+        "only", "refuse", "pick", "form", "factor", "zero", "instead", "kernel", "apart",
     ],
 };
 
@@ -88,6 +89,8 @@ pub struct Format {
     pub(super) file: Option<Pattern>,
     pub(super) known: Vec<Known>,
     pub(super) contexts: Vec<Pattern>,
+    /// Lines whose groups are fields of those before them, up to a context's.
+    pub(super) later: Vec<Pattern>,
     pub(super) facts: Vec<(String, Fact)>,
     pub(super) metrics: Vec<FormatMetric>,
     pub(super) is_joined: bool,
@@ -166,6 +169,8 @@ pub(super) struct FormatMetric {
     pub(super) is_zero_unmeasured: bool,
     /// Used only if the metrics without it find no rows.
     pub(super) is_instead: bool,
+    /// Whether a name with several units is a row of each.
+    pub(super) are_units_rows: bool,
 }
 
 /// Where the values of a metric are.
@@ -194,6 +199,16 @@ pub(super) enum FindValue {
 pub(super) struct FieldPath {
     pub(super) written: String,
     pub(super) steps: Option<Vec<Step>>,
+}
+
+impl FieldPath {
+    /// Returns the path of a field that is a word, such as a named group.
+    pub(super) fn word(name: &str) -> Self {
+        Self {
+            written: name.to_owned(),
+            steps: None,
+        }
+    }
 }
 
 /// Parses the manifest of a format.
@@ -254,6 +269,11 @@ fn whole(document: &DeTable<'_>) -> Result<Format, Mistake> {
             .collect::<Result<_, _>>()?,
         contexts: section
             .list("context")?
+            .into_iter()
+            .map(|value| pattern(value, None))
+            .collect::<Result<_, _>>()?,
+        later: section
+            .list("later")?
             .into_iter()
             .map(|value| pattern(value, None))
             .collect::<Result<_, _>>()?,
@@ -348,6 +368,9 @@ fn metric(value: &Value<'_>, layout: Layout) -> Result<FormatMetric, Mistake> {
             .unwrap_or(false),
         is_instead: section
             .choice("instead", &[("rows", true)])?
+            .unwrap_or(false),
+        are_units_rows: section
+            .choice("apart", &[("units", true)])?
             .unwrap_or(false),
     })
 }

@@ -58,9 +58,10 @@ const RATES: [&str; 14] = [
     "kbps", "dmips",
 ];
 /// Ends of units of work for each second, in lower case.
-const PER_SECOND: [&str; 6] = [
+const PER_SECOND: [&str; 7] = [
     "/s",
     "/sec",
+    "/ sec",
     "/second",
     " per second",
     " per sec",

@@ -213,6 +213,8 @@ impl Reader<'_> {
             name,
             unit,
             direction,
+            are_units_rows: metric.are_units_rows,
+            part: field(&FieldPath::word("part")),
         }
     }
 
@@ -276,7 +278,9 @@ impl Reader<'_> {
         let waits =
             |metric: &FormatMetric| matches!(&metric.find, FindValue::Line { after: Some(_), .. });
         let mut is_active: Vec<bool> = metrics.iter().map(|metric| !waits(metric)).collect();
-        for line in lines(&self.file.text) {
+        let all: Vec<&str> = lines(&self.file.text).collect();
+        let behind = self.find_later(&all);
+        for (at, &line) in all.iter().enumerate() {
             for pattern in &self.format.contexts {
                 if let Some(groups) = pattern.groups(line) {
                     context.extend(own(&groups));
@@ -314,6 +318,14 @@ impl Reader<'_> {
                 };
                 let mut words = context.clone();
                 words.extend(own(&groups));
+                match behind.get(at) {
+                    Some(Some(later)) => words.extend(later.clone()),
+                    Some(None) => {
+                        rows.leave_out(line.trim(), "no line behind it says what it is");
+                        continue;
+                    }
+                    None => {}
+                }
                 let Some(value) = words.get("value").cloned() else {
                     continue;
                 };
@@ -321,6 +333,27 @@ impl Reader<'_> {
             }
         }
         facts
+    }
+
+    /// Returns for each line the fields of the next `later` line, if it comes before a context's.
+    /// Empty for a format that has none.
+    fn find_later(&self, all: &[&str]) -> Vec<Option<Words>> {
+        if self.format.later.is_empty() {
+            return Vec::new();
+        }
+        let mut next = None;
+        let mut found = Vec::new();
+        for line in all.iter().rev() {
+            let later = self.format.later.iter().find_map(|one| one.groups(line));
+            if let Some(groups) = later {
+                next = Some(own(&groups));
+            } else if self.format.contexts.iter().any(|one| one.is_in(line)) {
+                next = None;
+            }
+            found.push(next.clone());
+        }
+        found.reverse();
+        found
     }
 
     /// Adds a value whose fields are words.

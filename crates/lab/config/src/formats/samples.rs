@@ -125,6 +125,8 @@ fn put(event: &str, command: &str, function: &str, rows: &mut Collector) {
         name: format!("{PERF_SCRIPT}/{event}/{command}/{function}"),
         unit: "samples".to_owned(),
         direction: None,
+        are_units_rows: false,
+        part: None,
     };
     let sum = Conversion {
         pick: Pick::Sum,

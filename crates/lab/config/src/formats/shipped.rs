@@ -66,6 +66,13 @@ pub const SHIPPED_FORMATS: &[(&str, &str)] = &[
         "phoronix-text",
         include_str!("../../formats/phoronix-text.toml"),
     ),
+    ("fio-text", include_str!("../../formats/fio-text.toml")),
+    ("fxmark", include_str!("../../formats/fxmark.toml")),
+    (
+        "lmbench-mmap",
+        include_str!("../../formats/lmbench-mmap.toml"),
+    ),
+    ("memtier", include_str!("../../formats/memtier.toml")),
     ("schbench", include_str!("../../formats/schbench.toml")),
     (
         "perf-report",

@@ -193,6 +193,8 @@ pub(super) fn read_table(file: &ResultFile<'_>) -> Option<FileContent> {
                 name: path.join("/"),
                 unit,
                 direction,
+                are_units_rows: false,
+                part: None,
             };
             rows.put(&head, &cells[*at], Conversion::PLAIN);
         }
@@ -226,6 +228,14 @@ fn records_of_json(file: &ResultFile<'_>, rows: &mut Collector) -> Option<Record
     }
     if others > 0 {
         rows.leave_out("lines", format!("{others} are no JSON objects"));
+    }
+    // Descriptions beside results have texts alone, in which digits are names.
+    let has_number = |document: &&serde_json::Map<String, Value>| {
+        let mut members = document.iter();
+        members.any(|(name, value)| value.is_number() || role(name) == Role::Value)
+    };
+    if !documents.iter().any(has_number) {
+        return None;
     }
     let mut names: Vec<String> = Vec::new();
     for name in documents.iter().flat_map(|document| document.keys()) {

@@ -122,6 +122,7 @@ mod tests {
                 started_unix: UnixTime::new(*started_unix),
                 rows: 1,
                 known: false,
+                added: Vec::new(),
             })
             .collect();
         let ordered = order_kernels(&runs);

@@ -135,8 +135,10 @@ pub struct ImportedRun {
     /// When it began; [`Run::NO_START`] if not known.
     pub started_unix: UnixTime,
     pub rows: usize,
-    /// Whether it was stored already; then nothing was changed.
+    /// Whether it was stored already; then its rows stay.
     pub known: bool,
+    /// What a stored run did not have and was given now: copies of /proc, stats of monitors.
+    pub added: Vec<String>,
 }
 
 /// The result of an import.
@@ -328,29 +330,7 @@ fn keep(
     }
     let build = build(suite, &kernel, origin, options.track)?;
     let machine = machine(suite, &foreign)?;
-    let mut artifacts: Vec<(String, Vec<u8>)> = Vec::new();
-    for (test, copies) in &foreign.monitors {
-        // Artifact names are stricter than test names.
-        if test
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
-            && test.len() < 80
-        {
-            artifacts.push((
-                format!("{test}.monitors"),
-                ingest::monitors_to_bytes(copies),
-            ));
-        } else {
-            log.extend([
-                test.escape_debug().to_string().as_str(),
-                ": its monitors: no name for a file\n",
-            ]);
-        }
-    }
-    if !foreign.stats.is_empty() {
-        let stats = serde_json::to_vec(&foreign.stats).unwrap_or_default();
-        artifacts.push((MONITOR_STATS.to_owned(), stats));
-    }
+    let mut artifacts = monitors(&foreign, &mut log);
     artifacts.push((LEFT_OUT.to_owned(), log.into_bytes()));
     let rows = foreign.results.len();
     let config = foreign
@@ -375,9 +355,9 @@ fn keep(
         .iter()
         .map(|(name, bytes)| Artifact { name, bytes })
         .collect();
-    let known = match store.save_run(&run, &artifacts) {
-        Ok(()) => false,
-        Err(StoreError::RunExists(_)) => true,
+    let (known, added) = match store.save_run(&run, &artifacts) {
+        Ok(()) => (false, Vec::new()),
+        Err(StoreError::RunExists(_)) => (true, add_missing(store, &run.id, &artifacts)?),
         Err(error) => return Err(error.into()),
     };
     let started_unix = run.started_unix;
@@ -392,8 +372,53 @@ fn keep(
         started_unix,
         rows,
         known,
+        added,
     });
     Ok(())
+}
+
+/// Returns a run's copies of /proc and stats of monitors, by the names of their artifacts.
+fn monitors(foreign: &Foreign, log: &mut String) -> Vec<(String, Vec<u8>)> {
+    let mut artifacts: Vec<(String, Vec<u8>)> = Vec::new();
+    for (test, copies) in &foreign.monitors {
+        // Artifact names are stricter than test names.
+        if test
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+            && test.len() < 80
+        {
+            artifacts.push((
+                format!("{test}.monitors"),
+                ingest::monitors_to_bytes(copies),
+            ));
+        } else {
+            log.extend([
+                test.escape_debug().to_string().as_str(),
+                ": its monitors: no name for a file\n",
+            ]);
+        }
+    }
+    if !foreign.stats.is_empty() {
+        let stats = serde_json::to_vec(&foreign.stats).unwrap_or_default();
+        artifacts.push((MONITOR_STATS.to_owned(), stats));
+    }
+    artifacts
+}
+
+/// Adds to a stored run what an earlier Marvin did not keep of the same results, such as the stats of
+/// monitors; returns the names.
+fn add_missing(
+    store: &Store,
+    run: &RunId,
+    artifacts: &[Artifact<'_>],
+) -> Result<Vec<String>, ImportError> {
+    let mut added = Vec::new();
+    for artifact in artifacts {
+        if store.add_artifact(run, *artifact)? {
+            added.push(artifact.name.to_owned());
+        }
+    }
+    Ok(added)
 }
 
 fn hash(text: &str) -> String {
