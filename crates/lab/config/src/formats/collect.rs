@@ -79,12 +79,9 @@ impl Conversion {
 
 #[derive(Debug, Default)]
 pub(super) struct Collector {
-    rows: Vec<(RowHead, String, Pick, Vec<f64>)>,
+    rows: Vec<(RowHead, Pick, Vec<f64>)>,
     /// Positions of rows by kernel, run, and name as the file has it.
     places: BTreeMap<(Option<String>, Option<String>, String), usize>,
-    /// Names as they are shown, by names as the file has them.
-    names: BTreeMap<String, String>,
-    taken: BTreeSet<String>,
     values: usize,
     beyond: usize,
     left_out: BTreeMap<(String, String), usize>,
@@ -132,13 +129,12 @@ impl Collector {
                 return;
             }
             None => {
-                let shown = self.show(&head.name);
-                self.rows.push((head.clone(), shown, pick, Vec::new()));
+                self.rows.push((head.clone(), pick, Vec::new()));
                 self.places.insert(key, self.rows.len() - 1);
                 self.rows.len() - 1
             }
         };
-        let (known, _, _, samples) = &mut self.rows[place];
+        let (known, _, samples) = &mut self.rows[place];
         let is_same_part = known.part == head.part;
         known.part.clone_from(&head.part);
         if known.unit != head.unit {
@@ -164,22 +160,31 @@ impl Collector {
         }
     }
 
-    /// Returns a row's name as it is shown. Two names stay two.
-    fn show(&mut self, name: &str) -> String {
-        if let Some(known) = self.names.get(name) {
-            return known.clone();
+    /// Returns the names of rows as they are shown, by those that the file has. Of several that would
+    /// be shown alike each gets digits of its hash: their order in the file must not matter, as
+    /// another file may have another.
+    fn shown_names(&self) -> BTreeMap<String, String> {
+        let mut alike: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
+        for (head, ..) in &self.rows {
+            let known = alike.entry(row_name(&head.name)).or_default();
+            known.insert(&head.name);
         }
-        let mut shown = row_name(name);
-        if self.taken.contains(&shown) {
-            shown = format!("{shown}-{}", digits(name));
+        let mut shown = BTreeMap::new();
+        for (name, written) in alike {
+            for one in &written {
+                let name = match written.len() {
+                    1 => name.clone(),
+                    _ => format!("{name}-{}", digits(one)),
+                };
+                shown.insert((*one).to_owned(), name);
+            }
         }
-        self.taken.insert(shown.clone());
-        self.names.insert(name.to_owned(), shown.clone());
         shown
     }
 
     /// Returns rows in the order of their first values.
     pub(super) fn finish(self, facts: BTreeMap<String, String>) -> FileContent {
+        let shown = self.shown_names();
         let mut left_out: Vec<(String, String)> = self
             .left_out
             .into_iter()
@@ -196,25 +201,25 @@ impl Collector {
             left_out.push(("values".to_owned(), why));
         }
         let mut units: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for (head, name, _, _) in self.rows.iter().filter(|(head, ..)| head.are_units_rows) {
-            let known = units.entry(name.clone()).or_default();
+        for (head, ..) in self.rows.iter().filter(|(head, ..)| head.are_units_rows) {
+            let known = units.entry(head.name.clone()).or_default();
             known.insert(head.unit.clone());
         }
-        let rows = self
-            .rows
-            .into_iter()
-            .map(|(head, name, pick, samples)| FileRow {
-                kernel: head.kernel,
-                run: head.run,
-                name: match units.get(&name) {
-                    Some(units) if units.len() > 1 => row_name(&format!("{name}/{}", head.unit)),
-                    _ => name,
-                },
-                unit: printable(&head.unit),
-                direction: head.direction,
-                samples,
-                is_sum: pick == Pick::Sum,
-            });
+        let rows = self.rows.into_iter().map(|(head, pick, samples)| FileRow {
+            name: match (shown.get(&head.name), units.get(&head.name)) {
+                (Some(name), Some(units)) if units.len() > 1 => {
+                    row_name(&format!("{name}/{}", head.unit))
+                }
+                (Some(name), _) => name.clone(),
+                (None, _) => row_name(&head.name),
+            },
+            kernel: head.kernel,
+            run: head.run,
+            unit: printable(&head.unit),
+            direction: head.direction,
+            samples,
+            is_sum: pick == Pick::Sum,
+        });
         FileContent {
             facts,
             rows: rows.collect(),
@@ -317,6 +322,24 @@ mod tests {
         let counts: Vec<usize> = rows.iter().map(|row| row.samples.len()).collect();
         assert_eq!(counts, [2, 1]);
         assert_ne!(rows[0].name, rows[1].name);
+    }
+
+    #[test]
+    fn order_of_alike_rows_does_not_matter() {
+        let names = |written: &[&str]| {
+            let mut rows = Collector::default();
+            for name in written {
+                rows.put(&head(name), "1", Conversion::PLAIN);
+            }
+            let content = rows.finish(std::collections::BTreeMap::new());
+            let mut names: Vec<String> = content.rows.into_iter().map(|row| row.name).collect();
+            names.sort();
+            names
+        };
+        let one = names(&["a b", "a-b", "c"]);
+        assert_eq!(one, names(&["a-b", "c", "a b"]));
+        assert!(!one.contains(&"a-b".to_owned()), "{one:?}");
+        assert_eq!(names(&["a b"]), ["a-b"]);
     }
 
     #[test]

@@ -45,14 +45,19 @@ pub(super) fn without_colours(text: String) -> String {
     plain
 }
 
-/// Returns the lines of a text, cut to a limit.
+/// Returns the lines of a text, cut to a limit, and there to whole words: a number that was cut
+/// would be another number.
 pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(|line| {
-        let mut end = line.len().min(LINE_MAX);
+        if line.len() <= LINE_MAX {
+            return line.trim_end();
+        }
+        let mut end = LINE_MAX;
         while !line.is_char_boundary(end) {
             end -= 1;
         }
-        line[..end].trim_end()
+        let whole = line[..end].rfind([' ', '\t', ',', ';', '|', '=', ':']);
+        line[..whole.unwrap_or(end)].trim_end()
     })
 }
 
@@ -323,5 +328,14 @@ mod tests {
             prop_assert!(json(&text).is_ok() || json(&text).is_err_and(|why| !why.is_empty()));
             prop_assert!(xml(&text).is_ok() || xml(&text).is_err_and(|why| !why.is_empty()));
         }
+    }
+
+    #[test]
+    fn long_line_is_cut_to_words() {
+        let stack = "a;".repeat(super::LINE_MAX / 2 - 2);
+        let text = format!("{stack} 1234567\nb 1\n");
+        let all: Vec<&str> = super::lines(&text).collect();
+        assert!(!all[0].contains('1'), "no part of the number");
+        assert_eq!(all[1], "b 1");
     }
 }

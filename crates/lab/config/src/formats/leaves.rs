@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::document::lines;
 use super::read::ResultFile;
+use super::samples::UNKNOWN;
 use super::{pprof, samples};
 
 /// The command of idle processors.
@@ -43,7 +44,7 @@ impl LeafProfile {
         let digits = function.strip_prefix("0x");
         let is_address = digits
             .is_some_and(|text| !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit()));
-        let function = if is_address { "[unknown]" } else { function };
+        let function = if is_address { UNKNOWN } else { function };
         let known = self.functions.entry(function.to_owned()).or_default();
         *known = known.saturating_add(samples);
     }
@@ -238,6 +239,14 @@ mod tests {
         assert_eq!(counts(&addresses), [("0xyz", 3), ("[unknown]", 3)]);
         let folded = read_leaves(b"swapper;halt 3\ndd;read 2\nswapper 5\n").unwrap();
         assert_eq!((folded.idle, folded.total()), (3, 7));
+    }
+
+    #[test]
+    fn unreadable_leaf_is_not_its_caller() {
+        let text = "app 9 [0] 1.0: 1 cycles: \n\t7f3 hot+0xbf (/opt/App (x86)/bin/app (deleted))\n\
+            \t7f4 main+0x1 (/x)\n\n";
+        let profile = read_leaves(text.as_bytes()).unwrap();
+        assert_eq!(counts(&profile), [("[unknown]", 1)]);
     }
 
     #[test]

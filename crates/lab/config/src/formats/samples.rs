@@ -26,6 +26,9 @@ static FRAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
         .ok()
 });
 
+/// A function without a name, as perf calls it.
+pub(super) const UNKNOWN: &str = "[unknown]";
+
 struct Sample<'a> {
     command: &'a str,
     event: &'a str,
@@ -49,6 +52,14 @@ fn head(line: &str) -> Option<Sample<'_>> {
 fn function(frame: &str) -> Option<&str> {
     let groups = FRAME.as_ref()?.captures(frame)?;
     Some(groups.name("function")?.as_str())
+}
+
+/// Returns whether a line begins as a frame does: with blanks and an address.
+fn is_frame(line: &str) -> bool {
+    let word = line.split_whitespace().next().unwrap_or_default();
+    line.starts_with(char::is_whitespace)
+        && !word.is_empty()
+        && word.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// Event and command of a sample.
@@ -88,6 +99,9 @@ pub(super) fn each_sample(
             close(open.take(), None);
         } else if let Some(function) = function(frame) {
             close(open.take(), Some(function));
+        } else if is_frame(frame) {
+            // Its caller is not where the sample was taken.
+            close(open.take(), Some(UNKNOWN));
         }
     }
     close(open, None);
