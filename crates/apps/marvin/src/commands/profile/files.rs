@@ -32,8 +32,11 @@ pub(crate) fn are_files(command: &ProfileArguments) -> Result<bool, WrongInput> 
             } else {
                 (&command.new, &command.base)
             };
-            let is_path = other.contains('/') || Path::new(other).extension().is_some();
-            if is_path && !Path::new(other).exists() {
+            // Names of kernels have a colon, and dots before numbers.
+            let extension = Path::new(other).extension().and_then(|end| end.to_str());
+            let is_word = |end: &str| end.chars().all(|letter| letter.is_ascii_alphabetic());
+            let is_path = other.contains('/') || extension.is_some_and(is_word);
+            if is_path && !other.contains(':') && !Path::new(other).exists() {
                 return Err(WrongInput(format!("{other} does not exist")));
             }
             Err(WrongInput(format!(
