@@ -64,7 +64,7 @@ fn chain_of_real_releases_adds_up() {
 }
 
 #[test]
-fn chain_needs_packages_in_order_on_the_exact_machine() {
+fn chain_needs_ordered_packages_on_the_exact_machine() {
     let home = fresh("chained-mistakes");
     for (arguments, expected) in [
         (&["git:HEAD~1", "git:HEAD"][..], "--chain needs packages"),
