@@ -340,7 +340,7 @@ fn packages(
     let other = built.iter().find(|build| !is_of_debian(&build.name));
     if let Some(other) = other {
         let why = format!(
-            "the source of {} is not a commit or a package: build both ends from one tree (git:REVISION, deb-src:VERSION)",
+            "Marvin does not import the source of {}: build both ends from one tree (git:REVISION, deb-src:VERSION)",
             sanitize_line(&other.name.to_string())
         );
         return match chain {

@@ -102,7 +102,7 @@ impl Kernels {
         if first == tree {
             track
         } else {
-            format!("{track}:{tree}")
+            format!("{track}:{}", plain_word(tree))
         }
     }
 
@@ -272,6 +272,14 @@ fn tree_name(folder: &str) -> &str {
     name.strip_suffix(".git").unwrap_or(name)
 }
 
+/// Returns a name without what a shell, a mail or a terminal would read as more than a letter.
+fn plain_word(name: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.+".contains(letter);
+    name.chars()
+        .map(|letter| if is_plain(letter) { letter } else { '-' })
+        .collect()
+}
+
 /// Returns the track and the version without the commit: the kernels that dates have to order.
 fn track_and_stem(kernel: &Kernel) -> (String, String) {
     (kernel.track.clone(), kernel.release.stem().to_owned())
@@ -313,6 +321,15 @@ mod tests {
         let history = taken(&subjects);
         assert_eq!(history.tracks(), ["git", "git:linux-next"]);
         assert_eq!(alerts(&history, ReleaseLine::All), []);
+    }
+
+    #[test]
+    fn hostile_folder_makes_a_plain_track() {
+        let subjects = [
+            commit("/src/linux", 1, 100.0),
+            commit("/src/my tree\u{1b}[2J$(x)", 2, 100.0),
+        ];
+        assert_eq!(taken(&subjects).tracks(), ["git", "git:my-tree--2J--x-"]);
     }
 
     #[test]
