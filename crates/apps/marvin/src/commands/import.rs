@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use document::layout::{Page, WIDTH, command_lines};
 use document::number::count;
 use model::sanitize_line;
@@ -44,11 +45,11 @@ pub(crate) struct ImportArguments {
     list: bool,
 
     /// Kernel of all files (default: as the file says, else its directory, else its name)
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     kernel: Option<String>,
 
     /// Machine of all results (default: the host that the results name)
-    #[arg(long = "as", value_name = "MACHINE")]
+    #[arg(long = "as", value_name = "MACHINE", value_parser = NonEmptyStringValueParser::new())]
     machine: Option<String>,
 
     /// Track of all kernels: a history of its own, such as that of a stable series or of another

@@ -244,8 +244,11 @@ fn track_gives_kernels_their_own_history() {
     let mut tracks: Vec<&str> = series.map(|one| one["track"].as_str().unwrap()).collect();
     tracks.sort_unstable();
     assert_eq!(tracks, ["imported", "lts"]);
-    let wrong = output_of(&home, &["import", given, "--track", "a,b"]);
-    assert!(wrong.starts_with("exit 2"), "{wrong}");
+    // An unset variable of a script is no name.
+    for [option, value] in [["--track", "a,b"], ["--kernel", ""], ["--as", ""]] {
+        let wrong = output_of(&home, &["import", given, option, value]);
+        assert!(wrong.starts_with("exit 2"), "{wrong}");
+    }
 }
 
 /// Writes folded stacks: samples of `read` and of `spin` per file.

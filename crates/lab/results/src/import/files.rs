@@ -358,7 +358,8 @@ fn shared_stems(files: &[Parsed]) -> BTreeSet<String> {
         .collect()
 }
 
-/// Returns a kernel's name of letters, digits and `.+-_~`.
+/// Returns a kernel's name of letters, digits and `.+-_~`. Where letters of other scripts or an end
+/// are lost, digits of a hash tell it from others that have lost the same.
 fn kernel_name(written: &str) -> String {
     let mut name = String::new();
     for letter in written.trim().chars() {
@@ -370,12 +371,13 @@ fn kernel_name(written: &str) -> String {
         }
     }
     let name = name.trim_matches('-');
-    let name: String = name.chars().take(KERNEL_MAX).collect();
-    if name.is_empty() {
-        "unnamed".to_owned()
-    } else {
-        name
+    let is_whole = written.is_ascii() && !name.is_empty() && name.len() <= KERNEL_MAX;
+    if is_whole {
+        return name.to_owned();
     }
+    let name: String = name.chars().take(KERNEL_MAX).collect();
+    let begin = if name.is_empty() { "unnamed" } else { &name };
+    format!("{begin}-{}", &hash(written)[..6])
 }
 
 fn printable(text: &str) -> String {
@@ -411,6 +413,14 @@ mod tests {
             assert_eq!(whole_stem(file.as_ref()), stem, "{file}");
         }
         assert_eq!(kernel_name(" 6.1 (x86_64)/a\u{1b}"), "6.1-x86_64-a");
-        assert_eq!(kernel_name("\u{1b}"), "unnamed");
+        for [one, other] in [["é", "ü"], ["\u{1b}", ""], ["6.1-é", "6.1"]] {
+            assert_ne!(kernel_name(one), kernel_name(other));
+        }
+        let long = "x".repeat(super::KERNEL_MAX);
+        assert_eq!(kernel_name(&long), long);
+        assert_ne!(
+            kernel_name(&format!("{long}y")),
+            kernel_name(&format!("{long}z"))
+        );
     }
 }
