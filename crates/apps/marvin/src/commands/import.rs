@@ -16,6 +16,7 @@ use results::import::{
 };
 use store::{Location, Store};
 
+use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::select::shortest_names;
 use crate::session::Session;
@@ -68,6 +69,30 @@ pub(crate) struct ImportArguments {
     /// Add the format of this manifest (docs/import.md) to those in formats/ of the data directory
     #[arg(long, value_name = "FILE")]
     manifest: Vec<PathBuf>,
+
+    /// Of a mail: measure this workload instead of the nearest
+    #[arg(long, value_name = "NAME", add = completion::workload())]
+    workload: Option<String>,
+
+    /// Of a mail: git tree for git: and patch: names, a directory or a tree's name in marvin.toml
+    #[arg(long, value_name = "TREE", add = completion::tree_name())]
+    tree: Option<String>,
+
+    /// Of a mail: kernel config for kernels that Marvin builds, as of marvin compare
+    #[arg(long, value_name = "CONFIG", add = completion::configuration())]
+    config: Option<String>,
+}
+
+impl ImportArguments {
+    /// Returns the options of a measurement, as `marvin compare` takes them.
+    fn measure_options(&self) -> Vec<String> {
+        let options = [("--tree", &self.tree), ("--config", &self.config)];
+        let given = options.into_iter().filter_map(|(option, value)| {
+            let value = value.as_ref()?;
+            Some([option.to_owned(), value.clone()])
+        });
+        given.flatten().collect()
+    }
 }
 
 /// Longest name of a track.
@@ -127,10 +152,19 @@ pub(crate) fn import(session: &Session, command: &ImportArguments) -> anyhow::Re
     let suite = match kind {
         Foreign::LkpMail => {
             let (file, kernels) = words.split_first().context("no mail")?;
-            return report::check(session, Path::new(file), kernels);
+            let wanted = report::Wanted {
+                kernels,
+                workload: command.workload.as_deref(),
+                options: command.measure_options(),
+            };
+            return report::check(session, Path::new(file), &wanted);
         }
         Foreign::Suite(suite) => suite,
     };
+    if command.workload.is_some() || !command.measure_options().is_empty() {
+        let text = "--workload, --tree and --config are for a mail of the kernel test robot";
+        return Err(WrongInput(text.to_owned()).into());
+    }
     if command.kernel.is_some() && suite != ForeignSuite::Files {
         let text =
             "--kernel is for files of other programs: MMTests and LKP-tests name their kernels";

@@ -18,7 +18,7 @@ pub(crate) use paths::describe_missing;
 pub(crate) use runs::{NamedRuns, RunChoice, find_run, find_runs, shortest_names};
 pub(crate) use sources::{
     enclosing_tree, find_tree, find_tree_folder, is_kernel_source, measured_sources,
-    settings_with_tools, source_settings,
+    settings_with_tools, source_settings, with_modules,
 };
 pub(crate) use workloads::{
     ChosenWorkloads, EMPTY_NAME, choose_named_workloads, choose_program, choose_workloads,

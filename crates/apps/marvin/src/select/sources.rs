@@ -2,10 +2,11 @@
 //! marvin.toml by name.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kernel::{Configuration, MakeOptions, SourceSettings};
 use lab::Tools;
-use model::{MakeArgument, TreeOrigin, WatchedTree};
+use model::{MakeArgument, Need, TreeOrigin, WatchedTree, Workload};
 
 use super::{describe_missing, did_you_mean};
 use crate::exit::WrongInput;
@@ -69,18 +70,38 @@ pub(crate) fn source_settings(
     Ok(settings)
 }
 
-/// Returns how to build the kernels of a measurement: with --keep-dump they describe their memory, so
-/// that Marvin can filter it.
+/// Returns how to build the kernels of a measurement: the default config gets what the named
+/// workloads need, and with --keep-dump what describes its memory, so that Marvin can filter it.
 pub(crate) fn measured_sources(
     session: &Session,
     measure: &MeasureOptions,
     tools: &Tools,
 ) -> anyhow::Result<SourceSettings> {
     let mut settings = settings_with_tools(session, &measure.sources, tools)?;
+    if !measure.workload.is_empty() || measure.suite.is_some() {
+        // Whoever chose them said what is wrong with the words.
+        let chosen = model::choose(&tools.rows(), measure.suite(), &measure.workload);
+        let workloads = chosen.map_or_else(|_| Vec::new(), |chosen| chosen.workloads);
+        settings.configuration = with_modules(settings.configuration, &workloads)?;
+    }
     if measure.keep_dump {
         settings.configuration = settings.configuration.with_memory_description()?;
     }
     Ok(settings)
+}
+
+/// Builds in the modules that workloads cannot do without.
+pub(crate) fn with_modules(
+    configuration: Configuration,
+    workloads: &[Arc<Workload>],
+) -> anyhow::Result<Configuration> {
+    let mut configuration = configuration;
+    for module in workloads.iter().flat_map(|row| row.guest_config.modules) {
+        if module.need == Need::Must {
+            configuration = configuration.with_module(module.name)?;
+        }
+    }
+    Ok(configuration)
 }
 
 /// Returns the tree of marvin.toml with this name.
@@ -242,5 +263,24 @@ mod tests {
             fs::write(top.path().join(name), "").unwrap();
         }
         assert_eq!(kernel_tree(&below), Some(top.path()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::with_modules;
+
+    fn config_of(suite: &str) -> String {
+        let rows = &model::suite(suite).unwrap().workloads;
+        let config = with_modules(kernel::Configuration::default(), rows).unwrap();
+        config.name().to_owned()
+    }
+
+    #[test]
+    fn default_config_grows_by_file_systems_only() {
+        assert_eq!(config_of("fs"), "default+XFS_FS=y+BTRFS_FS=y");
+        for usual in ["micro", "paths", "scale", "reports", "contention"] {
+            assert_eq!(config_of(usual), "default");
+        }
     }
 }

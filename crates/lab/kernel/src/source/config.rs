@@ -16,6 +16,8 @@ const SMALL: &str = include_str!("../../configs/small.fragment");
 const BYTES_MAX: u64 = 4 << 20;
 /// The first line of a complete kernel config.
 const WHOLE: &str = "Automatically generated file; DO NOT EDIT.";
+/// Marvin's usual config.
+const DEFAULT_NAME: &str = "default";
 /// The config of the kernel that runs.
 const RUNNING: &str = "running";
 /// Options with files of certificates, which only the source of a distribution has.
@@ -69,7 +71,7 @@ pub struct Configuration {
 
 impl Default for Configuration {
     fn default() -> Self {
-        Self::new("default", Base::Tiny, format!("{TINY}{DEFAULT}"))
+        Self::new(DEFAULT_NAME, Base::Tiny, format!("{TINY}{DEFAULT}"))
     }
 }
 
@@ -142,7 +144,7 @@ impl Configuration {
     /// Returns the config that others may be on top of.
     fn basis(name: &str) -> Result<Self, KernelError> {
         let built_in = match name {
-            "default" => return Ok(Self::default()),
+            DEFAULT_NAME => return Ok(Self::default()),
             // Until 2026-11 its name was micro: stored origins have it.
             "tiny" | "micro" => return Ok(Self::new("tiny", Base::Tiny, TINY.to_owned())),
             "smp" => Some(format!("{TINY}{SMP}")),
@@ -373,6 +375,21 @@ impl Configuration {
         self.with("PROC_KCORE=y")
     }
 
+    /// Builds in a module that a workload needs, on top of Marvin's default config. Other configs stay
+    /// as they are: they say what the user wants to measure.
+    ///
+    /// # Errors
+    /// If the config takes no further option.
+    pub fn with_module(self, module: &str) -> Result<Self, KernelError> {
+        let option = crate::modules::option(module);
+        let is_default = self.name.split('+').next() == Some(DEFAULT_NAME);
+        if !is_default || options(&self.text).contains_key(&option) {
+            return Ok(self);
+        }
+        let name = option.trim_start_matches("CONFIG_");
+        self.with(&format!("{name}=y"))
+    }
+
     /// Returns whether it requests an option.
     pub(crate) fn requests(&self, option: &str) -> bool {
         options(&self.text).get(option).map(String::as_str) == Some("y")
@@ -500,6 +517,20 @@ mod tests {
                 "the agent needs its ports"
             );
         }
+    }
+
+    #[test]
+    fn default_config_takes_modules_that_workloads_need() {
+        let named = |name: &str, module: &str| {
+            let config = Configuration::named(name).unwrap();
+            config.with_module(module).unwrap().name().to_owned()
+        };
+        assert_eq!(named("default", "xfs"), "default+XFS_FS=y");
+        assert_eq!(named("default+PSI=n", "btrfs"), "default+PSI=n+BTRFS_FS=y");
+        // It has ext4, and the user says what it must not have.
+        assert_eq!(named("default", "ext4"), "default");
+        assert_eq!(named("default+XFS_FS=n", "xfs"), "default+XFS_FS=n");
+        assert_eq!(named("tiny", "xfs"), "tiny");
     }
 
     #[test]

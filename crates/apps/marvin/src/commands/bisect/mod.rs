@@ -32,7 +32,7 @@ use crate::options::{
 use crate::queue::BatchTarget;
 use crate::select::{
     BenchmarkChoice, ChosenWorkloads, TREE, add_benchmarks, choose_named_workloads, choose_program,
-    find_machines, find_suite, select_workload, settings_with_tools, smp_suite,
+    find_machines, find_suite, select_workload, settings_with_tools, smp_suite, with_modules,
 };
 use crate::session::{Answer, Progress, Session};
 use crate::views::ONE_SEED;
@@ -173,7 +173,7 @@ pub(crate) fn bisect(session: &Session, command: &BisectArguments) -> anyhow::Re
     let workload = workload_on(session, command, &chosen.workloads[0])?;
     let home = session.home()?;
     let answers = Answers::open(session, command)?;
-    let sources = open_sources(session, command, home, &chosen.tools)?;
+    let sources = open_sources(session, command, home, &chosen)?;
     let history = history(command, &sources)?;
     let site = command.via.map(|_| session.config()).transpose()?;
     let via = BatchTarget::open_direct(session, command.via, site)?;
@@ -335,9 +335,10 @@ fn open_sources(
     session: &Session,
     command: &BisectArguments,
     home: &Path,
-    tools: &Tools,
+    chosen: &ChosenWorkloads,
 ) -> anyhow::Result<Sources> {
-    let settings = settings_with_tools(session, &command.sources, tools)?;
+    let mut settings = settings_with_tools(session, &command.sources, &chosen.tools)?;
+    settings.configuration = with_modules(settings.configuration, &chosen.workloads)?;
     if settings.tree.is_none() {
         return Err(WrongInput(
             "bisect needs a tree: name its directory with --tree FOLDER".into(),

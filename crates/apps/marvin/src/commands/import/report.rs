@@ -57,8 +57,22 @@ impl Agreement {
     }
 }
 
+/// What is to be measured.
+pub(super) struct Wanted<'a> {
+    /// One kernel before the commit and one with it; none to measure nothing.
+    pub(super) kernels: &'a [String],
+    /// The workload, instead of the nearest.
+    pub(super) workload: Option<&'a str>,
+    /// Options of `marvin compare`: the tree and the kernel config.
+    pub(super) options: Vec<String>,
+}
+
 /// Reads the mail, and measures if two kernels are given.
-pub(super) fn check(session: &Session, file: &Path, kernels: &[String]) -> anyhow::Result<Exit> {
+pub(super) fn check(session: &Session, file: &Path, wanted: &Wanted) -> anyhow::Result<Exit> {
+    if !matches!(wanted.kernels, [] | [_, _]) {
+        let text = "give two kernels behind the mail: one before the commit, and one with it";
+        return Err(WrongInput(text.to_owned()).into());
+    }
     let text = read(session, file)?;
     let report = PublishedReport::read(&text)
         .map_err(|why| WrongInput(format!("{}: {why}", file.display())))?;
@@ -66,17 +80,18 @@ pub(super) fn check(session: &Session, file: &Path, kernels: &[String]) -> anyho
     let answer = session.answer(None)?;
     let mut page = Page::default();
     describe(&report, &workloads, &mut page);
-    let [base, new] = kernels else {
+    let [base, new] = wanted.kernels else {
         next(file, &report, &workloads, &mut page);
         answer.write(page.finish())?;
         return Ok(Exit::Fine);
     };
-    let Some(workload) = workloads.first() else {
+    let nearest = workloads.first().map(String::as_str);
+    let Some(workload) = wanted.workload.or(nearest) else {
         page.line("Nothing to measure: no workload is on this path.");
         answer.write(page.finish())?;
         return Ok(Exit::Unclear);
     };
-    let arguments = arguments(base, new, workload)?;
+    let arguments = arguments(base, new, workload, &wanted.options)?;
     let comparison = measure(session, &arguments.compare)?;
     let exit = judge(&report, &comparison, &mut page);
     answer.write(page.finish())?;
@@ -97,8 +112,14 @@ fn read(session: &Session, file: &Path) -> anyhow::Result<String> {
 }
 
 /// Returns the arguments of the comparison, one seed on the machine of the workload's suite.
-fn arguments(base: &str, new: &str, workload: &str) -> anyhow::Result<Arguments> {
+fn arguments(
+    base: &str,
+    new: &str,
+    workload: &str,
+    options: &[String],
+) -> anyhow::Result<Arguments> {
     let mut words = vec![base, new, "--workload", workload, "--quick", "--profile"];
+    words.extend(options.iter().map(String::as_str));
     // Its suite has several processors.
     if declared_transfers(workload).is_some() {
         words.extend(["--on", "exact-smp"]);
