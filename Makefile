@@ -11,7 +11,7 @@ FISH = $(SHARE)/fish/vendor_completions.d
 DOC = $(SHARE)/doc/marvin
 UNITS = $(DESTDIR)$(PREFIX)/lib/systemd/system
 
-.PHONY: help build dump deb release demo check figures test test-full bench bench-configs bench-dump bench-access bench-stats fuzz install clean
+.PHONY: help build dump deb release demo check figures test test-full bench bench-configs bench-cycles bench-dump bench-access bench-stats fuzz install clean
 
 help: ## Show this
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -71,6 +71,9 @@ bench: ## Print one line per figure
 bench-configs: ## Print what Marvin's kernel configs reach and cost (DATA=data directory, DEB=kernel package, for its changelog)
 	$(CARGO) build --release --locked -p marvin
 	@$(CARGO) run --release --locked -q -p benches --bin configs -- $(DATA) $(DEB)
+
+bench-cycles: ## Print how estimated cycles order rows beside this host's times (DATA=data directory, KERNEL=git:HEAD, TREE=directory, CONFIG=running)
+	@$(CARGO) run --release --locked -q -p benches --bin cycles -- $(DATA) $(or $(KERNEL),git:HEAD) $(TREE) $(or $(CONFIG),running)
 
 bench-dump: ## Print figures of marvin-dump beside makedumpfile's (MAKEDUMPFILE=program, VMCORE=real dump)
 	$(CARGO) build --release --locked -p marvin-dump

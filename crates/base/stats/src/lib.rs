@@ -29,7 +29,7 @@ pub use change::percent_change;
 pub use counts::{CommonScatter, Exposures, RateDifference};
 pub use eta::{Remaining, fair_rate};
 pub use multiple_testing::{Family, benjamini_hochberg, families, simes};
-pub use noise::{NoiseProfile, noise_profile};
+pub use noise::{NoiseProfile, noise_profile, rank_correlation};
 pub use rank_test::{RankTest, rank_test};
 pub use ratio::{
     Basis, Better, CrossCheck, Floor, GroupMean, History, Interval, KnownScatter, Look,

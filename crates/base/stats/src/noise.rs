@@ -122,6 +122,20 @@ fn modes_apart(values: &[f64]) -> Option<f64> {
 }
 
 fn drift(values: &[f64]) -> f64 {
+    let places: Vec<f64> = (0..values.len()).map(|n| n as f64).collect();
+    correlation(&ranks(values), &places)
+}
+
+/// Returns Spearman's rank correlation of two columns (Spearman 1904), -1 to 1; 0 where one does
+/// not vary. Ties have the mean of their ranks; what one column has more is not looked at.
+#[must_use]
+pub fn rank_correlation(one: &[f64], other: &[f64]) -> f64 {
+    let rows = one.len().min(other.len());
+    correlation(&ranks(&one[..rows]), &ranks(&other[..rows]))
+}
+
+/// Returns the rank of each value, from 0; equal values have the mean of theirs.
+fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
     let mut ranks = vec![0.0; values.len()];
@@ -136,8 +150,7 @@ fn drift(values: &[f64]) -> f64 {
             .for_each(|n| ranks[*n] = at as f64 + (same as f64 - 1.0) / 2.0);
         at += same;
     }
-    let places: Vec<f64> = (0..values.len()).map(|n| n as f64).collect();
-    correlation(&ranks, &places)
+    ranks
 }
 
 /// Returns Pearson's correlation; 0 where one does not vary.
@@ -191,7 +204,7 @@ fn memory(values: &[f64]) -> f64 {
 mod tests {
     use proptest::prelude::{prop, prop_assert, proptest};
 
-    use super::{NoiseProfile, noise_profile};
+    use super::{NoiseProfile, noise_profile, rank_correlation};
     use crate::synthetic::{Chance, Noise};
 
     /// Returns the share of 1000 sets of values whose profile has something.
@@ -201,6 +214,20 @@ mod tests {
             .filter(|_| has(&noise_profile(&noise.values(count, &mut chance)).unwrap()))
             .count();
         found as f64 / 1000.0
+    }
+
+    #[test]
+    fn rank_correlation_depends_on_order_alone() {
+        let rising = [1.0, 10.0, 100.0, 5000.0];
+        assert_eq!(rank_correlation(&rising, &[0.1, 0.2, 0.3, 0.4]), 1.0);
+        assert_eq!(rank_correlation(&rising, &[4.0, 3.0, 2.0, 1.0]), -1.0);
+        assert_eq!(rank_correlation(&rising, &[7.0; 4]), 0.0);
+        // Ties have the mean of their ranks: 0, 1.5, 1.5, 3 beside 0, 1, 2, 3.
+        let tied = rank_correlation(&rising, &[1.0, 2.0, 2.0, 3.0]);
+        assert!(
+            (tied - 4.5 / (5.0_f64 * 4.5).sqrt()).abs() < 1e-12,
+            "{tied}"
+        );
     }
 
     #[test]
