@@ -17,7 +17,10 @@ use figures::cpu;
 use figures::figure::Figures;
 use lab::AGENT;
 use stats::synthetic::{Chance, welch};
-use stats::{Better, History, RatioEstimate, Scores, Sequential, Verdict, estimate_ratio};
+use stats::{
+    Better, GroupMean, History, RatioEstimate, Scores, Sequential, Verdict, estimate_ratio,
+    estimate_within,
+};
 use wire::{Clock, Frame, Job, Perturbation, Task};
 
 /// The workload, and the operations of an iteration: about 3 ms.
@@ -218,6 +221,22 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
             Ok(Judgement { claim, runs })
         }
     };
+    // The samples of one run of each side, as of an import that has one run of each kernel.
+    let within = |base: &[Run], new: &[Run]| {
+        let rating = estimate_ratio(
+            &scores(&base[..1])?,
+            &scores(&new[..1])?,
+            &History::default(),
+            margin,
+        );
+        let means = GroupMean::compute(&base[0]).zip(GroupMean::compute(&new[0]));
+        let found = means.and_then(|(base, new)| estimate_within(&rating, &base, &new, margin));
+        let verdict = found.and_then(|found| found.verdict(found.p_margin));
+        Ok(Judgement {
+            claim: verdict.and_then(|verdict| claimed_by(&verdict)),
+            runs: 1,
+        })
+    };
     let mut out = std::io::stdout().lock();
     let most = 0.05 + 2.0 * (0.05 * 0.95 / PAIRS as f64).sqrt();
     writeln!(
@@ -240,6 +259,7 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
         Rule::new("marvin, looks up to 10 runs", &looks),
         Rule::new("marvin, 5 runs", &five),
         Rule::new("marvin, 10 runs", &ten),
+        Rule::new("marvin, within one run", &within),
         Rule::new("perf stat -r 5, hyperfine: t-test", &t_test_of_five),
         Rule::new("perf stat -r 10, hyperfine: t-test", &t_test_of_ten),
     ];
@@ -269,7 +289,11 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
 }
 
 fn claimed(rating: &RatioEstimate) -> Option<Claim> {
-    match rating.verdict(rating.p())? {
+    claimed_by(&rating.verdict(rating.p())?)
+}
+
+fn claimed_by(verdict: &Verdict) -> Option<Claim> {
+    match verdict {
         Verdict::Better => Some(Claim::Faster),
         Verdict::Worse => Some(Claim::Slower),
         Verdict::Same | Verdict::Unclear(_) => None,

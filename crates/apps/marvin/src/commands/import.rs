@@ -170,6 +170,14 @@ pub(crate) fn import(session: &Session, command: &ImportArguments) -> anyhow::Re
             "--kernel is for files of other programs: MMTests and LKP-tests name their kernels";
         return Err(WrongInput(text.to_owned()).into());
     }
+    if let Some(word) = command
+        .lower
+        .iter()
+        .find(|word| command.higher.contains(word))
+    {
+        let text = format!("--lower and --higher both name {}", sanitize_line(word));
+        return Err(WrongInput(text).into());
+    }
     let formats = session.formats(&command.manifest)?;
     let options = ImportOptions {
         kernel: command.kernel.as_deref(),

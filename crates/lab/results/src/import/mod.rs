@@ -26,6 +26,7 @@ mod tests;
 mod times;
 mod tree;
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -104,16 +105,17 @@ pub struct ImportOptions<'a> {
 impl ImportOptions<'_> {
     /// Returns the direction that the user gives a row.
     fn direction(&self, row: &str) -> Option<Direction> {
-        let means = |word: &String| {
+        let means = |word: &&String| {
             row.strip_prefix(word.as_str())
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        if self.lower.iter().any(means) {
-            Some(Direction::LowerIsBetter)
-        } else if self.higher.iter().any(means) {
-            Some(Direction::HigherIsBetter)
-        } else {
-            None
+        // The longest name says most of this row.
+        let longest = |words: &[String]| words.iter().filter(means).map(String::len).max();
+        let (lower, higher) = (longest(self.lower), longest(self.higher));
+        match lower.cmp(&higher) {
+            Ordering::Greater => Some(Direction::LowerIsBetter),
+            Ordering::Less => Some(Direction::HigherIsBetter),
+            Ordering::Equal => None,
         }
     }
 }

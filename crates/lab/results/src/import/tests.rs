@@ -7,8 +7,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
+use model::Direction;
+
 use super::tree::Walk;
-use super::{ForeignRun, Imported, Part, lkp, mmtests};
+use super::{ForeignRun, ImportOptions, Imported, Part, lkp, mmtests};
 
 fn put(top: &Path, path: &str, bytes: &[u8]) {
     let file = top.join(path);
@@ -23,6 +25,22 @@ pub(crate) fn read_mmtests(folder: &Path) -> (Vec<ForeignRun>, Vec<String>, usiz
     let found = mmtests::find(folder, &mut walk, &mut imported).unwrap();
     let (runs, left) = collect(imported, |keep| mmtests::read(&found, &mut walk, &[], keep));
     (runs, left, walk.listed)
+}
+
+#[test]
+fn longest_name_decides_direction_of_a_row() {
+    let lower = ["fio".to_owned(), "boot".to_owned()];
+    let higher = ["fio/read-iops".to_owned(), "boot".to_owned()];
+    let options = ImportOptions {
+        lower: &lower,
+        higher: &higher,
+        ..ImportOptions::default()
+    };
+    let of = |row| options.direction(row);
+    assert_eq!(of("fio/latency"), Some(Direction::LowerIsBetter));
+    assert_eq!(of("fio/read-iops"), Some(Direction::HigherIsBetter));
+    assert_eq!(of("fiona"), None);
+    assert_eq!(of("boot"), None, "named both ways");
 }
 
 fn read_lkp(folder: &Path) -> (Vec<ForeignRun>, Vec<String>) {

@@ -9,6 +9,7 @@ use subprocess::quote_words;
 
 use super::ProfileArguments;
 use crate::exit::{Exit, WrongInput};
+use crate::options::EXACT;
 use crate::session::{Format, Session};
 
 /// Returns whether a word means files: a file, or a directory that is written as a path. Names of
@@ -54,6 +55,12 @@ pub(crate) fn profile(session: &Session, command: &ProfileArguments) -> anyhow::
         (command.folded.is_some(), "--folded"),
         (command.pprof.is_some(), "--pprof"),
         (!command.measure.workload.is_empty(), "--workload"),
+        (command.measure.suite.is_some(), "--suite"),
+        (command.measure.program.is_given(), "a program behind --"),
+        (command.measure.force, "--force"),
+        (command.on.on != [EXACT], "--on"),
+        (command.on.noisy.boots.is_some(), "--boots"),
+        (command.seeds.given().is_some(), "--seeds"),
     ];
     if let Some((_, option)) = of_kernels.into_iter().find(|(given, _)| *given) {
         return Err(WrongInput(format!("{option} is for kernels: these are files")).into());
