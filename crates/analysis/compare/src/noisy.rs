@@ -449,7 +449,7 @@ mod tests {
         };
         assert_eq!(
             why.to_string(),
-            "no value: run 0 has a value that is not above zero: no ratio exists"
+            "no value: run 1 has a value that is not above zero: no ratio exists"
         );
     }
 

@@ -207,6 +207,9 @@ impl Stored {
     }
 
     fn unknown_kernel_error(&self, word: &str) -> anyhow::Error {
+        if self.runs.is_empty() {
+            return WrongInput(format!("no stored run of `{word}`: there are no runs")).into();
+        }
         let mut versions: Vec<&str> = Vec::new();
         for run in &self.runs {
             if !versions.contains(&&*run.version) {

@@ -24,21 +24,21 @@ pub enum ScoresError {
     #[error("no group of values: at least one is needed")]
     NoGroups,
     /// A group has no values.
-    #[error("group {group} has no values: leave it out")]
+    #[error("group {} has no values: leave it out", .group + 1)]
     Empty {
-        /// The group's index.
+        /// The group's index; texts count from 1.
         group: usize,
     },
     /// A value is NaN or infinite.
-    #[error("group {group} has a value that is not finite: it cannot be judged")]
+    #[error("group {} has a value that is not finite: it cannot be judged", .group + 1)]
     NotFinite {
-        /// The group's index.
+        /// The group's index; texts count from 1.
         group: usize,
     },
     /// A value is negative or zero, and has no logarithm.
-    #[error("group {group} has a value that is not above zero: no ratio exists")]
+    #[error("group {} has a value that is not above zero: no ratio exists", .group + 1)]
     NotPositive {
-        /// The group's index.
+        /// The group's index; texts count from 1.
         group: usize,
     },
     /// Sets of scores that are to be put together differ in their number of groups.
@@ -258,7 +258,7 @@ mod tests {
         let message = ScoresError::NotPositive { group: 3 }.to_string();
         assert_eq!(
             message,
-            "group 3 has a value that is not above zero: no ratio exists"
+            "group 4 has a value that is not above zero: no ratio exists"
         );
     }
 }
