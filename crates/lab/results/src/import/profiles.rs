@@ -27,7 +27,8 @@ pub fn read_profiles(path: &Path) -> Result<Vec<LeafProfile>, String> {
             .map_err(|error| wrong(path, error.to_string()))?;
         for entry in entries {
             let entry = entry.map_err(|error| wrong(path, error.to_string()))?;
-            if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            // Also one that a link names.
+            if entry.path().is_file() {
                 files.push(entry.path());
             }
         }
@@ -46,7 +47,9 @@ pub fn read_profiles(path: &Path) -> Result<Vec<LeafProfile>, String> {
         return Err(wrong(path, text));
     }
     let read = |file: &PathBuf| {
-        let mut bytes = unpack(file, FILE_MAX)?;
+        // `unpack` opens no links.
+        let target = file.canonicalize().map_err(|error| error.to_string())?;
+        let mut bytes = unpack(&target, FILE_MAX)?;
         if bytes.starts_with(&GZIP) {
             bytes = unpack_from(&bytes[..], Some("gz"), FILE_MAX)?;
         }
@@ -122,6 +125,14 @@ mod tests {
         assert!(all.contains("LICENSE-speedscope"), "{all}");
         let missing = read_profiles(&golden("none")).unwrap_err();
         assert!(missing.contains("none"), "{missing}");
+    }
+
+    #[test]
+    fn links_to_recordings_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(golden("simple.txt"), folder.path().join("one")).unwrap();
+        let one = read_profiles(folder.path()).unwrap().remove(0);
+        assert_eq!(one, read("simple.txt"));
     }
 
     #[test]
