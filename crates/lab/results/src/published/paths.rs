@@ -144,13 +144,15 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("will-it-scale", "writeseek", &["call-writeseek"]),
 ];
 
+/// Values of `sync_method` that wait for the disk (fsmark), and rows of it.
+const SYNCING: &str = "fsync";
+const FSYNC: &str = "FS-ram-fsync";
+
 /// Returns the workloads on the path of a report, the nearest first; none if no workload is.
 #[must_use]
 pub fn workloads_on_path(report: &PublishedReport) -> Vec<String> {
-    let test = report.parameter("test").unwrap_or_default();
-    let of_suite = PATHS
-        .iter()
-        .filter(|(suite, _, _)| report.testcase == *suite);
+    let (suite, test) = suite_and_test(report);
+    let of_suite = PATHS.iter().filter(|(known, _, _)| suite == *known);
     // Numbered variants of a test are the same path: the longest name that begins theirs.
     let nearest = of_suite
         .filter(|(_, known, _)| {
@@ -160,9 +162,16 @@ pub fn workloads_on_path(report: &PublishedReport) -> Vec<String> {
                 || rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
         })
         .max_by_key(|(_, known, _)| known.len());
+    let mut workloads = nearest
+        .map_or(&[][..], |(_, _, workloads)| workloads)
+        .to_vec();
+    let method = report.parameter("sync_method").unwrap_or_default();
+    if method.to_ascii_lowercase().starts_with(SYNCING) && !workloads.is_empty() {
+        workloads.insert(0, FSYNC);
+    }
     let system = report.parameter("fs").unwrap_or_default();
     let mut found = Vec::new();
-    for workload in nearest.map_or(&[][..], |(_, _, workloads)| workloads) {
+    for workload in workloads {
         let workload = workload.replace("FS", system);
         if model::SUITES
             .iter()
@@ -174,9 +183,69 @@ pub fn workloads_on_path(report: &PublishedReport) -> Vec<String> {
     found
 }
 
+/// Returns the suite and the test that ran: without a parameter, the metric's name has them. Those of
+/// Phoronix's suite name the program first: `phoronix-test-suite.stress-ng.SENDFILE.bogo_ops_s`.
+fn suite_and_test(report: &PublishedReport) -> (String, String) {
+    let mut words = report.metric.split('.');
+    let mut suite = words.next().unwrap_or_default();
+    if suite != report.testcase {
+        suite = &report.testcase;
+    }
+    if suite == "phoronix-test-suite" {
+        suite = match words.next() {
+            Some("fio") => "fio-basic",
+            Some(program) => program,
+            None => suite,
+        };
+    }
+    let of_metric = words.next().unwrap_or_default().to_ascii_lowercase();
+    let is_named = report.testcase == suite;
+    let test = report.parameter("test").filter(|_| is_named);
+    (suite.to_owned(), test.map_or(of_metric, ToOwned::to_owned))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::PATHS;
+    use super::{PATHS, workloads_on_path};
+    use crate::published::PublishedReport;
+
+    /// The nearest workload of a mail with this test, metric and parameters.
+    fn nearest(suite: &str, metric: &str, parameters: &str) -> Option<String> {
+        let text = format!(
+            "noticed a -4.3% regression of {metric} on:\n\ncommit: b6c81e63ec1e (\"fs: a change\")\n\n\
+             testcase: {suite}\nparameters:\n\n{parameters}\n"
+        );
+        let report = PublishedReport::read(&text).unwrap();
+        workloads_on_path(&report).into_iter().next()
+    }
+
+    #[test]
+    fn metric_names_the_test_of_a_collection() {
+        let phoronix = "phoronix-test-suite";
+        let sendfile = "phoronix-test-suite.stress-ng.SENDFILE.bogo_ops_s";
+        let test = "\ttest: stress-ng-1.3.1\n";
+        assert_eq!(nearest(phoronix, sendfile, test).unwrap(), "call-sendfile");
+        let sequential = "phoronix-test-suite.fio.SequentialWrite.Sync.4KB.iops";
+        let on_ext4 = "\tfs: ext4\n";
+        assert_eq!(
+            nearest(phoronix, sequential, on_ext4).unwrap(),
+            "ext4-ram-write"
+        );
+        let other = "phoronix-test-suite.osbench.CreateThreads.us";
+        assert_eq!(nearest(phoronix, other, ""), None);
+        let of_metric = nearest("stress-ng", "stress-ng.dup.ops_per_sec", "\tnr: 1\n");
+        assert_eq!(of_metric.unwrap(), "call-dup");
+    }
+
+    #[test]
+    fn files_that_are_synced_have_their_row() {
+        let files = |method: &str| {
+            let parameters = format!("\tfs: btrfs\n\tsync_method: {method}\n");
+            nearest("fsmark", "fsmark.files_per_sec", &parameters).unwrap()
+        };
+        assert_eq!(files("fsyncBeforeClose"), "btrfs-ram-fsync");
+        assert_eq!(files("NoSync"), "btrfs-ram-create");
+    }
 
     #[test]
     fn every_path_has_a_workload_of_its_name() {
