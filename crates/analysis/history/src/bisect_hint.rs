@@ -3,9 +3,10 @@
 use model::{Build, Distribution, KernelName, Origin, Release, SourceOrigin, sanitize_line};
 
 use super::alerts::{Alert, Member};
-use super::changes::Basis;
+use super::changes::{Basis, Change};
 use super::gather::History;
 use super::index::KernelIx;
+use super::series::{Key, Series};
 
 /// Most seeds that a hint requests: the kernels of a series may have more than a bisection needs.
 const SEEDS_MAX: usize = 5;
@@ -76,10 +77,7 @@ pub fn bisect_hint(history: &History, alert: &Alert, debian: &str) -> Option<Bis
                 "the two kernels were built from different trees: build both from one".to_owned(),
             ),
             _ => {
-                let is_exact = history
-                    .machine(worst.key.machine)
-                    .capabilities()
-                    .deterministic;
+                let is_exact = takes_chain(history, &worst.key);
                 let chain = chain(good, bad, &options).filter(|_| is_exact);
                 packages(good, bad, debian, &options, chain)
             }
@@ -314,18 +312,63 @@ fn is_of_debian(name: &KernelName) -> bool {
 /// Returns the command that names the release between two packages with which a change came;
 /// `None` if they are of one series, or not of one distribution.
 fn chain(good: &Build, bad: &Build, options: &str) -> Option<String> {
+    let [old, new] = chain_ends(good, bad)?;
+    Some(sanitize_line(&format!(
+        "marvin compare --chain {old} {new} {options}"
+    )))
+}
+
+/// Returns the names of two packages with releases between them.
+fn chain_ends(good: &Build, bad: &Build) -> Option<[String; 2]> {
     let (KernelName::Package(old), KernelName::Package(new)) = (&good.name, &bad.name) else {
         return None;
     };
     let series = |build: &Build| Release::parse(&build.version).series();
     let is_offered = old.distribution == new.distribution && series(good) != series(bad);
-    is_offered.then(|| {
-        sanitize_line(&format!(
-            "marvin compare --chain {} {} {options}",
-            good.exact_name(),
-            bad.exact_name()
-        ))
-    })
+    is_offered.then(|| [good.exact_name(), bad.exact_name()])
+}
+
+/// Returns the arguments of `marvin compare` that measure the releases between the kernels of a
+/// change; `None` where there are none to measure, or where a chain cannot tell.
+#[must_use]
+pub fn chain_arguments(
+    history: &History,
+    key: &Key,
+    series: &Series,
+    change: &Change,
+) -> Option<Vec<String>> {
+    if !takes_chain(history, key) || change.went_away.is_some() {
+        return None;
+    }
+    let ends = [series.before(change), &series.points[change.at]];
+    let [old, new] = ends.map(|point| &history.kernel(point.kernel).build);
+    let [old, new] = chain_ends(old, new)?;
+    let suite = model::suite_of(&key.workload)?;
+    let seeds = match change.basis {
+        Basis::EverySeed { seeds } => seeds.clamp(1, SEEDS_MAX),
+        Basis::Levels { .. } | Basis::Creep { .. } => SEEDS_MAX,
+        Basis::NoBoot | Basis::Fails => return None,
+    };
+    let seeds = seeds.to_string();
+    let words = [
+        "--chain",
+        &old,
+        &new,
+        "--workload",
+        &key.workload,
+        "--suite",
+        suite.name,
+        "--seeds",
+        &seeds,
+    ];
+    Some(words.map(str::to_owned).to_vec())
+}
+
+/// Returns whether a release does not differ from itself there: on the exact machine with one
+/// processor.
+fn takes_chain(history: &History, key: &Key) -> bool {
+    let capabilities = history.machine(key.machine).capabilities();
+    capabilities.deterministic && capabilities.processors == 1
 }
 
 /// Returns the hint for kernels that Marvin did not build.
@@ -370,7 +413,7 @@ fn packages(
 
 #[cfg(test)]
 mod tests {
-    use super::{BisectHint, bisect_hint};
+    use super::{BisectHint, bisect_hint, chain_arguments};
     use crate::{History, alerts};
     use compare::fixtures::{Ending, Subject, build};
     use model::{Build, FailureReason, Origin, ReleaseLine, Stage};
@@ -492,6 +535,30 @@ mod tests {
             "{chain}"
         );
         assert_eq!(first("ubuntu:6.8", ["6.8.1", "6.8.2"]), None);
+    }
+
+    #[test]
+    fn chain_lies_between_packages_of_two_series() {
+        let words = |builds: [Build; 2], workload: &'static str, kind: &str| {
+            let history = history_of(builds, workload, kind);
+            let (key, series) = history.series().next().unwrap();
+            let words = chain_arguments(&history, key, series, &series.changes[0])?;
+            Some(words.join(" "))
+        };
+        let packages = || ["6.1.192", "6.12.100"].map(|version| build("deb:6.12", version));
+        let chain = words(packages(), "fault-anon", "exact").unwrap();
+        assert!(
+            chain.starts_with("--chain deb:linux-image-6.1.192")
+                && chain.ends_with("--workload fault-anon --suite micro --seeds 2"),
+            "{chain}"
+        );
+        // Several processors are no chain's, and commits have no releases between them.
+        assert_eq!(words(packages(), "share-open", "exact-smp"), None);
+        let commits = ["6.1-g111111111111", "6.12-g222222222222"].map(|version| {
+            let origin = "commit 111111111111 of /src/linux, micro, gcc 12.2";
+            built("git:HEAD", version, origin)
+        });
+        assert_eq!(words(commits, "fault-anon", "exact"), None);
     }
 
     #[test]

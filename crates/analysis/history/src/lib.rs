@@ -62,7 +62,7 @@ mod twins;
 use model::UnixTime;
 
 pub use alerts::{Alert, Member, alerts};
-pub use bisect_hint::{BisectHint, bisect_hint, bisection_anywhere};
+pub use bisect_hint::{BisectHint, bisect_hint, bisection_anywhere, chain_arguments};
 pub use bisection_record::{BisectionRecord, RecordedCulprit, records_of_alert};
 pub use changes::{Basis, Change};
 pub use digest::{ResultDigest, RunDigest, Shape, ShapeIx};

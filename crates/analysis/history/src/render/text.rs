@@ -9,7 +9,7 @@ use model::{Direction, ReleaseLine, Unit, Verdict, sanitize_line};
 use super::told::{Addresses, told_words};
 use crate::{
     Alert, Basis, BisectHint, BisectionRecord, Change, History, Key, Point, Series, Triaged,
-    bisect_hint, day, records_of_alert,
+    bisect_hint, chain_arguments, day, records_of_alert,
 };
 
 /// The most series of an alert that a text lists.
@@ -85,6 +85,12 @@ fn one(page: &mut Page, history: &History, key: &Key, series: &Series, styles: &
     }
     if series.changes.is_empty() {
         page.paragraph(0, &no_change(series));
+    }
+    let has_chain = |change| chain_arguments(history, key, series, change).is_some();
+    if series.changes.iter().any(has_chain) {
+        let name = sanitize_line(&key.workload);
+        let text = format!("marvin history {name} --chain measures what the archive has between");
+        page.paragraph(2, &text);
     }
     if let Some(note) = aside_words(history, series) {
         page.hanging("! ", &note);

@@ -61,6 +61,15 @@ fn chain_of_real_releases_adds_up() {
     let (_, again, said) = measure();
     assert_eq!(again["rows"], document["rows"]);
     assert!(!said.contains("booting"), "everything is stored: {said}");
+    // A history of both ends makes the same chain by itself.
+    let history = output_of(&home, &["history", "fault-anon", "--chain"]);
+    let chain = history.find("between");
+    assert!(
+        history.starts_with("exit 0") && chain.is_some(),
+        "{history}"
+    );
+    let last = history.matches("fault-anon: cost").count();
+    assert_eq!(last, 1, "the history itself is at the end: {history}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ::explain::WorkloadExplained;
-use clap::Args;
+use clap::{Args, Parser};
 use compare::{Comparison, Question, Side, Warning};
 use lab::{Event, Lab, Measurement, Plan, Reuse, Wanted};
 use model::{Availability, Build, KernelName, Machine, Run, Workload};
@@ -105,6 +105,21 @@ pub(crate) struct CompareArguments {
 
     #[command(flatten)]
     pub(crate) exit: ExitOptions,
+}
+
+/// The arguments of a comparison that another command asks for.
+#[derive(Parser)]
+#[command(no_binary_name = true)]
+struct Words {
+    #[command(flatten)]
+    compare: CompareArguments,
+}
+
+impl CompareArguments {
+    /// Reads words as `marvin compare` takes them.
+    pub(crate) fn of_words<'a>(words: impl IntoIterator<Item = &'a str>) -> anyhow::Result<Self> {
+        Ok(Words::try_parse_from(words)?.compare)
+    }
 }
 
 /// Options for one comparison on several hosts.

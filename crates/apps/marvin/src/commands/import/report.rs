@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use ::compare::Comparison;
-use clap::Parser;
 use document::layout::{Page, WIDTH, command_lines};
 use kernel::PatchesError;
 use model::{Verdict, declared_transfers};
@@ -19,14 +18,6 @@ use crate::session::Session;
 const POINTS_LEAST: f64 = 0.3;
 /// Most functions that are named.
 const FUNCTIONS: usize = 6;
-
-/// The arguments of a comparison, as `marvin compare` takes them.
-#[derive(Parser)]
-#[command(no_binary_name = true)]
-struct Arguments {
-    #[command(flatten)]
-    compare: CompareArguments,
-}
 
 /// Whether Marvin's row agrees with a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +83,7 @@ pub(super) fn check(session: &Session, file: &Path, wanted: &Wanted) -> anyhow::
         return Ok(Exit::Unclear);
     };
     let arguments = arguments(base, new, workload, &wanted.options)?;
-    let comparison = measure(session, &arguments.compare)?;
+    let comparison = measure(session, &arguments)?;
     let exit = judge(&report, &comparison, &mut page);
     answer.write(page.finish())?;
     Ok(exit)
@@ -117,14 +108,14 @@ fn arguments(
     new: &str,
     workload: &str,
     options: &[String],
-) -> anyhow::Result<Arguments> {
+) -> anyhow::Result<CompareArguments> {
     let mut words = vec![base, new, "--workload", workload, "--quick", "--profile"];
     words.extend(options.iter().map(String::as_str));
     // Its suite has several processors.
     if declared_transfers(workload).is_some() {
         words.extend(["--on", "exact-smp"]);
     }
-    Ok(Arguments::try_parse_from(words)?)
+    CompareArguments::of_words(words)
 }
 
 /// Says what the report says.
