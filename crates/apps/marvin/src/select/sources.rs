@@ -250,7 +250,7 @@ fn only_tree(session: &Session) -> Option<PathBuf> {
 mod tests {
     use std::fs;
 
-    use super::kernel_tree;
+    use super::{kernel_tree, with_modules};
 
     #[test]
     fn kernel_trees_are_found_from_below() {
@@ -264,11 +264,6 @@ mod tests {
         }
         assert_eq!(kernel_tree(&below), Some(top.path()));
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::with_modules;
 
     fn config_of(suite: &str) -> String {
         let rows = &model::suite(suite).unwrap().workloads;
