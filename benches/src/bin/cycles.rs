@@ -6,6 +6,7 @@
 //! host that is a virtual machine pays more for its faults and timers. Results are kept in DATA.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
@@ -112,7 +113,7 @@ fn values(
             Ok(value) => {
                 values.insert(result.workload.to_string(), value);
             }
-            Err(why) => println!("{}: {why}", result.workload),
+            Err(why) => writeln!(std::io::stdout(), "{}: {why}", result.workload)?,
         }
     }
     Ok(values)
@@ -183,10 +184,11 @@ fn print(
     }
     errors.sort_by(|one, other| other.0.abs().total_cmp(&one.0.abs()));
     for (error, name) in errors.iter().take(8) {
-        println!(
-            "  {name}: {:.2} of what the common factor says",
-            error.exp()
-        );
+        let factor = error.exp();
+        writeln!(
+            std::io::stdout(),
+            "  {name}: {factor:.2} of what the common factor says"
+        )?;
     }
     Ok(())
 }

@@ -221,22 +221,7 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
             Ok(Judgement { claim, runs })
         }
     };
-    // The samples of one run of each side, as of an import that has one run of each kernel.
-    let within = |base: &[Run], new: &[Run]| {
-        let rating = estimate_ratio(
-            &scores(&base[..1])?,
-            &scores(&new[..1])?,
-            &History::default(),
-            margin,
-        );
-        let means = GroupMean::compute(&base[0]).zip(GroupMean::compute(&new[0]));
-        let found = means.and_then(|(base, new)| estimate_within(&rating, &base, &new, margin));
-        let verdict = found.and_then(|found| found.verdict(found.p_margin));
-        Ok(Judgement {
-            claim: verdict.and_then(|verdict| claimed_by(&verdict)),
-            runs: 1,
-        })
-    };
+    let within = |base: &[Run], new: &[Run]| judge_within(&base[0], &new[0], margin);
     let mut out = std::io::stdout().lock();
     let most = 0.05 + 2.0 * (0.05 * 0.95 / PAIRS as f64).sqrt();
     writeln!(
@@ -286,6 +271,23 @@ fn print(pairs: &[Pair], margin: f64) -> anyhow::Result<()> {
         )?;
     }
     Ok(())
+}
+
+/// Judges by the samples of one run of each side, as of an import that has one run of each kernel.
+fn judge_within(base: &Run, new: &Run, margin: f64) -> anyhow::Result<Judgement> {
+    let rating = estimate_ratio(
+        &scores(std::slice::from_ref(base))?,
+        &scores(std::slice::from_ref(new))?,
+        &History::default(),
+        margin,
+    );
+    let means = GroupMean::compute(base).zip(GroupMean::compute(new));
+    let found = means.and_then(|(base, new)| estimate_within(&rating, &base, &new, margin));
+    let verdict = found.and_then(|found| found.verdict(found.p_margin));
+    Ok(Judgement {
+        claim: verdict.and_then(|verdict| claimed_by(&verdict)),
+        runs: 1,
+    })
 }
 
 fn claimed(rating: &RatioEstimate) -> Option<Claim> {

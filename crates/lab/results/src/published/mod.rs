@@ -11,8 +11,9 @@ use std::str::SplitWhitespace;
 
 /// The line above the numbers of a test.
 const TABLE: &str = "%stddev     %change         %stddev";
-/// The name before a function's share of the profile.
+/// The names before a function's share of the profile: itself, and with what it calls.
 const SELF: &str = "perf-profile.self.cycles-pp.";
+const WITH_CALLEES: &str = "perf-profile.children.cycles-pp.";
 
 /// How a line of the report changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -143,14 +144,23 @@ impl PublishedReport {
         Some(100.0 * (factor - 1.0))
     }
 
-    /// Returns the functions whose own share of the profile changed, with by how many points, the
-    /// largest change first.
+    /// Returns the functions whose share of the profile changed, with by how many points, the largest
+    /// change first: of their own shares or, in a report without these, of those with what they call.
     #[must_use]
     pub fn functions(&self) -> Vec<(&str, f64)> {
+        let own = self.shares(SELF);
+        if own.is_empty() {
+            self.shares(WITH_CALLEES)
+        } else {
+            own
+        }
+    }
+
+    fn shares(&self, prefix: &str) -> Vec<(&str, f64)> {
         let mut functions = Vec::new();
         for stat in &self.stats {
             if let (Some(function), Moved::Points(points)) =
-                (stat.name.strip_prefix(SELF), stat.moved)
+                (stat.name.strip_prefix(prefix), stat.moved)
             {
                 functions.push((function, points));
             }

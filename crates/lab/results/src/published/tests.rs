@@ -82,6 +82,16 @@ fn mail_of_the_robot_is_read() {
 }
 
 #[test]
+fn functions_with_callees_stand_in_for_own_shares() {
+    let text = REPORT.replace("perf-profile.self.", "perf-profile.children.");
+    let report = PublishedReport::read(&text).unwrap();
+    assert_eq!(report.functions()[0], ("arch_exit_to_user", 9.5));
+    let both = REPORT.replace("self.cycles-pp.do_sys", "children.cycles-pp.do_sys");
+    let report = PublishedReport::read(&both).unwrap();
+    assert_eq!(report.functions(), [("arch_exit_to_user", 9.5)]);
+}
+
+#[test]
 fn report_quoted_in_a_reply_is_the_same() {
     let (head, body) = REPORT.split_once("\n\n").unwrap();
     let quoted: String = body.lines().map(|line| format!("> {line}\n")).collect();

@@ -147,8 +147,11 @@ fn describe(report: &PublishedReport, workloads: &[String], page: &mut Page) {
         page.hanging("Functions: ", &format!("{} points", named.join(", ")));
     }
     let path = if workloads.is_empty() {
-        let test = report.parameter("test").unwrap_or("no test named");
-        format!("no workload of Marvin is on it: {} {test}", report.testcase)
+        let test = match report.parameter("test") {
+            Some(test) => format!("{} {test}", report.testcase),
+            None => format!("{}, and the mail names no test", report.testcase),
+        };
+        format!("no workload of Marvin is on that of {test}")
     } else {
         workloads.join(", ")
     };
