@@ -79,7 +79,7 @@ pub(crate) fn measured_sources(
 ) -> anyhow::Result<SourceSettings> {
     let mut settings = settings_with_tools(session, &measure.sources, tools)?;
     if !measure.workload.is_empty() || measure.suite.is_some() {
-        // Whoever chose them said what is wrong with the words.
+        // The selection itself reports mistakes in the words.
         let chosen = model::choose(&tools.rows(), measure.suite(), &measure.workload);
         let workloads = chosen.map_or_else(|_| Vec::new(), |chosen| chosen.workloads);
         settings.configuration = with_modules(settings.configuration, &workloads)?;
