@@ -129,6 +129,14 @@ impl GuestModule {
             need: Need::May,
         }
     }
+
+    /// Returns whether each of its parameters is an option of the kernel config when it is built
+    /// in: those of disks in memory are (drivers/block/brd.c).
+    #[must_use]
+    pub fn has_options(&self) -> bool {
+        let mut parameters = self.parameters.split_whitespace();
+        parameters.all(|parameter| parameter.starts_with("rd_"))
+    }
 }
 
 /// The form in a machine's fingerprint: `256 MiB`, `128 MiB, null_blk gb=4, files`.

@@ -195,6 +195,10 @@ fn explain_selection_error(
             "{word} is a benchmark of the kernel's source, which only compare, run, profile and explain on exact, series \
              and bisect run"
         ),
+        SelectionError::UnknownWorkload(word) if is_elsewhere(word) => {
+            let suite = model::usual_suite(std::slice::from_ref(word)).name;
+            format!("{word} is of the suite {suite}, and one command measures rows of one suite")
+        }
         SelectionError::UnknownWorkload(word) => {
             format!(
                 "{error}{}; `marvin workloads` lists them",
@@ -203,6 +207,12 @@ fn explain_selection_error(
         }
         SelectionError::Nothing => EMPTY_NAME.to_owned(),
     })
+}
+
+/// Returns whether a suite knows a word.
+fn is_elsewhere(word: &str) -> bool {
+    let words = [word.to_owned()];
+    model::select(model::usual_suite(&words), &words).is_ok()
 }
 
 /// Returns the words that select workloads of a suite.

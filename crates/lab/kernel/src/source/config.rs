@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use model::GuestModule;
+
 use super::SourceError;
 use crate::folder::sha256;
 use crate::{KernelError, bounded, payload};
@@ -16,6 +18,9 @@ const SMALL: &str = include_str!("../../configs/small.fragment");
 const BYTES_MAX: u64 = 4 << 20;
 /// The first line of a complete kernel config.
 const WHOLE: &str = "Automatically generated file; DO NOT EDIT.";
+/// The size of a disk in memory in KiB: the parameter of brd, and its option (drivers/block/brd.c).
+const RAM_DISK_KIB: &str = "rd_size";
+const RAM_DISK_OPTION: &str = "BLK_DEV_RAM_SIZE";
 /// Marvin's usual config.
 const DEFAULT_NAME: &str = "default";
 /// The config of the kernel that runs.
@@ -375,19 +380,40 @@ impl Configuration {
         self.with("PROC_KCORE=y")
     }
 
-    /// Builds in a module that a workload needs, on top of Marvin's default config. Other configs stay
-    /// as they are: they say what the user wants to measure.
+    /// Builds in a module that a workload needs, on top of Marvin's default config, with parameters
+    /// that are options when it is built in. Other configs stay as they are: they say what the
+    /// user wants to measure.
     ///
     /// # Errors
     /// If the config takes no further option.
-    pub fn with_module(self, module: &str) -> Result<Self, KernelError> {
-        let option = crate::modules::option(module);
-        let is_default = self.name.split('+').next() == Some(DEFAULT_NAME);
-        if !is_default || options(&self.text).contains_key(&option) {
+    pub fn with_module(self, module: &GuestModule) -> Result<Self, KernelError> {
+        if self.name.split('+').next() != Some(DEFAULT_NAME) {
             return Ok(self);
         }
-        let name = option.trim_start_matches("CONFIG_");
-        self.with(&format!("{name}=y"))
+        let mut grown = self;
+        let option = crate::modules::option(module.name);
+        if !options(&grown.text).contains_key(&option) {
+            let name = option.trim_start_matches("CONFIG_");
+            grown = grown.with(&format!("{name}=y"))?;
+        }
+        for parameter in module.parameters.split_whitespace() {
+            if let Some((RAM_DISK_KIB, wanted)) = parameter.split_once('=') {
+                grown = grown.with_at_least(RAM_DISK_OPTION, wanted)?;
+            }
+        }
+        Ok(grown)
+    }
+
+    /// Raises an option that is a number.
+    fn with_at_least(self, option: &str, wanted: &str) -> Result<Self, KernelError> {
+        let number = |text: &str| text.parse::<u64>().unwrap_or_default();
+        let known = options(&self.text)
+            .get(&format!("CONFIG_{option}"))
+            .cloned();
+        if known.is_some_and(|known| number(&known) >= number(wanted)) {
+            return Ok(self);
+        }
+        self.with(&format!("{option}={wanted}"))
     }
 
     /// Returns whether it requests an option.
@@ -494,6 +520,8 @@ pub fn options(text: &str) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use model::GuestModule;
+
     use super::{Base, Configuration, options};
 
     #[test]
@@ -521,16 +549,26 @@ mod tests {
 
     #[test]
     fn default_config_takes_modules_that_workloads_need() {
-        let named = |name: &str, module: &str| {
+        let named = |name: &str, module: GuestModule| {
             let config = Configuration::named(name).unwrap();
-            config.with_module(module).unwrap().name().to_owned()
+            config.with_module(&module).unwrap().name().to_owned()
         };
-        assert_eq!(named("default", "xfs"), "default+XFS_FS=y");
-        assert_eq!(named("default+PSI=n", "btrfs"), "default+PSI=n+BTRFS_FS=y");
+        let must = |name| GuestModule::must(name, "");
+        assert_eq!(named("default", must("xfs")), "default+XFS_FS=y");
+        assert_eq!(
+            named("default+PSI=n", must("btrfs")),
+            "default+PSI=n+BTRFS_FS=y"
+        );
         // It has ext4, and the user says what it must not have.
-        assert_eq!(named("default", "ext4"), "default");
-        assert_eq!(named("default+XFS_FS=n", "xfs"), "default+XFS_FS=n");
-        assert_eq!(named("tiny", "xfs"), "tiny");
+        assert_eq!(named("default", must("ext4")), "default");
+        assert_eq!(named("default+XFS_FS=n", must("xfs")), "default+XFS_FS=n");
+        assert_eq!(named("tiny", must("xfs")), "tiny");
+        let disk = |size| GuestModule::must("brd", size);
+        assert_eq!(named("default", disk("rd_nr=1 rd_size=65536")), "default");
+        assert_eq!(
+            named("default", disk("rd_nr=1 rd_size=524288")),
+            "default+BLK_DEV_RAM_SIZE=524288"
+        );
     }
 
     #[test]
