@@ -15,6 +15,9 @@ use crate::pairing::SideComparison;
 use crate::value::Scale;
 use monitors::Monitored;
 
+/// Rows of a question that asks about single ones.
+const FEW_ROWS: usize = 3;
+
 /// A base kernel against one or more others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
@@ -451,6 +454,24 @@ impl Comparison {
             .filter(|row| matches!(verdict(row), Verdict::Better | Verdict::Worse))
             .map(|row| row.workload.name.to_string())
             .collect()
+    }
+
+    /// Returns the workloads that differ on one of the others, without being better or worse: unclear
+    /// ones and, in a question of few rows, also those within the margin.
+    #[must_use]
+    pub fn differing(&self, other: usize) -> Vec<String> {
+        let few = self.rows.len() <= FEW_ROWS;
+        let differs = |row: &&ComparisonRow| {
+            let compared = &row.cells[other].compared;
+            let is_asked = match compared.verdict {
+                Verdict::Better | Verdict::Worse => false,
+                Verdict::Unclear(_) => true,
+                Verdict::Same => few,
+            };
+            is_asked && compared.difference_percent.is_some_and(|size| size != 0.0)
+        };
+        let rows = self.rows.iter().filter(differs);
+        rows.map(|row| row.workload.name.to_string()).collect()
     }
 
     /// Returns all kernels, the base first.

@@ -62,6 +62,8 @@ pub enum BuildEvent {
         /// The package or the file.
         what: String,
     },
+    /// Another process builds in the same data directory, and is waited for.
+    Waiting,
     /// Building a kernel from its source.
     Building {
         /// The commit or the directory, and the kernel config.

@@ -94,7 +94,17 @@ impl BuildCache {
             notify(BuildEvent::Cached { what });
             return Ok(made);
         }
-        let workshop = WorkTree::open(&self.home)?;
+        // What was made needs no workshop: another process may build in it for long.
+        if matches!(name.source(), KernelName::Git(_)) {
+            let source = cache.source_at_hand(name, notify)?;
+            let recipe = cache.recipe(&source.tree, &toolchain.identity());
+            if let Some(made) = cache.made_before(name, &source, &toolchain, &recipe)? {
+                let what = source.origin.to_string();
+                notify(BuildEvent::Cached { what });
+                return Ok(made);
+            }
+        }
+        let workshop = WorkTree::open_telling(&self.home, &|| notify(BuildEvent::Waiting))?;
         let source = cache.source(name.source(), &workshop, notify)?;
         cache.build_tree(name, &source, &toolchain, &workshop, notify)
     }

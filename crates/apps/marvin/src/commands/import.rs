@@ -18,6 +18,7 @@ use store::{Location, Store};
 
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
+use crate::options::whole;
 use crate::select::shortest_names;
 use crate::session::Session;
 
@@ -81,12 +82,21 @@ pub(crate) struct ImportArguments {
     /// Of a mail: kernel config for kernels that Marvin builds, as of marvin compare
     #[arg(long, value_name = "CONFIG", add = completion::configuration())]
     config: Option<String>,
+
+    /// Of a mail: number of seeds [default: 1]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 100))]
+    seeds: Option<u64>,
 }
 
 impl ImportArguments {
     /// Returns the options of a measurement, as `marvin compare` takes them.
     fn measure_options(&self) -> Vec<String> {
-        let options = [("--tree", &self.tree), ("--config", &self.config)];
+        let seeds = self.seeds.map(|seeds| seeds.to_string());
+        let options = [
+            ("--tree", &self.tree),
+            ("--config", &self.config),
+            (report::SEEDS, &seeds),
+        ];
         let given = options.into_iter().filter_map(|(option, value)| {
             let value = value.as_ref()?;
             Some([option.to_owned(), value.clone()])
@@ -162,7 +172,8 @@ pub(crate) fn import(session: &Session, command: &ImportArguments) -> anyhow::Re
         Foreign::Suite(suite) => suite,
     };
     if command.workload.is_some() || !command.measure_options().is_empty() {
-        let text = "--workload, --tree and --config are for a mail of the kernel test robot";
+        let text =
+            "--workload, --tree, --config and --seeds are for a mail of the kernel test robot";
         return Err(WrongInput(text.to_owned()).into());
     }
     if command.kernel.is_some() && suite != ForeignSuite::Files {

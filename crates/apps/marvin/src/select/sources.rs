@@ -23,7 +23,7 @@ pub(crate) fn source_settings(
     chosen: &SourceOptions,
 ) -> anyhow::Result<SourceSettings> {
     let (tree, of_tree) = match &chosen.tree {
-        Some(tree) if tree.exists() => (Some(tree.clone()), None),
+        Some(tree) if tree.exists() => (Some(tree.clone()), config_of_tree(session, tree)),
         Some(name) => {
             let tree = named_tree(session, name)?;
             (Some(tree_directory(tree)?), Some(tree.config.clone()))
@@ -32,7 +32,10 @@ pub(crate) fn source_settings(
             let tree = enclosing_tree()
                 .or_else(|| chosen.build_dir.as_deref().and_then(built_tree))
                 .or_else(|| only_tree(session));
-            (tree, None)
+            let config = tree
+                .as_deref()
+                .and_then(|tree| config_of_tree(session, tree));
+            (tree, config)
         }
     };
     if let Some(missing) = chosen.build_dir.as_deref().and_then(describe_missing) {
@@ -241,6 +244,19 @@ fn tree_directory(tree: &WatchedTree) -> anyhow::Result<PathBuf> {
         tree.name
     ))
     .into())
+}
+
+/// Returns the kernel config that marvin.toml gives the tree in a directory, if it has that tree.
+fn config_of_tree(session: &Session, directory: &Path) -> Option<String> {
+    let directory = directory.canonicalize().ok()?;
+    let trees = &session.config().ok()?.settings.trees;
+    let is_there = |tree: &&WatchedTree| {
+        let known = tree_directory(tree)
+            .ok()
+            .and_then(|known| known.canonicalize().ok());
+        known.is_some_and(|known| known == directory)
+    };
+    trees.iter().find(is_there).map(|tree| tree.config.clone())
 }
 
 /// Returns the only directory among the trees of marvin.toml; `marvin config check` reports an

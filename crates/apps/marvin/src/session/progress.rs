@@ -126,6 +126,9 @@ impl Progress {
                 self.line(&format!("{name}: {kernel} has no folder of modules: guests have what is built in"));
             }
             BuildEvent::Unpacking { what } => self.message(&format!("{name}: unpacking {what}")),
+            BuildEvent::Waiting => {
+                self.line(&format!("{name}: waits for another build in this data directory"));
+            }
             BuildEvent::Building { what, estimate_s } => {
                 let last = estimate_s.map_or_else(String::new, |seconds| format!(", the last one took {seconds} s"));
                 self.line(&format!("{name}: building {what}{last}"));

@@ -49,11 +49,22 @@ pub(crate) struct WorkTree {
 impl WorkTree {
     /// Opens the workshop of a data directory; waits while another process uses it.
     pub(crate) fn open(home: &Path) -> Result<Self, KernelError> {
+        Self::open_telling(home, &|| ())
+    }
+
+    /// The same; calls `tell` before it waits.
+    pub(crate) fn open_telling(home: &Path, tell: &dyn Fn()) -> Result<Self, KernelError> {
         let folder = home.join("workshop");
         fs::create_dir_all(folder.join("linux")).map_err(KernelError::io(&folder))?;
         // make records these paths.
         let folder = fs::canonicalize(&folder).map_err(KernelError::io(&folder))?;
-        let lock = scratch::lock(&folder)?;
+        let lock = match scratch::try_lock(&folder) {
+            Some(lock) => lock,
+            None => {
+                tell();
+                scratch::lock(&folder)?
+            }
+        };
         Self::of_locked(folder, lock)
     }
 

@@ -15,6 +15,10 @@ const TABLE: &str = "%stddev     %change         %stddev";
 const SELF: &str = "perf-profile.self.cycles-pp.";
 const WITH_CALLEES: &str = "perf-profile.children.cycles-pp.";
 
+/// Instructions of an operation, and all.
+const PATH_LENGTH: &str = "perf-stat.overall.path-length";
+const INSTRUCTIONS: &str = "perf-stat.total.instructions";
+
 /// How a line of the report changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Moved {
@@ -125,11 +129,25 @@ impl PublishedReport {
         }
     }
 
-    /// Returns how much the instructions of one operation changed, in percent, if the report has
-    /// their number.
+    /// Returns how much the instructions of one operation changed, in percent: the path length, or all
+    /// instructions by the work that was done. A test whose time changed does the same work in
+    /// each run; one of fixed time does as much as its metric says.
     #[must_use]
     pub fn instructions_percent(&self) -> Option<f64> {
-        self.counter_percent("perf-stat.overall.path-length")
+        if let Some(percent) = self.counter_percent(PATH_LENGTH) {
+            return Some(percent);
+        }
+        let all = self.counter_percent(INSTRUCTIONS)?;
+        let time = format!("{}.time.elapsed_time", self.testcase);
+        if self.counter_percent(&time).is_some() {
+            return Some(all);
+        }
+        let is_rate = ["ops", "/s", "per_", "per-", "_iops", "throughput"]
+            .iter()
+            .any(|part| self.metric.contains(part));
+        let sign = if self.is_regression { -1.0 } else { 1.0 };
+        let work = 1.0 + sign * self.change_percent / 100.0;
+        (is_rate && work > 0.0).then(|| 100.0 * ((1.0 + all / 100.0) / work - 1.0))
     }
 
     /// Returns how much the cycles of one operation changed, in percent: instructions by cycles of

@@ -63,8 +63,10 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("stress-ng", "get", &["getppid"]),
     ("stress-ng", "getrandom", &["call-getrandom"]),
     ("stress-ng", "io-uring", &["uring-read", "uring-nop"]),
+    ("stress-ng", "ioprio", &["FS-ram-sync", "FS-ram-write"]),
     ("stress-ng", "key", &["key-update"]),
     ("stress-ng", "link", &["FS-ram-link", "tmpfs-link"]),
+    ("stress-ng", "metamix", &["FS-ram-write", "FS-ram-trunc"]),
     ("stress-ng", "mlock", &["map-mlock"]),
     ("stress-ng", "mmap", &["mem-mmap"]),
     ("stress-ng", "mprotect", &["mem-mprotect"]),
@@ -109,8 +111,14 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("unixbench", "shell", &["fork-exec"]),
     ("unixbench", "spawn", &["fork-exit"]),
     ("unixbench", "syscall", &["getppid"]),
+    ("vm-scalability", "truncate-seq", &["FS-ram-trunc"]),
     ("will-it-scale", "brk", &["mem-brk", "share-brk"]),
     ("will-it-scale", "context_switch", &["pipe-pingpong"]),
+    (
+        "will-it-scale threads",
+        "context_switch",
+        &["futex-pingpong", "share-condvar"],
+    ),
     ("will-it-scale", "dup", &["call-dup", "share-dup"]),
     ("will-it-scale", "eventfd", &["event-fd"]),
     ("will-it-scale", "futex", &["futex-own-1", "futex-pingpong"]),
@@ -149,6 +157,9 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("will-it-scale", "writeseek", &["call-writeseek"]),
 ];
 
+/// What stands behind a suite's name for tests whose tasks are threads, where those of processes have
+/// another path.
+const THREADS: &str = " threads";
 /// Values of `sync_method` that wait for the disk (fsmark), and rows of it.
 const SYNCING: &str = "fsync";
 const FSYNC: &str = "FS-ram-fsync";
@@ -157,24 +168,18 @@ const FSYNC: &str = "FS-ram-fsync";
 #[must_use]
 pub fn workloads_on_path(report: &PublishedReport) -> Vec<String> {
     let (suite, test) = suite_and_test(report);
-    let of_suite = PATHS.iter().filter(|(known, _, _)| suite == *known);
-    // Numbered variants of a test are the same path: the longest name that begins theirs.
-    let nearest = of_suite
-        .filter(|(_, known, _)| {
-            let rest = test.strip_prefix(known);
-            *known == test
-                || known.is_empty()
-                || rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
-        })
-        .max_by_key(|(_, known, _)| known.len());
-    let mut workloads = nearest
-        .map_or(&[][..], |(_, _, workloads)| workloads)
-        .to_vec();
+    let threads = format!("{suite}{THREADS}");
+    let has_threads = report.parameter("mode") == Some("thread");
+    let of_threads = has_threads.then(|| find_path(&threads, &test)).flatten();
+    let nearest = of_threads.or_else(|| find_path(&suite, &test));
+    let mut workloads = nearest.unwrap_or_default().to_vec();
     let method = report.parameter("sync_method").unwrap_or_default();
     if method.to_ascii_lowercase().starts_with(SYNCING) && !workloads.is_empty() {
         workloads.insert(0, FSYNC);
     }
-    let system = report.parameter("fs").unwrap_or_default();
+    // fxmark calls it so.
+    let system = report.parameter("fs").or(report.parameter("fstype"));
+    let system = system.unwrap_or_default();
     let mut found = Vec::new();
     for workload in workloads {
         let workload = workload.replace("FS", system);
@@ -186,6 +191,20 @@ pub fn workloads_on_path(report: &PublishedReport) -> Vec<String> {
         }
     }
     found
+}
+
+/// Returns the workloads of a test. Numbered variants of a test are the same path: the longest name
+/// that begins theirs.
+fn find_path(suite: &str, test: &str) -> Option<&'static [&'static str]> {
+    let of_suite = PATHS.iter().filter(|(known, _, _)| suite == *known);
+    let fitting = of_suite.filter(|(_, known, _)| {
+        let rest = test.strip_prefix(known);
+        *known == test
+            || known.is_empty()
+            || rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+    });
+    let (_, _, workloads) = fitting.max_by_key(|(_, known, _)| known.len())?;
+    Some(workloads)
 }
 
 /// Returns the suite and the test that ran: without a parameter, the metric's name has them. Those of
@@ -240,6 +259,20 @@ mod tests {
         assert_eq!(nearest(phoronix, other, ""), None);
         let of_metric = nearest("stress-ng", "stress-ng.dup.ops_per_sec", "\tnr: 1\n");
         assert_eq!(of_metric.unwrap(), "call-dup");
+    }
+
+    #[test]
+    fn threads_and_file_systems_are_parameters() {
+        let metric = "will-it-scale.per_thread_ops";
+        let of_mode = |mode: &str| {
+            let parameters = format!("\tmode: {mode}\n\ttest: context_switch1\n");
+            nearest("will-it-scale", metric, &parameters).unwrap()
+        };
+        assert_eq!(of_mode("thread"), "futex-pingpong");
+        assert_eq!(of_mode("process"), "pipe-pingpong");
+        let parameters = "\tfstype: ext4\n\ttest: MWCL\n";
+        let works = nearest("fxmark", "fxmark.ssd_ext4_MWCL_18.works/sec", parameters);
+        assert_eq!(works.unwrap(), "ext4-ram-create");
     }
 
     #[test]

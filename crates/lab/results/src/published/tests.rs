@@ -82,6 +82,24 @@ fn mail_of_the_robot_is_read() {
 }
 
 #[test]
+fn all_instructions_stand_in_for_the_path_length() {
+    let total = "perf-stat.total.instructions";
+    let text = REPORT.replace("perf-stat.overall.path-length", total);
+    let report = PublishedReport::read(&text).unwrap();
+    // 10 % fewer for 7.7 % more operations.
+    let percent = report.instructions_percent().unwrap();
+    assert!(
+        (percent - 100.0 * (0.9 / 1.077 - 1.0)).abs() < 1e-9,
+        "{percent}"
+    );
+    let time = "     100.0            -7.0%       93.00        will-it-scale.time.elapsed_time\n";
+    let line = text.lines().find(|line| line.contains(total)).unwrap();
+    let fixed = text.replacen(line, &format!("{time}{line}"), 1);
+    let report = PublishedReport::read(&fixed).unwrap();
+    assert_eq!(report.instructions_percent(), Some(-10.0));
+}
+
+#[test]
 fn functions_with_callees_stand_in_for_own_shares() {
     let text = REPORT.replace("perf-profile.self.", "perf-profile.children.");
     let report = PublishedReport::read(&text).unwrap();

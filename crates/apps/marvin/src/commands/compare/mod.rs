@@ -559,7 +559,7 @@ fn execute_plan(
 }
 
 /// Lists, for each workload that became better or worse, the functions that the difference is in,
-/// and settings whose functions they are.
+/// and settings whose functions they are. Others that differ are listed where there is a ledger.
 fn origins(
     on: &OnMachine<'_>,
     runs: &[Vec<Run>],
@@ -571,13 +571,17 @@ fn origins(
         let (settings, _) =
             find_differing_settings(&[on.builds[0].clone(), on.builds[place].clone()], &pair);
         let builds = [&on.builds[0], &on.builds[place]];
-        for workload in comparison.changed(place - 1) {
-            let (sentence, hypotheses) = match read_ledger(&on.lab, builds, &pair, &workload)? {
+        let changed = comparison.changed(place - 1);
+        let others = comparison.differing(place - 1);
+        let all = changed.iter().map(|name| (name, true));
+        for (workload, is_changed) in all.chain(others.iter().map(|name| (name, false))) {
+            let (sentence, hypotheses) = match read_ledger(&on.lab, builds, &pair, workload)? {
                 Availability::Available(ledger) => {
                     let mut explained = WorkloadExplained::new(&ledger, None, false);
                     explained.suspect(&settings);
                     (explained.sentence, explained.hypotheses)
                 }
+                Availability::Unavailable(_) if !is_changed => continue,
                 Availability::Unavailable(why) => {
                     (format!("{workload}: no profile: {why}"), Vec::new())
                 }

@@ -48,6 +48,9 @@ impl Agreement {
     }
 }
 
+/// The option for more seeds than one.
+pub(super) const SEEDS: &str = "--seeds";
+
 /// What is to be measured.
 pub(super) struct Wanted<'a> {
     /// One kernel before the commit and one with it; none to measure nothing.
@@ -102,14 +105,18 @@ fn read(session: &Session, file: &Path) -> anyhow::Result<String> {
     })
 }
 
-/// Returns the arguments of the comparison, one seed on the machine of the workload's suite.
+/// Returns the arguments of the comparison on the machine of the workload's suite, with one seed
+/// unless the options say more.
 fn arguments(
     base: &str,
     new: &str,
     workload: &str,
     options: &[String],
 ) -> anyhow::Result<CompareArguments> {
-    let mut words = vec![base, new, "--workload", workload, "--quick", "--profile"];
+    let mut words = vec![base, new, "--workload", workload, "--profile"];
+    if !options.iter().any(|word| word == SEEDS) {
+        words.push("--quick");
+    }
     words.extend(options.iter().map(String::as_str));
     // Its suite has several processors.
     if declared_transfers(workload).is_some() {
@@ -221,6 +228,14 @@ fn judge(report: &PublishedReport, comparison: &Comparison, page: &mut Page) -> 
     let of_function = match named {
         Some(function) => format!("; both name {function}"),
         None if functions.is_empty() => String::new(),
+        // Where an operation becomes shorter, the shares of all others grow.
+        None if !functions
+            .iter()
+            .any(|(_, points)| (*points > 0.0) == report.is_regression) =>
+        {
+            let change = if report.is_regression { "more" } else { "less" };
+            format!("; the report names no function that does {change}")
+        }
         None => "; no function of the report is named".to_owned(),
     };
     let text = match (agreement, verdict) {
