@@ -246,15 +246,17 @@ impl Ledger {
         Some([0, 1].map(|side| row[side] - self.per_operation(side, mean[side])))
     }
 
-    /// Describes the difference of the ledger, and that of the row if it looks different.
-    fn difference_words(&self, added: f64) -> String {
+    /// Describes the difference of the ledger, which is `difference` of the base, and that of the
+    /// row if it looks different: then the percentage is the row's, as in the table.
+    fn difference_words(&self, added: f64, difference: &str) -> String {
         match self.row {
             Some(row) if (row.added() - added).abs() >= 0.05 => format!(
-                "{:+.1} instructions per operation in the row (median iteration), {added:+.1} in the ledger (mean of all {})",
+                "{:+.1} instructions per operation in the row ({}; median iteration), {added:+.1} in the ledger (mean of all {})",
                 row.added(),
+                as_compared(row.added(), row.values[0]),
                 row.iterations
             ),
-            _ => format!("{added:+.1} instructions per operation"),
+            _ => format!("{added:+.1} instructions per operation ({difference})"),
         }
     }
 
@@ -299,9 +301,9 @@ impl Ledger {
         }
         let (named, against, whole) = self.divide(causes, added);
         let mut parts = vec![format!(
-            "{}: {} ({difference})",
+            "{}: {}",
             self.workload,
-            self.difference_words(added)
+            self.difference_words(added, &difference)
         )];
         if !named.is_empty() {
             let together: f64 = named.iter().map(|cause| self.cause_added(cause)).sum();
@@ -666,8 +668,9 @@ pub(crate) mod tests {
         assert!((worked + new - base - row.added()).abs() < 1e-9);
         let sentence = ledger.sentence();
         assert!(
-            sentence
-                .contains("+44.0 instructions per operation in the row (median iteration), +30.2"),
+            sentence.contains(
+                "in the row (-43.56%, + is better; median iteration), +30.2 in the ledger"
+            ),
             "{sentence}"
         );
     }
