@@ -241,6 +241,9 @@ fn judge(report: &PublishedReport, comparison: &Comparison, page: &mut Page) -> 
     let text = match (agreement, verdict) {
         (Agreement::Agrees, _) => "agrees".to_owned(),
         (Agreement::Disagrees, _) => "disagrees: the other direction".to_owned(),
+        (Agreement::NotSeen, _) if cell.compared.difference_percent == Some(0.0) => {
+            "not seen: the same to the instruction, so the row does not execute what changed; choose another with --workload".to_owned()
+        }
         (Agreement::NotSeen, _) => "not seen: within the margin".to_owned(),
         (Agreement::Undecided, Verdict::Unclear(why)) => format!("undecided: {why}"),
         (Agreement::Undecided, _) => "undecided".to_owned(),
