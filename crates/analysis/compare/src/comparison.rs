@@ -445,6 +445,14 @@ impl Comparison {
             .any(|warning| matches!(warning, Warning::NotCompiled { .. }))
     }
 
+    /// Says which code a kernel changes without compiling it; `None` if there is none.
+    #[must_use]
+    pub fn not_compiled_text(&self) -> Option<String> {
+        let mut warnings = self.warnings.iter();
+        let found = warnings.find(|warning| matches!(warning, Warning::NotCompiled { .. }));
+        found.map(crate::render::words::warning)
+    }
+
     /// Returns the workloads that became better or worse on one of the others.
     #[must_use]
     pub fn changed(&self, other: usize) -> Vec<String> {

@@ -6,7 +6,8 @@ use super::PublishedReport;
 /// stands for the report's file system. The tests are those of will-it-scale (tests/*.c), of
 /// stress-ng (stress-*.c) and of LKP-tests.
 const PATHS: &[(&str, &str, &[&str])] = &[
-    ("aim7", "disk_cp", &["FS-ram-copy"]),
+    // It copies by read(2) and write(2), not by copy_file_range(2).
+    ("aim7", "disk_cp", &["FS-ram-write", "FS-ram-read"]),
     ("aim7", "disk_rr", &["FS-ram-read"]),
     ("aim7", "disk_rw", &["FS-ram-write"]),
     ("aim7", "disk_src", &["FS-ram-create"]),
@@ -97,7 +98,8 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("stress-ng", "vfork", &["fork-vfork-exec"]),
     ("stress-ng", "yield", &["switch-yield"]),
     ("stress-ng", "zero", &["map-zero"]),
-    ("sysbench-fileio", "", &["FS-ram-write"]),
+    // Its default is an fsync(2) each hundred requests.
+    ("sysbench-fileio", "", &["FS-ram-sync", "FS-ram-write"]),
     ("tbench", "", &["tbench-like-1"]),
     ("unixbench", "context1", &["pipe-pingpong"]),
     ("unixbench", "execl", &["fork-exec"]),
@@ -132,7 +134,11 @@ const PATHS: &[(&str, &str, &[&str])] = &[
         "page_fault1",
         &["fault-anon", "share-fault"],
     ),
-    ("will-it-scale", "page_fault2", &["fault-file-private"]),
+    (
+        "will-it-scale",
+        "page_fault2",
+        &["fault-file-private", "mem-dontneed"],
+    ),
     ("will-it-scale", "page_fault3", &["fault-file-shared"]),
     ("will-it-scale", "pipe", &["pipe-own-1"]),
     ("will-it-scale", "poll", &["event-poll"]),

@@ -205,10 +205,23 @@ fn judge(report: &PublishedReport, comparison: &Comparison, page: &mut Page) -> 
         page.line("Nothing was measured.");
         return Exit::Unclear;
     };
+    if comparison.others[0].kernel.build.id == comparison.base.build.id {
+        let text = comparison.not_compiled_text().unwrap_or_else(|| {
+            "not measured: both kernels are equal, so the commit is in both or in none".to_owned()
+        });
+        page.hanging("Verdict:   ", &text);
+        return Exit::Unclear;
+    }
     let verdict = &cell.compared.verdict;
     let mut measured = format!("{} {}", row.workload.name, verdict.name());
+    let counts_transfers = declared_transfers(&row.workload.name).is_some();
     if let Some(percent) = cell.compared.difference_percent {
-        measured = format!("{measured}, {percent:+.2}% by instructions");
+        let what = if counts_transfers {
+            "transfers of lines"
+        } else {
+            "instructions"
+        };
+        measured = format!("{measured}, {percent:+.2}% by {what}");
     }
     if let Some(ends) = cell.compared.cycles_percent {
         let cycles = format!("{:+.1} to {:+.1}% by estimated cycles", ends.min, ends.max);
@@ -241,7 +254,9 @@ fn judge(report: &PublishedReport, comparison: &Comparison, page: &mut Page) -> 
     let text = match (agreement, verdict) {
         (Agreement::Agrees, _) => "agrees".to_owned(),
         (Agreement::Disagrees, _) => "disagrees: the other direction".to_owned(),
-        (Agreement::NotSeen, _) if cell.compared.difference_percent == Some(0.0) => {
+        (Agreement::NotSeen, _)
+            if cell.compared.difference_percent == Some(0.0) && !counts_transfers =>
+        {
             "not seen: the same to the instruction, so the row does not execute what changed; choose another with --workload".to_owned()
         }
         (Agreement::NotSeen, _) => "not seen: within the margin".to_owned(),
