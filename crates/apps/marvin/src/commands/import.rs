@@ -83,7 +83,7 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "CONFIG", add = completion::configuration())]
     config: Option<String>,
 
-    /// Of a mail: number of seeds [default: 1]
+    /// Of a mail: number of seeds [default: 1; 5 with several processors]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1, 100))]
     seeds: Option<u64>,
 }

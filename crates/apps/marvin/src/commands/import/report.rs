@@ -106,7 +106,7 @@ fn read(session: &Session, file: &Path) -> anyhow::Result<String> {
 }
 
 /// Returns the arguments of the comparison on the machine of the workload's suite, with one seed
-/// unless the options say more.
+/// unless the options say more; of several processors one interleaving proves nothing.
 fn arguments(
     base: &str,
     new: &str,
@@ -114,13 +114,12 @@ fn arguments(
     options: &[String],
 ) -> anyhow::Result<CompareArguments> {
     let mut words = vec![base, new, "--workload", workload, "--profile"];
-    if !options.iter().any(|word| word == SEEDS) {
-        words.push("--quick");
-    }
     words.extend(options.iter().map(String::as_str));
     // Its suite has several processors.
     if declared_transfers(workload).is_some() {
         words.extend(["--on", "exact-smp"]);
+    } else if !options.iter().any(|word| word == SEEDS) {
+        words.push("--quick");
     }
     CompareArguments::of_words(words)
 }
