@@ -239,7 +239,7 @@ fn judge(report: &PublishedReport, comparison: &Comparison, page: &mut Page) -> 
         .find(|function| names(&origin, function));
     let of_function = match named {
         Some(function) => format!("; both name {function}"),
-        None if functions.is_empty() => String::new(),
+        None if functions.is_empty() || origin.is_empty() => String::new(),
         // Where an operation becomes shorter, the shares of all others grow.
         None if !functions
             .iter()
@@ -275,7 +275,63 @@ fn names(sentence: &str, function: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::names;
+    use ::compare::fixtures::{Ending, Subject, build, question};
+    use ::compare::{Comparison, Warning};
+    use document::layout::Page;
+    use model::Build;
+    use results::published::PublishedReport;
+
+    use super::{judge, names};
+    use crate::exit::Exit;
+
+    /// Compares two builds whose page faults cost so much.
+    fn comparison(builds: [Build; 2], costs: [f64; 2]) -> Comparison {
+        let [base, new] = [0, 1].map(|side| {
+            let ending = Ending::Cost(costs[side], 0.0);
+            Subject::new(builds[side].clone(), &[1], &[("fault-anon", ending)])
+        });
+        let mut question = question(&[1]);
+        question.workloads.retain(|row| &*row.name == "fault-anon");
+        ::compare::compare(&base.side(), &[new.side()], &question).unwrap()
+    }
+
+    /// What the command says to a regression of which the mail names two functions.
+    fn answer(comparison: &Comparison) -> (String, bool) {
+        let report = PublishedReport::read(
+            "noticed a -7.7% regression of will-it-scale.per_thread_ops on:\n\n\
+             commit: a96ef5848cb0 (\"mm: a change\")\n\ntestcase: will-it-scale\n\
+             parameters:\n\n\ttest: page_fault1\n\n\
+             %stddev     %change         %stddev\n\n\
+             10.00   +4.0   14.00   perf-profile.self.cycles-pp.mas_walk\n\
+             10.00   -4.0    6.00   perf-profile.self.cycles-pp.clear_page\n",
+        )
+        .unwrap();
+        let mut page = Page::default();
+        let exit = judge(&report, comparison, &mut page);
+        (page.finish(), exit == Exit::Fine)
+    }
+
+    #[test]
+    fn reports_are_answered_by_verdict_and_functions() {
+        let two = || [build("deb:6.1", "6.1.192"), build("deb:6.12", "6.12.100")];
+        let mut worse = comparison(two(), [100.0, 110.0]);
+        worse.origins = vec!["fault-anon: most in mas_walk +9.0".to_owned()];
+        let same = comparison(two(), [100.0, 100.0]);
+        let better = comparison(two(), [100.0, 80.0]);
+        let one = build("deb:6.1", "6.1.192");
+        let equal = comparison([one.clone(), one.clone()], [100.0, 100.0]);
+        let mut not_compiled = equal.clone();
+        not_compiled.warnings.push(Warning::NotCompiled {
+            kernel: "git:HEAD".to_owned(),
+            files: vec!["fs/xfs/xfs_inode.c (needs CONFIG_XFS_FS)".to_owned()],
+        });
+        let mut all = String::new();
+        for comparison in [&worse, &same, &better, &equal, &not_compiled] {
+            let (text, is_fine) = answer(comparison);
+            all.push_str(&format!("{text}fine: {is_fine}\n\n"));
+        }
+        insta::assert_snapshot!(all);
+    }
 
     #[test]
     fn function_is_named_as_whole_word() {
