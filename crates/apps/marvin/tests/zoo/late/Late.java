@@ -88,7 +88,7 @@ public class Late {
     }
 
     static long handleRequest(long value) {
-        long until = System.nanoTime() + 200_000;
+        long until = System.nanoTime() + 100_000;
         while (System.nanoTime() < until) value = value * 31 + 7;
         return value;
     }
@@ -116,17 +116,11 @@ public class Late {
     }
 
     // R76: exceptions are logged with what each frame's class is, which its loader is asked for.
-    static class PluginLoader extends ClassLoader {
-        PluginLoader() {
-            super(Late.class.getClassLoader());
-        }
-    }
-
     static int describeThrowable(Throwable error, ClassLoader loader, StringBuilder line) {
         int found = 0;
         for (StackTraceElement frame : error.getStackTrace()) {
             try {
-                Class<?> of = Class.forName(frame.getClassName(), false, loader);
+                Class<?> of = loader.loadClass(frame.getClassName());
                 line.append(frame.getMethodName()).append('[').append(of.getName()).append(']');
                 found++;
             } catch (ClassNotFoundException unknown) {
@@ -142,7 +136,7 @@ public class Late {
     }
 
     static void logErrors(File dir) throws Exception {
-        PluginLoader loader = new PluginLoader();
+        ClassLoader loader = Late.class.getClassLoader();
         List<Thread> threads = new ArrayList<>();
         for (int n = 0; n < 16; n++) {
             threads.add(new Thread(() -> {

@@ -76,7 +76,8 @@ static char *write_catalogue(int entries) {
         at += sprintf(at,
             "{\"key\":\"WP_ITEM_%08x_t0_v%d\",\"price\":%d,\"statName\":\"CHAR_KIT_%05d\","
             "\"storageType\":\"BITFIELD\",\"bitShift\":7,\"bitSize\":1,\"weight\":%d.25,"
-            "\"category\":[\"CATEGORY_%d\"]},\n", n * 2654435761u, n % 4, n % 9000, n, n % 90, n % 40);
+            "\"category\":[\"CATEGORY_%d\"]},\n",
+            n * 2654435761u, n % 4, n % 9000, n, n % 90, n % 40);
     return text;
 }
 
@@ -160,6 +161,7 @@ KEEP static void access_lock(struct thread_record *record) {
         atomic_load_explicit(&record->access_control, memory_order_relaxed) + 1,
         memory_order_relaxed);
     atomic_store_explicit(&record->is_inside, 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_seq_cst);
 }
 
 KEEP static void access_unlock(struct thread_record *record) {
@@ -203,7 +205,7 @@ static void *scan_entries(void *argument) {
             seed = seed * 1664525 + 1013904223;
             size_t size = 30 + (seed >> 8) % 270;
             strings[n] = malloc(size);
-            snprintf(strings[n], size, "d%u", seed);
+            memcpy(strings[n], &seed, sizeof seed);
         }
         for (int n = 0; n < 20; n++) free(strings[(n * 7) % 20]);
     }
@@ -521,8 +523,7 @@ static const struct { const char *name; void (*run)(void); } programs[] = {
     {"backends", name_server}, {"call-service", call_service}, {"find-entries", find_entries},
     {"merge-sets", merge_sets}, {"match-texts", match_texts}, {"request-errors", request_errors},
     {"vector-index", vector_index}, {"key-server", key_server}, {"key-clients", key_clients},
-    {"fit-models", fit_models}, {"serve-models", serve_models}, {"compile-units", compile_units},
-    {"play-frames", play_frames}, {"start-workers", start_workers},
+    {"fit-models", fit_models}, {"serve-models", serve_models}, {"start-workers", start_workers},
     {"count-results", count_results}, {"run-tasks", run_tasks}, {"fetch-refs", fetch_refs},
     {"front-server", front_server}, {"front-clients", front_clients}, {"guard", open_guard},
 };

@@ -3,8 +3,13 @@
 package main
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -83,16 +88,38 @@ func raftPuts(dir string) {
 	fmt.Fprintln(os.Stderr, puts.Load(), "puts")
 }
 
-// R77: clients of one server use the default transport.
+// R77: each page is made of ten parts, which the default transport fetches from one server.
+func makeCertificate() tls.Certificate {
+	key, _ := rsa.GenerateKey(rand.Reader, 2048)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: end.Add(time.Hour)}
+	text, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		panic(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{text}, PrivateKey: key}
+}
+
+func fetchPart(url string) {
+	answer, err := http.Get(url)
+	if err != nil {
+		return
+	}
+	io.Copy(io.Discard, answer.Body)
+	answer.Body.Close()
+}
+
 func fetchPages(dir string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		panic(err)
 	}
+	http.DefaultTransport.(*http.Transport).TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
 	var opened, pages atomic.Int64
 	server := &http.Server{
+		TLSConfig:    &tls.Config{Certificates: []tls.Certificate{makeCertificate()}},
+		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			io.WriteString(w, "page "+r.URL.Path)
+			io.WriteString(w, "part "+r.URL.Path)
 		}),
 		ConnState: func(c net.Conn, state http.ConnState) {
 			if state == http.StateNew {
@@ -100,24 +127,20 @@ func fetchPages(dir string) {
 			}
 		},
 	}
-	go server.Serve(listener)
-	var clients sync.WaitGroup
-	for c := 0; c < 10; c++ {
-		clients.Add(1)
-		go func() {
-			defer clients.Done()
-			for n := 0; !isOver(); n++ {
-				answer, err := http.Get("http://" + listener.Addr().String() + "/" + strconv.Itoa(n))
-				if err != nil {
-					continue
-				}
-				io.Copy(io.Discard, answer.Body)
-				answer.Body.Close()
+	go server.ServeTLS(listener, "", "")
+	url := "https://" + listener.Addr().String() + "/item/"
+	for !isOver() {
+		var parts sync.WaitGroup
+		for p := 0; p < 10; p++ {
+			parts.Add(1)
+			go func() {
+				defer parts.Done()
+				fetchPart(url + strconv.Itoa(p))
 				pages.Add(1)
-			}
-		}()
+			}()
+		}
+		parts.Wait()
 	}
-	clients.Wait()
 	fmt.Fprintln(os.Stderr, pages.Load(), "pages,", opened.Load(), "connections opened")
 }
 
@@ -161,85 +184,13 @@ func putBlocks(dir string) {
 	fmt.Fprintln(os.Stderr, puts.Load(), "blocks,", len(threads), "threads")
 }
 
-// R105: a concurrent map of 32 shards, of whose keys a few are used far more than the others.
-type target struct {
-	name    string
-	outputs []string
-}
-
-type shard struct {
-	mu    sync.Mutex
-	items map[string]*target
-}
-
-type targetMap struct{ shards [32]shard }
-
-func (m *targetMap) shardOf(key string) *shard {
-	hash := uint32(2166136261)
-	for i := 0; i < len(key); i++ {
-		hash = (hash ^ uint32(key[i])) * 16777619
-	}
-	return &m.shards[hash%32]
-}
-
-func (m *targetMap) Get(key string) *target {
-	s := m.shardOf(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.items[key]
-}
-
-func (m *targetMap) Set(key string, t *target) {
-	s := m.shardOf(key)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.items[key] = t
-}
-
-func buildTargets(dir string) {
-	m := &targetMap{}
-	for n := range m.shards {
-		m.shards[n].items = map[string]*target{}
-	}
-	keys := make([]string, 30000)
-	for n := range keys {
-		keys[n] = fmt.Sprintf("//src/package_%d/sub:target_%d", n%100, n)
-		m.Set(keys[n], &target{name: keys[n]})
-	}
-	var gets atomic.Int64
-	var builders sync.WaitGroup
-	for g := 0; g < 12; g++ {
-		builders.Add(1)
-		go func() {
-			defer builders.Done()
-			seed, count := uint32(g), int64(0)
-			for ; count%1024 != 0 || !isOver(); count++ {
-				seed = seed*1664525 + 1013904223
-				key := keys[seed>>8%3]
-				if seed>>12%5 == 0 {
-					key = keys[seed>>9%uint32(len(keys))]
-				}
-				if count%101 == 0 {
-					m.Set(key, &target{name: key})
-				} else {
-					m.Get(key)
-				}
-			}
-			gets.Add(count)
-		}()
-	}
-	builders.Wait()
-	fmt.Fprintln(os.Stderr, gets.Load(), "lookups")
-}
-
 func main() {
 	seconds, _ := strconv.ParseFloat(os.Args[2], 64)
 	end = time.Now().Add(time.Duration(seconds * float64(time.Second)))
 	programs := map[string]func(string){
-		"raft-puts":     raftPuts,
-		"fetch-pages":   fetchPages,
-		"put-blocks":    putBlocks,
-		"build-targets": buildTargets,
+		"raft-puts":   raftPuts,
+		"fetch-pages": fetchPages,
+		"put-blocks":  putBlocks,
 	}
 	programs[os.Args[1]](os.Args[3])
 }

@@ -95,13 +95,11 @@ def list_favourites():
         if n % 387 == 0:
             music.execute("INSERT INTO favourites VALUES(?)", (track[n % 3],))
     music.execute("COMMIT")
-    for column in ("path", "cached", "url"):
-        music.execute(f"CREATE INDEX by_{column} ON tracks({column})")
     count = 0
     while not is_over():
         music.execute(
-            "SELECT count(*), sum(t.id + length(f.p)) FROM favourites f CROSS JOIN tracks t"
-            " ON (t.path || '' = f.p OR t.cached || '' = f.p OR t.url || '' = f.p)"
+            "SELECT t.id FROM favourites f JOIN tracks t"
+            " ON (t.path = f.p OR t.cached = f.p OR t.url = f.p)"
         ).fetchall()
         count += 1
     tell(count, "lists")
@@ -113,7 +111,9 @@ def filter_words():
         with open("words", "w") as words:
             words.writelines(f"word{n}\n" for n in range(400000))
     source = subprocess.Popen(["cat", "words", "words", "words"], stdout=subprocess.PIPE, bufsize=0)
-    counter = subprocess.Popen(["wc", "-l"], stdin=subprocess.PIPE, bufsize=0)
+    counter = subprocess.Popen(
+        ["wc", "-l"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, bufsize=0
+    )
     pending = queue.Queue(1024)
 
     def feed_stdin():
@@ -141,6 +141,17 @@ def filter_words():
     tell(count, "bytes")
 
 
+# R8: what stands in for /dev/random of a kernel that has little entropy.
+def give_entropy():
+    if not os.path.exists("random"):
+        os.mkfifo("random")
+    device = os.open("random", os.O_RDWR)
+    print("ready", flush=True)
+    while not is_over():
+        os.write(device, os.urandom(1))
+        time.sleep(0.1)
+
+
 # What make and git work on; written before.
 def write_images():
     """R30: six images whose recipes install packages one at a time."""
@@ -160,7 +171,7 @@ def write_flow():
     os.makedirs("results", exist_ok=True)
     count = 4000
     with open("flow.mk", "w") as makefile:
-        makefile.write("OPENROAD_EXE ?= $(shell command -v true)\n")
+        makefile.write("OPENROAD_EXE ?= $(shell command -v sh)\n")
         makefile.write("OPENROAD_CMD = $(OPENROAD_EXE) -exit -no_init\n")
         results = [f"results/stage_{n}.odb" for n in range(count)]
         makefile.write("all: " + " ".join(results) + "\n.PHONY: all\n")
@@ -241,6 +252,7 @@ PROGRAMS = {
     "add-entries": add_entries,
     "list-favourites": list_favourites,
     "filter-words": filter_words,
+    "give-entropy": give_entropy,
     "write-images": write_images,
     "write-flow": write_flow,
     "write-checkout": write_checkout,

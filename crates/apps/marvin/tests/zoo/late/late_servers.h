@@ -216,38 +216,12 @@ static void key_clients(void) {
             char answer[64];
             if (!clients[n].revents) continue;
             if (read(clients[n].fd, answer, 64) <= 0) exit(0);
-            if (n) pause_for(200);
+            if (n) pause_for(20);
             int is_script = n == 0 && now() > next;
-            if (is_script) next = now() + 0.05;
+            if (is_script) next = now() + 0.005;
             write(clients[n].fd, is_script ? "EVAL session:?f*" : "GET 77", is_script ? 16 : 6);
         }
     }
-}
-
-// R71: compilers of another session, niced, and a program that computes.
-static void compile_units(void) {
-    setsid();
-    nice(19);
-    pid_t children[12];
-    for (int n = 0; n < 12; n++)
-        if ((children[n] = fork_child()) == 0) {
-            while (!is_over()) {}
-            exit(0);
-        }
-    tell_ready();
-    while (wait(NULL) > 0) {}
-}
-
-KEEP static double play_frame(double state) {
-    for (int n = 0; n < 1000000; n++) state = state * 0.999999 + n % 7;
-    return state;
-}
-
-static void play_frames(void) {
-    long frames = 0;
-    double state = 1;
-    for (; !is_over(); frames++) state = play_frame(state);
-    fprintf(stderr, "%ld frames, %g\n", frames, state);
 }
 
 // R79: compilations count their results in one file under a lock made of a symbolic link.
@@ -287,7 +261,10 @@ static void count_results(void) {
     for (int n = 0; n < 12; n++)
         if (fork_child() == 0) {
             long count = 0;
-            for (; !is_over(); count++) stats_flush();
+            for (; !is_over(); count++) {
+                stats_flush();
+                for (double until = now() + 3e-3; now() < until;) {}
+            }
             fprintf(stderr, "%ld updates, %ld refusals\n", count, refusals);
             exit(0);
         }
