@@ -28,7 +28,7 @@ async function readSettings() {
   };
   for (let n = 0; n < 4; n++) subscribe();
   const timer = setInterval(() => {
-    // The answer: whoever opens it for reading goes on.
+    // The answer: those that open it for reading go on.
     fs.closeSync(fs.openSync(feed, fs.constants.O_RDWR | fs.constants.O_NONBLOCK));
   }, 1000);
   while (!isOver()) {

@@ -189,7 +189,7 @@ def run_git(*words, **more):
 
 def write_checkout():
     """R16: a working tree of many tracked files."""
-    if not os.path.exists("checkout/.git"):
+    if not os.path.exists("checkout.written"):
         for folder in range(100):
             os.makedirs(f"checkout/d{folder}", exist_ok=True)
             for n in range(250):
@@ -197,12 +197,14 @@ def write_checkout():
                     file.write("x\n")
         run_git("init", "-q", cwd="checkout")
         run_git("add", ".", cwd="checkout")
-        run_git("commit", "-qm", "all", cwd="checkout")
+        run_git("commit", "-qm", "all", "--allow-empty", cwd="checkout")
         # No entry may be as young as the index: git would read its content each time.
         time.sleep(1.2)
         run_git("update-index", "--refresh", "--really-refresh", cwd="checkout")
         run_git("read-tree", "HEAD", cwd="checkout")
         run_git("status", cwd="checkout")
+        with open("checkout.written", "w"):
+            pass
     print("ready", flush=True)
 
 
@@ -242,7 +244,7 @@ def write_tarball_cache():
         # Spread over the packs, so that no lookup helps the next.
         names.sort()
         with open("cache.names", "w") as file:
-            file.write("\n".join(names * 3) + "\n")
+            file.write("\n".join(names * 2) + "\n")
     print("ready", flush=True)
 
 
