@@ -1,8 +1,10 @@
-//! `marvin explain` on programs from public reports, written anew in the runtimes of these
-//! (`tests/zoo/foreign`): whether the first sentence names the cause that was established there.
+//! `marvin explain` on programs from public reports, written anew in the runtimes of these: whether
+//! the first sentence names the cause that was established there. `tests/zoo/foreign` is the half
+//! that the rules were written with, `tests/zoo/late` the half that others wrote afterwards.
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -13,7 +15,28 @@ use serde_json::Value;
 
 use crate::compiled::compile_file;
 use crate::fresh::fresh;
-use crate::{folder, is_full, marvin};
+use crate::{folder, is_full, is_left_to_full, marvin};
+
+/// A folder of programs and of the cases that run them.
+struct Zoo {
+    /// Below `tests/zoo`.
+    folder: &'static str,
+    /// Of the sources in all languages, except Java's, whose file is called as its class.
+    stem: &'static str,
+    class: &'static str,
+}
+
+const FOREIGN: Zoo = Zoo {
+    folder: "foreign",
+    stem: "foreign",
+    class: "Foreign",
+};
+
+const LATE: Zoo = Zoo {
+    folder: "late",
+    stem: "late",
+    class: "Late",
+};
 
 /// A line of `cases.txt`.
 struct Case {
@@ -28,30 +51,38 @@ struct Case {
     area: String,
 }
 
-fn cases() -> Vec<Case> {
-    let text = std::fs::read_to_string(sources().join("cases.txt")).unwrap();
-    let mut cases = Vec::new();
-    for line in text.lines().filter(|line| !line.starts_with('#')) {
-        let fields: Vec<&str> = line.split("::").map(str::trim).collect();
-        let [name, runtime, _, before, command, cause, area] = fields[..] else {
-            panic!("{line}");
-        };
-        let [name, runtime, before, command, cause, area] =
-            [name, runtime, before, command, cause, area].map(str::to_owned);
-        cases.push(Case {
-            name,
-            runtime,
-            before,
-            command,
-            cause,
-            area,
-        });
+impl Zoo {
+    fn source(&self, name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/zoo")
+            .join(self.folder)
+            .join(name)
     }
-    cases
+
+    fn cases(&self) -> Vec<Case> {
+        let text = std::fs::read_to_string(self.source("cases.txt")).unwrap();
+        text.lines()
+            .filter(|line| !line.starts_with('#'))
+            .map(case_of)
+            .collect()
+    }
 }
 
-fn sources() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/zoo/foreign")
+fn case_of(line: &str) -> Case {
+    let fields: Vec<&str> = line.split("::").map(str::trim).collect();
+    let [name, runtime, _, before, command, cause, area] = fields[..] else {
+        panic!("{line}");
+    };
+    let [name, runtime, before, command, cause, area] =
+        [name, runtime, before, command, cause, area].map(str::to_owned);
+    Case {
+        name,
+        runtime,
+        before,
+        command,
+        cause,
+        area,
+    }
 }
 
 /// Whether a sentence has one of some words.
@@ -73,16 +104,20 @@ fn succeeds(command: &mut Command) -> bool {
 }
 
 /// The programs that this host can run, by the letter that stands for them in `cases.txt`.
-fn programs(home: &Path) -> BTreeMap<&'static str, String> {
+fn programs(zoo: &Zoo, home: &Path) -> BTreeMap<&'static str, String> {
+    let Zoo { stem, class, .. } = zoo;
     let mut programs = BTreeMap::new();
     let program = |name: &str| home.join(name).to_string_lossy().into_owned();
-    let source = |name: &str| sources().join(name).to_string_lossy().into_owned();
+    let source = |ending: &str| {
+        let path = zoo.source(&format!("{stem}.{ending}"));
+        path.to_string_lossy().into_owned()
+    };
     compile_file(
-        &sources().join("foreign.c"),
-        &home.join("foreign"),
+        Path::new(&source("c")),
+        &home.join(stem),
         &["-O1", "-g", "-w"],
     );
-    programs.insert("$C", program("foreign"));
+    programs.insert("$C", program(stem));
     programs.insert("$D", home.to_string_lossy().into_owned());
     if let Ok(output) = Command::new("python3")
         .args(["-c", "import sqlite3, sys; print(sys.executable)"])
@@ -90,24 +125,23 @@ fn programs(home: &Path) -> BTreeMap<&'static str, String> {
         && output.status.success()
     {
         let python = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        programs.insert("$P", format!("{python} {}", source("foreign.py")));
+        programs.insert("$P", format!("{python} {}", source("py")));
     }
     if succeeds(Command::new("node").arg("--version")) {
-        programs.insert("$N", format!("node {}", source("foreign.js")));
-        programs.insert(
-            "$M",
-            format!("node --perf-basic-prof {}", source("foreign.js")),
-        );
+        programs.insert("$N", format!("node {}", source("js")));
+        programs.insert("$M", format!("node --perf-basic-prof {}", source("js")));
     }
-    if succeeds(Command::new("javac").args(["-d", &program(""), &source("Foreign.java")])) {
-        programs.insert("$J", format!("java -Xmx64m -cp {} Foreign", program("")));
+    let java = zoo.source(&format!("{class}.java"));
+    if succeeds(Command::new("javac").args(["-d", &program("")]).arg(java)) {
+        programs.insert("$J", format!("java -Xmx64m -cp {} {class}", program("")));
     }
+    let built = program(&format!("{stem}-go"));
     if succeeds(
         Command::new("go")
-            .args(["build", "-o", &program("foreign-go"), &source("foreign.go")])
+            .args(["build", "-o", &built, &source("go")])
             .env("GOCACHE", program("go-cache")),
     ) {
-        programs.insert("$G", program("foreign-go"));
+        programs.insert("$G", built);
     }
     programs
 }
@@ -235,6 +269,64 @@ const QUICK: [&str; 7] = [
     "inotify",
 ];
 
+/// How the sentences of a folder's cases were, and those that were not right.
+#[derive(Default)]
+struct Results {
+    counts: BTreeMap<&'static str, usize>,
+    others: Vec<String>,
+}
+
+impl Results {
+    fn count(&self, result: &str) -> usize {
+        self.counts.get(result).copied().unwrap_or_default()
+    }
+
+    fn all(&self) -> usize {
+        self.counts.values().sum()
+    }
+}
+
+/// Whether this host has what the case needs beside its program.
+fn is_allowed(case: &Case) -> bool {
+    let is_administrator = || std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0);
+    !case.runtime.contains("administrator") || is_administrator()
+}
+
+fn judge(case: &Case, sentence: &str) -> &'static str {
+    if has(sentence, &case.cause) {
+        "right"
+    } else if has(sentence, &case.area) {
+        "area"
+    } else if sentence.starts_with("Nothing dominates") {
+        "nothing"
+    } else {
+        "wrong"
+    }
+}
+
+/// Explains each of the cases, and prints what it said.
+fn explain_all(cases: &[Case], programs: &BTreeMap<&str, String>, home: &Path) -> Results {
+    let mut results = Results::default();
+    for case in cases {
+        let sentence = is_allowed(case)
+            .then(|| explain(case, programs, home))
+            .flatten();
+        let Some(sentence) = sentence else {
+            println!("skipped: {}: no {}", case.name, case.runtime);
+            continue;
+        };
+        let result = judge(case, &sentence);
+        println!("{result:<8} {:<22} {sentence}", case.name);
+        *results.counts.entry(result).or_default() += 1;
+        if result != "right" {
+            let other = format!("{result}: {}: {sentence}", case.name);
+            results.others.push(other);
+        }
+    }
+    println!("{:?}", results.counts);
+    results
+}
+
 #[test]
 fn reported_causes_are_named() {
     let home = fresh("foreign-home");
@@ -242,38 +334,14 @@ fn reported_causes_are_named() {
     for folder in [&*home, &files] {
         std::fs::create_dir_all(folder).unwrap();
     }
-    let programs = programs(&files);
+    let programs = programs(&FOREIGN, &files);
     if is_full() {
         write_files(&files);
     }
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut others = Vec::new();
-    for case in cases() {
-        if !is_full() && !QUICK.contains(&&*case.name) {
-            continue;
-        }
-        let Some(sentence) = explain(&case, &programs, &home) else {
-            println!("skipped: {}: no {}", case.name, case.runtime);
-            continue;
-        };
-        let result = if has(&sentence, &case.cause) {
-            "right"
-        } else if has(&sentence, &case.area) {
-            "area"
-        } else if sentence.starts_with("Nothing dominates") {
-            "nothing"
-        } else {
-            "wrong"
-        };
-        println!("{result:<8} {:<22} {sentence}", case.name);
-        *counts.entry(result).or_default() += 1;
-        if result != "right" {
-            others.push(format!("{result}: {}: {sentence}", case.name));
-        }
-    }
-    println!("{counts:?}");
-    let count = |result| counts.get(result).copied().unwrap_or_default();
-    let all: usize = counts.values().sum();
+    let mut cases = FOREIGN.cases();
+    cases.retain(|case| is_full() || QUICK.contains(&&*case.name));
+    let results = explain_all(&cases, &programs, &home);
+    let all = results.all();
     // Other tests are neighbours, and some runtimes may be missing.
     let (least, most_wrong) = if is_full() {
         (all * 3 / 5, all / 7)
@@ -281,7 +349,32 @@ fn reported_causes_are_named() {
         (all - 1, 0)
     };
     assert!(
-        count("right") >= least && count("wrong") <= most_wrong,
-        "{others:#?}"
+        results.count("right") >= least && results.count("wrong") <= most_wrong,
+        "{:#?}",
+        results.others
+    );
+}
+
+/// What was counted once, when all the late cases ran for the first time; to be filled in then:
+/// until that, one has to be right and all 37 may be wrong.
+const LATE_RIGHT_LEAST: usize = 1;
+const LATE_WRONG_MOST: usize = 37;
+
+#[test]
+fn late_causes_are_counted() {
+    if is_left_to_full("the late programs take minutes") {
+        return;
+    }
+    let home = fresh("late-home");
+    let files = folder("late-files");
+    for folder in [&*home, &files] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let programs = programs(&LATE, &files);
+    let results = explain_all(&LATE.cases(), &programs, &home);
+    assert!(
+        results.count("right") >= LATE_RIGHT_LEAST && results.count("wrong") <= LATE_WRONG_MOST,
+        "{:#?}",
+        results.others
     );
 }
