@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Direction, Pick};
 
-use super::number::parse_number;
+use super::number::{Sign, parse_number_as};
 use crate::tools::printed::digits;
 
 /// Most rows of a file.
@@ -33,6 +33,8 @@ pub struct FileRow {
     pub samples: Vec<f64>,
     /// Whether values of several files of one run add up.
     pub is_sum: bool,
+    /// Of how many values the sample is the mean; 0 if samples are values.
+    pub mean_of: usize,
 }
 
 /// The content of a result file.
@@ -66,6 +68,7 @@ pub(super) struct Conversion {
     pub(super) factor: f64,
     pub(super) is_zero_unmeasured: bool,
     pub(super) pick: Pick,
+    pub(super) is_mean: bool,
 }
 
 impl Conversion {
@@ -74,12 +77,24 @@ impl Conversion {
         factor: 1.0,
         is_zero_unmeasured: false,
         pick: Pick::All,
+        is_mean: false,
     };
+}
+
+/// A row while its values come.
+#[derive(Debug)]
+struct GrowingRow {
+    head: RowHead,
+    pick: Pick,
+    samples: Vec<f64>,
+    mean_of: usize,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Collector {
-    rows: Vec<(RowHead, Pick, Vec<f64>)>,
+    /// The decimal sign of the file.
+    pub(super) sign: Sign,
+    rows: Vec<GrowingRow>,
     /// Positions of rows by kernel, run, and name as the file has it.
     places: BTreeMap<(Option<String>, Option<String>, String), usize>,
     values: usize,
@@ -98,20 +113,21 @@ impl Collector {
         let Conversion {
             factor,
             is_zero_unmeasured,
-            pick,
+            ..
         } = conversion;
-        let value = parse_number(text).and_then(|value| match value {
+        let value = parse_number_as(text, self.sign).and_then(|value| match value {
             0.0 if is_zero_unmeasured => Err("0: not measured".to_owned()),
             value if value < 0.0 => Err(format!("{value} is negative")),
             value => Ok(value * factor),
         });
         match value {
-            Ok(value) => self.add(head, value, pick),
+            Ok(value) => self.add(head, value, conversion),
             Err(why) => self.leave_out(&head.name, why),
         }
     }
 
-    fn add(&mut self, head: &RowHead, value: f64, pick: Pick) {
+    fn add(&mut self, head: &RowHead, value: f64, conversion: Conversion) {
+        let Conversion { pick, is_mean, .. } = conversion;
         let mut name = head.name.clone();
         if head.are_units_rows {
             // No name has a line end.
@@ -129,12 +145,18 @@ impl Collector {
                 return;
             }
             None => {
-                self.rows.push((head.clone(), pick, Vec::new()));
+                self.rows.push(GrowingRow {
+                    head: head.clone(),
+                    pick,
+                    samples: Vec::new(),
+                    mean_of: 0,
+                });
                 self.places.insert(key, self.rows.len() - 1);
                 self.rows.len() - 1
             }
         };
-        let (known, _, samples) = &mut self.rows[place];
+        let row = &mut self.rows[place];
+        let (known, samples) = (&mut row.head, &mut row.samples);
         let is_same_part = known.part == head.part;
         known.part.clone_from(&head.part);
         if known.unit != head.unit {
@@ -143,11 +165,38 @@ impl Collector {
             return;
         }
         self.values += 1;
+        row.mean_of += usize::from(is_mean);
         match (pick, samples.as_mut_slice()) {
-            (Pick::Sum, [sum]) => *sum += value,
+            (_, [mean]) if is_mean => *mean += (value - *mean) / as_number(row.mean_of),
+            (Pick::Sum, [.., sum]) if is_same_part => *sum += value,
             (Pick::Last, [.., last]) if is_same_part => *last = value,
             (Pick::First | Pick::Only, [_]) => {}
             _ => samples.push(value),
+        }
+    }
+
+    /// Adds the rows of another collector whose names this one has not, and all that it left out.
+    pub(super) fn add_missing(&mut self, other: Self) {
+        let mut unused = BTreeSet::new();
+        for (key, place) in other.places {
+            let Some(row) = other.rows.get(place) else {
+                continue;
+            };
+            if self.places.contains_key(&key) {
+                unused.insert(printable(&row.head.name));
+            } else {
+                for value in &row.samples {
+                    self.add(&row.head, *value, Conversion::PLAIN);
+                }
+            }
+        }
+        let known = self.rows.iter().map(|row| printable(&row.head.name));
+        let known: BTreeSet<String> = known.collect();
+        for ((what, why), count) in other.left_out {
+            // What is said of values that are not used is of no use either.
+            if !unused.contains(&what) || !known.contains(&what) {
+                *self.left_out.entry((what, why)).or_default() += count;
+            }
         }
     }
 
@@ -165,7 +214,7 @@ impl Collector {
     /// another file may have another.
     fn shown_names(&self) -> BTreeMap<String, String> {
         let mut alike: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-        for (head, ..) in &self.rows {
+        for GrowingRow { head, .. } in &self.rows {
             let known = alike.entry(row_name(&head.name)).or_default();
             known.insert(&head.name);
         }
@@ -201,25 +250,34 @@ impl Collector {
             left_out.push(("values".to_owned(), why));
         }
         let mut units: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for (head, ..) in self.rows.iter().filter(|(head, ..)| head.are_units_rows) {
+        let heads = self.rows.iter().map(|row| &row.head);
+        for head in heads.filter(|head| head.are_units_rows) {
             let known = units.entry(head.name.clone()).or_default();
             known.insert(head.unit.clone());
         }
-        let rows = self.rows.into_iter().map(|(head, pick, samples)| FileRow {
-            name: match (shown.get(&head.name), units.get(&head.name)) {
-                (Some(name), Some(units)) if units.len() > 1 => {
-                    row_name(&format!("{name}/{}", head.unit))
-                }
-                (Some(name), _) => name.clone(),
-                (None, _) => row_name(&head.name),
+        let rows = self.rows.into_iter().map(
+            |GrowingRow {
+                 head,
+                 pick,
+                 samples,
+                 mean_of,
+             }| FileRow {
+                name: match (shown.get(&head.name), units.get(&head.name)) {
+                    (Some(name), Some(units)) if units.len() > 1 => {
+                        row_name(&format!("{name}/{}", head.unit))
+                    }
+                    (Some(name), _) => name.clone(),
+                    (None, _) => row_name(&head.name),
+                },
+                kernel: head.kernel,
+                run: head.run,
+                unit: printable(&head.unit),
+                direction: head.direction,
+                samples,
+                is_sum: pick == Pick::Sum,
+                mean_of,
             },
-            kernel: head.kernel,
-            run: head.run,
-            unit: printable(&head.unit),
-            direction: head.direction,
-            samples,
-            is_sum: pick == Pick::Sum,
-        });
+        );
         FileContent {
             facts,
             rows: rows.collect(),
@@ -228,13 +286,21 @@ impl Collector {
     }
 }
 
-/// Returns foreign text in printable form: escaped, and of at most 80 characters.
+/// Returns a count as a divisor.
+fn as_number(count: usize) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
+}
+
+/// Returns foreign text in printable form: escaped, and of at most 80 characters. Of a long one the
+/// middle is left out, as names of events stand behind those of programs.
 pub(super) fn printable(text: &str) -> String {
-    let mut shown: String = text.chars().take(80).flat_map(escape_control).collect();
-    if text.chars().nth(80).is_some() {
-        shown.push('…');
+    let count = text.chars().count();
+    if count <= 80 {
+        return text.chars().flat_map(escape_control).collect();
     }
-    shown
+    let begin = text.chars().take(40).flat_map(escape_control);
+    let end = text.chars().skip(count - 39).flat_map(escape_control);
+    begin.chain(['…']).chain(end).collect()
 }
 
 fn escape_control(letter: char) -> Vec<char> {

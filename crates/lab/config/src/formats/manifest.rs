@@ -30,6 +30,9 @@ const FORMAT: Shape<'static> = Shape {
         "known",
         "context",
         "later",
+        "failed",
+        "runs",
+        "numbers",
         "facts",
         "join",
         "metric",
@@ -39,7 +42,8 @@ const METRIC: Shape<'static> = Shape {
     what: "metric",
     keys: &[
         "name", "unit", "better", "each", "value", "per", "split", "line", "after", "until",
-        "only", "refuse", "pick", "form", "factor", "zero", "instead", "kernel", "apart",
+        "only", "refuse", "pick", "part", "form", "factor", "zero", "instead", "kernel", "apart",
+        "remark",
     ],
 };
 
@@ -91,6 +95,12 @@ pub struct Format {
     pub(super) contexts: Vec<Pattern>,
     /// Lines whose groups are fields of those before them, up to a context's.
     pub(super) later: Vec<Pattern>,
+    /// Lines of a failed run: of the values that have the line's groups, or of the whole file.
+    pub(super) failed: Vec<Pattern>,
+    /// Lines that begin another run if they come again with the same groups.
+    pub(super) again: Option<Pattern>,
+    /// Whether numbers are written as the user's language has them.
+    pub(super) are_numbers_local: bool,
     pub(super) facts: Vec<(String, Fact)>,
     pub(super) metrics: Vec<FormatMetric>,
     pub(super) is_joined: bool,
@@ -164,13 +174,28 @@ pub(super) struct FormatMetric {
     pub(super) only: Vec<(FieldPath, Pattern)>,
     pub(super) refuse: Vec<(FieldPath, Pattern)>,
     pub(super) pick: Pick,
+    /// Whether the mean of the values is the sample: those of jobs that ran side by side.
+    pub(super) is_mean: bool,
+    /// The part of the file that a value is of; the field `part` if `None`.
+    pub(super) part: Option<Template>,
     pub(super) form: Form,
     pub(super) factor: f64,
     pub(super) is_zero_unmeasured: bool,
-    /// Used only if the metrics without it find no rows.
-    pub(super) is_instead: bool,
+    pub(super) instead: Instead,
+    /// What is said of a value if all of its fields are there.
+    pub(super) remark: Option<Template>,
     /// Whether a name with several units is a row of each.
     pub(super) are_units_rows: bool,
+}
+
+/// When a metric is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Instead {
+    Always,
+    /// If no other metric has a row.
+    OfRows,
+    /// For rows that no other metric has.
+    OfRow,
 }
 
 /// Where the values of a metric are.
@@ -277,6 +302,15 @@ fn whole(document: &DeTable<'_>) -> Result<Format, Mistake> {
             .into_iter()
             .map(|value| pattern(value, None))
             .collect::<Result<_, _>>()?,
+        failed: section
+            .list("failed")?
+            .into_iter()
+            .map(|value| pattern(value, None))
+            .collect::<Result<_, _>>()?,
+        again: optional_pattern(&section, "runs")?,
+        are_numbers_local: section
+            .choice("numbers", &[("local", true)])?
+            .unwrap_or(false),
         facts: facts(&section, layout)?,
         metrics: metrics
             .map(|value| metric(value, layout))
@@ -337,8 +371,13 @@ fn metric(value: &Value<'_>, layout: Layout) -> Result<FormatMetric, Mistake> {
         ("first", Pick::First),
         ("last", Pick::Last),
         ("sum", Pick::Sum),
+        ("mean", Pick::All),
     ];
-    let forms = [("clock", Form::Clock), ("grouped", Form::Grouped)];
+    let forms = [
+        ("clock", Form::Clock),
+        ("grouped", Form::Grouped),
+        ("duration", Form::Duration),
+    ];
     let factor = section.number("factor")?.unwrap_or(1.0);
     if factor <= 0.0 || factor > FACTOR_MAX {
         let what = format!("`factor` is above 0, and at most {FACTOR_MAX}");
@@ -361,14 +400,22 @@ fn metric(value: &Value<'_>, layout: Layout) -> Result<FormatMetric, Mistake> {
         only: conditions(&section, "only", layout)?,
         refuse: conditions(&section, "refuse", layout)?,
         pick: section.choice("pick", &picks)?.unwrap_or(Pick::All),
+        is_mean: section
+            .get("pick")
+            .is_some_and(|value| value.get_ref().as_str() == Some("mean")),
+        part: optional("part")?,
         form: section.choice("form", &forms)?.unwrap_or(Form::Plain),
         factor,
         is_zero_unmeasured: section
             .choice("zero", &[("unmeasured", true)])?
             .unwrap_or(false),
-        is_instead: section
-            .choice("instead", &[("rows", true)])?
-            .unwrap_or(false),
+        instead: section
+            .choice(
+                "instead",
+                &[("rows", Instead::OfRows), ("row", Instead::OfRow)],
+            )?
+            .unwrap_or(Instead::Always),
+        remark: optional("remark")?,
         are_units_rows: section
             .choice("apart", &[("units", true)])?
             .unwrap_or(false),

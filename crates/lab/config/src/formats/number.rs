@@ -76,6 +76,8 @@ pub(super) enum Form {
     Clock,
     /// Commas are between thousands: `3,472`.
     Grouped,
+    /// Seconds, or a number with its unit: `80.8us`, `5ms`, `0.2s`.
+    Duration,
 }
 
 impl Form {
@@ -85,8 +87,23 @@ impl Form {
             Self::Plain => text.to_owned(),
             Self::Clock => seconds(text).map_or_else(|| text.to_owned(), |s| s.to_string()),
             Self::Grouped => text.replace(',', ""),
+            Self::Duration => in_seconds(text).map_or_else(|| text.to_owned(), |s| s.to_string()),
         }
     }
+}
+
+/// Returns the seconds of a number with a unit of time behind it.
+fn in_seconds(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let number = text.trim_end_matches(char::is_alphabetic);
+    let per_second = match &text[number.len()..] {
+        "s" => 1.0,
+        "ms" => 1e3,
+        "us" | "µs" | "μs" => 1e6,
+        "ns" => 1e9,
+        _ => return None,
+    };
+    Some(number.trim_end().parse::<f64>().ok()? / per_second)
 }
 
 fn seconds(clock: &str) -> Option<f64> {
@@ -98,9 +115,98 @@ fn seconds(clock: &str) -> Option<f64> {
     Some(total)
 }
 
+/// The decimal sign of a file's numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Sign {
+    #[default]
+    Unknown,
+    Point,
+    Comma,
+}
+
+impl Sign {
+    /// Returns the sign that all numbers of a text allow; `Unknown` if they contradict each other.
+    pub(super) fn of_numbers<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+        let mut known = Self::Unknown;
+        for sign in texts.flat_map(numbers_in).map(Self::of_number) {
+            match (known, sign) {
+                (_, Self::Unknown) => {}
+                (Self::Unknown, sign) => known = sign,
+                (known, sign) if known != sign => return Self::Unknown,
+                _ => {}
+            }
+        }
+        known
+    }
+
+    /// Returns the sign if the number can be read in one way only.
+    fn of_number(text: &str) -> Self {
+        let at = text.rfind(['.', ',']);
+        let Some((whole, fraction)) = at.map(|at| (&text[..at], &text[at + 1..])) else {
+            return Self::Unknown;
+        };
+        let is_point = text[whole.len()..].starts_with('.');
+        let (own, other) = if is_point {
+            (Self::Point, Self::Comma)
+        } else {
+            (Self::Comma, Self::Point)
+        };
+        let mut separators = whole.chars().filter(|letter| !letter.is_ascii_digit());
+        let Some(first) = separators.next() else {
+            let is_either = fraction.len() == 3 && whole.len() <= 3 && !whole.starts_with('0');
+            return if is_either { Self::Unknown } else { own };
+        };
+        let mut groups = whole.split(first);
+        let is_grouped = groups.next().is_some_and(|group| group.len() <= 3)
+            && groups.all(|group| group.len() == 3)
+            && separators.all(|letter| letter == first);
+        match (first == '.') == is_point {
+            _ if !is_grouped || whole.starts_with('0') => Self::Unknown,
+            true if fraction.len() == 3 => other,
+            true => Self::Unknown,
+            false => own,
+        }
+    }
+}
+
+/// Returns the words of a text that are numbers with or without separators.
+fn numbers_in(text: &str) -> impl Iterator<Item = &str> {
+    let is_end = |letter: char| letter.is_whitespace() || "()%#\"'".contains(letter);
+    text.split(is_end).filter(|word| {
+        let is_digit = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_digit());
+        is_digit(word.bytes().next())
+            && is_digit(word.bytes().next_back())
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || b".,".contains(&byte))
+    })
+}
+
+/// Parses a number of a file whose decimal sign may be known; the error says what it is instead.
+pub(super) fn parse_number_as(text: &str, sign: Sign) -> Result<f64, String> {
+    let text = text.trim();
+    let is_either = {
+        let digits = text.trim_end_matches('%').trim_end();
+        let parts = digits.split_once(['.', ',']);
+        parts.is_some_and(|(whole, fraction)| {
+            let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+            (1..=3).contains(&whole.len())
+                && !whole.starts_with('0')
+                && fraction.len() == 3
+                && all_digits(whole)
+                && all_digits(fraction)
+        })
+    };
+    match sign {
+        Sign::Comma if is_either => parse_number(&text.replace('.', "").replace(',', ".")),
+        Sign::Point if is_either => parse_number(&text.replace(',', "")),
+        _ => parse_number(text),
+    }
+}
+
 /// Parses a number; the error says what it is instead.
 ///
-/// Takes `1,234.5`, `1.831.065.743` and `3,4814`. `3,472` is either, so it is refused.
+/// Takes `1,234.5`, `1.831.065.743`, `3,4814` and `0,160`. `3,472` is either, so it is refused.
 pub(super) fn parse_number(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let text = text.strip_suffix('%').unwrap_or(text).trim_end();
@@ -128,7 +234,11 @@ fn as_point(text: &str) -> Option<String> {
     let is_whole = all_digits(first) && groups.iter().all(|group| all_digits(group)) && is_grouped;
     let is_certain = match fraction {
         None => groups.len() > 1,
-        Some(fraction) => all_digits(fraction) && (!groups.is_empty() || fraction.len() != 3),
+        Some(fraction) => {
+            // No group of thousands begins with 0.
+            let is_decimal = !groups.is_empty() || fraction.len() != 3 || first == "0";
+            all_digits(fraction) && is_decimal
+        }
     };
     let is_long = fraction.is_some() && groups.is_empty() && all_digits(first);
     if !is_certain || !(is_whole || is_long) {
@@ -189,7 +299,7 @@ mod tests {
     use model::Direction::{HigherIsBetter, LowerIsBetter};
     use proptest::prelude::*;
 
-    use super::{Form, direction_of_unit, parse_number};
+    use super::{Form, Sign, direction_of_unit, parse_number, parse_number_as};
 
     #[test]
     fn separators_of_all_countries_are_read() {
@@ -213,10 +323,46 @@ mod tests {
     }
 
     #[test]
+    fn decimal_sign_is_decided_once_per_file() {
+        for (line, sign, text, number) in [
+            (
+                "11 1,31 insn (0,68%)",
+                Sign::Comma,
+                "162.032",
+                Ok(162_032.0),
+            ),
+            ("1.101,01 msec", Sign::Comma, "3,308", Ok(3.308)),
+            ("3.642.649.330 #", Sign::Comma, "1.024", Ok(1024.0)),
+            ("28,123,456 # 2.1", Sign::Point, "3,472", Ok(3472.0)),
+            ("0.0124 1234.567", Sign::Point, "3.472", Ok(3.472)),
+            ("1,31 2.45", Sign::Unknown, "162.032", Ok(162.032)),
+            (
+                "162.032 2.1.4 1,2,3 0.123.456",
+                Sign::Unknown,
+                "0,160",
+                Ok(0.16),
+            ),
+        ] {
+            assert_eq!(Sign::of_numbers([line].into_iter()), sign, "{line}");
+            assert_eq!(parse_number_as(text, sign), number, "{line}");
+        }
+        assert!(parse_number_as("3,472", Sign::Unknown).is_err());
+    }
+
+    #[test]
     fn forms_are_written_plainly() {
         assert_eq!(Form::Clock.plain("1:02:03.5"), "3723.5");
         assert_eq!(Form::Clock.plain("0:x"), "0:x");
         assert_eq!(Form::Grouped.plain("3,472"), "3472");
+        for (text, seconds) in [
+            ("80.5us", "0.0000805"),
+            ("5 ms", "0.005"),
+            ("2s", "2"),
+            ("0,3", "0,3"),
+            ("5m", "5m"),
+        ] {
+            assert_eq!(Form::Duration.plain(text), seconds);
+        }
     }
 
     #[test]
@@ -235,8 +381,33 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_a_number_or_refused(text in "\\PC{0,20}") {
-            if let Ok(number) = parse_number(&text) {
-                prop_assert!(number.is_finite());
+            for sign in [Sign::Unknown, Sign::Point, Sign::Comma] {
+                if let Ok(number) = parse_number_as(&text, sign) {
+                    prop_assert!(number.is_finite());
+                }
+            }
+        }
+
+        #[test]
+        fn sign_of_any_number_reads_it_right(number in 0_u64..100_000_000, cents in 0_u32..100) {
+            let grouped = |by: char| {
+                let digits = number.to_string();
+                let mut text = String::new();
+                for (at, digit) in digits.chars().enumerate() {
+                    if at > 0 && (digits.len() - at) % 3 == 0 {
+                        text.push(by);
+                    }
+                    text.push(digit);
+                }
+                text
+            };
+            for (by, point, sign) in [(',', '.', Sign::Point), ('.', ',', Sign::Comma)] {
+                let text = format!("{}{point}{cents:02}", grouped(by));
+                prop_assert_eq!(Sign::of_numbers([text.as_str()].into_iter()), sign);
+                let expected: f64 = format!("{number}.{cents:02}").parse().unwrap();
+                prop_assert_eq!(parse_number_as(&text, sign), Ok(expected));
+                let whole: f64 = number.to_string().parse().unwrap();
+                prop_assert_eq!(parse_number_as(&grouped(by), sign), Ok(whole));
             }
         }
     }

@@ -9,12 +9,14 @@ use super::collect::{Collector, Conversion, FileContent, RowHead};
 use super::document::{
     TEXT_MAX, cells, decode, json, json_lines, lines, text_of, without_colours, xml,
 };
-use super::manifest::{Fact, FieldPath, FindValue, Format, FormatMetric, Known, Layout};
-use super::number::{UNMEASURED, direction_of_unit, direction_of_word};
+use super::manifest::{Fact, FieldPath, FindValue, Format, FormatMetric, Instead, Known, Layout};
+use super::number::{Sign, UNMEASURED, direction_of_unit, direction_of_word};
 use super::template::Template;
 use crate::tools::json::{Step, select, select_named};
 use crate::tools::pattern::Pattern;
 
+/// The field with the number of a run in its file; none in the first.
+const RUN: &str = "run of the file";
 /// Lines in which the headings of a table are sought.
 const HEADINGS_WITHIN: usize = 50;
 
@@ -97,23 +99,41 @@ pub fn read_as(format: &Format, file: &ResultFile<'_>) -> Result<Option<FileCont
         format,
         file,
         of_name: own(&of_name),
+        failures: failures(format, file),
     };
+    if format.are_numbers_local {
+        rows.sign = sign(format, file, &document);
+    }
+    for (_, line) in &reader.failures {
+        rows.leave_out(line, "the run failed");
+    }
     let mut facts = BTreeMap::new();
-    for is_instead in [false, true] {
-        if !rows.is_empty() {
-            break;
+    for instead in [Instead::Always, Instead::OfRows, Instead::OfRow] {
+        if instead == Instead::OfRows && !rows.is_empty() {
+            continue;
         }
-        let chosen: Vec<&FormatMetric> = format
-            .metrics
-            .iter()
-            .filter(|metric| metric.is_instead == is_instead)
-            .collect();
-        let found = match &document {
-            Document::Text if format.layout == Layout::Table => reader.table(&chosen, &mut rows),
-            Document::Text => reader.lines(&chosen, &mut rows),
-            Document::Tree(tree) => reader.tree(tree, &chosen, &mut rows),
+        let of_kind = |metric: &&FormatMetric| metric.instead == instead;
+        let chosen: Vec<&FormatMetric> = format.metrics.iter().filter(of_kind).collect();
+        if chosen.is_empty() {
+            continue;
+        }
+        let mut found = Collector::default();
+        found.sign = rows.sign;
+        let read = if instead == Instead::OfRow {
+            &mut found
+        } else {
+            &mut rows
         };
-        facts.extend(found);
+        let of_pass = match &document {
+            Document::Text if format.layout == Layout::Table => reader.table(&chosen, read),
+            Document::Text => reader.lines(&chosen, read),
+            Document::Tree(tree) => reader.tree(tree, &chosen, read),
+        };
+        facts.extend(of_pass);
+        rows.add_missing(found);
+    }
+    if format.layout == Layout::Lines && !format.is_of_mmtests() {
+        name_other_lines(format, file, &mut rows);
     }
     for fact in ["kernel", "host"] {
         if let Some(text) = reader.of_name.get(fact) {
@@ -121,6 +141,86 @@ pub fn read_as(format: &Format, file: &ResultFile<'_>) -> Result<Option<FileCont
         }
     }
     Ok(Some(rows.finish(facts)))
+}
+
+/// Returns the lines that say that a run failed, each with the fields of the values that it means.
+fn failures(format: &Format, file: &ResultFile<'_>) -> Vec<(Words, String)> {
+    let of_line = |line: &str| {
+        let groups = format.failed.iter().find_map(|one| one.groups(line))?;
+        Some((own(&groups), line.trim().to_owned()))
+    };
+    if format.failed.is_empty() {
+        return Vec::new();
+    }
+    lines(&file.text).filter_map(of_line).collect()
+}
+
+/// Returns the decimal sign of a file: that of the lines with values, or of all members that are
+/// called as those with values.
+fn sign(format: &Format, file: &ResultFile<'_>, document: &Document) -> Sign {
+    let metrics = || format.metrics.iter();
+    let Document::Tree(tree) = document else {
+        let has_value = |line: &&str| {
+            metrics().any(|metric| match &metric.find {
+                FindValue::Line { pattern, .. } => pattern.is_in(line),
+                _ => true,
+            })
+        };
+        return Sign::of_numbers(lines(&file.text).filter(has_value));
+    };
+    let mut texts = Vec::new();
+    for metric in metrics() {
+        if let FindValue::Tree { values, .. } = &metric.find {
+            for steps in values {
+                let whole: Vec<Step> = [&[Step::Below], &steps[..]].concat();
+                texts.extend(select(tree, &whole).into_iter().filter_map(text_of));
+            }
+        }
+    }
+    Sign::of_numbers(texts.iter().map(String::as_str))
+}
+
+/// Names the number of lines with numbers that no pattern of the format reads, and the first.
+fn name_other_lines(format: &Format, file: &ResultFile<'_>, rows: &mut Collector) {
+    let is_number = |word: &str| {
+        let word = word.trim_matches(|letter: char| ":,;%=".contains(letter));
+        word.starts_with(|letter: char| letter.is_ascii_digit()) && word.parse::<f64>().is_ok()
+    };
+    let known = format.known.iter().filter_map(|known| match known {
+        Known::Line(pattern) => Some(pattern),
+        _ => None,
+    });
+    let facts = format.facts.iter().filter_map(|(_, fact)| match fact {
+        Fact::Line(pattern) => Some(pattern),
+        Fact::Fields(_) => None,
+    });
+    let metrics = format
+        .metrics
+        .iter()
+        .filter_map(|metric| match &metric.find {
+            FindValue::Line { pattern, .. } => Some(pattern),
+            _ => None,
+        });
+    let patterns: Vec<&Pattern> = known
+        .chain(facts)
+        .chain(metrics)
+        .chain(&format.contexts)
+        .chain(&format.later)
+        .chain(&format.failed)
+        .chain(&format.again)
+        .collect();
+    let mut others = lines(&file.text).filter(|line| {
+        let is_comment = line.trim_start().starts_with('#');
+        let has_number = !is_comment && line.split_whitespace().any(is_number);
+        has_number && !patterns.iter().any(|pattern| pattern.is_in(line))
+    });
+    if let Some(first) = others.next() {
+        let more = match others.count() {
+            0 => String::new(),
+            more => format!(", the first of {} such lines", more + 1),
+        };
+        rows.leave_out(first.trim(), format!("numbers that no row has{more}"));
+    }
 }
 
 fn tree(format: &Format, file: &ResultFile<'_>, rows: &mut Collector) -> Result<Value, String> {
@@ -193,6 +293,8 @@ struct Reader<'a> {
     file: &'a ResultFile<'a>,
     /// Groups of the pattern of file names.
     of_name: Words,
+    /// Lines of failed runs, with the fields of the values that they mean.
+    failures: Vec<(Words, String)>,
 }
 
 impl Reader<'_> {
@@ -209,12 +311,15 @@ impl Reader<'_> {
         let fact = |template: &Template| Some(template.fill(field).0).filter(|t| !t.is_empty());
         RowHead {
             kernel: metric.kernel.as_ref().and_then(fact),
-            run: None,
+            run: field(&FieldPath::word(RUN)),
             name,
             unit,
             direction,
             are_units_rows: metric.are_units_rows,
-            part: field(&FieldPath::word("part")),
+            part: match &metric.part {
+                Some(part) => fact(part),
+                None => field(&FieldPath::word("part")),
+            },
         }
     }
 
@@ -254,7 +359,13 @@ impl Reader<'_> {
             factor: metric.factor,
             is_zero_unmeasured: metric.is_zero_unmeasured,
             pick: metric.pick,
+            is_mean: metric.is_mean,
         };
+        if let Some(remark) = &metric.remark
+            && let (text, true) = remark.fill(field)
+        {
+            rows.leave_out(&self.head(metric, field).name, text);
+        }
         let Some(separator) = metric.split else {
             let text = metric.form.plain(text);
             rows.put(&self.head(metric, field), &text, conversion);
@@ -274,6 +385,7 @@ impl Reader<'_> {
     fn lines(&self, metrics: &[&FormatMetric], rows: &mut Collector) -> Words {
         let mut facts = Words::new();
         let mut context = Words::new();
+        let mut begun: BTreeMap<Words, u32> = BTreeMap::new();
         // A metric with `after` waits for its line.
         let waits =
             |metric: &FormatMetric| matches!(&metric.find, FindValue::Line { after: Some(_), .. });
@@ -281,6 +393,17 @@ impl Reader<'_> {
         let all: Vec<&str> = lines(&self.file.text).collect();
         let behind = self.find_later(&all);
         for (at, &line) in all.iter().enumerate() {
+            if let Some(again) = &self.format.again
+                && let Some(groups) = again.groups(line)
+            {
+                let count = begun.entry(own(&groups)).or_insert(0_u32);
+                *count += 1;
+                context.remove(RUN);
+                if *count > 1 {
+                    context.insert(RUN.to_owned(), count.to_string());
+                    rows.leave_out(line.trim(), "comes again: what follows is a run of its own");
+                }
+            }
             for pattern in &self.format.contexts {
                 if let Some(groups) = pattern.groups(line) {
                     context.extend(own(&groups));
@@ -361,7 +484,13 @@ impl Reader<'_> {
         let field = |field: &FieldPath| self.field(words, &field.written);
         let texts = |path: &FieldPath| field(path).into_iter().collect();
         let head = self.head(metric, &field);
-        if self.is_wanted(metric, &texts, &head.name, rows) {
+        let is_of = |failure: &&(Words, String)| {
+            let mut groups = failure.0.iter();
+            groups.all(|(name, text)| self.field(words, name).as_ref() == Some(text))
+        };
+        if self.failures.iter().any(|failure| is_of(&failure)) {
+            rows.leave_out(&head.name, "a value of a failed run");
+        } else if self.is_wanted(metric, &texts, &head.name, rows) {
             self.put(metric, &field, value, rows);
         }
     }

@@ -78,6 +78,10 @@ pub const SHIPPED_FORMATS: &[(&str, &str)] = &[
         "perf-report",
         include_str!("../../formats/perf-report.toml"),
     ),
+    (
+        "will-it-scale",
+        include_str!("../../formats/will-it-scale.toml"),
+    ),
     ("perf-stat", include_str!("../../formats/perf-stat.toml")),
 ];
 

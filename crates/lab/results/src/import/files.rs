@@ -18,6 +18,8 @@ use super::{ForeignRun, ImportError, ImportOptions, Keep, Part, hash};
 
 /// Most values of an import: all of its files are in memory.
 const VALUES_MAX: usize = 5_000_000;
+/// Most reasons that are named for a file without a value.
+const NAMED_MAX: usize = 4;
 /// Longest name of a kernel.
 const KERNEL_MAX: usize = 80;
 
@@ -141,8 +143,14 @@ fn parse(candidate: Candidate, formats: &[Format]) -> Result<Parsed, String> {
     let Recognised { format, content } =
         read_result_file(formats, &file)?.ok_or("no format of docs/import.md")?;
     if content.rows.is_empty() {
-        let (what, why) = content.left_out.first().cloned().unwrap_or_default();
-        return Err(format!("{format} without a value {what} {why}")
+        let all = content.left_out.iter();
+        let mut named: Vec<String> = all.map(|(what, why)| format!("{what} {why}")).collect();
+        let more = named.len().saturating_sub(NAMED_MAX);
+        named.truncate(NAMED_MAX);
+        if more > 0 {
+            named.push(format!("{more} more"));
+        }
+        return Err(format!("{format} without a value {}", named.join("; "))
             .trim()
             .to_owned());
     }
@@ -221,6 +229,8 @@ fn runs(
         }
         let sums = rows.iter().filter(|row| row.is_sum);
         let sums = sums.map(|row| row.name.clone()).collect();
+        let means = rows.iter().filter(|row| row.mean_of > 0);
+        let means = means.map(|row| (row.name.clone(), row.mean_of)).collect();
         foreign.results = rows.into_iter().map(result).collect();
         if runs.is_empty() {
             let left = left_out.iter();
@@ -246,6 +256,7 @@ fn runs(
             start_time,
             foreign,
             sums,
+            means,
         });
     }
     runs
@@ -282,10 +293,21 @@ fn join(known: &mut ForeignRun, run: ForeignRun) {
         };
         match (row.samples.as_mut_slice(), &result.samples[..]) {
             ([sum], [value]) if known.sums.contains(&row.workload) => *sum += value,
+            ([mean], [value]) if known.means.contains_key(&row.workload) => {
+                let count = known.means.entry(row.workload.clone()).or_default();
+                let added = run.means.get(&row.workload).copied().unwrap_or(1);
+                let [before, added] = [*count, added].map(|n| u32::try_from(n).unwrap_or(u32::MAX));
+                let whole = f64::from(before) + f64::from(added);
+                *mean += (value - *mean) * f64::from(added) / whole;
+                *count += usize::try_from(added).unwrap_or_default();
+            }
             _ => row.samples.extend(result.samples),
         }
     }
     known.sums.extend(run.sums);
+    for (row, count) in run.means {
+        known.means.entry(row).or_insert(count);
+    }
     known.foreign.left_out.extend(run.foreign.left_out);
 }
 

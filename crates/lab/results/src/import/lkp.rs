@@ -199,6 +199,7 @@ fn run(
         start_time: start.remark,
         foreign,
         sums: BTreeSet::new(),
+        means: BTreeMap::new(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Finds and reads the iterations of runs of MMTests: `work/log/RUNNAME/iter-N`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use config::Format;
@@ -149,6 +149,7 @@ pub(crate) fn read(
             start_time,
             foreign,
             sums: BTreeSet::new(),
+            means: BTreeMap::new(),
         };
         keep(Part::Run(Box::new(run)))?;
     }

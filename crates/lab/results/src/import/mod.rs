@@ -27,7 +27,7 @@ mod times;
 mod tree;
 
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use foreign::Foreign;
@@ -182,6 +182,8 @@ struct ForeignRun {
     foreign: Foreign,
     /// Rows whose values add up over the files of a run.
     sums: BTreeSet<String>,
+    /// Rows that are means of values over the files of a run, and the number of these values.
+    means: BTreeMap<String, usize>,
 }
 
 /// Imports results of another suite into a store. Stored runs stay unchanged. `lock` takes the lock of
@@ -306,6 +308,7 @@ fn keep(
         start_time,
         mut foreign,
         sums: _,
+        means: _,
     } = found;
     foreign.left_out.sort();
     let given = declare(suite, &mut foreign, options);
