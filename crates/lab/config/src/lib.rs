@@ -16,8 +16,8 @@ pub use budgets::{BUDGETS_FILE, BUDGETS_MAX, budgets, write_budgets};
 pub use file::{ConfigError, ConfigFile};
 pub use formats::{
     FileContent, FileRow, Format, LeafProfile, MMTESTS_FORMATS, PERF_SCRIPT, Recognised,
-    ResultFile, SHIPPED_FORMATS, TABLE, describe_formats, describe_mmtests, format, read_as,
-    read_leaves, read_result_file,
+    ResultFile, SHIPPED_FORMATS, TABLE, describe_formats, describe_mmtests, describe_unread,
+    format, read_as, read_leaves, read_result_file,
 };
 pub use settings::{SETTINGS_MAX, seconds, settings, settings_schema};
 pub use toml_document::ManifestError;

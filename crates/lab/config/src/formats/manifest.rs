@@ -113,6 +113,12 @@ impl Format {
         self.is_joined
     }
 
+    /// Returns whether its files say when they were measured.
+    #[must_use]
+    pub fn has_start(&self) -> bool {
+        self.facts.iter().any(|(name, _)| name == "started")
+    }
+
     /// Returns whether tests of MMTests write its files, and not programs.
     #[must_use]
     pub fn is_of_mmtests(&self) -> bool {

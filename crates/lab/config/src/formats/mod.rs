@@ -43,6 +43,33 @@ pub struct Recognised {
     pub content: FileContent,
 }
 
+/// Returns why a file of no format is not read: what it is instead, if that is known.
+#[must_use]
+pub fn describe_unread(file: &ResultFile<'_>) -> &'static str {
+    let text = file.text();
+    let has_line = |sign: &dyn Fn(&str) -> bool| text.lines().any(sign);
+    if is_pprof_text(text) {
+        "a text of pprof: give the profile itself to marvin profile"
+    } else if has_line(&|line| {
+        line.split_whitespace()
+            .any(|word| word == "Amean" || word == "Hmean")
+    }) {
+        "a report of MMTests: give its work/log"
+    } else {
+        "no format of docs/import.md"
+    }
+}
+
+/// Returns whether a text is a report of pprof, and not a profile.
+fn is_pprof_text(text: &str) -> bool {
+    let is_sign = |line: &str| {
+        line.starts_with("Showing nodes accounting for ")
+            || line.split_whitespace().take(2).eq(["flat", "flat%"])
+            || line.contains(": Total ") && line.ends_with("%)")
+    };
+    text.lines().take(50).any(is_sign)
+}
+
 /// Reads a file in the first format that it has; `None` if it has none of them.
 ///
 /// # Errors

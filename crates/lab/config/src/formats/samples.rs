@@ -126,6 +126,10 @@ pub(super) fn read_samples(file: &ResultFile<'_>) -> Option<FileContent> {
                 facts.insert(fact.to_owned(), text.to_owned());
             }
         }
+        if let Some(text) = line.strip_prefix("# captured on") {
+            let text = text.trim_start_matches([' ', ':']);
+            facts.insert("started".to_owned(), text.to_owned());
+        }
     }
     Some(rows.finish(facts))
 }

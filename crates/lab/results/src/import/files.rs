@@ -8,7 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use config::{FileContent, FileRow, Format, Recognised, ResultFile, read_result_file};
+use config::{
+    FileContent, FileRow, Format, Recognised, ResultFile, describe_unread, read_result_file,
+};
 use model::{Declared, FILES, IMPORTED_MARGIN_PERCENT, Outcome, UnixTime, WorkloadResult};
 
 use super::foreign::{Foreign, LeftOut};
@@ -20,6 +22,8 @@ use super::{ForeignRun, ImportError, ImportOptions, Keep, Part, hash};
 const VALUES_MAX: usize = 5_000_000;
 /// Most reasons that are named for a file without a value.
 const NAMED_MAX: usize = 4;
+/// Words before the number of a repeat in a file's name.
+const REPEATS: [&str; 6] = ["run", "iter", "rep", "repeat", "boot", "try"];
 /// Longest name of a kernel.
 const KERNEL_MAX: usize = 80;
 
@@ -95,6 +99,7 @@ pub(super) fn read(
     let hosts: BTreeSet<&String> = parsed
         .iter()
         .filter_map(|file| file.content.facts.get("host"))
+        .filter(|host| is_machine(host))
         .collect();
     // The files of one import that name no host are those of the only host that is named.
     let host = match (options.host, hosts.len()) {
@@ -137,11 +142,18 @@ fn parse(candidate: Candidate, formats: &[Format]) -> Result<Parsed, String> {
     if let Some(fault) = found.fault {
         return Err(fault.to_owned());
     }
+    let is_estimates = found
+        .path
+        .file_name()
+        .is_some_and(|name| name == "estimates.json");
+    if is_estimates && found.path.with_file_name("sample.json").exists() {
+        return Err("sample.json beside it has the values".to_owned());
+    }
     let bytes = unpack(&found.path, FILE_MAX)?;
     let whole = found.path.to_string_lossy();
     let file = ResultFile::new(uncompressed(&whole), &bytes)?;
     let Recognised { format, content } =
-        read_result_file(formats, &file)?.ok_or("no format of docs/import.md")?;
+        read_result_file(formats, &file)?.ok_or_else(|| describe_unread(&file))?;
     if content.rows.is_empty() {
         let all = content.left_out.iter();
         let mut named: Vec<String> = all.map(|(what, why)| format!("{what} {why}")).collect();
@@ -192,10 +204,14 @@ fn runs(
         let key = (row.kernel.clone(), row.run.clone());
         groups.entry(key).or_default().push(row);
     }
-    let stored = facts.get("started").and_then(|text| parse_time(text));
+    let kernels: BTreeSet<&Option<String>> = groups.keys().map(|(kernel, _)| kernel).collect();
+    // The first start is not that of each kernel.
+    let started = facts.get("started").filter(|_| kernels.len() == 1);
+    let (stored, start_time) = find_start(started, &format, options.formats);
+    let of_file = facts.get("host").map(String::as_str);
     let own_host = options
         .host
-        .or(facts.get("host").map(String::as_str))
+        .or(of_file.filter(|host| is_machine(host)))
         .or(host);
     let mut runs = Vec::new();
     for ((of_rows, run), rows) in groups {
@@ -203,16 +219,12 @@ fn runs(
             (kernel.to_owned(), "--kernel")
         } else if let Some(kernel) = of_rows.or_else(|| facts.get("kernel").cloned()) {
             (kernel, "as the file says")
-        } else if let Some(folder) = &folder {
-            (folder.clone(), "by the directory")
         } else {
-            let stem = stem(&path, stems);
-            // `fio.output.1` and `fio.output.2` are parts of one run.
-            let parts = stem.rsplit_once('.').filter(|(_, number)| {
-                is_joined && !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-            });
-            let whole = parts.map(|(whole, _)| whole.to_owned());
-            (whole.unwrap_or(stem), "by the file's name")
+            let (kernel, by) = kernel_of_place(&path, folder.as_deref(), stems, is_joined);
+            match facts.get("commit") {
+                Some(commit) => (with_commit(kernel, commit), "by its place and its commit"),
+                None => (kernel, by),
+            }
         };
         let kernel = kernel_name(&kernel);
         let mut foreign = Foreign {
@@ -232,18 +244,23 @@ fn runs(
         let means = rows.iter().filter(|row| row.mean_of > 0);
         let means = means.map(|row| (row.name.clone(), row.mean_of)).collect();
         foreign.results = rows.into_iter().map(result).collect();
+        if let Some(host) = of_file.filter(|host| options.host.is_none() && !is_machine(host)) {
+            let why = format!(
+                "{} is the name of no machine; --as names it",
+                printable(host)
+            );
+            foreign.left_out.push(LeftOut {
+                what: "host".to_owned(),
+                why,
+            });
+        }
         if runs.is_empty() {
             let left = left_out.iter();
-            foreign.left_out = left
-                .map(|(what, why)| LeftOut {
-                    what: what.clone(),
-                    why: why.clone(),
-                })
-                .collect();
+            foreign.left_out.extend(left.map(|(what, why)| LeftOut {
+                what: what.clone(),
+                why: why.clone(),
+            }));
         }
-        let start_time = stored.is_none().then(|| {
-            "no start time in it; Marvin takes the modification time of the file".to_owned()
-        });
         let number = number(&foreign, stored);
         let of_run = run.map(|run| format!(" run {}", printable(&run)));
         runs.push(ForeignRun {
@@ -253,13 +270,90 @@ fn runs(
             name: format!("{kernel} {shown}{} ({format})", of_run.unwrap_or_default()),
             kernel,
             folder: shown.clone(),
-            start_time,
+            start_time: start_time.clone(),
             foreign,
             sums,
             means,
         });
     }
     runs
+}
+
+/// Returns the start that a file says, or what stands in for it and why.
+fn find_start(
+    started: Option<&String>,
+    format: &str,
+    formats: &[Format],
+) -> (Option<UnixTime>, Option<String>) {
+    let stored = started.and_then(|text| parse_time(text));
+    let mut known = formats.iter().filter(|known| known.name == format);
+    let why = match started {
+        _ if known.any(|known| !known.has_start()) => {
+            format!("Marvin reads no start time of {format}")
+        }
+        Some(_) => "its start time is written in no way that Marvin reads".to_owned(),
+        None => "no start time in it".to_owned(),
+    };
+    let instead = format!("{why}; Marvin takes the modification time of the file");
+    (stored, stored.is_none().then_some(instead))
+}
+
+/// Returns the kernel that the place of a file names, and how.
+fn kernel_of_place(
+    path: &Path,
+    folder: Option<&str>,
+    stems: &BTreeSet<String>,
+    is_joined: bool,
+) -> (String, &'static str) {
+    const BY_DIRECTORY: &str = "by the directory";
+    if let Some(folder) = folder {
+        return (folder.to_owned(), BY_DIRECTORY);
+    }
+    let stem = stem(path, stems);
+    // `fio.output.1` and `fio.output.2` are parts of one run.
+    let is_part = |number: &str| is_joined && !number.is_empty() && is_digits(number);
+    let is_part = stem.rsplit_once('.').is_some_and(|(_, end)| is_part(end));
+    let parent = path.parent().and_then(Path::file_name);
+    match parent {
+        Some(parent) if is_part || is_only_repeat(&stem) => {
+            (parent.to_string_lossy().into_owned(), BY_DIRECTORY)
+        }
+        _ => (stem, "by the file's name"),
+    }
+}
+
+fn is_digits(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns whether a file's name is only the number of a repeat: `run1`, `r2`, `iter-3`, `1`.
+fn is_only_repeat(stem: &str) -> bool {
+    let word = stem.trim_end_matches(|c: char| c.is_ascii_digit());
+    let word_only = word.trim_end_matches(['-', '_']).to_ascii_lowercase();
+    let is_word = word_only.is_empty() && word.is_empty()
+        || word_only == "r"
+        || REPEATS.contains(&word_only.as_str());
+    is_word && (1..=3).contains(&(stem.len() - word.len()))
+}
+
+/// Adds the beginning of a commit to a kernel's name that does not have it.
+fn with_commit(kernel: String, commit: &str) -> String {
+    let commit: String = commit.chars().take(12).collect();
+    let short: String = commit.chars().take(7).collect();
+    if kernel.contains(&short) {
+        kernel
+    } else {
+        format!("{kernel}-{commit}")
+    }
+}
+
+/// Returns whether a name of a host may be that of a machine: `localhost` and the ids of containers,
+/// of 12 or 64 hexadecimal digits, are those of any.
+fn is_machine(host: &str) -> bool {
+    let is_hex = host.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_id =
+        is_hex && [12, 64].contains(&host.len()) && host.bytes().any(|byte| byte.is_ascii_digit());
+    !is_id && !["localhost", "localhost.localdomain"].contains(&host)
 }
 
 fn result(row: FileRow) -> WorkloadResult {
@@ -351,7 +445,7 @@ fn split_repeat(stem: &str) -> Option<(&str, u32)> {
     let head = stem.trim_end_matches(|c: char| c.is_ascii_digit());
     let number = stem[head.len()..].parse().ok()?;
     let lower = head.to_ascii_lowercase();
-    let word = ["run", "iter", "rep", "repeat", "boot", "try"]
+    let word = REPEATS
         .into_iter()
         .find(|word| lower.ends_with(word))
         .map_or(0, str::len);
@@ -408,7 +502,21 @@ fn printable(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{kernel_name, split_repeat, whole_stem};
+    use super::{is_machine, is_only_repeat, kernel_name, split_repeat, whole_stem, with_commit};
+
+    #[test]
+    fn names_of_repeats_and_containers_name_nothing() {
+        for stem in ["run1", "R2", "iter-3", "1", "try_10"] {
+            assert!(is_only_repeat(stem), "{stem}");
+        }
+        for stem in ["6.1", "run", "20240501", "rc1", "-1", "before1"] {
+            assert!(!is_only_repeat(stem), "{stem}");
+        }
+        assert!(!is_machine("0f61d52966d1") && !is_machine("localhost"));
+        assert!(is_machine("lab3") && is_machine("deadbeefdead"));
+        assert_eq!(with_commit("clang".to_owned(), "fea9315"), "clang-fea9315");
+        assert_eq!(with_commit("005d041".to_owned(), "005d041aa"), "005d041");
+    }
 
     #[test]
     fn numbers_of_repeats_are_split_off() {

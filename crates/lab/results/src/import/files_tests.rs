@@ -137,6 +137,80 @@ fn kernels_come_from_files_directories_and_names() {
 }
 
 #[test]
+fn commit_and_directory_name_kernels() {
+    let top = tempfile::tempdir().unwrap();
+    let text = |commit: &str| {
+        format!(
+            "{{\"context\": {{\"host_name\": \"0f61d52966d1\", \"GIT_COMMIT_HASH\": \"{commit}\"}}, \
+             \"benchmarks\": [{{\"name\": \"a\", \"real_time\": 1, \"time_unit\": \"ns\", \
+             \"run_type\": \"iteration\"}}]}}"
+        )
+    };
+    put(top.path(), "g/clang/1.json", &text("fea9315"));
+    put(top.path(), "g/gcc/1.json", &text("fea9315"));
+    put(top.path(), "g/gcc/2.json", &text("abc1234"));
+    put(top.path(), "6.1/run1.json", &hyperfine(1.0));
+    let (runs, _) = read(
+        &[
+            top.path().join("g"),
+            top.path().join("6.1/run1.json"),
+            top.path().join("g/gcc/2.json"),
+        ],
+        ImportOptions::default(),
+    );
+    let kernels: Vec<&str> = runs.iter().map(|run| run.kernel.as_str()).collect();
+    assert_eq!(
+        kernels,
+        ["g-fea9315", "g-fea9315", "g-abc1234", "6.1", "gcc-abc1234"]
+    );
+    let environment = &runs[0].foreign.environment;
+    assert!(environment.iter().all(|(name, _)| name != "host"));
+    assert!(
+        runs[0]
+            .foreign
+            .left_out
+            .iter()
+            .any(|left| left.what == "host")
+    );
+    let (runs, _) = read(&[top.path().join("g")], ImportOptions::default());
+    let kernels: Vec<&str> = runs.iter().map(|run| run.kernel.as_str()).collect();
+    assert_eq!(kernels, ["clang-fea9315", "gcc-fea9315", "gcc-abc1234"]);
+}
+
+#[test]
+fn starts_of_files_are_read() {
+    let top = tempfile::tempdir().unwrap();
+    let stat = " Performance counter stats for 'x':\n\n   5      cycles\n";
+    put(
+        top.path(),
+        "a.txt",
+        &format!("# started on Fri May 16 23:04:11 2025\n\n{stat}"),
+    );
+    put(
+        top.path(),
+        "b.txt",
+        &format!("# started on yesterday\n\n{stat}"),
+    );
+    put(top.path(), "c.json", &hyperfine(1.0));
+    let (runs, _) = read(&[top.path().to_owned()], ImportOptions::default());
+    let starts: Vec<Option<&str>> = runs.iter().map(|run| run.start_time.as_deref()).collect();
+    assert_eq!(
+        starts,
+        [
+            None,
+            Some(
+                "its start time is written in no way that Marvin reads; Marvin takes the \
+                 modification time of the file"
+            ),
+            Some(
+                "Marvin reads no start time of hyperfine; Marvin takes the modification time of \
+                 the file"
+            ),
+        ]
+    );
+}
+
+#[test]
 fn copies_are_one_run_and_repeats_two() {
     let top = tempfile::tempdir().unwrap();
     put(top.path(), "k/1.json", &hyperfine(1.0));

@@ -17,7 +17,9 @@ pub(super) fn parse_time(text: &str) -> Option<UnixTime> {
             _ => None,
         };
     }
-    from_words(text).or_else(|| from_digits(text))
+    from_words(text)
+        .or_else(|| from_ctime(text))
+        .or_else(|| from_digits(text))
 }
 
 /// `2026-11-26T14:05:22.5+01:00`, also with a space for the T.
@@ -40,6 +42,22 @@ fn from_words(text: &str) -> Option<UnixTime> {
     let day: u32 = day.parse().ok()?;
     let time = UnixTime::parse_date(&format!("{year}-{month:02}-{day:02}T{time}Z"))?;
     shift(time, words.next().unwrap_or_default())
+}
+
+/// `Fri May 16 23:04:11 2025` and `Mon Jan 08 2024 07:40:42`.
+fn from_ctime(text: &str) -> Option<UnixTime> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [_, month, day, one, other] = words[..] else {
+        return None;
+    };
+    let (time, year) = if one.contains(':') {
+        (one, other)
+    } else {
+        (other, one)
+    };
+    let month = MONTHS.iter().position(|known| *known == month)? + 1;
+    let day: u32 = day.parse().ok()?;
+    UnixTime::parse_date(&format!("{year}-{month:02}-{day:02}T{time}Z"))
 }
 
 /// Subtracts a zone such as `+01:00` or `-0530`; a name or none is UTC.
@@ -78,6 +96,8 @@ mod tests {
                 "Thu, 05 Apr 2018 00:12:21 -0430",
                 Some("2018-04-05T04:42:21Z"),
             ),
+            ("Thu Apr  5 04:42:21 2018", Some("2018-04-05T04:42:21Z")),
+            ("Thu Apr 05 2018 04:42:21", Some("2018-04-05T04:42:21Z")),
             ("2018:04:05", None),
             ("yesterday", None),
         ] {
