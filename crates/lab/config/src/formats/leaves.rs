@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::document::lines;
 use super::read::ResultFile;
 use super::samples::UNKNOWN;
-use super::{pprof, samples};
+use super::{is_pprof_text, pprof, samples};
 
 /// The command of idle processors.
 const IDLE: &str = "swapper";
@@ -92,15 +92,17 @@ fn read_text(file: &ResultFile<'_>) -> Result<LeafProfile, String> {
         ..LeafProfile::default()
     };
     let mut pairs = 0;
+    let mut parts = 0.0;
     for line in lines(file.text()).map(str::trim_end) {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let Some((stack, samples)) = split_count(line) else {
+        let Some((stack, samples, fraction)) = split_count(line) else {
             profile.leave_out(&shortened(line), "no folded stack and its number");
             continue;
         };
-        pairs += usize::from(split_count(stack).is_some_and(|(stack, _)| !stack.is_empty()));
+        parts += fraction;
+        pairs += usize::from(split_count(stack).is_some_and(|(stack, ..)| !stack.is_empty()));
         let mut frames = stack.split(';');
         let first = frames.next().unwrap_or_default();
         let leaf = frames.next_back();
@@ -117,6 +119,13 @@ fn read_text(file: &ResultFile<'_>) -> Result<LeafProfile, String> {
                 .to_owned(),
         );
     }
+    if parts > 0.0 {
+        let why = format!("of samples are cut, {parts:.3} in all");
+        profile.leave_out("fractions", &why);
+    }
+    if stacks == 0 && is_pprof_text(file.text()) {
+        return Err("it is a text of pprof: give the profile itself".to_owned());
+    }
     if stacks == 0 {
         return Err(
             "no profile: expected folded stacks, what perf script prints, or pprof".to_owned(),
@@ -125,15 +134,17 @@ fn read_text(file: &ResultFile<'_>) -> Result<LeafProfile, String> {
     Ok(profile)
 }
 
-/// Splits `a;b;c 12` or `a;b;c 12.9`; numbers are cut, as difffolded.pl cuts them.
-fn split_count(line: &str) -> Option<(&str, u64)> {
+/// Splits `a;b;c 12` or `a;b;c 12.9`; numbers are cut, as difffolded.pl cuts them. Also returns
+/// what is cut.
+fn split_count(line: &str) -> Option<(&str, u64, f64)> {
     let (stack, number) = line.rsplit_once(' ')?;
     let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if stack.trim().is_empty() || !is_number(whole) || !is_number(part) {
         return None;
     }
-    Some((stack.trim_end(), whole.parse().ok()?))
+    let cut = format!("0.{part}").parse().ok()?;
+    Some((stack.trim_end(), whole.parse().ok()?, cut))
 }
 
 /// Returns whether a command is that of idle processors; a number of the process may follow.
@@ -217,6 +228,27 @@ mod tests {
         let profile = read_leaves(text.as_bytes()).unwrap();
         assert_eq!(profile.total(), 14);
         assert_eq!(profile.left_out.len(), 3);
+    }
+
+    #[test]
+    fn fractions_of_samples_are_named() {
+        let profile = read_leaves(b"a;b 31.23\na;c 6.1\nd 274.321\n").unwrap();
+        assert_eq!(profile.total(), 311);
+        let left = &profile.left_out[0];
+        assert_eq!(left.1, "of samples are cut, 0.651 in all");
+        let whole = read_leaves(b"a;b 31\na;c 6.0\n").unwrap();
+        assert!(whole.left_out.is_empty());
+    }
+
+    #[test]
+    fn text_of_pprof_is_called_so() {
+        for text in [
+            "Showing nodes accounting for 1.12s, 100% of 1.12s total\n      flat  flat%   sum%\n",
+            " bytes: Total 98.63MB of 98.63MB (  100%)\n        62.50MB (63.37%): 1.56MB\n",
+        ] {
+            let why = read_leaves(text.as_bytes()).unwrap_err();
+            assert!(why.contains("text of pprof"), "{why}");
+        }
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Formats of result files of other programs: a manifest says how a file is recognised, and where
 //! its numbers, units and directions are. Pure: opens no file.
 //!
-//! `read` goes through a file by a manifest; `table` and `samples` read tables and stacks of perf,
-//! which have none; `collect` holds the rows. `leaves` and `pprof` read profiles that `marvin profile` compares. Which run of which kernel a file is, the crate `results` decides.
+//! `read` goes through a file by a manifest; `table`, `samples` and `histogram` read tables, stacks of
+//! perf and histograms of cyclictest, which have none; `collect` holds the rows. `leaves` and `pprof` read profiles that `marvin profile` compares. Which run of which kernel a file is, the crate `results` decides.
 
 mod collect;
 mod document;
+mod histogram;
 mod leaves;
 mod manifest;
 mod number;
@@ -26,6 +27,7 @@ pub use page::{describe_formats, describe_mmtests};
 pub use read::{ResultFile, read_as};
 pub use shipped::{MMTESTS_FORMATS, SHIPPED_FORMATS};
 
+use histogram::read_histogram;
 use samples::read_samples;
 use table::read_table;
 
@@ -34,6 +36,9 @@ pub const TABLE: &str = "table";
 
 /// The name of the format of what `perf script` prints.
 pub const PERF_SCRIPT: &str = "perf-script";
+
+/// The name of the format of the histogram of cyclictest -h.
+pub(crate) const CYCLICTEST_HISTOGRAM: &str = "cyclictest-histogram";
 
 /// A file that was recognised.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,6 +101,10 @@ pub fn read_result_file(
     }
     if let Some(content) = read_samples(file) {
         let format = PERF_SCRIPT.to_owned();
+        return Ok(Some(Recognised { format, content }));
+    }
+    if let Some(content) = read_histogram(file) {
+        let format = CYCLICTEST_HISTOGRAM.to_owned();
         return Ok(Some(Recognised { format, content }));
     }
     Ok(read_table(file).map(|content| Recognised {

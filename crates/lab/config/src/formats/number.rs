@@ -9,9 +9,10 @@ const NUMBER_MAX: f64 = 1e100;
 /// Why such a text is no number.
 pub(super) const UNMEASURED: &str = "not measured";
 /// Texts that stand where nothing was measured.
-const BLANKS: [&str; 11] = [
+const BLANKS: [&str; 12] = [
     "",
     "-",
+    "---",
     "nan",
     "-nan",
     "+nan",

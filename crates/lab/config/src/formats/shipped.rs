@@ -79,6 +79,22 @@ pub const SHIPPED_FORMATS: &[(&str, &str)] = &[
         include_str!("../../formats/perf-report.toml"),
     ),
     (
+        "memtier-text",
+        include_str!("../../formats/memtier-text.toml"),
+    ),
+    (
+        "vm-scalability",
+        include_str!("../../formats/vm-scalability.toml"),
+    ),
+    (
+        "lmbench-bw-mem",
+        include_str!("../../formats/lmbench-bw-mem.toml"),
+    ),
+    (
+        "criterion-estimates",
+        include_str!("../../formats/criterion-estimates.toml"),
+    ),
+    (
         "will-it-scale",
         include_str!("../../formats/will-it-scale.toml"),
     ),
