@@ -159,7 +159,9 @@ fn is_idle(command: &str) -> bool {
 fn read_perf_script(file: &ResultFile<'_>) -> Option<LeafProfile> {
     let mut events: BTreeMap<String, LeafProfile> = BTreeMap::new();
     let mut unread = 0;
+    let mut periods = samples::Periods::default();
     samples::each_sample(file, &mut |sample, function| {
+        periods.add(sample);
         let event = events.entry(sample.event.clone()).or_default();
         match function {
             _ if is_idle(&sample.command) => event.idle += 1,
@@ -174,6 +176,9 @@ fn read_perf_script(file: &ResultFile<'_>) -> Option<LeafProfile> {
         .map(|(name, _)| name.clone())?;
     let mut profile = events.remove(&name)?;
     profile.event.clone_from(&name);
+    for (event, why) in periods.uneven().filter(|(event, _)| *event == name) {
+        profile.leave_out(&event, &why);
+    }
     for (other, left) in events {
         let why = format!("{} samples of another event than {name}", count(&left));
         profile.leave_out(&other, &why);

@@ -4,7 +4,7 @@ use model::Pick;
 use toml::de::DeTable;
 
 use super::number::Form;
-use super::template::Template;
+use super::template::{Template, is_own};
 use crate::toml_document::{ManifestError, Mistake, Section, Shape, Value, expected, text};
 use crate::tools::json::{Step, steps};
 use crate::tools::pattern::Pattern;
@@ -42,8 +42,8 @@ const METRIC: Shape<'static> = Shape {
     what: "metric",
     keys: &[
         "name", "unit", "better", "each", "value", "per", "split", "line", "after", "until",
-        "only", "refuse", "pick", "part", "form", "factor", "zero", "instead", "kernel", "apart",
-        "remark",
+        "only", "except", "refuse", "pick", "part", "form", "factor", "zero", "instead", "kernel",
+        "apart", "remark",
     ],
 };
 
@@ -178,6 +178,7 @@ pub(super) struct FormatMetric {
     /// The character between several values in one text.
     pub(super) split: Option<char>,
     pub(super) only: Vec<(FieldPath, Pattern)>,
+    pub(super) except: Vec<(FieldPath, Pattern)>,
     pub(super) refuse: Vec<(FieldPath, Pattern)>,
     pub(super) pick: Pick,
     /// Whether the mean of the values is the sample: those of jobs that ran side by side.
@@ -404,6 +405,7 @@ fn metric(value: &Value<'_>, layout: Layout) -> Result<FormatMetric, Mistake> {
         find: find(&section, layout)?,
         split: letter(&section, "split")?,
         only: conditions(&section, "only", layout)?,
+        except: conditions(&section, "except", layout)?,
         refuse: conditions(&section, "refuse", layout)?,
         pick: section.choice("pick", &picks)?.unwrap_or(Pick::All),
         is_mean: section
@@ -482,7 +484,7 @@ fn conditions(
     members(section, key)?
         .into_iter()
         .map(|(written, value)| {
-            let field = FieldPath::new(written, layout.is_tree())
+            let field = FieldPath::new(written, layout.is_tree() && !is_own(written))
                 .map_err(|why| Mistake::new(&value.span(), why))?;
             Ok((field, pattern(value, None)?))
         })

@@ -334,7 +334,10 @@ impl Reader<'_> {
         let is_other = |(field, pattern): &(FieldPath, Pattern)| {
             texts(field).iter().any(|text| !pattern.is_in(text))
         };
-        if metric.only.iter().any(is_other) {
+        let is_same = |(field, pattern): &(FieldPath, Pattern)| {
+            texts(field).iter().any(|text| pattern.is_in(text))
+        };
+        if metric.only.iter().any(is_other) || metric.except.iter().any(is_same) {
             return false;
         }
         for (field, pattern) in &metric.refuse {

@@ -18,7 +18,7 @@ const BEGIN_WITHIN: usize = 200;
 
 /// `COMMAND PID/TID [CPU] TIME: PERIOD EVENT: FRAME`. The command may have blanks.
 static HEAD: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"^ *(?<command>\S.*?) +-?[0-9]+(?:/-?[0-9]+)? +(?:\[[0-9]+\] +)?[0-9]+\.[0-9]+: +(?:[0-9]+ +)?(?<event>[^ ]*[^ :]): *(?<frame>.*)$").ok()
+    Regex::new(r"^ *(?<command>\S.*?) +-?[0-9]+(?:/-?[0-9]+)? +(?:\[[0-9]+\] +)?[0-9]+\.[0-9]+: +(?:(?<period>[0-9]+) +)?(?<event>[^ ]*[^ :]): *(?<frame>.*)$").ok()
 });
 /// `ADDRESS FUNCTION+OFFSET (FILE)`. The function may have blanks.
 static FRAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -30,6 +30,7 @@ static FRAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
 pub(super) const UNKNOWN: &str = "[unknown]";
 
 struct Sample<'a> {
+    period: Option<u64>,
     command: &'a str,
     event: &'a str,
     frame: &'a str,
@@ -43,6 +44,7 @@ fn head(line: &str) -> Option<Sample<'_>> {
     let groups = HEAD.as_ref()?.captures(line)?;
     let text = |name| groups.name(name).map(|group| group.as_str());
     Some(Sample {
+        period: text("period").and_then(|period| period.parse().ok()),
         command: text("command")?,
         event: text("event")?,
         frame: text("frame")?,
@@ -66,6 +68,31 @@ fn is_frame(line: &str) -> bool {
 pub(super) struct SampleHead {
     pub(super) event: String,
     pub(super) command: String,
+    period: Option<u64>,
+}
+
+/// The shortest and the longest period of each event's samples.
+#[derive(Default)]
+pub(super) struct Periods(BTreeMap<String, (u64, u64)>);
+
+impl Periods {
+    pub(super) fn add(&mut self, sample: &SampleHead) {
+        if let Some(period) = sample.period {
+            let known = self.0.entry(sample.event.clone());
+            let (least, most) = known.or_insert((period, period));
+            *least = period.min(*least);
+            *most = period.max(*most);
+        }
+    }
+
+    /// Returns the events whose samples stand for different numbers, and what is said of that.
+    pub(super) fn uneven(self) -> impl Iterator<Item = (String, String)> {
+        let uneven = self.0.into_iter().filter(|(_, (least, most))| least < most);
+        uneven.map(|(event, (least, most))| {
+            let why = format!("periods from {least} to {most}, but each sample counts as one");
+            (event, why)
+        })
+    }
 }
 
 /// Calls a closure for each sample, with its innermost function if its stack has one; `None` if this
@@ -90,6 +117,7 @@ pub(super) fn each_sample(
             open = Some(SampleHead {
                 event: sample.event.to_owned(),
                 command: sample.command.to_owned(),
+                period: sample.period,
             });
             sample.frame
         } else {
@@ -111,7 +139,10 @@ pub(super) fn each_sample(
 /// Returns the content of such a file; `None` if it is none.
 pub(super) fn read_samples(file: &ResultFile<'_>) -> Option<FileContent> {
     let mut rows = Collector::default();
-    each_sample(file, &mut |SampleHead { event, command }, function| {
+    let mut periods = Periods::default();
+    each_sample(file, &mut |sample, function| {
+        periods.add(sample);
+        let SampleHead { event, command, .. } = sample;
         if let Some(function) = function {
             put(event, command, function, &mut rows);
         } else {
@@ -119,6 +150,9 @@ pub(super) fn read_samples(file: &ResultFile<'_>) -> Option<FileContent> {
             rows.leave_out(&what, "a sample without a frame");
         }
     })?;
+    for (event, why) in periods.uneven() {
+        rows.leave_out(&format!("{PERF_SCRIPT}/{event}"), why);
+    }
     let mut facts = BTreeMap::new();
     for line in lines(file.text()) {
         for (mark, fact) in [("# hostname : ", "host"), ("# os release : ", "kernel")] {
@@ -166,13 +200,13 @@ mod tests {
 
     #[test]
     fn samples_are_counted_by_innermost_function() {
-        let text = "# hostname : lab3\n# os release : 6.1.0-13-amd64\n\
+        let text = "# captured on: Thu Aug 17 14:14:43 2017\n# hostname : lab3\n# os release : 6.1.0-13-amd64\n\
             forks     9 [002] 203265.377019:    1001001 cpu-clock: \n\
             \tffffffff8104f45a native_safe_halt+0xa ([kernel.kallsyms])\n\t 6ce258 [unknown] ([unknown])\n\n\
             my prog 12/13 19115.4:   1 cycles:u: \n\
             \t7f3 <std::HashMap<K,V> as gc::Trace>::trace+0xbf (/usr/lib/x (deleted))\n\n\
             false 39654 19115.489713:          1 cycles:u:  ffffffff9b201293 [unknown] ([unknown])\n\
-            false 39654 19115.489714:          1 cycles:u:  7f _dl_start+0x4 (/lib/ld.so)\n\
+            false 39654 19115.489714:          7 cycles:u:  7f _dl_start+0x4 (/lib/ld.so)\n\
             odd 1 2.5: cycles: \nTHIS_IS_A_WEIRD_LINE\n\n\
             forks     9 [002] 203265.378019:    1001001 cpu-clock: \n\tff native_safe_halt+0x10 ([kernel.kallsyms])";
         let content = read(text).unwrap();
@@ -189,12 +223,19 @@ mod tests {
         "#);
         assert_eq!(
             content.left_out,
-            [(
-                "perf-script/cycles/odd".to_owned(),
-                "a sample without a frame".to_owned()
-            )]
+            [
+                (
+                    "perf-script/cycles/odd".to_owned(),
+                    "a sample without a frame".to_owned()
+                ),
+                (
+                    "perf-script/cycles:u".to_owned(),
+                    "periods from 1 to 7, but each sample counts as one".to_owned()
+                )
+            ]
         );
         assert_eq!(content.facts["kernel"], "6.1.0-13-amd64");
+        assert_eq!(content.facts["started"], "Thu Aug 17 14:14:43 2017");
     }
 
     #[test]

@@ -75,7 +75,7 @@ impl Template {
 /// Returns whether a field is one that Marvin has for each record: names that the path went
 /// through, the number of a part of a text from 0, the file's name without its last suffix, the
 /// name of its directory, and a text that stands for itself.
-fn is_own(field: &str) -> bool {
+pub(super) fn is_own(field: &str) -> bool {
     ["*", "#", "file", "folder"].contains(&field) || field.starts_with('=')
 }
 
