@@ -422,6 +422,7 @@ testcase: will-it-scale\nparameters:\n\n\tnr_task: 100%\n\tmode: process\n\ttest
 commit: \n  2222222222 (\"before\")\n  1111111111 (\"poll: do less\")\n\n\
 2222222222 1111111111\n---------------- ---------------------------\n\
          %stddev     %change         %stddev\n             \\          |                \\  \n\
+    263173           -11.7%     232411        will-it-scale.per_process_ops\n\
       1.00 \u{b1} 2%     +13.0%       1.13        perf-stat.overall.cpi\n\
       2000            +0.1%       2002        perf-stat.overall.path-length\n\
       1.00            +9.5       10.50        perf-profile.self.cycles-pp.do_pollfd\n";

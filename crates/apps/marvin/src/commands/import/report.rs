@@ -16,6 +16,8 @@ use crate::session::Session;
 
 /// Smaller changes of a function's share are not named, in points.
 const POINTS_LEAST: f64 = 0.3;
+/// Most stats that are listed.
+const VALUES: usize = 5;
 /// Most functions that are named.
 const FUNCTIONS: usize = 6;
 
@@ -135,6 +137,10 @@ fn describe(report: &PublishedReport, workloads: &[String], page: &mut Page) {
         "Published: ",
         &format!("{} {}% {kind}", report.metric, report.change_percent),
     );
+    let values = values(report);
+    if !values.is_empty() {
+        page.hanging("Values:    ", &values.join(", "));
+    }
     page.hanging(
         "Commit:    ",
         &format!("{} (\"{}\")", short(&report.commit), report.title),
@@ -162,6 +168,20 @@ fn describe(report: &PublishedReport, workloads: &[String], page: &mut Page) {
         workloads.join(", ")
     };
     page.hanging("Path:      ", &path);
+}
+
+/// Returns the means of the published metric, of the test's other stats and of instructions for each
+/// cycle, before the commit and with it.
+fn values(report: &PublishedReport) -> Vec<String> {
+    let own = format!("{}.", report.testcase);
+    let (metric, others): (Vec<_>, Vec<_>) = report
+        .stats
+        .iter()
+        .filter(|stat| stat.name.starts_with(&own) || stat.name.ends_with(".ipc"))
+        .partition(|stat| stat.name == report.metric);
+    let all = metric.into_iter().chain(others).take(VALUES);
+    all.map(|stat| format!("{} {} to {}", stat.name, stat.base, stat.new))
+        .collect()
 }
 
 /// Returns the functions that a check looks for, with their points.
