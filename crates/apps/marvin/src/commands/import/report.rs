@@ -348,7 +348,7 @@ mod tests {
         let mut all = String::new();
         for comparison in [&worse, &same, &better, &equal, &not_compiled] {
             let (text, is_fine) = answer(comparison);
-            all.push_str(&format!("{text}fine: {is_fine}\n\n"));
+            all.extend([text, format!("fine: {is_fine}\n\n")]);
         }
         insta::assert_snapshot!(all);
     }
