@@ -1,4 +1,4 @@
-//! Call trees for other viewers: folded stacks, and pprof's format.
+//! Call trees for other viewers: folded stacks, and pprof's format. `firefox.rs` has Firefox's.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -38,7 +38,7 @@ pub fn folded(differences: &[CallDifference], side: FoldedSide) -> String {
 }
 
 /// Calls a closure for each node with instructions of its own, with the names down to it.
-fn each(difference: &CallDifference, then: &mut dyn FnMut(&[&str], &CallNode)) {
+pub(super) fn each(difference: &CallDifference, then: &mut dyn FnMut(&[&str], &CallNode)) {
     fn below<'a>(
         node: &'a CallNode,
         chain: &mut Vec<&'a str>,

@@ -6,6 +6,7 @@
 
 mod entries;
 mod export;
+mod firefox;
 mod shifts;
 
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ use model::{CallTree, Share};
 
 pub use entries::EntryPoint;
 pub use export::{FoldedSide, folded, pprof};
+pub use firefox::firefox;
 pub use shifts::Shift;
 
 use crate::ledger::{names, scaled, share_words};

@@ -54,6 +54,7 @@ pub(crate) fn profile(session: &Session, command: &ProfileArguments) -> anyhow::
         (command.no_calls, "--no-calls"),
         (command.folded.is_some(), "--folded"),
         (command.pprof.is_some(), "--pprof"),
+        (command.firefox.is_some(), "--firefox"),
         (!command.measure.workload.is_empty(), "--workload"),
         (command.measure.suite.is_some(), "--suite"),
         (command.measure.program.is_given(), "a program behind --"),

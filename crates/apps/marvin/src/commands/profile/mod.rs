@@ -66,12 +66,12 @@ pub(crate) struct ProfileArguments {
     pub(crate) lines: usize,
 
     /// Do not follow calls: half the time, but no entry points, flame graph or inlined functions
-    #[arg(long, conflicts_with_all = ["folded", "pprof"])]
+    #[arg(long, conflicts_with_all = ["folded", "pprof", "firefox"])]
     pub(crate) no_calls: bool,
 
     /// Show where the executed instructions of both kernels part instead, in one iteration: the
     /// first place, and all places with their cost
-    #[arg(long, conflicts_with_all = ["model", "no_calls", "folded", "pprof"])]
+    #[arg(long, conflicts_with_all = ["model", "no_calls", "folded", "pprof", "firefox"])]
     pub(crate) path: bool,
 
     /// Also write folded stacks for flamegraph.pl, `workload;function;… BASE NEW`, as
@@ -87,6 +87,10 @@ pub(crate) struct ProfileArguments {
     /// Also write a pprof profile with the values base, new and added
     #[arg(long, value_name = "FILE")]
     pub(crate) pprof: Option<PathBuf>,
+
+    /// Also write a profile for Firefox's profiler, a thread for each kernel
+    #[arg(long, value_name = "FILE")]
+    pub(crate) firefox: Option<PathBuf>,
 
     /// Output format
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Format::Text)]
@@ -157,6 +161,7 @@ fn counted(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit
     let answer = session.answer(command.output.as_deref())?;
     let folded = Answer::optional_file("--folded", command.folded.as_deref())?;
     let pprof = Answer::optional_file("--pprof", command.pprof.as_deref())?;
+    let firefox = Answer::optional_file("--firefox", command.firefox.as_deref())?;
     let progress = session.progress();
     let wanted = CountOptions {
         seeds: command.seed_count(),
@@ -189,6 +194,9 @@ fn counted(session: &Session, command: &ProfileArguments) -> anyhow::Result<Exit
         file.write_bytes(&profile::calls::pprof(&calls))?;
     }
     let [base, new] = kernel_titles(&builds);
+    if let Some(file) = firefox {
+        file.write(profile::calls::firefox(&calls, [&base.0, &new.0]).to_string())?;
+    }
     let profiled = Profiled {
         base,
         new,

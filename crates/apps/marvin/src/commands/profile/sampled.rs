@@ -32,6 +32,7 @@ pub(crate) fn profile(
     let answer = session.answer(command.output.as_deref())?;
     let folded = Answer::optional_file("--folded", command.folded.as_deref())?;
     let pprof = Answer::optional_file("--pprof", command.pprof.as_deref())?;
+    let firefox = Answer::optional_file("--firefox", command.firefox.as_deref())?;
     let named = [&command.base, &command.new];
     let SampledKernels {
         builds,
@@ -83,6 +84,9 @@ pub(crate) fn profile(
         file.write_bytes(&profile::calls::pprof(&calls))?;
     }
     let [base, new] = kernel_titles(&builds);
+    if let Some(file) = firefox {
+        file.write(profile::calls::firefox(&calls, [&base.0, &new.0]).to_string())?;
+    }
     let command_line = reproducer(command, &builds);
     let profiles = SampledProfiles {
         base,

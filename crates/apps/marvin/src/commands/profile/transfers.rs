@@ -19,6 +19,7 @@ pub(crate) fn profile(
         (command.no_calls, "--no-calls"),
         (command.folded.is_some(), "--folded"),
         (command.pprof.is_some(), "--pprof"),
+        (command.firefox.is_some(), "--firefox"),
     ];
     if let Some((_, option)) = counted_only.into_iter().find(|(given, _)| *given) {
         return Err(WrongInput(format!(
