@@ -182,21 +182,7 @@ impl Message {
 #[cfg(test)]
 mod tests {
     use super::{FoldedSide, Message, folded, pprof};
-    use crate::calls::CallDifference;
-    use crate::calls::tests::tree;
-    use model::Share;
-
-    fn difference() -> CallDifference {
-        let base = tree(&[
-            (Share::Kernel, "entry;f", 10, 1),
-            (Share::User, "[user]", 3, 0),
-        ]);
-        let new = tree(&[
-            (Share::Kernel, "entry;f", 300, 1),
-            (Share::Kernel, "entry;g", 1, 1),
-        ]);
-        CallDifference::new("w", &[base], &[new]).unwrap()
-    }
+    use crate::calls::tests::difference;
 
     #[test]
     fn folded_stacks_have_both_sides() {

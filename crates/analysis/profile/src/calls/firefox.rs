@@ -160,24 +160,12 @@ impl Thread {
 
 #[cfg(test)]
 mod tests {
-    use model::Share;
-
     use super::firefox;
-    use crate::calls::CallDifference;
-    use crate::calls::tests::tree;
+    use crate::calls::tests::difference;
 
     #[test]
     fn each_kernel_is_a_thread_of_weighted_stacks() {
-        let base = tree(&[
-            (Share::Kernel, "entry;f", 10, 1),
-            (Share::User, "[user]", 3, 0),
-        ]);
-        let new = tree(&[
-            (Share::Kernel, "entry;f", 300, 1),
-            (Share::Kernel, "entry;g", 1, 1),
-        ]);
-        let difference = CallDifference::new("w", &[base], &[new]).unwrap();
-        let profile = firefox(&[difference], ["6.1", "6.12"]);
+        let profile = firefox(&[difference()], ["6.1", "6.12"]);
         let threads = profile["threads"].as_array().unwrap();
         let mut shown = String::new();
         for thread in threads {

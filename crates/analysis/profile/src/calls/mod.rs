@@ -158,6 +158,19 @@ pub(crate) mod tests {
         tree(&paths)
     }
 
+    /// A kernel with one function dearer and another one new.
+    pub(super) fn difference() -> CallDifference {
+        let base = tree(&[
+            (Share::Kernel, "entry;f", 10, 1),
+            (Share::User, "[user]", 3, 0),
+        ]);
+        let new = tree(&[
+            (Share::Kernel, "entry;f", 300, 1),
+            (Share::Kernel, "entry;g", 1, 1),
+        ]);
+        CallDifference::new("w", &[base], &[new]).unwrap()
+    }
+
     pub(crate) fn tree(paths: &[(Share, &str, u64, u64)]) -> CallTree {
         let paths = paths
             .iter()

@@ -166,6 +166,8 @@ const PATHS: &[(&str, &str, &[&str])] = &[
 /// What stands behind a suite's name for tests whose tasks are threads, where those of processes have
 /// another path.
 const THREADS: &str = " threads";
+/// A collection of other programs' tests.
+const PHORONIX: &str = "phoronix-test-suite";
 /// Values of `sync_method` that wait for the disk (fsmark), and rows of it.
 const SYNCING: &str = "fsync";
 const FSYNC: &str = "FS-ram-fsync";
@@ -216,22 +218,19 @@ fn find_path(suite: &str, test: &str) -> Option<&'static [&'static str]> {
 /// Returns the suite and the test that ran: without a parameter, the metric's name has them. Those of
 /// Phoronix's suite name the program first: `phoronix-test-suite.stress-ng.SENDFILE.bogo_ops_s`.
 fn suite_and_test(report: &PublishedReport) -> (String, String) {
-    let mut words = report.metric.split('.');
-    let mut suite = words.next().unwrap_or_default();
-    if suite != report.testcase {
-        suite = &report.testcase;
-    }
-    if suite == "phoronix-test-suite" {
-        suite = match words.next() {
-            Some("fio") => "fio-basic",
-            Some(program) => program,
-            None => suite,
+    let words: Vec<&str> = report.metric.split('.').collect();
+    let word = |place: usize| words.get(place).copied().unwrap_or_default();
+    if report.testcase == PHORONIX {
+        let program = if word(1) == "fio" {
+            "fio-basic"
+        } else {
+            word(1)
         };
+        return (program.to_owned(), word(2).to_ascii_lowercase());
     }
-    let of_metric = words.next().unwrap_or_default().to_ascii_lowercase();
-    let is_named = report.testcase == suite;
-    let test = report.parameter("test").filter(|_| is_named);
-    (suite.to_owned(), test.map_or(of_metric, ToOwned::to_owned))
+    let of_metric = word(1).to_ascii_lowercase();
+    let test = report.parameter("test").map(ToOwned::to_owned);
+    (report.testcase.clone(), test.unwrap_or(of_metric))
 }
 
 #[cfg(test)]
