@@ -20,6 +20,7 @@ mod failures;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 mod index;
+mod locks;
 mod metrics;
 mod missing;
 mod neighbours;
@@ -44,6 +45,7 @@ pub use comparison::{
 pub use difference::difference_percent;
 pub use environment::{Difference, Differing};
 pub use error::CompareError;
+pub use locks::LongestHeld;
 pub use noisy::{Q_MAX, centre, scores, test_of, within_verdict};
 pub use pairing::{Given, Replicate, Rule, Seeds, SideComparison, compare_sides};
 pub use question::{Machines, Question, Side};

@@ -266,7 +266,8 @@ impl Pair {
                 Verdict::Unclear(
                     why @ (Uncertainty::Contradicted { .. }
                     | Uncertainty::Mixed { .. }
-                    | Uncertainty::Deferred { .. }),
+                    | Uncertainty::Deferred { .. }
+                    | Uncertainty::Held { .. }),
                 ) => format!("; {why}"),
                 Verdict::Unclear(Uncertainty::WithinRun(within)) => {
                     format!("; {}: bring two or more of each", within.name())
@@ -298,6 +299,7 @@ impl Pair {
                 | Uncertainty::Layouts { .. }
                 | Uncertainty::Mixed { .. }
                 | Uncertainty::Deferred { .. }
+                | Uncertainty::Held { .. }
                 | Uncertainty::Contradicted { .. }),
             ) => {
                 format!("; {why}")

@@ -29,6 +29,7 @@ mod idle;
 mod ids;
 mod imported;
 mod kernel;
+mod locks;
 mod machine;
 mod make_argument;
 mod metric;
@@ -86,6 +87,7 @@ pub use imported::{
 pub use kernel::{
     Distribution, InstalledQuery, KernelName, KernelNameError, PackageQuery, PackageSelection,
 };
+pub use locks::{Held, LockKind, taken_by};
 pub use machine::{ExactCpu, KnownQemu, Machine, MachineKind, UnknownExactCpu, UnknownMachineKind};
 pub use make_argument::{MakeArgument, MakeArgumentError};
 pub use metric::{Direction, Metric, Quantity, Unit};

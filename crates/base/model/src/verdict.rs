@@ -87,6 +87,20 @@ pub enum Uncertainty {
         /// Deferred work on both sides, in instructions per operation.
         deferred: [f64; 2],
     },
+    /// The transfers of lines and the time of the lock that is held longest disagree as those of
+    /// [`Self::Mixed`] do.
+    Held {
+        /// The difference by transfers in percent; positive is better.
+        counted_percent: f64,
+        /// The lock that is held longest on the base.
+        lock: String,
+        /// How long the longest is held on both sides, in nanoseconds an operation, modelled.
+        ns: [f64; 2],
+        /// The least and the most difference of that over the seeds.
+        held_percent: [f64; 2],
+        /// Whether the difference by transfers is within the margin.
+        is_alone: bool,
+    },
     /// Each side has one run, and its samples differ by more than they scatter, or by less than the
     /// margin. How much boots differ, one run does not show.
     WithinRun(WithinRun),
@@ -135,7 +149,9 @@ impl Verdict {
             Self::Better => 'B',
             Self::Worse => 'W',
             Self::Same => '=',
-            Self::Unclear(Uncertainty::Mixed { .. } | Uncertainty::Deferred { .. }) => 'M',
+            Self::Unclear(
+                Uncertainty::Mixed { .. } | Uncertainty::Deferred { .. } | Uncertainty::Held { .. },
+            ) => 'M',
             Self::Unclear(Uncertainty::WithinRun(within)) => within.letter(),
             Self::Unclear(_) => '?',
         }
@@ -157,7 +173,9 @@ impl Verdict {
             Self::Better => "better",
             Self::Worse => "worse",
             Self::Same => "same",
-            Self::Unclear(Uncertainty::Mixed { .. } | Uncertainty::Deferred { .. }) => "mixed",
+            Self::Unclear(
+                Uncertainty::Mixed { .. } | Uncertainty::Deferred { .. } | Uncertainty::Held { .. },
+            ) => "mixed",
             Self::Unclear(Uncertainty::WithinRun(within)) => within.name(),
             Self::Unclear(_) => "unclear",
         }
@@ -222,6 +240,20 @@ impl fmt::Display for Uncertainty {
                 "mixed: {counted_percent:+.2}% in the row, {with_deferred_percent:+.2}% with the work it defers: {old:.1} -> \
                  {new:.1} instructions of interrupts and other tasks"
             ),
+            Self::Held {
+                counted_percent,
+                lock,
+                ns: [old, new],
+                held_percent: [least, most],
+                ..
+            } => {
+                let counted = format!("{counted_percent:+.2}% by transfers");
+                write!(
+                    f,
+                    "mixed: {counted}, {least:+.1} to {most:+.1}% by the lock that is held longest ({lock}): {old:.0} -> {new:.0} \
+                     ns an operation"
+                )
+            }
             Self::WithinRun(within) => write!(
                 f,
                 "{}: its samples decide if boots differ no more than samples do, which one run does not show; compare two or \

@@ -185,7 +185,8 @@ fn trace_processors(instruction: &Instruction, bytes: &[u8]) {
         };
         instruction.before(callback, usize::try_from(function).unwrap_or(0));
     }
-    instruction.on_access(smp::access, smp::site(address, bytes));
+    let takes = SHARED.get().and_then(|(_, marks)| marks.takes(address));
+    instruction.on_access(smp::access, smp::site(address, bytes, takes));
 }
 
 /// Has the cost model take note of a block and returns its number.

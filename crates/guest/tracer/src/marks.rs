@@ -43,6 +43,22 @@ const LOAD_STACK: [u8; 3] = [0x48, 0x8b, 0xa6];
 /// How far into that function it is at most, in bytes.
 const LOAD_WITHIN: u64 = 64;
 
+/// The kinds of locks, and which are of one class: words that several kinds share.
+pub(crate) const LOCK_KINDS: [(&str, u8); 6] = [
+    ("spin", 0),
+    ("read", 1),
+    ("write", 1),
+    ("mutex", 2),
+    ("down_read", 3),
+    ("down_write", 3),
+];
+
+/// Returns the number of a kind.
+fn lock_kind(name: &str) -> Option<u8> {
+    let place = LOCK_KINDS.iter().position(|(known, _)| *known == name)?;
+    u8::try_from(place).ok()
+}
+
 /// Entries to the kernel by address.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
@@ -50,6 +66,8 @@ pub(crate) struct Marks {
     switch: Option<u64>,
     /// Functions that are watched: where each begins and ends.
     watched: BTreeMap<u64, u64>,
+    /// Functions that take locks: where each begins and ends, and the kind of locks.
+    takes: BTreeMap<u64, (u64, u8)>,
     /// Addresses and offsets of the kernel's records, by their names.
     places: BTreeMap<String, u64>,
 }
@@ -70,6 +88,13 @@ impl Marks {
             if word == "watched" {
                 let (start, end) = address.split_once(' ').ok_or(line)?;
                 marks.watched.insert(number(start)?, number(end)?);
+                continue;
+            }
+            if word == "takes" {
+                let (kind, range) = address.split_once(' ').ok_or(line)?;
+                let (start, end) = range.split_once(' ').ok_or(line)?;
+                let kind = lock_kind(kind).ok_or(line)?;
+                marks.takes.insert(number(start)?, (number(end)?, kind));
                 continue;
             }
             if word == "place" {
@@ -104,6 +129,12 @@ impl Marks {
     pub(crate) fn watched(&self, address: u64) -> Option<u64> {
         let (start, end) = self.watched.range(..=address).next_back()?;
         (address < *end).then_some(*start)
+    }
+
+    /// Returns the kind of locks that the function takes which an address is in.
+    pub(crate) fn takes(&self, address: u64) -> Option<u8> {
+        let (_, (end, kind)) = self.takes.range(..=address).next_back()?;
+        (address < *end).then_some(*kind)
     }
 
     /// Returns what an instruction means, if anything.

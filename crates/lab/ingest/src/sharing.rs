@@ -4,13 +4,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use model::{Entered, Move, Movement, Sharing};
+use model::{Entered, Held, LockKind, Move, Movement, Sharing};
 
 use crate::Symbols;
 use crate::places::{self, FieldAt, Place};
 
 /// First line of the stored form, with its version.
-const HEAD: &str = "marvin-sharing 4";
+const HEAD: &str = "marvin-sharing 5";
+/// Of which locks there is one, and of which there may be many.
+const GLOBAL: &str = "global";
+const OBJECT: &str = "object";
 /// What stands for user code.
 const USER: &str = "[user]";
 
@@ -51,6 +54,7 @@ pub fn sharing(
     let mut is_complete = false;
     let mut moves: BTreeMap<(Movement, bool, String, Place), u64> = BTreeMap::new();
     let mut entered = Vec::new();
+    let mut held: BTreeMap<HeldKey, [u64; 3]> = BTreeMap::new();
     for (number, line) in text.lines().enumerate() {
         let malformed = SharingError::Malformed(number + 1);
         let fields: Vec<&str> = line.split(' ').collect();
@@ -99,6 +103,16 @@ pub fn sharing(
                 };
                 entered.push(parsed().ok_or(malformed)?);
             }
+            ["held", kind, number, place, times, ns, processors] => {
+                let (key, numbers) = read_held(
+                    [*kind, *number, *place],
+                    [*times, *ns, *processors],
+                    symbols,
+                    field,
+                )
+                .ok_or(malformed)?;
+                add_held(held.entry(key).or_default(), numbers);
+            }
             ["end", left_out, open] => is_complete = *left_out == "0" && *open == "0",
             _ => return Err(malformed),
         }
@@ -122,11 +136,67 @@ pub fn sharing(
             )
             .collect(),
         entered,
+        held: held.into_iter().map(held_of).collect(),
     };
     match sharing.total() {
         lines if lines == regions => Ok(sharing),
         lines => Err(SharingError::Differs { lines, regions }),
     }
+}
+
+/// What is counted together of locks.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct HeldKey {
+    kind: LockKind,
+    lock: String,
+    is_global: bool,
+    /// Whether several processors had it: those of one keep nobody waiting.
+    is_shared: bool,
+}
+
+/// How places of the kernel's variables begin in the tracer's text.
+const SYMBOL: &str = "symbol:";
+
+/// Reads a lock that was held, by its kind, number and place: times, nanoseconds, processors.
+fn read_held(
+    [kind, number, place]: [&str; 3],
+    numbers: [&str; 3],
+    symbols: &Symbols,
+    field: FieldAt<'_>,
+) -> Option<(HeldKey, [u64; 3])> {
+    let kind = lock_kind(kind)?;
+    let number = u64::from_str_radix(number, 16).ok()?;
+    let lock = places::name(place, number, symbols, field)?.word;
+    let [times, ns, processors] = numbers.map(|number| number.parse::<u64>().ok());
+    let numbers = [times?, ns?, processors?];
+    let key = HeldKey {
+        kind,
+        lock,
+        is_global: place.starts_with(SYMBOL),
+        is_shared: numbers[2] > 1,
+    };
+    Some((key, numbers))
+}
+
+fn held_of((key, [times, ns, processors]): (HeldKey, [u64; 3])) -> Held {
+    Held {
+        kind: key.kind,
+        lock: key.lock,
+        is_global: key.is_global,
+        times,
+        ns,
+        processors: u32::try_from(processors).unwrap_or(u32::MAX),
+    }
+}
+
+fn add_held(sums: &mut [u64; 3], [times, ns, processors]: [u64; 3]) {
+    sums[0] = sums[0].saturating_add(times);
+    sums[1] = sums[1].saturating_add(ns);
+    sums[2] = sums[2].max(processors);
+}
+
+fn lock_kind(name: &str) -> Option<LockKind> {
+    LockKind::ALL.into_iter().find(|kind| kind.name() == name)
 }
 
 fn name_function(symbols: &Symbols, address: u64) -> String {
@@ -167,6 +237,23 @@ pub fn sharing_to_text(sharing: &Sharing) -> String {
     {
         writeln!(text, "entered\t{function}\t{times}\t{instructions}\t{ns}").unwrap_or_default();
     }
+    for Held {
+        kind,
+        lock,
+        is_global,
+        times,
+        ns,
+        processors,
+    } in &sharing.held
+    {
+        let kind = kind.name();
+        let place = if *is_global { GLOBAL } else { OBJECT };
+        writeln!(
+            text,
+            "held\t{kind}\t{lock}\t{place}\t{times}\t{ns}\t{processors}"
+        )
+        .unwrap_or_default();
+    }
     text
 }
 
@@ -187,6 +274,22 @@ pub fn sharing_from_text(text: &str) -> Option<Sharing> {
                 times: times.parse().ok()?,
                 instructions: instructions.parse().ok()?,
                 ns: ns.parse().ok()?,
+            }),
+            [
+                "held",
+                kind,
+                lock,
+                place @ (GLOBAL | OBJECT),
+                times,
+                ns,
+                processors,
+            ] => sharing.held.push(Held {
+                kind: lock_kind(kind)?,
+                lock: lock.to_owned(),
+                is_global: place == GLOBAL,
+                times: times.parse().ok()?,
+                ns: ns.parse().ok()?,
+                processors: processors.parse().ok()?,
             }),
             [
                 movement,
@@ -221,7 +324,9 @@ mod tests {
     const TEXT: &str = "region 1 90 90 90 9\nregion 1 2 1 0 1\nregion 1 0 0 4 0\n\
         moved load true ffffffff81000010 209 symbol:ffffffff82000048 1\n\
         moved load true ffffffff81000018 209 symbol:ffffffff82000048 1\nmoved store false 0 52 user:7f001040 1\n\
-        moved upgrade true ffffffff81000100 308 cache:40:mm_struct 4\nentered ffffffff81000000 9 70 400\nend 0 0\n";
+        moved upgrade true ffffffff81000100 308 cache:40:mm_struct 4\nentered ffffffff81000000 9 70 400\n\
+        held spin 208 symbol:ffffffff82000040 3 90 2\nheld spin 309 cache:48:mm_struct 2 60 1\n\
+        held spin 409 cache:48:mm_struct 1 5 2\nend 0 0\n";
 
     fn symbols() -> Symbols {
         Symbols::parse("Tffffffff81000000 up_read\nT100 open\nDffff00 init_task\nD40 jiffies\nR30 end\nR90 last\n")
@@ -234,12 +339,15 @@ mod tests {
         assert_eq!((sharing.operations, sharing.total()), (20, 7));
         let text = sharing_to_text(&sharing);
         insta::assert_snapshot!(text.replace('\t', " | "), @"
-        marvin-sharing 4
+        marvin-sharing 5
         operations | 20
         load | true | up_read | jiffies, end | jiffies+0x8 | 2
         store | false | [user] | user 0x7f001040 | user 0x7f001040 | 1
         upgrade | true | open | mm_struct+0x40 | mm_struct+0x40 | 4
         entered | up_read | 9 | 70 | 400
+        held | spin | jiffies | global | 3 | 90 | 2
+        held | spin | mm_struct+0x48 | object | 2 | 60 | 1
+        held | spin | mm_struct+0x48 | object | 1 | 5 | 2
         ");
         assert_eq!(sharing_from_text(&text), Some(sharing));
     }

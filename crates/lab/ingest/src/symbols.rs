@@ -44,6 +44,8 @@ pub enum SymbolsError {
 /// Prefixes of the symbols of padding before a function: objtool's (scripts/kallsyms.c) and
 /// clang's. Kernels with call depth tracking or FineIBT enter functions there.
 const PADDING: [&str; 2] = ["__pfx_", "__cfi_"];
+/// Functions that a kernel and its System.map have at the same address, for the map to be its own.
+const AGREEING_LEAST: usize = 3;
 /// The lowest rank of a name.
 const RANK_OF_PADDING: u8 = u8::MAX;
 
@@ -123,6 +125,45 @@ impl Symbols {
         data.sort();
         data.dedup_by_key(|(address, _)| *address);
         Ok(Self { entries, data })
+    }
+
+    /// Adds the data that a kernel's System.map names, as /proc/kallsyms lists functions alone
+    /// without CONFIG_KALLSYMS_ALL. A map whose functions are elsewhere, as those of a kernel that
+    /// moved itself or of another build, adds nothing.
+    pub fn add_data_of_map(&mut self, map: &str) {
+        let mut addresses = BTreeMap::new();
+        for (address, name) in &self.entries {
+            addresses.insert(name.as_str(), *address);
+        }
+        let mut data = Vec::new();
+        let mut agreeing = 0;
+        for line in map.lines() {
+            let mut words = line.split(' ');
+            let (Some(address), Some(kind), Some(name)) =
+                (words.next(), words.next(), words.next())
+            else {
+                return;
+            };
+            let Ok(address) = u64::from_str_radix(address, 16) else {
+                return;
+            };
+            match kind {
+                "d" | "D" | "b" | "B" | "r" | "R" => data.push((address, name.to_owned())),
+                "T" => match addresses.get(name) {
+                    Some(known) if *known == address => agreeing += 1,
+                    Some(_) => return,
+                    None => {}
+                },
+                _ => {}
+            }
+        }
+        if agreeing < AGREEING_LEAST {
+            return;
+        }
+        self.data.extend(data);
+        // Of one address the name that the kernel itself gave comes first.
+        self.data.sort_by_key(|(address, _)| *address);
+        self.data.dedup_by_key(|(address, _)| *address);
     }
 
     /// Returns what data is in so many bytes from an address: names, and how far into the first one
@@ -256,15 +297,21 @@ impl Symbols {
         }) + &self.lines(|name| (name == SWITCH).then_some("function"))
     }
 
-    /// Returns the marks by which the tracer counts the functions of [`model::WATCHED`].
+    /// Returns the marks by which the tracer counts the functions of [`model::WATCHED`], and knows
+    /// those that take locks.
     #[must_use]
     pub fn watched(&self) -> String {
         let mut lines = String::new();
         for pair in self.entries.windows(2) {
-            if let [(start, name), (end, _)] = pair
-                && is_watched(name)
-            {
+            let [(start, name), (end, _)] = pair else {
+                continue;
+            };
+            if is_watched(name) {
                 writeln!(lines, "watched {start:x} {end:x}").unwrap_or_default();
+            }
+            if let Some(kind) = model::taken_by(name) {
+                let kind = kind.name();
+                writeln!(lines, "takes {kind} {start:x} {end:x}").unwrap_or_default();
             }
         }
         lines
@@ -440,6 +487,22 @@ mod tests {
             ]
         );
         assert_eq!(symbols.address("init_once (mm/shmem.c)"), Some(0x1200));
+    }
+
+    #[test]
+    fn map_adds_data_where_functions_agree() {
+        let mut symbols =
+            Symbols::parse("Tffffffff81000000 one\nT100 two\nT100 three\nT100 four\n").unwrap();
+        let functions =
+            "ffffffff81000000 T one\nffffffff81000100 T two\nffffffff81000200 T three\n";
+        let data = "ffffffff82000000 D tasklist_lock\nffffffff82000040 d pidmap_lock\n\
+             ffffffff82000080 B last\n";
+        let elsewhere = functions.replace("000100", "000180");
+        symbols.add_data_of_map(&format!("{elsewhere}{data}"));
+        assert_eq!(symbols.data_address("pidmap_lock"), None);
+        symbols.add_data_of_map(&format!("{functions}{data}"));
+        let found = symbols.data_in(0xffff_ffff_8200_0044, 1);
+        assert_eq!(found, Some((vec!["pidmap_lock"], 4)));
     }
 
     #[test]

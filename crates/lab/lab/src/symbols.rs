@@ -168,6 +168,11 @@ impl Named {
                 .map(|place| place.map(|place| place.file))
                 .collect()
         });
+        // Without one that can be read, data has the names that the kernel gives.
+        let map = build.symbols.as_ref();
+        if let Some(map) = map.and_then(|map| fs::read_to_string(&map.path).ok()) {
+            symbols.add_data_of_map(&map);
+        }
         let marks = symbols.marks();
         let watched = symbols.watched();
         let boot_file = build.boot_file().path.clone();

@@ -47,6 +47,19 @@ struct WordDocument {
     readers: Vec<String>,
 }
 
+/// A lock that several processors took.
+#[derive(Serialize, JsonSchema)]
+struct LockDocument {
+    /// The word that it is in: a field, or a symbol.
+    lock: String,
+    /// How it was taken: spin, read, write, mutex, down_read, down_write.
+    kind: &'static str,
+    /// How often it was held, per operation.
+    times: SidesDocument,
+    /// How long it was held, per operation (ns, modelled).
+    ns: SidesDocument,
+}
+
 #[derive(Serialize, JsonSchema)]
 struct WorkloadDocument {
     workload: String,
@@ -64,6 +77,7 @@ struct WorkloadDocument {
     /// Per operation: interrupts between processors, context switches, migrations, slow paths of
     /// locks.
     events: Vec<NamedDocument>,
+    locks: Vec<LockDocument>,
     base_lines: Vec<LineDocument>,
     new_lines: Vec<LineDocument>,
 }
@@ -150,6 +164,16 @@ fn workload(difference: &SharingDifference) -> WorkloadDocument {
             .events
             .iter()
             .map(|(about, sides)| named(about, *sides))
+            .collect(),
+        locks: difference
+            .held
+            .iter()
+            .map(|lock| LockDocument {
+                lock: lock.lock.clone(),
+                kind: lock.kind.name(),
+                times: sides(lock.times),
+                ns: sides(lock.ns),
+            })
             .collect(),
         base_lines,
         new_lines,

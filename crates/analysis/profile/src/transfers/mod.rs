@@ -1,6 +1,7 @@
 //! Compares the lines of memory that two kernels move between processors: by function, by how they
 //! move, and by line. What moves is followed by `tracer`, named by `ingest`, and kept by `lab`.
 
+mod held;
 mod json;
 mod render;
 mod sensitivity;
@@ -9,6 +10,7 @@ use std::collections::BTreeMap;
 
 use model::{Counted, Move, Movement, Sharing, WATCHED, without_suffix};
 
+pub use held::HeldLock;
 pub use json::{json, schema};
 pub use render::{Shared, brief, document};
 pub use sensitivity::{Sensitive, sensitivity_document};
@@ -48,6 +50,8 @@ pub struct SharingDifference {
     /// What processors did to one another: what was entered, of [`model::WATCHED`], by its
     /// description.
     pub events: Vec<(&'static str, PerOperation)>,
+    /// Locks that several processors took, the largest difference of the time first.
+    pub held: Vec<HeldLock>,
     /// By function, the largest difference first; they add up to the total.
     pub functions: Vec<(String, PerOperation)>,
     /// By the word of memory that was asked for, likewise.
@@ -107,15 +111,24 @@ impl SharingDifference {
             of_false: sum(&|moved| moved.is_false),
             of_pages: sum(&|moved| PAGES.contains(&moved.function.as_str())),
             events: events(sides),
+            held: held::held_locks(sides, sides.map(operations)),
             functions: largest_first(sides, |moved| &moved.function),
             words: largest_first(sides, |moved| &moved.word),
             lines: sides.map(lines),
         })
     }
 
-    /// Says in one sentence what differs.
+    /// Says what differs: of the lines in one sentence, and of a lock in another if its time does.
     #[must_use]
     pub fn sentence(&self) -> String {
+        let lines = self.sentence_of_lines();
+        match held::sentence(&self.held) {
+            Some(of_lock) => format!("{lines} {of_lock}"),
+            None => lines,
+        }
+    }
+
+    fn sentence_of_lines(&self) -> String {
         let [base, new] = self.total;
         let difference = new - base;
         if base.to_bits() == new.to_bits() {
@@ -277,7 +290,7 @@ fn functions(moves: &[&Move], wanted: impl Fn(Movement) -> bool) -> Vec<String> 
 
 #[cfg(test)]
 mod tests {
-    use model::{Entered, Move, Movement, Sharing};
+    use model::{Entered, Held, LockKind, Move, Movement, Sharing};
 
     use super::SharingDifference;
 
@@ -309,6 +322,14 @@ mod tests {
             })
             .into(),
             operations: 1000,
+            held: vec![Held {
+                kind: LockKind::DownRead,
+                lock: lock.1.to_owned(),
+                is_global: false,
+                times: 1000,
+                ns: 240_000,
+                processors: 2,
+            }],
             moves: vec![
                 moved(Movement::Store, false, "down_read_trylock", lock, 1428),
                 moved(Movement::Store, false, "up_read", lock, 1294),
@@ -325,6 +346,7 @@ mod tests {
         };
         let mut new = base.clone();
         new.moves.retain(|moved| moved.line != lock.0);
+        new.held.clear();
         SharingDifference::new("share-fault", &[base], &[new]).unwrap()
     }
 

@@ -40,7 +40,8 @@ one asked for. More +: new \
 minus base, so + is worse. load: read by one, modified by another; store: written by one, modified by another; upgrade: written \
 by one, only read by others. false: the words of 8 bytes that are asked for are none that others used. Functions add up to the \
 total, to the last transfer, and so do words. A line is named by the kernel's symbols or by its slab cache, a word by the field, \
-where the kernel has types (BTF).";
+where the kernel has types (BTF). held: how often a lock that several processors took was held, and for how many nanoseconds, per \
+operation; a nanosecond is an instruction, and a transfer costs what the machine says.";
 /// What may be claimed (`docs/contention.md`).
 const CLAIMS: &str = "One interleaving for each seed: what is shared and by whom is exact; time, scaling and NUMA are not in it.";
 
@@ -66,6 +67,9 @@ pub fn document(shared: &Shared) -> Document {
         }
         if !difference.events.is_empty() {
             blocks.push(Block::Table(events(difference)));
+        }
+        if !difference.held.is_empty() {
+            blocks.push(Block::Table(held(difference, shared.functions_max)));
         }
         let titles = [&shared.base.0, &shared.new.0];
         for (title, lines) in titles.into_iter().zip(&difference.lines) {
@@ -204,6 +208,57 @@ fn events(difference: &SharingDifference) -> Table {
         columns: columns("per operation"),
         rows,
         ..Table::default()
+    }
+}
+
+/// The locks that several processors took: how often, and how long they were held.
+fn held(difference: &SharingDifference, max: usize) -> Table {
+    let mut columns = vec![Column::new(
+        "lock of several processors",
+        ColumnKind::Name,
+        Width::Fixed(40),
+    )];
+    for (head, width) in [
+        ("held", 8),
+        ("new", 8),
+        ("ns", 8),
+        ("new", 8),
+        ("more +", 8),
+    ] {
+        columns.push(Column::new(head, ColumnKind::Number, Width::Fixed(width)));
+    }
+    let mut rows = Vec::new();
+    for lock in difference.held.iter().take(max) {
+        let [base, new] = lock.ns;
+        rows.push(TableRow::new(
+            Weight::Normal,
+            [
+                format!("{} {}", lock.kind.name(), lock.lock),
+                format!("{:.2}", lock.times[0]),
+                format!("{:.2}", lock.times[1]),
+                format!("{base:.0}"),
+                format!("{new:.0}"),
+                whole(new - base),
+            ],
+        ));
+    }
+    if difference.held.len() > max {
+        let rest = difference.held.len() - max;
+        let mut cells = vec![format!("{rest} others")];
+        cells.resize(6, String::new());
+        rows.push(TableRow::new(Weight::Faint, cells));
+    }
+    Table {
+        columns,
+        rows,
+        ..Table::default()
+    }
+}
+
+fn whole(difference: f64) -> String {
+    match format!("{difference:+.0}") {
+        text if text == "+0" || text == "-0" => "0".to_owned(),
+        text => text,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Follows the lines of memory that processors share, on the exact machine with several processors.
 
+use compare::{Comparison, LongestHeld};
 use lab::{Lab, Reuse, Wanted};
 use model::{Availability, Build, KernelName, Run};
 use profile::transfers::SharingDifference;
@@ -81,4 +82,36 @@ pub(crate) fn line_difference(
         SharingDifference::new(workload, &base, &new)
             .ok_or_else(|| "it was not measured on both kernels".into())
     }))
+}
+
+/// Weighs the rows of a comparison on a machine that follows lines by the locks that were held
+/// longest. `runs` has the baseline's first.
+pub(crate) fn weigh_locks(
+    lab: &Lab,
+    runs: &[Vec<Run>],
+    comparison: &mut Comparison,
+) -> anyhow::Result<()> {
+    let [base, others @ ..] = runs else {
+        return Ok(());
+    };
+    let names: Vec<String> = comparison
+        .rows
+        .iter()
+        .map(|row| row.workload.name.to_string())
+        .collect();
+    for (column, new) in others.iter().enumerate() {
+        let sides = [base.clone(), new.clone()];
+        for workload in &names {
+            let read = |run: &_| Ok(lab.sharing(run, workload)?);
+            let Availability::Available([base, new]) =
+                read_of_both(&read, &sides, workload, "none")?
+            else {
+                continue;
+            };
+            if let Some(held) = LongestHeld::of_seeds(&base, &new) {
+                comparison.weigh_locks(workload, column, &held);
+            }
+        }
+    }
+    Ok(())
 }

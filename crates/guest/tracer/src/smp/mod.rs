@@ -3,9 +3,10 @@
 //! but the last two have no default. `build` names the build of QEMU, whose fields are known then.
 //!
 //! `machine.rs` executes the processors, `schedule.rs` says whose turn it is, `sharing.rs` follows
-//! which lines move between them, `memory.rs` says what they are, and `qemu.rs` has QEMU's own
-//! functions.
+//! which lines move between them and `locks.rs` how long locks are held, `memory.rs` says what they
+//! are, and `qemu.rs` has QEMU's own functions.
 
+mod locks;
 mod machine;
 mod memory;
 mod qemu;

@@ -15,10 +15,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
+use super::locks::{Locks, Use};
 use super::machine::{now, physical, read_memory, wait_for_line};
 use super::memory::{Memory, Read};
 use crate::api;
 use crate::count::is_kernel;
+use crate::marks::LOCK_KINDS;
 
 /// Most processors.
 const PROCESSORS: usize = 8;
@@ -108,6 +110,10 @@ struct Site {
     address: u64,
     /// Whether what it reads counts as written.
     is_write: bool,
+    /// The kind of locks that its function takes, if any.
+    takes: Option<u8>,
+    /// Whether it may take one: it changes memory in one step, and not as a barrier.
+    is_locked: bool,
 }
 
 /// A move: the site, the word's number in physical memory, how, and whether it was false sharing.
@@ -168,20 +174,52 @@ struct Sharing {
     memory: Memory,
     /// What each function that is watched did, by its address.
     entered: BTreeMap<u64, Entered>,
+    locks: Locks,
     open: Option<Region>,
     regions: Vec<Region>,
     left_out: u64,
 }
 
 impl Sharing {
-    fn site(&mut self, address: u64, is_write: bool) -> usize {
+    fn site(&mut self, address: u64, bytes: &[u8], takes: Option<u8>) -> usize {
+        let is_write = writes_what_it_reads(bytes);
         let address = if is_kernel(address) { address } else { 0 };
         let next = self.sites.len();
         let site = *self.known.entry((address, is_write)).or_insert(next);
         if site == next {
-            self.sites.push(Site { address, is_write });
+            self.sites.push(Site {
+                address,
+                is_write,
+                takes: takes.filter(|_| address != 0),
+                is_locked: is_write && !is_barrier(bytes),
+            });
         }
         site
+    }
+
+    /// An instruction of the kernel uses memory that may be a lock.
+    fn note_lock(&mut self, by: By, physical: u64, is_write: bool, read: Read<'_>) {
+        let Some(what) = self.sites.get(by.site).copied() else {
+            return;
+        };
+        let is_write = is_write || what.is_write;
+        if what.address == 0 || !self.locks.concerns(physical, what.takes, is_write) {
+            return;
+        }
+        let lock_use = Use {
+            processor: by.processor % PROCESSORS,
+            physical,
+            takes: what.takes,
+            is_locked: what.is_locked,
+            is_write,
+            now: now(),
+        };
+        let is_counted = self.open.is_some() && !self.regions.is_empty();
+        let word = physical >> WORD_BITS;
+        if self.locks.access(lock_use, is_counted) && !self.places.contains_key(&word) {
+            let place = self.memory.place(read, by.address, physical);
+            self.places.insert(word, place);
+        }
     }
 
     fn line(&mut self, physical: u64) -> Option<&mut CacheLine> {
@@ -240,7 +278,9 @@ impl Sharing {
     /// `moved KIND true|false SITE WORD PLACE TIMES` for all regions but the first, which pays for
     /// what is new: the address of the instruction, 0 for user code, the number of the word of
     /// 8 bytes in physical memory, both hexadecimal, and what it is, as in `memory.rs`.
-    /// Likewise `entered ADDRESS TIMES INSTRUCTIONS NS` for each function that is watched.
+    /// Likewise `entered ADDRESS TIMES INSTRUCTIONS NS` for each function that is watched, and
+    /// `held KIND WORD PLACE TIMES NS PROCESSORS` for each lock, with the number of processors that
+    /// had it.
     fn text(&self) -> String {
         let mut text = String::new();
         let mut line =
@@ -286,6 +326,16 @@ impl Sharing {
                 "entered {address:x} {times} {instructions} {ns}"
             ));
         }
+        for ((kind, lock), total) in self.locks.totals() {
+            let (kind, _) = LOCK_KINDS[usize::from(*kind)];
+            let number = lock >> WORD_BITS;
+            let place = self.places.get(&number).map_or("other", String::as_str);
+            let processors = total.processors.count_ones();
+            line(format_args!(
+                "held {kind} {number:x} {place} {} {} {processors}",
+                total.times, total.ns
+            ));
+        }
         line(format_args!(
             "end {} {}",
             self.left_out,
@@ -328,8 +378,8 @@ fn with<R>(change: impl FnOnce(&mut Sharing) -> R) -> Option<R> {
 }
 
 /// Returns the number of an instruction that uses memory.
-pub(crate) fn site(address: u64, bytes: &[u8]) -> usize {
-    with(|sharing| sharing.site(address, writes_what_it_reads(bytes))).unwrap_or_default()
+pub(crate) fn site(address: u64, bytes: &[u8], takes: Option<u8>) -> usize {
+    with(|sharing| sharing.site(address, bytes, takes)).unwrap_or_default()
 }
 
 /// A processor reads or writes memory.
@@ -353,8 +403,11 @@ pub(crate) extern "C" fn access(
         site: site as usize,
         address,
     };
-    let moved =
-        with(|sharing| sharing.access(by, physical, words, api::is_write(access), &read_memory));
+    let is_write = api::is_write(access);
+    let moved = with(|sharing| {
+        sharing.note_lock(by, physical, is_write, &read_memory);
+        sharing.access(by, physical, words, is_write, &read_memory)
+    });
     if moved == Some(true) {
         wait_for_line();
     }
@@ -426,9 +479,16 @@ fn writes_what_it_reads(bytes: &[u8]) -> bool {
     bytes[..prefixes].contains(&0xf0) || matches!(bytes.get(prefixes), Some(0x86 | 0x87))
 }
 
+/// Tells whether an instruction only orders memory: one with a LOCK prefix that changes nothing at
+/// the top of the stack (`smp_mb` in arch/x86/include/asm/barrier.h).
+fn is_barrier(bytes: &[u8]) -> bool {
+    const AT_STACK: u8 = 0x24;
+    matches!(bytes, [0xf0, 0x83, mode, AT_STACK, ..] if mode & 7 == 4)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{CacheLine, Sharing, Transfer, writes_what_it_reads};
+    use super::{CacheLine, Sharing, Transfer, is_barrier, writes_what_it_reads};
     use proptest::prelude::*;
 
     /// Touches a line in turn: the processor, the word, and whether it writes.
@@ -502,6 +562,14 @@ mod tests {
     }
 
     #[test]
+    fn barriers_at_the_stack_take_no_lock() {
+        assert!(is_barrier(&[0xf0, 0x83, 0x44, 0x24, 0xfc, 0x00]));
+        assert!(is_barrier(&[0xf0, 0x83, 0x0c, 0x24, 0x00]));
+        assert!(!is_barrier(&[0xf0, 0x83, 0x47, 0x04, 0x01]));
+        assert!(!is_barrier(&[0xf0, 0x0f, 0xb1, 0x17]));
+    }
+
+    #[test]
     fn functions_take_time_from_their_first_instruction() {
         let mut entered = super::Entered::default();
         for (processor, now, is_first) in [
@@ -525,7 +593,7 @@ mod tests {
             is_active: true,
             ..Sharing::default()
         };
-        let site = sharing.site(0xffff_ffff_8100_0000, false);
+        let site = sharing.site(0xffff_ffff_8100_0000, &[], None);
         let address = 0xffff_ffff_8200_1040;
         let by = |processor| super::By {
             processor,

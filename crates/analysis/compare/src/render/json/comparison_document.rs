@@ -424,6 +424,7 @@ fn votes(why: &Uncertainty) -> Option<(usize, usize, usize)> {
         | Uncertainty::Layouts { .. }
         | Uncertainty::Mixed { .. }
         | Uncertainty::Deferred { .. }
+        | Uncertainty::Held { .. }
         | Uncertainty::WithinRun(_)
         | Uncertainty::Contradicted { .. } => None,
     }

@@ -22,8 +22,8 @@ use self::until_clear::{Limits, unclear, until_clear};
 use crate::completion;
 use crate::exit::{Exit, WrongInput};
 use crate::measure::{
-    check_threads, choose_for_machine, find_builds, find_differing_settings, open_lab_on,
-    plan_runs, prepare_tools, read_ledger, replicates,
+    check_threads, choose_for_machine, find_builds, find_differing_settings, line_difference,
+    open_lab_on, plan_runs, prepare_tools, read_ledger, replicates, weigh_locks,
 };
 use crate::options::{
     BatchName, ComparisonOptions, ExitOptions, KERNELS, MachineOptions, MeasureOptions,
@@ -359,6 +359,9 @@ impl OnMachine<'_> {
         let runs = self.measure(&self.chosen.workloads, &seeds)?;
         let question = self.question(seeds, None);
         let mut comparison = self.compare(&runs, &question)?;
+        if self.lab.machine().capabilities().sharing {
+            weigh_locks(&self.lab, &runs, &mut comparison)?;
+        }
         if command.profile {
             comparison.origins = origins(self, &runs, &comparison)?;
         }
@@ -575,12 +578,18 @@ fn origins(
         let others = comparison.differing(place - 1);
         let all = changed.iter().map(|name| (name, true));
         for (workload, is_changed) in all.chain(others.iter().map(|name| (name, false))) {
-            let (sentence, hypotheses) = match read_ledger(&on.lab, builds, &pair, workload)? {
-                Availability::Available(ledger) => {
+            let explained = if on.lab.machine().capabilities().sharing {
+                let lines = line_difference(&on.lab, &pair, workload)?;
+                lines.map(|lines| (format!("{workload}: {}", lines.sentence()), Vec::new()))
+            } else {
+                read_ledger(&on.lab, builds, &pair, workload)?.map(|ledger| {
                     let mut explained = WorkloadExplained::new(&ledger, None, false);
                     explained.suspect(&settings);
                     (explained.sentence, explained.hypotheses)
-                }
+                })
+            };
+            let (sentence, hypotheses) = match explained {
+                Availability::Available(explained) => explained,
                 Availability::Unavailable(_) if !is_changed => continue,
                 Availability::Unavailable(why) => {
                     (format!("{workload}: no profile: {why}"), Vec::new())

@@ -6,7 +6,7 @@ use std::path::Path;
 use ::compare::Comparison;
 use document::layout::{Page, WIDTH, command_lines};
 use kernel::PatchesError;
-use model::{Verdict, declared_transfers};
+use model::{Uncertainty, Verdict, declared_transfers};
 use results::published::{PublishedReport, workloads_on_path};
 
 use crate::commands::compare::{CompareArguments, measure};
@@ -34,6 +34,20 @@ enum Agreement {
 
 impl Agreement {
     fn of(report: &PublishedReport, verdict: &Verdict) -> Self {
+        // What transfers do not show, the time of a lock may: of many processors it is the report.
+        if let Verdict::Unclear(Uncertainty::Held {
+            held_percent,
+            is_alone: true,
+            ..
+        }) = verdict
+        {
+            let is_worse = held_percent[1] < 0.0;
+            return if is_worse == report.is_regression {
+                Self::Agrees
+            } else {
+                Self::Disagrees
+            };
+        }
         match (verdict, report.is_regression) {
             (Verdict::Worse, true) | (Verdict::Better, false) => Self::Agrees,
             (Verdict::Worse, false) | (Verdict::Better, true) => Self::Disagrees,
@@ -271,7 +285,11 @@ fn judge(report: &PublishedReport, comparison: &Comparison, page: &mut Page) -> 
         None => "; no function of the report is named".to_owned(),
     };
     let text = match (agreement, verdict) {
+        (Agreement::Agrees, Verdict::Unclear(why)) => format!("agrees by a lock; {why}"),
         (Agreement::Agrees, _) => "agrees".to_owned(),
+        (Agreement::Disagrees, Verdict::Unclear(why)) => {
+            format!("disagrees by a lock: the other direction; {why}")
+        }
         (Agreement::Disagrees, _) => "disagrees: the other direction".to_owned(),
         (Agreement::NotSeen, _)
             if cell.compared.difference_percent == Some(0.0) && !counts_transfers =>
