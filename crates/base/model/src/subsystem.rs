@@ -32,7 +32,7 @@ pub fn subsystem_of(name: &str) -> &str {
         "fault" | "mem" | "mmap" | "mprotect" | "brk" | "memcg" | "map" | "tlb" => "mm",
         "switch" | "pipe" | "futex" | "sem" | "mutex" | "condvar" => "sched",
         "file" | "open" | "unlink" | "create" | "rename" | "pread" | "pwrite" | "cache" | "dup"
-        | "uring" | "ext4" | "aio" => "io",
+        | "uring" | "ext4" | "xfs" | "btrfs" | "aio" => "io",
         "unix" | "tcp" | "udp" | "accept" | "netfilter" | "sock" => "net",
         "getppid" | "signal" | "event" | "eventfd" | "epoll" | "fork" | "thread" | "exec"
         | "poll" | "call" | "timer" | "mqueue" => "process",

@@ -113,6 +113,7 @@ static DECLARED: LazyLock<Vec<ContentionWorkload>> = LazyLock::new(|| {
         of_memory(),
         of_processes_and_pages(),
         of_files(),
+        of_file_systems(),
         of_descriptors(),
         of_channels(),
         of_sockets(),
@@ -311,6 +312,17 @@ fn of_processes_and_pages() -> Vec<ContentionWorkload> {
             90.0,
         ),
         share(
+            "share-map-file",
+            [
+                "processes map the same pages of a file on tmpfs",
+                "mmap(2) of 16 pages in memory, a write to each, munmap(2)",
+            ],
+            60,
+            &[FAULT, &["zap_pte_range", "unmap_page_range"]],
+            1.0..=3_000.0,
+            90.0,
+        ),
+        share(
             "share-mmap-proc",
             [
                 "mappings of processes",
@@ -424,6 +436,70 @@ fn of_files() -> Vec<ContentionWorkload> {
             2.0,
         ),
     ]
+}
+
+/// Modules of the file systems, and a disk in memory.
+fn on_disk(mut declared: ContentionWorkload) -> ContentionWorkload {
+    let name = &declared.workload.name;
+    let system = name.split('-').nth(1).unwrap_or_default();
+    declared.workload.guest_config = super::fs::guest_config(system);
+    declared
+}
+
+fn of_file_systems() -> Vec<ContentionWorkload> {
+    let create = "open(2) that makes a file, close(2), unlink(2)";
+    let declared = vec![
+        share(
+            "share-ext4-create",
+            ["processes make files in folders of their own", create],
+            100,
+            &[&["ext4_create"], UNLINK],
+            1.0..=3_000.0,
+            90.0,
+        ),
+        share(
+            "share-ext4-falloc",
+            [
+                "processes reserve blocks for files of their own",
+                "fallocate(2) of 64 KiB, and ftruncate(2) to nothing",
+            ],
+            100,
+            &[&["ext4_fallocate"], &["ext4_truncate"]],
+            1.0..=3_000.0,
+            90.0,
+        ),
+        share(
+            "share-xfs-create",
+            ["processes make files in folders of their own", create],
+            100,
+            &[&["xfs_vn_create", "xfs_create"], UNLINK],
+            1.0..=3_000.0,
+            90.0,
+        ),
+        share(
+            "share-btrfs-create",
+            ["processes make files in folders of their own", create],
+            100,
+            &[&["btrfs_create"], UNLINK],
+            1.0..=3_000.0,
+            90.0,
+        ),
+        share(
+            "share-btrfs-write",
+            [
+                "processes write to files of their own",
+                "pwrite(2) of 4 KiB to an empty file, ftruncate(2) to nothing",
+            ],
+            100,
+            &[
+                &["btrfs_do_write_iter", "btrfs_buffered_write"],
+                &["btrfs_setattr"],
+            ],
+            1.0..=3_000.0,
+            90.0,
+        ),
+    ];
+    declared.into_iter().map(on_disk).collect()
 }
 
 fn of_descriptors() -> Vec<ContentionWorkload> {

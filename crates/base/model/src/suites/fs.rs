@@ -1,5 +1,5 @@
-//! The suite fs: single operations of real file systems, on a disk in memory, and of tmpfs. Some of
-//! ext4 are in the suite subsystems.
+//! The suite fs: single operations of real file systems, on a disk in memory, of tmpfs, and of NFS
+//! from the guest itself. Some of ext4 are in the suite subsystems.
 
 use std::sync::{Arc, LazyLock};
 
@@ -20,6 +20,13 @@ const BTRFS: &[GuestModule] = &[
     GuestModule::must("btrfs", ""),
 ];
 
+/// The guest serves itself.
+const NFS: &[GuestModule] = &[
+    GuestModule::must("nfsd", ""),
+    GuestModule::must("nfs", ""),
+    GuestModule::must("nfsv4", ""),
+];
+
 /// What is done, on each file system that it is declared for.
 struct Case {
     stresses: &'static str,
@@ -28,7 +35,7 @@ struct Case {
     rows: &'static [(&'static str, Functions)],
 }
 
-const OF_CONTENT: [Case; 8] = [
+const OF_CONTENT: [Case; 9] = [
     Case {
         stresses: "making files, without their way to the disk",
         operation: "a file of 4 KiB is made and removed",
@@ -39,6 +46,7 @@ const OF_CONTENT: [Case; 8] = [
                 &[&["xfs_vn_create", "xfs_create"], &["xfs_vn_unlink"]],
             ),
             ("btrfs-ram-create", &[&["btrfs_create"], &["btrfs_unlink"]]),
+            ("nfs-ram-create", &[&["nfsd4_open"], &["nfsd4_remove"]]),
         ],
     },
     Case {
@@ -48,6 +56,7 @@ const OF_CONTENT: [Case; 8] = [
         rows: &[
             ("xfs-ram-fsync", &[&["xfs_file_fsync"]]),
             ("btrfs-ram-fsync", &[&["btrfs_sync_file"]]),
+            ("nfs-ram-fsync", &[&["nfs_file_fsync"], &["nfsd4_write"]]),
         ],
     },
     Case {
@@ -63,6 +72,7 @@ const OF_CONTENT: [Case; 8] = [
                 "btrfs-ram-read",
                 &[&["btrfs_readahead", "extent_readahead"]],
             ),
+            ("nfs-ram-read", &[&["nfs_readahead"], &["nfsd4_read"]]),
         ],
     },
     Case {
@@ -83,6 +93,16 @@ const OF_CONTENT: [Case; 8] = [
                 &[&["btrfs_do_write_iter", "btrfs_buffered_write"]],
             ),
             ("tmpfs-write", &[&["shmem_write_begin"]]),
+            ("nfs-ram-write", &[&["nfs_write_begin", "nfs_file_write"]]),
+        ],
+    },
+    Case {
+        stresses: "files that grow by gaps",
+        operation: "pwrite(2) of 1000 bytes behind the end of a file and a gap of 63 KiB",
+        operations: 200,
+        rows: &[
+            ("ext4-ram-gap", &[&["ext4_da_write_begin"]]),
+            ("xfs-ram-gap", &[&["xfs_file_write_iter"]]),
         ],
     },
     Case {
@@ -92,6 +112,7 @@ const OF_CONTENT: [Case; 8] = [
         rows: &[
             ("ext4-ram-sync", &[&["ext4_sync_file"]]),
             ("xfs-ram-sync", &[&["xfs_file_fsync"]]),
+            ("nfs-ram-sync", &[&["nfs_file_fsync"], &["nfsd4_write"]]),
         ],
     },
     Case {
@@ -123,6 +144,7 @@ const OF_CONTENT: [Case; 8] = [
             ),
             ("btrfs-ram-trunc", &[&["btrfs_setattr"]]),
             ("tmpfs-trunc", &[&["shmem_setattr"], &["shmem_undo_range"]]),
+            ("nfs-ram-trunc", &[&["nfs_setattr"], &["nfsd4_setattr"]]),
         ],
     },
     Case {
@@ -138,7 +160,7 @@ const OF_CONTENT: [Case; 8] = [
     },
 ];
 
-const OF_NAMES: [Case; 7] = [
+const OF_NAMES: [Case; 8] = [
     Case {
         stresses: "copying within the kernel, which may share blocks",
         operation: "copy_file_range(2) of 64 KiB over another file",
@@ -182,6 +204,7 @@ const OF_NAMES: [Case; 7] = [
             ("xfs-ram-rename", &[&["xfs_vn_rename"]]),
             ("btrfs-ram-rename", &[&["btrfs_rename2", "btrfs_rename"]]),
             ("tmpfs-rename", &[&["shmem_rename2"]]),
+            ("nfs-ram-rename", &[&["nfs_rename"], &["nfsd4_rename"]]),
         ],
     },
     Case {
@@ -193,6 +216,7 @@ const OF_NAMES: [Case; 7] = [
             ("xfs-ram-mkdir", &[&["xfs_vn_mkdir"], &["xfs_vn_unlink"]]),
             ("btrfs-ram-mkdir", &[&["btrfs_mkdir"], &["btrfs_rmdir"]]),
             ("tmpfs-mkdir", &[&["shmem_mkdir"], &["shmem_rmdir"]]),
+            ("nfs-ram-mkdir", &[&["nfs_mkdir"], &["nfsd4_create"]]),
         ],
     },
     Case {
@@ -207,6 +231,7 @@ const OF_NAMES: [Case; 7] = [
             ),
             ("btrfs-ram-chmod", &[&["btrfs_setattr"]]),
             ("tmpfs-chmod", &[&["shmem_setattr"]]),
+            ("nfs-ram-chmod", &[&["nfs_setattr"], &["nfsd4_setattr"]]),
         ],
     },
     Case {
@@ -217,6 +242,17 @@ const OF_NAMES: [Case; 7] = [
             ("ext4-ram-readdir", &[&["ext4_readdir"]]),
             ("xfs-ram-readdir", &[&["xfs_file_readdir"]]),
             ("btrfs-ram-readdir", &[&["btrfs_real_readdir"]]),
+            ("nfs-ram-readdir", &[&["nfs_readdir"]]),
+        ],
+    },
+    Case {
+        stresses: "how full a file system is",
+        operation: "a file of 4 KiB is made and removed, and statfs(2)",
+        operations: 150,
+        rows: &[
+            ("ext4-ram-statfs", &[&["ext4_statfs"]]),
+            ("xfs-ram-statfs", &[&["xfs_fs_statfs"]]),
+            ("btrfs-ram-statfs", &[&["btrfs_statfs"]]),
         ],
     },
 ];
@@ -225,13 +261,22 @@ const OF_NAMES: [Case; 7] = [
 /// a seed decides.
 const CHAOTIC: [&str; 0] = [];
 
-fn declare(case: &Case, name: &'static str, exercises: Functions) -> Workload {
-    let modules = match name.split('-').next() {
-        Some("ext4") => EXT4,
-        Some("xfs") => XFS,
-        Some("btrfs") => BTRFS,
+/// Returns what a guest needs for a file system in memory.
+pub(super) fn guest_config(file_system: &str) -> GuestConfig {
+    let modules = match file_system {
+        "ext4" => EXT4,
+        "xfs" => XFS,
+        "btrfs" => BTRFS,
+        "nfs" => NFS,
         _ => &[],
     };
+    GuestConfig {
+        modules,
+        ..GuestConfig::with_memory(MEMORY_MIB)
+    }
+}
+
+fn declare(case: &Case, name: &'static str, exercises: Functions) -> Workload {
     let texts = Texts {
         stresses: case.stresses,
         operation: case.operation,
@@ -243,18 +288,15 @@ fn declare(case: &Case, name: &'static str, exercises: Functions) -> Workload {
         } else {
             Steadiness::Steady
         },
-        guest_config: GuestConfig {
-            modules,
-            ..GuestConfig::with_memory(MEMORY_MIB)
-        },
+        guest_config: guest_config(name.split('-').next().unwrap_or_default()),
         ..workload(name, texts, case.operations, exercises)
     }
 }
 
-/// Files of ext4, xfs, btrfs and tmpfs, all in memory.
+/// Files of ext4, xfs, btrfs, tmpfs and NFS, all in memory.
 pub static FS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     let mut all = Vec::new();
-    for file_system in ["ext4", "xfs", "btrfs", "tmpfs"] {
+    for file_system in ["ext4", "xfs", "btrfs", "tmpfs", "nfs"] {
         for case in OF_CONTENT.iter().chain(&OF_NAMES) {
             let rows = case.rows.iter();
             let own = rows.filter(|(name, _)| name.starts_with(file_system));
@@ -263,7 +305,7 @@ pub static FS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     }
     Suite::new(
         "fs",
-        "files of ext4, xfs and btrfs on a disk in memory, and of tmpfs",
+        "files of ext4, xfs and btrfs on a disk in memory, of tmpfs, and of NFS by loopback",
         all,
     )
 });

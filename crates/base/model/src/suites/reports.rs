@@ -31,7 +31,7 @@ const fn case(
     }
 }
 
-const OF_MEMORY: [Case; 9] = [
+const OF_MEMORY: [Case; 12] = [
     case(
         "map-mremap",
         [
@@ -105,6 +105,33 @@ const OF_MEMORY: [Case; 9] = [
         &[&["hugetlb_fault"]],
     ),
     case(
+        "map-large",
+        [
+            "memory that is no multiple of huge pages",
+            "mmap(2) of 32 MiB and a page, a write to its beginning, munmap(2)",
+        ],
+        200,
+        &[&["do_mmap"], &["__vm_munmap", "__x64_sys_munmap"]],
+    ),
+    case(
+        "map-file-shared",
+        [
+            "mapping a file's pages shared, and unmapping them",
+            "mmap(2) of 64 pages in memory, a write to each, munmap(2)",
+        ],
+        30,
+        &[&["zap_pte_range", "unmap_page_range"], &["do_fault"]],
+    ),
+    case(
+        "map-file-private",
+        [
+            "copying a file's pages, and unmapping the copies",
+            "mmap(2) of 64 pages in memory, a write to each, munmap(2)",
+        ],
+        30,
+        &[&["zap_pte_range", "unmap_page_range"], &["do_fault"]],
+    ),
+    case(
         "memcg-deep",
         [
             "charging pages to nine control groups",
@@ -112,6 +139,33 @@ const OF_MEMORY: [Case; 9] = [
         ],
         2_048,
         &[&["__mem_cgroup_charge", "mem_cgroup_charge"]],
+    ),
+];
+
+const OF_GROUPS: [Case; 2] = [
+    case(
+        "memcg-stat",
+        [
+            "statistics of a control group",
+            "64 pages are touched, memory.stat read, and the pages given back",
+        ],
+        60,
+        &[
+            &["memory_stat_show"],
+            &["cgroup_rstat_flush", "css_rstat_flush"],
+        ],
+    ),
+    case(
+        "memcg-tcp",
+        [
+            "charging buffers of sockets to a control group",
+            "connect(2) and accept(2) in a group, 64 KiB over TCP, close(2)",
+        ],
+        200,
+        &[
+            &["mem_cgroup_charge_skmem", "mem_cgroup_sk_charge"],
+            &["tcp_sendmsg_locked"],
+        ],
     ),
 ];
 
@@ -250,7 +304,7 @@ const OF_WAITING: [Case; 6] = [
     ),
 ];
 
-const OF_SOCKETS: [Case; 4] = [
+const OF_SOCKETS: [Case; 5] = [
     case(
         "sock-fd",
         [
@@ -268,6 +322,15 @@ const OF_SOCKETS: [Case; 4] = [
         ],
         1_200,
         &[&["unix_dgram_sendmsg"], &["__unix_dgram_recvmsg"]],
+    ),
+    case(
+        "sock-connect",
+        [
+            "connections of unix sockets",
+            "socket(2), connect(2), accept(2), and close(2) of both ends",
+        ],
+        300,
+        &[&["unix_stream_connect"], &["unix_accept"]],
     ),
     case(
         "sock-raw",
@@ -298,9 +361,15 @@ fn declare(case: &Case) -> Workload {
     workload(case.name, texts, case.operations, case.exercises)
 }
 
-/// Mappings, descriptors, timers, queues and sockets of published reports.
+/// Mappings, control groups, descriptors, timers, queues and sockets of published reports.
 pub static REPORTS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
-    let parts = [&OF_MEMORY[..], &OF_CALLS, &OF_WAITING, &OF_SOCKETS];
+    let parts = [
+        &OF_MEMORY[..],
+        &OF_GROUPS,
+        &OF_CALLS,
+        &OF_WAITING,
+        &OF_SOCKETS,
+    ];
     Suite::new(
         "reports",
         "paths of published regressions that the other suites do not enter",

@@ -2,11 +2,12 @@
 //! object is charged to the group (`mm/memcontrol.c`). In a guest only: the agent moves itself.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
 use super::region::{PAGE, Region};
-use super::{Between, Failure, Made, Workload, in_guest};
+use super::{Between, Failure, Made, Workload, in_guest, socket};
 use guest::mount;
 
 /// Where the groups are mounted.
@@ -36,7 +37,9 @@ fn hand_down(group: &Path) -> io::Result<()> {
 }
 
 /// A group with a limit of memory, in which this process is; it goes back when dropped.
-struct Group;
+struct Group {
+    path: PathBuf,
+}
 
 impl Group {
     /// Enters a group so many levels below the root; each has a limit.
@@ -58,7 +61,7 @@ impl Group {
         }
         // 0 is the process that writes.
         fs::write(group.join("cgroup.procs"), "0")?;
-        Ok(Self)
+        Ok(Self { path: group })
     }
 }
 
@@ -132,5 +135,78 @@ impl Workload for Pipes {
 pub(super) fn kernel_memory() -> Made {
     Ok(Box::new(Pipes {
         _group: Group::enter(1)?,
+    }))
+}
+
+/// What goes over a connection.
+const PIECE: usize = 64 * 1024;
+
+struct Connections {
+    listener: TcpListener,
+    buffer: Vec<u8>,
+    _group: Group,
+}
+
+impl Workload for Connections {
+    /// What it frees, RCU frees later.
+    fn between(&self) -> Between {
+        Between::GoOn
+    }
+
+    fn run(&mut self, operations: u64) -> io::Result<()> {
+        let address = self.listener.local_addr()?;
+        for _ in 0..operations {
+            let mut own = TcpStream::connect(address)?;
+            let (mut other, _) = self.listener.accept()?;
+            for end in [&own, &other] {
+                socket::fix_buffers(end)?;
+                socket::close_with_reset(end)?;
+            }
+            own.write_all(&self.buffer)?;
+            other.read_exact(&mut self.buffer)?;
+        }
+        Ok(())
+    }
+}
+
+/// memcg-tcp: a connection is made, 64 KiB go over it, and it ends, within a group, which is charged
+/// for its buffers. A connection that stays keeps what it was charged.
+pub(super) fn tcp() -> Made {
+    let group = Group::enter(1)?;
+    Ok(Box::new(Connections {
+        listener: socket::bind(TcpListener::bind)?,
+        buffer: vec![1; PIECE],
+        _group: group,
+    }))
+}
+
+struct Statistics {
+    region: Region,
+    group: Group,
+}
+
+/// Pages that are touched before the statistics are read.
+const PAGES_READ: usize = 64;
+
+impl Workload for Statistics {
+    fn run(&mut self, operations: u64) -> io::Result<()> {
+        for _ in 0..operations {
+            self.region.touch(PAGE);
+            let text = fs::read_to_string(self.group.path.join("memory.stat"))?;
+            if text.is_empty() {
+                return Err(io::Error::other("memory.stat is empty"));
+            }
+            self.region.advise(libc::MADV_DONTNEED)?;
+        }
+        Ok(())
+    }
+}
+
+/// memcg-stat: pages are touched and given back, and the group's statistics read in between.
+pub(super) fn statistics() -> Made {
+    let group = Group::enter(1)?;
+    Ok(Box::new(Statistics {
+        region: Region::small_pages(PAGES_READ as u64, PAGE)?,
+        group,
     }))
 }

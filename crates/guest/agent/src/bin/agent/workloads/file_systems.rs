@@ -1,6 +1,6 @@
 //! Workloads of the suite fs: what single operations cost on ext4, xfs and btrfs, on a disk in
-//! memory, and on tmpfs. Each mounts a fresh file system. What an operation leaves to the flusher is
-//! no part of its cost.
+//! memory, on tmpfs, and on NFS from the guest itself. Each mounts a fresh file system. What an
+//! operation leaves to the flusher is no part of its cost.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -9,13 +9,13 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
 use super::disk::{create_in_memory, fsync_in_memory, make, read_in_memory, sync};
-use super::disk_mount::InMemory::{self, Btrfs, Ext4, Tmpfs, Xfs};
+use super::disk_mount::InMemory::{self, Btrfs, Ext4, Nfs, Tmpfs, Xfs};
 use super::disk_mount::{Mount, Within};
 use super::fault::of_file;
 use super::file::read_folder;
 use super::repeat::{repeat, whole};
 use super::{Create, Made, Workload};
-use crate::sys::check;
+use crate::sys::{c, check};
 
 const BLOCK: usize = 4096;
 /// What is written and cut off, reserved and freed, copied at a time.
@@ -23,6 +23,8 @@ const PIECE: usize = 64 * 1024;
 /// Bytes of the file that is written over, and of the one that is copied.
 const FILE_BYTES: usize = 1024 * 1024;
 const PIECES: usize = FILE_BYTES / PIECE;
+/// What is written behind a gap: it ends within a block.
+const GAP_PIECE: usize = 1000;
 /// Names in the folder that is read, and extents of the file that is asked for them.
 const MANY: usize = 64;
 
@@ -31,6 +33,8 @@ pub(super) const FILE_SYSTEMS: &[(&str, Create)] = &[
     ("ext4-ram-write", || append(Ext4)),
     ("ext4-ram-sync", || write_through(Ext4)),
     ("ext4-ram-fault", || fault(Ext4)),
+    ("ext4-ram-gap", || append_behind_gaps(Ext4)),
+    ("ext4-ram-statfs", || statistics(Ext4)),
     ("ext4-ram-trunc", || truncate(Ext4)),
     ("ext4-ram-falloc", || reserve(Ext4)),
     ("ext4-ram-copy", || copy(Ext4)),
@@ -46,6 +50,8 @@ pub(super) const FILE_SYSTEMS: &[(&str, Create)] = &[
     ("xfs-ram-write", || append(Xfs)),
     ("xfs-ram-sync", || write_through(Xfs)),
     ("xfs-ram-fault", || fault(Xfs)),
+    ("xfs-ram-gap", || append_behind_gaps(Xfs)),
+    ("xfs-ram-statfs", || statistics(Xfs)),
     ("xfs-ram-trunc", || truncate(Xfs)),
     ("xfs-ram-falloc", || reserve(Xfs)),
     ("xfs-ram-copy", || copy(Xfs)),
@@ -60,6 +66,7 @@ pub(super) const FILE_SYSTEMS: &[(&str, Create)] = &[
     ("btrfs-ram-read", || read_in_memory(Btrfs)),
     ("btrfs-ram-write", || append(Btrfs)),
     ("btrfs-ram-fault", || fault(Btrfs)),
+    ("btrfs-ram-statfs", || statistics(Btrfs)),
     ("btrfs-ram-trunc", || truncate(Btrfs)),
     ("btrfs-ram-falloc", || reserve(Btrfs)),
     ("btrfs-ram-copy", || copy(Btrfs)),
@@ -76,6 +83,16 @@ pub(super) const FILE_SYSTEMS: &[(&str, Create)] = &[
     ("tmpfs-rename", || rename(Tmpfs)),
     ("tmpfs-mkdir", || folder(Tmpfs)),
     ("tmpfs-chmod", || permissions(Tmpfs)),
+    ("nfs-ram-create", || create_in_memory(Nfs)),
+    ("nfs-ram-fsync", || fsync_in_memory(Nfs)),
+    ("nfs-ram-read", || read_in_memory(Nfs)),
+    ("nfs-ram-write", || append(Nfs)),
+    ("nfs-ram-sync", || write_through(Nfs)),
+    ("nfs-ram-trunc", || truncate(Nfs)),
+    ("nfs-ram-rename", || rename(Nfs)),
+    ("nfs-ram-mkdir", || folder(Nfs)),
+    ("nfs-ram-chmod", || permissions(Nfs)),
+    ("nfs-ram-readdir", || names(Nfs)),
 ];
 
 fn within(mount: Mount, operation: impl FnMut(usize) -> io::Result<()> + 'static) -> Made {
@@ -106,13 +123,19 @@ fn filled(mount: &Mount, name: &str, bytes: usize) -> io::Result<File> {
 /// A file that an iteration makes longer.
 struct Append {
     file: File,
+    /// What is written at a time.
+    piece: &'static [u8],
+    /// From the beginning of one piece to that of the next.
+    step: usize,
     _mount: Mount,
 }
 
 impl Workload for Append {
     fn run(&mut self, operations: u64) -> io::Result<()> {
-        (0..operations)
-            .try_for_each(|number| self.file.write_all_at(&[1; BLOCK], number * BLOCK as u64))
+        (0..operations).try_for_each(|number| {
+            self.file
+                .write_all_at(self.piece, number * self.step as u64)
+        })
     }
 
     fn clear(&mut self, _operations: u64) -> io::Result<()> {
@@ -125,8 +148,36 @@ fn append(kind: InMemory) -> Made {
     let mount = Mount::in_memory(kind)?;
     Ok(Box::new(Append {
         file: open(&mount, "file")?,
+        piece: &[1; BLOCK],
+        step: BLOCK,
         _mount: mount,
     }))
+}
+
+/// …-gap: less than a block is written behind the end of a file and a gap.
+fn append_behind_gaps(kind: InMemory) -> Made {
+    let mount = Mount::in_memory(kind)?;
+    Ok(Box::new(Append {
+        file: open(&mount, "file")?,
+        piece: &[1; GAP_PIECE],
+        step: PIECE,
+        _mount: mount,
+    }))
+}
+
+/// …-statfs: a file is made and removed, and the file system says how full it is.
+fn statistics(kind: InMemory) -> Made {
+    let mount = Mount::in_memory(kind)?;
+    let path = mount.path("file");
+    let root = c(&mount.path("").to_string_lossy())?;
+    within(mount, move |_| {
+        make(&path)?;
+        fs::remove_file(&path)?;
+        // SAFETY: a struct of zeroes is a valid value of the C struct.
+        let mut about: libc::statfs = unsafe { std::mem::zeroed() };
+        // SAFETY: the path is a valid string and the struct is valid for the call.
+        check(unsafe { libc::statfs(root.as_ptr(), &raw mut about) }).map(drop)
+    })
 }
 
 /// …-sync: a block is written over and is on the disk.

@@ -8,6 +8,7 @@ use std::ptr::{null, null_mut};
 use super::fault::permit_huge_pages;
 use super::region::{HUGE, PAGE, Region, length};
 use super::repeat::repeat;
+use super::scratch::{self, Folder};
 use super::{Failure, Made, Workload, exec, in_guest};
 use crate::sys::check;
 
@@ -15,8 +16,15 @@ use crate::sys::check;
 const PIECE: usize = 16 * PAGE;
 /// Mappings of a process that has very many, each of a page.
 const MANY: usize = 10_000;
+/// A large allocation: whole huge pages and the page with the allocator's record, as malloc(3) maps
+/// them.
+const LARGE: usize = 16 * HUGE + PAGE;
+/// Pages of a file that are mapped, written and unmapped at a time.
+const FILE_PAGES: usize = 64;
 /// Pages of 2 MiB that are set aside.
 const HUGE_PAGES: &str = "/proc/sys/vm/nr_hugepages";
+/// Whether huge pages are given unasked.
+const HUGE_PAGES_UNASKED: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
 fn mapped(address: *mut libc::c_void) -> io::Result<*mut u8> {
     if address == libc::MAP_FAILED {
@@ -181,6 +189,40 @@ pub(super) fn zero() -> Made {
             start.write_volatile(1);
             check(libc::munmap(start.cast(), PAGE)).map(drop)
         }
+    })
+}
+
+/// map-large: memory that is no multiple of huge pages is mapped, its beginning written, and
+/// unmapped, where the kernel may give huge pages unasked.
+pub(super) fn large() -> Made {
+    if !in_guest() {
+        return Err(Failure::Unsupported(
+            "needs a guest: it has the kernel give huge pages unasked".to_owned(),
+        ));
+    }
+    permit_huge_pages()?;
+    fs::write(HUGE_PAGES_UNASKED, "always")?;
+    repeat(|_| {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a fresh mapping at an address of the kernel's choice, unmapped below.
+        unsafe {
+            let start = mapped(libc::mmap(null_mut(), LARGE, protection, flags, -1, 0))?;
+            start.write_volatile(1);
+            check(libc::munmap(start.cast(), LARGE)).map(drop)
+        }
+    })
+}
+
+/// map-file-shared, map-file-private: pages of a file in memory are mapped, written, and unmapped.
+pub(super) fn of_file(flags: i32) -> Made {
+    let folder = Folder::new()?;
+    let mut file = folder.file("file")?;
+    scratch::fill(&mut file, FILE_PAGES * PAGE)?;
+    repeat(move |_| {
+        let _keep = &folder;
+        Region::file(&file, FILE_PAGES * PAGE, flags)?.touch(PAGE);
+        Ok(())
     })
 }
 

@@ -6,9 +6,10 @@ use std::io;
 use std::mem::zeroed;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 
 use super::repeat::{repeat, whole};
+use super::scratch::Folder;
 use super::share::owned;
 use super::socket::{bind, close_with_reset};
 use super::{Failure, Made, in_guest};
@@ -102,6 +103,21 @@ pub(super) fn datagram() -> Made {
     repeat(move |_| {
         from.send(&buffer)?;
         whole(to.recv(&mut buffer)? as i64, DATAGRAM)
+    })
+}
+
+/// sock-connect: connect to a unix socket that is listened on, accept, close both ends.
+pub(super) fn connect() -> Made {
+    let folder = Folder::new()?;
+    let path = folder.path("socket");
+    let listener = UnixListener::bind(&path)?;
+    repeat(move |_| {
+        let _keep = &folder;
+        let own = UnixStream::connect(&path)?;
+        let (other, _) = listener.accept()?;
+        drop(own);
+        drop(other);
+        Ok(())
     })
 }
 

@@ -32,6 +32,7 @@ mod misbehave;
 mod mutex;
 mod netfilter;
 mod netperf;
+mod nfs;
 mod pages;
 mod partner;
 mod pft;
@@ -319,7 +320,12 @@ const SUBSYSTEMS: &[(&str, Create)] = &[
     ("map-zero", mappings::zero),
     ("map-shmget", mappings::segment),
     ("map-hugetlb", mappings::set_aside),
+    ("map-large", mappings::large),
+    ("map-file-shared", || mappings::of_file(libc::MAP_SHARED)),
+    ("map-file-private", || mappings::of_file(libc::MAP_PRIVATE)),
     ("memcg-deep", control_group::deep_fault),
+    ("memcg-stat", control_group::statistics),
+    ("memcg-tcp", control_group::tcp),
     ("call-lseek", calls::lseek),
     ("call-writeseek", calls::write_seek),
     ("call-dup", calls::dup),
@@ -338,6 +344,7 @@ const SUBSYSTEMS: &[(&str, Create)] = &[
     ("uring-poll", uring::poll),
     ("sock-fd", messages::descriptor),
     ("sock-dgram", messages::datagram),
+    ("sock-connect", messages::connect),
     ("sock-raw", messages::raw),
     ("sock-ports", messages::ports),
 ];

@@ -6,6 +6,7 @@
 //! together.
 
 mod channels;
+mod file_systems;
 mod files;
 mod memory;
 mod threads;
@@ -15,6 +16,7 @@ use std::io;
 pub(super) use channels::owned;
 
 use super::all_at_once::AllAtOnce;
+use super::disk_mount::InMemory::{Btrfs, Ext4, Xfs};
 use super::scratch::Folder;
 use super::split_work::TaskKind;
 use super::{Between, Create, Failure, Made, Workload};
@@ -40,6 +42,7 @@ pub(super) const SHARE: &[(&str, Create)] = &[
     ("share-fork", threads::fork),
     ("share-tlb", memory::shoot_down),
     ("share-fault-file", memory::fault_file),
+    ("share-map-file", file_systems::map),
     ("share-mmap-proc", memory::mmap_processes),
     ("share-brk-proc", memory::brk_processes),
     ("share-exec-proc", threads::exec),
@@ -55,6 +58,11 @@ pub(super) const SHARE: &[(&str, Create)] = &[
     ("share-pread-own", files::pread_own),
     ("share-pwrite", files::pwrite),
     ("share-dup", files::dup),
+    ("share-ext4-create", || file_systems::create(Ext4)),
+    ("share-ext4-falloc", || file_systems::reserve(Ext4)),
+    ("share-xfs-create", || file_systems::create(Xfs)),
+    ("share-btrfs-create", || file_systems::create(Btrfs)),
+    ("share-btrfs-write", || file_systems::write(Btrfs)),
     ("share-pipe", channels::pipe),
     ("share-pipe-own", channels::pipe_own),
     ("share-pipe-turn", channels::pipe_turn),
