@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lab::Wanted;
 use lab::{Dumps, Lab, LabOptions, Plan, Reuse, Sampled};
 use machine::Smp;
-use model::{CONTENTION, Outcome, Run, Sharing, Workload, WorkloadResult, declared_transfers};
+use model::{
+    CONTENTION, LockKind, Outcome, Run, Sharing, Workload, WorkloadResult, declared_transfers,
+};
 
 use crate::{
     build, declared, folder, full, is_left_to_full, kernels, lab, measure, same_build, samples,
@@ -52,6 +54,7 @@ fn chosen() -> Vec<Arc<Workload>> {
         "share-false",
         "share-fault",
         "share-mmap",
+        "share-thread",
     ];
     CONTENTION
         .workloads
@@ -109,6 +112,19 @@ fn transfers_repeat_and_are_where_declared() {
                     of_word(&lines, "mm_struct.mmap_lock.count") > 1.0,
                     "{kernel}: {lines:?}"
                 );
+                // Once by mmap(2) and once by munmap(2).
+                let held = of_lock(&lines, LockKind::DownWrite, "mm_struct.mmap_lock.count");
+                assert!((1.9..2.2).contains(&held), "{kernel}: {:?}", lines.held);
+            }
+            if &*result.workload == "share-thread" {
+                // For threads that begin and end (kernel/fork.c, kernel/exit.c).
+                let held = of_lock(&lines, LockKind::Write, "tasklist_lock");
+                assert!((2.0..4.0).contains(&held), "{kernel}: {:?}", lines.held);
+                assert!(lines.longest_held().is_some_and(|(_, ns)| ns > 500.0));
+            }
+            if result.workload.starts_with("share-no-") {
+                let longest = lines.longest_held();
+                assert!(longest.is_none_or(|(_, ns)| ns < 1.0), "{longest:?}");
             }
         }
         assert_eq!(
@@ -126,6 +142,15 @@ fn of_word(sharing: &Sharing, word: &str) -> f64 {
         .filter(|moved| moved.word == word)
         .map(|moved| moved.transfers);
     transfers.sum::<u64>() as f64 / sharing.operations as f64
+}
+
+/// Returns how often an operation held a lock that both processors took.
+fn of_lock(sharing: &Sharing, kind: LockKind, lock: &str) -> f64 {
+    let held = sharing
+        .held
+        .iter()
+        .filter(|held| held.kind == kind && held.lock == lock && held.processors == 2);
+    held.map(|held| held.times).sum::<u64>() as f64 / sharing.operations as f64
 }
 
 #[test]
