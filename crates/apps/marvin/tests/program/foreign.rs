@@ -1,6 +1,7 @@
 //! `marvin explain` on programs from public reports, written anew in the runtimes of these: whether
 //! the first sentence names the cause that was established there. `tests/zoo/foreign` is the half
-//! that the rules were written with, `tests/zoo/late` the half that others wrote afterwards.
+//! that the rules were written with, `tests/zoo/late` the half that others wrote afterwards, and
+//! `tests/zoo/second` another such half, of later reports.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -36,6 +37,12 @@ const LATE: Zoo = Zoo {
     folder: "late",
     stem: "late",
     class: "Late",
+};
+
+const SECOND: Zoo = Zoo {
+    folder: "second",
+    stem: "second",
+    class: "Second",
 };
 
 /// A line of `cases.txt`.
@@ -143,7 +150,39 @@ fn programs(zoo: &Zoo, home: &Path) -> BTreeMap<&'static str, String> {
     ) {
         programs.insert("$G", built);
     }
+    add_second_programs(zoo, home, &mut programs);
     programs
+}
+
+/// Adds the languages that only the second late half has.
+fn add_second_programs(zoo: &Zoo, home: &Path, programs: &mut BTreeMap<&'static str, String>) {
+    let stem = zoo.stem;
+    let program = |name: String| home.join(name).to_string_lossy().into_owned();
+    let source = |ending: &str| zoo.source(&format!("{stem}.{ending}"));
+    let compilers = [
+        ("$X", "cc", "c++", &["-O1", "-g", "-w"][..]),
+        ("$R", "rs", "rustc", &["-O", "-g", "--edition", "2024"]),
+    ];
+    for (letter, ending, compiler, options) in compilers {
+        let built = program(format!("{stem}-{ending}"));
+        let mut command = Command::new(compiler);
+        command.args(options).args(["-o", &built]);
+        if source(ending).exists() && succeeds(command.arg(source(ending))) {
+            programs.insert(letter, built);
+        }
+    }
+    if succeeds(Command::new("perl").arg("-v")) {
+        programs.insert("$L", format!("perl {}", source("pl").display()));
+    }
+    if let Ok(output) = Command::new("pg_config").arg("--bindir").output() {
+        let tools = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        // The server refuses to be an administrator's, and gets a user namespace.
+        let user = ["--user", "--map-user=1000", "--map-group=1000"];
+        let server = [&*format!("{tools}/postgres"), "--version"];
+        if succeeds(Command::new("unshare").args(user).args(server)) {
+            programs.insert("$S", tools);
+        }
+    }
 }
 
 /// Writes what the cases of the shell, git and make work on.
@@ -228,7 +267,7 @@ fn explain(case: &Case, programs: &BTreeMap<&str, String>, home: &Path) -> Optio
         command = command.replace(letter, program);
     }
     if [&before, &command].iter().any(|text| {
-        ["$C", "$P", "$J", "$G", "$N", "$M"]
+        ["$C", "$P", "$J", "$G", "$N", "$M", "$X", "$R", "$L", "$S"]
             .iter()
             .any(|letter| text.contains(letter))
     }) {
@@ -283,6 +322,10 @@ impl Results {
 
     fn all(&self) -> usize {
         self.counts.values().sum()
+    }
+
+    fn are_within(&self, right_least: usize, wrong_most: usize) -> bool {
+        self.count("right") >= right_least && self.count("wrong") <= wrong_most
     }
 }
 
@@ -374,6 +417,29 @@ fn late_causes_are_counted() {
     let results = explain_all(&LATE.cases(), &programs, &home);
     assert!(
         results.count("right") >= LATE_RIGHT_LEAST && results.count("wrong") <= LATE_WRONG_MOST,
+        "{:#?}",
+        results.others
+    );
+}
+
+/// Not counted yet: nobody has run `marvin explain` on these 48, and any result passes.
+const SECOND_RIGHT_LEAST: usize = 0;
+const SECOND_WRONG_MOST: usize = 48;
+
+#[test]
+fn second_late_causes_are_counted() {
+    if is_left_to_full("the second late programs take minutes") {
+        return;
+    }
+    let home = fresh("second-home");
+    let files = folder("second-files");
+    for folder in [&*home, &files] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let programs = programs(&SECOND, &files);
+    let results = explain_all(&SECOND.cases(), &programs, &home);
+    assert!(
+        results.are_within(SECOND_RIGHT_LEAST, SECOND_WRONG_MOST),
         "{:#?}",
         results.others
     );
