@@ -42,8 +42,17 @@ pub(crate) fn run(wish: &Look, host: &mut Host<'_>) -> Result<Exit, DumpError> {
         complete: !dump.incomplete(),
     };
     host.answer_as(wish.json, &checked, &checked.text())?;
-    if dump.are_notes_damaged() {
-        host.say("error: the notes are damaged: their checksum is wrong");
+    for (is_damaged, what) in [
+        (dump.are_headers_damaged(), "headers"),
+        (dump.are_notes_damaged(), "notes"),
+    ] {
+        if is_damaged {
+            host.say(&format!(
+                "error: the {what} are damaged: their checksum is wrong"
+            ));
+        }
+    }
+    if dump.are_headers_damaged() || dump.are_notes_damaged() {
         return Ok(Exit::Differs);
     }
     Ok(match (damage.pages, dump.incomplete()) {

@@ -672,6 +672,10 @@ fn warnings(
     if dump.incomplete() {
         all.push("the input is incomplete, and so is the result".to_owned());
     }
+    if dump.are_headers_damaged() {
+        let what = "the input's headers are damaged: their checksum is wrong; copy the file again";
+        all.push(what.to_owned());
+    }
     if live::is_live(dump) {
         all.push(
             "the guest ran during the copy: pages are not of one moment, and the dump is marked so"

@@ -51,6 +51,7 @@ pub struct Dump {
     notes: Vec<u8>,
     info: Info,
     are_notes_damaged: bool,
+    are_headers_damaged: bool,
     incomplete: bool,
     /// Ranges to erase on reading.
     erasure: Erasure,
@@ -121,6 +122,7 @@ impl Dump {
             notes: elf.notes,
             info,
             are_notes_damaged: false,
+            are_headers_damaged: false,
             incomplete,
             erasure,
         })
@@ -146,6 +148,7 @@ impl Dump {
             notes,
             info,
             are_notes_damaged: false,
+            are_headers_damaged: false,
             incomplete: false,
             erasure,
         }
@@ -165,7 +168,7 @@ impl Dump {
         };
         let machine = header.machine;
         let notes = header.notes.clone();
-        let are_notes_damaged = header.are_notes_damaged;
+        let are_notes_damaged = header.checks.are_notes_damaged;
         let info = header.info();
         // A block may be several pages of the kernel, as in QEMU's files of Arm.
         let page = info
@@ -176,8 +179,11 @@ impl Dump {
         let cut = files
             .iter()
             .any(|(storage, header)| storage.is_cut() || header.status & kdump::INCOMPLETE != 0);
+        let are_headers_damaged = files
+            .iter()
+            .any(|(_, header)| header.checks.are_heads_damaged);
         let pages = Pages::new(files)?;
-        let incomplete = cut || pages.missing().is_some();
+        let incomplete = cut || pages.missing().is_some() || are_headers_damaged;
         let content = Content::Pages(pages);
         Ok(Self {
             content,
@@ -187,6 +193,7 @@ impl Dump {
             notes,
             info,
             are_notes_damaged,
+            are_headers_damaged,
             incomplete,
             erasure,
         })
@@ -309,6 +316,13 @@ impl Dump {
         self.are_notes_damaged
     }
 
+    /// Returns whether the headers are not what their writer wrote, by their checksum: what they say
+    /// of the size of memory and of other writers' levels may be wrong.
+    #[must_use]
+    pub fn are_headers_damaged(&self) -> bool {
+        self.are_headers_damaged
+    }
+
     /// Returns which pages of its level were not excluded, and why, as its writers said.
     #[must_use]
     pub fn not_excluded(&self) -> Vec<String> {
@@ -329,8 +343,8 @@ impl Dump {
         &self.info
     }
 
-    /// Returns whether the file is truncated or marked as incomplete, or a file of a split set is
-    /// missing.
+    /// Returns whether the file is truncated or marked as incomplete, its headers are damaged, or a
+    /// file of a split set is missing.
     #[must_use]
     pub fn incomplete(&self) -> bool {
         self.incomplete

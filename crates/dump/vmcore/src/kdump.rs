@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::bits;
 use crate::bytes::{array, put, u32_at, u32_or_zero, u64_at, u64_or_zero};
+use crate::checksums::{Checks, SEAL, SUM, SUM_MARK, content_sum, seal};
 use crate::compress::{Codec, Decompressor};
 use crate::error::{DumpError, MemoryError};
 use crate::machine::Machine;
@@ -23,18 +24,6 @@ pub(crate) const DESCRIPTOR: usize = 24;
 pub(crate) const INCOMPLETE: u32 = 8;
 /// Size of the second header, in bytes.
 pub(crate) const SUB_HEADER: usize = 104;
-/// The last bytes before the bitmaps, where no reader looks: these, then a checksum (CRC-32) of
-/// both bitmaps.
-pub(crate) const SUM_MARK: &[u8; 12] = b"MARVIN CRC32";
-/// Size of mark and checksum, in bytes.
-pub(crate) const SUM: usize = SUM_MARK.len() + 4;
-/// The bytes before those: these, then a checksum of the notes.
-pub(crate) const NOTES_MARK: &[u8; 12] = b"MARVIN NOTES";
-/// The bytes before those, if each descriptor has a checksum where other writers have zeros
-/// (`page_flags`, which no reader looks at): see [`seal`].
-pub(crate) const PAGES_MARK: &[u8; SUM] = b"MARVIN PAGES CRC";
-/// Offset of the checksum in a descriptor.
-const SEAL: usize = 16;
 /// Offsets of the fields of the two headers.
 pub(crate) mod field {
     pub(crate) const VERSION: usize = 8;
@@ -63,6 +52,8 @@ pub(crate) mod field {
 
 /// Limit of memory: each page has a bit, and the bits are counted.
 const MEMORY_MAX: u64 = 128 << 40;
+/// Limit of the bytes before the bitmaps: the largest notes, and more than is beside them.
+const HEADS_MAX: u64 = 65 << 20;
 /// Bytes of the bitmaps that are read at once.
 const BITMAP_PIECE: usize = 256 << 10;
 /// Pages of one lookup: their bits and descriptors are cached.
@@ -85,10 +76,8 @@ pub(crate) struct Header {
     /// The pages of this file, if it belongs to a split set.
     pub(crate) split: Option<Range<u64>>,
     pub(crate) notes: Vec<u8>,
-    /// Their checksum is wrong.
-    pub(crate) are_notes_damaged: bool,
-    /// Each descriptor has a checksum.
-    are_pages_sealed: bool,
+    /// What the file's checksums say.
+    pub(crate) checks: Checks,
     /// The text of the note, if it is not among the notes.
     pub(crate) info: Vec<u8>,
     /// The erase info, as text.
@@ -140,8 +129,7 @@ impl Header {
             level: 0,
             split: None,
             notes: Vec::new(),
-            are_notes_damaged: false,
-            are_pages_sealed: false,
+            checks: Checks::default(),
             info: Vec::new(),
             erased: Vec::new(),
         };
@@ -153,29 +141,24 @@ impl Header {
             header.check_page(storage)?;
         }
         header.check(storage)?;
-        header.are_notes_damaged = header.check_notes(storage)?;
-        header.are_pages_sealed = header.mark(storage, 3)? == *PAGES_MARK;
+        header.verify(storage)?;
         Ok(header)
     }
 
-    /// Returns the mark in this place before the bitmaps, the first of which is next to them; zeros
-    /// if there is no room for one.
-    fn mark(&self, storage: &Storage, number: u64) -> Result<[u8; SUM], DumpError> {
-        let mut mark = [0; SUM];
-        let place = self.bitmap().saturating_sub(number * SUM as u64);
-        if place >= self.page + SUB_HEADER as u64 && place + SUM as u64 <= storage.size() {
-            storage.fill_known(place, &mut mark)?;
-        }
-        Ok(mark)
-    }
-
-    /// Returns whether the checksum of the notes is wrong: with one wrong bit other pages would be
-    /// excluded when the file is filtered again.
-    fn check_notes(&self, storage: &Storage) -> Result<bool, DumpError> {
-        let sum = self.mark(storage, 2)?;
-        let expected = sum.strip_prefix(NOTES_MARK);
-        let found = crc32fast::hash(&self.notes).to_le_bytes();
-        Ok(expected.is_some_and(|expected| expected != found))
+    /// Verifies the checksums of headers and notes: with one wrong bit other pages would be excluded
+    /// when the file is filtered again.
+    fn verify(&mut self, storage: &Storage) -> Result<(), DumpError> {
+        // A damaged number of blocks may be any.
+        let length = self.bitmap().min(storage.size()).min(HEADS_MAX);
+        let mut heads = vec![0; usize::try_from(length).unwrap_or_default()];
+        storage.fill_known(0, &mut heads)?;
+        let at = usize::try_from(self.page).unwrap_or(usize::MAX);
+        let second = heads.get(at..).unwrap_or_default();
+        let number = |at| usize::try_from(u64_or_zero(second, at)).unwrap_or(usize::MAX);
+        let start = number(field::NOTES);
+        let notes = start..start.saturating_add(number(field::NOTES + 8));
+        self.checks = Checks::make(&heads, notes, &self.erased);
+        Ok(())
     }
 
     fn read_second(&mut self, storage: &Storage) -> Result<(), DumpError> {
@@ -629,7 +612,7 @@ impl PageReader {
         let offset = u64_at(descriptor, 0).unwrap_or_default();
         let size = u32_at(descriptor, 8).unwrap_or_default();
         let flags = u32_at(descriptor, 12).unwrap_or_default();
-        let is_sealed = part.header.are_pages_sealed;
+        let is_sealed = part.header.checks.are_pages_sealed;
         if offset == 0 && (!is_sealed || *descriptor == [0; DESCRIPTOR]) {
             // An incomplete file: its writer did not reach this page.
             return Err(MemoryError::Absent(address));
@@ -645,8 +628,8 @@ impl PageReader {
             Err("a page whose descriptor is damaged: its checksum is wrong".to_owned())
         } else {
             self.unpack_data(part, data, buffer)
-                .and_then(|codec| match is_sealed {
-                    true if content != content_sum(codec, &self.packed) => {
+                .and_then(|()| match is_sealed {
+                    true if content != content_sum(&self.packed) => {
                         Err("a page that is damaged: its checksum is wrong".to_owned())
                     }
                     _ => Ok(()),
@@ -659,8 +642,8 @@ impl PageReader {
         })
     }
 
-    /// Unpacks the data of a page and returns its codec; an error says what is wrong with it.
-    fn unpack_data(&mut self, part: &Part, data: Data, buffer: &mut [u8]) -> Result<Codec, String> {
+    /// Unpacks the data of a page; an error says what is wrong with it.
+    fn unpack_data(&mut self, part: &Part, data: Data, buffer: &mut [u8]) -> Result<(), String> {
         let Data {
             offset,
             size,
@@ -690,7 +673,7 @@ impl PageReader {
             .fill(offset, &mut self.packed)
             .map_err(|error| error.to_string())?;
         let unpacked = self.decompressor.decompress(codec, &self.packed, buffer);
-        unpacked.map(|()| codec).ok_or_else(|| {
+        unpacked.ok_or_else(|| {
             format!(
                 "a page that {} cannot unpack to {} bytes",
                 codec.name(),
@@ -728,22 +711,4 @@ pub(crate) fn descriptor(page: u64, place: &Place) -> [u8; DESCRIPTOR] {
     let seal = seal(&bytes, page, place.sum);
     put(&mut bytes, SEAL, seal.to_le_bytes());
     bytes
-}
-
-/// Returns the checksum of a page's stored bytes (CRC-32); 0 with a codec that has one of its own.
-pub(crate) fn content_sum(codec: Codec, packed: &[u8]) -> u32 {
-    match codec {
-        Codec::Zstd | Codec::Zlib => 0,
-        Codec::None | Codec::Lzo | Codec::Snappy => crc32fast::hash(packed),
-    }
-}
-
-/// Returns what a descriptor has at [`SEAL`]: the sum of the content, and above it a CRC-32 of the
-/// rest, of that sum and of the page's number: the descriptor of another page is wrong too.
-fn seal(descriptor: &[u8; DESCRIPTOR], page: u64, content: u32) -> u64 {
-    let mut bytes = [0; SEAL + 12];
-    bytes[..SEAL].copy_from_slice(&descriptor[..SEAL]);
-    put(&mut bytes, SEAL, page.to_le_bytes());
-    put(&mut bytes, SEAL + 8, content.to_le_bytes());
-    u64::from(crc32fast::hash(&bytes)) << 32 | u64::from(content)
 }

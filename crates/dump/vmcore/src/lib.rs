@@ -34,6 +34,7 @@
 mod bits;
 mod btf;
 mod bytes;
+mod checksums;
 mod completion;
 mod compress;
 mod dedup;

@@ -10,15 +10,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::bits;
 use crate::bytes::{index_from, is_zero, put};
+use crate::checksums::{MARKS, NOTES_MARK, PAGES_MARK, SUM, SUM_MARK, content_sum, mark_heads};
 use crate::compress::{Codec, Compressor};
 use crate::dedup::{Pending, Stored, Twins};
 use crate::dump::Dump;
 use crate::error::{DumpError, MemoryError};
 use crate::exclusion::Level;
-use crate::kdump::{
-    DESCRIPTOR, INCOMPLETE, NOTES_MARK, PAGES_MARK, Place, SIGNATURE, SUB_HEADER, SUM, SUM_MARK,
-    content_sum, descriptor, field,
-};
+use crate::kdump::{DESCRIPTOR, INCOMPLETE, Place, SIGNATURE, SUB_HEADER, descriptor, field};
 use crate::note;
 use crate::output::sink::Sink;
 use crate::plan::{Plan, Work, crew, lock};
@@ -92,7 +90,7 @@ struct Shape {
 impl Shape {
     fn new(dump: &Dump, plan: &Plan<'_>, part: Range<u64>) -> Result<Self, DumpError> {
         let page = dump.page_size();
-        let sub_blocks = ((SUB_HEADER + plan.notes().len() + 3 * SUM) as u64).div_ceil(page);
+        let sub_blocks = ((SUB_HEADER + plan.notes().len() + MARKS) as u64).div_ceil(page);
         let bitmap_blocks = dump.pages().div_ceil(8 * page);
         let skipped = kept_before(plan, part.start)?;
         let end = kept_before(plan, part.end)?;
@@ -183,7 +181,7 @@ pub fn write(
             offset: shape.data,
             size: u32::try_from(page).unwrap_or_default(),
             codec: Codec::None,
-            sum: content_sum(Codec::None, &zeros),
+            sum: content_sum(&zeros),
         },
         written: Mutex::new(Written::default()),
     };
@@ -200,11 +198,17 @@ pub fn write(
             field::ERASED + 8,
             (erase_info.len() as u64).to_le_bytes(),
         );
-        sink.write(page as u64, &header[page..page + SUB_HEADER])?;
+        mark_heads(&mut header, page + SUB_HEADER, plan.notes(), erase_info);
     }
-    if written.unreadable == 0 && !written.full && !dump.incomplete() {
+    let is_complete = written.unreadable == 0 && !written.full && !dump.incomplete();
+    if is_complete {
         put(&mut header, field::STATUS, style.codec.flag().to_le_bytes());
-        sink.write(0, &header[..page])?;
+    }
+    // With the second header in one piece: they have one checksum.
+    match (is_complete, erase_info.is_empty()) {
+        (_, false) => sink.write(0, &header[..page + SUB_HEADER])?,
+        (true, true) => sink.write(0, &header[..page])?,
+        (false, true) => {}
     }
     sink.finish(written.bytes)?;
     Ok(written)
@@ -268,8 +272,6 @@ fn header(plan: &Plan<'_>, style: &Style, shape: &Shape) -> Vec<u8> {
         }
     }
     put(second, field::MAX_MAPNR_64, dump.pages().to_le_bytes());
-    let at = second.len() - 3 * SUM;
-    second[at..at + SUM].copy_from_slice(PAGES_MARK);
     let start = shape.page + SUB_HEADER as u64;
     if let Some(info) = note::vmcoreinfo(notes) {
         put(
@@ -283,11 +285,13 @@ fn header(plan: &Plan<'_>, style: &Style, shape: &Shape) -> Vec<u8> {
         put(second, field::NOTES, start.to_le_bytes());
         put(second, field::NOTES + 8, (notes.len() as u64).to_le_bytes());
         second[SUB_HEADER..SUB_HEADER + notes.len()].copy_from_slice(notes);
-        // Before the checksum of the bitmaps, which comes when these are written.
-        let checksum = [&NOTES_MARK[..], &crc32fast::hash(notes).to_le_bytes()].concat();
-        let at = second.len() - 2 * SUM;
-        second[at..at + SUM].copy_from_slice(&checksum);
     }
+    // Before the checksum of the bitmaps, which comes when these are written.
+    let sum = crc32fast::hash(notes).to_le_bytes();
+    let marks = [PAGES_MARK, &NOTES_MARK[..], &sum].concat();
+    let at = second.len() - MARKS;
+    second[at..at + marks.len()].copy_from_slice(&marks);
+    mark_heads(&mut bytes, page + SUB_HEADER, notes, &[]);
     bytes
 }
 
@@ -553,7 +557,7 @@ impl<'a> Writer<'a> {
         let (packed, codec) = compressor.compress(bytes).unwrap_or((bytes, Codec::None));
         // At most a page.
         let size = packed.len() as u32;
-        let sum = content_sum(codec, packed);
+        let sum = content_sum(packed);
         let reservation = Reservation {
             job: self.job,
             buffer: &mut self.buffer,
