@@ -21,6 +21,7 @@ use crate::plan::blocks;
 use crate::reader::Reader;
 use crate::symbols::Symbols;
 use crate::window::PIECE_MAX;
+use crate::zones::DeviceZone;
 
 /// The result of a filter, in pages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -81,7 +82,13 @@ impl Filter {
             symbols,
             types,
         } = Description::find(reader)?;
-        let map = MemoryMap::find_with(reader, &info)?;
+        let mut map = MemoryMap::find_with(reader, &info)?;
+        if let Some(zone) = types
+            .as_ref()
+            .and_then(|types| DeviceZone::find(&info, types))
+        {
+            map.find_devices(reader, zone);
+        }
         let (layout, shortfalls) = Layout::new(&info, types.is_some())?;
         let shortfalls: Vec<Shortfall> = shortfalls
             .into_iter()
@@ -349,7 +356,9 @@ impl<'f> Scanner<'f> {
     /// Filters a section: clears the bits of dropped pages in `keep`, which has its memory.
     pub fn section(&mut self, number: u64, keep: &mut [u64]) {
         let pages = self.filter.map.pages(number);
-        if self.filter.map.address(number, pages.start).is_none() {
+        // What a device's memory holds is in no level.
+        let map = &self.filter.map;
+        if map.address(number, pages.start).is_none() || map.is_device(number) {
             return;
         }
         // Taken out, so that its memory is reused while the other fields change.

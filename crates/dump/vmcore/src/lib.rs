@@ -85,6 +85,7 @@ pub mod vmcoreinfo;
 mod vmlinux;
 mod window;
 mod write_order;
+mod zones;
 
 pub use completion::Shortfall;
 pub use compress::{Codec, Compressor, Decompressor};

@@ -10,6 +10,7 @@ use crate::error::{DumpError, MemoryError};
 use crate::note::Info;
 use crate::paging::{Architecture, Walker, architecture};
 use crate::reader::Reader;
+use crate::zones::DeviceZone;
 
 /// Flags of `section_mem_map` (`include/linux/mmzone.h`).
 const PRESENT: u64 = 1;
@@ -36,6 +37,8 @@ pub struct MemoryMap {
     sections: Vec<(u64, u64)>,
     /// Numbers of the sections that were taken offline, or never online.
     offline: Vec<u64>,
+    /// Numbers of those that are memory of a device.
+    devices: Vec<u64>,
     /// Physical addresses of the tables that contain them.
     tables: Vec<u64>,
 }
@@ -106,6 +109,7 @@ impl MemoryMap {
             section_bits: section_bits - page_bits,
             sections: Vec::new(),
             offline: Vec::new(),
+            devices: Vec::new(),
             tables: Vec::new(),
         };
         let symbol = info.need_symbol("mem_section")?;
@@ -247,12 +251,34 @@ impl MemoryMap {
         self.offline.binary_search(&number).is_ok()
     }
 
-    /// Returns the pages that hold the records of sections that are offline.
+    /// Takes sections that are memory of a device out of those that are offline: the flags of
+    /// sections do not tell them apart.
+    pub(crate) fn find_devices(&mut self, reader: &mut Reader<'_>, zone: DeviceZone) {
+        let offline = std::mem::take(&mut self.offline);
+        let mut walker = Walker::new(&*self.architecture);
+        let (devices, offline) = offline.into_iter().partition(|number| {
+            let first = self.pages(*number).start;
+            zone.has_section(self.section_pages(), |page| {
+                let address = self.address(*number, first + page)?;
+                walker.read(reader, address, self.record()).ok()
+            })
+        });
+        drop(walker);
+        self.devices = devices;
+        self.offline = offline;
+    }
+
+    /// Returns whether a section is memory of a device.
+    pub(crate) fn is_device(&self, number: u64) -> bool {
+        self.devices.binary_search(&number).is_ok()
+    }
+
+    /// Returns the pages that hold the records of sections that are not online.
     pub(crate) fn offline_records(&self, reader: &mut Reader<'_>) -> Vec<Range<u64>> {
         let page = reader.dump().page_size();
         let mut walker = Walker::new(&*self.architecture);
         let mut found = Vec::new();
-        for number in &self.offline {
+        for number in self.offline.iter().chain(&self.devices) {
             let pages = self.pages(*number);
             let Some(start) = self.address(*number, pages.start) else {
                 continue;

@@ -29,6 +29,9 @@
 #define ADVICE_PAGEOUT 21
 #define ADVICE_HWPOISON 100
 #define ADVICE_SOFT_OFFLINE 101
+#ifndef STATX_ATTR_DAX
+#define STATX_ATTR_DAX 0x200000
+#endif
 #define NEW_HUGE (MAP_HUGETLB | 30 << MAP_HUGE_SHIFT)
 #ifndef SYS_memfd_secret
 #define SYS_memfd_secret 447
@@ -194,11 +197,56 @@ static void fill_anonymous(void)
 	known("shm", 16 * MIB);
 }
 
+/* Counts pages that processors hold for themselves, by /proc/zoneinfo. */
+static long count_listed(int file)
+{
+	static char text[256 << 10];
+	size_t size = 0;
+	ssize_t got;
+	long sum = 0;
+
+	lseek(file, 0, SEEK_SET);
+	while ((got = read(file, text + size, sizeof(text) - 1 - size)) > 0)
+		size += got;
+	text[size] = 0;
+	for (char *at = text; (at = strstr(at, " count:")); at++)
+		sum += strtol(at + 7, NULL, 10);
+	return sum;
+}
+
+static long count_free(void)
+{
+	static char text[64 << 10];
+	int zones = open("/proc/zoneinfo", O_RDONLY | O_CLOEXEC);
+	long listed = count_listed(zones);
+	char *at;
+
+	close(zones);
+	get("/proc/meminfo", text, sizeof(text));
+	at = strstr(text, "MemFree:");
+	return listed + (at ? strtol(at + 8, NULL, 10) / 4 : 0);
+}
+
+/* Huge pages whose records share pages give seven of their eight pages of records back. */
+static void share_records(void)
+{
+	long before = count_free(), saved;
+
+	put("/proc/sys/vm/nr_hugepages", "140");
+	saved = 128 * 512 - (before - count_free());
+	if (saved > 128 * 4)
+		say("hvo %ld\n", saved);
+	else
+		say("missing hvo: %ld pages of records were given back\n", saved);
+}
+
 static void fill_huge(void)
 {
 	char *at;
 
 	put("/proc/sys/vm/nr_hugepages", "12");
+	if (getenv("hvo"))
+		share_records();
 	at = map_at(20 * MIB, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1);
 	if (at) {
 		mark(at, 20 * MIB, "huge");
@@ -239,6 +287,43 @@ static void fill_cache(void)
 	}
 	fsync(disk);
 	known("disk", size);
+}
+
+/* A file in memory that is a device: its pages have records, and are in no zone of the allocator. */
+static void fill_dax(void)
+{
+	static char piece[PAGE];
+	size_t size = 16 * MIB;
+	struct statx facts;
+	char *at;
+	int file;
+
+	if (!getenv("dax"))
+		return;
+	for (int n = 0; n < 100 && access("/dev/pmem0", F_OK); n++)
+		usleep(50000);
+	mkdir("/dax", 0700);
+	file = mount("/dev/pmem0", "/dax", "ext4", 0, "dax") ?
+		       -1 :
+		       open("/dax/file", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (file < 0) {
+		missing("dax");
+		return;
+	}
+	for (size_t n = 0; n < size / PAGE; n++) {
+		snprintf(piece, sizeof(piece), "marvin-mark dax %zu", n);
+		if (write(file, piece, PAGE) != PAGE)
+			die("/dax/file");
+	}
+	at = map_at(size, MAP_SHARED, file);
+	if (!at || statx(file, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &facts) ||
+	    !(facts.stx_attributes & STATX_ATTR_DAX)) {
+		missing("dax");
+		return;
+	}
+	for (size_t n = 0; n < size; n += PAGE)
+		(void)*(volatile char *)(at + n);
+	known("dax", size);
 }
 
 /* Swaps out through zswap, and half of it in again. */
@@ -365,23 +450,6 @@ static void judge(struct report *pages, size_t count, int file)
 	}
 }
 
-/* Counts pages that processors hold for themselves, by /proc/zoneinfo. */
-static long count_listed(int file)
-{
-	static char text[256 << 10];
-	size_t size = 0;
-	ssize_t got;
-	long sum = 0;
-
-	lseek(file, 0, SEEK_SET);
-	while ((got = read(file, text + size, sizeof(text) - 1 - size)) > 0)
-		size += got;
-	text[size] = 0;
-	for (char *at = text; (at = strstr(at, " count:")); at++)
-		sum += strtol(at + 7, NULL, 10);
-	return sum;
-}
-
 /* Waits until the balloon has what the host wants, and counts nodes, and blocks from 4 GiB on that are online. */
 static void await_shape(void)
 {
@@ -410,14 +478,21 @@ static void await_shape(void)
 		snprintf(path, sizeof(path), "/sys/devices/system/node/node%d", n);
 		nodes += !access(path, F_OK);
 	}
-	for (int n = 32; n < 256 && getenv("added"); n++) {
-		snprintf(path, sizeof(path), "/sys/devices/system/memory/memory%d/state", n);
-		added += !get(path, text, sizeof(text)) && !strncmp(text, "online", 6);
+	wanted = strtol(getenv("added") ?: "0", NULL, 10);
+	for (int turn = 0; turn < 200 && added < wanted; turn++) {
+		usleep(50000);
+		added = 0;
+		for (int n = 32; n < 256; n++) {
+			snprintf(path, sizeof(path), "/sys/devices/system/memory/memory%d/state", n);
+			added += !get(path, text, sizeof(text)) && !strncmp(text, "online", 6);
+		}
 	}
+	if (added < wanted)
+		say("missing added: %ld of %ld blocks\n", added, wanted);
 	say("nodes %ld\nadded %ld\n", nodes, added);
 }
 
-/* Some kernels (6.19 to 7.1 of Debian) make the nodes of disks after their module was loaded. */
+/* The nodes of disks may come after their module was loaded. */
 static void await_disks(void)
 {
 	for (int n = 0; n < 100 && access("/dev/vdb", F_OK); n++)
@@ -457,6 +532,7 @@ int main(void)
 	fill_huge();
 	fill_anonymous();
 	fill_cache();
+	fill_dax();
 	fill_kernel();
 	fill_swap();
 	spoil();

@@ -52,7 +52,7 @@ const KERNELS: [&str; 14] = [
 const SAMPLE: &str = KERNELS[1];
 const LEVELS: [u8; 6] = [1, 2, 4, 8, 16, 31];
 /// What programs marked: the level that drops it, 0 if none does.
-const MARKED: [(&str, u8); 12] = [
+const MARKED: [(&str, u8); 13] = [
     ("anon", 8),
     ("thp", 8),
     ("mthp", 8),
@@ -65,6 +65,7 @@ const MARKED: [(&str, u8); 12] = [
     ("disk", 4),
     ("pipe", 0),
     ("bpf", 0),
+    ("dax", 0),
 ];
 /// The drivers of the guest's disks.
 const MODULES: [&str; 3] = ["virtio_pci", "virtio_blk", "virtio_balloon"];
@@ -96,7 +97,8 @@ fn memory_of(build: &Build, shape: &Shape, folder: &Path) -> PathBuf {
     let qemu = Qemu::find(None, Path::new("/nonexistent")).unwrap();
     let scratch = Scratch::new(folder).unwrap();
     scratch.link("kernel", &build.image.path).unwrap();
-    let modules = kernel::modules(build, &MODULES).unwrap();
+    let names = [&MODULES, shape.modules].concat();
+    let modules = kernel::modules(build, &names).unwrap();
     let modules = modules
         .into_iter()
         .enumerate()
@@ -114,6 +116,7 @@ fn memory_of(build: &Build, shape: &Shape, folder: &Path) -> PathBuf {
         let file = std::fs::File::create(scratch.path(disk)).unwrap();
         file.set_len(64 << 20).unwrap();
     }
+    shape.format_device(&scratch.path("ram"));
     let frames = shape.frames();
     let words = format!(
         "-nodefaults -no-user-config -display none -no-reboot -nic none {} \
@@ -230,7 +233,8 @@ fn check_marks(testimony: &Testimony, level: u8, kept: &BTreeSet<u64>) -> Vec<St
         let is_whole = |page: &&u64| {
             let kind = testimony.kinds[usize::try_from(**page).unwrap()];
             match dropped_by {
-                0 => kind == Kind::Unnamed,
+                // The kernel says nothing of memory that is a device.
+                0 => [Kind::Unnamed, Kind::NoRecord].contains(&kind),
                 _ => kind.is_dropped_at(dropped_by),
             }
         };

@@ -10,11 +10,12 @@ pub(crate) const HEAD: &str = "\
 | kernel | memory | lost | stayed | on lists: filter, kernel | broken filters caught | besides | not had |
 |---|---|---|---|---|---|---|---|";
 /// What not every guest has: its word in the report, and its name in the table.
-const SOME: [(&str, &str); 4] = [
+const SOME: [(&str, &str); 5] = [
     ("giant", "1 GiB page"),
     ("mthp", "mTHP"),
     ("disk", "block device"),
     ("swapped", "swap"),
+    ("dax", "DAX"),
 ];
 
 pub(crate) struct Row {
@@ -40,6 +41,9 @@ impl Row {
         if testimony.number("zswap").is_some_and(|pages| pages > 0) {
             had.push("zswap".to_owned());
         }
+        if testimony.number("hvo").is_some() {
+            had.push("HVO".to_owned());
+        }
         if testimony.kinds.contains(&Kind::Poisoned) {
             had.push("poison".to_owned());
         }
@@ -50,7 +54,12 @@ impl Row {
             had.push("balloon".to_owned());
         }
         if let Some(blocks) = testimony.number("added").filter(|blocks| *blocks > 0) {
-            had.push(format!("{blocks} added blocks"));
+            let by = if shape.modules.contains(&"virtio_mem") {
+                "virtio-mem"
+            } else {
+                "ACPI"
+            };
+            had.push(format!("{blocks} added blocks ({by})"));
         }
         let mut offline = 0;
         let mut lacking = BTreeSet::new();

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::process::Command;
 
 /// The name of the socket by which a balloon is inflated.
 pub(crate) const SOCKET: &str = "balloon";
@@ -12,24 +13,30 @@ pub(crate) struct Shape {
     pub(crate) memory_mib: u64,
     /// More words of the kernel's command line.
     pub(crate) command_line: &'static str,
+    /// More modules.
+    pub(crate) modules: &'static [&'static str],
     /// More words for QEMU.
     pub(crate) devices: &'static str,
     /// What a balloon takes.
     pub(crate) balloon_mib: Option<u64>,
-    /// Memory that is added by ACPI, from 4 GiB on.
+    /// Memory that is added later, from 4 GiB on.
     pub(crate) added_mib: u64,
     /// The part of the memory that a second node has.
     pub(crate) other_node_mib: u64,
+    /// The part from 1 GiB on that is a device with a file system.
+    pub(crate) device_mib: u64,
 }
 
 pub(crate) const PLAIN: Shape = Shape {
     name: "plain",
     memory_mib: 1024,
     command_line: "",
+    modules: &[],
     devices: "",
     balloon_mib: None,
     added_mib: 0,
     other_node_mib: 0,
+    device_mib: 0,
 };
 
 /// With a page of 1 GiB.
@@ -41,7 +48,7 @@ pub(crate) const GIANT: Shape = Shape {
 };
 
 /// All of them.
-pub(crate) const SHAPES: [Shape; 5] = [
+pub(crate) const SHAPES: [Shape; 8] = [
     PLAIN,
     GIANT,
     Shape {
@@ -61,9 +68,33 @@ pub(crate) const SHAPES: [Shape; 5] = [
     },
     Shape {
         name: "added",
-        command_line: "memhp_default_state=online_movable added=1",
+        command_line: "memhp_default_state=online_movable added=4",
         devices: "-object memory-backend-ram,id=added,size=512M -device pc-dimm,memdev=added",
         added_mib: 512,
+        ..PLAIN
+    },
+    // The last of three blocks has a half that is not there.
+    Shape {
+        name: "virtio-mem",
+        command_line: "memhp_default_state=online_movable added=3",
+        modules: &["virtio_mem"],
+        devices: "-object memory-backend-ram,id=added,size=512M \
+            -device virtio-mem-pci,memdev=added,requested-size=320M",
+        added_mib: 512,
+        ..PLAIN
+    },
+    // Records of huge pages share pages, those of 1 GiB since the kernel's start.
+    Shape {
+        name: "hvo",
+        command_line: "hugepagesz=1G hugepages=1 giant=1 hugetlb_free_vmemmap=on hvo=1",
+        ..GIANT
+    },
+    Shape {
+        name: "dax",
+        memory_mib: 2048,
+        command_line: "memmap=256M!1G dax=1",
+        modules: &["nd_e820", "nd_pmem", "ext4"],
+        device_mib: 256,
         ..PLAIN
     },
 ];
@@ -106,6 +137,25 @@ impl Shape {
             0 => mib.to_string(),
             _ => format!("{mib},slots=1,maxmem=8192M"),
         }
+    }
+
+    /// Makes a file system in the memory that is a device, before the guest starts.
+    pub(crate) fn format_device(&self, memory: &Path) {
+        if self.device_mib == 0 {
+            return;
+        }
+        let file = std::fs::File::create(memory).unwrap();
+        file.set_len(self.memory_mib << 20).unwrap();
+        // Without a journal, so that it is in no need of a thread of the kernel.
+        let status = Command::new("mkfs.ext4")
+            .args(["-q", "-F", "-b", "4096", "-O", "^has_journal"])
+            .args(["-E", "offset=1073741824,lazy_itable_init=0"])
+            .arg(memory)
+            .arg((self.device_mib << 8).to_string())
+            .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")
+            .status()
+            .unwrap();
+        assert!(status.success());
     }
 
     /// Asks the balloon to take its memory, by a monitor of its own: the guest's driver does so as
