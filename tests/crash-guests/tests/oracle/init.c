@@ -14,7 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
 #include <sys/io.h>
+#endif
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
@@ -492,6 +494,39 @@ static void await_shape(void)
 	say("nodes %ld\nadded %ld\n", nodes, added);
 }
 
+#ifdef __x86_64__
+static void prepare_end(void)
+{
+	if (iopl(3))
+		die("iopl");
+}
+
+static void end(void)
+{
+	/* Reset control of the ICH9 (0xcf9): a hard reset. */
+	outb(0x02, 0xcf9);
+	outb(0x06, 0xcf9);
+	for (;;)
+		pause();
+}
+#else
+static void prepare_end(void)
+{
+}
+
+static void end(void)
+{
+	/* Semihosting: QEMU exits (SYS_EXIT, ADP_Stopped_ApplicationExit). */
+	static uint64_t reason[2] = { 0x20026, 0 };
+	register uint64_t call asm("x0") = 0x18;
+	register uint64_t *words asm("x1") = reason;
+
+	asm volatile("hlt #0xf000" : : "r"(call), "r"(words) : "memory");
+	for (;;)
+		pause();
+}
+#endif
+
 /* The nodes of disks may come after their module was loaded. */
 static void await_disks(void)
 {
@@ -549,17 +584,12 @@ int main(void)
 		memcpy(pages[n].magic, "marvin-frames-1", 16);
 		pages[n].sum = n;
 	}
-	if (iopl(3))
-		die("iopl");
+	prepare_end();
 	memcpy(report->magic, "marvin-report-1", 16);
 	/* What it needs is allocated before flags are read, and not free any more in them. */
 	zones = open("/proc/zoneinfo", O_RDONLY | O_CLOEXEC);
 	count_listed(zones);
 	judge(pages, count, file);
 	say("listed %ld\n", count_listed(zones));
-	/* Reset control of the ICH9 (0xcf9): a hard reset. */
-	outb(0x02, 0xcf9);
-	outb(0x06, 0xcf9);
-	for (;;)
-		pause();
+	end();
 }

@@ -9,6 +9,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![expect(clippy::print_stdout, reason = "the matrix, for --nocapture")]
 
+#[path = "../dumps/arm64/apt.rs"]
+mod apt;
+mod arm64;
 mod broken;
 mod judge;
 mod row;
@@ -32,7 +35,7 @@ use crate::row::Row;
 use crate::shape::{GIANT, PLAIN, SHAPES, Shape};
 
 /// The newest kernel of each series that Debian serves, and of some flavours.
-const KERNELS: [&str; 14] = [
+const KERNELS: [&str; 15] = [
     "deb:6.1",
     "deb:6.12",
     "deb:6.1+amd64",
@@ -47,6 +50,7 @@ const KERNELS: [&str; 14] = [
     "deb:trixie-backports/7.1",
     "deb:trixie-backports/7.2",
     "deb:trixie-backports/7.3",
+    arm64::NAME,
 ];
 /// The one that each test run has.
 const SAMPLE: &str = KERNELS[1];
@@ -80,10 +84,10 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// The guest's program, compiled.
-fn init() -> Vec<u8> {
+fn init(compiler: &str) -> Vec<u8> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle/init.c");
-    let program = folder("oracle").join("init");
-    let status = Command::new("cc")
+    let program = folder("oracle").join(format!("init-{compiler}"));
+    let status = Command::new(compiler)
         .args(["-static", "-O1", "-Wall", "-o"])
         .args([&program, &source])
         .status()
@@ -108,7 +112,7 @@ fn memory_of(build: &Build, shape: &Shape, folder: &Path) -> PathBuf {
         });
     let first = InitrdFile {
         path: "init".into(),
-        bytes: init(),
+        bytes: init("cc"),
     };
     let files: Vec<InitrdFile> = modules.chain([first]).collect();
     scratch.write("initrd", &initrd_of(&files)).unwrap();
@@ -400,7 +404,11 @@ impl Witness {
 
 /// Lets a kernel judge each level and each broken filter; `None` if Debian does not serve it.
 fn story(name: &str, shape: &Shape) -> Option<Story> {
-    let start = Instant::now();
+    if name == arm64::NAME {
+        let folder = folder(&format!("oracle/arm64-{}", shape.name));
+        let (version, memory) = arm64::memory(shape, &folder);
+        return Some(judge_memory(name, &version, shape, &folder, &memory));
+    }
     let lab = Lab::open(&folder("kernels"), LabOptions::default()).unwrap();
     let build = match lab.build(&name.parse().unwrap(), &|_| {}) {
         Ok(build) => build,
@@ -412,21 +420,27 @@ fn story(name: &str, shape: &Shape) -> Option<Story> {
     };
     let folder = folder(&format!("oracle/{}-{}", build.version, shape.name));
     let memory = memory_of(&build, shape, &folder);
-    let dump = open(&memory, shape, None);
-    let title = format!("{name} {}, {}", build.version, shape.name);
+    Some(judge_memory(name, &build.version, shape, &folder, &memory))
+}
+
+/// Judges the memory of a guest, which is in `folder`, and removes it.
+fn judge_memory(name: &str, version: &str, shape: &Shape, folder: &Path, memory: &Path) -> Story {
+    let start = Instant::now();
+    let dump = open(memory, shape, None);
+    let title = format!("{name} {version}, {}", shape.name);
     let witness = Witness::new(title, dump);
     witness.print_frames();
-    let mut row = Row::new(name, &build.version, shape, &witness.testimony);
+    let mut row = Row::new(name, version, shape, &witness.testimony);
     let wrong = witness.judge_filter(&mut row);
     let uncaught = witness.judge_broken(shape, &mut row);
-    println!("  {:.0} s", start.elapsed().as_secs_f64());
+    println!("  judged in {:.0} s", start.elapsed().as_secs_f64());
     println!("{}", row.line(witness.listed_by_kernel));
-    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
     let wrong = wrong
         .iter()
         .map(|wrong| format!("{}: {wrong}", witness.name))
         .collect();
-    Some(Story { wrong, uncaught })
+    Story { wrong, uncaught }
 }
 
 /// All kernels of this run: each boots once, for all tests.
@@ -441,6 +455,7 @@ static STORIES: LazyLock<Vec<Story>> = LazyLock::new(|| {
     for name in chosen.split(',') {
         let is_wanted = |shape: &&Shape| match &shapes {
             Ok(shapes) => shapes.split(',').any(|wanted| wanted == shape.name),
+            Err(_) if name == arm64::NAME => shape.name == PLAIN.name,
             Err(_) => name == SAMPLE || [PLAIN.name, GIANT.name].contains(&shape.name),
         };
         let shapes = SHAPES.iter().filter(is_wanted);

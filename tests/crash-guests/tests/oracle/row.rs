@@ -62,9 +62,11 @@ impl Row {
             had.push(format!("{blocks} added blocks ({by})"));
         }
         let mut offline = 0;
+        let mut never = 0;
         let mut lacking = BTreeSet::new();
         for (word, rest) in &testimony.report {
             match word.as_str() {
+                "offline" if shape.was_never_online(rest) => never += 1,
                 "offline" => offline += 1,
                 "missing" => {
                     let name = rest.split(':').next().unwrap_or_default();
@@ -72,6 +74,9 @@ impl Row {
                 }
                 _ => {}
             }
+        }
+        if never > 0 {
+            had.push(format!("{never} never online"));
         }
         had.push(format!("{offline} offline"));
         Self {

@@ -48,7 +48,7 @@ pub(crate) const GIANT: Shape = Shape {
 };
 
 /// All of them.
-pub(crate) const SHAPES: [Shape; 8] = [
+pub(crate) const SHAPES: [Shape; 9] = [
     PLAIN,
     GIANT,
     Shape {
@@ -69,6 +69,14 @@ pub(crate) const SHAPES: [Shape; 8] = [
     Shape {
         name: "added",
         command_line: "memhp_default_state=online_movable added=4",
+        devices: "-object memory-backend-ram,id=added,size=512M -device pc-dimm,memdev=added",
+        added_mib: 512,
+        ..PLAIN
+    },
+    // Nothing initialises the records of these blocks.
+    Shape {
+        name: "never-online",
+        command_line: "memhp_default_state=offline",
         devices: "-object memory-backend-ram,id=added,size=512M -device pc-dimm,memdev=added",
         added_mib: 512,
         ..PLAIN
@@ -109,6 +117,11 @@ impl Shape {
             mib => mib,
         };
         mib << 8
+    }
+
+    /// Returns whether a block, by its number as a word, was added and never online.
+    pub(crate) fn was_never_online(&self, block: &str) -> bool {
+        self.name == "never-online" && block.parse().is_ok_and(|block: u64| block >= 32)
     }
 
     /// Returns whether memory is in more than one object of QEMU: then the file of the first lacks

@@ -14,12 +14,13 @@ use machine::qemu::{Budget, CONSOLE, CONTROL, Ended, Process, Qemu, Scratch, Vmc
 use machine::{InitrdFile, initrd_of};
 use vmcore::{Dump, Filter, Io, Level, LogPart, Plan, Reader, Work, log, memory_file};
 
+use self::apt::output;
 use crate::{folder, readers};
+
+mod apt;
 
 const QEMU: &str = "qemu-system-aarch64";
 const COMPILER: &str = "aarch64-linux-gnu-gcc";
-/// Where the kernels come from.
-const SOURCE: &str = "deb [arch=arm64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian trixie main\n";
 /// Memory of the guest, in MiB.
 const MEMORY_MIB: u32 = 512;
 /// What the guest writes into each page of a kind, before the kind.
@@ -36,17 +37,6 @@ const KINDS: [(&str, u8); 5] = [
 /// Held while a kernel is fetched.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// Runs a program, and returns its output.
-fn output(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
 /// A kernel: its image, the driver that gives VMCOREINFO to QEMU, and the first program.
 struct Kernel {
     image: PathBuf,
@@ -54,50 +44,9 @@ struct Kernel {
     first: Vec<u8>,
 }
 
-/// Gets the kernel that a package of Debian's stands for, by apt with directories of its own.
+/// Gets the kernel that a package of Debian's stands for.
 fn kernel(package: &str) -> Kernel {
-    let home = folder("arm64");
-    let apt = home.join("apt");
-    let settings = apt.join("settings");
-    if !settings.exists() {
-        for name in ["lists/partial", "archives/partial"] {
-            fs::create_dir_all(apt.join(name)).unwrap();
-        }
-        fs::write(apt.join("sources.list"), SOURCE).unwrap();
-        let at = apt.display();
-        let text = format!(
-            "Dir::State::lists \"{at}/lists\";\nDir::State::status \"/dev/null\";\nDir::Cache \"{at}\";\n\
-            Dir::Etc::sourcelist \"{at}/sources.list\";\nDir::Etc::sourceparts \"-\";\nAPT::Architecture \"arm64\";\n\
-            APT::Architectures {{ \"arm64\"; }};\nAPT::Sandbox::User \"\";\n"
-        );
-        fs::write(&settings, text).unwrap();
-    }
-    let run = |program: &str, words: &[&str]| {
-        output(
-            Command::new(program)
-                .args(words)
-                .env("APT_CONFIG", &settings)
-                .current_dir(&apt),
-        )
-    };
-    run("apt-get", &["-qq", "update"]);
-    let depends = run("apt-cache", &["depends", "--important", package]);
-    let name = depends
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("Depends: linux-image-"))
-        .unwrap();
-    let root = home.join(name);
-    if !root.exists() {
-        run(
-            "apt-get",
-            &["-qq", "download", &format!("linux-image-{name}")],
-        );
-        let unpack = format!(
-            "dpkg-deb -x linux-image-{name}_*.deb unpacked && mv unpacked {}",
-            root.display()
-        );
-        run("sh", &["-c", &unpack]);
-    }
+    let apt::Unpacked { name, root } = apt::fetch(&folder("arm64"), package);
     let driver = root.join(format!(
         "usr/lib/modules/{name}/kernel/drivers/firmware/qemu_fw_cfg.ko.xz"
     ));
