@@ -1,5 +1,5 @@
-//! The suite fs: single operations of real file systems, on a disk in memory, of tmpfs, and of NFS
-//! from the guest itself. Some of ext4 are in the suite subsystems.
+//! The suite fs: single operations of real file systems, on a disk in memory, and of tmpfs. Some of
+//! ext4 are in the suite subsystems.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,13 +18,6 @@ const BTRFS: &[GuestModule] = &[
     LARGE_DISK,
     super::disk::CHECKSUM,
     GuestModule::must("btrfs", ""),
-];
-
-/// The guest serves itself.
-const NFS: &[GuestModule] = &[
-    GuestModule::must("nfsd", ""),
-    GuestModule::must("nfs", ""),
-    GuestModule::must("nfsv4", ""),
 ];
 
 /// What is done, on each file system that it is declared for.
@@ -46,7 +39,6 @@ const OF_CONTENT: [Case; 9] = [
                 &[&["xfs_vn_create", "xfs_create"], &["xfs_vn_unlink"]],
             ),
             ("btrfs-ram-create", &[&["btrfs_create"], &["btrfs_unlink"]]),
-            ("nfs-ram-create", &[&["nfsd4_open"], &["nfsd4_remove"]]),
         ],
     },
     Case {
@@ -56,7 +48,6 @@ const OF_CONTENT: [Case; 9] = [
         rows: &[
             ("xfs-ram-fsync", &[&["xfs_file_fsync"]]),
             ("btrfs-ram-fsync", &[&["btrfs_sync_file"]]),
-            ("nfs-ram-fsync", &[&["nfs_file_fsync"], &["nfsd4_write"]]),
         ],
     },
     Case {
@@ -72,7 +63,6 @@ const OF_CONTENT: [Case; 9] = [
                 "btrfs-ram-read",
                 &[&["btrfs_readahead", "extent_readahead"]],
             ),
-            ("nfs-ram-read", &[&["nfs_readahead"], &["nfsd4_read"]]),
         ],
     },
     Case {
@@ -93,7 +83,6 @@ const OF_CONTENT: [Case; 9] = [
                 &[&["btrfs_do_write_iter", "btrfs_buffered_write"]],
             ),
             ("tmpfs-write", &[&["shmem_write_begin"]]),
-            ("nfs-ram-write", &[&["nfs_write_begin", "nfs_file_write"]]),
         ],
     },
     Case {
@@ -112,7 +101,6 @@ const OF_CONTENT: [Case; 9] = [
         rows: &[
             ("ext4-ram-sync", &[&["ext4_sync_file"]]),
             ("xfs-ram-sync", &[&["xfs_file_fsync"]]),
-            ("nfs-ram-sync", &[&["nfs_file_fsync"], &["nfsd4_write"]]),
         ],
     },
     Case {
@@ -144,7 +132,6 @@ const OF_CONTENT: [Case; 9] = [
             ),
             ("btrfs-ram-trunc", &[&["btrfs_setattr"]]),
             ("tmpfs-trunc", &[&["shmem_setattr"], &["shmem_undo_range"]]),
-            ("nfs-ram-trunc", &[&["nfs_setattr"], &["nfsd4_setattr"]]),
         ],
     },
     Case {
@@ -204,7 +191,6 @@ const OF_NAMES: [Case; 8] = [
             ("xfs-ram-rename", &[&["xfs_vn_rename"]]),
             ("btrfs-ram-rename", &[&["btrfs_rename2", "btrfs_rename"]]),
             ("tmpfs-rename", &[&["shmem_rename2"]]),
-            ("nfs-ram-rename", &[&["nfs_rename"], &["nfsd4_rename"]]),
         ],
     },
     Case {
@@ -216,7 +202,6 @@ const OF_NAMES: [Case; 8] = [
             ("xfs-ram-mkdir", &[&["xfs_vn_mkdir"], &["xfs_vn_unlink"]]),
             ("btrfs-ram-mkdir", &[&["btrfs_mkdir"], &["btrfs_rmdir"]]),
             ("tmpfs-mkdir", &[&["shmem_mkdir"], &["shmem_rmdir"]]),
-            ("nfs-ram-mkdir", &[&["nfs_mkdir"], &["nfsd4_create"]]),
         ],
     },
     Case {
@@ -231,7 +216,6 @@ const OF_NAMES: [Case; 8] = [
             ),
             ("btrfs-ram-chmod", &[&["btrfs_setattr"]]),
             ("tmpfs-chmod", &[&["shmem_setattr"]]),
-            ("nfs-ram-chmod", &[&["nfs_setattr"], &["nfsd4_setattr"]]),
         ],
     },
     Case {
@@ -242,7 +226,6 @@ const OF_NAMES: [Case; 8] = [
             ("ext4-ram-readdir", &[&["ext4_readdir"]]),
             ("xfs-ram-readdir", &[&["xfs_file_readdir"]]),
             ("btrfs-ram-readdir", &[&["btrfs_real_readdir"]]),
-            ("nfs-ram-readdir", &[&["nfs_readdir"]]),
         ],
     },
     Case {
@@ -267,7 +250,6 @@ pub(super) fn guest_config(file_system: &str) -> GuestConfig {
         "ext4" => EXT4,
         "xfs" => XFS,
         "btrfs" => BTRFS,
-        "nfs" => NFS,
         _ => &[],
     };
     GuestConfig {
@@ -293,10 +275,10 @@ fn declare(case: &Case, name: &'static str, exercises: Functions) -> Workload {
     }
 }
 
-/// Files of ext4, xfs, btrfs, tmpfs and NFS, all in memory.
+/// Files of ext4, xfs, btrfs and tmpfs, all in memory.
 pub static FS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     let mut all = Vec::new();
-    for file_system in ["ext4", "xfs", "btrfs", "tmpfs", "nfs"] {
+    for file_system in ["ext4", "xfs", "btrfs", "tmpfs"] {
         for case in OF_CONTENT.iter().chain(&OF_NAMES) {
             let rows = case.rows.iter();
             let own = rows.filter(|(name, _)| name.starts_with(file_system));
@@ -305,7 +287,7 @@ pub static FS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     }
     Suite::new(
         "fs",
-        "files of ext4, xfs and btrfs on a disk in memory, of tmpfs, and of NFS by loopback",
+        "files of ext4, xfs and btrfs on a disk in memory, and of tmpfs",
         all,
     )
 });

@@ -302,7 +302,7 @@ const FLOORS: &[(&str, f64)] = &[
     ("map-zero", 0.19),
     ("memcg-deep", 0.01),
     ("memcg-stat", 0.02),
-    ("memcg-tcp", 0.10),
+    ("memcg-tcp", 0.06),
     ("mqueue-posix", 0.01),
     ("mqueue-sysv", 0.01),
     ("sock-connect", 0.23),

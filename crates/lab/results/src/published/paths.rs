@@ -180,7 +180,6 @@ const PHORONIX: &str = "phoronix-test-suite";
 /// Values of `sync_method` that wait for the disk (fsmark), and rows of it.
 const SYNCING: &str = "fsync";
 const FSYNC: &str = "FS-ram-fsync";
-const NFS: &str = "nfs";
 
 /// Returns the workloads on the path of a report, the nearest first; none if no workload is.
 #[must_use]
@@ -195,14 +194,9 @@ pub fn workloads_on_path(report: &PublishedReport) -> Vec<String> {
     if method.to_ascii_lowercase().starts_with(SYNCING) && !workloads.is_empty() {
         workloads.insert(0, FSYNC);
     }
-    // fxmark calls it so. What is below NFS serves it.
+    // fxmark calls it so.
     let system = report.parameter("fs").or(report.parameter("fstype"));
-    let above = report.parameter("fs2").unwrap_or_default();
-    let system = if above.starts_with(NFS) {
-        NFS
-    } else {
-        system.unwrap_or_default()
-    };
+    let system = system.unwrap_or_default();
     let mut found = Vec::new();
     for workload in workloads {
         let workload = workload.replace("FS", system);

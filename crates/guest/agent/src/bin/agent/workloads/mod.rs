@@ -32,7 +32,6 @@ mod misbehave;
 mod mutex;
 mod netfilter;
 mod netperf;
-mod nfs;
 mod pages;
 mod partner;
 mod pft;
