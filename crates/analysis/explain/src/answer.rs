@@ -4,7 +4,7 @@ use crate::budget::{View, is_for_own};
 use crate::facts::Facts;
 use crate::finding::{Certainty, Finding, percent};
 use crate::rules::{Branch, RULES};
-use crate::waits::own_caller;
+use crate::waits::own_path;
 
 /// The least share of the time that a cause explains.
 const LEAST: f64 = 0.2;
@@ -19,6 +19,17 @@ pub struct Answer {
     /// Others use the processors: the shares of all causes are of the time that is left.
     pub outside: Option<Finding>,
 }
+
+/// The least share of what is mentioned where nothing dominates.
+const MENTIONED: f64 = 0.1;
+/// Rules of what runs whose cause comes before that there are too many threads for it: they say
+/// more than which function it is.
+const BEFORE_THREADS: [&str; 4] = [
+    "garbage-collection",
+    "known-function",
+    "locking",
+    "shared-line",
+];
 
 /// Applies all rules. A setting comes before what it causes; otherwise the largest share does.
 ///
@@ -53,7 +64,7 @@ fn waiting_parent(facts: &Facts) -> String {
         let thread = facts.threads.iter().find(|thread| thread.id == id);
         thread.map_or("", |thread| &thread.name)
     };
-    let from = own_caller(wait)
+    let from = own_path(wait)
         .map(|function| format!(" in {function}"))
         .unwrap_or_default();
     let child = match view.active.first() {
@@ -78,7 +89,7 @@ fn choose(facts: &Facts) -> Answer {
         .iter()
         .any(|(_, finding)| ["quota", "affinity"].contains(&finding.rule));
     let Some(outside) = outside.filter(|_| !is_stopped) else {
-        return ranked(found, None);
+        return with_work(facts, &view, ranked(found, None));
     };
     let (_, outside) = found.swap_remove(outside);
     let active = view.active.iter().map(|thread| thread.id).collect();
@@ -88,6 +99,36 @@ fn choose(facts: &Facts) -> Answer {
         return ranked(found, None);
     }
     ranked(own, Some(outside))
+}
+
+/// Says what threads do that are too many for the processors: what they wait for is their own work.
+fn with_work(facts: &Facts, view: &View, mut answer: Answer) -> Answer {
+    let Some(cause) = answer.cause.as_mut() else {
+        return answer;
+    };
+    if cause.rule != "oversubscription" {
+        return answer;
+    }
+    let active = view.active.iter().map(|thread| thread.id).collect();
+    let own = ranked(
+        apply(&View::among(&without_waiting(facts), Some(&active))),
+        None,
+    );
+    let Some(work) = own.cause else {
+        let [user, kernel, blocked] = crate::rules::largest(view);
+        let all = [user, kernel, blocked].concat();
+        cause.cause.push_str(&all);
+        return answer;
+    };
+    if BEFORE_THREADS.contains(&work.rule) {
+        let threads = std::mem::replace(cause, work);
+        cause.cause = format!("{}; {}", cause.cause, threads.cause);
+        answer.others.retain(|other| other.rule != cause.rule);
+        answer.others.insert(0, threads);
+    } else {
+        cause.cause = format!("{}; {}", cause.cause, work.cause);
+    }
+    answer
 }
 
 /// Whether a cause is outside of the program.
@@ -156,8 +197,15 @@ impl Answer {
         let Some(finding) = &self.cause else {
             let view = View::new(facts);
             let budget = view.budget;
+            let [user, kernel, blocked] = crate::rules::largest(&view);
+            let next = match self.others.first() {
+                Some(next) if next.share >= MENTIONED => {
+                    format!("; {}: {}", next.cause, percent(next.share))
+                }
+                _ => String::new(),
+            };
             return format!(
-                "Nothing dominates: {} user, {} kernel, {} waiting for a processor, {} blocked.",
+                "Nothing dominates: {} user{user}, {} kernel{kernel}, {} waiting for a processor, {} blocked{blocked}{next}.",
                 percent(budget.user),
                 percent(budget.system),
                 percent(budget.waiting),

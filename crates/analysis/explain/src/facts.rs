@@ -26,6 +26,8 @@ pub struct Facts {
     pub waits: Vec<Wait>,
     /// Processes and threads that ended between two rounds.
     pub short_lived: ShortLived,
+    /// Who started which programs, most often first.
+    pub started: Vec<Started>,
     /// What the kernel counts for the processes.
     pub counters: Counters,
     /// Environment, limits and such.
@@ -308,6 +310,21 @@ pub struct Created {
     pub processes: u64,
     /// New threads of these and older processes.
     pub threads: u64,
+}
+
+/// Processes of one name that processes of another one created.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Started {
+    /// The program that they executed; empty for the creation itself, before any.
+    pub program: String,
+    /// The command line of one of them; empty if none was seen.
+    pub command: String,
+    /// The name of who created them.
+    pub by: String,
+    /// The command line of one of those.
+    pub by_command: String,
+    /// How many.
+    pub count: u64,
 }
 
 /// Sums over all processes.

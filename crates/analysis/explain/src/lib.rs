@@ -8,6 +8,7 @@
 
 mod answer;
 pub mod budget;
+mod callers;
 mod config_hypotheses;
 mod differing_settings;
 mod drawings;

@@ -8,10 +8,10 @@ use document::RenderError;
 
 use crate::answer::Answer;
 use crate::budget::{Budget, View};
+use crate::callers::is_library;
 use crate::drawings::{blocked, running, timeline};
 use crate::facts::{AFTERWARDS, Facts, Object, Thread};
 use crate::finding::{Evidence, Finding, percent};
-use crate::rules::is_library;
 
 /// Functions and places that their tables have at most.
 const PLACES: usize = 6;

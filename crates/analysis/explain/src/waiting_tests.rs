@@ -405,14 +405,14 @@ fn own_caller_of_a_library_is_named() {
     let cause = found.cause.unwrap().cause;
     assert_eq!(
         cause,
-        "it computes, and most of that in libc.so.6+0x164b00, called in parse"
+        "it computes, and most of that in sscanf (libc.so.6), there in libc.so.6+0x164b00, called in parse"
     );
     // Where no single function has most of the time, their caller has it.
     let spread = ["a (libx.so)", "b (libx.so)", "c (libx.so)"].map(|leaf| below(leaf, 30));
     let cause = answer(&of(spread.to_vec())).cause.unwrap().cause;
     assert_eq!(
         cause,
-        "it computes, and most of that in parse and what it calls"
+        "it computes, and most of that in parse, there in sscanf (libc.so.6)"
     );
     // All of a program is below main, which says nothing.
     let apart = ["a", "b", "c", "d"].map(|leaf| Stack {

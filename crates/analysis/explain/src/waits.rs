@@ -354,7 +354,7 @@ pub(crate) fn describe_doing(facts: &Facts, doing: &Doing) -> String {
     let Some(wait) = &doing.wait else {
         return "computes".into();
     };
-    let from = own_caller(wait)
+    let from = own_path(wait)
         .map(|function| format!(" in {function}"))
         .unwrap_or_default();
     let call = if wait.call.is_empty() {
@@ -386,26 +386,14 @@ pub(crate) fn describe_doing(facts: &Facts, doing: &Doing) -> String {
     format!("{what}{from}")
 }
 
-/// Returns the first function of a wait's stack that is neither the C library's nor the runtime's
-/// way of waiting.
-pub(crate) fn own_caller(wait: &Wait) -> Option<&str> {
-    let is_own = |function: &&String| {
-        !crate::rules::is_library(function)
-            && !is_of_interpreter(function)
-            && !function.starts_with('(')
-            && function.as_str() != "_start"
-            && !KNOWN.iter().any(|known| function.contains(known.function))
-    };
-    wait.stack.iter().find(is_own).map(String::as_str)
+/// Returns the program's own function in which a wait is, with its callers.
+pub(crate) fn own_path(wait: &Wait) -> Option<String> {
+    crate::callers::own_path(&wait.stack)
 }
 
-/// Whether a function belongs to a runtime that executes the program: it calls nothing of the
-/// program's by name.
-pub(crate) fn is_of_interpreter(function: &str) -> bool {
-    function.rsplit_once('(').is_some_and(|(_, file)| {
-        let runtimes = ["libjvm.so", "libjli.so", "libpython"];
-        runtimes.iter().any(|runtime| file.starts_with(runtime))
-    })
+/// Returns the program's own function in which a wait is.
+pub(crate) fn own_caller(wait: &Wait) -> Option<&str> {
+    crate::callers::own_caller(&wait.stack)
 }
 
 /// Returns whom a wait is for and what that does, as the end of a sentence; empty if it was not

@@ -145,6 +145,20 @@ const FILES: [u64; 29] = [
     288, 295, 299, 306, 307, 441,
 ];
 
+/// Calls whose first or second argument is a path.
+const PATHS_FIRST: [u64; 18] = [
+    2, 4, 6, 21, 59, 76, 80, 82, 83, 84, 85, 86, 87, 88, 89, 90, 92, 166,
+];
+const PATHS_SECOND: [u64; 9] = [257, 258, 262, 263, 264, 265, 332, 437, 439];
+
+/// Returns which argument of a call is a path.
+pub(crate) fn path_argument(number: u64) -> Option<usize> {
+    if PATHS_FIRST.contains(&number) {
+        return Some(0);
+    }
+    PATHS_SECOND.contains(&number).then_some(1)
+}
+
 /// Returns the name of a call, or its number.
 pub(crate) fn name(number: u64) -> String {
     if !cfg!(target_arch = "x86_64") {

@@ -27,7 +27,7 @@ use crate::unwind::unwind;
 /// Rounds between two looks at settings.
 const SETTINGS: u64 = 8;
 /// Kept functions of a stack.
-const DEPTH: usize = 24;
+const DEPTH: usize = 48;
 /// Looks that an answer needs.
 const LOOKS_MIN: u64 = 3;
 /// Files that are named of those whose functions could not be had.
@@ -202,7 +202,11 @@ impl Collector {
         let samples = self.samples();
         self.costs[3].1 += own_s() - before;
         let mut short_lived = self.rounds.short_lived();
-        short_lived.created = self.sampling.as_ref().ok().map(|sampling| sampling.created);
+        let creations = self.sampling.as_ref().ok();
+        let creations = creations.map(|sampling| &sampling.creations);
+        short_lived.created = creations.map(|creations| creations.created);
+        let processes = &self.rounds.processes;
+        let started = creations.map(|creations| creations.started(processes));
         let running: f64 = threads
             .iter()
             .map(|thread| thread.user_s + thread.system_s)
@@ -219,6 +223,7 @@ impl Collector {
             threads,
             waits,
             short_lived,
+            started: started.unwrap_or_default(),
             samples,
             costs: self.costs.to_vec(),
         })
@@ -376,8 +381,9 @@ impl Collector {
         for stacked in &sampling.stacked {
             let process = processes.get(&stacked.process).or(fallback);
             let maps = process.map_or(&[][..], |process| process.maps.as_slice());
-            let addresses = unwind(&stacked.registers, &stacked.stack, maps, modules);
-            let user: Vec<u64> = addresses.into_iter().take(DEPTH).collect();
+            let mut user = unwind(&stacked.registers, &stacked.stack, maps, modules);
+            append(&mut user, &stacked.user);
+            user.truncate(DEPTH);
             let chain = Chain {
                 process: stacked.process,
                 kernel: stacked.kernel.clone(),
@@ -386,19 +392,27 @@ impl Collector {
             *sampling.chains.entry(chain).or_default() += 1;
         }
         let mut compiled: BTreeMap<u32, PerfMap> = BTreeMap::new();
-        let mut name = |process: u32, address: u64| {
-            let of: Option<&Process> = processes.get(&process).or(fallback);
-            let Some(of) = of else {
+        let mut known: BTreeMap<(u32, u64, Option<u64>), String> = BTreeMap::new();
+        // A function without a symbol has its name from the call of its caller.
+        let mut name = |process: u32, address: u64, caller: Option<u64>| {
+            if let Some(name) = known.get(&(process, address, caller)) {
+                return name.clone();
+            }
+            let Some(of) = processes.get(&process).or(fallback) else {
                 return String::new();
             };
-            let name = modules.name(&of.maps, &of.program, address);
-            if name != ANONYMOUS {
-                return name;
+            let stack = [Some(address), caller].into_iter().flatten();
+            let stack: Vec<u64> = stack.collect();
+            let mut names = modules.name_all(&of.maps, &of.program, &stack);
+            let mut name = names.swap_remove(0);
+            if name == ANONYMOUS {
+                let map = compiled
+                    .entry(process)
+                    .or_insert_with(|| perf_map(process, of));
+                name = map.name(address).map_or(name, str::to_owned);
             }
-            let map = compiled
-                .entry(process)
-                .or_insert_with(|| perf_map(process, of));
-            map.name(address).map_or(name, str::to_owned)
+            known.insert((process, address, caller), name.clone());
+            name
         };
         for (chain, count) in &sampling.chains {
             let of = processes.get(&chain.process);
@@ -410,17 +424,20 @@ impl Collector {
                 .iter()
                 .map(|address| kernel.name(*address))
                 .collect();
-            let user = chain
-                .user
-                .iter()
-                .take(DEPTH)
-                .map(|address| name(chain.process, *address))
+            let user = (0..chain.user.len().min(DEPTH))
+                .map(|at| {
+                    name(
+                        chain.process,
+                        chain.user[at],
+                        chain.user.get(at + 1).copied(),
+                    )
+                })
                 .collect();
             *stacks.entry((program, in_kernel, user)).or_default() += count;
         }
         let mut faults: BTreeMap<String, u64> = BTreeMap::new();
         for ((process, at), count) in &sampling.touched {
-            *faults.entry(name(*process, *at)).or_default() += count;
+            *faults.entry(name(*process, *at, None)).or_default() += count;
         }
         Some(Samples {
             stacks: stacks
@@ -494,6 +511,22 @@ fn perf_map(process: u32, of: &Process) -> PerfMap {
     let found = find_perf_map(process, of.inner_number, of.user);
     let bytes = found.and_then(|found| found.read()).unwrap_or_default();
     PerfMap::parse(&String::from_utf8_lossy(&bytes))
+}
+
+/// Adds what frame pointers tell of the callers of a stack that was unwound no further: its bytes
+/// may end before them.
+fn append(unwound: &mut Vec<u64>, pointed: &[u64]) {
+    let Some(last) = unwound.last() else { return };
+    // Frame pointers lead to return addresses, of which the unwound ones are one less.
+    let at = pointed
+        .iter()
+        .position(|address| address.wrapping_sub(1) == *last || address == last);
+    let Some(at) = at else { return };
+    unwound.extend(
+        pointed[at + 1..]
+            .iter()
+            .map(|address| address.saturating_sub(1)),
+    );
 }
 
 fn growth(first: u64, last: u64) -> f64 {

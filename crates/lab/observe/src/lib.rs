@@ -5,11 +5,13 @@
 
 mod calls;
 mod cgroups;
+mod creations;
 mod diag;
 mod ends;
 mod environment;
 mod facts;
 mod files;
+mod imports;
 mod limits;
 mod names;
 mod proc;

@@ -40,6 +40,16 @@ pub(crate) fn stat(text: &str) -> Option<Stat> {
     })
 }
 
+/// Returns a command line as it would be typed, without quotes, of the words of `cmdline`.
+pub(crate) fn command(text: &str) -> String {
+    let words = text
+        .split('\0')
+        .map(str::trim)
+        .filter(|word| !word.is_empty());
+    let words: Vec<&str> = words.collect();
+    words.join(" ").replace(char::is_control, " ")
+}
+
 /// Parses schedstat: time on a processor and runnable without one (ns).
 pub(crate) fn schedstat(text: &str) -> Option<(u64, u64)> {
     let mut fields = text.split_whitespace().map(str::parse);

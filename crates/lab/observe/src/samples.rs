@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use explain::facts::Created;
 use perf_event::data::Record;
 use perf_event::events::Software;
 use perf_event::{Builder, SampleFlag, Sampler};
 
+use crate::creations::Creations;
 use crate::unwind::Registers;
 
 /// Samples per second of each thread on a processor: what cost nothing measurable
@@ -17,7 +17,7 @@ const FREQUENCY: u64 = 199;
 /// Samples per second of page faults, about: the kernel chooses the period.
 const FAULTS: u64 = 199;
 /// What is kept of the stack of a sample in user mode (bytes).
-const STACK: u32 = 2048;
+const STACK: u32 = 4096;
 /// Samples that keep it, at most: the others have only what frame pointers tell.
 const STACKS_MAX: usize = 20_000;
 /// RBX, RBP, RSP, RIP, R12 to R15 (arch/x86/include/uapi/asm/perf_regs.h), which unwinding needs,
@@ -39,12 +39,15 @@ const BUFFER_OF_THREAD: usize = 64 << 10;
 /// Most events: threads times processors.
 const EVENTS_MAX: usize = 512;
 /// Kept addresses of a stack in user mode, and in the kernel.
-const DEPTH: usize = 24;
+const DEPTH: usize = 48;
 /// Addresses from here on are marks in call chains, not code (include/uapi/linux/perf_event.h:
 /// PERF_CONTEXT_MAX).
 const MARKS: u64 = u64::MAX - 4095;
 const MARK_USER: u64 = u64::MAX - 512 + 1;
 const MARK_KERNEL: u64 = u64::MAX - 128 + 1;
+/// Marks the record of a name that a process has from a program that it executed
+/// (include/uapi/linux/perf_event.h: `PERF_RECORD_MISC_COMM_EXEC`).
+const EXECUTED: u16 = 1 << 13;
 
 /// A stack as addresses.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,6 +62,8 @@ pub(crate) struct Chain {
 pub(crate) struct Stacked {
     pub(crate) process: u32,
     pub(crate) kernel: Vec<u64>,
+    /// What frame pointers tell of the stack in user mode.
+    pub(crate) user: Vec<u64>,
     pub(crate) registers: Registers,
     pub(crate) stack: Vec<u8>,
 }
@@ -71,10 +76,8 @@ pub(crate) struct Sampling {
     /// Page faults by process and instruction.
     pub(crate) touched: BTreeMap<(u32, u64), u64>,
     pub(crate) lost: u64,
-    /// What the program's processes created.
-    pub(crate) created: Created,
+    pub(crate) creations: Creations,
     pub(crate) reach: Reach,
-    processes: BTreeSet<u32>,
 }
 
 impl std::fmt::Debug for Sampling {
@@ -113,12 +116,11 @@ impl Sampling {
                 Ok(samplers) => {
                     return Ok(Self {
                         samplers,
-                        processes,
+                        creations: Creations::of(processes),
                         chains: BTreeMap::new(),
                         stacked: Vec::new(),
                         touched: BTreeMap::new(),
                         lost: 0,
-                        created: Created::default(),
                         reach,
                     });
                 }
@@ -132,12 +134,18 @@ impl Sampling {
     pub(crate) fn drain(&mut self) {
         let mut taken = Vec::new();
         let mut forks = Vec::new();
+        let mut programs = Vec::new();
         for (index, sampler) in self.samplers.iter_mut().enumerate() {
             while let Some(record) = sampler.next_record() {
                 // In the order in which they were opened.
                 let is_clock = index % 2 == 0;
+                let is_program = record.misc() & EXECUTED != 0;
                 match record.parse_record() {
                     Ok(Record::Fork(fork)) => forks.push((fork.ppid, fork.pid)),
+                    Ok(Record::Comm(named)) if is_program => {
+                        let name = String::from_utf8_lossy(&named.comm).into_owned();
+                        programs.push((named.pid, name));
+                    }
                     Ok(Record::Sample(sample)) => {
                         taken.push((is_clock, Taken::from_sample(&sample, is_clock)));
                     }
@@ -146,10 +154,13 @@ impl Sampling {
                 }
             }
         }
-        count(&mut self.processes, &mut self.created, forks);
+        self.creations.add_forks(forks);
+        for (process, name) in programs {
+            self.creations.add_program(process, name);
+        }
         // Which processes belong to the program is known when all buffers are read.
         for (is_clock, taken) in taken {
-            if self.processes.contains(&taken.chain.process) {
+            if self.creations.processes.contains(&taken.chain.process) {
                 self.keep(is_clock, taken);
             }
         }
@@ -166,43 +177,20 @@ impl Sampling {
         match taken.stack {
             Some((registers, stack)) if self.stacked.len() < STACKS_MAX => {
                 let Chain {
-                    process, kernel, ..
+                    process,
+                    kernel,
+                    user,
                 } = taken.chain;
                 self.stacked.push(Stacked {
                     process,
                     kernel,
+                    user,
                     registers,
                     stack,
                 });
             }
             _ => *self.chains.entry(taken.chain).or_default() += 1,
         }
-    }
-}
-
-/// Adds the processes that processes of the program created, as creator and created; a thread has
-/// its creator's number. Others use the host, too: theirs do not count. Each processor has a
-/// buffer, so that a process may be read before its creator.
-fn count(processes: &mut BTreeSet<u32>, created: &mut Created, mut forks: Vec<(u32, u32)>) {
-    loop {
-        let before = forks.len();
-        forks.retain(|(creator, process)| {
-            let is_own = processes.contains(creator);
-            if is_own && creator == process {
-                created.threads += 1;
-            } else if is_own {
-                created.processes += 1;
-                processes.insert(*process);
-            }
-            !is_own
-        });
-        if forks.len() == before {
-            break;
-        }
-    }
-    // A number of the program's that is now another's.
-    for (_, process) in forks {
-        processes.remove(&process);
     }
 }
 
@@ -282,6 +270,8 @@ fn sampler(
     builder
         .one_cpu(processor)
         .task(is_clock)
+        .comm(is_clock)
+        .comm_exec(is_clock)
         .enabled(true)
         .sample(SampleFlag::IP)
         .sample(SampleFlag::TID)
@@ -345,27 +335,4 @@ fn chain(process: u32, addresses: &[u64]) -> Chain {
         }
     }
     chain
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_own_forks_are_counted() {
-        let mut processes = BTreeSet::from([10, 11]);
-        let mut created = Created::default();
-        // The creator of 13 is read after it; 1 and 2 are others', and 2 creates a process with an
-        // old number of the program's.
-        let forks = vec![(12, 13), (10, 12), (10, 10), (1, 99), (1, 1), (2, 11)];
-        count(&mut processes, &mut created, forks);
-        assert_eq!(
-            created,
-            Created {
-                processes: 2,
-                threads: 1
-            }
-        );
-        assert_eq!(processes, BTreeSet::from([10, 12, 13]));
-    }
 }

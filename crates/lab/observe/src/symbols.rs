@@ -9,6 +9,7 @@ use object::{
 };
 
 use crate::files::{Found, find};
+use crate::imports::{Called, Imports};
 use crate::names::demangle;
 use crate::proc::Mapping;
 use crate::settings;
@@ -31,6 +32,10 @@ pub(crate) struct Module {
     segments: Vec<(u64, u64, u64)>,
     /// The table for unwinding.
     pub(crate) frames: Option<Frames>,
+    /// The names of its functions for other files.
+    exported: BTreeSet<String>,
+    /// Its code, and what that calls.
+    pub(crate) imports: Imports,
     /// The version of glibc that it names, if it is that library.
     pub(crate) glibc: Option<(u32, u32)>,
 }
@@ -87,23 +92,30 @@ impl Module {
         // Symbols may share a name, but a file that holds its names takes no more memory than it
         // has bytes.
         let mut room = bytes.len();
+        let mut exported = BTreeSet::new();
+        for symbol in file.dynamic_symbols() {
+            if !symbol.is_undefined() {
+                exported.extend(symbol.name().ok().map(str::to_owned));
+            }
+        }
         for symbol in file.dynamic_symbols().chain(file.symbols()) {
             if symbol.kind() == object::SymbolKind::Text
                 && symbol.size() > 0
-                && symbol.is_definition()
+                && !symbol.is_undefined()
             {
                 let name = symbol.name().unwrap_or_default();
                 let Some(left) = room.checked_sub(name.len()) else {
                     break;
                 };
                 room = left;
-                functions.insert(
-                    symbol.address(),
-                    (
-                        symbol.address().saturating_add(symbol.size()),
-                        name.to_owned(),
-                    ),
-                );
+                let end = symbol.address().saturating_add(symbol.size());
+                // Of several names the one for programmers: `sscanf`, not `__sscanf`.
+                match functions.get(&symbol.address()) {
+                    Some(_) if name.starts_with('_') => {}
+                    _ => {
+                        functions.insert(symbol.address(), (end, name.to_owned()));
+                    }
+                }
             }
         }
         let segment = |segment: object::Segment| {
@@ -127,6 +139,8 @@ impl Module {
             None
         };
         Some(Self {
+            imports: Imports::read(&file, &functions),
+            exported,
             functions,
             segments: file.segments().map(segment).collect(),
             frames,
@@ -144,6 +158,15 @@ impl Module {
             .iter()
             .find(|(start, size, _)| (*start..start.saturating_add(*size)).contains(&offset));
         segment.map_or(offset, |(start, _, at)| (offset - start).wrapping_add(*at))
+    }
+
+    /// Returns where the function around an address begins.
+    pub(crate) fn start(&self, address: u64) -> Option<u64> {
+        if let Some((start, _)) = self.frames.as_ref().and_then(|frames| frames.find(address)) {
+            return Some(start);
+        }
+        let (start, (end, _)) = self.functions.range(..=address).next_back()?;
+        (address < *end).then_some(*start)
     }
 
     fn function(&self, address: u64) -> Option<&str> {
@@ -240,6 +263,48 @@ impl Modules {
                 None
             }
         }
+    }
+
+    /// Names the functions of a stack, innermost first. One without a symbol has the name by which
+    /// its caller asks for it.
+    pub(crate) fn name_all(
+        &mut self,
+        maps: &[Mapping],
+        program: &str,
+        stack: &[u64],
+    ) -> Vec<String> {
+        let mut names = Vec::new();
+        for (index, address) in stack.iter().enumerate() {
+            let name = self.name(maps, program, *address);
+            let caller = stack.get(index + 1).filter(|_| name.contains("+0x"));
+            let asked = caller.and_then(|caller| self.asked(maps, *address, caller + 1));
+            names.push(asked.unwrap_or(name));
+        }
+        names
+    }
+
+    /// Returns the name by which the call before a return address asks for the function at an
+    /// address, if the file of that function has one of this name.
+    fn asked(&mut self, maps: &[Mapping], address: u64, return_address: u64) -> Option<String> {
+        let around = |address: u64| {
+            let is_there = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&address);
+            maps.iter().find(is_there)
+        };
+        let caller = around(return_address - 1)?;
+        let module = self.module(caller)?;
+        let called = module
+            .imports
+            .called(module.address(caller, return_address))?;
+        let mapping = around(address)?;
+        let name = match called {
+            Called::Import(name) => name,
+            Called::Address(_) | Called::Unknown => return None,
+        };
+        let file = file_name(&mapping.path).to_owned();
+        self.module(mapping)?
+            .exported
+            .contains(&name)
+            .then(|| format!("{} ({file})", demangle(&name)))
     }
 
     /// Names the function at an address: `malloc (libc.so.6)`, without the file for the program

@@ -10,8 +10,9 @@ use gimli::{
     UnwindSection, X86_64,
 };
 
+use crate::imports::Called;
 use crate::proc::{Call, Mapping};
-use crate::symbols::Modules;
+use crate::symbols::{Frames, Modules};
 
 /// Most functions of a stack.
 const DEPTH: usize = 32;
@@ -125,8 +126,13 @@ pub(crate) fn unwind(
         } else {
             registers.program_counter - 1
         };
-        let Some(next) = step(&registers, looked_up, &stack, maps, modules) else {
-            break;
+        let next = match step(&registers, looked_up, &stack, maps, modules) {
+            Step::To(next) => next,
+            Step::End => break,
+            Step::Unknown => match scan(&registers, looked_up, &stack, maps, modules) {
+                Some(next) => next,
+                None => break,
+            },
         };
         if next.program_counter == 0 || next.stack_pointer <= registers.stack_pointer {
             break;
@@ -211,42 +217,122 @@ fn step_by_frame_pointer(
     })
 }
 
-/// Returns the registers of the calling function; `None` at the end, or if the rules need what is
-/// not known.
-fn step(
+/// What the rules tell of the calling function.
+enum Step {
+    To(Registers),
+    /// There is none.
+    End,
+    /// They need what is not known.
+    Unknown,
+}
+
+impl From<Option<Registers>> for Step {
+    fn from(found: Option<Registers>) -> Self {
+        found.map_or(Self::Unknown, Self::To)
+    }
+}
+
+/// Searches the stack for the return address of a function whose rules need a register that is not
+/// known: the next word that points behind a call of this very function, or behind one by a slot.
+fn scan(
     registers: &Registers,
     looked_up: u64,
     stack: &Stack,
     maps: &[Mapping],
     modules: &mut Modules,
 ) -> Option<Registers> {
-    let mapping = maps
+    let around = |address: u64| {
+        maps.iter().find(|mapping| {
+            mapping.is_executable && (mapping.start..mapping.end).contains(&address)
+        })
+    };
+    let mapping = around(looked_up)?;
+    let module = modules.module(mapping)?;
+    let start = module.start(module.address(mapping, looked_up))?;
+    let first = registers.stack_pointer.next_multiple_of(8);
+    for at in (first..first + SEARCHED as u64).step_by(8) {
+        let word = stack.word(at)?;
+        let Some(caller) = around(word) else { continue };
+        let is_same_file = caller.path == mapping.path;
+        let Some(module) = modules.module(caller) else {
+            continue;
+        };
+        let is_its_call = match module.imports.called(module.address(caller, word)) {
+            Some(Called::Address(target)) => is_same_file && target == start,
+            Some(Called::Import(_) | Called::Unknown) => true,
+            None => false,
+        };
+        if is_its_call {
+            return Some(Registers {
+                program_counter: word,
+                stack_pointer: at + 8,
+                saved: [None; 17],
+            });
+        }
+    }
+    None
+}
+
+fn step(
+    registers: &Registers,
+    looked_up: u64,
+    stack: &Stack,
+    maps: &[Mapping],
+    modules: &mut Modules,
+) -> Step {
+    let Some(mapping) = maps
         .iter()
-        .find(|mapping| (mapping.start..mapping.end).contains(&looked_up))?;
+        .find(|mapping| (mapping.start..mapping.end).contains(&looked_up))
+    else {
+        return Step::End;
+    };
     let found = modules.module(mapping).and_then(|module| {
         let frames = module.frames.as_ref()?;
         let address = module.address(mapping, looked_up);
         let (_, offset) = frames.find(address)?;
         Some((frames, address, offset))
     });
-    let Some((frames, address, offset)) = found else {
-        return step_by_frame_pointer(registers, stack, maps);
-    };
+    match found {
+        Some((frames, address, offset)) => step_by_rules(registers, stack, frames, address, offset),
+        None => step_by_frame_pointer(registers, stack, maps).into(),
+    }
+}
+
+fn step_by_rules(
+    registers: &Registers,
+    stack: &Stack,
+    frames: &Frames,
+    address: u64,
+    offset: usize,
+) -> Step {
     let table = EhFrame::new(&frames.bytes, LittleEndian);
     let bases = BaseAddresses::default().set_eh_frame(frames.section);
-    let entry = table
-        .fde_from_offset(
-            &bases,
-            offset.into(),
-            |section: &EhFrame<_>, bases: &BaseAddresses, offset| {
-                section.cie_from_offset(bases, offset)
-            },
-        )
-        .ok()?;
+    let entry = table.fde_from_offset(
+        &bases,
+        offset.into(),
+        |section: &EhFrame<_>, bases: &BaseAddresses, offset| {
+            section.cie_from_offset(bases, offset)
+        },
+    );
     let mut context = UnwindContext::new();
-    let row = entry
-        .unwind_info_for_address(&table, &bases, &mut context, address)
-        .ok()?;
+    let row = entry.as_ref().ok().and_then(|entry| {
+        entry
+            .unwind_info_for_address(&table, &bases, &mut context, address)
+            .ok()
+    });
+    let Some(row) = row else { return Step::Unknown };
+    if row.register(X86_64::RA) == Some(RegisterRule::Undefined) {
+        return Step::End;
+    }
+    caller_of(registers, stack, row).into()
+}
+
+/// Returns the registers of the calling function by a row of rules.
+fn caller_of(
+    registers: &Registers,
+    stack: &Stack,
+    row: &gimli::UnwindTableRow<usize>,
+) -> Option<Registers> {
     let frame = match row.cfa() {
         CfaRule::RegisterAndOffset { register, offset } => {
             registers.get(*register)?.checked_add_signed(*offset)?
@@ -263,7 +349,6 @@ fn step(
         let value = match row.register(register) {
             Some(RegisterRule::Offset(offset)) => stack.word(frame.checked_add_signed(offset)?),
             Some(RegisterRule::ValOffset(offset)) => frame.checked_add_signed(offset),
-            Some(RegisterRule::Undefined) if register == X86_64::RA => return None,
             // Without a rule a register keeps its value, if the function is bound to restore it.
             _ => registers.saved[usize::from(number)],
         };

@@ -4,11 +4,12 @@
 use std::collections::BTreeMap;
 
 use crate::budget::{OWN, View, is_for_own};
-use crate::facts::{Limited, Object, Wait, WatchedKind};
+use crate::facts::{Doing, Limited, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{
     DIRTY, KERNEL_LOCKS, Kind, NETWORK_CALLS, POLLS, RCU, RECLAIM, SLEEPS, SOCKETS, STORAGE, SYNCS,
-    chain, is_call, is_file, is_held, is_in, is_waiting_for_clients, kind, own_caller,
+    chain, describe_doing, is_call, is_file, is_held, is_in, is_waiting_for_clients, kind,
+    own_path,
 };
 
 /// The least share of blocked time (reference: 30 %).
@@ -28,25 +29,7 @@ pub(super) fn caller(view: &View, is_wanted: impl Fn(&Wait) -> bool) -> Option<S
         .waits
         .iter()
         .find(|wait| is_wanted(wait) && !wait.stack.is_empty())?;
-    own_caller(wait)
-        .or(wait.stack.first().map(String::as_str))
-        .map(str::to_owned)
-}
-
-/// Whether a function belongs to the C library or the loader, as `observe` writes them: `function
-/// (libc.so.6)`, or `libc.so.6+0x12` without a name.
-pub(crate) fn is_library(function: &str) -> bool {
-    let file = function.rsplit_once('(').map_or(function, |(_, file)| file);
-    [
-        "libc.",
-        "libc-",
-        "ld-",
-        "libpthread",
-        "libc_malloc",
-        "[vdso]",
-    ]
-    .iter()
-    .any(|library| file.starts_with(library))
+    own_path(wait).or_else(|| wait.stack.first().cloned())
 }
 
 /// A rule of waits that a test selects.
@@ -572,6 +555,18 @@ pub(super) fn poll(view: &View) -> Option<Finding> {
             .advise("Look at who sends the events: the load generator or a peer.")
             .look("ss -tunp"),
     )
+}
+
+/// Returns what has most of the blocked time, with where that is.
+pub(super) fn largest(view: &View) -> String {
+    let Some(longest) = view.waits.first().filter(|_| view.budget.blocked >= 0.1) else {
+        return String::new();
+    };
+    let doing = Doing {
+        wait: Some(Box::new(longest.clone())),
+        looks: 1,
+    };
+    describe_doing(view.facts, &doing)
 }
 
 pub(super) fn described(wait: &Wait) -> String {

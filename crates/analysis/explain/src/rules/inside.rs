@@ -8,7 +8,7 @@ use crate::facts::{Futex, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{
     Kind, POLLS, chain, describe_doing, is_call, is_file, is_waiting_for_clients, kind, known,
-    mostly, own_caller,
+    mostly, own_caller, own_path,
 };
 
 use super::blocked::{BLOCKED, THREAD_STATES, blocked, caller, described};
@@ -128,7 +128,7 @@ pub(super) fn false_wakeups(view: &View) -> Option<Finding> {
     is_herd.then(|| {
         let caller = word
             .longest()
-            .and_then(own_caller)
+            .and_then(own_path)
             .map(|function| format!(" in {function}"))
             .unwrap_or_default();
         Finding::new(
@@ -232,7 +232,7 @@ pub(super) fn gil(view: &View) -> Option<Finding> {
     });
     let from = word
         .longest()
-        .and_then(own_caller)
+        .and_then(own_path)
         .map(|function| format!(", in {function}"))
         .unwrap_or_default();
     Some(
@@ -266,7 +266,7 @@ pub(super) fn hot_lock(view: &View) -> Option<Finding> {
         return None;
     }
     let longest = word.longest()?;
-    let from = own_caller(longest)
+    let from = own_path(longest)
         .map(|function| format!(", in {function}"))
         .unwrap_or_default();
     let behind = chain(view.facts, longest);
@@ -398,7 +398,7 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
     } else {
         "for a signal of another thread (a condition variable, a queue or a result)"
     };
-    let from = own_caller(longest)
+    let from = own_path(longest)
         .map(|function| format!(", in {function}"))
         .unwrap_or_default();
     let threads: usize = words.iter().map(|word| word.threads().len()).sum();

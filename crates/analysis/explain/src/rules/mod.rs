@@ -12,7 +12,20 @@ mod waiting;
 
 use crate::budget::View;
 use crate::finding::Finding;
-pub(crate) use blocked::is_library;
+
+/// Returns what is largest of the time in user mode, in the kernel and blocked, each as the end of a
+/// sentence.
+pub(crate) fn largest(view: &View) -> [String; 3] {
+    let in_brackets = |text: String| match text.as_str() {
+        "" => String::new(),
+        _ => format!(" ({text})"),
+    };
+    [
+        in_brackets(user::largest(view)),
+        in_brackets(system::largest(view)),
+        in_brackets(blocked::largest(view)),
+    ]
+}
 
 /// A branch of the tree. The first ones explain what the later ones only show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::budget::View;
+use crate::callers::Hot;
 use crate::facts::{Limited, SHORT_LIVED, Samples, Stack};
 use crate::finding::{Finding, Switch, percent};
 
@@ -147,18 +148,45 @@ fn of_kernel(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> f64 {
     wanted as f64 / all.max(1) as f64
 }
 
-/// Returns the entry point with the most samples, and its share of the kernel's.
-fn top_entry(view: &View) -> Option<(String, f64)> {
-    let samples = view.facts.samples.as_ref()?;
+/// Returns the entry points with their samples, most first.
+fn entries(samples: &Samples) -> Vec<(String, u64)> {
     let mut entries: BTreeMap<String, u64> = BTreeMap::new();
     for stack in in_kernel(samples) {
         if let Some(entry) = entry(stack) {
             *entries.entry(entry).or_default() += stack.samples;
         }
     }
+    let mut entries: Vec<(String, u64)> = entries.into_iter().collect();
+    entries.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
+    entries
+}
+
+/// Returns the entry point with the most samples, and its share of the kernel's.
+fn top_entry(view: &View) -> Option<(String, f64)> {
+    let samples = view.facts.samples.as_ref()?;
     let all: u64 = in_kernel(samples).map(|stack| stack.samples).sum();
-    let (entry, count) = entries.into_iter().max_by_key(|(_, count)| *count)?;
+    let (entry, count) = entries(samples).into_iter().next()?;
     Some((entry, count as f64 / all.max(1) as f64))
+}
+
+/// Returns the entry points with most of the kernel's time, with their parts and who calls them.
+pub(super) fn largest(view: &View) -> String {
+    let Some(samples) = view.facts.samples.as_ref() else {
+        return String::new();
+    };
+    let all: u64 = in_kernel(samples).map(|stack| stack.samples).sum();
+    let part = |count: u64| count as f64 / all.max(1) as f64;
+    let mut largest = entries(samples);
+    largest.retain(|(_, count)| part(*count) >= 0.1);
+    if largest.is_empty() || view.budget.system < 0.1 {
+        return String::new();
+    }
+    let named: Vec<String> = largest
+        .iter()
+        .take(3)
+        .map(|(name, count)| format!("{name} {}", percent(part(*count))))
+        .collect();
+    format!("{}{}", named.join(", "), caller(view, |_| true))
 }
 
 fn system(view: &View, cause: String, share: f64) -> Finding {
@@ -174,27 +202,17 @@ fn system(view: &View, cause: String, share: f64) -> Finding {
     )
 }
 
-/// Returns the function of the program that calls into the kernel most often, among stacks for
+/// Returns the functions of the program that call into the kernel most often, among stacks for
 /// which a test holds.
 fn caller(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> String {
     let Some(samples) = &view.facts.samples else {
         return String::new();
     };
-    let mut callers: BTreeMap<&str, u64> = BTreeMap::new();
-    for stack in in_kernel(samples).filter(|stack| is_wanted(stack)) {
-        let own = stack
-            .user
-            .iter()
-            .find(|function| !super::blocked::is_library(function));
-        if let Some(function) = own.or(stack.user.first()) {
-            *callers.entry(function).or_default() += stack.samples;
-        }
-    }
-    callers
-        .into_iter()
-        .max_by_key(|(_, count)| *count)
-        .map(|(name, _)| format!(", in {name}"))
-        .unwrap_or_default()
+    let hot = Hot::of(in_kernel(samples).filter(|stack| is_wanted(stack)));
+    let named = hot.own_path().map(|(path, _)| path);
+    named
+        .or_else(|| hot.first())
+        .map_or_else(String::new, |name| format!(", in {name}"))
 }
 
 /// Returns the time in the kernel of what ended between two rounds (s).

@@ -1,17 +1,14 @@
 //! Rules of the program's own work.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use crate::budget::View;
+use crate::callers::{Hot, is_nameless, is_own, is_start};
 use crate::facts::{Stack, Wait};
 use crate::finding::{Finding, percent};
 use crate::runtimes::{MEANINGS, is_collector, is_jvm_collector};
 
-use super::is_library;
-
 /// The least share of the time in user mode (reference: 70 %).
 const USER: f64 = 0.7;
-/// The least share of one function in it.
+/// The least share of a function in it.
 const FUNCTION: f64 = 0.5;
 /// The least share of collecting garbage in the time on processors.
 const GARBAGE: f64 = 0.25;
@@ -25,75 +22,57 @@ fn in_user_mode<'v>(view: &'v View) -> impl Iterator<Item = &'v Stack> + Clone {
         .filter(|stack| stack.kernel.is_empty() && !stack.user.is_empty())
 }
 
-/// Where samples are, in and below a function.
-#[derive(Debug, Default, Clone, Copy)]
-struct Below {
-    /// Samples with the function on their stack, and in it.
-    with: u64,
-    within: u64,
-    /// The sum of the functions between it and where the sample is.
-    distance: u64,
-    /// Samples whose innermost function of the program's own it is.
-    innermost: u64,
-}
-
-/// Returns all functions of the samples, each once for a stack.
-fn functions<'v>(view: &'v View) -> (u64, BTreeMap<&'v str, Below>) {
-    let mut found: BTreeMap<&str, Below> = BTreeMap::new();
-    let mut all = 0;
-    for stack in in_user_mode(view) {
-        all += stack.samples;
-        // Functions of shared objects have the name of their file behind them.
-        let is_of_program = |function: &&String| is_own(function) && !function.contains(" (");
-        let own = stack.user.iter().find(is_of_program);
-        if let Some(own) = own {
-            found.entry(own).or_default().innermost += stack.samples;
+/// What most of the program's own work is in, with its samples, as the end of a sentence.
+fn hottest(view: &View) -> Option<(String, u64, u64)> {
+    let hot = Hot::of(in_user_mode(view));
+    let own = hot.own_path();
+    let entry = hot.entry();
+    let called_in = |what: String, count: u64| {
+        let from = own.as_ref().map(|(own, _)| format!(", called in {own}"));
+        (format!("{what}{}", from.unwrap_or_default()), count)
+    };
+    let (what, count) = match (hot.leaf(), entry) {
+        (Some((leaf, count)), _) if is_own(leaf) => match &own {
+            Some((path, _)) if path.starts_with(leaf) => (path.clone(), count),
+            _ => (leaf.to_owned(), count),
+        },
+        // The nearest function with a name says more than an address.
+        (Some((leaf, count)), Some(entry)) if is_nameless(leaf) => {
+            called_in(format!("{entry}, there in {leaf}"), count)
         }
-        let mut seen = BTreeSet::new();
-        for (distance, function) in stack.user.iter().enumerate() {
-            if seen.insert(function) {
-                let below = found.entry(function).or_default();
-                below.with += stack.samples;
-                below.distance += distance as u64 * stack.samples;
-                below.within += if distance == 0 { stack.samples } else { 0 };
+        (Some((leaf, count)), Some(entry)) if entry != leaf => {
+            called_in(format!("{leaf} for {entry}"), count)
+        }
+        (Some((leaf, count)), None) if is_nameless(leaf) && own.is_some() => {
+            let (own, _) = own.clone()?;
+            (format!("{own}, there in {leaf}"), count)
+        }
+        (Some((leaf, count)), _) => called_in(leaf.to_owned(), count),
+        // The work is spread over what a function calls of libraries. One that calls functions of
+        // the program, as main does, says nothing.
+        (None, entry) => {
+            let spread = own.filter(|(path, _)| !is_start(path));
+            match (spread, entry) {
+                (Some((path, count)), Some(entry)) => (format!("{path}, there in {entry}"), count),
+                (Some((path, count)), None) => (format!("{path} and what it calls"), count),
+                (None, Some(entry)) => (format!("{entry} and what it calls"), hot.entry_samples()),
+                (None, None) => return None,
             }
         }
-    }
-    (all, found)
+    };
+    Some((what, count, hot.all()))
 }
 
-/// Returns the own function next to where most samples are: on at least half of the stacks, and of
-/// those the innermost.
-fn nearest_own<'v>(all: u64, functions: &BTreeMap<&'v str, Below>) -> Option<(&'v str, Below)> {
-    let own = functions
-        .iter()
-        .filter(|(name, below)| below.with as f64 >= FUNCTION * all as f64 && is_own(name));
-    let nearest = own.min_by(|(_, one), (_, other)| {
-        let mean = |below: &Below| below.distance as f64 / below.with.max(1) as f64;
-        mean(one).total_cmp(&mean(other))
-    });
-    nearest.map(|(name, below)| (*name, *below))
+/// Returns the functions with most of the program's own work, with their parts.
+pub(super) fn largest(view: &View) -> String {
+    Hot::of(in_user_mode(view)).largest()
 }
 
 pub(super) fn one_function(view: &View) -> Option<Finding> {
     if view.budget.user < USER {
         return None;
     }
-    let (all, functions) = functions(view);
-    let (function, below) = functions.iter().max_by_key(|(_, below)| below.within)?;
-    let own = nearest_own(all, &functions);
-    let is_leaf = below.within as f64 >= FUNCTION * all as f64;
-    let (what, count) = match own {
-        _ if is_leaf && is_own(function) => ((*function).to_owned(), below.within),
-        Some((own, _)) if is_leaf => (format!("{function}, called in {own}"), below.within),
-        _ if is_leaf => ((*function).to_owned(), below.within),
-        // The work is spread over what one function calls of libraries. One that calls functions of
-        // the program, as main does, says nothing.
-        Some((own, below)) if !is_start(own) && below.innermost as f64 >= FUNCTION * all as f64 => {
-            (format!("{own} and what it calls"), below.with)
-        }
-        _ => return None,
-    };
+    let (what, count, all) = hottest(view)?;
     let share = view.budget.user * count as f64 / all.max(1) as f64;
     let is_compiled = what.starts_with("(anonymous memory)");
     let what = what.replace(
@@ -125,34 +104,15 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
     )
 }
 
-/// Whether a function is the program's own, and has a name.
-fn is_own(function: &str) -> bool {
-    !is_library(function) && !is_nameless(function)
-}
-
-/// Whether a function has no name: only a file and an address, or not even a file.
-fn is_nameless(function: &str) -> bool {
-    function.contains("+0x") || function.starts_with('(')
-}
-
-/// Whether a function is the program itself: all that it does is below it.
-fn is_start(function: &str) -> bool {
-    let names = [
-        "main",
-        "_start",
-        "start_thread",
-        "clone",
-        "main.main",
-        "runtime.main",
-    ];
-    let interpreters = ["_PyEval", "Py_", "Builtins_InterpreterEntry"];
-    let is_interpreter = interpreters.iter().any(|begin| function.starts_with(begin));
-    names.contains(&function) || is_interpreter
+/// Returns the own functions in which most of the work is, as the end of a sentence.
+fn own_work(view: &View, without: &str) -> Option<String> {
+    let (own, _) = Hot::of(in_user_mode(view)).own_path()?;
+    (!is_start(&own) && !own.contains(without)).then_some(own)
 }
 
 /// Functions of libraries and runtimes that say what the time is for.
 pub(super) fn meaning(view: &View) -> Option<Finding> {
-    let (all, functions) = functions(view);
+    let all: u64 = in_user_mode(view).map(|stack| stack.samples).sum();
     let share_of = |part: &str| {
         let with = in_user_mode(view)
             .filter(|stack| stack.user.iter().any(|function| function.contains(part)))
@@ -166,9 +126,8 @@ pub(super) fn meaning(view: &View) -> Option<Finding> {
         .find(|(_, share)| *share >= FUNCTION)
         .filter(|_| view.budget.user >= USER);
     let (meaning, share) = found?;
-    let from = nearest_own(all, &functions)
-        .filter(|(own, _)| !is_start(own) && !own.contains(meaning.function))
-        .map(|(own, _)| format!(", called in {own}"))
+    let from = own_work(view, meaning.function)
+        .map(|own| format!(", called in {own}"))
         .unwrap_or_default();
     Some(
         Finding::new(format!("{}{from}", meaning.cause), share * view.budget.user)
@@ -270,7 +229,7 @@ pub(super) fn locking(view: &View) -> Option<Finding> {
         .iter()
         .filter(|thread| thread.running_s() > 0.2 * thread.total_s);
     let several = several.count() > 1;
-    let (all, functions) = functions(view);
+    let all: u64 = in_user_mode(view).map(|stack| stack.samples).sum();
     let is_locking = |stack: &&Stack| {
         let innermost = stack.user.iter().take(2);
         innermost
@@ -283,10 +242,8 @@ pub(super) fn locking(view: &View) -> Option<Finding> {
         .sum();
     let share = with as f64 / all.max(1) as f64;
     (several && share >= 0.4).then(|| {
-        let own = nearest_own(all, &functions);
-        let from = own
-            .filter(|(own, _)| !is_start(own))
-            .map(|(own, _)| format!(" in {own}"))
+        let from = own_work(view, "(*RWMutex)")
+            .map(|own| format!(" in {own}"))
             .unwrap_or_default();
         Finding::new(
             format!("its threads take and give back one lock so often that this is the work{from}: its line of memory moves between processors"),

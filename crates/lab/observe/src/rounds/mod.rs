@@ -65,6 +65,8 @@ pub(crate) struct Process {
     executed: u32,
     /// The path of its program.
     pub(crate) program: String,
+    /// Its command line.
+    pub(crate) command: String,
     /// Reads, writes and their bytes: the first and the last text of `/proc/PID/io`.
     pub(crate) io: [String; 2],
     /// Largest resident memory (kB), at first and at last.
@@ -76,6 +78,29 @@ pub(crate) struct Process {
     pub(crate) tracer: u64,
     /// Most memory on swap (kB).
     pub(crate) swapped_kb: u64,
+}
+
+impl Process {
+    /// Returns its name, as in `/proc/PID/comm`.
+    pub(crate) fn name(&self) -> &str {
+        &self.last.name
+    }
+
+    /// Returns the time of children that it waited for (ticks).
+    pub(crate) fn reaped(&self) -> u64 {
+        self.last.reaped_user + self.last.reaped_system
+    }
+
+    #[cfg(test)]
+    pub(crate) fn named(name: &str) -> Self {
+        Self {
+            last: Stat {
+                name: name.into(),
+                ..Stat::default()
+            },
+            ..Self::default()
+        }
+    }
 }
 
 /// The threads of a program.
@@ -196,6 +221,7 @@ impl Rounds {
             process.executed += u32::from(is_other);
             process.program = program;
         }
+        process.command = proc::command(&read("cmdline"));
         let maps = proc::maps(&read("maps"));
         if !maps.is_empty() {
             // The files are found now: when their functions are named, the process may be gone.

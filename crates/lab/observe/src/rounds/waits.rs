@@ -30,6 +30,8 @@ const THREADS_MAX: usize = 64;
 /// Bytes of a `struct pollfd` (include/uapi/asm-generic/poll.h), and how many are read.
 const POLLFD: usize = 8;
 const POLLFDS: u64 = 64;
+/// What is read of a path (bytes).
+const PATH_MAX: usize = 256;
 
 /// Where a thread is blocked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -181,12 +183,8 @@ impl Rounds {
                 _ => &stack.maps,
             };
             let program = of.map_or("", |of| &of.program);
-            wait.stack = stack
-                .captured
-                .unwind(maps, &mut self.modules)
-                .into_iter()
-                .map(|address| self.modules.name(maps, program, address))
-                .collect();
+            let addresses = stack.captured.unwind(maps, &mut self.modules);
+            wait.stack = self.modules.name_all(maps, program, &addresses);
         }
     }
 
@@ -206,7 +204,11 @@ impl Rounds {
                     Object::File(described)
                 }
             }
-            _ => Object::Unknown,
+            Some(number) => match calls::path_argument(number) {
+                Some(which) => named_path(process, call.arguments[which]),
+                None => Object::Unknown,
+            },
+            None => Object::Unknown,
         }
     }
 
@@ -600,6 +602,21 @@ fn watched_files(process: u32, number: u64, arguments: [u64; 3]) -> Vec<u64> {
             .collect();
     }
     Vec::new()
+}
+
+/// Returns the path at an address of a process's memory.
+fn named_path(process: u32, address: u64) -> Object {
+    let mut bytes = [0; PATH_MAX];
+    let size = memory(process).and_then(|memory| memory.read_at(&mut bytes, address).ok());
+    let path = bytes[..size.unwrap_or_default()]
+        .split(|byte| *byte == 0)
+        .next();
+    let path = path.and_then(|path| std::str::from_utf8(path).ok());
+    // A path without its end is none.
+    let path = path.filter(|path| !path.is_empty() && path.len() < PATH_MAX);
+    let is_plain = |path: &&str| !path.chars().any(char::is_control);
+    path.filter(is_plain)
+        .map_or(Object::Unknown, |path| Object::File(path.to_owned()))
 }
 
 fn describe(place: &Place) -> Wait {
