@@ -20,6 +20,8 @@ pub struct Answer {
     pub outside: Option<Finding>,
 }
 
+/// The least share of what comes before a wait for work.
+const BLOCKED: f64 = 0.3;
 /// The least share of what is mentioned where nothing dominates.
 const MENTIONED: f64 = 0.1;
 /// Rules of what runs whose cause comes before that there are too many threads for it: they say
@@ -165,6 +167,7 @@ fn ranked(mut found: Vec<(Branch, Finding)>, outside: Option<Finding>) -> Answer
     found.sort_by(|one, other| {
         is_setting(other)
             .cmp(&is_setting(one))
+            .then_with(|| is_soft(&one.1).cmp(&is_soft(&other.1)))
             .then_with(|| rounded(other.1.share).cmp(&rounded(one.1.share)))
     });
     // What explains less dominates nothing.
@@ -178,6 +181,12 @@ fn ranked(mut found: Vec<(Branch, Finding)>, outside: Option<Finding>) -> Answer
         others: found.collect(),
         outside,
     }
+}
+
+/// Returns whether a finding only says that threads wait for work or for others: what they do
+/// otherwise comes first.
+fn is_soft(finding: &Finding) -> bool {
+    ["idle", "poll", "signals"].contains(&finding.rule) || finding.share < BLOCKED
 }
 
 /// Returns whether a setting explains the time at least likely: then it comes before all others.

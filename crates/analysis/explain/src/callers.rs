@@ -9,6 +9,8 @@ use crate::runtimes::KNOWN;
 
 /// The part of samples that makes a function the one of most of them.
 const MOST: f64 = 0.5;
+/// The part that makes two functions those of most of them.
+const BOTH: f64 = 0.6;
 /// The least part of samples of a function that is named beside another one.
 const SECOND: f64 = 0.15;
 /// Functions of a path that are named.
@@ -64,8 +66,14 @@ const GO_FOLDERS: [&str; 44] = [
 const MORE_GO_FOLDERS: [&str; 4] = ["unicode", "unique", "vendor", "weak"];
 /// What compilers of C append to names behind a dot.
 const SUFFIXES: [&str; 6] = ["constprop", "isra", "part", "cold", "lto_priv", "llvm"];
-/// How functions of runtimes begin: of Node, V8 and libuv, of CPython, of Rust and of C++.
-const RUNTIMES: [&str; 24] = [
+/// How functions of runtimes begin: of Node, V8 and libuv, of CPython, of Rust, of C++ and of the
+/// JVM.
+const RUNTIMES: [&str; 29] = [
+    "java.",
+    "javax.",
+    "jdk.",
+    "sun.",
+    "com.sun.",
     "node::",
     "v8::",
     "uv_",
@@ -129,7 +137,7 @@ fn is_of_interpreter(function: &str) -> bool {
 
 /// Whether a function has no name: only a file and an address, or not even a file.
 pub(crate) fn is_nameless(function: &str) -> bool {
-    function.contains("+0x") || function.starts_with('(') || function.is_empty()
+    function.contains("+0x") || function.starts_with(['(', '[']) || function.is_empty()
 }
 
 /// Whether a function has a name and is neither the C library's nor a runtime's.
@@ -176,6 +184,22 @@ pub(crate) fn own_caller(stack: &[String]) -> Option<&str> {
     own.or_else(|| stack.iter().find(|one| named(one) && !is_nameless(one)))
         .or_else(|| stack.iter().find(named))
         .map(String::as_str)
+}
+
+/// Returns the function of a library or a runtime that the own caller of a stack calls, if it says
+/// more than the system call.
+pub(crate) fn entry<'s>(stack: &'s [String], call: &str) -> Option<&'s str> {
+    let own = own_caller(stack)?;
+    let at = stack.iter().position(|function| function == own)?;
+    let entry = stack[..at]
+        .iter()
+        .rev()
+        .find(|function| !is_nameless(function))?;
+    let (name, _) = entry.split_once(" (").unwrap_or((entry, ""));
+    let plain = name.trim_start_matches('_').trim_end_matches("64");
+    let is_wrapper =
+        call.contains(plain) || !call.is_empty() && name.contains(call.trim_end_matches("64"));
+    (!is_wrapper && !is_library(entry) && !is_way_of_waiting(entry)).then_some(entry)
 }
 
 /// Returns the own caller of a stack with those that call it: `flush (called by insert, work)`.
@@ -287,7 +311,7 @@ impl<'s> Hot<'s> {
             _ if self.part(samples) >= 1.5 * MOST => Some((first.to_owned(), samples)),
             Some((second, more)) if self.part(*more) >= SECOND => {
                 let both = samples + more;
-                (self.part(both) >= MOST).then(|| (format!("{first} and {second}"), both))
+                (self.part(both) >= BOTH).then(|| (format!("{first} and {second}"), both))
             }
             _ => (self.part(samples) >= MOST).then(|| (first.to_owned(), samples)),
         }

@@ -152,6 +152,8 @@ pub struct Wait {
     pub watched: Vec<Watched>,
     /// Whom they wait for, as far as that was found, longest first.
     pub behind: Vec<Behind>,
+    /// The longest time after which they go on without an event (ms); `None` if they wait for one.
+    pub timeout_ms: Option<u64>,
     /// The TCP connection that they wait at.
     pub connection: Option<Connection>,
 }

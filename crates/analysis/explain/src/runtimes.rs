@@ -111,6 +111,59 @@ pub(crate) const KNOWN: &[Known] = &[
     known("std::condition_variable", Kind::Condition),
     known("std::__atomic_futex", Kind::Condition),
     known("std::thread::join", Kind::Join),
+    // glibc: malloc/arena.c, elf/dl-iteratephdr.c, elf/dl-open.c, libio, time/tzset.c,
+    // stdlib/random.c.
+    named(
+        "malloc (libc",
+        Kind::Lock,
+        "a lock of glibc's malloc (an arena)",
+    ),
+    named(
+        "calloc (libc",
+        Kind::Lock,
+        "a lock of glibc's malloc (an arena)",
+    ),
+    named(
+        "realloc (libc",
+        Kind::Lock,
+        "a lock of glibc's malloc (an arena)",
+    ),
+    named(
+        "free (libc",
+        Kind::Lock,
+        "a lock of glibc's malloc (an arena), to free",
+    ),
+    named(
+        "dl_iterate_phdr",
+        Kind::Lock,
+        "the lock of the loader's list (dl_iterate_phdr)",
+    ),
+    named("dlopen", Kind::Lock, "the lock of the loader (dlopen)"),
+    named("dlsym", Kind::Lock, "the lock of the loader (dlsym)"),
+    named(
+        "localtime",
+        Kind::Lock,
+        "the lock of the time zone (localtime)",
+    ),
+    named(
+        "mktime (libc",
+        Kind::Lock,
+        "the lock of the time zone (mktime)",
+    ),
+    named(
+        "strftime (libc",
+        Kind::Lock,
+        "the lock of the time zone (strftime)",
+    ),
+    named("random (libc", Kind::Lock, "the lock of random"),
+    named("rand (libc", Kind::Lock, "the lock of rand"),
+    named("printf (libc", Kind::Lock, "the lock of a stream of stdio"),
+    named("fwrite (libc", Kind::Lock, "the lock of a stream of stdio"),
+    named("fputs (libc", Kind::Lock, "the lock of a stream of stdio"),
+    named("puts (libc", Kind::Lock, "the lock of a stream of stdio"),
+    named("putc (libc", Kind::Lock, "the lock of a stream of stdio"),
+    named("getc (libc", Kind::Lock, "the lock of a stream of stdio"),
+    named("syslog (libc", Kind::Lock, "the lock of syslog"),
     // glibc: nptl.
     known("cond_wait", Kind::Condition),
     known("cond_timedwait", Kind::Condition),
@@ -178,6 +231,19 @@ const COLLECTORS: [&str; 14] = [
     "PSScavenge",
     "GenCollectedHeap::",
     "GCTaskThread",
+];
+
+/// Pools of runtimes: a function on the stack of their threads, and what they are. What waits in
+/// them keeps all else from them.
+pub(crate) const POOLS: [(&str, &str); 4] = [
+    // deps/uv/src/threadpool.c: UV_THREADPOOL_SIZE, 4 without it.
+    ("uv__fs_work", "libuv's thread pool"),
+    ("uv__work", "libuv's thread pool"),
+    ("uv__getaddrinfo_work", "libuv's thread pool"),
+    (
+        "java.util.concurrent.ThreadPoolExecutor",
+        "a thread pool of Java",
+    ),
 ];
 
 /// Whether a thread's name is one of the JVM's own.

@@ -91,6 +91,109 @@ pub(crate) const KERNEL_LOCKS: [&str; 6] = [
     "rt_mutex",
     "rwbase_",
 ];
+/// Functions from which the kernel waits for mmap_lock: the lock's own are of the scheduler's
+/// section, of which `wchan` names the caller (kernel/sched/core.c: get_wchan; mm/mmap.c,
+/// mm/madvise.c, mm/mprotect.c, mm/memory.c).
+pub(crate) const AT_MMAP_LOCK: [&str; 12] = [
+    "vm_mmap_pgoff",
+    "__vm_munmap",
+    "vm_munmap",
+    "do_mprotect_pkey",
+    "do_madvise",
+    "madvise_",
+    "sys_brk",
+    "sys_mremap",
+    "lock_mm_and_find_vma",
+    "do_user_addr_fault",
+    "dup_mmap",
+    "vm_brk_flags",
+];
+/// The same for the lock of a directory (fs/namei.c, fs/readdir.c).
+pub(crate) const AT_DIRECTORY: [&str; 10] = [
+    "open_last_lookups",
+    "path_openat",
+    "filename_create",
+    "do_unlinkat",
+    "do_rmdir",
+    "do_renameat2",
+    "lock_rename",
+    "lookup_slow",
+    "iterate_dir",
+    "start_dirop",
+];
+
+/// Whether a thread waits for mmap_lock.
+pub(crate) fn is_at_mmap_lock(wait: &Wait) -> bool {
+    wait.is_uninterruptible && is_in(wait, &AT_MMAP_LOCK)
+}
+
+/// Whether a thread waits for the lock of a directory.
+pub(crate) fn is_at_directory(wait: &Wait) -> bool {
+    wait.is_uninterruptible && is_in(wait, &AT_DIRECTORY)
+}
+
+/// Whom threads wait for in the kernel, by its functions.
+pub(crate) const WAITED_FOR: &[(&str, &str)] = &[
+    // fs/notify/fanotify/fanotify.c
+    (
+        "fanotify_",
+        "a listener of fanotify, as a virus scanner is, to permit it",
+    ),
+    // fs/userfaultfd.c
+    ("handle_userfault", "the handler of userfaultfd"),
+    // fs/fuse/dev.c
+    ("request_wait_answer", "the server of a FUSE file system"),
+    ("fuse_", "the server of a FUSE file system"),
+    // fs/pipe.c
+    (
+        "wait_for_partner",
+        "someone to open the other end of the FIFO",
+    ),
+    ("fifo_open", "someone to open the other end of the FIFO"),
+    // net/sunrpc, fs/nfs, fs/smb
+    ("rpc_wait", "a server of NFS"),
+    ("nfs", "a server of NFS"),
+    ("cifs", "a server of SMB"),
+    // fs/locks.c
+    (
+        "__break_lease",
+        "another process to give up its lease of the file",
+    ),
+    // fs/jbd2/transaction.c
+    (
+        "start_this_handle",
+        "the journal of ext4 to take a transaction",
+    ),
+    (
+        "wait_transaction_",
+        "the journal of ext4 to take a transaction",
+    ),
+    (
+        "add_transaction_credits",
+        "the journal of ext4 to take a transaction",
+    ),
+    // net/unix/af_unix.c
+    (
+        "unix_wait_for_peer",
+        "room in the queue of the peer's socket",
+    ),
+    // drivers/tty
+    ("n_tty_", "the terminal"),
+    // ipc
+    ("do_msg", "a queue of messages"),
+    ("mq_timed", "a queue of messages"),
+    ("do_semtimedop", "a semaphore of System V"),
+    // kernel/exit.c, kernel/fork.c
+    ("coredump", "the writing of a core"),
+];
+
+/// Returns whom a thread waits for in the kernel; `None` if its function does not say.
+pub(crate) fn waited_for(wait: &Wait) -> Option<&'static str> {
+    let of = WAITED_FOR.iter();
+    let mut of = of.filter(|(part, _)| wait.function.contains(part));
+    of.next().map(|(_, who)| *who)
+}
+
 pub(crate) const STORAGE: [&str; 7] = [
     "folio_wait",
     "io_schedule",
@@ -165,6 +268,9 @@ pub(crate) fn kind(facts: &Facts, wait: &Wait) -> Kind {
         Object::Child => return Kind::Join,
         Object::Futex(futex) => return futex_kind(wait, futex.is_join),
         Object::File(_) | Object::Unknown => {}
+    }
+    if is_at_mmap_lock(wait) || is_at_directory(wait) {
+        return Kind::Kernel;
     }
     if is_call(wait, &POLLS) {
         return match known(wait).map(|known| known.kind) {
@@ -367,6 +473,10 @@ pub(crate) fn describe_doing(facts: &Facts, doing: &Doing) -> String {
         _ => String::new(),
     };
     let what = match kind(facts, wait) {
+        Kind::Idle | Kind::Events if wait.timeout_ms.is_some() => format!(
+            "waits for a timer of its own, of up to {} ms",
+            wait.timeout_ms.unwrap_or_default()
+        ),
         Kind::Idle => format!("is idle in {call}{file}"),
         Kind::Events => "waits for events".into(),
         Kind::Sleep => "sleeps".into(),
@@ -381,14 +491,24 @@ pub(crate) fn describe_doing(facts: &Facts, doing: &Doing) -> String {
         Kind::Storage => format!("waits for storage in {call}{file}"),
         Kind::Memory => "waits for memory".into(),
         Kind::Kernel => format!("waits for a lock of the kernel in {call}"),
-        Kind::Other => format!("waits in {call}{file}"),
+        Kind::Other => match waited_for(wait) {
+            Some(who) => format!("waits in {call}{file} for {who}"),
+            None => format!("waits in {call}{file}"),
+        },
     };
     format!("{what}{from}")
 }
 
-/// Returns the program's own function in which a wait is, with its callers.
+/// Returns the program's own function in which a wait is, with its callers and, except of sleeps,
+/// with the function of a library that it called.
 pub(crate) fn own_path(wait: &Wait) -> Option<String> {
-    crate::callers::own_path(&wait.stack)
+    let path = crate::callers::own_path(&wait.stack)?;
+    let entry = crate::callers::entry(&wait.stack, &wait.call);
+    let entry = entry.filter(|_| !is_call(wait, &SLEEPS) && !is_call(wait, &POLLS));
+    Some(match entry {
+        Some(entry) => format!("{entry} for {path}"),
+        None => path,
+    })
 }
 
 /// Returns the program's own function in which a wait is.

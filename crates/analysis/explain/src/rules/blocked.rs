@@ -1,15 +1,16 @@
 //! Rules of blocked threads. Each is over a share of the active threads' time; names are those of
 //! the kernel's functions in which threads wait (`wchan`), by their stable part.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::{OWN, View, is_for_own};
 use crate::facts::{Doing, Limited, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
+use crate::runtimes::POOLS;
 use crate::waits::{
     DIRTY, KERNEL_LOCKS, Kind, NETWORK_CALLS, POLLS, RCU, RECLAIM, SLEEPS, SOCKETS, STORAGE, SYNCS,
-    chain, describe_doing, is_call, is_file, is_held, is_in, is_waiting_for_clients, kind,
-    own_path,
+    chain, describe_doing, is_at_directory, is_at_mmap_lock, is_call, is_file, is_held, is_in,
+    is_waiting_for_clients, kind, own_path,
 };
 
 /// The least share of blocked time (reference: 30 %).
@@ -48,8 +49,9 @@ pub(super) fn blocked(
         .into_iter()
         .filter(|name| !name.is_empty())
         .collect();
+    let pool = of_pool(view, &is_wanted);
     let from = caller(view, is_wanted).map(|function| format!(" in {function}"));
-    Some(Finding::new(cause(from), share).with(
+    Some(Finding::new(cause(from) + &pool, share).with(
         format!("{} blocked at {}", percent(share), at.join(", ")),
         THREAD_STATES,
         "30 %",
@@ -57,16 +59,31 @@ pub(super) fn blocked(
     ))
 }
 
+/// Returns that waits hold threads of a pool, as the end of a sentence; empty if they do not.
+fn of_pool(view: &View, is_wanted: impl Fn(&Wait) -> bool) -> String {
+    let mut pools: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
+    for wait in view.waits.iter().filter(|wait| is_wanted(wait)) {
+        let has = |function: &str| wait.stack.iter().any(|one| one.contains(function));
+        if let Some((_, pool)) = POOLS.iter().find(|(function, _)| has(function)) {
+            pools.entry(pool).or_default().extend(&wait.threads);
+        }
+    }
+    let largest = pools.into_iter().max_by_key(|(_, threads)| threads.len());
+    largest.map_or_else(String::new, |(pool, threads)| {
+        format!(
+            "; there {} of the threads of {pool} wait, and others find none",
+            threads.len()
+        )
+    })
+}
+
 pub(super) fn sync(view: &View) -> Option<Finding> {
     let is_sync = |wait: &Wait| is_call(wait, &SYNCS);
-    let file = view
-        .waits
-        .iter()
-        .find(|wait| is_sync(wait))
-        .map_or(String::new(), described);
+    let first = view.waits.iter().find(|wait| is_sync(wait))?;
+    let (call, file) = (&first.call, described(first));
     let finding = blocked(view, is_sync, "", |from| {
         format!(
-            "it waits for storage after each sync{file}{}",
+            "it waits for storage after each {call}{file}{}",
             from.unwrap_or_default()
         )
     })?;
@@ -196,7 +213,10 @@ pub(super) fn rcu(view: &View) -> Option<Finding> {
 }
 
 pub(super) fn kernel_lock(view: &View) -> Option<Finding> {
-    let is_lock = |wait: &Wait| is_in(wait, &KERNEL_LOCKS);
+    let is_lock =
+        |wait: &Wait| is_in(wait, &KERNEL_LOCKS) || is_at_mmap_lock(wait) || is_at_directory(wait);
+    let of_memory = view.blocked_in(is_at_mmap_lock);
+    let of_directories = view.blocked_in(is_at_directory);
     let mut calls: BTreeMap<&str, f64> = BTreeMap::new();
     for wait in view.waits.iter().filter(|wait| is_lock(wait)) {
         *calls
@@ -208,14 +228,32 @@ pub(super) fn kernel_lock(view: &View) -> Option<Finding> {
             .or_default() += wait.seconds;
     }
     let is_memory = !calls.is_empty()
-        && calls
-            .keys()
-            .all(|call| super::system::CHANGES.contains(call));
-    let named = calls.keys().copied().collect::<Vec<_>>().join(", ");
+        && (of_memory >= 0.5 * view.blocked_in(is_lock)
+            || calls
+                .keys()
+                .all(|call| super::system::CHANGES.contains(call)));
+    let is_directory = of_directories >= 0.5 * view.blocked_in(is_lock) && of_directories > 0.0;
+    let mut calls: Vec<(&str, f64)> = calls.into_iter().collect();
+    calls.sort_by(|one, other| other.1.total_cmp(&one.1));
+    let named = calls.iter().take(3).map(|(call, _)| *call);
+    let named = named.collect::<Vec<_>>().join(", ");
+    // A fork holds mmap_lock as long as it copies.
+    let copying = view.running_in(super::processes::copies_tables);
+    let forks = if copying >= 0.05 * view.budget.running() && copying > 0.0 {
+        let mib = view.facts.counters.resident_pages / 256;
+        format!("; forks hold it while they copy the page tables of {mib} MiB")
+    } else {
+        String::new()
+    };
+    let flushes = super::kernel_work::shootdowns(view);
     let finding = blocked(view, is_lock, "locks of the program", |from| {
         let from = from.unwrap_or_default();
         if is_memory {
-            format!("threads wait for mmap_lock: they change one address space ({named}){from}")
+            format!(
+                "threads wait for mmap_lock: they change one address space ({named}){from}{forks}{flushes}"
+            )
+        } else if is_directory {
+            format!("threads wait for the lock of a directory in {named}{from}")
         } else {
             format!("threads wait for a lock of the kernel in {named}{from}")
         }
@@ -488,7 +526,7 @@ pub(super) fn idle(view: &View) -> Option<Finding> {
             let from = from.map_or(String::new(), |function| format!(" in {function}"));
             format!("it is idle and waits for clients{from}")
         } else {
-            "it is idle: its threads wait for work".into()
+            format!("it is idle: its threads wait for work{}", others_do(view))
         }
     })?;
     Some(
@@ -499,13 +537,65 @@ pub(super) fn idle(view: &View) -> Option<Finding> {
     )
 }
 
+/// Returns what another process of the program waits for meanwhile, such as a timer of its own: the
+/// work comes after that.
+fn others_do(view: &View) -> String {
+    let facts = view.facts;
+    let process_of = |wait: &Wait| {
+        let mut threads = facts.threads.iter();
+        let of_wait = threads.find(|thread| wait.threads.contains(&thread.id));
+        of_wait.map(|thread| (thread.process, thread.name.clone()))
+    };
+    let is_told = |wait: &Wait| {
+        kind(facts, wait) != Kind::Idle && kind(facts, wait) != Kind::Join
+            || wait.timeout_ms.is_some()
+    };
+    let of_others = facts.waits.iter().filter(|wait| {
+        is_told(wait) && process_of(wait).is_some_and(|(process, _)| process != facts.root)
+    });
+    let longest = of_others.max_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    let Some((wait, (process, name))) = longest.and_then(|wait| Some((wait, process_of(wait)?)))
+    else {
+        return String::new();
+    };
+    let doing = Doing {
+        wait: Some(Box::new(wait.clone())),
+        looks: 1,
+    };
+    let does = describe_doing(facts, &doing);
+    format!("; its child, process {process} {name}, {does} meanwhile")
+}
+
+/// Returns the system calls between sleeps, as the end of a sentence; empty if too few were seen.
+fn between_sleeps(view: &View) -> String {
+    let samples = view.facts.samples.as_ref();
+    let stacks = samples.map_or(&[][..], |samples| &samples.stacks);
+    let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
+    for stack in stacks {
+        let call = super::system::call_of(stack);
+        if let Some(call) = call.filter(|call| !SLEEPS.contains(call) && *call != "execve") {
+            *calls.entry(call).or_default() += stack.samples;
+        }
+    }
+    let all: u64 = calls.values().sum();
+    let most = calls.into_iter().max_by_key(|(_, samples)| *samples);
+    most.filter(|(_, samples)| *samples >= 3 && 2 * samples >= all)
+        .map_or_else(String::new, |(call, _)| {
+            format!("; between sleeps it calls {call}")
+        })
+}
+
 pub(super) fn sleep(view: &View) -> Option<Finding> {
     let is_sleep = |wait: &Wait| {
         (is_call(wait, &SLEEPS) || is_in(wait, &["nanosleep"]))
             && !matches!(kind(view.facts, wait), Kind::FileLock | Kind::Idle)
     };
     let finding = blocked(view, is_sleep, "", |from| {
-        format!("it sleeps by its own choice{}", from.unwrap_or_default())
+        format!(
+            "it sleeps by its own choice{}{}",
+            from.unwrap_or_default(),
+            between_sleeps(view)
+        )
     })?;
     let each = view.per_second(view.active.iter().map(|thread| thread.voluntary).sum());
     Some(

@@ -8,7 +8,7 @@ use crate::facts::{Futex, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{
     Kind, POLLS, chain, describe_doing, is_call, is_file, is_waiting_for_clients, kind, known,
-    mostly, own_caller, own_path,
+    mostly, own_caller, own_path, waited_for,
 };
 
 use super::blocked::{BLOCKED, THREAD_STATES, blocked, caller, described};
@@ -504,7 +504,8 @@ pub(super) fn one_place(view: &View) -> Option<Finding> {
         let from = caller(view, is_there)
             .map(|function| format!(", in {function}"))
             .unwrap_or_default();
-        format!("it waits in {what}{file}{from}{behind}")
+        let whom = waited_for(first).map_or_else(String::new, |who| format!(" for {who}"));
+        format!("it waits in {what}{file}{whom}{from}{behind}")
     })?;
     Some(finding.look("strace -f -T -p PID"))
 }

@@ -5,6 +5,8 @@
 
 mod blocked;
 mod inside;
+mod kernel_work;
+mod processes;
 mod settings;
 mod system;
 mod user;
@@ -265,7 +267,7 @@ pub const RULES: &[Rule] = &[
         name: "fork-tables",
         branch: Branch::System,
         reason: "Each fork copies the page tables of a large process.",
-        check: system::fork_tables,
+        check: processes::fork_tables,
     },
     Rule {
         name: "clock-calls",
@@ -277,7 +279,7 @@ pub const RULES: &[Rule] = &[
         name: "new-processes",
         branch: Branch::System,
         reason: "Creating and ending processes costs more than what they do.",
-        check: system::new_processes,
+        check: processes::new_processes,
     },
     Rule {
         name: "huge-pages",
@@ -319,7 +321,25 @@ pub const RULES: &[Rule] = &[
         name: "closing",
         branch: Branch::System,
         reason: "A child that closes every number up to the limit makes as many calls.",
-        check: system::closing,
+        check: processes::closing,
+    },
+    Rule {
+        name: "closing-all",
+        branch: Branch::System,
+        reason: "A child that closes all descriptors, or reads the list of them, makes a call for each.",
+        check: kernel_work::closing_all,
+    },
+    Rule {
+        name: "signal-handler",
+        branch: Branch::System,
+        reason: "A fault that a handler repairs enters the kernel three times.",
+        check: kernel_work::signal_handler,
+    },
+    Rule {
+        name: "call-group",
+        branch: Branch::System,
+        reason: "System calls of one kind have most of the kernel's time together.",
+        check: kernel_work::call_group,
     },
     Rule {
         name: "one-call",

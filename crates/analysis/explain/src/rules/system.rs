@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::budget::View;
 use crate::callers::Hot;
-use crate::facts::{Limited, SHORT_LIVED, Samples, Stack};
+use crate::facts::{Samples, Stack};
 use crate::finding::{Finding, Switch, percent};
+
+use super::kernel_work::{kind_of_work, shootdowns};
 
 /// The least share of the kernel in the time on processors (reference: 30 %).
 const SYSTEM: f64 = 0.3;
 /// The least share of one entry point in the kernel's time (reference: 40 %).
-const ENTRY: f64 = 0.4;
+pub(super) const ENTRY: f64 = 0.4;
 /// The share of entry points that names a lock.
 const NEARLY_ALL: f64 = 0.9;
 /// Least share of spinning in the kernel's time (reference: 10 %).
@@ -21,14 +23,10 @@ const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const SPLITS: f64 = 50.0;
 /// Reads or writes per second from which on their number can be the cost.
 const CALLS: f64 = 10_000.0;
-/// The least share of the time that creating processes has to explain.
-const CREATING: f64 = 0.1;
-/// The least share of copying page tables.
-const FORKING: f64 = 0.15;
-/// A limit of open files from which on closing all of them takes time.
-const FILES_MANY: u64 = 65_536;
 /// Bytes per call below which the entry costs more than the copy.
 const TINY: f64 = 512.0;
+/// Bytes per call below which the program goes byte by byte.
+const BYTEWISE: f64 = 8.0;
 
 /// Functions of the kernel in which processors wait for a lock (kernel/locking).
 const SPINS: [&str; 7] = [
@@ -122,7 +120,7 @@ fn entry(stack: &Stack) -> Option<String> {
     call_of(stack).map(str::to_owned)
 }
 
-fn in_kernel(samples: &Samples) -> impl Iterator<Item = &Stack> {
+pub(super) fn in_kernel(samples: &Samples) -> impl Iterator<Item = &Stack> {
     samples
         .stacks
         .iter()
@@ -130,13 +128,13 @@ fn in_kernel(samples: &Samples) -> impl Iterator<Item = &Stack> {
 }
 
 /// The kernel's share of the active threads' time, if it is large enough for the rules here.
-fn kernel(view: &View) -> Option<f64> {
+pub(super) fn kernel(view: &View) -> Option<f64> {
     let of_running = view.budget.system / view.budget.running().max(f64::MIN_POSITIVE);
     (of_running >= SYSTEM && view.budget.system >= 0.1).then_some(view.budget.system)
 }
 
 /// Returns the share of samples in the kernel for which a test holds.
-fn of_kernel(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> f64 {
+pub(super) fn of_kernel(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> f64 {
     let Some(samples) = &view.facts.samples else {
         return 0.0;
     };
@@ -189,7 +187,7 @@ pub(super) fn largest(view: &View) -> String {
     format!("{}{}", named.join(", "), caller(view, |_| true))
 }
 
-fn system(view: &View, cause: String, share: f64) -> Finding {
+pub(super) fn system(view: &View, cause: String, share: f64) -> Finding {
     Finding::new(cause, share).with(
         format!(
             "{} in the kernel, {} in user mode",
@@ -204,7 +202,7 @@ fn system(view: &View, cause: String, share: f64) -> Finding {
 
 /// Returns the functions of the program that call into the kernel most often, among stacks for
 /// which a test holds.
-fn caller(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> String {
+pub(super) fn caller(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> String {
     let Some(samples) = &view.facts.samples else {
         return String::new();
     };
@@ -213,57 +211,6 @@ fn caller(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> String {
     named
         .or_else(|| hot.first())
         .map_or_else(String::new, |name| format!(", in {name}"))
-}
-
-/// Returns the time in the kernel of what ended between two rounds (s).
-fn ended_system_s(view: &View) -> f64 {
-    let ended = view.budget_of_ended();
-    ended.map_or(0.0, |ended| ended.system_s)
-}
-
-/// Whether the kernel copies page tables for a fork (mm/memory.c, kernel/fork.c).
-fn copies_tables(stack: &Stack) -> bool {
-    let names = [
-        "copy_page_range",
-        "copy_pte_range",
-        "dup_mmap",
-        "copy_pmd",
-        "copy_p4d",
-    ];
-    stack
-        .kernel
-        .iter()
-        .any(|function| names.iter().any(|name| function.contains(name)))
-}
-
-pub(super) fn fork_tables(view: &View) -> Option<Finding> {
-    let share = view.running_in(copies_tables);
-    let resident_mib = view.facts.counters.resident_pages / 256;
-    let created = view.facts.short_lived.created.unwrap_or_default();
-    let forks = view.per_second(created.processes);
-    (share >= FORKING).then(|| {
-        Finding::new(
-            format!(
-                "it copies the page tables of {resident_mib} MiB in each fork, {forks:.1} a second{}",
-                caller(view, copies_tables)
-            ),
-            share,
-        )
-        .with(
-            format!("{} of the time in copying page tables", percent(share)),
-            "cpu-clock",
-            "15 %",
-            "what the children do",
-        )
-        .with(
-            format!("{resident_mib} MiB resident"),
-            "/proc/PID/status, VmHWM",
-            "",
-            "",
-        )
-        .advise("Create processes by vfork or posix_spawn, from a small process, or with huge pages.")
-        .look("strace -f -T -e trace=clone,fork,vfork -p PID")
-    })
 }
 
 pub(super) fn clock_calls(view: &View) -> Option<Finding> {
@@ -298,99 +245,6 @@ pub(super) fn clock_calls(view: &View) -> Option<Finding> {
         )
         .advise("Read the clock less often, or use a clock source of the vDSO (clocksource=tsc).")
         .look("cat /sys/devices/system/clocksource/clocksource0/{current,available}_clocksource")
-    })
-}
-
-pub(super) fn closing(view: &View) -> Option<Finding> {
-    let system_share = kernel(view)?;
-    let is_close = |stack: &Stack| call_of(stack) == Some("close");
-    let of_close = of_kernel(view, is_close);
-    let limits = view.facts.settings.limits.iter();
-    let limit = limits
-        .filter(|limit| limit.of == Limited::Files)
-        .max_by_key(|limit| limit.value)?;
-    (of_close >= ENTRY && limit.value >= FILES_MANY).then(|| {
-        system(
-            view,
-            format!(
-                "it closes one file descriptor after the other, up to a limit of {}{}",
-                limit.value,
-                caller(view, is_close)
-            ),
-            // The entry into the kernel belongs to each call.
-            of_close * system_share,
-        )
-        .with(
-            format!("{} of the kernel's samples in close", percent(of_close)),
-            "cpu-clock",
-            "40 %",
-            "other system calls",
-        )
-        .with(
-            format!("it may open {} files", limit.value),
-            "/proc/PID/limits",
-            "65536",
-            "",
-        )
-        .advise("Close what is open (close_range, /proc/self/fd), or lower the limit: ulimit -n.")
-        .look("strace -f -c -p PID")
-    })
-}
-
-pub(super) fn new_processes(view: &View) -> Option<Finding> {
-    // Without the count of its own there is no telling: others of the host create processes, too.
-    let own = view.facts.short_lived.created?;
-    let created = view.per_second(own.processes + own.threads);
-    let calls = [
-        "clone",
-        "clone3",
-        "fork",
-        "vfork",
-        "execve",
-        "execveat",
-        "exit_group",
-        "exit",
-        "wait4",
-    ];
-    // Of a child that lives shorter than a round, faults and mappings are its start, too.
-    let is_process = |stack: &Stack| {
-        call_of(stack).is_some_and(|call| calls.contains(&call))
-            || stack.program == SHORT_LIVED && (is_fault(stack) || maps_memory(stack))
-    };
-    let of_exec = of_kernel(view, |stack| {
-        call_of(stack).is_some_and(|call| call.starts_with("execve"))
-    });
-    // What children compute is their own work, and no cost of creating them.
-    let system_s = ended_system_s(view);
-    let of_ended = system_s / (view.budget.running() * view.total_s).max(f64::MIN_POSITIVE);
-    let share = if view.facts.samples.is_some() {
-        view.running_in(is_process)
-    } else {
-        of_ended * view.budget.running()
-    };
-    let is_cost = share >= CREATING && (of_kernel(view, is_process) >= 0.2 || of_ended >= 0.4);
-    (created >= 50.0 && is_cost).then(|| {
-        let what = match own {
-            _ if of_exec >= 0.1 => "starts programs",
-            own if own.threads > own.processes => "creates threads",
-            _ => "creates processes",
-        };
-        system(view, format!("it {what}, {created:.0} a second"), share)
-            .with(
-                format!("{created:.0} new processes and threads of its own per second"),
-                "perf_event_open, forks",
-                "50",
-                "other programs' processes",
-            )
-            .with(
-                format!("{} of the time was the kernel's, for processes that ended at once", percent(of_ended)),
-                "/proc/PID/stat, cstime",
-                "40 %",
-                "work of lasting processes, and what children compute",
-            )
-            .with(format!("{} of the kernel's samples in execve", percent(of_exec)), "cpu-clock", "10 %", "")
-            .advise("Keep processes for several tasks (a pool), or call a library instead of a program.")
-            .look("strace -f -c -e trace=process -p PID")
     })
 }
 
@@ -463,8 +317,9 @@ pub(super) fn refaults(view: &View) -> Option<Finding> {
     let finding = system(
         view,
         format!(
-            "it gives memory back{} and touches it again, each page {factor:.0} times{toucher}",
-            given_back.unwrap_or_default()
+            "it gives memory back{} and touches it again, each page {factor:.0} times{toucher}{}",
+            given_back.unwrap_or_default(),
+            shootdowns(view)
         ),
         of_memory * system_share,
     )
@@ -633,14 +488,22 @@ pub(super) fn tiny_calls(view: &View) -> Option<Finding> {
     } = transfers;
     let is_call = |stack: &Stack| transfers.has(stack);
     let of_calls = of_kernel(view, is_call);
-    (calls >= CALLS && (0.1..TINY).contains(&mean) && of_calls >= ENTRY).then(|| {
+    // With a few bytes each, what the program does for each of them is part of it.
+    let is_bytewise = mean < BYTEWISE && calls >= CALLS && of_calls >= ENTRY / 2.0;
+    let share = if is_bytewise {
+        view.budget.running()
+    } else {
+        of_calls * system_share
+    };
+    let is_tiny = calls >= CALLS && (0.1..TINY).contains(&mean) && of_calls >= ENTRY;
+    (is_tiny || is_bytewise && mean >= 0.1).then(|| {
         system(
             view,
             format!(
-                "it makes tiny {name} calls, {calls:.0} a second of {mean:.0} bytes{}",
+                "it makes tiny {name} calls, {calls:.0} a second of {mean:.0} bytes each{}",
                 caller(view, is_call)
             ),
-            of_calls * system_share,
+            share,
         )
         .with(
             format!("{calls:.0} calls of {name} per second"),
@@ -717,11 +580,13 @@ pub(super) fn one_call(view: &View) -> Option<Finding> {
     if share < ENTRY || entry == "page faults" || lock_spinning(view).is_some() {
         return None;
     }
-    let from = caller(view, |stack: &Stack| call_of(stack) == Some(&entry));
+    let is_entry = |stack: &Stack| call_of(stack) == Some(&entry);
+    let from = caller(view, is_entry);
+    let work = kind_of_work(view, is_entry) + &of_changes(view, &entry);
     Some(
         system(
             view,
-            format!("it is in the system call {entry}{from}"),
+            format!("it is in the system call {entry}{from}{work}"),
             share * system_share,
         )
         .with(
@@ -733,6 +598,15 @@ pub(super) fn one_call(view: &View) -> Option<Finding> {
         .advise("Call it less often.")
         .look("strace -f -c -p PID"),
     )
+}
+
+/// Returns what a change of mappings makes other processors do; empty for other calls.
+fn of_changes(view: &View, entry: &str) -> String {
+    if CHANGES.contains(&entry) {
+        shootdowns(view)
+    } else {
+        String::new()
+    }
 }
 
 /// Functions that do the work of mitigations (arch/x86/lib/retpoline.S, arch/x86/entry/entry.S,

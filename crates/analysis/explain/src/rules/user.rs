@@ -6,12 +6,19 @@ use crate::facts::{Stack, Wait};
 use crate::finding::{Finding, percent};
 use crate::runtimes::{MEANINGS, is_collector, is_jvm_collector};
 
-/// The least share of the time in user mode (reference: 70 %).
-const USER: f64 = 0.7;
+/// The least share of the time in user mode, and its part of the time on processors (reference:
+/// 70 %).
+const USER: f64 = 0.4;
+const OF_RUNNING: f64 = 0.7;
 /// The least share of a function in it.
 const FUNCTION: f64 = 0.5;
 /// The least share of collecting garbage in the time on processors.
 const GARBAGE: f64 = 0.25;
+
+/// Whether the program's own work is most of what it does.
+fn is_in_user_mode(view: &View) -> bool {
+    view.budget.user >= USER && view.budget.user >= OF_RUNNING * view.budget.running()
+}
 
 /// Samples of the program's own work.
 fn in_user_mode<'v>(view: &'v View) -> impl Iterator<Item = &'v Stack> + Clone {
@@ -69,7 +76,7 @@ pub(super) fn largest(view: &View) -> String {
 }
 
 pub(super) fn one_function(view: &View) -> Option<Finding> {
-    if view.budget.user < USER {
+    if !is_in_user_mode(view) {
         return None;
     }
     let (what, count, all) = hottest(view)?;
@@ -124,7 +131,7 @@ pub(super) fn meaning(view: &View) -> Option<Finding> {
         .iter()
         .map(|meaning| (meaning, share_of(meaning.function)))
         .find(|(_, share)| *share >= FUNCTION)
-        .filter(|_| view.budget.user >= USER);
+        .filter(|_| is_in_user_mode(view));
     let (meaning, share) = found?;
     let from = own_work(view, meaning.function)
         .map(|own| format!(", called in {own}"))
