@@ -21,7 +21,9 @@ pub struct Answer {
 }
 
 /// The least share of what comes before a wait for work.
-const BLOCKED: f64 = 0.3;
+const BLOCKED: f64 = 0.25;
+/// The share of sleeping from which on it comes before what is done between.
+const SLEEPING: f64 = 0.6;
 /// The least share of what is mentioned where nothing dominates.
 const MENTIONED: f64 = 0.1;
 /// Rules of what runs whose cause comes before that there are too many threads for it: they say
@@ -186,7 +188,9 @@ fn ranked(mut found: Vec<(Branch, Finding)>, outside: Option<Finding>) -> Answer
 /// Returns whether a finding only says that threads wait for work or for others: what they do
 /// otherwise comes first.
 fn is_soft(finding: &Finding) -> bool {
-    ["idle", "poll", "signals"].contains(&finding.rule) || finding.share < BLOCKED
+    ["idle", "poll", "signals"].contains(&finding.rule)
+        || finding.rule == "sleep" && finding.share < SLEEPING
+        || finding.share < BLOCKED
 }
 
 /// Returns whether a setting explains the time at least likely: then it comes before all others.

@@ -360,8 +360,9 @@ impl<'s> Hot<'s> {
     pub(crate) fn first(&self) -> Option<String> {
         let lists = [&self.innermost, &self.entries, &self.leaves];
         let all = lists.into_iter().filter_map(|list| list.first());
-        let named = all.clone().find(|(name, _)| !is_nameless(name));
-        let found = named.or_else(|| all.clone().next())?;
+        let says = |name: &str| !is_nameless(name) && !is_start(name) && name != "_start";
+        let named = all.clone().find(|(name, _)| says(name));
+        let found = named.or_else(|| all.clone().find(|(name, _)| !is_start(name)))?;
         (found.0 != "(unknown)").then(|| found.0.to_owned())
     }
 

@@ -265,6 +265,8 @@ pub struct Doing {
     pub wait: Option<Box<Wait>>,
     /// At how many looks.
     pub looks: u64,
+    /// Its functions while it ran, innermost first; empty if they are not known.
+    pub stack: Vec<String>,
 }
 
 /// What a blocked thread waits for.
@@ -417,6 +419,8 @@ pub struct Samples {
     pub stacks: Vec<Stack>,
     /// Sampled page faults; each stands for `fault_period` of them.
     pub faults: Vec<FaultingCode>,
+    /// Samples in user mode right behind an atomic instruction.
+    pub atomics: Vec<FaultingCode>,
     /// Samples that the kernel dropped.
     pub lost: u64,
 }
@@ -434,12 +438,12 @@ pub struct Stack {
     pub samples: u64,
 }
 
-/// Sampled page faults of one place.
+/// Samples of one place, such as page faults.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FaultingCode {
-    /// The function that touched the memory.
+    /// The function, for faults that which touched the memory.
     pub function: String,
-    /// Sampled faults.
+    /// Samples.
     pub samples: u64,
 }
 

@@ -42,6 +42,29 @@ pub(crate) const KNOWN: &[Known] = &[
     named("ObjectMonitor::enter", Kind::Lock, "a monitor of Java"),
     named("ObjectMonitor::EnterI", Kind::Lock, "a monitor of Java"),
     known("ObjectMonitor::wait", Kind::Condition),
+    // java.util.concurrent.
+    known("ThreadPoolExecutor.getTask", Kind::Idle),
+    known("DelayedWorkQueue.take", Kind::Idle),
+    known("ForkJoinPool.awaitWork", Kind::Idle),
+    known("ForkJoinPool.runWorker", Kind::Idle),
+    known("java.util.TimerThread.mainLoop", Kind::Idle),
+    known("java.lang.ref.ReferenceQueue", Kind::Idle),
+    named(
+        "locks.ReentrantLock.lock",
+        Kind::Lock,
+        "a ReentrantLock of Java",
+    ),
+    named(
+        "ReentrantLock$Sync.lock",
+        Kind::Lock,
+        "a ReentrantLock of Java",
+    ),
+    named(
+        "ReentrantReadWriteLock$",
+        Kind::Lock,
+        "a ReentrantReadWriteLock of Java",
+    ),
+    named("locks.StampedLock.", Kind::Lock, "a StampedLock of Java"),
     known("GangWorker", Kind::Idle),
     known("WorkerThread::run", Kind::Idle),
     known("CompileQueue::get", Kind::Idle),
@@ -114,22 +137,22 @@ pub(crate) const KNOWN: &[Known] = &[
     // glibc: malloc/arena.c, elf/dl-iteratephdr.c, elf/dl-open.c, libio, time/tzset.c,
     // stdlib/random.c.
     named(
-        "malloc (libc",
+        "malloc (libc.so",
         Kind::Lock,
         "a lock of glibc's malloc (an arena)",
     ),
     named(
-        "calloc (libc",
+        "calloc (libc.so",
         Kind::Lock,
         "a lock of glibc's malloc (an arena)",
     ),
     named(
-        "realloc (libc",
+        "realloc (libc.so",
         Kind::Lock,
         "a lock of glibc's malloc (an arena)",
     ),
     named(
-        "free (libc",
+        "free (libc.so",
         Kind::Lock,
         "a lock of glibc's malloc (an arena), to free",
     ),
@@ -146,24 +169,36 @@ pub(crate) const KNOWN: &[Known] = &[
         "the lock of the time zone (localtime)",
     ),
     named(
-        "mktime (libc",
+        "mktime (libc.so",
         Kind::Lock,
         "the lock of the time zone (mktime)",
     ),
     named(
-        "strftime (libc",
+        "strftime (libc.so",
         Kind::Lock,
         "the lock of the time zone (strftime)",
     ),
-    named("random (libc", Kind::Lock, "the lock of random"),
-    named("rand (libc", Kind::Lock, "the lock of rand"),
-    named("printf (libc", Kind::Lock, "the lock of a stream of stdio"),
-    named("fwrite (libc", Kind::Lock, "the lock of a stream of stdio"),
-    named("fputs (libc", Kind::Lock, "the lock of a stream of stdio"),
-    named("puts (libc", Kind::Lock, "the lock of a stream of stdio"),
-    named("putc (libc", Kind::Lock, "the lock of a stream of stdio"),
-    named("getc (libc", Kind::Lock, "the lock of a stream of stdio"),
-    named("syslog (libc", Kind::Lock, "the lock of syslog"),
+    named("random (libc.so", Kind::Lock, "the lock of random"),
+    named("rand (libc.so", Kind::Lock, "the lock of rand"),
+    named(
+        "printf (libc.so",
+        Kind::Lock,
+        "the lock of a stream of stdio",
+    ),
+    named(
+        "fwrite (libc.so",
+        Kind::Lock,
+        "the lock of a stream of stdio",
+    ),
+    named(
+        "fputs (libc.so",
+        Kind::Lock,
+        "the lock of a stream of stdio",
+    ),
+    named("puts (libc.so", Kind::Lock, "the lock of a stream of stdio"),
+    named("putc (libc.so", Kind::Lock, "the lock of a stream of stdio"),
+    named("getc (libc.so", Kind::Lock, "the lock of a stream of stdio"),
+    named("syslog (libc.so", Kind::Lock, "the lock of syslog"),
     // glibc: nptl.
     known("cond_wait", Kind::Condition),
     known("cond_timedwait", Kind::Condition),
@@ -301,6 +336,56 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "S_regmatch",
         "it is in regular expressions, of which one may backtrack without end",
         "Simplify the pattern (no nested repetition), or limit the length of what it is tried on.",
+    ),
+    // CPython: Objects/listobject.c.
+    meaning(
+        "ins1 (libpython",
+        "it inserts into lists, which moves all behind (list.insert)",
+        "Append, or use collections.deque.",
+    ),
+    meaning(
+        "list_contains",
+        "it searches lists from their begin (in)",
+        "Use a set or a dict.",
+    ),
+    // OpenJDK: src/hotspot/share/classfile/javaClasses.cpp.
+    meaning(
+        "java_lang_Throwable::fill_in_stack_trace",
+        "it fills in the stack traces of exceptions",
+        "Throw fewer exceptions, or some without a stack trace.",
+    ),
+    // Go: src/crypto/tls, src/regexp. OpenSSL: ssl/statem/statem.c.
+    meaning(
+        "crypto/tls.(*Conn).HandshakeContext",
+        "it makes TLS handshakes, one for each new connection",
+        "Keep connections (keep-alive, MaxIdleConnsPerHost), or resume sessions.",
+    ),
+    meaning(
+        "crypto/tls.(*Conn).handshakeContext",
+        "it makes TLS handshakes, one for each new connection",
+        "Keep connections (keep-alive, MaxIdleConnsPerHost), or resume sessions.",
+    ),
+    meaning(
+        "state_machine (libssl",
+        "it makes TLS handshakes, one for each new connection",
+        "Keep connections, or resume sessions.",
+    ),
+    meaning(
+        "regexp.compile",
+        "it compiles regular expressions again and again",
+        "Compile each once.",
+    ),
+    // libstdc++: include/bits/regex_executor.h.
+    meaning(
+        "std::__detail::_Executor",
+        "it is in regular expressions (std::regex)",
+        "Use another library for regular expressions, or a plain search.",
+    ),
+    // SQLite: src/vdbe.c.
+    meaning(
+        "sqlite3VdbeExec",
+        "it executes SQL statements (sqlite3VdbeExec), of which one may read a whole table row by row for lack of an index",
+        "Look at EXPLAIN QUERY PLAN of the statements: SCAN is each row of a table.",
     ),
     // glibc: string/strcoll_l.c.
     meaning(

@@ -29,6 +29,7 @@ fn behind(role: Role, wait: Option<Wait>) -> Behind {
         doing: vec![Doing {
             wait: wait.map(Box::new),
             looks: 50,
+            stack: Vec::new(),
         }],
     }
 }

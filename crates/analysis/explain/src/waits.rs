@@ -458,7 +458,8 @@ fn is_waiting_for_itself(wait: &Wait) -> bool {
 /// Returns what a counterpart does, as the end of a sentence: `waits for storage in fdatasync`.
 pub(crate) fn describe_doing(facts: &Facts, doing: &Doing) -> String {
     let Some(wait) = &doing.wait else {
-        return "computes".into();
+        let within = crate::callers::own_path(&doing.stack);
+        return within.map_or_else(|| "computes".into(), |own| format!("computes in {own}"));
     };
     let from = own_path(wait)
         .map(|function| format!(" in {function}"))
@@ -509,11 +510,6 @@ pub(crate) fn own_path(wait: &Wait) -> Option<String> {
         Some(entry) => format!("{entry} for {path}"),
         None => path,
     })
-}
-
-/// Returns the program's own function in which a wait is.
-pub(crate) fn own_caller(wait: &Wait) -> Option<&str> {
-    crate::callers::own_caller(&wait.stack)
 }
 
 /// Returns whom a wait is for and what that does, as the end of a sentence; empty if it was not

@@ -159,6 +159,19 @@ pub(crate) fn path_argument(number: u64) -> Option<usize> {
     PATHS_SECOND.contains(&number).then_some(1)
 }
 
+/// Returns after how long a call that waits for events comes back without one (ms); `None` if it
+/// does not.
+pub(crate) fn timeout_ms(number: u64, arguments: &[u64; 4]) -> Option<u64> {
+    let timeout = match number {
+        7 => arguments[2],
+        232 | 281 => arguments[3],
+        _ => return None,
+    };
+    // An int, of which -1 stands for no end.
+    let timeout = i32::try_from(timeout & u64::from(u32::MAX)).ok()?;
+    u64::try_from(timeout).ok().filter(|timeout| *timeout > 0)
+}
+
 /// Returns the name of a call, or its number.
 pub(crate) fn name(number: u64) -> String {
     if !cfg!(target_arch = "x86_64") {

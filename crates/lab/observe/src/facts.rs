@@ -1,6 +1,6 @@
 //! Puts together what the collectors saw.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -21,7 +21,7 @@ use crate::proc::{self, HostTimes, TICKS};
 use crate::rounds::{Process, Rounds};
 use crate::samples::{Chain, Sampling};
 use crate::settings;
-use crate::symbols::{ANONYMOUS, KernelSymbols, file_name};
+use crate::symbols::{ANONYMOUS, KernelSymbols, Modules, file_name};
 use crate::unwind::unwind;
 
 /// Rounds between two looks at settings.
@@ -200,6 +200,7 @@ impl Collector {
         let after = Snapshot::read().map_err(ObserveError::Proc)?;
         let before = own_s();
         let samples = self.samples();
+        self.rounds.forget_compiled();
         self.costs[3].1 += own_s() - before;
         let mut short_lived = self.rounds.short_lived();
         let creations = self.sampling.as_ref().ok();
@@ -377,20 +378,9 @@ impl Collector {
         // A process that no round saw has, until it executes another program, the memory of the one
         // that made it.
         let fallback = processes.get(&self.root);
+        unwind_all(sampling, processes, fallback, modules);
+        let behind = behind_atomics(sampling, processes, modules);
         let mut stacks: BTreeMap<(String, Vec<String>, Vec<String>), u64> = BTreeMap::new();
-        for stacked in &sampling.stacked {
-            let process = processes.get(&stacked.process).or(fallback);
-            let maps = process.map_or(&[][..], |process| process.maps.as_slice());
-            let mut user = unwind(&stacked.registers, &stacked.stack, maps, modules);
-            append(&mut user, &stacked.user);
-            user.truncate(DEPTH);
-            let chain = Chain {
-                process: stacked.process,
-                kernel: stacked.kernel.clone(),
-                user,
-            };
-            *sampling.chains.entry(chain).or_default() += 1;
-        }
         let mut compiled: BTreeMap<u32, PerfMap> = BTreeMap::new();
         let mut known: BTreeMap<(u32, u64, Option<u64>), String> = BTreeMap::new();
         // A function without a symbol has its name from the call of its caller.
@@ -414,6 +404,7 @@ impl Collector {
             known.insert((process, address, caller), name.clone());
             name
         };
+        let mut atomics: BTreeMap<String, u64> = BTreeMap::new();
         for (chain, count) in &sampling.chains {
             let of = processes.get(&chain.process);
             let program = of
@@ -433,6 +424,11 @@ impl Collector {
                     )
                 })
                 .collect();
+            let user: Vec<String> = user;
+            let leaf = user.first().filter(|_| in_kernel.is_empty());
+            if let Some(leaf) = leaf.filter(|_| behind.contains(&(chain.process, chain.user[0]))) {
+                *atomics.entry(leaf.clone()).or_default() += count;
+            }
             *stacks.entry((program, in_kernel, user)).or_default() += count;
         }
         let mut faults: BTreeMap<String, u64> = BTreeMap::new();
@@ -449,10 +445,8 @@ impl Collector {
                     samples,
                 })
                 .collect(),
-            faults: faults
-                .into_iter()
-                .map(|(function, samples)| FaultingCode { function, samples })
-                .collect(),
+            faults: by_function(faults),
+            atomics: by_function(atomics),
             lost: sampling.lost,
         })
     }
@@ -504,6 +498,53 @@ impl Collector {
         }
         gaps
     }
+}
+
+/// Unwinds the stacks that samples have, which become chains.
+fn unwind_all(
+    sampling: &mut Sampling,
+    processes: &BTreeMap<u32, Process>,
+    fallback: Option<&Process>,
+    modules: &mut Modules,
+) {
+    for stacked in &sampling.stacked {
+        let process = processes.get(&stacked.process).or(fallback);
+        let maps = process.map_or(&[][..], |process| process.maps.as_slice());
+        let mut user = unwind(&stacked.registers, &stacked.stack, maps, modules);
+        append(&mut user, &stacked.user);
+        user.truncate(DEPTH);
+        let chain = Chain {
+            process: stacked.process,
+            kernel: stacked.kernel.clone(),
+            user,
+        };
+        *sampling.chains.entry(chain).or_default() += 1;
+    }
+}
+
+/// Returns the processes and addresses of samples right behind an atomic instruction.
+fn behind_atomics(
+    sampling: &Sampling,
+    processes: &BTreeMap<u32, Process>,
+    modules: &mut Modules,
+) -> BTreeSet<(u32, u64)> {
+    let in_user_mode = sampling
+        .chains
+        .keys()
+        .filter(|chain| chain.kernel.is_empty());
+    let places: BTreeSet<(u32, u64)> = in_user_mode
+        .filter_map(|chain| Some((chain.process, *chain.user.first()?)))
+        .collect();
+    let is_behind = |(process, address): &(u32, u64)| {
+        let process = processes.get(process);
+        process.is_some_and(|process| modules.is_behind_atomic(&process.maps, *address))
+    };
+    places.into_iter().filter(is_behind).collect()
+}
+
+fn by_function(counts: BTreeMap<String, u64>) -> Vec<FaultingCode> {
+    let code = |(function, samples)| FaultingCode { function, samples };
+    counts.into_iter().map(code).collect()
 }
 
 /// Reads the names of functions that a process compiled.

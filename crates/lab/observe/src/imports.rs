@@ -21,6 +21,8 @@ const JUMP_SLOT: u32 = 7;
 const IRELATIVE: u32 = 37;
 /// The longest call instruction (bytes).
 const CALL: u64 = 7;
+/// The longest atomic instruction that is looked for (bytes).
+const ATOMIC_MAX: usize = 13;
 
 /// What a call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,6 +106,15 @@ impl Imports {
         (2..=7).any(is_indirect).then_some(Called::Unknown)
     }
 
+    /// Whether the instruction before an address is an atomic one: what a sample is behind was slow.
+    pub(crate) fn is_behind_atomic(&self, address: u64) -> bool {
+        (3..=ATOMIC_MAX).any(|length| {
+            let start = address.checked_sub(length as u64);
+            let bytes = start.and_then(|start| self.bytes(start, length));
+            bytes.is_some_and(|bytes| atomic_length(bytes) == Some(length))
+        })
+    }
+
     fn import(&self, slot: u64) -> Called {
         let name = self.slots.get(&slot).cloned();
         name.map_or(Called::Unknown, Called::Import)
@@ -132,6 +143,54 @@ impl Imports {
             bytes.get(offset..offset.checked_add(size)?)
         })
     }
+}
+
+/// Returns the length of the atomic instruction at the begin of bytes: one with a lock prefix, or an
+/// exchange with memory; or of an `mfence` (Intel SDM 2.1, 9.1.2.2).
+fn atomic_length(bytes: &[u8]) -> Option<usize> {
+    if bytes.starts_with(&[0x0f, 0xae, 0xf0]) {
+        return Some(3);
+    }
+    let is_prefix =
+        |byte: &&u8| matches!(byte, 0xf0 | 0x66 | 0xf2 | 0xf3 | 0x2e | 0x3e | 0x64 | 0x65);
+    let mut at = bytes.iter().take_while(is_prefix).count();
+    let prefixes = &bytes[..at];
+    let is_locked = prefixes.contains(&0xf0);
+    at += usize::from(bytes.get(at)? & 0xf0 == 0x40);
+    let is_long = *bytes.get(at)? == 0x0f;
+    at += usize::from(is_long);
+    let opcode = *bytes.get(at)?;
+    let changes = if is_long {
+        matches!(
+            opcode,
+            0xb0 | 0xb1 | 0xc0 | 0xc1 | 0xc7 | 0xab | 0xb3 | 0xbb | 0xba
+        )
+    } else {
+        matches!(opcode, 0x80 | 0x81 | 0x83 | 0xf6 | 0xf7 | 0xfe | 0xff)
+            || opcode < 0x38 && opcode & 7 < 2
+    };
+    let is_exchange = !is_long && matches!(opcode, 0x86 | 0x87);
+    if !(is_locked && changes || is_exchange) {
+        return None;
+    }
+    let immediate = match (is_long, opcode) {
+        (false, 0x80 | 0x83) | (true, 0xba) => 1,
+        (false, 0x81) if prefixes.contains(&0x66) => 2,
+        (false, 0x81) => 4,
+        _ => 0,
+    };
+    // The operand in memory: ModRM, SIB and displacement.
+    let operand = *bytes.get(at + 1)?;
+    let (mode, register) = (operand >> 6, operand & 7);
+    let has_base = register != 4 || bytes.get(at + 2)? & 7 != 5;
+    let displacement = match mode {
+        0 if register == 5 || !has_base => 4,
+        0 => 0,
+        1 => 1,
+        2 => 4,
+        _ => return None,
+    };
+    Some(at + 2 + usize::from(register == 4) + displacement + immediate)
 }
 
 #[cfg(test)]
@@ -165,6 +224,30 @@ mod tests {
         assert_eq!(imports.called(0x1010), Some(Called::Address(0x1020)));
         assert_eq!(imports.called(0x1012), Some(Called::Unknown));
         assert_eq!(imports.called(0x1030), None);
+    }
+
+    #[test]
+    fn atomic_instructions_have_lengths() {
+        let cases: [(&[u8], Option<usize>); 7] = [
+            // lock add %rax,(%rdi); lock xadd %eax,0x40(%rdi); lock orq $0,(%rsp)
+            (&[0xf0, 0x48, 0x01, 0x07], Some(4)),
+            (&[0xf0, 0x0f, 0xc1, 0x47, 0x40], Some(5)),
+            (&[0xf0, 0x48, 0x83, 0x0c, 0x24, 0x00], Some(6)),
+            // xchg %eax,0x10(%rip); lock incl 0x1000(,%rax,4); mfence
+            (&[0x87, 0x05, 0x10, 0, 0, 0], Some(6)),
+            (&[0xf0, 0xff, 0x04, 0x85, 0, 0x10, 0, 0], Some(8)),
+            (&[0x0f, 0xae, 0xf0], Some(3)),
+            // add %rax,(%rdi)
+            (&[0x48, 0x01, 0x07], None),
+        ];
+        for (bytes, length) in cases {
+            assert_eq!(atomic_length(bytes), length, "{bytes:x?}");
+        }
+        let imports = Imports {
+            code: vec![(0x100, vec![0x90, 0xf0, 0x48, 0x01, 0x07, 0x90])],
+            slots: BTreeMap::new(),
+        };
+        assert!(imports.is_behind_atomic(0x105) && !imports.is_behind_atomic(0x104));
     }
 
     #[test]

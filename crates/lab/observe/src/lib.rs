@@ -12,6 +12,7 @@ mod environment;
 mod facts;
 mod files;
 mod imports;
+mod jvm;
 mod limits;
 mod names;
 mod proc;

@@ -83,7 +83,7 @@ impl PerfMap {
 fn script_name(name: &str) -> String {
     let kinds = ["JS:", "LazyCompile:", "Function:", "Eval:", "Script:"];
     let Some(rest) = kinds.iter().find_map(|kind| name.strip_prefix(kind)) else {
-        return name.to_owned();
+        return java_name(name);
     };
     let rest = rest.trim_start_matches(['*', '~', '^', '+', '\'']);
     match rest.split_once(' ') {
@@ -92,6 +92,17 @@ fn script_name(name: &str) -> String {
             format!("{function} {place}").trim_start().to_owned()
         }
         None => rest.to_owned(),
+    }
+}
+
+/// Shortens what the JVM writes, as `void java.util.HashMap.put(int, java.lang.Object)`, to the class
+/// and the method.
+fn java_name(name: &str) -> String {
+    match name.split_once('(') {
+        Some((method, _)) if name.ends_with(')') && method.contains('.') => {
+            method.rsplit(' ').next().unwrap_or(method).to_owned()
+        }
+        _ => name.to_owned(),
     }
 }
 
@@ -132,6 +143,10 @@ mod tests {
         assert_eq!(
             (map.name(0x1020), map.name(0x2030)),
             (None, Some("b.js:1:1"))
+        );
+        assert_eq!(
+            script_name("void java.util.HashMap.put(int, java.lang.Object)"),
+            "java.util.HashMap.put"
         );
         assert_eq!(
             script_name("JS:*handle file:///srv/app/server.js:10:3"),

@@ -61,8 +61,8 @@ pub(crate) fn schedstat(text: &str) -> Option<(u64, u64)> {
 pub(crate) struct Call {
     /// Its number; `None` if it is blocked outside of system calls.
     pub(crate) number: Option<u64>,
-    /// Its first three arguments.
-    pub(crate) arguments: [u64; 3],
+    /// Its first four arguments.
+    pub(crate) arguments: [u64; 4],
     pub(crate) stack_pointer: u64,
     pub(crate) program_counter: u64,
 }
@@ -74,8 +74,8 @@ pub(crate) fn syscall(text: &str) -> Option<Call> {
     let [.., stack_pointer, program_counter] = fields.as_slice() else {
         return None;
     };
-    let mut arguments = [0; 3];
-    if let Some(given) = fields.get(1..4).filter(|_| fields.len() > 5) {
+    let mut arguments = [0; 4];
+    if let Some(given) = fields.get(1..5).filter(|_| fields.len() > 5) {
         for (argument, field) in arguments.iter_mut().zip(given) {
             *argument = parse_address(field)?;
         }

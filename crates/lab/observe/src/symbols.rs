@@ -93,10 +93,17 @@ impl Module {
         // has bytes.
         let mut room = bytes.len();
         let mut exported = BTreeSet::new();
-        for symbol in file.dynamic_symbols() {
-            if !symbol.is_undefined() {
-                exported.extend(symbol.name().ok().map(str::to_owned));
-            }
+        let mut exported_room = bytes.len();
+        for symbol in file
+            .dynamic_symbols()
+            .filter(|symbol| !symbol.is_undefined())
+        {
+            let name = symbol.name().unwrap_or_default();
+            let Some(left) = exported_room.checked_sub(name.len()) else {
+                break;
+            };
+            exported_room = left;
+            exported.insert(name.to_owned());
         }
         for symbol in file.dynamic_symbols().chain(file.symbols()) {
             if symbol.kind() == object::SymbolKind::Text
@@ -281,6 +288,18 @@ impl Modules {
             names.push(asked.unwrap_or(name));
         }
         names
+    }
+
+    /// Whether the instruction before an address is an atomic one.
+    pub(crate) fn is_behind_atomic(&mut self, maps: &[Mapping], address: u64) -> bool {
+        let is_there = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&address);
+        maps.iter().find(is_there).is_some_and(|mapping| {
+            self.module(mapping).is_some_and(|module| {
+                module
+                    .imports
+                    .is_behind_atomic(module.address(mapping, address))
+            })
+        })
     }
 
     /// Returns the name by which the call before a return address asks for the function at an

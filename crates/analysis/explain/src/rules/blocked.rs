@@ -21,6 +21,10 @@ const SWAPPED: f64 = 50.0;
 const SWAPPED_PART: f64 = 0.1;
 /// The part of read bytes that comes from storage when the page cache does not have the data.
 const COLD: f64 = 0.5;
+/// The share of blocked reads and the bytes per second below which storage is not what reads wait
+/// for.
+const LITTLE: f64 = 0.1;
+const READ_LEAST: f64 = 1e6;
 pub(super) const THREAD_STATES: &str = "/proc/TID/{stat,wchan,syscall}";
 
 /// Returns the first function of the longest wait for which a test holds that is neither a
@@ -299,7 +303,9 @@ pub(super) fn storage_reads(view: &View) -> Option<Finding> {
     } else {
         0.0
     };
-    if blocked + running < BLOCKED || swaps(view) {
+    let per_second = view.per_second(counters.storage_read_bytes);
+    let is_little = blocked < LITTLE && per_second < READ_LEAST;
+    if blocked + running < BLOCKED || swaps(view) || is_little {
         return None;
     }
     let from = caller(view, is_read)
@@ -547,8 +553,8 @@ fn others_do(view: &View) -> String {
         of_wait.map(|thread| (thread.process, thread.name.clone()))
     };
     let is_told = |wait: &Wait| {
-        kind(facts, wait) != Kind::Idle && kind(facts, wait) != Kind::Join
-            || wait.timeout_ms.is_some()
+        let kind = kind(facts, wait);
+        !kind.is_for_work() && kind != Kind::Join || wait.timeout_ms.is_some()
     };
     let of_others = facts.waits.iter().filter(|wait| {
         is_told(wait) && process_of(wait).is_some_and(|(process, _)| process != facts.root)
@@ -561,6 +567,7 @@ fn others_do(view: &View) -> String {
     let doing = Doing {
         wait: Some(Box::new(wait.clone())),
         looks: 1,
+        stack: Vec::new(),
     };
     let does = describe_doing(facts, &doing);
     format!("; its child, process {process} {name}, {does} meanwhile")
@@ -589,6 +596,7 @@ pub(super) fn sleep(view: &View) -> Option<Finding> {
     let is_sleep = |wait: &Wait| {
         (is_call(wait, &SLEEPS) || is_in(wait, &["nanosleep"]))
             && !matches!(kind(view.facts, wait), Kind::FileLock | Kind::Idle)
+            || kind(view.facts, wait) == Kind::Sleep
     };
     let finding = blocked(view, is_sleep, "", |from| {
         format!(
@@ -655,6 +663,7 @@ pub(super) fn largest(view: &View) -> String {
     let doing = Doing {
         wait: Some(Box::new(longest.clone())),
         looks: 1,
+        stack: Vec::new(),
     };
     describe_doing(view.facts, &doing)
 }

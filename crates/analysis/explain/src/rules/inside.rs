@@ -8,7 +8,7 @@ use crate::facts::{Futex, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{
     Kind, POLLS, chain, describe_doing, is_call, is_file, is_waiting_for_clients, kind, known,
-    mostly, own_caller, own_path, waited_for,
+    mostly, own_path, waited_for,
 };
 
 use super::blocked::{BLOCKED, THREAD_STATES, blocked, caller, described};
@@ -338,22 +338,28 @@ pub(super) fn many_locks(view: &View) -> Option<Finding> {
         return None;
     }
     // Threads and processes sleep at a word of their own each for one lock of their runtime.
-    let mut callers: BTreeMap<(&str, &str), f64> = BTreeMap::new();
+    let mut callers: BTreeMap<(&str, String), f64> = BTreeMap::new();
     for wait in words.iter().flat_map(|word| &word.waits) {
         let what = known(wait).map_or("", |known| known.what);
-        let caller = own_caller(wait).unwrap_or_default();
+        let caller = own_path(wait).unwrap_or_default();
         *callers.entry((what, caller)).or_default() += wait.seconds;
     }
     let ((what, caller), seconds) = callers
         .into_iter()
         .max_by(|one, other| one.1.total_cmp(&other.1))?;
+    let held = words.iter().flat_map(|word| &word.waits).filter(|wait| {
+        let is_what = known(wait).is_some_and(|known| known.what == what);
+        is_what && !wait.behind.is_empty()
+    });
+    let held = held.max_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    let behind = held.map_or_else(String::new, |wait| chain(view.facts, wait));
     let finding = if !what.is_empty() && seconds >= TOP * all {
         let taken = if caller.is_empty() {
             String::new()
         } else {
             format!(", taken in {caller}")
         };
-        Finding::new(format!("threads wait for {what}{taken}"), at_locks)
+        Finding::new(format!("threads wait for {what}{taken}{behind}"), at_locks)
     } else {
         let from = if caller.is_empty() {
             String::new()

@@ -372,6 +372,12 @@ pub const RULES: &[Rule] = &[
         check: user::locking,
     },
     Rule {
+        name: "shared-line",
+        branch: Branch::User,
+        reason: "An atomic instruction waits for its line of memory, which other processors change.",
+        check: user::shared_line,
+    },
+    Rule {
         name: "one-function",
         branch: Branch::User,
         reason: "One function of the program has most of the time.",

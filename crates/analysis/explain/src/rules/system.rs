@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::budget::View;
-use crate::callers::Hot;
+use crate::callers::{Hot, is_start};
 use crate::facts::{Samples, Stack};
 use crate::finding::{Finding, Switch, percent};
 
@@ -208,6 +208,7 @@ pub(super) fn caller(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> String 
     };
     let hot = Hot::of(in_kernel(samples).filter(|stack| is_wanted(stack)));
     let named = hot.own_path().map(|(path, _)| path);
+    let named = named.filter(|path| !is_start(path));
     named
         .or_else(|| hot.first())
         .map_or_else(String::new, |name| format!(", in {name}"))

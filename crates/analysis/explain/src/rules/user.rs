@@ -2,7 +2,7 @@
 
 use crate::budget::View;
 use crate::callers::{Hot, is_nameless, is_own, is_start};
-use crate::facts::{Stack, Wait};
+use crate::facts::{Stack, Thread, Wait};
 use crate::finding::{Finding, percent};
 use crate::runtimes::{MEANINGS, is_collector, is_jvm_collector};
 
@@ -265,4 +265,56 @@ pub(super) fn locking(view: &View) -> Option<Finding> {
         .advise("Lock less often: per-thread data, batches, atomic reads (RCU, sync.Map).")
         .look("perf c2c record -p PID")
     })
+}
+
+/// The least part of samples behind atomic instructions.
+const ATOMIC: f64 = 0.4;
+
+/// Threads whose atomic instructions are the work: they wait for the line of memory.
+pub(super) fn shared_line(view: &View) -> Option<Finding> {
+    let runs =
+        |thread: &&&Thread| thread.running_s() > 0.2 * (thread.running_s() + thread.waiting_s);
+    let running = view
+        .active
+        .iter()
+        .filter(runs)
+        .filter(|thread| thread.running_s() > 0.1);
+    let several = running.count() > 1 && view.facts.host.processors > 1;
+    let samples = view.facts.samples.as_ref()?;
+    let all: u64 = in_user_mode(view).map(|stack| stack.samples).sum();
+    let behind: u64 = samples.atomics.iter().map(|code| code.samples).sum();
+    let part = behind as f64 / all.max(1) as f64;
+    if !several || part < ATOMIC || !is_in_user_mode(view) {
+        return None;
+    }
+    let is_atomic = |stack: &&Stack| {
+        let leaf = stack.user.first();
+        samples
+            .atomics
+            .iter()
+            .any(|code| Some(&code.function) == leaf)
+    };
+    let hot = Hot::of(in_user_mode(view).filter(is_atomic));
+    let own = hot
+        .own_path()
+        .map(|(path, _)| path)
+        .or_else(|| hot.first())?;
+    let share = view.budget.user * hot.all() as f64 / all.max(1) as f64;
+    Some(
+        Finding::new(
+            format!(
+                "its threads mostly execute atomic instructions in {own}; where these are on the same cache line (a lock, a counter, or false sharing), it moves between processors"
+            ),
+            share,
+        )
+        .doubt()
+        .with(
+            format!("{} of its samples right behind atomic instructions", percent(part)),
+            "cpu-clock",
+            "40 %",
+            "other work",
+        )
+        .advise("Give each thread a counter or a record of its own, on a cache line of its own.")
+        .look("perf c2c record -p PID"),
+    )
 }

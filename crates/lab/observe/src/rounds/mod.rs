@@ -11,6 +11,7 @@ use std::time::Instant;
 use explain::facts::{Period, ShortLived, Thread, Wait};
 
 use crate::ends::{Described, Ends};
+use crate::jvm::Jvms;
 use crate::proc::{self, Mapping, Stat, TICKS};
 use crate::symbols::Modules;
 use crate::timeline::Timeline;
@@ -121,6 +122,7 @@ pub(crate) struct Rounds {
     /// The place at which the next round begins to look behind.
     turn: usize,
     ends: Ends,
+    jvms: Jvms,
     pub(crate) modules: Modules,
     /// Descriptions of open files.
     files: BTreeMap<(u32, u64), Described>,
@@ -145,6 +147,7 @@ impl Rounds {
             now: BTreeMap::new(),
             turn: 0,
             ends: Ends::default(),
+            jvms: Jvms::default(),
             modules: Modules::default(),
             files: BTreeMap::new(),
             devices: BTreeMap::new(),
@@ -161,8 +164,12 @@ impl Rounds {
         if is_seldom {
             self.files.clear();
         }
+        self.jvms.begin_round();
         for process in &alive {
             self.look_at_process(*process, is_seldom);
+            if let Some(known) = self.processes.get(process) {
+                self.jvms.look(*process, known, now);
+            }
             for thread in entries(&format!("/proc/{process}/task")) {
                 self.look_at_thread(*process, thread, now, is_seldom);
             }
@@ -328,6 +335,11 @@ impl Rounds {
             }
             _ => {}
         }
+    }
+
+    /// Removes the maps of compiled functions that JVMs wrote for this observation.
+    pub(crate) fn forget_compiled(&self) {
+        self.jvms.remove_maps();
     }
 
     /// Returns the first and the last counters of all processes.

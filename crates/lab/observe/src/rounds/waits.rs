@@ -99,6 +99,10 @@ impl Rounds {
             .entry(place.clone())
             .or_insert_with(|| describe(&place));
         wait.seconds += seconds;
+        let timeout = call
+            .number
+            .and_then(|number| calls::timeout_ms(number, &call.arguments));
+        wait.timeout_ms = wait.timeout_ms.max(timeout);
         if !wait.threads.contains(&id) {
             wait.threads.push(id);
         }
@@ -185,6 +189,7 @@ impl Rounds {
             let program = of.map_or("", |of| &of.program);
             let addresses = stack.captured.unwind(maps, &mut self.modules);
             wait.stack = self.modules.name_all(maps, program, &addresses);
+            self.jvms.name(&mut wait.stack, &wait.threads);
         }
     }
 
@@ -326,7 +331,9 @@ impl Rounds {
         let mut watched = Vec::new();
         let mut found = match (&place.object, call.number) {
             (Object::Futex(futex), _) if !futex.is_join => self
-                .owner(process, futex.word.1)
+                .jvms
+                .holder(id)
+                .or_else(|| self.owner(process, futex.word.1))
                 .map(|thread| Counterpart {
                     role: Role::Holder,
                     process,
@@ -507,6 +514,10 @@ impl Rounds {
                         Box::new(known.unwrap_or_else(|| describe(place)))
                     }),
                     looks: *looks,
+                    stack: match place {
+                        Some(_) => Vec::new(),
+                        None => self.jvms.running(one.thread),
+                    },
                 })
                 .collect();
             doing.sort_by_key(|doing| std::cmp::Reverse(doing.looks));
@@ -574,8 +585,8 @@ fn tracer(process: u32, thread: u32) -> Vec<Counterpart> {
 }
 
 /// Returns the numbers of the files that a call watches.
-fn watched_files(process: u32, number: u64, arguments: [u64; 3]) -> Vec<u64> {
-    let [first, second, _] = arguments;
+fn watched_files(process: u32, number: u64, arguments: [u64; 4]) -> Vec<u64> {
+    let [first, second, ..] = arguments;
     if calls::EPOLL.contains(&number) {
         let text = read(&format!("/proc/{process}/fdinfo/{first}")).unwrap_or_default();
         return proc::watched_files(&text);
