@@ -17,6 +17,8 @@ const MOSTLY: f64 = 0.9;
 const LEAST_WORK: f64 = 0.3;
 /// The same of what is left without waiting for processors that others use.
 const LEAST_LEFT: f64 = 0.02;
+/// The part of blocked time of which the places have been seen.
+const SEEN_LEAST: f64 = 0.3;
 /// Wake-ups of a thread per second from which on they can be the cost, whatever it waits for.
 pub(crate) const WAKEUPS: f64 = 200.0;
 
@@ -164,6 +166,8 @@ impl<'a> View<'a> {
             .filter(|wait| is_wanted(wait))
             .map(|wait| wait.seconds)
             .sum();
+        // A few looks stand for no more than several times their time.
+        let all = all.max(SEEN_LEAST * self.budget.blocked * self.total_s);
         if all > 0.0 {
             self.budget.blocked * wanted / all
         } else {

@@ -137,7 +137,10 @@ fn is_of_interpreter(function: &str) -> bool {
 
 /// Whether a function has no name: only a file and an address, or not even a file.
 pub(crate) fn is_nameless(function: &str) -> bool {
-    function.contains("+0x") || function.starts_with(['(', '[']) || function.is_empty()
+    function.contains("+0x")
+        || function.starts_with(['(', '['])
+        || function.starts_with("0x")
+        || function.is_empty()
 }
 
 /// Whether a function has a name and is neither the C library's nor a runtime's.
@@ -199,7 +202,8 @@ pub(crate) fn entry<'s>(stack: &'s [String], call: &str) -> Option<&'s str> {
     let plain = name.trim_start_matches('_').trim_end_matches("64");
     let is_wrapper =
         call.contains(plain) || !call.is_empty() && name.contains(call.trim_end_matches("64"));
-    (!is_wrapper && !is_library(entry) && !is_way_of_waiting(entry)).then_some(entry)
+    let is_internal = is_library(entry) || is_of_interpreter(entry);
+    (!is_wrapper && !is_internal && !is_way_of_waiting(entry)).then_some(entry)
 }
 
 /// Returns the own caller of a stack with those that call it: `flush (called by insert, work)`.

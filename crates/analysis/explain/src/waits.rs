@@ -423,7 +423,9 @@ pub(crate) fn mostly<'w>(facts: &Facts, wait: &'w Wait) -> Option<(&'w Behind, &
     let mut all = 0.0;
     let mut most: Option<(&Behind, &Doing, f64)> = None;
     for behind in &wait.behind {
-        for doing in &behind.doing {
+        // One that waits in the same function had the lock before.
+        let is_other = |doing: &&Doing| !is_same_lock(facts, wait, doing);
+        for doing in behind.doing.iter().filter(is_other) {
             let looks = weight(behind, doing);
             all += looks;
             if most.is_none_or(|(_, _, before)| looks > before) {
@@ -432,6 +434,18 @@ pub(crate) fn mostly<'w>(facts: &Facts, wait: &'w Wait) -> Option<(&'w Behind, &
         }
     }
     most.map(|(behind, doing, looks)| (behind, doing, looks / all.max(f64::MIN_POSITIVE)))
+}
+
+/// Whether a holder of a lock waits for a lock at the same place as one that waits for it.
+fn is_same_lock(facts: &Facts, wait: &Wait, doing: &Doing) -> bool {
+    let Some(other) = &doing.wait else {
+        return false;
+    };
+    let own = crate::callers::own_caller(&wait.stack);
+    kind(facts, wait) == Kind::Lock
+        && kind(facts, other) == Kind::Lock
+        && own.is_some()
+        && crate::callers::own_caller(&other.stack) == own
 }
 
 /// Whether all that an event loop watches is of the program itself or waits for clients.

@@ -12,6 +12,9 @@ use super::system::{
 
 /// The least part of the kernel's time that a group of calls has.
 const GROUP: f64 = 0.4;
+/// The part of one call from which on it is named alone, and how many times as much a group has.
+const ALONE: f64 = 0.6;
+const MORE: f64 = 1.3;
 /// The least part of the kernel's time of work that is named beside the call.
 const WORK: f64 = 0.2;
 /// The least part of changes of mappings in which a processor waits for the others.
@@ -269,9 +272,6 @@ const GROUPS: [(&str, &[&str]); 6] = [
 /// System calls of one group have most of the kernel's time, and none of them alone.
 pub(super) fn call_group(view: &View) -> Option<Finding> {
     let system_share = kernel(view)?;
-    if super::system::one_call(view).is_some() {
-        return None;
-    }
     let samples = view.facts.samples.as_ref()?;
     let all: u64 = in_kernel(samples).map(|stack| stack.samples).sum();
     let mut groups: BTreeMap<usize, BTreeMap<&str, u64>> = BTreeMap::new();
@@ -310,7 +310,9 @@ pub(super) fn call_group(view: &View) -> Option<Finding> {
         };
         call.is_some_and(|call| calls.iter().any(|(known, _)| *known == call))
     };
-    (share >= GROUP).then(|| {
+    // One of them alone is the better answer if it has nearly all.
+    let first = part(calls.first()?.1);
+    (share >= GROUP && first < ALONE && share >= MORE * first).then(|| {
         system(
             view,
             format!(

@@ -3,6 +3,7 @@
 use crate::budget::View;
 use crate::facts::{Limited, SHORT_LIVED, Stack, Started};
 use crate::finding::{Finding, percent};
+use crate::waits::is_at_mmap_lock;
 
 use super::kernel_work::has;
 use super::system::{ENTRY, call_of, caller, is_fault, kernel, maps_memory, of_kernel, system};
@@ -51,7 +52,9 @@ fn follows_fork(stack: &Stack) -> bool {
 pub(super) fn fork_tables(view: &View) -> Option<Finding> {
     let copying = view.running_in(copies_tables);
     let following = view.running_in(|stack| follows_fork(stack) && !copies_tables(stack));
-    let share = copying + following;
+    // The other threads wait for mmap_lock meanwhile.
+    let waiting = view.blocked_in(is_at_mmap_lock);
+    let share = copying + following + waiting;
     let resident_mib = view.facts.counters.resident_pages / 256;
     let created = view.facts.short_lived.created.unwrap_or_default();
     let forks = view.per_second(created.processes);
@@ -65,9 +68,10 @@ pub(super) fn fork_tables(view: &View) -> Option<Finding> {
         )
         .with(
             format!(
-                "{} of the time in copying page tables, {} in taking them down and in copying pages afterwards",
+                "{} of the time in copying page tables, {} in taking them down and in copying pages afterwards, {} blocked at mmap_lock",
                 percent(copying),
-                percent(following)
+                percent(following),
+                percent(waiting)
             ),
             "cpu-clock",
             "15 % together",

@@ -578,7 +578,8 @@ pub(super) fn lock_spinning(view: &View) -> Option<Finding> {
 pub(super) fn one_call(view: &View) -> Option<Finding> {
     let system_share = kernel(view)?;
     let (entry, share) = top_entry(view)?;
-    if share < ENTRY || entry == "page faults" || lock_spinning(view).is_some() {
+    let is_grouped = super::kernel_work::call_group(view).is_some();
+    if share < ENTRY || entry == "page faults" || is_grouped || lock_spinning(view).is_some() {
         return None;
     }
     let is_entry = |stack: &Stack| call_of(stack) == Some(&entry);

@@ -1,5 +1,7 @@
 //! Rules of the program's own work.
 
+use std::collections::BTreeMap;
+
 use crate::budget::View;
 use crate::callers::{Hot, is_nameless, is_own, is_start};
 use crate::facts::{Stack, Thread, Wait};
@@ -237,24 +239,36 @@ pub(super) fn locking(view: &View) -> Option<Finding> {
         .filter(|thread| thread.running_s() > 0.2 * thread.total_s);
     let several = several.count() > 1;
     let all: u64 = in_user_mode(view).map(|stack| stack.samples).sum();
-    let is_locking = |stack: &&Stack| {
-        let innermost = stack.user.iter().take(2);
+    let lock_of = |stack: &'_ Stack| {
+        let mut innermost = stack.user.iter().take(2);
         innermost
-            .into_iter()
-            .any(|function| LOCKING.iter().any(|part| function.contains(part)))
+            .find(|function| LOCKING.iter().any(|part| function.contains(part)))
+            .map(|function| function.split(" (").next().unwrap_or(function).to_owned())
     };
-    let with: u64 = in_user_mode(view)
-        .filter(is_locking)
-        .map(|stack| stack.samples)
-        .sum();
+    let mut locks: BTreeMap<String, u64> = BTreeMap::new();
+    for stack in in_user_mode(view) {
+        if let Some(lock) = lock_of(stack) {
+            *locks.entry(lock).or_default() += stack.samples;
+        }
+    }
+    let with: u64 = locks.values().sum();
     let share = with as f64 / all.max(1) as f64;
+    let (lock, _) = locks.into_iter().max_by_key(|(_, samples)| *samples)?;
     (several && share >= 0.4).then(|| {
-        let from = own_work(view, "(*RWMutex)")
-            .map(|own| format!(" in {own}"))
-            .unwrap_or_default();
+        let takers = Hot::of(in_user_mode(view).filter(|stack| lock_of(stack).is_some()));
+        let own = takers.own_path().map(|(own, _)| own);
+        let own = own.filter(|own| !is_start(own) && !own.contains(&lock));
+        // What takes the lock waits for its line, too, when it comes back.
+        let taker = own.as_ref().and_then(|own| own.split(" (").next());
+        let around = in_user_mode(view).filter(|stack| {
+            let is_taker = |function: &String| Some(function.as_str()) == taker;
+            lock_of(stack).is_some() || stack.user.iter().any(is_taker)
+        });
+        let around: u64 = around.map(|stack| stack.samples).sum();
+        let from = own.map_or_else(String::new, |own| format!(" in {own}"));
         Finding::new(
-            format!("its threads take and give back one lock so often that this is the work{from}: its line of memory moves between processors"),
-            share * view.budget.user,
+            format!("its threads take and give back one lock ({lock}) so often that this is the work{from}: its line of memory moves between processors"),
+            view.budget.user * around as f64 / all.max(1) as f64,
         )
         .with(
             format!("{} of its samples in functions of locks", percent(share)),

@@ -472,7 +472,7 @@ impl Rounds {
     /// Returns the waits, with all that is known of them. Those of several threads at equal stacks
     /// become one.
     pub(super) fn described_waits(&self) -> Vec<Wait> {
-        let mut merged: BTreeMap<(Place, &[String]), Wait> = BTreeMap::new();
+        let mut merged: BTreeMap<(Place, &[String], u32), Wait> = BTreeMap::new();
         for (place, wait) in &self.waits {
             let mut wait = wait.clone();
             if let Some(around) = self.surroundings.get(place) {
@@ -485,9 +485,12 @@ impl Rounds {
                 ..place.clone()
             };
             let stack = self.waits.get(place).map_or(&[][..], |wait| &wait.stack);
-            match merged.get_mut(&(key.clone(), stack)) {
+            let of = wait.threads.first().and_then(|id| self.threads.get(id));
+            let process = of.map_or(0, |thread| thread.process);
+            match merged.get_mut(&(key.clone(), stack, process)) {
                 Some(known) => {
                     known.seconds += wait.seconds;
+                    known.timeout_ms = known.timeout_ms.max(wait.timeout_ms);
                     known.threads.extend(wait.threads);
                     if known.behind.is_empty() {
                         known.behind = wait.behind;
@@ -496,7 +499,7 @@ impl Rounds {
                     }
                 }
                 None => {
-                    merged.insert((key, stack), wait);
+                    merged.insert((key, stack, process), wait);
                 }
             }
         }
