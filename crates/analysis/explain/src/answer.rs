@@ -1,6 +1,7 @@
 //! Chooses the cause among what the rules find.
 
 use crate::budget::{View, is_for_own};
+use crate::callers::Hot;
 use crate::facts::Facts;
 use crate::finding::{Certainty, Finding, percent};
 use crate::rules::{Branch, RULES};
@@ -35,6 +36,9 @@ const BEFORE_THREADS: [&str; 4] = [
     "shared-line",
 ];
 
+/// The least looks at a script that name its functions.
+const SCRIPT_LOOKS: u64 = 4;
+
 /// Applies all rules. A setting comes before what it causes; otherwise the largest share does.
 ///
 /// Where others use the processors, the cause is looked for in the time that is left: neighbours
@@ -43,9 +47,32 @@ const BEFORE_THREADS: [&str; 4] = [
 pub fn answer(facts: &Facts) -> Answer {
     let mut answer = choose(facts);
     if let Some(cause) = &mut answer.cause {
+        if is_of_running(cause) {
+            cause.cause.push_str(&in_script(facts));
+        }
         cause.cause.push_str(&waiting_parent(facts));
     }
     answer
+}
+
+/// Whether a cause is about what runs.
+fn is_of_running(cause: &Finding) -> bool {
+    let rule = RULES.iter().find(|rule| rule.name == cause.rule);
+    rule.is_some_and(|rule| matches!(rule.branch, Branch::System | Branch::User | Branch::Waiting))
+}
+
+/// Returns the functions of a script that ran, as the end of a sentence: those of the interpreter or
+/// of the kernel do not say which they execute. Empty without any.
+fn in_script(facts: &Facts) -> String {
+    let looks: u64 = facts.scripts.iter().map(|stack| stack.samples).sum();
+    let hot = Hot::of(facts.scripts.iter());
+    let Some(first) = facts.scripts.first().filter(|_| looks >= SCRIPT_LOOKS) else {
+        return String::new();
+    };
+    match hot.own_path() {
+        Some((path, _)) => format!("; in {} that is in {path}", first.program),
+        None => String::new(),
+    }
 }
 
 /// Returns what the program itself waits for, where a child of it is what the cause is about; empty

@@ -68,7 +68,8 @@ const MORE_GO_FOLDERS: [&str; 4] = ["unicode", "unique", "vendor", "weak"];
 const SUFFIXES: [&str; 6] = ["constprop", "isra", "part", "cold", "lto_priv", "llvm"];
 /// How functions of runtimes begin: of Node, V8 and libuv, of CPython, of Rust, of C++ and of the
 /// JVM.
-const RUNTIMES: [&str; 29] = [
+const RUNTIMES: [&str; 30] = [
+    "Python's ",
     "java.",
     "javax.",
     "jdk.",
@@ -161,9 +162,15 @@ pub(crate) fn is_start(function: &str) -> bool {
         "clone",
         "main.main",
         "runtime.main",
-        "__libc_start_main",
+        "threadentry",
     ];
-    names.contains(&function) || function.starts_with("__libc_start")
+    let begins = [
+        "__libc_start",
+        "<module> ",
+        "runtime.goexit",
+        "runtime.mcall",
+    ];
+    names.contains(&function) || begins.iter().any(|begin| function.starts_with(begin))
 }
 
 /// Whether a function is a way of waiting that the kind of the wait says already.
@@ -279,7 +286,8 @@ impl<'s> Hot<'s> {
             // The program itself before a library of its own.
             let of_program = |one: &String| is_own(one) && !one.contains(" (") && !is_start(one);
             let at = stack.user.iter().position(of_program);
-            let at = at.or_else(|| stack.user.iter().position(|one| is_own(one)));
+            let is_any = |one: &String| is_own(one) && one != "_start";
+            let at = at.or_else(|| stack.user.iter().position(is_any));
             if let Some(at) = at {
                 *innermost.entry(stack.user[at].as_str()).or_default() += stack.samples;
                 let before = stack.user[..at].iter().rev();

@@ -28,6 +28,8 @@ pub struct Facts {
     pub short_lived: ShortLived,
     /// Who started which programs, most often first.
     pub started: Vec<Started>,
+    /// Where scripts and Java programs ran, by looks: the runtime as the program of each stack.
+    pub scripts: Vec<Stack>,
     /// What the kernel counts for the processes.
     pub counters: Counters,
     /// Environment, limits and such.

@@ -251,7 +251,17 @@ const JVM_COLLECTORS: [&str; 9] = [
 ];
 /// Functions that collect garbage: of Go (src/runtime/{mgc,mgcmark,mgcsweep}.go), V8 (src/heap),
 /// CPython (Modules/gcmodule.c, Python/gc.c) and the JVM (gc/g1, gc/parallel, gc/serial).
-const COLLECTORS: [&str; 14] = [
+const COLLECTORS: [&str; 24] = [
+    "runtime.gcmarknewobject",
+    "runtime.greyobject",
+    "runtime.scanobject",
+    "runtime.sweepone",
+    "runtime.(*sweepLocked)",
+    "runtime.freeSomeWbufs",
+    "runtime.wbBufFlush",
+    "runtime.gcStart",
+    "runtime.markroot",
+    "runtime.bgscavenge",
     "runtime.gcBgMarkWorker",
     "runtime.gcDrain",
     "runtime.gcAssistAlloc",
@@ -397,5 +407,16 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "strxfrm",
         "it transforms by the collation of its locale (strxfrm)",
         "Where the order of bytes will do: LC_ALL=C.",
+    ),
+    // Go: src/runtime/malloc.go. glibc: malloc/malloc.c.
+    meaning(
+        "runtime.mallocgc",
+        "it allocates memory (runtime.mallocgc), which its garbage collector has to look after",
+        "Allocate less: reuse objects (sync.Pool), give slices their capacity.",
+    ),
+    meaning(
+        "malloc (libc.so",
+        "it allocates memory (malloc)",
+        "Allocate less: reuse blocks, or larger ones.",
     ),
 ];

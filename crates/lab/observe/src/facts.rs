@@ -225,6 +225,7 @@ impl Collector {
             waits,
             short_lived,
             started: started.unwrap_or_default(),
+            scripts: self.rounds.scripts(),
             samples,
             costs: self.costs.to_vec(),
         })

@@ -29,6 +29,15 @@ const PERIOD_S: f64 = 0.5;
 const NAMES_PERIOD_S: f64 = 1.5;
 /// Different stacks of a thread that are kept.
 const STACKS_MAX: usize = 64;
+/// How functions begin that may wait in a call of the system.
+const IN_CALLS: [&str; 6] = [
+    "sun.nio.ch.",
+    "java.net.",
+    "java.io.",
+    "java.lang.Process",
+    "java.lang.ref.",
+    "jdk.internal.misc.Unsafe.park",
+];
 /// The bit of SIGQUIT in the mask of caught signals.
 const QUIT: u64 = 1 << 2;
 /// What is found in the environment or the command line of a JVM that is not to be asked.
@@ -176,6 +185,20 @@ impl Jvms {
     /// Returns the thread that holds what a thread waits for, as far as this round's answer has it.
     pub(crate) fn holder(&self, thread: u32) -> Option<u32> {
         self.holders.get(&thread).copied()
+    }
+
+    /// Returns the stacks of threads that ran, without those that wait in a call of the system, which
+    /// the JVM does not tell apart.
+    pub(crate) fn ran(&self) -> Vec<(&Vec<String>, u64)> {
+        let of_running = self
+            .stacks
+            .iter()
+            .filter(|((_, state), _)| *state == State::Running);
+        let stacks = of_running.flat_map(|(_, stacks)| stacks);
+        stacks
+            .filter(|(stack, _)| !IN_CALLS.iter().any(|begin| stack[0].starts_with(begin)))
+            .map(|(stack, count)| (stack, *count))
+            .collect()
     }
 
     /// Returns the Java functions in which a thread mostly ran, innermost first.

@@ -16,6 +16,7 @@ mod jvm;
 mod limits;
 mod names;
 mod proc;
+mod python;
 mod rounds;
 mod samples;
 mod settings;

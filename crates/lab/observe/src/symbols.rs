@@ -32,8 +32,8 @@ pub(crate) struct Module {
     segments: Vec<(u64, u64, u64)>,
     /// The table for unwinding.
     pub(crate) frames: Option<Frames>,
-    /// The names of its functions for other files.
-    exported: BTreeSet<String>,
+    /// The names of its symbols for other files, with their addresses.
+    exported: BTreeMap<String, u64>,
     /// Its code, and what that calls.
     pub(crate) imports: Imports,
     /// The version of glibc that it names, if it is that library.
@@ -92,7 +92,7 @@ impl Module {
         // Symbols may share a name, but a file that holds its names takes no more memory than it
         // has bytes.
         let mut room = bytes.len();
-        let mut exported = BTreeSet::new();
+        let mut exported = BTreeMap::new();
         let mut exported_room = bytes.len();
         for symbol in file
             .dynamic_symbols()
@@ -103,7 +103,7 @@ impl Module {
                 break;
             };
             exported_room = left;
-            exported.insert(name.to_owned());
+            exported.insert(name.to_owned(), symbol.address());
         }
         for symbol in file.dynamic_symbols().chain(file.symbols()) {
             if symbol.kind() == object::SymbolKind::Text
@@ -290,6 +290,14 @@ impl Modules {
         names
     }
 
+    /// Returns where a symbol of a mapped file is in the process.
+    pub(crate) fn address_of(&mut self, mapping: &Mapping, symbol: &str) -> Option<u64> {
+        let module = self.module(mapping)?;
+        let address = module.exported.get(symbol)?;
+        let base = module.address(mapping, mapping.start);
+        mapping.start.checked_sub(base)?.checked_add(*address)
+    }
+
     /// Whether the instruction before an address is an atomic one.
     pub(crate) fn is_behind_atomic(&mut self, maps: &[Mapping], address: u64) -> bool {
         let is_there = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&address);
@@ -322,7 +330,7 @@ impl Modules {
         let file = file_name(&mapping.path).to_owned();
         self.module(mapping)?
             .exported
-            .contains(&name)
+            .contains_key(&name)
             .then(|| format!("{} ({file})", demangle(&name)))
     }
 

@@ -8,11 +8,12 @@ use std::fs;
 use std::rc::Rc;
 use std::time::Instant;
 
-use explain::facts::{Period, ShortLived, Thread, Wait};
+use explain::facts::{Period, ShortLived, Stack, Thread, Wait};
 
 use crate::ends::{Described, Ends};
 use crate::jvm::Jvms;
 use crate::proc::{self, Mapping, Stat, TICKS};
+use crate::python::Pythons;
 use crate::symbols::Modules;
 use crate::timeline::Timeline;
 use crate::tree::{entries, find_processes, read};
@@ -24,6 +25,8 @@ const SELDOM: u64 = 8;
 /// short-lived ones.
 const PROCESSES_MAX: usize = 4096;
 const THREADS_MAX: usize = 16384;
+/// Different stacks of scripts that are kept.
+const SCRIPTS_MAX: usize = 2048;
 
 /// Times of a thread, cumulated.
 #[derive(Debug, Clone, Copy, Default)]
@@ -123,6 +126,9 @@ pub(crate) struct Rounds {
     turn: usize,
     ends: Ends,
     jvms: Jvms,
+    pythons: Pythons,
+    /// Stacks of scripts whose threads ran, with looks.
+    scripts: BTreeMap<Vec<String>, u64>,
     pub(crate) modules: Modules,
     /// Descriptions of open files.
     files: BTreeMap<(u32, u64), Described>,
@@ -148,6 +154,8 @@ impl Rounds {
             turn: 0,
             ends: Ends::default(),
             jvms: Jvms::default(),
+            pythons: Pythons::default(),
+            scripts: BTreeMap::new(),
             modules: Modules::default(),
             files: BTreeMap::new(),
             devices: BTreeMap::new(),
@@ -165,10 +173,13 @@ impl Rounds {
             self.files.clear();
         }
         self.jvms.begin_round();
+        self.pythons.begin_round();
         for process in &alive {
             self.look_at_process(*process, is_seldom);
             if let Some(known) = self.processes.get(process) {
                 self.jvms.look(*process, known, now);
+                let modules = &mut self.modules;
+                self.pythons.look(*process, &known.maps, modules);
             }
             for thread in entries(&format!("/proc/{process}/task")) {
                 self.look_at_thread(*process, thread, now, is_seldom);
@@ -332,9 +343,33 @@ impl Rounds {
             'S' | 'D' | 't' | 'T' => self.look_at_wait(process, id, stat.state, seconds),
             'R' => {
                 self.now.insert(id, None);
+                if let Some(stack) = self.pythons.stack(process, id)
+                    && self.scripts.len() < SCRIPTS_MAX
+                {
+                    *self.scripts.entry(stack.clone()).or_default() += 1;
+                }
             }
             _ => {}
         }
+    }
+
+    /// Returns the stacks in which scripts and Java programs ran.
+    pub(crate) fn scripts(&self) -> Vec<Stack> {
+        let of_python = self
+            .scripts
+            .iter()
+            .map(|(stack, looks)| ("Python", stack, *looks));
+        let of_java = self.jvms.ran();
+        let of_java = of_java
+            .iter()
+            .map(|(stack, looks)| ("Java", *stack, *looks));
+        let stack = |(program, user, samples): (&str, &Vec<String>, u64)| Stack {
+            program: program.to_owned(),
+            kernel: Vec::new(),
+            user: user.clone(),
+            samples,
+        };
+        of_python.chain(of_java).map(stack).collect()
     }
 
     /// Removes the maps of compiled functions that JVMs wrote for this observation.

@@ -12,6 +12,7 @@ use super::Rounds;
 use crate::calls;
 use crate::ends::{Described, Own, name_of};
 use crate::proc;
+use crate::python;
 use crate::symbols::file_name;
 use crate::tree::{entries, read};
 use crate::unwind::Captured;
@@ -69,6 +70,8 @@ struct Stack {
     /// Programs that the process had executed.
     executed: u32,
     captured: Captured,
+    /// The functions of its script, if it is an interpreter.
+    script: Vec<String>,
 }
 
 /// What is known of a place beside its time.
@@ -106,7 +109,7 @@ impl Rounds {
         if !wait.threads.contains(&id) {
             wait.threads.push(id);
         }
-        self.capture(&place, process, &call);
+        self.capture(&place, process, id, &call);
         let blocked = Blocked {
             place,
             process,
@@ -147,7 +150,7 @@ impl Rounds {
     }
 
     /// Keeps the stack of a thread at a place, if none is kept yet.
-    fn capture(&mut self, place: &Place, process: u32, call: &proc::Call) {
+    fn capture(&mut self, place: &Place, process: u32, id: u32, call: &proc::Call) {
         let kept = self.captured;
         let around = self.surroundings.entry(place.clone()).or_default();
         let is_enough = around.stack.is_some() || around.tries >= TRIES || kept >= STACKS_MAX;
@@ -169,6 +172,7 @@ impl Rounds {
                 maps: Rc::clone(&of.maps),
                 executed: of.executed,
                 captured: Captured::read(&memory, &of.maps, call),
+                script: self.pythons.stack(process, id).cloned().unwrap_or_default(),
             });
             self.captured += 1;
         }
@@ -190,6 +194,7 @@ impl Rounds {
             let addresses = stack.captured.unwind(maps, &mut self.modules);
             wait.stack = self.modules.name_all(maps, program, &addresses);
             self.jvms.name(&mut wait.stack, &wait.threads);
+            python::insert(&mut wait.stack, &stack.script);
         }
     }
 
