@@ -57,6 +57,10 @@ pub fn answer(facts: &Facts) -> Answer {
 
 /// Whether a cause is about what runs.
 fn is_of_running(cause: &Finding) -> bool {
+    // The thread that holds the lock of the interpreter runs.
+    if cause.rule == "gil" {
+        return true;
+    }
     let rule = RULES.iter().find(|rule| rule.name == cause.rule);
     rule.is_some_and(|rule| matches!(rule.branch, Branch::System | Branch::User | Branch::Waiting))
 }

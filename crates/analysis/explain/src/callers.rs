@@ -173,6 +173,9 @@ pub(crate) fn is_start(function: &str) -> bool {
     names.contains(&function) || begins.iter().any(|begin| function.starts_with(begin))
 }
 
+/// Of these, those that are no function of the program.
+const STARTS: [&str; 4] = ["_start", "start_thread", "clone", "threadentry"];
+
 /// Whether a function is a way of waiting that the kind of the wait says already.
 fn is_way_of_waiting(function: &str) -> bool {
     KNOWN.iter().any(|known| function.contains(known.function))
@@ -286,7 +289,7 @@ impl<'s> Hot<'s> {
             // The program itself before a library of its own.
             let of_program = |one: &String| is_own(one) && !one.contains(" (") && !is_start(one);
             let at = stack.user.iter().position(of_program);
-            let is_any = |one: &String| is_own(one) && one != "_start";
+            let is_any = |one: &String| is_own(one) && !STARTS.contains(&one.as_str());
             let at = at.or_else(|| stack.user.iter().position(is_any));
             if let Some(at) = at {
                 *innermost.entry(stack.user[at].as_str()).or_default() += stack.samples;

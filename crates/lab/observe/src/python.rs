@@ -56,9 +56,10 @@ pub(crate) struct Pythons(BTreeMap<u32, Interpreter>);
 impl Pythons {
     /// Reads the stacks of a process, if it is an interpreter.
     pub(crate) fn look(&mut self, process: u32, maps: &[Mapping], modules: &mut Modules) {
-        let Some(mapping) = maps.iter().find(|mapping| is_python(mapping)) else {
+        let mut files = maps.iter().filter(|mapping| is_python(mapping)).peekable();
+        if files.peek().is_none() {
             return;
-        };
+        }
         let python = self.0.entry(process).or_default();
         python.now.clear();
         if python.state.is_none() {
@@ -66,7 +67,8 @@ impl Pythons {
                 return;
             }
             python.tries += 1;
-            python.state = modules.address_of(mapping, STATE);
+            // The program may have all of it in a library.
+            python.state = files.find_map(|mapping| modules.address_of(mapping, STATE));
         }
         let memory = File::open(format!("/proc/{process}/mem"));
         if let (Some(state), Ok(memory)) = (python.state, memory) {
