@@ -35,6 +35,8 @@ pub use rules::{Branch, RULES, Rule};
 pub use verification::{Runs, compare_outputs, judge_runs, runs_for};
 
 #[cfg(test)]
+mod asker_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod waiting_tests;

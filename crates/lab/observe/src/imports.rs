@@ -57,6 +57,8 @@ impl Imports {
             }
         }
         let symbols = file.dynamic_symbol_table();
+        // Slots may share a name, but all names take no more memory than the code.
+        let mut room = usize::try_from(size).unwrap_or_default();
         for (slot, relocation) in file.dynamic_relocations().into_iter().flatten() {
             let RelocationFlags::Elf { r_type } = relocation.flags() else {
                 continue;
@@ -74,6 +76,10 @@ impl Imports {
                 _ => None,
             };
             if let Some(name) = name.filter(|name| !name.is_empty()) {
+                let Some(left) = room.checked_sub(name.len()) else {
+                    break;
+                };
+                room = left;
                 imports.slots.insert(slot, name);
             }
         }

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
@@ -22,11 +22,13 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// Questions without an answer after which a JVM is left alone.
 const FAILURES_MAX: u32 = 3;
 /// What is read of an answer at most (bytes).
-const ANSWER_MAX: u64 = 4 << 20;
+const ANSWER_MAX: usize = 4 << 20;
 /// Seconds between two questions, and from the first look at a JVM to the first one.
 const PERIOD_S: f64 = 0.5;
 /// Seconds between two questions for names of compiled functions.
 const NAMES_PERIOD_S: f64 = 1.5;
+/// Threads in a state that are kept.
+const THREADS_MAX: usize = 2048;
 /// Different stacks of a thread that are kept.
 const STACKS_MAX: usize = 64;
 /// How functions begin that may wait in a call of the system.
@@ -170,7 +172,11 @@ impl Jvms {
 
     fn add(&mut self, told: &[Told]) {
         for one in told.iter().filter(|one| !one.frames.is_empty()) {
-            let stacks = self.stacks.entry((one.thread, one.state)).or_default();
+            let key = (one.thread, one.state);
+            if self.stacks.len() >= THREADS_MAX && !self.stacks.contains_key(&key) {
+                continue;
+            }
+            let stacks = self.stacks.entry(key).or_default();
             if stacks.len() < STACKS_MAX || stacks.contains_key(&one.frames) {
                 *stacks.entry(one.frames.clone()).or_default() += 1;
             }
@@ -283,7 +289,18 @@ fn ask(socket: &Path, words: &[&str]) -> Option<String> {
     }
     stream.write_all(&question).ok()?;
     let mut answer = Vec::new();
-    stream.take(ANSWER_MAX).read_to_end(&mut answer).ok()?;
+    let mut part = [0; 1 << 14];
+    let begun = Instant::now();
+    loop {
+        match stream.read(&mut part).ok()? {
+            0 => break,
+            size => answer.extend(&part[..size]),
+        }
+        // One that sends a little now and then is not waited for.
+        if begun.elapsed() > PATIENCE || answer.len() > ANSWER_MAX {
+            return None;
+        }
+    }
     let answer = String::from_utf8_lossy(&answer).into_owned();
     // The first line is the error, 0 for none.
     answer.strip_prefix("0\n").map(str::to_owned)

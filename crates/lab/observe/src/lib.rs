@@ -1,5 +1,6 @@
 //! Observes a program on this host: the time of its threads, where they wait, what they run, and
-//! their settings. Nothing stops the program, and no other program is used.
+//! their settings. Nothing stops the program, except that a JVM is asked for its stacks, and no other
+//! program is used.
 //!
 //! `explain` says what the facts mean.
 
