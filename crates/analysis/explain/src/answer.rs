@@ -50,6 +50,14 @@ pub fn answer(facts: &Facts) -> Answer {
         if is_of_running(cause) {
             cause.cause.push_str(&in_script(facts));
         }
+        let asleep = answer
+            .others
+            .iter()
+            .find(|other| other.rule == "sleep" && other.share >= LEAST && cause.rule != "sleep");
+        if let Some(asleep) = asleep {
+            let text = format!("; beside that {} ({})", asleep.cause, percent(asleep.share));
+            cause.cause.push_str(&text);
+        }
         cause.cause.push_str(&waiting_parent(facts));
     }
     answer

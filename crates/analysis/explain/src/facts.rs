@@ -375,6 +375,8 @@ pub struct Settings {
     pub glibc: Option<(u32, u32)>,
     /// Libraries that it maps.
     pub libraries: Vec<String>,
+    /// The most frequent ending of files that it has mapped, and how many those are.
+    pub mapped: Option<(String, usize)>,
     /// How often its cgroup's quota was exhausted, and of how many periods.
     pub throttled: (u64, u64),
     /// The quota of its cgroup (thousandths of a processor).

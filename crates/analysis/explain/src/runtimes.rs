@@ -408,6 +408,23 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "it transforms by the collation of its locale (strxfrm)",
         "Where the order of bytes will do: LC_ALL=C.",
     ),
+    // Go: src/runtime/proc.go.
+    meaning(
+        "runtime.findRunnable",
+        "Go's scheduler looks for goroutines that can run (runtime.findRunnable): they hand work to one another in small pieces (channels, locks)",
+        "Hand over more at once, or let a goroutine do the next step itself.",
+    ),
+    // V8: src/json.
+    meaning(
+        "v8::internal::JsonParser",
+        "it parses JSON",
+        "Parse less, or in another thread.",
+    ),
+    meaning(
+        "v8::internal::JsonStringifier",
+        "it writes JSON (JSON.stringify)",
+        "Write less, or in another thread.",
+    ),
     // Go: src/runtime/malloc.go. glibc: malloc/malloc.c.
     meaning(
         "runtime.mallocgc",

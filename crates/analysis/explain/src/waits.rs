@@ -494,7 +494,10 @@ pub(crate) fn describe_doing(facts: &Facts, doing: &Doing) -> String {
         ),
         Kind::Idle => format!("is idle in {call}{file}"),
         Kind::Events => "waits for events".into(),
-        Kind::Sleep => "sleeps".into(),
+        Kind::Sleep => match wait.timeout_ms {
+            Some(ms) => format!("sleeps, up to {ms} ms each time,"),
+            None => "sleeps".into(),
+        },
         Kind::Barrier => "waits at a barrier".into(),
         Kind::Join => "waits for a child or a thread".into(),
         Kind::Condition => "waits for a signal of another thread".into(),

@@ -159,6 +159,16 @@ pub(crate) fn path_argument(number: u64) -> Option<usize> {
     PATHS_SECOND.contains(&number).then_some(1)
 }
 
+/// Returns which argument of a call says how long it sleeps: of nanosleep and `clock_nanosleep`,
+/// unless that sleeps to a time (`TIMER_ABSTIME`).
+pub(crate) fn sleep_argument(number: u64, arguments: &[u64; 4]) -> Option<usize> {
+    match number {
+        35 => Some(0),
+        230 if arguments[1] & 1 == 0 => Some(2),
+        _ => None,
+    }
+}
+
 /// Returns after how long a call that waits for events comes back without one (ms); `None` if it
 /// does not.
 pub(crate) fn timeout_ms(number: u64, arguments: &[u64; 4]) -> Option<u64> {

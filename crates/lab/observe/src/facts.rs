@@ -338,6 +338,7 @@ impl Collector {
             settings.quota_file = cgroups::quota_file(folder).to_string_lossy().into_owned();
         }
         settings.tracer = self.tracer();
+        settings.mapped = self.mapped();
         settings.limits = self.limits.values().cloned().collect();
         let written = waits.iter().find_map(|wait| match &wait.object {
             Object::File(path) if wait.function.contains("balance_dirty") => Some(path),
@@ -349,6 +350,27 @@ impl Collector {
                 .unwrap_or_default(),
         );
         settings
+    }
+
+    /// Returns the most frequent ending of mapped files that are no programs, with their number.
+    fn mapped(&self) -> Option<(String, usize)> {
+        let maps = self
+            .rounds
+            .processes
+            .values()
+            .flat_map(|process| process.maps.iter());
+        let files: BTreeSet<&str> = maps
+            .filter(|mapping| mapping.path.starts_with('/') && !mapping.is_executable)
+            .map(|mapping| &*mapping.path)
+            .collect();
+        let mut endings: BTreeMap<&str, usize> = BTreeMap::new();
+        for file in files {
+            if let Some((_, ending)) = file_name(file).rsplit_once('.') {
+                *endings.entry(ending).or_default() += 1;
+            }
+        }
+        let most = endings.into_iter().max_by_key(|(_, count)| *count);
+        most.map(|(ending, count)| (ending.to_owned(), count))
     }
 
     /// Names the process that traces the program; empty without one.

@@ -21,6 +21,18 @@ const SWAPPED: f64 = 50.0;
 const SWAPPED_PART: f64 = 0.1;
 /// The part of read bytes that comes from storage when the page cache does not have the data.
 const COLD: f64 = 0.5;
+/// Calls that read files; without a name that of a mapped one.
+const READS: [&str; 9] = [
+    "read",
+    "pread64",
+    "readv",
+    "preadv",
+    "preadv2",
+    "io_getevents",
+    "io_uring_enter",
+    "getdents64",
+    "",
+];
 /// The share of blocked reads and the bytes per second below which storage is not what reads wait
 /// for.
 const LITTLE: f64 = 0.1;
@@ -102,6 +114,35 @@ pub(super) fn sync(view: &View) -> Option<Finding> {
             )
             .advise("Sync after several records instead of each (group commit).")
             .look("strace -f -T -e trace=fsync,fdatasync,msync -p PID"),
+    )
+}
+
+/// Writes that wait for storage each (`O_SYNC`, `O_DIRECT`), and other calls of files that do.
+pub(super) fn storage_calls(view: &View) -> Option<Finding> {
+    let is_storage = |wait: &Wait| {
+        kind(view.facts, wait) == Kind::Storage
+            && !wait.call.is_empty()
+            && !is_call(wait, &SYNCS)
+            && !is_call(wait, &READS)
+            && !is_in(wait, &DIRTY)
+    };
+    let first = view.waits.iter().find(|wait| is_storage(wait))?;
+    let (call, file) = (&first.call, described(first));
+    let why = if call.contains("write") {
+        ", each of which goes to storage at once (O_SYNC, O_DSYNC or O_DIRECT)"
+    } else {
+        ""
+    };
+    let finding = blocked(view, is_storage, "", |from| {
+        format!(
+            "it waits for storage in {call}{file}{}{why}",
+            from.unwrap_or_default()
+        )
+    })?;
+    Some(
+        finding
+            .advise("Write several records at once, or sync after several.")
+            .look("strace -f -T -p PID"),
     )
 }
 
@@ -274,17 +315,7 @@ pub(super) fn kernel_lock(view: &View) -> Option<Finding> {
 }
 
 pub(super) fn storage_reads(view: &View) -> Option<Finding> {
-    let reads = [
-        "read",
-        "pread64",
-        "readv",
-        "preadv",
-        "preadv2",
-        "io_getevents",
-        "io_uring_enter",
-        "getdents64",
-        "",
-    ];
+    let reads = READS;
     let is_read = |wait: &Wait| {
         (wait.is_uninterruptible || is_in(wait, &STORAGE))
             && is_call(wait, &reads)
@@ -543,6 +574,12 @@ pub(super) fn idle(view: &View) -> Option<Finding> {
     )
 }
 
+/// Returns how long a wait lasts at most, as the middle of a sentence; empty if that is not known.
+fn at_most(wait: Option<&Wait>) -> String {
+    let timeout = wait.and_then(|wait| wait.timeout_ms);
+    timeout.map_or_else(String::new, |ms| format!(", up to {ms} ms each time,"))
+}
+
 /// Returns what another process of the program waits for meanwhile, such as a timer of its own: the
 /// work comes after that.
 fn others_do(view: &View) -> String {
@@ -598,9 +635,11 @@ pub(super) fn sleep(view: &View) -> Option<Finding> {
             && !matches!(kind(view.facts, wait), Kind::FileLock | Kind::Idle)
             || kind(view.facts, wait) == Kind::Sleep
     };
+    let longest = view.waits.iter().find(|wait| is_sleep(wait));
     let finding = blocked(view, is_sleep, "", |from| {
         format!(
-            "it sleeps by its own choice{}{}",
+            "it sleeps by its own choice{}{}{}",
+            at_most(longest),
             from.unwrap_or_default(),
             between_sleeps(view)
         )
@@ -643,7 +682,8 @@ pub(super) fn poll(view: &View) -> Option<Finding> {
     let behind = chain(view.facts, first);
     let finding = blocked(view, is_poll, "", |from| {
         format!(
-            "it waits for events{of}{}{behind}",
+            "it waits for events{of}{}{}{behind}",
+            at_most(Some(first)),
             from.unwrap_or_default()
         )
     })?;

@@ -156,6 +156,12 @@ pub const RULES: &[Rule] = &[
         check: blocked::sync,
     },
     Rule {
+        name: "storage-calls",
+        branch: Branch::Blocked,
+        reason: "Synchronous and direct writes wait for storage each, as some calls of directories do.",
+        check: blocked::storage_calls,
+    },
+    Rule {
         name: "dirty-throttling",
         branch: Branch::Blocked,
         reason: "The kernel stops writers until dirty pages are written.",

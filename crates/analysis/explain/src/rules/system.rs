@@ -209,6 +209,14 @@ pub(super) fn caller(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> String 
     let hot = Hot::of(in_kernel(samples).filter(|stack| is_wanted(stack)));
     let named = hot.own_path().map(|(path, _)| path);
     let named = named.filter(|path| !is_start(path));
+    // The function of a library between, where it is more than the call itself.
+    let entry = hot
+        .entry()
+        .filter(|entry| hot.leaf().is_none_or(|(leaf, _)| leaf != *entry));
+    let named = named.map(|path| match entry {
+        Some(entry) => format!("{entry} for {path}"),
+        None => path,
+    });
     named
         .or_else(|| hot.first())
         .map_or_else(String::new, |name| format!(", in {name}"))

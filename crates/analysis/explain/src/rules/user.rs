@@ -14,6 +14,8 @@ const USER: f64 = 0.4;
 const OF_RUNNING: f64 = 0.7;
 /// The least share of a function in it.
 const FUNCTION: f64 = 0.5;
+/// Mapped files of one kind from which on they are named.
+const MAPPED: usize = 100;
 /// The least share of collecting garbage in the time on processors.
 const GARBAGE: f64 = 0.25;
 
@@ -88,7 +90,16 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
         "(anonymous memory)",
         "code that its runtime compiled, without a name",
     );
-    let finding = Finding::new(format!("it computes, and most of that in {what}"), share);
+    let mapped = view.facts.settings.mapped.as_ref();
+    // Where functions have no names, what they work on says more.
+    let mapped = mapped.filter(|(_, count)| *count >= MAPPED && what.contains("+0x"));
+    let files = mapped.map_or_else(String::new, |(ending, count)| {
+        format!("; it has {count} files .{ending} mapped")
+    });
+    let finding = Finding::new(
+        format!("it computes, and most of that in {what}{files}"),
+        share,
+    );
     let finding = if is_compiled {
         finding.advise("Have the runtime write perf-PID.map: node --perf-basic-prof, a perf map agent of the JVM.")
     } else {
