@@ -127,7 +127,7 @@ pub(crate) fn unwind(
             registers.program_counter - 1
         };
         let next = match step(&registers, looked_up, &stack, maps, modules) {
-            Step::To(next) => next,
+            Step::To(next) => *next,
             Step::End => break,
             Step::Unknown => match scan(&registers, looked_up, &stack, maps, modules) {
                 Some(next) => next,
@@ -219,7 +219,7 @@ fn step_by_frame_pointer(
 
 /// What the rules tell of the calling function.
 enum Step {
-    To(Registers),
+    To(Box<Registers>),
     /// There is none.
     End,
     /// They need what is not known.
@@ -228,7 +228,7 @@ enum Step {
 
 impl From<Option<Registers>> for Step {
     fn from(found: Option<Registers>) -> Self {
-        found.map_or(Self::Unknown, Self::To)
+        found.map_or(Self::Unknown, |found| Self::To(Box::new(found)))
     }
 }
 
