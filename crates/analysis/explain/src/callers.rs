@@ -358,16 +358,28 @@ impl<'s> Hot<'s> {
         callers.into_iter().map(|(name, _)| name).collect()
     }
 
-    /// Returns the own functions in which most of the samples are, with their callers.
+    /// Returns the own functions in which most of the samples are, with their callers; if these are
+    /// spread over several, the nearest one that calls them.
     pub(crate) fn own_path(&self) -> Option<(String, u64)> {
-        let innermost = self.most(&self.innermost);
-        let Some((function, samples)) = innermost else {
-            // The work is spread over what one function calls.
+        self.innermost_path().or_else(|| {
             let callers = self.callers("");
             let first = callers.first()?;
             let samples = self.own.get(first)?.with;
-            return Some((called_by(first, &callers[1..]), samples));
-        };
+            Some((called_by(first, &callers[1..]), samples))
+        })
+    }
+
+    /// Returns the own function in which most of the samples are, and no further own ones, with its
+    /// callers.
+    pub(crate) fn one_path(&self) -> Option<(String, u64)> {
+        let (function, samples) = *self.innermost.first()?;
+        let is_most = self.part(samples) >= MOST;
+        is_most.then(|| (called_by(function, &self.callers(function)), samples))
+    }
+
+    /// Returns the same of one or two functions.
+    fn innermost_path(&self) -> Option<(String, u64)> {
+        let (function, samples) = self.most(&self.innermost)?;
         Some((called_by(&function, &self.callers(&function)), samples))
     }
 

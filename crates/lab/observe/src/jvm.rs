@@ -106,7 +106,7 @@ struct Jvm {
 #[derive(Debug, Default)]
 pub(crate) struct Jvms {
     known: BTreeMap<u32, Jvm>,
-    /// Stacks of threads, with how often they were told.
+    /// Stacks of threads, with their number in all answers.
     stacks: BTreeMap<(u32, State), BTreeMap<Vec<String>, u64>>,
     /// Who holds what a thread waits for, in this round.
     holders: BTreeMap<u32, u32>,

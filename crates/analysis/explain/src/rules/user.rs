@@ -62,7 +62,7 @@ fn hottest(view: &View) -> Option<(String, u64, u64)> {
         // The work is spread over what a function calls of libraries. One that calls functions of
         // the program, as main does, says nothing.
         (None, entry) => {
-            let spread = own.filter(|(path, _)| !is_start(path));
+            let spread = hot.one_path().filter(|(path, _)| !is_start(path));
             match (spread, entry) {
                 (Some((path, count)), Some(entry)) => (format!("{path}, there in {entry}"), count),
                 (Some((path, count)), None) => (format!("{path} and what it calls"), count),
