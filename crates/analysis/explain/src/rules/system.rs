@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::budget::View;
-use crate::callers::{Hot, is_start};
+use crate::callers::{Hot, is_nameless, is_start};
 use crate::facts::{Samples, Stack};
 use crate::finding::{Finding, Switch, percent};
 
@@ -367,9 +367,12 @@ fn fault_toucher(view: &View) -> String {
     };
     let all: u64 = samples.faults.iter().map(|fault| fault.samples).sum();
     let top = samples.faults.iter().max_by_key(|fault| fault.samples);
-    top.filter(|fault| 2 * fault.samples >= all)
-        .map(|fault| format!(", in {}", fault.function))
-        .unwrap_or_default()
+    match top.filter(|fault| 2 * fault.samples >= all) {
+        // Its callers say more than an address.
+        Some(fault) if is_nameless(&fault.function) => caller(view, is_fault),
+        Some(fault) => format!(", in {}", fault.function),
+        None => String::new(),
+    }
 }
 
 pub(super) fn page_faults(view: &View) -> Option<Finding> {

@@ -18,7 +18,9 @@ use crate::tree::{entries, read};
 use crate::unwind::Captured;
 
 /// How often the stack of a place is tried to be read.
-const TRIES: u32 = 3;
+const TRIES: u32 = 6;
+/// Ways to come to a place that are kept.
+const WAYS_MAX: usize = 4;
 /// Stacks that are kept.
 const STACKS_MAX: usize = 2000;
 /// Files that are described of those that a thread watches.
@@ -79,7 +81,9 @@ struct Stack {
 pub(crate) struct Surroundings {
     /// How often its stack was tried to be read.
     tries: u32,
-    stack: Option<Stack>,
+    /// Its stacks by their stack pointers, with how long it waited there (s): a thread may come to
+    /// one place in several ways.
+    stacks: BTreeMap<u64, (f64, Option<Stack>)>,
     watched: Vec<Watched>,
     /// What counterparts did, by looks; `None` for running.
     doing: BTreeMap<Counterpart, BTreeMap<Option<Place>, u64>>,
@@ -105,7 +109,10 @@ impl Rounds {
         let timeout =
             call.number.and_then(
                 |number| match calls::sleep_argument(number, &call.arguments) {
-                    Some(which) => duration_ms(process, call.arguments[which]),
+                    // What a thread that went on has there now is something else.
+                    Some(which) => duration_ms(process, call.arguments[which]).filter(|_| {
+                        fs::read_to_string(format!("{folder}/syscall")).is_ok_and(|now| now == text)
+                    }),
                     None => calls::timeout_ms(number, &call.arguments),
                 },
             );
@@ -113,7 +120,7 @@ impl Rounds {
         if !wait.threads.contains(&id) {
             wait.threads.push(id);
         }
-        self.capture(&place, process, id, &call);
+        self.capture(&place, process, id, &call, seconds);
         let blocked = Blocked {
             place,
             process,
@@ -153,11 +160,18 @@ impl Rounds {
         }
     }
 
-    /// Keeps the stack of a thread at a place, if none is kept yet.
-    fn capture(&mut self, place: &Place, process: u32, id: u32, call: &proc::Call) {
+    /// Keeps the stack of a thread at a place, if none is kept yet of this stack pointer.
+    fn capture(&mut self, place: &Place, process: u32, id: u32, call: &proc::Call, seconds: f64) {
         let kept = self.captured;
         let around = self.surroundings.entry(place.clone()).or_default();
-        let is_enough = around.stack.is_some() || around.tries >= TRIES || kept >= STACKS_MAX;
+        let known = around.stacks.len();
+        let pointer = call.stack_pointer;
+        if known >= WAYS_MAX && !around.stacks.contains_key(&pointer) {
+            return;
+        }
+        let (waited, stack) = around.stacks.entry(pointer).or_default();
+        *waited += seconds;
+        let is_enough = stack.is_some() || around.tries >= TRIES || kept >= STACKS_MAX;
         if is_enough || !cfg!(target_arch = "x86_64") {
             return;
         }
@@ -171,7 +185,7 @@ impl Rounds {
         }
         around.tries += 1;
         if let Some(memory) = memory(process) {
-            around.stack = Some(Stack {
+            *stack = Some(Stack {
                 process,
                 maps: Rc::clone(&of.maps),
                 executed: of.executed,
@@ -185,7 +199,12 @@ impl Rounds {
     /// Names the functions of the stacks that were kept.
     pub(super) fn name_stacks(&mut self) {
         for (place, around) in &mut self.surroundings {
-            let (Some(stack), Some(wait)) = (around.stack.take(), self.waits.get_mut(place)) else {
+            let longest = std::mem::take(&mut around.stacks)
+                .into_values()
+                .filter(|(_, stack)| stack.is_some())
+                .max_by(|one, other| one.0.total_cmp(&other.0));
+            let stack = longest.and_then(|(_, stack)| stack);
+            let (Some(stack), Some(wait)) = (stack, self.waits.get_mut(place)) else {
                 continue;
             };
             let of = self.processes.get(&stack.process);
