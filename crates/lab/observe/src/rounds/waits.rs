@@ -500,7 +500,7 @@ impl Rounds {
     /// Returns the waits, with all that is known of them. Those of several threads at equal stacks
     /// become one.
     pub(super) fn described_waits(&self) -> Vec<Wait> {
-        let mut merged: BTreeMap<(Place, &[String], u32), Wait> = BTreeMap::new();
+        let mut merged: BTreeMap<(Place, &[String], bool), Wait> = BTreeMap::new();
         for (place, wait) in &self.waits {
             let mut wait = wait.clone();
             if let Some(around) = self.surroundings.get(place) {
@@ -514,8 +514,9 @@ impl Rounds {
             };
             let stack = self.waits.get(place).map_or(&[][..], |wait| &wait.stack);
             let of = wait.threads.first().and_then(|id| self.threads.get(id));
-            let process = of.map_or(0, |thread| thread.process);
-            match merged.get_mut(&(key.clone(), stack, process)) {
+            // What the program itself waits for, and what its children do, are two things.
+            let is_root = of.is_some_and(|thread| thread.process == self.root);
+            match merged.get_mut(&(key.clone(), stack, is_root)) {
                 Some(known) => {
                     known.seconds += wait.seconds;
                     known.timeout_ms = known.timeout_ms.max(wait.timeout_ms);
@@ -527,7 +528,7 @@ impl Rounds {
                     }
                 }
                 None => {
-                    merged.insert((key, stack, process), wait);
+                    merged.insert((key, stack, is_root), wait);
                 }
             }
         }
