@@ -213,7 +213,7 @@ fn write_files(home: &Path) {
             std::fs::write(folder.join(format!("f{file}")), "").unwrap();
         }
     }
-    let script = "git init -q && git add . && git -c user.name=a -c user.email=a@b commit -qm x";
+    let script = "git init -q && git add . && git -c user.name=a -c user.email=a@b commit -qm x --allow-empty";
     assert!(succeeds(
         Command::new("sh").args(["-c", script]).current_dir(tree)
     ));
@@ -402,10 +402,10 @@ fn reported_causes_are_named() {
     );
 }
 
-/// Of 37, 11 were right and 7 wrong when they ran for the first time, on a quiet host: a change of
-/// the rules must not lose these.
-const LATE_RIGHT_LEAST: usize = 9;
-const LATE_WRONG_MOST: usize = 10;
+/// Of 37, 11 were right and 7 wrong when they ran for the first time, and 35 and 2 after the rules
+/// were built on them, beside busy neighbours: a change of the rules must not lose these.
+const LATE_RIGHT_LEAST: usize = 28;
+const LATE_WRONG_MOST: usize = 6;
 
 #[test]
 fn late_causes_are_counted() {
@@ -418,7 +418,15 @@ fn late_causes_are_counted() {
         std::fs::create_dir_all(folder).unwrap();
     }
     let programs = programs(&LATE, &files);
-    let results = explain_all(&LATE.cases(), &programs, &home);
+    let cases = LATE.cases();
+    let results = explain_all(&cases, &programs, &home);
+    if cases.len() < LATE_RIGHT_LEAST {
+        println!(
+            "skipped: the bounds: MARVIN_CASES chooses {} cases",
+            cases.len()
+        );
+        return;
+    }
     assert!(
         results.count("right") >= LATE_RIGHT_LEAST && results.count("wrong") <= LATE_WRONG_MOST,
         "{:#?}",
