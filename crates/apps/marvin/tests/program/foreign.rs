@@ -213,7 +213,8 @@ fn write_files(home: &Path) {
             std::fs::write(folder.join(format!("f{file}")), "").unwrap();
         }
     }
-    let script = "git init -q && git add . && git -c user.name=a -c user.email=a@b commit -qm x --allow-empty";
+    let script = "git init -q && git add . && \
+        git -c user.name=a -c user.email=a@b commit -qm x --allow-empty";
     assert!(succeeds(
         Command::new("sh").args(["-c", script]).current_dir(tree)
     ));
