@@ -112,7 +112,8 @@ impl Imports {
         (2..=7).any(is_indirect).then_some(Called::Unknown)
     }
 
-    /// Whether the instruction before an address is an atomic one: what a sample is behind was slow.
+    /// Whether the instruction before an address is an atomic one: what a sample is behind was
+    /// slow.
     pub(crate) fn is_behind_atomic(&self, address: u64) -> bool {
         (3..=ATOMIC_MAX).any(|length| {
             let start = address.checked_sub(length as u64);
@@ -151,8 +152,8 @@ impl Imports {
     }
 }
 
-/// Returns the length of the atomic instruction at the begin of bytes: one with a lock prefix, or an
-/// exchange with memory; or of an `mfence` (Intel SDM 2.1, 9.1.2.2).
+/// Returns the length of the atomic instruction at the begin of bytes: one with a lock prefix, or
+/// an exchange with memory; or of an `mfence` (Intel SDM 2.1, 9.1.2.2).
 fn atomic_length(bytes: &[u8]) -> Option<usize> {
     if bytes.starts_with(&[0x0f, 0xae, 0xf0]) {
         return Some(3);

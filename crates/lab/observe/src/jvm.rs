@@ -193,8 +193,8 @@ impl Jvms {
         self.holders.get(&thread).copied()
     }
 
-    /// Returns the stacks of threads that ran, without those that wait in a call of the system, which
-    /// the JVM does not tell apart.
+    /// Returns the stacks of threads that ran, without those that wait in a call of the system,
+    /// which the JVM does not tell apart.
     pub(crate) fn ran(&self) -> Vec<(&Vec<String>, u64)> {
         let of_running = self
             .stacks
