@@ -80,6 +80,6 @@ mod tests {
         assert!(has(&|page| Some(record(if page < 16_384 { 0 } else { 4 }))));
         assert!(!has(&|_| Some(record(3))));
         assert!(!has(&|page| Some(record(page % 5))));
-        assert!(!has(&|page| (page < 32_000).then(|| record(4))));
+        assert!(!has(&|page| (page < 31_000).then(|| record(4))));
     }
 }
