@@ -95,7 +95,8 @@ fn heads_sum(heads: &[u8], notes: Range<usize>, erased: &[u8]) -> u32 {
     sum.finalize()
 }
 
-/// Writes the mark of the headers, when all else before the bitmaps is final; the notes are at `at`.
+/// Writes the mark of the headers, when all else before the bitmaps is final; the notes are at
+/// `at`.
 pub(crate) fn mark_heads(heads: &mut [u8], at: usize, notes: &[u8], erased: &[u8]) {
     let sum = heads_sum(heads, at..at + notes.len(), erased);
     put(heads, HEADS, *HEADS_MARK);
