@@ -196,6 +196,17 @@ mod tests {
     }
 
     #[test]
+    fn functions_that_take_locks_have_a_kind() {
+        let marks = Marks::parse("takes spin 10 20\ntakes mutex 20 28\n").unwrap();
+        assert_eq!(
+            [0x0f, 0x10, 0x1f, 0x20, 0x28].map(|at| marks.takes(at)),
+            [None, Some(0), Some(0), Some(3), None]
+        );
+        let unknown = Marks::parse("takes bit 10 20\n").unwrap_err();
+        assert_eq!(unknown, "takes bit 10 20");
+    }
+
+    #[test]
     fn what_is_no_mark_is_said() {
         assert_eq!(Marks::parse("interrupt x\n").unwrap_err(), "interrupt x");
         assert_eq!(
