@@ -320,7 +320,7 @@ fn of_processes_and_pages() -> Vec<ContentionWorkload> {
             60,
             &[FAULT, &["zap_pte_range", "unmap_page_range"]],
             1.0..=3_000.0,
-            10.0,
+            12.0,
         ),
         share(
             "share-mmap-proc",
@@ -466,7 +466,7 @@ fn of_file_systems() -> Vec<ContentionWorkload> {
             100,
             &[&["ext4_fallocate"], &["ext4_truncate"]],
             1.0..=3_000.0,
-            16.0,
+            18.0,
         ),
         share(
             "share-xfs-create",
@@ -474,7 +474,7 @@ fn of_file_systems() -> Vec<ContentionWorkload> {
             100,
             &[&["xfs_vn_create", "xfs_create"], UNLINK],
             1.0..=3_000.0,
-            25.0,
+            27.0,
         ),
         share(
             "share-btrfs-create",
@@ -482,7 +482,7 @@ fn of_file_systems() -> Vec<ContentionWorkload> {
             100,
             &[&["btrfs_create"], UNLINK],
             1.0..=3_000.0,
-            19.0,
+            21.0,
         ),
         share(
             "share-btrfs-write",
@@ -496,7 +496,7 @@ fn of_file_systems() -> Vec<ContentionWorkload> {
                 &["btrfs_setattr"],
             ],
             1.0..=3_000.0,
-            10.0,
+            12.0,
         ),
     ];
     declared.into_iter().map(on_disk).collect()
