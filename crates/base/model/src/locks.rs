@@ -11,7 +11,7 @@ pub enum LockKind {
     /// A reader-writer spin lock, for writing.
     Write,
     /// A mutex.
-    Mutex,
+    MutexLock,
     /// A reader-writer semaphore, for reading.
     DownRead,
     /// A reader-writer semaphore, for writing.
@@ -24,7 +24,7 @@ impl LockKind {
         Self::Spin,
         Self::Read,
         Self::Write,
-        Self::Mutex,
+        Self::MutexLock,
         Self::DownRead,
         Self::DownWrite,
     ];
@@ -36,7 +36,7 @@ impl LockKind {
             Self::Spin => "spin",
             Self::Read => "read",
             Self::Write => "write",
-            Self::Mutex => "mutex",
+            Self::MutexLock => "mutex",
             Self::DownRead => "down_read",
             Self::DownWrite => "down_write",
         }
@@ -83,9 +83,9 @@ const TAKING: [(&str, LockKind); 15] = [
     ("_raw_write_lock", LockKind::Write),
     ("_raw_write_trylock", LockKind::Write),
     ("queued_write_lock_slowpath", LockKind::Write),
-    ("mutex_lock", LockKind::Mutex),
-    ("mutex_trylock", LockKind::Mutex),
-    ("__mutex_lock", LockKind::Mutex),
+    ("mutex_lock", LockKind::MutexLock),
+    ("mutex_trylock", LockKind::MutexLock),
+    ("__mutex_lock", LockKind::MutexLock),
     ("down_read", LockKind::DownRead),
     ("down_write", LockKind::DownWrite),
 ];
@@ -138,8 +138,8 @@ mod tests {
             ("native_queued_spin_lock_slowpath", LockKind::Spin),
             ("_raw_write_lock_irq", LockKind::Write),
             ("queued_read_lock_slowpath", LockKind::Read),
-            ("__mutex_lock.constprop.0", LockKind::Mutex),
-            ("mutex_trylock", LockKind::Mutex),
+            ("__mutex_lock.constprop.0", LockKind::MutexLock),
+            ("mutex_trylock", LockKind::MutexLock),
             ("down_read_trylock", LockKind::DownRead),
             ("rwsem_down_write_slowpath", LockKind::DownWrite),
         ] {

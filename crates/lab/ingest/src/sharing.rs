@@ -150,7 +150,7 @@ struct HeldKey {
     kind: LockKind,
     lock: String,
     is_global: bool,
-    /// Whether several processors had it: those of one keep nobody waiting.
+    /// Whether several processors had it: for those of one no other waits.
     is_shared: bool,
 }
 

@@ -28,7 +28,7 @@ struct Case {
     rows: &'static [(&'static str, Functions)],
 }
 
-const OF_CONTENT: [Case; 9] = [
+const OF_CONTENT: [Case; 10] = [
     Case {
         stresses: "making files, without their way to the disk",
         operation: "a file of 4 KiB is made and removed",
@@ -86,15 +86,6 @@ const OF_CONTENT: [Case; 9] = [
         ],
     },
     Case {
-        stresses: "files that grow by gaps",
-        operation: "pwrite(2) of 1000 bytes behind the end of a file and a gap of 63 KiB",
-        operations: 200,
-        rows: &[
-            ("ext4-ram-gap", &[&["ext4_da_write_begin"]]),
-            ("xfs-ram-gap", &[&["xfs_file_write_iter"]]),
-        ],
-    },
-    Case {
         stresses: "writing through to the disk",
         operation: "pwrite(2) of 4 KiB over a file of 1 MiB, and fdatasync(2)",
         operations: 100,
@@ -118,6 +109,25 @@ const OF_CONTENT: [Case; 9] = [
                 ]],
             ),
             ("btrfs-ram-fault", &[&["btrfs_page_mkwrite"]]),
+        ],
+    },
+    Case {
+        stresses: "files that grow by gaps",
+        operation: "pwrite(2) of 1000 bytes behind the end of a file and a gap of 63 KiB",
+        operations: 200,
+        rows: &[
+            ("ext4-ram-gap", &[&["ext4_da_write_begin"]]),
+            ("xfs-ram-gap", &[&["xfs_file_write_iter"]]),
+        ],
+    },
+    Case {
+        stresses: "how full a file system is",
+        operation: "a file of 4 KiB is made and removed, and statfs(2)",
+        operations: 150,
+        rows: &[
+            ("ext4-ram-statfs", &[&["ext4_statfs"]]),
+            ("xfs-ram-statfs", &[&["xfs_fs_statfs"]]),
+            ("btrfs-ram-statfs", &[&["btrfs_statfs"]]),
         ],
     },
     Case {
@@ -147,7 +157,7 @@ const OF_CONTENT: [Case; 9] = [
     },
 ];
 
-const OF_NAMES: [Case; 8] = [
+const OF_NAMES: [Case; 7] = [
     Case {
         stresses: "copying within the kernel, which may share blocks",
         operation: "copy_file_range(2) of 64 KiB over another file",
@@ -226,16 +236,6 @@ const OF_NAMES: [Case; 8] = [
             ("ext4-ram-readdir", &[&["ext4_readdir"]]),
             ("xfs-ram-readdir", &[&["xfs_file_readdir"]]),
             ("btrfs-ram-readdir", &[&["btrfs_real_readdir"]]),
-        ],
-    },
-    Case {
-        stresses: "how full a file system is",
-        operation: "a file of 4 KiB is made and removed, and statfs(2)",
-        operations: 150,
-        rows: &[
-            ("ext4-ram-statfs", &[&["ext4_statfs"]]),
-            ("xfs-ram-statfs", &[&["xfs_fs_statfs"]]),
-            ("btrfs-ram-statfs", &[&["btrfs_statfs"]]),
         ],
     },
 ];
