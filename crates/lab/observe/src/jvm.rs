@@ -19,6 +19,8 @@ use crate::tree::read;
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// How long a JVM is left alone between two looks whether it listens.
+const LOOK: Duration = Duration::from_millis(10);
 /// Questions without an answer after which a JVM is left alone.
 const FAILURES_MAX: u32 = 3;
 /// What is read of an answer at most (bytes).
@@ -131,7 +133,7 @@ impl Jvms {
         let socket = inner(id).join(format!(".java_pid{}", process.inner_number));
         if !socket.exists() {
             jvm.failures += 1;
-            let is_asked = may_ask(id, process) && wake(id, process);
+            let is_asked = may_ask(id, process) && wake(id, process, &socket);
             jvm.is_silent = jvm.failures >= FAILURES_MAX || !is_asked;
             return;
         }
@@ -264,15 +266,19 @@ fn may_ask(id: u32, process: &Process) -> bool {
 }
 
 /// Has a JVM listen: it does so on SIGQUIT if a file with its number is there.
-fn wake(id: u32, process: &Process) -> bool {
+fn wake(id: u32, process: &Process, socket: &Path) -> bool {
     let file = inner(id).join(format!(".attach_pid{}", process.inner_number));
     if fs::File::create_new(&file).is_err() {
         return false;
     }
     let target = i32::try_from(id).ok().and_then(Pid::from_raw);
     let is_sent = target.is_some_and(|id| kill_process(id, Signal::QUIT).is_ok());
-    // It looks for the file when the signal arrives, at once on a host with a free processor.
-    std::thread::sleep(Duration::from_millis(20));
+    // A JVM that does not find the file when it comes to the signal prints all its stacks into the
+    // program's output, so a busy one is waited for.
+    let begun = Instant::now();
+    while is_sent && !socket.exists() && begun.elapsed() < PATIENCE {
+        std::thread::sleep(LOOK);
+    }
     let is_removed = fs::remove_file(&file).is_ok();
     is_sent && is_removed
 }
