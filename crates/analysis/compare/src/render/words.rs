@@ -444,10 +444,10 @@ pub(crate) fn legend_of_letters(comparison: &Comparison, style: Style) -> String
             true => format!("= same: within {within}, with a confidence of 90%."),
             false => format!("= same: within {within}{seeds}."),
         }));
-        parts.extend(has('M').then(|| {
-            "M mixed: estimated cycles, deferred work or the longest held lock disagree, see below."
-                .to_owned()
-        }));
+        parts.extend(
+            has('M')
+                .then(|| "M mixed: another measure of the row disagrees, see below.".to_owned()),
+        );
         let within: Vec<&str> = [('b', "b better"), ('w', "w worse"), ('~', "~ same")]
             .iter()
             .filter(|(letter, _)| has(*letter))
