@@ -2,7 +2,7 @@
 
 use crate::budget::{View, is_for_own};
 use crate::callers::Hot;
-use crate::facts::Facts;
+use crate::facts::{Facts, SHORT_LIVED};
 use crate::finding::{Certainty, Finding, percent};
 use crate::rules::{Branch, RULES};
 use crate::waits::own_path;
@@ -49,6 +49,10 @@ pub fn answer(facts: &Facts) -> Answer {
     if let Some(cause) = &mut answer.cause {
         if is_of_running(cause) {
             cause.cause.push_str(&in_script(facts));
+            if let Some((program, part)) = busiest_program(facts) {
+                let text = format!("; {} of what runs is the program {program}", percent(part));
+                cause.cause.push_str(&text);
+            }
         }
         let asleep = answer
             .others
@@ -81,10 +85,30 @@ fn in_script(facts: &Facts) -> String {
     let Some(first) = facts.scripts.first().filter(|_| looks >= SCRIPT_LOOKS) else {
         return String::new();
     };
-    match hot.own_path() {
-        Some((path, _)) => format!("; in {} that is in {path}", first.program),
-        None => String::new(),
-    }
+    let Some((path, _)) = hot.own_path() else {
+        return String::new();
+    };
+    // What it calls of the standard library says more than what that is made of.
+    let called = hot.entry().map(|entry| {
+        let name = entry.trim_start_matches("Python's ");
+        format!("{name} for ")
+    });
+    let called = called.unwrap_or_default();
+    format!("; in {} that is in {called}{path}", first.program)
+}
+
+/// Returns the program that most samples are of, with its part, if it is another one than the first.
+fn busiest_program(facts: &Facts) -> Option<(&str, f64)> {
+    let programs = &facts.samples.as_ref()?.programs;
+    let all: u64 = programs.iter().map(|(_, samples)| samples).sum();
+    let (program, samples) = programs.first()?;
+    let mut threads = facts.threads.iter();
+    let root = threads.find(|thread| thread.id == facts.root)?;
+    // The kernel keeps 15 letters of a name.
+    let is_root = program.starts_with(&*root.name);
+    let part = *samples as f64 / all.max(1) as f64;
+    let is_told = program != SHORT_LIVED && !is_root && programs.len() > 1;
+    (is_told && part >= 0.5).then_some((program.as_str(), part))
 }
 
 /// Returns what the program itself waits for, where a child of it is what the cause is about; empty
@@ -138,7 +162,9 @@ fn choose(facts: &Facts) -> Answer {
     let active = view.active.iter().map(|thread| thread.id).collect();
     let own = apply(&View::among(&without_waiting(facts), Some(&active)));
     if own.is_empty() {
-        found.insert(0, (Branch::Waiting, outside));
+        let [user, kernel, blocked] = crate::rules::largest(&view);
+        let cause = outside.cause + &[user, kernel, blocked].concat();
+        found.insert(0, (Branch::Waiting, Finding { cause, ..outside }));
         return ranked(found, None);
     }
     ranked(own, Some(outside))
@@ -250,6 +276,9 @@ impl Answer {
             let view = View::new(facts);
             let budget = view.budget;
             let [user, kernel, blocked] = crate::rules::largest(&view);
+            let program = busiest_program(facts).map_or_else(String::new, |(program, part)| {
+                format!("; {} of what runs is the program {program}", percent(part))
+            });
             let next = match self.others.first() {
                 Some(next) if next.share >= MENTIONED => {
                     format!("; {}: {}", next.cause, percent(next.share))
@@ -257,7 +286,7 @@ impl Answer {
                 _ => String::new(),
             };
             return format!(
-                "Nothing dominates: {} user{user}, {} kernel{kernel}, {} waiting for a processor, {} blocked{blocked}{next}.",
+                "Nothing dominates: {} user{user}, {} kernel{kernel}, {} waiting for a processor, {} blocked{blocked}{program}{next}.",
                 percent(budget.user),
                 percent(budget.system),
                 percent(budget.waiting),

@@ -9,6 +9,8 @@ use crate::waits::{Kind, is_held, is_runtime_thread, kind, mostly};
 /// Switches per second below which a thread that does not run is idle: it only waits for the others
 /// to end.
 const IDLE_SWITCHES: f64 = 1.0;
+/// How long a thread is observed at least to be idle (s).
+const IDLE_LEAST_S: f64 = 1.0;
 /// The share of its time that an idle thread runs at most.
 const IDLE_RUNNING: f64 = 0.01;
 /// The share of its waits that makes a thread one that waits for others.
@@ -101,10 +103,14 @@ impl<'a> View<'a> {
         let is_soft = |thread: &&Thread| waits_softly(facts, thread);
         // Threads that wait for others of the program are no cause as long as another thread does
         // something, and of those that do, the ones that seldom wake up.
-        let choices: [&dyn Fn(&&Thread) -> bool; 4] = [
+        let waiting = waiting_for_children(facts);
+        let is_child = |thread: &&Thread| !waiting.is_empty() && !waiting.contains(&thread.process);
+        let choices: [&dyn Fn(&&Thread) -> bool; 5] = [
             &|thread| !is_dependent(thread) && !is_soft(thread) && !is_idle(thread),
             &|thread| !is_dependent(thread) && !is_soft(thread),
             &|thread| !is_dependent(thread) && !is_idle(thread),
+            // A child that does nothing is what its parent waits for, and the parent's pools are not.
+            &|thread| !is_dependent(thread) && is_child(thread),
             &|thread| !is_dependent(thread),
         ];
         let short_lived = as_thread(facts);
@@ -278,6 +284,18 @@ impl Part {
     }
 }
 
+/// Returns the processes of which a thread mostly waits for the end of a child.
+fn waiting_for_children(facts: &Facts) -> BTreeSet<u32> {
+    let is_for_child =
+        |wait: &Wait| kind(facts, wait) == Kind::Join && !matches!(wait.object, Object::Futex(_));
+    let waits = |thread: &&Thread| {
+        let (own, all) = waited(facts, thread, is_for_child);
+        all > 0.0 && own > MOSTLY * all
+    };
+    let threads = facts.threads.iter().filter(waits);
+    threads.map(|thread| thread.process).collect()
+}
+
 /// Whether a thread is blocked for most of its time and then waits for a thread or a child of the
 /// same program.
 fn waits_for_own(facts: &Facts, thread: &Thread) -> bool {
@@ -303,13 +321,15 @@ pub(crate) fn is_for_own(facts: &Facts, wait: &Wait) -> bool {
     if wait.watched.iter().any(|watched| is_own(&watched)) && ends.clone().count() > 0 {
         return ends.all(|end| is_own(&end));
     }
+    if kind(facts, wait) == Kind::Join {
+        return true;
+    }
     if kind(facts, wait) == Kind::Lock {
         return waits_for_the_only_worker(facts, wait);
     }
     match &wait.object {
         Object::File(file) => file.starts_with(OWN),
-        Object::Unknown | Object::Stop => false,
-        Object::Child | Object::Futex(_) => kind(facts, wait) == Kind::Join,
+        Object::Unknown | Object::Stop | Object::Child | Object::Futex(_) => false,
     }
 }
 
@@ -351,8 +371,11 @@ fn waited(facts: &Facts, thread: &Thread, is_wanted: impl Fn(&Wait) -> bool) -> 
     (wanted, all)
 }
 
-/// Returns whether a thread hardly ran, and seldom woke up.
+/// Returns whether a thread hardly ran, and seldom woke up, as far as it lived long enough to tell.
 fn is_idle(thread: &Thread) -> bool {
+    if thread.total_s < IDLE_LEAST_S {
+        return false;
+    }
     let switches = thread.voluntary as f64 / thread.total_s.max(f64::MIN_POSITIVE);
     thread.running_s() + thread.waiting_s < IDLE_RUNNING * thread.total_s
         && switches < IDLE_SWITCHES

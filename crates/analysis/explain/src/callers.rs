@@ -426,7 +426,7 @@ impl<'s> Hot<'s> {
 
 /// Whether a function of a runtime says what it does: it has a name, and is neither the C library's
 /// nor the start of a thread or a program.
-fn is_entry(function: &str) -> bool {
+pub(crate) fn is_entry(function: &str) -> bool {
     !is_nameless(function)
         && !is_library(function)
         && !function.starts_with("_PyEval_EvalFrame")

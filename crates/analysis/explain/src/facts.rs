@@ -30,6 +30,8 @@ pub struct Facts {
     pub started: Vec<Started>,
     /// Where scripts and Java programs ran, by looks: the runtime as the program of each stack.
     pub scripts: Vec<Stack>,
+    /// Where goroutines of Go waited, most of them first.
+    pub parked: Vec<Parked>,
     /// What the kernel counts for the processes.
     pub counters: Counters,
     /// Environment, limits and such.
@@ -104,6 +106,8 @@ pub struct Thread {
     pub allowed: usize,
     /// Where it was, by period: the observation in equal parts.
     pub periods: Vec<Period>,
+    /// How many sockets it was seen blocked at.
+    pub sockets: usize,
 }
 
 /// The time of a thread in a part of the observation (s).
@@ -240,7 +244,8 @@ pub struct Behind {
     pub process: u32,
     /// Its thread; that of the process for its first thread.
     pub thread: u32,
-    /// The name of the process or the thread.
+    /// The name of the process or the thread; of a process of another program the title that it
+    /// gave itself, if it did.
     pub name: String,
     /// Whether it belongs to the observed program.
     pub is_own: bool,
@@ -258,6 +263,19 @@ pub enum Role {
     Peer,
     /// It traces the waiting thread.
     Tracer,
+}
+
+/// Goroutines of Go that wait at one place.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Parked {
+    /// Their process.
+    pub process: u32,
+    /// What for, as Go's runtime calls it: `chan receive`, `IO wait`; empty if it does not say.
+    pub reason: String,
+    /// Their functions, innermost first.
+    pub stack: Vec<String>,
+    /// How many there were on average.
+    pub goroutines: f64,
 }
 
 /// What a thread did at a number of looks.
@@ -425,6 +443,10 @@ pub struct Samples {
     pub faults: Vec<FaultingCode>,
     /// Samples in user mode right behind an atomic instruction.
     pub atomics: Vec<FaultingCode>,
+    /// Samples in user mode at the instruction that loops wait with (PAUSE).
+    pub pauses: Vec<FaultingCode>,
+    /// Samples by program, most first: also of those that no round saw.
+    pub programs: Vec<(String, u64)>,
     /// Samples that the kernel dropped.
     pub lost: u64,
 }

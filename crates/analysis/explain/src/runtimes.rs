@@ -81,6 +81,7 @@ pub(crate) const KNOWN: &[Known] = &[
     known("MonitorDeflationThread::", Kind::Idle),
     known("signal_thread_entry", Kind::Idle),
     known("SafepointSynchronize::block", Kind::Condition),
+    known("java.lang.ProcessImpl.waitFor", Kind::Join),
     known("Parker::park", Kind::Condition),
     known("CallJavaMainInNewThread", Kind::Join),
     // Node and libuv: src/node_platform.cc, src/inspector_agent.cc, deps/uv/src/threadpool.c.
@@ -92,6 +93,8 @@ pub(crate) const KNOWN: &[Known] = &[
     ),
     known("PlatformWorkerThread", Kind::Idle),
     known("StartIoThreadMain", Kind::Idle),
+    // spawnSync and its kin (src/spawn_sync.cc).
+    known("node::SyncProcessRunner", Kind::Join),
     known("uv_cond_wait", Kind::Idle),
     known("uv_sem_wait", Kind::Idle),
     known("uv__io_poll", Kind::Events),
@@ -346,6 +349,69 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "S_regmatch",
         "it is in regular expressions, of which one may backtrack without end",
         "Simplify the pattern (no nested repetition), or limit the length of what it is tried on.",
+    ),
+    // V8: src/heap/heap.cc, src/builtins/{array-shift,array-indexof}.tq, src/objects/string.cc,
+    // src/execution/isolate.cc, src/objects/value-serializer.cc.
+    meaning(
+        "v8::internal::Heap::MoveRange",
+        "it moves all elements of an array (shift, unshift, splice)",
+        "Keep an index instead of shifting, or use a queue.",
+    ),
+    meaning(
+        "Builtins_ArrayIndexOf",
+        "it searches arrays from their begin (indexOf)",
+        "Use a Set or a Map.",
+    ),
+    meaning(
+        "Builtins_ArrayIncludes",
+        "it searches arrays from their begin (includes)",
+        "Use a Set or a Map.",
+    ),
+    meaning(
+        "v8::internal::String::SlowFlatten",
+        "it copies strings that were put together of parts (flattening)",
+        "Collect the parts in an array and join them once.",
+    ),
+    meaning(
+        "v8::internal::Isolate::CaptureSimpleStackTrace",
+        "it fills in the stack traces of errors",
+        "Make fewer errors, or lower Error.stackTraceLimit.",
+    ),
+    meaning(
+        "v8::internal::ValueSerializer",
+        "it copies objects by serialising them (structuredClone, postMessage)",
+        "Pass less, or transfer buffers.",
+    ),
+    // CPython: Objects/{unicodeobject,listobject}.c, Modules/_pickle.c. zlib: deflate.c.
+    meaning(
+        "PyUnicode_Append",
+        "it appends to strings, which may copy them (+=)",
+        "Collect the parts in a list and join them once.",
+    ),
+    meaning(
+        "PyUnicode_Concat",
+        "it puts strings together, which copies them (+)",
+        "Collect the parts in a list and join them once.",
+    ),
+    meaning(
+        "list_index",
+        "it searches lists from their begin (list.index)",
+        "Use a dict.",
+    ),
+    meaning(
+        "list_remove",
+        "it searches lists from their begin, and moves all behind (list.remove)",
+        "Use a dict or a set.",
+    ),
+    meaning(
+        "deflate (libz",
+        "it compresses (deflate)",
+        "Compress less, at a lower level, or in other threads.",
+    ),
+    meaning(
+        "inflate (libz",
+        "it decompresses (inflate)",
+        "Decompress once, or in other threads.",
     ),
     // CPython: Objects/listobject.c.
     meaning(

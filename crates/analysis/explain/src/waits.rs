@@ -274,7 +274,7 @@ pub(crate) fn kind(facts: &Facts, wait: &Wait) -> Kind {
     }
     if is_call(wait, &POLLS) {
         return match known(wait).map(|known| known.kind) {
-            Some(kind @ (Kind::Lock | Kind::Idle)) => kind,
+            Some(kind @ (Kind::Lock | Kind::Idle | Kind::Join)) => kind,
             _ if is_held(wait) => Kind::Socket,
             _ if is_waiting_for_itself(wait) => Kind::Idle,
             _ => Kind::Events,
@@ -529,6 +529,19 @@ pub(crate) fn own_path(wait: &Wait) -> Option<String> {
     })
 }
 
+/// Returns what a server says of itself in its title: PostgreSQL adds `waiting` while a session waits
+/// for a lock (src/backend/storage/lmgr/proc.c), and says when one is within a transaction
+/// (src/backend/tcop/postgres.c).
+fn title_says(title: &str) -> Option<&'static str> {
+    let title = title.strip_prefix("postgres: ")?;
+    if title.ends_with(" waiting") {
+        return Some("waits for a lock that another session holds");
+    }
+    title
+        .ends_with("idle in transaction")
+        .then_some("is idle within a transaction")
+}
+
 /// Returns whom a wait is for and what that does, as the end of a sentence; empty if it was not
 /// found.
 pub(crate) fn chain(facts: &Facts, wait: &Wait) -> String {
@@ -547,7 +560,11 @@ pub(crate) fn chain(facts: &Facts, wait: &Wait) -> String {
         (Role::Tracer, _) => format!("its tracer, process {} {},", behind.process, behind.name),
     };
     let how_often = if part < MOSTLY { " mostly" } else { "" };
-    let text = format!("; {who}{how_often} {}", describe_doing(facts, doing));
+    let does = match title_says(&behind.name) {
+        Some(says) => says.to_owned(),
+        None => describe_doing(facts, doing),
+    };
+    let text = format!("; {who}{how_often} {does}");
     // One step more: what that one waits for, where it is a thread of the program.
     let next = doing.wait.as_ref().filter(|_| behind.is_own);
     let next = next.and_then(|next| {

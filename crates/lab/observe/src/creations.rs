@@ -94,6 +94,11 @@ impl Creations {
         }
     }
 
+    /// Returns the name of the program that a process executed.
+    pub(crate) fn program(&self, process: u32) -> Option<&str> {
+        self.names.get(&process).map(String::as_str)
+    }
+
     fn count(&mut self, program: String, creator: u32) {
         let named = self.names.get(&creator).cloned();
         let key = (program, named.map_or(By::Number(creator), By::Name));

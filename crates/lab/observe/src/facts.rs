@@ -15,6 +15,7 @@ use crate::cgroups::{self, Mounts, Quota};
 use crate::ends::name_of;
 use crate::environment::environment;
 use crate::files::find_perf_map;
+use crate::imports::Imports;
 use crate::limits::{self, Limits};
 use crate::names::PerfMap;
 use crate::proc::{self, HostTimes, TICKS};
@@ -226,6 +227,7 @@ impl Collector {
             short_lived,
             started: started.unwrap_or_default(),
             scripts: self.rounds.scripts(),
+            parked: self.rounds.parked(),
             samples,
             costs: self.costs.to_vec(),
         })
@@ -402,7 +404,8 @@ impl Collector {
         // that made it.
         let fallback = processes.get(&self.root);
         unwind_all(sampling, processes, fallback, modules);
-        let behind = behind_atomics(sampling, processes, modules);
+        let behind = places(sampling, processes, modules, Imports::is_behind_atomic);
+        let pausing = places(sampling, processes, modules, Imports::is_at_pause);
         let mut stacks: BTreeMap<(String, Vec<String>, Vec<String>), u64> = BTreeMap::new();
         let mut compiled: BTreeMap<u32, PerfMap> = BTreeMap::new();
         let mut known: BTreeMap<(u32, u64, Option<u64>), String> = BTreeMap::new();
@@ -428,11 +431,21 @@ impl Collector {
             name
         };
         let mut atomics: BTreeMap<String, u64> = BTreeMap::new();
+        let mut pauses: BTreeMap<String, u64> = BTreeMap::new();
+        let mut programs: BTreeMap<String, u64> = BTreeMap::new();
         for (chain, count) in &sampling.chains {
             let of = processes.get(&chain.process);
             let program = of
                 .map_or(SHORT_LIVED, |of| file_name(&of.program))
                 .to_owned();
+            let executed = sampling.creations.program(chain.process);
+            let executed = executed.filter(|_| of.is_none()).unwrap_or(&program);
+            // The first program is known by the name of its process.
+            let executed = match (of, fallback) {
+                (Some(of), Some(root)) if of.program == root.program => root.name(),
+                _ => executed,
+            };
+            *programs.entry(executed.to_owned()).or_default() += count;
             let in_kernel: Vec<String> = chain
                 .kernel
                 .iter()
@@ -448,9 +461,13 @@ impl Collector {
                 })
                 .collect();
             let user: Vec<String> = user;
-            let leaf = user.first().filter(|_| in_kernel.is_empty());
-            if let Some(leaf) = leaf.filter(|_| behind.contains(&(chain.process, chain.user[0]))) {
-                *atomics.entry(leaf.clone()).or_default() += count;
+            if let Some(leaf) = user.first().filter(|_| in_kernel.is_empty()) {
+                let at = (chain.process, chain.user[0]);
+                for (places, counts) in [(&behind, &mut atomics), (&pausing, &mut pauses)] {
+                    if places.contains(&at) {
+                        *counts.entry(leaf.clone()).or_default() += count;
+                    }
+                }
             }
             *stacks.entry((program, in_kernel, user)).or_default() += count;
         }
@@ -470,6 +487,8 @@ impl Collector {
                 .collect(),
             faults: by_function(faults),
             atomics: by_function(atomics),
+            pauses: by_function(pauses),
+            programs: most_first(programs),
             lost: sampling.lost,
         })
     }
@@ -545,11 +564,12 @@ fn unwind_all(
     }
 }
 
-/// Returns the processes and addresses of samples right behind an atomic instruction.
-fn behind_atomics(
+/// Returns the processes and addresses of samples in user mode at which a test of the code holds.
+fn places(
     sampling: &Sampling,
     processes: &BTreeMap<u32, Process>,
     modules: &mut Modules,
+    is_wanted: fn(&Imports, u64) -> bool,
 ) -> BTreeSet<(u32, u64)> {
     let in_user_mode = sampling
         .chains
@@ -558,11 +578,18 @@ fn behind_atomics(
     let places: BTreeSet<(u32, u64)> = in_user_mode
         .filter_map(|chain| Some((chain.process, *chain.user.first()?)))
         .collect();
-    let is_behind = |(process, address): &(u32, u64)| {
+    let is_there = |(process, address): &(u32, u64)| {
         let process = processes.get(process);
-        process.is_some_and(|process| modules.is_behind_atomic(&process.maps, *address))
+        let code = process.and_then(|process| modules.code(&process.maps, *address));
+        code.is_some_and(|(code, address)| is_wanted(code, address))
     };
-    places.into_iter().filter(is_behind).collect()
+    places.into_iter().filter(is_there).collect()
+}
+
+fn most_first(counts: BTreeMap<String, u64>) -> Vec<(String, u64)> {
+    let mut counts: Vec<(String, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
+    counts
 }
 
 fn by_function(counts: BTreeMap<String, u64>) -> Vec<FaultingCode> {

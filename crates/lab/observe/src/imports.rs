@@ -21,6 +21,7 @@ const JUMP_SLOT: u32 = 7;
 const IRELATIVE: u32 = 37;
 /// The longest call instruction (bytes).
 const CALL: u64 = 7;
+const PAUSE: [u8; 2] = [0xf3, 0x90];
 /// The longest atomic instruction that is looked for (bytes).
 const ATOMIC_MAX: usize = 13;
 
@@ -120,6 +121,13 @@ impl Imports {
             let bytes = start.and_then(|start| self.bytes(start, length));
             bytes.is_some_and(|bytes| atomic_length(bytes) == Some(length))
         })
+    }
+
+    /// Whether an address is at or behind a PAUSE, with which a loop waits for a change of memory
+    /// (Intel SDM 2B, PAUSE).
+    pub(crate) fn is_at_pause(&self, address: u64) -> bool {
+        let is_pause = |at: u64| self.bytes(at, PAUSE.len()) == Some(&PAUSE);
+        is_pause(address) || address.checked_sub(2).is_some_and(is_pause)
     }
 
     fn import(&self, slot: u64) -> Called {
@@ -255,6 +263,18 @@ mod tests {
             slots: BTreeMap::new(),
         };
         assert!(imports.is_behind_atomic(0x105) && !imports.is_behind_atomic(0x104));
+    }
+
+    #[test]
+    fn pause_is_found_at_and_before_an_address() {
+        let imports = Imports {
+            code: vec![(0x100, vec![0x90, 0xf3, 0x90, 0x75, 0xf2])],
+            slots: BTreeMap::new(),
+        };
+        let found: Vec<u64> = (0xf0..0x110)
+            .filter(|at| imports.is_at_pause(*at))
+            .collect();
+        assert_eq!(found, [0x101, 0x103]);
     }
 
     #[test]

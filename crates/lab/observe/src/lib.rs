@@ -12,6 +12,7 @@ mod ends;
 mod environment;
 mod facts;
 mod files;
+mod goroutines;
 mod imports;
 mod jvm;
 mod limits;

@@ -9,6 +9,7 @@ use object::{
 };
 
 use crate::files::{Found, find};
+use crate::goroutines::Runtime;
 use crate::imports::{Called, Imports};
 use crate::names::demangle;
 use crate::proc::Mapping;
@@ -36,6 +37,8 @@ pub(crate) struct Module {
     exported: BTreeMap<String, u64>,
     /// Its code, and what that calls.
     pub(crate) imports: Imports,
+    /// What it has for who reads its goroutines, if it is of Go.
+    goroutines: Option<Runtime>,
     /// The version of glibc that it names, if it is that library.
     pub(crate) glibc: Option<(u32, u32)>,
 }
@@ -147,6 +150,7 @@ impl Module {
         };
         Some(Self {
             imports: Imports::read(&file, &functions),
+            goroutines: Runtime::read(&file),
             exported,
             functions,
             segments: file.segments().map(segment).collect(),
@@ -165,6 +169,13 @@ impl Module {
             .iter()
             .find(|(start, size, _)| (*start..start.saturating_add(*size)).contains(&offset));
         segment.map_or(offset, |(start, _, at)| (offset - start).wrapping_add(*at))
+    }
+
+    /// Returns how much addresses in a process are above those in the file.
+    fn base(&self, mapping: &Mapping) -> Option<u64> {
+        mapping
+            .start
+            .checked_sub(self.address(mapping, mapping.start))
     }
 
     /// Returns where the function around an address begins.
@@ -294,20 +305,25 @@ impl Modules {
     pub(crate) fn address_of(&mut self, mapping: &Mapping, symbol: &str) -> Option<u64> {
         let module = self.module(mapping)?;
         let address = module.exported.get(symbol)?;
-        let base = module.address(mapping, mapping.start);
-        mapping.start.checked_sub(base)?.checked_add(*address)
+        module.base(mapping)?.checked_add(*address)
     }
 
-    /// Whether the instruction before an address is an atomic one.
-    pub(crate) fn is_behind_atomic(&mut self, maps: &[Mapping], address: u64) -> bool {
+    /// Returns what a mapped program of Go has for who reads its goroutines, and what is to be
+    /// added to its addresses.
+    pub(crate) fn goroutines(&mut self, mapping: &Mapping) -> Option<(Runtime, u64)> {
+        if !mapping.is_executable {
+            return None;
+        }
+        let module = self.module(mapping)?;
+        Some((module.goroutines.clone()?, module.base(mapping)?))
+    }
+
+    /// Returns the code of the file that is mapped at an address, and where that is in the file.
+    pub(crate) fn code(&mut self, maps: &[Mapping], address: u64) -> Option<(&Imports, u64)> {
         let is_there = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&address);
-        maps.iter().find(is_there).is_some_and(|mapping| {
-            self.module(mapping).is_some_and(|module| {
-                module
-                    .imports
-                    .is_behind_atomic(module.address(mapping, address))
-            })
-        })
+        let mapping = maps.iter().find(is_there)?;
+        let module = self.module(mapping)?;
+        Some((&module.imports, module.address(mapping, address)))
     }
 
     /// Returns the name by which the call before a return address asks for the function at an

@@ -17,7 +17,7 @@ use crate::symbols::{Frames, Modules};
 /// Most functions of a stack.
 const DEPTH: usize = 32;
 /// What is read of a stack (bytes).
-const STACK: usize = 16 << 10;
+const STACK: usize = 32 << 10;
 /// What is searched for return addresses (bytes), and how many are taken.
 const SEARCHED: usize = 2 << 10;
 const RETURNS_MAX: usize = 16;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::{OWN, View, is_for_own};
-use crate::facts::{Doing, Limited, Object, Wait, WatchedKind};
+use crate::facts::{Doing, Limited, Object, Thread, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::runtimes::POOLS;
 use crate::waits::{
@@ -505,7 +505,7 @@ pub(super) fn network(view: &View) -> Option<Finding> {
         _ => described(first),
     };
     let is_lookup = peer.contains("udp") && peer.contains(":53");
-    let behind = chain(view.facts, first);
+    let behind = new_connections(view, is_socket) + &chain(view.facts, first);
     let what = if is_lookup {
         "a name server"
     } else {
@@ -540,6 +540,31 @@ pub(super) fn network(view: &View) -> Option<Finding> {
         "Explain the peer: marvin explain --pid PID."
     };
     Some(finding.advise(advice).look("ss -tunp"))
+}
+
+/// Sockets per second and thread from which on a program connects anew each time.
+const CONNECTING: f64 = 1.0;
+/// And at least so many.
+const CONNECTIONS: usize = 5;
+
+/// Returns that threads wait at ever new sockets, as the end of a sentence; empty if they do not.
+fn new_connections(view: &View, is_socket: impl Fn(&Wait) -> bool) -> String {
+    let waits = view.waits.iter().filter(|wait| is_socket(wait));
+    let ids: BTreeSet<u32> = waits
+        .flat_map(|wait| wait.threads.iter().copied())
+        .collect();
+    let threads = view.active.iter().filter(|thread| ids.contains(&thread.id));
+    let most = threads.max_by_key(|thread| thread.sockets);
+    let is_often = |one: &&&Thread| {
+        one.sockets >= CONNECTIONS && one.sockets as f64 >= CONNECTING * one.total_s
+    };
+    let Some(thread) = most.filter(is_often) else {
+        return String::new();
+    };
+    format!(
+        "; it makes a new connection each time (at least {} in {:.1} s)",
+        thread.sockets, thread.total_s
+    )
 }
 
 /// Whether a thread polls one socket with a peer, as clients with a timeout do.

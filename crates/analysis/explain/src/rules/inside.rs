@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::{View, WAKEUPS};
-use crate::facts::{Futex, Object, Wait, WatchedKind};
+use crate::facts::{Doing, Futex, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{
     Kind, POLLS, chain, describe_doing, is_call, is_file, is_waiting_for_clients, kind, known,
@@ -133,7 +133,7 @@ pub(super) fn false_wakeups(view: &View) -> Option<Finding> {
             .unwrap_or_default();
         Finding::new(
             format!(
-                "{} threads are woken together, {each:.0} times a second, and wait again{caller}",
+                "{} threads are woken together for the work of one (a broadcast: a thundering herd), {each:.0} times a second, and wait again{caller}",
                 threads.len()
             ),
             share.min(1.0),
@@ -394,6 +394,26 @@ pub(super) fn many_locks(view: &View) -> Option<Finding> {
     )
 }
 
+/// Returns which thread of the program sleeps meanwhile, as the end of a sentence: the signal comes
+/// after that. Empty without one.
+fn sleeper(view: &View, waiting: &BTreeSet<u32>) -> String {
+    let sleeps = view.facts.waits.iter().filter(|wait| {
+        kind(view.facts, wait) == Kind::Sleep && !wait.threads.iter().any(|id| waiting.contains(id))
+    });
+    let longest = sleeps.max_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    let Some(wait) = longest.filter(|wait| 2.0 * wait.seconds >= view.facts.seconds) else {
+        return String::new();
+    };
+    let doing = Doing {
+        wait: Some(Box::new(wait.clone())),
+        looks: 1,
+        stack: Vec::new(),
+    };
+    let id = wait.threads.first().copied().unwrap_or_default();
+    let does = describe_doing(view.facts, &doing);
+    format!("; thread {id}, which may be the one to send it, {does} meanwhile")
+}
+
 /// Threads that wait for a signal or at a barrier while no thread of the program does anything.
 pub(super) fn signals(view: &View) -> Option<Finding> {
     let (share, words) = words(view, &[Kind::Condition, Kind::Barrier]);
@@ -417,9 +437,10 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
     } else {
         ", and no thread of it works"
     };
+    let sleeper = sleeper(view, &word.threads());
     Some(
         Finding::new(
-            format!("{} {what}{from}{works}", threads_wait(threads)),
+            format!("{} {what}{from}{works}{sleeper}", threads_wait(threads)),
             share,
         )
         .doubt()

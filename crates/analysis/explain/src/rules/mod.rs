@@ -4,11 +4,14 @@
 //! its rule.
 
 mod blocked;
+mod busy;
+mod goroutines;
 mod inside;
 mod kernel_work;
 mod processes;
 mod settings;
 mod system;
+mod unread;
 mod user;
 mod waiting;
 
@@ -198,6 +201,12 @@ pub const RULES: &[Rule] = &[
         check: blocked::storage_reads,
     },
     Rule {
+        name: "unread-pipe",
+        branch: Branch::Blocked,
+        reason: "A process that waits for a child, and does not read what the child writes, waits for ever.",
+        check: unread::pipe,
+    },
+    Rule {
         name: "pipe",
         branch: Branch::Blocked,
         reason: "The other end of a pipe is the bottleneck.",
@@ -220,6 +229,12 @@ pub const RULES: &[Rule] = &[
         branch: Branch::Blocked,
         reason: "The peer of a socket is the bottleneck.",
         check: blocked::network,
+    },
+    Rule {
+        name: "goroutines",
+        branch: Branch::Blocked,
+        reason: "Threads of Go are idle whatever its goroutines wait for.",
+        check: goroutines::parked,
     },
     Rule {
         name: "sleep",
@@ -268,6 +283,12 @@ pub const RULES: &[Rule] = &[
         branch: Branch::Waiting,
         reason: "More runnable threads than processors.",
         check: waiting::oversubscription,
+    },
+    Rule {
+        name: "busy-polling",
+        branch: Branch::System,
+        reason: "A loop that asks whether something has happened, and does not wait for it.",
+        check: busy::polling,
     },
     Rule {
         name: "fork-tables",
@@ -358,6 +379,12 @@ pub const RULES: &[Rule] = &[
         branch: Branch::System,
         reason: "Mitigations of processors' faults are work at each entry, return and indirect call.",
         check: system::mitigations,
+    },
+    Rule {
+        name: "spinning",
+        branch: Branch::User,
+        reason: "A loop with PAUSE waits for another thread.",
+        check: busy::spinning,
     },
     Rule {
         name: "garbage-collection",

@@ -433,7 +433,7 @@ pub(super) fn affinity(view: &View) -> Option<Finding> {
         };
         Finding::new(
             format!(
-                "its {} threads may use {named} of {}",
+                "its {} threads may use {named} of {} (affinity: sched_setaffinity, taskset, cpuset)",
                 view.active.len(),
                 view.facts.host.processors
             ),

@@ -1,7 +1,7 @@
 //! `marvin explain` on programs from public reports, written anew in the runtimes of these: whether
 //! the first sentence names the cause that was established there. `tests/zoo/foreign` is the half
 //! that the rules were written with, `tests/zoo/late` the half that others wrote afterwards, and
-//! `tests/zoo/second` another such half, of later reports.
+//! `tests/zoo/second` and `tests/zoo/third` further such halves, of later reports.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -43,6 +43,12 @@ const SECOND: Zoo = Zoo {
     folder: "second",
     stem: "second",
     class: "Second",
+};
+
+const THIRD: Zoo = Zoo {
+    folder: "third",
+    stem: "third",
+    class: "Third",
 };
 
 /// A line of `cases.txt`.
@@ -158,7 +164,7 @@ fn programs(zoo: &Zoo, home: &Path) -> BTreeMap<&'static str, String> {
     programs
 }
 
-/// Adds the languages that only the second late half has.
+/// Adds the languages that only the later halves have.
 fn add_second_programs(zoo: &Zoo, home: &Path, programs: &mut BTreeMap<&'static str, String>) {
     let stem = zoo.stem;
     let program = |name: String| home.join(name).to_string_lossy().into_owned();
@@ -454,6 +460,28 @@ fn second_late_causes_are_counted() {
     let results = explain_all(&SECOND.cases(), &programs, &home);
     assert!(
         results.are_within(SECOND_RIGHT_LEAST, SECOND_WRONG_MOST),
+        "{:#?}",
+        results.others
+    );
+}
+
+const THIRD_RIGHT_LEAST: usize = 0;
+const THIRD_WRONG_MOST: usize = 60;
+
+#[test]
+fn third_late_causes_are_counted() {
+    if is_left_to_full("the third late programs take minutes") {
+        return;
+    }
+    let home = fresh("third-home");
+    let files = folder("third-files");
+    for folder in [&*home, &files] {
+        std::fs::create_dir_all(folder).unwrap();
+    }
+    let programs = programs(&THIRD, &files);
+    let results = explain_all(&THIRD.cases(), &programs, &home);
+    assert!(
+        results.are_within(THIRD_RIGHT_LEAST, THIRD_WRONG_MOST),
         "{:#?}",
         results.others
     );

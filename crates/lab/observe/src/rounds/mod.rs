@@ -3,14 +3,15 @@
 
 mod waits;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::rc::Rc;
 use std::time::Instant;
 
-use explain::facts::{Period, ShortLived, Stack, Thread, Wait};
+use explain::facts::{Parked, Period, ShortLived, Stack, Thread, Wait};
 
 use crate::ends::{Described, Ends};
+use crate::goroutines::Goroutines;
 use crate::jvm::Jvms;
 use crate::proc::{self, Mapping, Stat, TICKS};
 use crate::python::Pythons;
@@ -49,6 +50,8 @@ struct Followed {
     /// Rounds that saw it.
     looks: u64,
     periods: Timeline,
+    /// Sockets at which it was blocked, up to a number.
+    sockets: BTreeSet<String>,
 }
 
 impl Followed {
@@ -125,8 +128,11 @@ pub(crate) struct Rounds {
     /// The place at which the next round begins to look behind.
     turn: usize,
     ends: Ends,
+    /// Titles of other programs' processes that are waited for, with looks.
+    titles: BTreeMap<u32, BTreeMap<String, u64>>,
     jvms: Jvms,
     pythons: Pythons,
+    goroutines: Goroutines,
     /// Stacks of scripts whose threads ran, with looks.
     scripts: BTreeMap<Vec<String>, u64>,
     pub(crate) modules: Modules,
@@ -153,8 +159,10 @@ impl Rounds {
             now: BTreeMap::new(),
             turn: 0,
             ends: Ends::default(),
+            titles: BTreeMap::new(),
             jvms: Jvms::default(),
             pythons: Pythons::default(),
+            goroutines: Goroutines::default(),
             scripts: BTreeMap::new(),
             modules: Modules::default(),
             files: BTreeMap::new(),
@@ -180,6 +188,9 @@ impl Rounds {
                 self.jvms.look(*process, known, now);
                 let modules = &mut self.modules;
                 self.pythons.look(*process, &known.maps, modules);
+                if is_seldom {
+                    self.goroutines.look(*process, &known.maps, modules);
+                }
             }
             for thread in entries(&format!("/proc/{process}/task")) {
                 self.look_at_thread(*process, thread, now, is_seldom);
@@ -319,6 +330,7 @@ impl Rounds {
             allowed: 0,
             looks: 0,
             periods: Timeline::new(),
+            sockets: BTreeSet::new(),
         });
         followed.looks += 1;
         let last = std::mem::replace(&mut followed.last, times);
@@ -370,6 +382,11 @@ impl Rounds {
             samples,
         };
         of_python.chain(of_java).map(stack).collect()
+    }
+
+    /// Returns where goroutines waited.
+    pub(crate) fn parked(&mut self) -> Vec<Parked> {
+        self.goroutines.parked(&self.processes, &mut self.modules)
     }
 
     /// Removes the maps of compiled functions that JVMs wrote for this observation.
@@ -488,5 +505,6 @@ fn thread(id: u32, followed: &Followed) -> Thread {
         voluntary: delta(followed.voluntary),
         allowed: followed.allowed,
         periods: followed.periods.parts(),
+        sockets: followed.sockets.len(),
     }
 }

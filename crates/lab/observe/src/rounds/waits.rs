@@ -30,6 +30,9 @@ const PLACES_MAX: usize = 64;
 const BEHIND_MAX: usize = 8;
 /// Threads of another program's process that are looked at.
 const THREADS_MAX: usize = 64;
+/// Letters of a title that are kept, and sockets of a thread that are counted.
+const TITLE_MAX: usize = 80;
+const SOCKETS_MAX: usize = 1000;
 /// Bytes of a `struct pollfd` (include/uapi/asm-generic/poll.h), and how many are read.
 const POLLFD: usize = 8;
 const POLLFDS: u64 = 64;
@@ -120,6 +123,7 @@ impl Rounds {
         if !wait.threads.contains(&id) {
             wait.threads.push(id);
         }
+        self.count_socket(process, id, &call);
         self.capture(&place, process, id, &call, seconds);
         let blocked = Blocked {
             place,
@@ -127,6 +131,22 @@ impl Rounds {
             call,
         };
         self.now.insert(id, Some(blocked));
+    }
+
+    /// Notes at which socket a thread is blocked: how many there are tells of new connections.
+    fn count_socket(&mut self, process: u32, id: u32, call: &proc::Call) {
+        let has_socket = call
+            .number
+            .is_some_and(|number| calls::has_file(number) && !calls::EPOLL.contains(&number));
+        let followed = self.threads.get_mut(&id).filter(|_| has_socket);
+        let Some(followed) = followed.filter(|one| one.sockets.len() < SOCKETS_MAX) else {
+            return;
+        };
+        let link = fs::read_link(format!("/proc/{process}/fd/{}", call.arguments[0]));
+        let link = link.unwrap_or_default().to_string_lossy().into_owned();
+        if link.starts_with("socket:") {
+            followed.sockets.insert(link);
+        }
     }
 
     fn place(&mut self, process: u32, id: u32, state: char, call: proc::Call) -> Place {
@@ -393,6 +413,14 @@ impl Rounds {
             _ => Vec::new(),
         };
         found.truncate(BEHIND_MAX);
+        for one in &found {
+            if !self.processes.contains_key(&one.process)
+                && let Some(title) = title(one.process)
+            {
+                let titles = self.titles.entry(one.process).or_default();
+                *titles.entry(title).or_default() += 1;
+            }
+        }
         let doing: Vec<(Counterpart, Option<Place>)> = found
             .into_iter()
             .filter(|one| (one.process, one.thread) != (process, id))
@@ -577,7 +605,11 @@ impl Rounds {
 
     fn name_of(&self, process: u32) -> String {
         let known = self.threads.get(&process).map(|thread| thread.name.clone());
-        known.unwrap_or_else(|| name_of(process))
+        let titles = self.titles.get(&process);
+        let title = titles.and_then(|titles| titles.iter().max_by_key(|(_, looks)| **looks));
+        known
+            .or_else(|| title.map(|(title, _)| title.clone()))
+            .unwrap_or_else(|| name_of(process))
     }
 }
 
@@ -590,6 +622,18 @@ fn rank(place: Option<&Place>) -> u8 {
         Some(Object::Futex(_) | Object::Child) => 3,
         Some(_) => 2,
     }
+}
+
+/// Returns the title that a process gave itself, as servers do (setproctitle): one argument with a
+/// colon, `postgres: app orders [local] SELECT waiting`.
+fn title(process: u32) -> Option<String> {
+    let text = read(&format!("/proc/{process}/cmdline")).ok()?;
+    let title = text.trim_end_matches('\0').trim();
+    let has_title = title
+        .split_once(": ")
+        .is_some_and(|(name, _)| !name.contains([' ', '\0']));
+    let is_plain = has_title && !title.chars().any(char::is_control);
+    is_plain.then(|| title.chars().take(TITLE_MAX).collect())
 }
 
 fn holders(processes: impl IntoIterator<Item = u32>) -> Vec<Counterpart> {

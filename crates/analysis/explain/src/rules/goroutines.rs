@@ -1,0 +1,205 @@
+//! Goroutines of Go that wait: threads of a Go program that have nothing to run are idle, whatever
+//! its goroutines wait for.
+
+use crate::budget::View;
+use crate::callers::{entry, is_entry, is_own, is_start, own_caller, own_path};
+use crate::facts::{Parked, WatchedKind};
+use crate::finding::Finding;
+use crate::waits::{Kind, kind};
+
+use super::blocked::BLOCKED;
+
+/// The least number of goroutines, on average, that are named.
+const LEAST: f64 = 0.3;
+/// Further groups that are named.
+const OTHERS: usize = 2;
+/// Functions of Go's library that only lead to the way of waiting.
+const INNER: [&str; 4] = ["runtime.", "sync.", "internal/", "time.Sleep"];
+
+/// What goroutines wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    /// Work, a client, or the end of other goroutines.
+    Idle,
+    Lock,
+    /// The peer of a socket.
+    Peer,
+    /// Another goroutine.
+    Channel,
+    Sleep,
+}
+
+fn has(parked: &Parked, part: &str) -> bool {
+    parked.stack.iter().any(|function| function.contains(part))
+}
+
+/// Returns the function of Go's library in which goroutines wait, nearest to it; `None` if their
+/// own function waits itself.
+fn library(parked: &Parked) -> Option<&str> {
+    let own = own_caller(&parked.stack)?;
+    let mut before = parked.stack.iter().take_while(|one| *one != own);
+    before.find(|one| !is_inner(one)).map(String::as_str)
+}
+
+fn is_inner(function: &str) -> bool {
+    INNER.iter().any(|part| function.starts_with(part))
+}
+
+fn way(parked: &Parked) -> Way {
+    let mut own = parked.stack.iter().filter(|one| is_own(one));
+    let reason = &*parked.reason;
+    let is_end = ["sync.(*WaitGroup)", "errgroup.(*Group).Wait", "Accept"];
+    if own.next().is_none() || is_end.iter().any(|part| has(parked, part)) {
+        return Way::Idle;
+    }
+    if has(parked, "sync.(*Mutex)") || has(parked, "sync.(*RWMutex)") {
+        return Way::Lock;
+    }
+    match reason {
+        "IO wait" => Way::Peer,
+        "sleep" => Way::Sleep,
+        _ if library(parked).is_none() && is_loop(parked) => Way::Idle,
+        _ => Way::Channel,
+    }
+}
+
+fn is_lookup(parked: &Parked) -> bool {
+    has(parked, "net.(*Resolver)") || has(parked, "net.cgoLookup")
+}
+
+/// Whether goroutines wait in the function that they began with, as workers do for work, or are the
+/// main one.
+fn is_loop(parked: &Parked) -> bool {
+    let own = own_caller(&parked.stack);
+    let mut callers = parked.stack.iter().skip_while(|one| own != Some(*one));
+    let above = callers.nth(1).map_or("", String::as_str);
+    is_start(above) || has(parked, "runtime.main")
+}
+
+fn count(goroutines: f64) -> String {
+    match goroutines.round() {
+        ..=1.0 => "1 goroutine".into(),
+        many => format!("{many:.0} goroutines"),
+    }
+}
+
+/// Returns where goroutines wait, as the end of a sentence.
+fn place(parked: &Parked) -> String {
+    let Some(own) = own_path(&parked.stack) else {
+        return String::new();
+    };
+    let inner = library(parked);
+    let outer = entry(&parked.stack, "").filter(|outer| is_entry(outer) && !is_inner(outer));
+    match (inner, outer) {
+        (Some(inner), Some(outer)) if inner != outer => format!(" in {inner} by {outer} for {own}"),
+        (Some(one), _) | (None, Some(one)) => format!(" in {one} for {own}"),
+        (None, None) => format!(" in {own}"),
+    }
+}
+
+/// Returns the sockets that the program's pollers watch, as the middle of a sentence.
+fn peers(view: &View, parked: &Parked) -> String {
+    let waits = view.facts.waits.iter();
+    let of_process = waits.filter(|wait| {
+        let mut threads = view.facts.threads.iter();
+        threads.any(|thread| thread.process == parked.process && wait.threads.contains(&thread.id))
+    });
+    let watched = of_process.flat_map(|wait| &wait.watched);
+    let mut files: Vec<&str> = watched
+        .filter(|one| one.kind == WatchedKind::Socket)
+        .map(|one| &*one.file)
+        .collect();
+    files.sort_unstable();
+    files.dedup();
+    files.truncate(2);
+    if files.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", files.join(" and "))
+    }
+}
+
+fn describe(view: &View, way: Way, parked: &Parked) -> String {
+    let goroutines = count(parked.goroutines);
+    let waits = if goroutines.starts_with("1 ") {
+        "waits"
+    } else {
+        "wait"
+    };
+    let what = match way {
+        Way::Idle => "for work".to_owned(),
+        Way::Lock => "for a mutex".to_owned(),
+        Way::Peer if is_lookup(parked) => {
+            format!("for a name server{}", peers(view, parked))
+        }
+        Way::Peer => format!("for the peer of a socket{}", peers(view, parked)),
+        Way::Channel => format!("for others ({})", parked.reason),
+        Way::Sleep => {
+            let sleeps = waits.replace("wait", "sleep");
+            return format!("{goroutines} {sleeps} by choice{}", place(parked));
+        }
+    };
+    format!("{goroutines} {waits} {what}{}", place(parked))
+}
+
+/// Returns the groups of goroutines that wait for something, the one to name first before all
+/// others.
+fn groups<'v>(view: &'v View) -> Vec<(Way, &'v Parked)> {
+    let parked = view.facts.parked.iter();
+    let mut groups: Vec<(Way, &Parked)> = parked.map(|one| (way(one), one)).collect();
+    groups.retain(|(way, one)| *way != Way::Idle && one.goroutines >= LEAST);
+    groups.sort_by(|(one_way, one), (other_way, other)| {
+        // A lookup of names is what others of the program wait for, and not the other way round.
+        let rank = |way: &Way, parked: &Parked| match way {
+            _ if is_lookup(parked) => 0,
+            Way::Sleep => 2,
+            _ => 1,
+        };
+        let by_way = rank(one_way, one).cmp(&rank(other_way, other));
+        by_way.then(other.goroutines.total_cmp(&one.goroutines))
+    });
+    // Who sleeps or waits for a peer may have the lock that the others wait for.
+    let is_lock = |(way, _): &&(Way, &Parked)| *way == Way::Lock;
+    if let Some(lock) = groups.iter().find(is_lock).copied() {
+        groups.retain(|group| group.0 != Way::Lock);
+        groups.insert(0, lock);
+    }
+    groups
+}
+
+pub(super) fn parked(view: &View) -> Option<Finding> {
+    let groups = groups(view);
+    let (first, parked) = *groups.first()?;
+    let share = view.blocked_in(|wait| {
+        matches!(
+            kind(view.facts, wait),
+            Kind::Idle | Kind::Events | Kind::Condition
+        )
+    });
+    if share < BLOCKED {
+        return None;
+    }
+    let mut told = vec![describe(view, first, parked)];
+    let others = groups.iter().skip(1).filter(|(way, _)| *way != first);
+    told.extend(
+        others
+            .take(OTHERS)
+            .map(|(way, one)| describe(view, *way, one)),
+    );
+    let finding = Finding::new(told.join("; "), share).with(
+        format!("{:.1} goroutines there on average", parked.goroutines),
+        "runtime.allgs, /proc/PID/mem",
+        "0.3",
+        "threads of Go's runtime without work",
+    );
+    let finding = match first {
+        Way::Lock => finding.advise("Hold the mutex for less, and not while its holder waits."),
+        Way::Peer => finding.advise("Look at the peer; ask it less often, or several at a time."),
+        Way::Sleep => finding.advise("Wait for the event instead of sleeping."),
+        // A pool of workers without work looks the same.
+        Way::Idle | Way::Channel => finding
+            .advise("See which goroutine is to send, or to give back what these wait for.")
+            .doubt(),
+    };
+    Some(finding.look("a profile of goroutines (net/http/pprof), or SIGQUIT for all stacks"))
+}
