@@ -37,6 +37,8 @@ pub use verification::{Runs, compare_outputs, judge_runs, runs_for};
 #[cfg(test)]
 mod asker_tests;
 #[cfg(test)]
+mod runtime_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod waiting_tests;

@@ -1,0 +1,268 @@
+//! Waiting that threads do not show: goroutines, loops that ask, pipes within the program, and what
+//! processes of other programs say of themselves.
+
+use crate::answer;
+use crate::facts::{
+    Behind, Doing, Facts, FaultingCode, Object, Parked, Role, Samples, Stack, Thread, Wait,
+};
+use crate::tests::{at_word, facts, rule, sampled, stack, thread, wait};
+
+fn strings(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn cause(facts: &Facts) -> String {
+    answer(facts).cause.unwrap().cause
+}
+
+fn parked(reason: &str, goroutines: f64, stack: &[&str]) -> Parked {
+    Parked {
+        process: 1,
+        reason: reason.into(),
+        stack: strings(stack),
+        goroutines,
+    }
+}
+
+/// A program of Go whose threads have nothing to run.
+fn without_work(parked: Vec<Parked>) -> Facts {
+    let idle = Wait {
+        stack: strings(&["runtime.futex", "runtime.futexsleep", "runtime.mPark"]),
+        ..at_word(0x40, 9.9, &[1])
+    };
+    Facts {
+        waits: vec![idle],
+        parked,
+        ..facts(vec![thread(1, [0.1, 0.0, 0.0])])
+    }
+}
+
+#[test]
+fn goroutines_without_own_functions_are_idle() {
+    let listening = ["runtime.gopark", "net.(*TCPListener).Accept", "main.serve"];
+    let facts = without_work(vec![
+        parked(
+            "finalizer wait",
+            1.0,
+            &["runtime.gopark", "runtime.runfinq"],
+        ),
+        parked("IO wait", 1.0, &listening),
+        parked(
+            "chan receive",
+            8.0,
+            &[
+                "runtime.gopark",
+                "runtime.chanrecv",
+                "main.worker",
+                "runtime.goexit",
+            ],
+        ),
+    ]);
+    assert_eq!(rule(&facts), "idle");
+}
+
+#[test]
+fn mutex_of_go_leads_before_its_holder() {
+    let facts = without_work(vec![
+        parked("sleep", 1.0, &["time.Sleep", "main.flush", "main.serve"]),
+        parked(
+            "sync.Mutex.Lock",
+            4.0,
+            &[
+                "internal/sync.(*Mutex).lockSlow",
+                "main.handle",
+                "main.serve",
+            ],
+        ),
+    ]);
+    assert_eq!(rule(&facts), "goroutines");
+    assert_eq!(
+        cause(&facts),
+        "4 goroutines wait for a mutex in main.handle (called by main.serve); \
+         1 goroutine sleeps by choice in main.flush (called by main.serve)"
+    );
+}
+
+#[test]
+fn pool_of_connections_is_named_by_the_library() {
+    let exec = [
+        "database/sql.(*DB).conn",
+        "database/sql.(*DB).Exec",
+        "main.save",
+        "main.serve",
+    ];
+    let facts = without_work(vec![parked("select", 7.0, &exec)]);
+    assert_eq!(
+        cause(&facts),
+        "7 goroutines wait for others (select) in database/sql.(*DB).conn by \
+         database/sql.(*DB).Exec for main.save (called by main.serve)"
+    );
+}
+
+#[test]
+fn name_lookup_of_go_leads_before_its_waiters() {
+    let lookup = [
+        "net.(*netFD).Read",
+        "net.(*Resolver).LookupAddr",
+        "main.peer",
+        "main.serve",
+    ];
+    let facts = without_work(vec![
+        parked(
+            "IO wait",
+            5.0,
+            &["net.(*netFD).Read", "main.ask", "main.serve"],
+        ),
+        parked("IO wait", 1.0, &lookup),
+    ]);
+    assert!(
+        cause(&facts).starts_with("1 goroutine waits for a name server"),
+        "{}",
+        cause(&facts)
+    );
+}
+
+fn running(user: f64, system: f64, stacks: Vec<Stack>) -> Facts {
+    Facts {
+        samples: sampled(stacks),
+        ..facts(vec![thread(1, [user, system, 0.0])])
+    }
+}
+
+#[test]
+fn poll_that_returns_at_once_is_a_busy_loop() {
+    let asking = Stack {
+        user: strings(&["epoll_wait (libc.so.6)", "run_client"]),
+        ..stack(&["do_epoll_wait", "__x64_sys_epoll_wait"], 90)
+    };
+    let reading = |samples| Stack {
+        user: strings(&["read (libc.so.6)", "run_client"]),
+        ..stack(&["vfs_read", "__x64_sys_read"], samples)
+    };
+    let idle = running(2.0, 7.5, vec![asking.clone(), reading(5)]);
+    assert_eq!(rule(&idle), "busy-polling");
+    let has_work = running(2.0, 7.5, vec![asking, reading(40)]);
+    assert_ne!(rule(&has_work), "busy-polling");
+}
+
+#[test]
+fn loop_with_pause_spins() {
+    let spinning = |pauses| {
+        let samples = sampled(vec![Stack {
+            user: strings(&["take_chunk", "worker"]),
+            ..stack(&[], 100)
+        }]);
+        let pauses = vec![FaultingCode {
+            function: "take_chunk".into(),
+            samples: pauses,
+        }];
+        Facts {
+            samples: samples.map(|samples| Samples { pauses, ..samples }),
+            ..facts(vec![thread(1, [9.5, 0.1, 0.0])])
+        }
+    };
+    assert_eq!(rule(&spinning(80)), "spinning");
+    assert_eq!(rule(&spinning(10)), "one-function");
+}
+
+fn at_other_end(role: Role, process: u32, name: &str, doing: Option<Wait>) -> Behind {
+    Behind {
+        role,
+        process,
+        thread: process,
+        name: name.into(),
+        is_own: name == "parent",
+        doing: vec![Doing {
+            wait: doing.map(Box::new),
+            looks: 50,
+            stack: Vec::new(),
+        }],
+    }
+}
+
+#[test]
+fn unread_pipe_of_a_child_is_named() {
+    let join = Wait {
+        object: Object::Child,
+        stack: strings(&["wait4 (libc.so.6)", "collect"]),
+        ..wait("wait4", "do_wait", 9.8)
+    };
+    let write = Wait {
+        object: Object::File("own pipe:[77]".into()),
+        stack: strings(&["write (libc.so.6)", "print_report"]),
+        threads: vec![2],
+        behind: vec![at_other_end(Role::Peer, 1, "parent", Some(join.clone()))],
+        ..wait("write", "pipe_write", 9.8)
+    };
+    let child = Thread {
+        process: 2,
+        ..thread(2, [0.1, 0.0, 0.0])
+    };
+    let facts = Facts {
+        waits: vec![join, write],
+        ..facts(vec![thread(1, [0.1, 0.0, 0.0]), child])
+    };
+    assert_eq!(rule(&facts), "unread-pipe");
+    assert!(
+        cause(&facts).contains("in print_report that process 1 parent does not read"),
+        "{}",
+        cause(&facts)
+    );
+}
+
+fn at_socket(peer: &str, sockets: usize) -> Facts {
+    let receive = Wait {
+        object: Object::File("socket, tcp to 127.0.0.1:5432 of process 9 postgres".into()),
+        stack: strings(&["recv (libc.so.6)", "read_answer"]),
+        behind: vec![at_other_end(
+            Role::Peer,
+            9,
+            peer,
+            Some(wait("epoll_wait", "do_epoll_wait", 9.0)),
+        )],
+        ..wait("recvfrom", "sk_wait_data", 9.5)
+    };
+    let client = Thread {
+        sockets,
+        ..thread(1, [0.2, 0.1, 0.0])
+    };
+    Facts {
+        waits: vec![receive],
+        ..facts(vec![client])
+    }
+}
+
+#[test]
+fn title_of_a_server_says_that_it_waits() {
+    let waiting = cause(&at_socket("postgres: app orders [local] SELECT waiting", 1));
+    assert!(
+        waiting.ends_with("SELECT waiting, waits for a lock that another session holds"),
+        "{waiting}"
+    );
+    let idle = cause(&at_socket("postgres: app orders [local] idle", 1));
+    assert!(!idle.contains("lock"), "{idle}");
+}
+
+#[test]
+fn ever_new_sockets_are_new_connections() {
+    let many = cause(&at_socket("postgres", 40));
+    assert!(
+        many.contains("makes a new connection each time (at least 40 in"),
+        "{many}"
+    );
+    assert!(!cause(&at_socket("postgres", 3)).contains("new connection"));
+}
+
+#[test]
+fn program_of_a_pipeline_that_runs_most_is_named() {
+    let mut facts = running(9.0, 0.5, vec![stack(&[], 100)]);
+    facts.root = 1;
+    if let Some(samples) = &mut facts.samples {
+        samples.programs = vec![("gzip".into(), 90), ("tar".into(), 10)];
+    }
+    let sentence = answer(&facts).sentence(&facts);
+    assert!(
+        sentence.contains("90 % of what runs is the program gzip"),
+        "{sentence}"
+    );
+}
