@@ -5,7 +5,7 @@ use crate::callers::Hot;
 use crate::facts::{Facts, SHORT_LIVED};
 use crate::finding::{Certainty, Finding, percent};
 use crate::rules::{Branch, RULES};
-use crate::waits::own_path;
+use crate::waits::{known, own_path};
 
 /// The least share of the time that a cause explains.
 const LEAST: f64 = 0.2;
@@ -131,9 +131,12 @@ fn waiting_parent(facts: &Facts) -> String {
         let thread = facts.threads.iter().find(|thread| thread.id == id);
         thread.map_or("", |thread| &thread.name)
     };
-    let from = own_path(wait)
-        .map(|function| format!(" in {function}"))
-        .unwrap_or_default();
+    let what = known(wait).map_or("", |known| known.what);
+    let from = match (what, own_path(wait)) {
+        ("", Some(function)) => format!(" in {function}"),
+        ("", None) => String::new(),
+        (what, _) => format!(" in {what}"),
+    };
     let child = match view.active.first() {
         Some(thread) => format!("its child {}", name_of(thread.process)),
         None => "its children".into(),

@@ -94,7 +94,11 @@ pub(crate) const KNOWN: &[Known] = &[
     known("PlatformWorkerThread", Kind::Idle),
     known("StartIoThreadMain", Kind::Idle),
     // spawnSync and its kin (src/spawn_sync.cc).
-    known("node::SyncProcessRunner", Kind::Join),
+    named(
+        "node::SyncProcessRunner",
+        Kind::Join,
+        "spawnSync or execSync, while its event loop stands still",
+    ),
     known("uv_cond_wait", Kind::Idle),
     known("uv_sem_wait", Kind::Idle),
     known("uv__io_poll", Kind::Events),
@@ -381,6 +385,61 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "v8::internal::ValueSerializer",
         "it copies objects by serialising them (structuredClone, postMessage)",
         "Pass less, or transfer buffers.",
+    ),
+    // Perl: regcomp.c, sv.c, utf8.c.
+    meaning(
+        "Perl_re_op_compile",
+        "it compiles regular expressions again and again",
+        "Compile each once (qr//, /o), or keep the pattern as it is.",
+    ),
+    meaning(
+        "sv_pos_u2b",
+        "it counts letters of UTF-8 strings from their begin (substr, pos, length)",
+        "Work on bytes, or go through the string once.",
+    ),
+    meaning(
+        "Perl_utf8_length",
+        "it counts letters of UTF-8 strings from their begin (length)",
+        "Work on bytes, or keep the length.",
+    ),
+    // PostgreSQL: src/backend/access/heap/heapam.c, optimizer/plan/planner.c, jit/llvm.
+    meaning(
+        "heap_getnextslot",
+        "it reads tables row by row (a sequential scan), of which one may lack an index",
+        "Look at EXPLAIN (ANALYZE, BUFFERS) of the statements.",
+    ),
+    meaning(
+        "standard_planner",
+        "it plans SQL statements",
+        "Prepare statements once; have fewer partitions and joins.",
+    ),
+    meaning(
+        "llvm_compile_module",
+        "it compiles SQL statements (JIT)",
+        "Set jit = off, or raise jit_above_cost.",
+    ),
+    // SQLite: src/tokenize.c.
+    meaning(
+        "sqlite3RunParser",
+        "it compiles SQL statements again and again",
+        "Prepare each once, with parameters.",
+    ),
+    // The unwinder of libgcc (libgcc/unwind.inc); libstdc++: src/c++11/locale_init.cc.
+    meaning(
+        "_Unwind_RaiseException",
+        "it throws and catches exceptions",
+        "Throw for what is rare; return what is frequent.",
+    ),
+    // Rust: library/core/src/hash/sip.rs. Go: src/runtime/string.go.
+    meaning(
+        "core::hash::sip",
+        "it hashes for its maps (SipHash, the default of HashMap)",
+        "Look up less often, or with another hasher.",
+    ),
+    meaning(
+        "runtime.concatstrings",
+        "it puts strings together, which copies them",
+        "Use strings.Builder.",
     ),
     // CPython: Objects/{unicodeobject,listobject}.c, Modules/_pickle.c. zlib: deflate.c.
     meaning(

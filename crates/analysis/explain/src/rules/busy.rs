@@ -10,6 +10,8 @@ use super::system::{call_of, caller, kernel, of_kernel, system};
 
 /// The least share of running in the time of the threads.
 const RUNNING: f64 = 0.6;
+/// The least share of the kernel in the time of the threads.
+const ASKING: f64 = 0.15;
 /// The least part of the kernel's time in the call, and the most in calls that transfer something.
 const POLLING: f64 = 0.4;
 const TRANSFERRING: f64 = 0.15;
@@ -36,12 +38,16 @@ fn is_question(call: &str) -> bool {
 
 /// Calls that ask, and return at once: the thread runs all the time, and transfers nothing.
 pub(super) fn polling(view: &View) -> Option<Finding> {
-    let system_share = kernel(view)?;
     let is_asking = |stack: &Stack| call_of(stack).is_some_and(is_question);
     let asking = of_kernel(view, is_asking);
     let is_transfer = |stack: &Stack| call_of(stack).is_some_and(|call| TRANSFERS.contains(&call));
     let transferring = of_kernel(view, is_transfer);
-    if view.budget.running() < RUNNING || asking < POLLING || transferring > TRANSFERRING {
+    let is_system = kernel(view).is_some();
+    if view.budget.running() < RUNNING
+        || view.budget.system < ASKING
+        || asking < POLLING
+        || transferring > TRANSFERRING
+    {
         return None;
     }
     let samples = view.facts.samples.as_ref()?;
@@ -53,28 +59,35 @@ pub(super) fn polling(view: &View) -> Option<Finding> {
     } else {
         "which returns at once, with nothing to do"
     };
-    Some(
-        system(
-            view,
-            format!(
-                "it is a busy loop: it calls {call} again and again, {meaning}{}",
-                caller(view, is_asking)
-            ),
-            asking.max(system_share) * view.budget.running(),
-        )
-        .with(
-            format!(
-                "{} of the kernel's samples in {call}, {} in calls that transfer something",
-                percent(asking),
-                percent(transferring)
-            ),
-            "cpu-clock",
-            "40 %, under 15 %",
-            "a loop of events that has work",
-        )
-        .advise("Wait with a timeout, for what is ready, and take what is ready away.")
-        .look("strace -f -p PID"),
+    // What most of its own work is in says more than the loop around it.
+    let is_work =
+        || super::user::one_function(view).is_some() || super::user::meaning(view).is_some();
+    if !is_system && is_work() {
+        return None;
+    }
+    let share = view.budget.running();
+    let finding = system(
+        view,
+        format!(
+            "it is a busy loop: it calls {call} again and again, {meaning}{}",
+            caller(view, is_asking)
+        ),
+        share,
     )
+    .with(
+        format!(
+            "{} of the kernel's samples in {call}, {} in calls that transfer something",
+            percent(asking),
+            percent(transferring)
+        ),
+        "cpu-clock",
+        "40 %, under 15 %",
+        "a loop of events that has work",
+    )
+    .advise("Wait with a timeout, for what is ready, and take what is ready away.")
+    .look("strace -f -p PID");
+    // An interpreter's loop is mostly in user mode, as one that works is.
+    Some(if is_system { finding } else { finding.doubt() })
 }
 
 /// Loops in user mode that wait for another thread.
