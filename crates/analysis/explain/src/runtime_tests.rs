@@ -4,6 +4,7 @@
 use crate::answer;
 use crate::facts::{
     Behind, Doing, Facts, FaultingCode, Object, Parked, Role, Samples, Stack, Thread, Wait,
+    Watched, WatchedKind,
 };
 use crate::tests::{at_word, facts, rule, sampled, stack, thread, wait};
 
@@ -265,4 +266,25 @@ fn program_of_a_pipeline_that_runs_most_is_named() {
         sentence.contains("90 % of what runs is the program gzip"),
         "{sentence}"
     );
+}
+
+#[test]
+fn short_timer_of_an_event_loop_is_a_sleep() {
+    let own = Watched {
+        kind: WatchedKind::Own,
+        file: "anon_inode:[eventfd]".into(),
+    };
+    let polling = |timeout_ms| {
+        let wait = Wait {
+            watched: vec![own.clone()],
+            timeout_ms: Some(timeout_ms),
+            ..wait("epoll_wait", "do_epoll_wait", 9.5)
+        };
+        Facts {
+            waits: vec![wait],
+            ..facts(vec![thread(1, [0.2, 0.1, 0.0])])
+        }
+    };
+    assert_eq!(rule(&polling(1)), "sleep");
+    assert_eq!(rule(&polling(30_000)), "idle");
 }

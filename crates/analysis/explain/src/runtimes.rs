@@ -41,6 +41,8 @@ pub(crate) const KNOWN: &[Known] = &[
     // gc/shared/workerThread.cpp (workgroup.cpp), compiler/compileBroker.cpp, prims/unsafe.cpp.
     named("ObjectMonitor::enter", Kind::Lock, "a monitor of Java"),
     named("ObjectMonitor::EnterI", Kind::Lock, "a monitor of Java"),
+    known("java.lang.Thread.sleep", Kind::Sleep),
+    known("JVM_Sleep", Kind::Sleep),
     known("ObjectMonitor::wait", Kind::Condition),
     // java.util.concurrent.
     known("ThreadPoolExecutor.getTask", Kind::Idle),

@@ -64,6 +64,14 @@ fn stacks_of_runtimes_have_kinds() {
             Kind::Idle,
         ),
         (
+            &[
+                "pthread_cond_timedwait (libc.so.6)",
+                "java.lang.Thread.sleep",
+                "Poll.pollQueue",
+            ],
+            Kind::Sleep,
+        ),
+        (
             &["pthread_cond_wait (libc.so.6)", "Parker::park (libjvm.so)"],
             Kind::Condition,
         ),

@@ -9,6 +9,9 @@ const MOSTLY: f64 = 0.7;
 /// The part of looks at which Nagle's algorithm holds data that makes it the cause.
 const HELD: f64 = 0.3;
 
+/// The longest timer of a loop of events that polls (ms).
+const TIMER_MS: u64 = 100;
+
 /// What a blocked thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -276,6 +279,7 @@ pub(crate) fn kind(facts: &Facts, wait: &Wait) -> Kind {
         return match known(wait).map(|known| known.kind) {
             Some(kind @ (Kind::Lock | Kind::Idle | Kind::Join)) => kind,
             _ if is_held(wait) => Kind::Socket,
+            _ if is_waiting_for_itself(wait) && is_short(wait) => Kind::Sleep,
             _ if is_waiting_for_itself(wait) => Kind::Idle,
             _ => Kind::Events,
         };
@@ -467,6 +471,11 @@ fn is_waiting_for_itself(wait: &Wait) -> bool {
             .watched
             .iter()
             .all(|watched| watched.kind == WatchedKind::Own)
+}
+
+/// Whether a loop of events is woken by a timer of its own again and again.
+fn is_short(wait: &Wait) -> bool {
+    wait.timeout_ms.is_some_and(|ms| ms <= TIMER_MS)
 }
 
 /// Returns what a counterpart does, as the end of a sentence: `waits for storage in fdatasync`.

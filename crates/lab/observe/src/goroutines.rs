@@ -24,7 +24,7 @@ use crate::rounds::Process;
 use crate::symbols::Modules;
 
 /// Goroutines that are read of a process in a look, frames of each, and different stacks of all.
-const GOROUTINES_MAX: u64 = 512;
+const GOROUTINES_MAX: u64 = 128;
 const DEPTH: usize = 24;
 const STACKS_MAX: usize = 4096;
 /// The most that is read of a section of debugging information (bytes).
@@ -238,9 +238,7 @@ impl Goroutines {
 impl Seen {
     fn look(&mut self, memory: &File, runtime: &Runtime, base: u64) {
         let at = |address: u64| base.wrapping_add(address);
-        let list = word(memory, at(runtime.all));
-        let count = word(memory, at(runtime.all).wrapping_add(8));
-        let (Some(list), Some(count)) = (list, count) else {
+        let Some([list, count]) = words(memory, at(runtime.all)) else {
             return;
         };
         if self.reasons.is_none() {
@@ -280,7 +278,7 @@ impl Seen {
         let mut stack = vec![field(layout.counter)?.saturating_sub(1)];
         let mut frame = field(layout.frame)?;
         while (low..high).contains(&frame) && stack.len() < DEPTH {
-            let (Some(above), Some(back)) = (word(memory, frame), word(memory, frame + 8)) else {
+            let Some([above, back]) = words(memory, frame) else {
                 break;
             };
             stack.push(back.saturating_sub(1));
@@ -304,9 +302,16 @@ fn word(memory: &File, address: u64) -> Option<u64> {
     Some(u64::from_le_bytes(bytes))
 }
 
+fn words(memory: &File, address: u64) -> Option<[u64; 2]> {
+    let mut bytes = [0; 16];
+    memory.read_exact_at(&mut bytes, address).ok()?;
+    let word = |at: usize| bytes[at..].first_chunk().copied().map(u64::from_le_bytes);
+    Some([word(0)?, word(8)?])
+}
+
 /// Reads a string of Go: where it is, and its length.
 fn text(memory: &File, at: u64) -> Option<String> {
-    let [address, length] = [word(memory, at)?, word(memory, at.wrapping_add(8))?];
+    let [address, length] = words(memory, at)?;
     let mut bytes = vec![0; length.min(REASON) as usize];
     memory.read_exact_at(&mut bytes, address).ok()?;
     let is_name = bytes.iter().all(|byte| (32..127).contains(byte));

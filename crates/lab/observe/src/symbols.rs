@@ -199,7 +199,7 @@ enum Known {
     /// It was found, and is read when its functions are asked for.
     Found(Found),
     /// It was read; `None` if it is no program.
-    Read(Option<Module>),
+    Read(Option<Box<Module>>),
     /// It could not be had so often.
     Missing(u32),
 }
@@ -272,10 +272,11 @@ impl Modules {
             };
             self.bytes += bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
             let module = bytes.and_then(|bytes| Module::read(&bytes, file_name(&mapping.path)));
-            self.known.insert(key.clone(), Known::Read(module));
+            self.known
+                .insert(key.clone(), Known::Read(module.map(Box::new)));
         }
         match self.known.get(&key) {
-            Some(Known::Read(module)) => module.as_ref(),
+            Some(Known::Read(module)) => module.as_deref(),
             _ => {
                 self.unnamed.insert(mapping.path.clone());
                 None
