@@ -329,7 +329,7 @@ pub(crate) fn is_for_own(facts: &Facts, wait: &Wait) -> bool {
     }
     match &wait.object {
         Object::File(file) => file.starts_with(OWN),
-        Object::Unknown | Object::Stop | Object::Child | Object::Futex(_) => false,
+        _ => false,
     }
 }
 

@@ -303,6 +303,8 @@ pub enum Object {
     Child,
     /// A signal that continues it, or its tracer.
     Stop,
+    /// Nothing but the end of a time, as of a select without files.
+    Timer,
 }
 
 /// A word on which threads wait.

@@ -336,7 +336,7 @@ fn places(view: &View) -> Table {
             Object::Futex(futex) if !futex.mapping.is_empty() => format!(" {}", futex.mapping),
             Object::Futex(futex) => format!(" {:#x}", futex.word.1),
             Object::File(file) => format!(" {file}"),
-            Object::Unknown | Object::Child | Object::Stop => String::new(),
+            Object::Unknown | Object::Child | Object::Stop | Object::Timer => String::new(),
         };
         let share = view.budget.blocked * wait.seconds / all.max(f64::MIN_POSITIVE);
         let caller = wait

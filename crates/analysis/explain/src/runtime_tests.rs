@@ -288,3 +288,16 @@ fn short_timer_of_an_event_loop_is_a_sleep() {
     assert_eq!(rule(&polling(1)), "sleep");
     assert_eq!(rule(&polling(30_000)), "idle");
 }
+
+#[test]
+fn select_without_files_is_a_sleep() {
+    let nothing = Wait {
+        object: Object::Timer,
+        ..wait("pselect6", "do_select", 9.5)
+    };
+    let facts = Facts {
+        waits: vec![nothing],
+        ..facts(vec![thread(1, [0.2, 0.1, 0.0])])
+    };
+    assert_eq!(rule(&facts), "sleep");
+}

@@ -269,6 +269,7 @@ pub(crate) fn kind(facts: &Facts, wait: &Wait) -> Kind {
     match &wait.object {
         Object::Stop => return Kind::Stopped,
         Object::Child => return Kind::Join,
+        Object::Timer => return Kind::Sleep,
         Object::Futex(futex) => return futex_kind(wait, futex.is_join),
         Object::File(_) | Object::Unknown => {}
     }

@@ -169,6 +169,11 @@ pub(crate) fn sleep_argument(number: u64, arguments: &[u64; 4]) -> Option<usize>
     }
 }
 
+/// Whether a call that waits for events of files watches none: then it sleeps.
+pub(crate) fn watches_nothing(number: u64, arguments: &[u64; 4]) -> bool {
+    SELECT.contains(&number) && arguments[0] == 0 || POLL.contains(&number) && arguments[1] == 0
+}
+
 /// Returns after how long a call that waits for events comes back without one (ms); `None` if it
 /// does not.
 pub(crate) fn timeout_ms(number: u64, arguments: &[u64; 4]) -> Option<u64> {

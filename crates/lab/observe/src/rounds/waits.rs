@@ -163,6 +163,7 @@ impl Rounds {
         };
         let is_told = match &object {
             Object::Futex(_) | Object::Stop => true,
+            Object::Timer => false,
             // Every epoll file has this name.
             Object::File(file) => !file.starts_with("anon_inode:"),
             Object::Unknown | Object::Child => false,
@@ -249,6 +250,7 @@ impl Rounds {
             {
                 Object::Child
             }
+            Some(number) if calls::watches_nothing(number, &call.arguments) => Object::Timer,
             Some(number) if calls::has_file(number) => {
                 let described = self.file(process, call.arguments[0]).text;
                 if described.is_empty() {
