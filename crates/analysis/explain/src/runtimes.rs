@@ -30,12 +30,31 @@ const fn named(function: &'static str, kind: Kind, what: &'static str) -> Known 
     }
 }
 
+/// Where threads of CPython wait for a lock of `threading`, whatever that is for: of a script whose
+/// functions are known it is what it says.
+pub(crate) const PYTHON_LOCK: &str = "PyThread_acquire_lock";
+
 /// All of them, the more special ones first: a runtime's functions call those of the C library.
 pub(crate) const KNOWN: &[Known] = &[
     // CPython: Python/ceval_gil.h, Python/thread_pthread.h, Modules/timemodule.c.
     named("take_gil", Kind::Gil, "the GIL of CPython"),
     known("PyMutex_Lock", Kind::Lock),
-    known("PyThread_acquire_lock", Kind::Condition),
+    // Lib/threading.py, Lib/queue.py, Lib/concurrent/futures/thread.py, Modules/_queuemodule.c: these
+    // wait at locks, too.
+    known("Python's thread._worker", Kind::Idle),
+    known("simplequeue_get", Kind::Idle),
+    known("Python's queue.Queue.get", Kind::Idle),
+    known(
+        "Python's threading.Thread._wait_for_tstate_lock",
+        Kind::Join,
+    ),
+    known("Python's threading.Condition.wait", Kind::Condition),
+    known("Python's threading.Event.wait", Kind::Condition),
+    named(
+        PYTHON_LOCK,
+        Kind::Condition,
+        "a lock of Python (threading.Lock)",
+    ),
     known("PyParkingLot_Park", Kind::Condition),
     // The JVM: src/hotspot/share/runtime/{objectMonitor,synchronizer,vmThread,watcherThread}.cpp,
     // gc/shared/workerThread.cpp (workgroup.cpp), compiler/compileBroker.cpp, prims/unsafe.cpp.

@@ -50,6 +50,24 @@ fn stacks_of_runtimes_have_kinds() {
         ),
         (
             &[
+                "sem_wait (libc.so.6)",
+                "PyThread_acquire_lock_timed",
+                "save app.py",
+            ],
+            Kind::Lock,
+        ),
+        (
+            &[
+                "sem_wait (libc.so.6)",
+                "PyThread_acquire_lock_timed",
+                "Python's threading.Condition.wait",
+                "Python's queue.Queue.get",
+                "work app.py",
+            ],
+            Kind::Idle,
+        ),
+        (
+            &[
                 "pthread_cond_wait (libc.so.6)",
                 "ObjectMonitor::EnterI (libjvm.so)",
                 "ObjectMonitor::enter (libjvm.so)",

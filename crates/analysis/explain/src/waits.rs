@@ -2,7 +2,7 @@
 //! and who is behind it, not by its share of the time.
 
 use crate::facts::{Behind, Doing, Facts, Object, Role, Thread, Wait, Watched, WatchedKind};
-use crate::runtimes::{KNOWN, Known, is_jvm_thread};
+use crate::runtimes::{KNOWN, Known, PYTHON_LOCK, is_jvm_thread};
 
 /// The part of looks from which on a connection idles, or a counterpart does something.
 const MOSTLY: f64 = 0.7;
@@ -333,11 +333,17 @@ pub(crate) fn is_runtime_thread(facts: &Facts, thread: &Thread) -> bool {
     is_jvm_thread(&thread.name) && libraries.any(|library| library == "libjvm.so")
 }
 
+/// Whether the functions of a Python script are known on a stack.
+fn has_script(wait: &Wait) -> bool {
+    wait.stack.iter().any(|function| function.ends_with(".py"))
+}
+
 fn futex_kind(wait: &Wait, is_join: bool) -> Kind {
     if is_join {
         return Kind::Join;
     }
     match known(wait) {
+        Some(known) if known.function == PYTHON_LOCK && has_script(wait) => Kind::Lock,
         Some(known) => known.kind,
         // A word that names its holder is a lock's; a thread alone at a word waits for a signal.
         None if wait.behind.is_empty() && (wait.threads.len() == 1 || wait.stack.is_empty()) => {

@@ -269,7 +269,10 @@ pub(super) fn hot_lock(view: &View) -> Option<Finding> {
     let from = own_path(longest)
         .map(|function| format!(", in {function}"))
         .unwrap_or_default();
-    let behind = chain(view.facts, longest);
+    let behind = match &*chain(view.facts, longest) {
+        "" => sleeper(view),
+        behind => behind.to_owned(),
+    };
     let finding = Finding::new(
         format!(
             "{} for {}{from}{behind}",
@@ -394,13 +397,13 @@ pub(super) fn many_locks(view: &View) -> Option<Finding> {
     )
 }
 
-/// Returns which thread of the program sleeps meanwhile, as the end of a sentence: the signal comes
-/// after that. Empty without one.
-fn sleeper(view: &View, waiting: &BTreeSet<u32>) -> String {
-    let sleeps = view.facts.waits.iter().filter(|wait| {
-        kind(view.facts, wait) == Kind::Sleep && !wait.threads.iter().any(|id| waiting.contains(id))
-    });
-    let longest = sleeps.max_by(|one, other| one.seconds.total_cmp(&other.seconds));
+/// Returns where a thread of the program sleeps meanwhile, as the end of a sentence: it may be the one
+/// that has the lock, or that is to send the signal. Empty without one.
+fn sleeper(view: &View) -> String {
+    let waits = view.facts.waits.iter();
+    let longest = waits
+        .filter(|wait| kind(view.facts, wait) == Kind::Sleep)
+        .max_by(|one, other| one.seconds.total_cmp(&other.seconds));
     let Some(wait) = longest.filter(|wait| 2.0 * wait.seconds >= view.facts.seconds) else {
         return String::new();
     };
@@ -409,9 +412,8 @@ fn sleeper(view: &View, waiting: &BTreeSet<u32>) -> String {
         looks: 1,
         stack: Vec::new(),
     };
-    let id = wait.threads.first().copied().unwrap_or_default();
     let does = describe_doing(view.facts, &doing);
-    format!("; thread {id}, which may be the one to send it, {does} meanwhile")
+    format!("; meanwhile a thread of it {does}")
 }
 
 /// Threads that wait for a signal or at a barrier while no thread of the program does anything.
@@ -437,7 +439,7 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
     } else {
         ", and no thread of it works"
     };
-    let sleeper = sleeper(view, &word.threads());
+    let sleeper = sleeper(view);
     Some(
         Finding::new(
             format!("{} {what}{from}{works}{sleeper}", threads_wait(threads)),
