@@ -1,5 +1,6 @@
 //! `marvin import`: imports results of other suites, and checks published reports.
 
+mod judgement;
 mod report;
 
 use std::collections::BTreeMap;

@@ -7,7 +7,11 @@ use super::PublishedReport;
 /// stress-ng (stress-*.c) and of LKP-tests.
 const PATHS: &[(&str, &str, &[&str])] = &[
     // It copies by read(2) and write(2), not by copy_file_range(2).
-    ("aim7", "disk_cp", &["FS-ram-write", "FS-ram-read"]),
+    (
+        "aim7",
+        "disk_cp",
+        &["FS-ram-write", "FS-ram-read", "share-FS-write"],
+    ),
     ("aim7", "disk_rr", &["FS-ram-read"]),
     ("aim7", "disk_rw", &["FS-ram-write", "share-FS-write"]),
     ("aim7", "disk_src", &["FS-ram-create", "share-FS-create"]),
@@ -24,7 +28,7 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("filebench", "webproxy.f", &["FS-ram-create"]),
     ("filebench", "webserver.f", &["FS-ram-read"]),
     ("fio-basic", "", &["FS-ram-write"]),
-    ("fsmark", "", &["FS-ram-create"]),
+    ("fsmark", "", &["FS-ram-create", "share-FS-create"]),
     ("fxmark", "DWAL", &["FS-ram-write"]),
     ("fxmark", "DWSL", &["FS-ram-fsync"]),
     ("fxmark", "DWTL", &["FS-ram-trunc"]),
@@ -33,15 +37,19 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("fxmark", "MWCM", &["FS-ram-create", "share-FS-create"]),
     ("fxmark", "MWRL", &["FS-ram-rename"]),
     ("fxmark", "MWRM", &["FS-ram-rename"]),
-    ("hackbench", "", &["hackbench-pipe", "hackbench-sock"]),
+    (
+        "hackbench",
+        "",
+        &["hackbench-pipe", "hackbench-sock", "share-pipe-turn"],
+    ),
     ("memtier", "", &["tcp-rr"]),
-    ("netperf", "", &["tcp-stream", "memcg-tcp"]),
+    ("netperf", "", STREAMS),
     ("netperf", "TCP_CRR", &["tcp-connect"]),
-    ("netperf", "TCP_MAERTS", &["tcp-stream", "memcg-tcp"]),
+    ("netperf", "TCP_MAERTS", STREAMS),
     ("netperf", "TCP_RR", &["tcp-rr"]),
-    ("netperf", "TCP_STREAM", &["tcp-stream", "memcg-tcp"]),
-    ("netperf", "UDP_RR", &["udp-rr"]),
-    ("netperf", "UDP_STREAM", &["udp-send-1024"]),
+    ("netperf", "TCP_STREAM", STREAMS),
+    ("netperf", "UDP_RR", &["udp-rr", "share-udp-turn"]),
+    ("netperf", "UDP_STREAM", &["udp-send-1024", "share-udp"]),
     ("postmark", "", &["FS-ram-create"]),
     ("redis", "", &["tcp-rr"]),
     ("stress-ng", "aio", &["aio-read"]),
@@ -52,7 +60,11 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("stress-ng", "dir", &["FS-ram-mkdir", "tmpfs-mkdir"]),
     ("stress-ng", "dup", &["call-dup", "share-dup"]),
     // Its clients connect anew each time.
-    ("stress-ng", "epoll", &["sock-connect", "event-epoll"]),
+    (
+        "stress-ng",
+        "epoll",
+        &["sock-connect", "event-epoll", "share-epoll"],
+    ),
     ("stress-ng", "eventfd", &["event-fd"]),
     ("stress-ng", "exec", &["fork-exec"]),
     ("stress-ng", "fallocate", &["FS-ram-falloc", "tmpfs-falloc"]),
@@ -68,7 +80,11 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("stress-ng", "ioprio", &["FS-ram-sync", "FS-ram-write"]),
     ("stress-ng", "key", &["key-update"]),
     ("stress-ng", "link", &["FS-ram-link", "tmpfs-link"]),
-    ("stress-ng", "metamix", &["FS-ram-gap", "FS-ram-trunc"]),
+    (
+        "stress-ng",
+        "metamix",
+        &["FS-ram-gap", "FS-ram-trunc", "FS-ram-write"],
+    ),
     ("stress-ng", "mlock", &["map-mlock"]),
     ("stress-ng", "mmap", &["mem-mmap"]),
     ("stress-ng", "mprotect", &["mem-mprotect"]),
@@ -96,7 +112,7 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("stress-ng", "sigq", &["signal"]),
     ("stress-ng", "sigrt", &["signal"]),
     ("stress-ng", "sockfd", &["sock-fd"]),
-    ("stress-ng", "switch", &["pipe-pingpong"]),
+    ("stress-ng", "switch", &["pipe-pingpong", "share-pipe-turn"]),
     ("stress-ng", "sync-file", &["FS-ram-fsync"]),
     ("stress-ng", "timer", &["timer-signal"]),
     ("stress-ng", "udp", &["udp-rr"]),
@@ -106,8 +122,12 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     // Its default is an fsync(2) each hundred requests.
     ("sysbench-fileio", "", &["FS-ram-sync", "FS-ram-write"]),
     ("tbench", "", &["tbench-like-1"]),
-    ("unixbench", "context1", &["pipe-pingpong"]),
-    ("unixbench", "execl", &["fork-exec"]),
+    (
+        "unixbench",
+        "context1",
+        &["pipe-pingpong", "share-pipe-turn"],
+    ),
+    ("unixbench", "execl", &["fork-exec", "share-exec-proc"]),
     ("unixbench", "fsbuffer", &["file-read-4k", "file-write-4k"]),
     (
         "unixbench",
@@ -115,12 +135,16 @@ const PATHS: &[(&str, &str, &[&str])] = &[
         &["call-writeseek", "file-write-4k"],
     ),
     ("unixbench", "pipe", &["pipe-own-1"]),
-    ("unixbench", "shell", &["fork-exec"]),
-    ("unixbench", "spawn", &["fork-exit"]),
+    ("unixbench", "shell", &["fork-exec", "share-exec-proc"]),
+    ("unixbench", "spawn", &["fork-exit", "share-fork"]),
     ("unixbench", "syscall", &["getppid"]),
     ("vm-scalability", "truncate-seq", &["FS-ram-trunc"]),
     ("will-it-scale", "brk", &["mem-brk", "share-brk"]),
-    ("will-it-scale", "context_switch", &["pipe-pingpong"]),
+    (
+        "will-it-scale",
+        "context_switch",
+        &["pipe-pingpong", "share-pipe-turn"],
+    ),
     (
         "will-it-scale threads",
         "context_switch",
@@ -128,7 +152,11 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ),
     ("will-it-scale", "dup", &["call-dup", "share-dup"]),
     ("will-it-scale", "eventfd", &["event-fd"]),
-    ("will-it-scale", "futex", &["futex-own-1", "futex-pingpong"]),
+    (
+        "will-it-scale",
+        "futex",
+        &["futex-own-1", "futex-pingpong", "share-futex"],
+    ),
     ("will-it-scale", "getppid", &["getppid"]),
     ("will-it-scale", "lseek", &["call-lseek"]),
     ("will-it-scale", "malloc", &["map-large", "mmap-thr-1"]),
@@ -145,12 +173,17 @@ const PATHS: &[(&str, &str, &[&str])] = &[
         &["map-file-private", "share-map-file"],
     ),
     (
+        "will-it-scale threads",
+        "page_fault2",
+        &["map-file-private", "share-map-file", "share-fault"],
+    ),
+    (
         "will-it-scale",
         "page_fault3",
         &["map-file-shared", "share-map-file"],
     ),
     ("will-it-scale", "pipe", &["pipe-own-1"]),
-    ("will-it-scale", "poll", &["event-poll"]),
+    ("will-it-scale", "poll", &["event-poll", "share-poll"]),
     ("will-it-scale", "pread", &["file-read-4k", "share-pread"]),
     (
         "will-it-scale",
@@ -172,6 +205,13 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("will-it-scale", "writeseek", &["call-writeseek"]),
 ];
 
+/// Streams of TCP, and what a control group is charged for them and otherwise: all but the root group
+/// are charged by the same function (mm/memcontrol.c, try_charge_memcg).
+const STREAMS: &[&str] = &["tcp-stream", "memcg-tcp", "memcg-fault"];
+/// Most rows of a path on one processor and on several: each is measured, and each more is one more
+/// that may differ by accident.
+const ROWS_MOST: [usize; 2] = [4, 2];
+
 /// What stands behind a suite's name for tests whose tasks are threads, where those of processes have
 /// another path.
 const THREADS: &str = " threads";
@@ -181,7 +221,8 @@ const PHORONIX: &str = "phoronix-test-suite";
 const SYNCING: &str = "fsync";
 const FSYNC: &str = "FS-ram-fsync";
 
-/// Returns the workloads on the path of a report, the nearest first; none if no workload is.
+/// Returns the workloads on the path of a report, the nearest first, at most four on one processor
+/// and two on several; none if no workload is.
 #[must_use]
 pub fn workloads_on_path(report: &PublishedReport) -> Vec<String> {
     let (suite, test) = suite_and_test(report);
@@ -197,13 +238,16 @@ pub fn workloads_on_path(report: &PublishedReport) -> Vec<String> {
     // fxmark calls it so.
     let system = report.parameter("fs").or(report.parameter("fstype"));
     let system = system.unwrap_or_default();
-    let mut found = Vec::new();
+    let mut found: Vec<String> = Vec::new();
+    let mut rows = [0, 0];
     for workload in workloads {
         let workload = workload.replace("FS", system);
-        if model::SUITES
-            .iter()
-            .any(|suite| suite.workloads.iter().any(|known| *known.name == workload))
-        {
+        let kind = usize::from(model::declared_transfers(&workload).is_some());
+        let mut suites = model::SUITES.iter();
+        let is_known =
+            suites.any(|suite| suite.workloads.iter().any(|known| *known.name == workload));
+        if is_known && rows[kind] < ROWS_MOST[kind] {
+            rows[kind] += 1;
             found.push(workload);
         }
     }

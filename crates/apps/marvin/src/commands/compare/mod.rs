@@ -2,6 +2,7 @@
 
 mod batch;
 mod chain;
+mod functions;
 mod live_rows;
 mod until_clear;
 
@@ -17,6 +18,8 @@ use model::{Availability, Build, KernelName, Machine, Run, Workload};
 use monitors::{Monitored, heads};
 
 use self::batch::BatchMeasurement;
+pub(crate) use self::functions::RowFunctions;
+use self::functions::row_functions;
 use self::live_rows::LiveRows;
 use self::until_clear::{Limits, unclear, until_clear};
 use crate::completion;
@@ -166,19 +169,13 @@ pub(crate) fn compare(session: &Session, command: &CompareArguments) -> anyhow::
     let mut columns = Vec::new();
     for (machine, wanted) in machines {
         let chosen = choose_for_machine(&command.tasks, &command.measure, &chosen, &wanted);
-        columns.push((
-            machine,
-            compare_on(
-                wanted,
-                session,
-                &Request {
-                    command,
-                    spread: spread.as_ref(),
-                },
-                &chosen,
-                &names,
-            )?,
-        ));
+        let request = Request {
+            command,
+            spread: spread.as_ref(),
+        };
+        let nothing = |_: &OnMachine<'_>, _: &[Vec<Run>]| Ok(());
+        let (comparison, ()) = compare_on(wanted, session, &request, &chosen, &names, nothing)?;
+        columns.push((machine, comparison));
     }
     if let [(_, comparison)] = &columns[..] {
         write_comparison(comparison, &command.write, answer, mail)?;
@@ -200,8 +197,12 @@ pub(crate) fn compare(session: &Session, command: &CompareArguments) -> anyhow::
     Ok(both.conclusion().into())
 }
 
-/// Measures and compares on the machine that the arguments name, without writing it.
-pub(crate) fn measure(session: &Session, command: &CompareArguments) -> anyhow::Result<Comparison> {
+/// Measures and compares two kernels on the machine that the arguments name, without writing it.
+/// Returns what the rows say of functions beside the comparison.
+pub(crate) fn measure(
+    session: &Session,
+    command: &CompareArguments,
+) -> anyhow::Result<(Comparison, Vec<RowFunctions>)> {
     let names = sides(command)?;
     let chosen = choose_workloads(session, &command.measure, &names)?;
     let machines = choose_machines(session, &command.on)?;
@@ -213,7 +214,7 @@ pub(crate) fn measure(session: &Session, command: &CompareArguments) -> anyhow::
         command,
         spread: None,
     };
-    compare_on(wanted, session, &request, &chosen, &names)
+    compare_on(wanted, session, &request, &chosen, &names, row_functions)
 }
 
 /// What is asked for.
@@ -223,14 +224,15 @@ struct Request<'a> {
     spread: Option<&'a BatchMeasurement<'a>>,
 }
 
-/// Measures and compares on one machine.
-fn compare_on(
+/// Measures and compares on one machine, and looks at the runs of each side while it is open.
+fn compare_on<T>(
     wanted: Wanted,
     session: &Session,
     request: &Request<'_>,
     chosen: &ChosenWorkloads,
     names: &[KernelName],
-) -> anyhow::Result<Comparison> {
+    look: impl Fn(&OnMachine<'_>, &[Vec<Run>]) -> anyhow::Result<T>,
+) -> anyhow::Result<(Comparison, T)> {
     let &Request { command, spread } = request;
     let lab = open_lab_on(wanted, session, &command.measure, chosen.tools.clone())?;
     let progress = session.progress();
@@ -250,9 +252,9 @@ fn compare_on(
     };
     // A machine that cannot return to its own kernel is an error, but not the loss of what was
     // measured.
-    let compared = on.compare_all();
+    let compared = on.compare_all(look);
     let closed = on.lab.close();
-    let mut compared = compared?;
+    let (mut compared, seen) = compared?;
     closed?;
     lab::doubt_by_twins(session.store_location()?, &mut compared)?;
     for (other, files) in compared
@@ -266,7 +268,7 @@ fn compare_on(
             files,
         });
     }
-    Ok(compared)
+    Ok((compared, seen))
 }
 
 /// Returns, for each build after the first, the code that it changes without being compiled: the
@@ -348,11 +350,15 @@ impl OnMachine<'_> {
         Ok(compare::compare(&sides[0], &sides[1..], &question)?)
     }
 
-    /// Measures and compares, row by row until they are clear if asked to.
-    fn compare_all(&self) -> anyhow::Result<Comparison> {
+    /// Measures and compares, row by row until they are clear if asked to: then there are no runs to
+    /// look at.
+    fn compare_all<T>(
+        &self,
+        look: impl Fn(&OnMachine<'_>, &[Vec<Run>]) -> anyhow::Result<T>,
+    ) -> anyhow::Result<(Comparison, T)> {
         let command = self.command;
         if command.until_clear && !self.lab.machine().capabilities().deterministic {
-            return self.compare_until_clear();
+            return Ok((self.compare_until_clear()?, look(self, &[])?));
         }
         let seeds = command.seeds.count(SEEDS);
         let seeds = replicates(self.lab.machine(), seeds, command.on.noisy.boots());
@@ -368,7 +374,8 @@ impl OnMachine<'_> {
         if command.write.monitors {
             comparison.monitors = observe_sides(self, &runs, &question)?;
         }
-        Ok(comparison)
+        let seen = look(self, &runs)?;
+        Ok((comparison, seen))
     }
 
     fn compare_until_clear(&self) -> anyhow::Result<Comparison> {

@@ -1,68 +1,22 @@
 //! `marvin import lkp-mail`: what a mail of the kernel test robot says, and whether Marvin's
-//! workload on its path agrees.
+//! workloads on its path agree; `judgement.rs` decides that.
 
 use std::path::Path;
 
 use ::compare::Comparison;
 use document::layout::{Page, WIDTH, command_lines};
 use kernel::PatchesError;
-use model::{Uncertainty, Verdict, declared_transfers};
+use model::declared_transfers;
 use results::published::{PublishedReport, workloads_on_path};
 
+use super::judgement::{MeasuredRow, judge, names_of};
 use crate::commands::compare::{CompareArguments, measure};
 use crate::exit::{Exit, WrongInput};
 use crate::options::quote;
 use crate::session::Session;
 
-/// Smaller changes of a function's share are not named, in points.
-const POINTS_LEAST: f64 = 0.3;
 /// Most stats that are listed.
 const VALUES: usize = 5;
-/// Most functions that are named.
-const FUNCTIONS: usize = 6;
-
-/// Whether Marvin's row agrees with a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Agreement {
-    Agrees,
-    Disagrees,
-    /// No difference beyond the margin.
-    NotSeen,
-    /// Unclear or mixed.
-    Undecided,
-}
-
-impl Agreement {
-    fn of(report: &PublishedReport, verdict: &Verdict) -> Self {
-        // What transfers do not show, the time of a lock may: of many processors it is the report.
-        if let Verdict::Unclear(Uncertainty::Held {
-            held_percent,
-            is_alone: true,
-            ..
-        }) = verdict
-        {
-            let is_worse = held_percent[1] < 0.0;
-            return if is_worse == report.is_regression {
-                Self::Agrees
-            } else {
-                Self::Disagrees
-            };
-        }
-        match (verdict, report.is_regression) {
-            (Verdict::Worse, true) | (Verdict::Better, false) => Self::Agrees,
-            (Verdict::Worse, false) | (Verdict::Better, true) => Self::Disagrees,
-            (Verdict::Same, _) => Self::NotSeen,
-            (Verdict::Unclear(_), _) => Self::Undecided,
-        }
-    }
-
-    fn exit(self) -> Exit {
-        match self {
-            Self::Agrees => Exit::Fine,
-            Self::Disagrees | Self::NotSeen | Self::Undecided => Exit::Unclear,
-        }
-    }
-}
 
 /// The option for more seeds than one.
 pub(super) const SEEDS: &str = "--seeds";
@@ -95,17 +49,39 @@ pub(super) fn check(session: &Session, file: &Path, wanted: &Wanted) -> anyhow::
         answer.write(page.finish())?;
         return Ok(Exit::Fine);
     };
-    let nearest = workloads.first().map(String::as_str);
-    let Some(workload) = wanted.workload.or(nearest) else {
+    let chosen = match wanted.workload {
+        Some(workload) => vec![workload.to_owned()],
+        None => workloads,
+    };
+    if chosen.is_empty() {
         page.line("Nothing to measure: no workload is on this path.");
         answer.write(page.finish())?;
         return Ok(Exit::Unclear);
-    };
-    let arguments = arguments(base, new, workload, &wanted.options)?;
-    let comparison = measure(session, &arguments)?;
-    let exit = judge(&report, &comparison, &mut page);
+    }
+    let mut rows = Vec::new();
+    for workload in &chosen {
+        let arguments = arguments(base, new, workload, &wanted.options)?;
+        let (comparison, functions) = measure(session, &arguments)?;
+        if let Some(why) = why_not_measured(&comparison) {
+            page.hanging("Verdict:   ", &why);
+            answer.write(page.finish())?;
+            return Ok(Exit::Unclear);
+        }
+        rows.extend(MeasuredRow::of(&comparison, &functions));
+    }
+    let exit = judge(&report, &rows, &mut page);
     answer.write(page.finish())?;
     Ok(exit)
+}
+
+/// Says why two kernels cannot differ, if they are equal.
+fn why_not_measured(comparison: &Comparison) -> Option<String> {
+    if comparison.others[0].kernel.build.id != comparison.base.build.id {
+        return None;
+    }
+    let equal =
+        || "not measured: both kernels are equal, so the commit is in both or in none".to_owned();
+    Some(comparison.not_compiled_text().unwrap_or_else(equal))
 }
 
 /// Returns the text of the mail.
@@ -164,7 +140,7 @@ fn describe(report: &PublishedReport, workloads: &[String], page: &mut Page) {
         let text = format!("an operation has {percent:+.1}% instructions, {cycles:+.1}% cycles");
         page.hanging("Counters:  ", &text);
     }
-    let functions = functions(report);
+    let functions = names_of(report);
     if !functions.is_empty() {
         let named: Vec<String> = functions
             .iter()
@@ -198,14 +174,6 @@ fn values(report: &PublishedReport) -> Vec<String> {
         .collect()
 }
 
-/// Returns the functions that a check looks for, with their points.
-fn functions(report: &PublishedReport) -> Vec<(&str, f64)> {
-    let all = report.functions().into_iter();
-    all.filter(|(_, points)| points.abs() >= POINTS_LEAST)
-        .take(FUNCTIONS)
-        .collect()
-}
-
 fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
@@ -230,151 +198,38 @@ fn next(file: &Path, report: &PublishedReport, workloads: &[String], page: &mut 
     }
 }
 
-/// Says what Marvin measured, and whether it agrees.
-fn judge(report: &PublishedReport, comparison: &Comparison, page: &mut Page) -> Exit {
-    let row = comparison.rows.first();
-    let cell = row.and_then(|row| row.cells.first());
-    let (Some(row), Some(cell)) = (row, cell) else {
-        page.line("Nothing was measured.");
-        return Exit::Unclear;
-    };
-    if comparison.others[0].kernel.build.id == comparison.base.build.id {
-        let text = comparison.not_compiled_text().unwrap_or_else(|| {
-            "not measured: both kernels are equal, so the commit is in both or in none".to_owned()
-        });
-        page.hanging("Verdict:   ", &text);
-        return Exit::Unclear;
-    }
-    let verdict = &cell.compared.verdict;
-    let mut measured = format!("{} {}", row.workload.name, verdict.name());
-    let counts_transfers = declared_transfers(&row.workload.name).is_some();
-    if let Some(percent) = cell.compared.difference_percent {
-        let what = if counts_transfers {
-            "transfers of lines"
-        } else {
-            "instructions"
-        };
-        measured = format!("{measured}, {percent:+.2}% by {what}");
-    }
-    if let Some(ends) = cell.compared.cycles_percent {
-        let cycles = format!("{:+.1} to {:+.1}% by estimated cycles", ends.min, ends.max);
-        measured = format!("{measured}, {cycles}");
-    }
-    page.hanging("Measured:  ", &measured);
-    let origin = comparison.origins.join(" ");
-    if !origin.is_empty() {
-        page.hanging("Because:   ", &origin);
-    }
-    let agreement = Agreement::of(report, verdict);
-    let functions = functions(report);
-    let named = functions
-        .iter()
-        .map(|(function, _)| *function)
-        .find(|function| names(&origin, function));
-    let of_function = match named {
-        Some(function) => format!("; both name {function}"),
-        None if functions.is_empty() || origin.is_empty() => String::new(),
-        // Where an operation becomes shorter, the shares of all others grow.
-        None if !functions
-            .iter()
-            .any(|(_, points)| (*points > 0.0) == report.is_regression) =>
-        {
-            let change = if report.is_regression { "more" } else { "less" };
-            format!("; the report names no function that does {change}")
-        }
-        None => "; no function of the report is named".to_owned(),
-    };
-    let text = match (agreement, verdict) {
-        (Agreement::Agrees, Verdict::Unclear(why)) => format!("agrees by a lock; {why}"),
-        (Agreement::Agrees, _) => "agrees".to_owned(),
-        (Agreement::Disagrees, Verdict::Unclear(why)) => {
-            format!("disagrees by a lock: the other direction; {why}")
-        }
-        (Agreement::Disagrees, _) => "disagrees: the other direction".to_owned(),
-        (Agreement::NotSeen, _)
-            if cell.compared.difference_percent == Some(0.0) && !counts_transfers =>
-        {
-            "not seen: the same to the instruction, so the row does not execute what changed; choose another with --workload".to_owned()
-        }
-        (Agreement::NotSeen, _) => "not seen: within the margin".to_owned(),
-        (Agreement::Undecided, Verdict::Unclear(why)) => format!("undecided: {why}"),
-        (Agreement::Undecided, _) => "undecided".to_owned(),
-    };
-    page.hanging("Verdict:   ", &format!("{text}{of_function}"));
-    agreement.exit()
-}
-
-/// Tells whether a sentence has a function as a word of its own.
-fn names(sentence: &str, function: &str) -> bool {
-    let is_word = |character: char| character.is_alphanumeric() || "_.".contains(character);
-    let mut words = sentence.split(|character| !is_word(character));
-    words.any(|word| word == function || word.split('.').next() == Some(function))
-}
-
 #[cfg(test)]
 mod tests {
     use ::compare::fixtures::{Ending, Subject, build, question};
     use ::compare::{Comparison, Warning};
-    use document::layout::Page;
-    use model::Build;
-    use results::published::PublishedReport;
 
-    use super::{judge, names};
-    use crate::exit::Exit;
+    use super::why_not_measured;
 
-    /// Compares two builds whose page faults cost so much.
-    fn comparison(builds: [Build; 2], costs: [f64; 2]) -> Comparison {
-        let [base, new] = [0, 1].map(|side| {
-            let ending = Ending::Cost(costs[side], 0.0);
-            Subject::new(builds[side].clone(), &[1], &[("fault-anon", ending)])
+    /// Compares two kernels, of one build or of two.
+    fn comparison(releases: [&str; 2]) -> Comparison {
+        let [base, new] = releases.map(|release| {
+            let build = build(&format!("deb:{release}"), release);
+            Subject::new(build, &[1], &[("fault-anon", Ending::Cost(100.0, 0.0))])
         });
         let mut question = question(&[1]);
         question.workloads.retain(|row| &*row.name == "fault-anon");
         ::compare::compare(&base.side(), &[new.side()], &question).unwrap()
     }
 
-    /// What the command says to a regression of which the mail names two functions.
-    fn answer(comparison: &Comparison) -> (String, bool) {
-        let report = PublishedReport::read(
-            "noticed a -7.7% regression of will-it-scale.per_thread_ops on:\n\n\
-             commit: a96ef5848cb0 (\"mm: a change\")\n\ntestcase: will-it-scale\n\
-             parameters:\n\n\ttest: page_fault1\n\n\
-             %stddev     %change         %stddev\n\n\
-             10.00   +4.0   14.00   perf-profile.self.cycles-pp.mas_walk\n\
-             10.00   -4.0    6.00   perf-profile.self.cycles-pp.clear_page\n",
-        )
-        .unwrap();
-        let mut page = Page::default();
-        let exit = judge(&report, comparison, &mut page);
-        (page.finish(), exit == Exit::Fine)
-    }
-
     #[test]
-    fn reports_are_answered_by_verdict_and_functions() {
-        let two = || [build("deb:6.1", "6.1.192"), build("deb:6.12", "6.12.100")];
-        let mut worse = comparison(two(), [100.0, 110.0]);
-        worse.origins = vec!["fault-anon: most in mas_walk +9.0".to_owned()];
-        let same = comparison(two(), [100.0, 100.0]);
-        let better = comparison(two(), [100.0, 80.0]);
-        let one = build("deb:6.1", "6.1.192");
-        let equal = comparison([one.clone(), one.clone()], [100.0, 100.0]);
-        let mut not_compiled = equal.clone();
-        not_compiled.warnings.push(Warning::NotCompiled {
+    fn equal_kernels_are_not_judged() {
+        assert_eq!(why_not_measured(&comparison(["6.1", "6.12"])), None);
+        let mut equal = comparison(["6.1", "6.1"]);
+        let why = why_not_measured(&equal).unwrap();
+        assert!(
+            why.starts_with("not measured: both kernels are equal"),
+            "{why}"
+        );
+        equal.warnings.push(Warning::NotCompiled {
             kernel: "git:HEAD".to_owned(),
             files: vec!["fs/xfs/xfs_inode.c (needs CONFIG_XFS_FS)".to_owned()],
         });
-        let mut all = String::new();
-        for comparison in [&worse, &same, &better, &equal, &not_compiled] {
-            let (text, is_fine) = answer(comparison);
-            all.extend([text, format!("fine: {is_fine}\n\n")]);
-        }
-        insta::assert_snapshot!(all);
-    }
-
-    #[test]
-    fn function_is_named_as_whole_word() {
-        let sentence = "most in do_pollfd.isra.0 +4.0, fget -2.0";
-        assert!(names(sentence, "do_pollfd") && names(sentence, "fget"));
-        assert!(!names(sentence, "do_poll") && !names(sentence, "get"));
+        let why = why_not_measured(&equal).unwrap();
+        assert!(why.contains("needs CONFIG_XFS_FS"), "{why}");
     }
 }
