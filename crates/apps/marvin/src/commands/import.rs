@@ -72,7 +72,7 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "FILE")]
     manifest: Vec<PathBuf>,
 
-    /// Of a mail: measure this workload instead of the nearest
+    /// Of a mail: measure this workload alone
     #[arg(long, value_name = "NAME", add = completion::workload())]
     workload: Option<String>,
 

@@ -25,7 +25,7 @@ pub(super) const SEEDS: &str = "--seeds";
 pub(super) struct Wanted<'a> {
     /// One kernel before the commit and one with it; none to measure nothing.
     pub(super) kernels: &'a [String],
-    /// The workload, instead of the nearest.
+    /// The only workload, instead of those on the path.
     pub(super) workload: Option<&'a str>,
     /// Options of `marvin compare`: the tree and the kernel config.
     pub(super) options: Vec<String>,
