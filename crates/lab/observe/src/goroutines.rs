@@ -19,7 +19,6 @@ use gimli::{
 };
 use object::{CompressionFormat, Object as _, ObjectSection as _, ObjectSymbol as _};
 
-use crate::proc::Mapping;
 use crate::rounds::Process;
 use crate::symbols::Modules;
 
@@ -34,6 +33,9 @@ const REASONS_MAX: u64 = 64;
 const REASON: u64 = 64;
 /// The state of a goroutine that waits (src/runtime/runtime2.go: `_Gwaiting`).
 const WAITING: u32 = 4;
+/// How much of a program has the note of Go's linker, and the type and the name of that.
+const BEGIN: u64 = 32 << 10;
+const NOTE: [u8; 8] = *b"\x04\0\0\0Go\0\0";
 /// More is no goroutine (bytes).
 const SIZE_MAX: u64 = 4096;
 
@@ -183,6 +185,9 @@ struct Place {
 /// What was seen of the goroutines of a process.
 #[derive(Debug, Default)]
 struct Seen {
+    /// The program that was looked at, and whether it is of Go.
+    program: String,
+    is_of_go: bool,
     looks: u64,
     /// Goroutines at a place, summed over all looks.
     places: BTreeMap<Place, u64>,
@@ -195,13 +200,22 @@ pub(crate) struct Goroutines(BTreeMap<u32, Seen>);
 
 impl Goroutines {
     /// Reads the goroutines of a process, if it is a program of Go.
-    pub(crate) fn look(&mut self, process: u32, maps: &[Mapping], modules: &mut Modules) {
-        let found = maps.iter().find_map(|mapping| modules.goroutines(mapping));
-        let Some((runtime, base)) = found else {
+    pub(crate) fn look(&mut self, id: u32, process: &Process, modules: &mut Modules) {
+        let seen = self.0.entry(id).or_default();
+        if seen.program != process.program {
+            seen.program.clone_from(&process.program);
+            seen.is_of_go = is_of_go(id);
+        }
+        if !seen.is_of_go {
             return;
-        };
-        if let Ok(memory) = File::open(format!("/proc/{process}/mem")) {
-            let seen = self.0.entry(process).or_default();
+        }
+        let mut own = process
+            .maps
+            .iter()
+            .filter(|map| map.path == process.program);
+        let found = own.find_map(|mapping| modules.goroutines(mapping));
+        let memory = File::open(format!("/proc/{id}/mem"));
+        if let (Some((runtime, base)), Ok(memory)) = (found, memory) {
             seen.look(&memory, &runtime, base);
         }
     }
@@ -294,6 +308,15 @@ impl Seen {
             stack,
         })
     }
+}
+
+/// Whether a process executes a program of Go: its begin has a note of that linker. To read all of
+/// each program would take longer than all else (src/cmd/internal/buildid/note.go).
+fn is_of_go(process: u32) -> bool {
+    let mut bytes = Vec::new();
+    let program = File::open(format!("/proc/{process}/exe"));
+    let read = program.and_then(|program| program.take(BEGIN).read_to_end(&mut bytes));
+    read.is_ok() && bytes.windows(NOTE.len()).any(|part| part == NOTE)
 }
 
 fn word(memory: &File, address: u64) -> Option<u64> {

@@ -189,7 +189,7 @@ impl Rounds {
                 let modules = &mut self.modules;
                 self.pythons.look(*process, &known.maps, modules);
                 if is_seldom {
-                    self.goroutines.look(*process, &known.maps, modules);
+                    self.goroutines.look(*process, known, modules);
                 }
             }
             for thread in entries(&format!("/proc/{process}/task")) {
