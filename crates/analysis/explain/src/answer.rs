@@ -279,6 +279,8 @@ impl Answer {
             let view = View::new(facts);
             let budget = view.budget;
             let [user, kernel, blocked] = crate::rules::largest(&view);
+            // What is spread over the interpreter is often one function of the script.
+            let script = in_script(facts);
             let program = busiest_program(facts).map_or_else(String::new, |(program, part)| {
                 format!("; {} of what runs is the program {program}", percent(part))
             });
@@ -289,7 +291,7 @@ impl Answer {
                 _ => String::new(),
             };
             return format!(
-                "Nothing dominates: {} user{user}, {} kernel{kernel}, {} waiting for a processor, {} blocked{blocked}{program}{next}.",
+                "Nothing dominates: {} user{user}, {} kernel{kernel}, {} waiting for a processor, {} blocked{blocked}{script}{program}{next}.",
                 percent(budget.user),
                 percent(budget.system),
                 percent(budget.waiting),

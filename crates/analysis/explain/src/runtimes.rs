@@ -407,11 +407,21 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "it copies objects by serialising them (structuredClone, postMessage)",
         "Pass less, or transfer buffers.",
     ),
-    // Perl: regcomp.c, sv.c, utf8.c.
+    // Perl: regcomp.c, pp_hot.c, pp_sort.c, sv.c, utf8.c.
     meaning(
         "Perl_re_op_compile",
         "it compiles regular expressions again and again",
         "Compile each once (qr//, /o), or keep the pattern as it is.",
+    ),
+    meaning(
+        "Perl_pp_subst",
+        "it substitutes by regular expressions (Perl_pp_subst, s///)",
+        "Substitute in one pass, with one pattern for all.",
+    ),
+    meaning(
+        "Perl_pp_sort",
+        "it sorts (Perl_pp_sort)",
+        "Sort once, by keys that are made before.",
     ),
     meaning(
         "sv_pos_u2b",

@@ -504,12 +504,13 @@ pub(super) fn network(view: &View) -> Option<Finding> {
         [one] => format!(" ({})", one.file),
         _ => described(first),
     };
-    let is_lookup = peer.contains("udp") && peer.contains(":53");
+    let lookup = first.stack.iter().find(|function| is_name_lookup(function));
+    let is_lookup = lookup.is_some() || peer.contains("udp") && peer.contains(":53");
     let behind = new_connections(view, is_socket) + &chain(view.facts, first);
-    let what = if is_lookup {
-        "a name server"
-    } else {
-        "the peer of a socket"
+    let what = match lookup.and_then(|function| function.split(" (").next()) {
+        Some(function) => format!("a name server ({function})"),
+        None if is_lookup => "a name server".into(),
+        None => "the peer of a socket".into(),
     };
     let unread = first
         .connection
@@ -540,6 +541,21 @@ pub(super) fn network(view: &View) -> Option<Finding> {
         "Explain the peer: marvin explain --pid PID."
     };
     Some(finding.advise(advice).look("ss -tunp"))
+}
+
+/// Whether a function of the C library looks up a name (resolv/, nss/getXXbyYY.c).
+fn is_name_lookup(function: &str) -> bool {
+    let names = [
+        "getnameinfo",
+        "getaddrinfo",
+        "gethostby",
+        "res_query",
+        "res_search",
+        "res_send",
+    ];
+    names
+        .iter()
+        .any(|name| function.trim_start_matches('_').starts_with(name))
 }
 
 /// Sockets per second and thread from which on a program connects anew each time.

@@ -57,7 +57,7 @@ pub(super) fn polling(view: &View) -> Option<Finding> {
     let meaning = if call == "sched_yield" {
         "to wait until another thread has done something"
     } else {
-        "which returns at once, with nothing to do"
+        "which returns at once: its timeout is 0, or what is ready, such as a connection that hung up, stays unhandled"
     };
     // What most of its own work is in says more than the loop around it.
     let is_work =

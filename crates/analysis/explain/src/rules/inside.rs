@@ -270,7 +270,7 @@ pub(super) fn hot_lock(view: &View) -> Option<Finding> {
         .map(|function| format!(", in {function}"))
         .unwrap_or_default();
     let behind = match &*chain(view.facts, longest) {
-        "" => sleeper(view),
+        "" => meanwhile(view),
         behind => behind.to_owned(),
     };
     let finding = Finding::new(
@@ -397,12 +397,22 @@ pub(super) fn many_locks(view: &View) -> Option<Finding> {
     )
 }
 
-/// Returns where a thread of the program sleeps meanwhile, as the end of a sentence: it may be the one
-/// that has the lock, or that is to send the signal. Empty without one.
-fn sleeper(view: &View) -> String {
+/// What a thread does that makes others wait: it does not run, and waits for none of them.
+const OUTSIDE: [Kind; 5] = [
+    Kind::Sleep,
+    Kind::Pipe,
+    Kind::Socket,
+    Kind::Storage,
+    Kind::FileLock,
+];
+
+/// Returns where a thread of the program sleeps or waits for something outside meanwhile, as the end
+/// of a sentence: it may be the one that has the lock, or that is to send the signal. Empty without
+/// one.
+fn meanwhile(view: &View) -> String {
     let waits = view.facts.waits.iter();
     let longest = waits
-        .filter(|wait| kind(view.facts, wait) == Kind::Sleep)
+        .filter(|wait| OUTSIDE.contains(&kind(view.facts, wait)))
         .max_by(|one, other| one.seconds.total_cmp(&other.seconds));
     let Some(wait) = longest.filter(|wait| 2.0 * wait.seconds >= view.facts.seconds) else {
         return String::new();
@@ -439,10 +449,10 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
     } else {
         ", and no thread of it works"
     };
-    let sleeper = sleeper(view);
+    let meanwhile = meanwhile(view);
     Some(
         Finding::new(
-            format!("{} {what}{from}{works}{sleeper}", threads_wait(threads)),
+            format!("{} {what}{from}{works}{meanwhile}", threads_wait(threads)),
             share,
         )
         .doubt()

@@ -196,6 +196,10 @@ pub(super) fn new_processes(view: &View) -> Option<Finding> {
         of_ended * view.budget.running()
     };
     let is_cost = share >= CREATING && (of_kernel(view, is_process) >= 0.2 || of_ended >= 0.4);
+    // Why creating them is dear says more.
+    if fork_tables(view).is_some_and(|tables| tables.share >= share / 2.0) {
+        return None;
+    }
     (created >= 50.0 && is_cost).then(|| {
         let what = match own {
             _ if of_exec >= 0.1 => "starts programs",

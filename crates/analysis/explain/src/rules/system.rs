@@ -24,7 +24,7 @@ const SPLITS: f64 = 50.0;
 /// Reads or writes per second from which on their number can be the cost.
 const CALLS: f64 = 10_000.0;
 /// Bytes per call below which the entry costs more than the copy.
-const TINY: f64 = 512.0;
+const TINY: f64 = 1024.0;
 /// Bytes per call below which the program goes byte by byte.
 const BYTEWISE: f64 = 8.0;
 

@@ -174,6 +174,26 @@ fn waits_for_collector(wait: &Wait) -> bool {
         .any(|function| names.iter().any(|name| function.contains(name)))
 }
 
+/// Settings of heaps, and how a value is recognised that limits one.
+const HEAP_LIMITS: [(&str, &str); 4] = [
+    ("GOMEMLIMIT", ""),
+    ("GOGC", ""),
+    ("NODE_OPTIONS", "space-size"),
+    ("JAVA_TOOL_OPTIONS", "-Xmx"),
+];
+
+/// Returns the limit of the heap that the environment sets, as the end of a sentence.
+fn heap_limit(view: &View) -> String {
+    let environment = &view.facts.settings.environment;
+    let mut set = HEAP_LIMITS.iter().filter_map(|(name, part)| {
+        let value = environment.get(*name)?;
+        value.contains(part).then_some((name, value))
+    });
+    set.next().map_or_else(String::new, |(name, value)| {
+        format!("; its heap limit is {name}={value}")
+    })
+}
+
 /// Garbage collectors of runtimes.
 pub(super) fn garbage(view: &View) -> Option<Finding> {
     let running: f64 = view
@@ -211,8 +231,9 @@ pub(super) fn garbage(view: &View) -> Option<Finding> {
         } else {
             ""
         };
+        let limit = heap_limit(view);
         Finding::new(
-            format!("garbage collection has {} of its time on processors{assists}", percent(share)),
+            format!("garbage collection has {} of its time on processors{assists}{limit}", percent(share)),
             share * view.budget.running() + view.blocked_in(waits_for_collector),
         )
         .with(
@@ -276,7 +297,14 @@ pub(super) fn locking(view: &View) -> Option<Finding> {
             lock_of(stack).is_some() || stack.user.iter().any(is_taker)
         });
         let around: u64 = around.map(|stack| stack.samples).sum();
-        let from = own.map_or_else(String::new, |own| format!(" in {own}"));
+        // The library's function that takes it says whose lock it is: `math/rand.Intn`.
+        let of = takers.entry().filter(|entry| !LOCKING.iter().any(|part| entry.contains(part)));
+        let of = of.map_or_else(String::new, |entry| format!(" in {entry} for"));
+        let from = match (own, &*of) {
+            (Some(own), "") => format!(" in {own}"),
+            (Some(own), of) => format!("{of} {own}"),
+            (None, of) => of.trim_end_matches(" for").to_owned(),
+        };
         Finding::new(
             format!("its threads take and give back one lock ({lock}) so often that this is the work{from}: its line of memory moves between processors"),
             view.budget.user * around as f64 / all.max(1) as f64,
