@@ -1,8 +1,8 @@
 //! What the time that locks are held makes of verdicts by transfers: with many processors the lock
-//! that is held longest bounds what they do together. How long it was held comes with the lines that
-//! processors share.
+//! that is held longest bounds what they do together. How long it was held comes with the lines
+//! that processors share.
 
-use model::{Direction, Sharing, Uncertainty, Verdict};
+use model::{Direction, Held, Sharing, Uncertainty, Verdict, Within};
 
 use crate::comparison::Comparison;
 use crate::difference::difference_percent;
@@ -13,6 +13,14 @@ const NS_LEAST: f64 = 100.0;
 /// What the time of a lock differs by between interleavings of one kernel, and some more.
 const MARGIN_PERCENT: f64 = 10.0;
 
+/// A lock in an object bounds on one side only if the other has less than this share of its time,
+/// in locks of its name that bound nothing.
+const SHARE_ELSEWHERE: f64 = 0.5;
+
+/// Seeds that a verdict by locks in objects needs: the time of some moves by a third between two
+/// interleavings of one kernel.
+const SEEDS_OF_OBJECTS: usize = 5;
+
 /// Which lock is held longest for a row, on the base, and how long on both sides: a pair for each
 /// seed.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,32 +30,77 @@ pub struct LongestHeld {
 }
 
 impl LongestHeld {
-    /// Reads it from the lines of both sides, seed by seed; `None` if a seed of either side has no
-    /// lock that is held for long.
+    /// Reads it from the lines of both sides, seed by seed: of variables of the kernel, and of
+    /// locks in objects. Each is left out if a seed of either side has no such lock that is held
+    /// for long, and those in objects if seeds are few or the sides overlap.
     #[must_use]
-    pub fn of_seeds(base: &[Sharing], new: &[Sharing]) -> Option<Self> {
+    pub fn of_seeds(base: &[Sharing], new: &[Sharing]) -> Vec<Self> {
+        [Within::Kernel, Within::Object]
+            .into_iter()
+            .filter_map(|within| Self::of_locks(within, base, new))
+            .collect()
+    }
+
+    fn of_locks(within: Within, base: &[Sharing], new: &[Sharing]) -> Option<Self> {
         if base.len() != new.len() {
             return None;
         }
         let mut lock = None;
         let mut seeds = Vec::new();
         for (old, new) in base.iter().zip(new) {
-            let (name, before) = old.longest_held()?;
-            let (_, now) = new.longest_held()?;
-            if before.max(now) < NS_LEAST {
+            let (longest, before) = old.longest_held(within)?;
+            let (longest_now, now) = new.longest_held(within)?;
+            if before.max(now) < NS_LEAST
+                || is_elsewhere(longest, before, new)
+                || is_elsewhere(longest_now, now, old)
+            {
                 return None;
             }
-            lock.get_or_insert_with(|| name.to_owned());
+            lock.get_or_insert_with(|| model::lock_in_sentence(longest.kind, &longest.lock));
             seeds.push([before, now]);
+        }
+        if within == Within::Object && !are_apart(&seeds) {
+            return None;
         }
         Some(Self { lock: lock?, seeds })
     }
 }
 
+/// Tells whether there are enough seeds, and all times of one side are longer than all of the
+/// other.
+fn are_apart(seeds: &[[f64; 2]]) -> bool {
+    let side =
+        |side: usize| stats::spread(&seeds.iter().map(|seed| seed[side]).collect::<Vec<_>>());
+    let (Some(old), Some(new)) = (side(0), side(1)) else {
+        return false;
+    };
+    seeds.len() >= SEEDS_OF_OBJECTS && (old.max < new.min || new.max < old.min)
+}
+
+/// Tells whether a side has much of a lock's time in locks of its name that bound nothing there.
+fn is_elsewhere(longest: &Held, ns: f64, side: &Sharing) -> bool {
+    let processors = side.processors();
+    let mut named = side
+        .held
+        .iter()
+        .filter(|held| held.kind == longest.kind && held.lock == longest.lock);
+    named.any(|held| {
+        let on_side = held.ns as f64 / side.operations.max(1) as f64;
+        held.bounding_ns(side.operations, processors).is_none() && on_side > SHARE_ELSEWHERE * ns
+    })
+}
+
 impl Comparison {
-    /// Makes a row mixed in a column if its lock contradicts the transfers: the middle of the seeds
-    /// says the opposite of better or worse, or all say more than the margin of what is the same.
-    pub fn weigh_locks(&mut self, workload: &str, column: usize, held: &LongestHeld) {
+    /// Makes a row mixed in a column if one of its locks contradicts the transfers: the middle of
+    /// the seeds says the opposite of better or worse, or all say more than the margin of what is
+    /// the same.
+    pub fn weigh_locks(&mut self, workload: &str, column: usize, longest: &[LongestHeld]) {
+        for held in longest {
+            self.weigh_lock(workload, column, held);
+        }
+    }
+
+    fn weigh_lock(&mut self, workload: &str, column: usize, held: &LongestHeld) {
         let Some(row) = self
             .rows
             .iter_mut()
@@ -98,7 +151,7 @@ impl Comparison {
 
 #[cfg(test)]
 mod tests {
-    use model::{Held, LockKind, Sharing};
+    use model::{Held, HeldWord, LockKind, Sharing, Within};
 
     use super::LongestHeld;
     use crate::compare::compare;
@@ -109,10 +162,20 @@ mod tests {
         let held = locks.iter().map(|(kind, lock, ns)| Held {
             kind: *kind,
             lock: (*lock).to_owned(),
-            is_global: !lock.contains(['.', ' ']),
+            within: if lock.contains(['.', ' ']) {
+                Within::Object
+            } else {
+                Within::Kernel
+            },
             times: 20,
             ns: 10 * ns,
             processors: 2,
+            longest: HeldWord {
+                ns: 10 * ns,
+                times: 20,
+                processors: 2,
+                passed: 10,
+            },
         });
         Sharing {
             operations: 10,
@@ -148,7 +211,7 @@ mod tests {
             (LockKind::Spin, "pidmap_lock", 1830),
             (LockKind::Write, "tasklist_lock", 2447),
         ]);
-        let held = LongestHeld::of_seeds(&[base], &[new]).unwrap();
+        let held = LongestHeld::of_seeds(&[base], &[new]);
         let mut comparison = compared(1000.0, 1000.0);
         comparison.weigh_locks("fault-anon", 0, &held);
         assert_eq!(letter(&comparison), 'M');
@@ -167,7 +230,7 @@ mod tests {
     fn locks_that_agree_leave_the_verdict() {
         let held = |old, new| {
             let lock = |ns| seed(&[(LockKind::Spin, "pidmap_lock", ns)]);
-            LongestHeld::of_seeds(&[lock(old), lock(1000)], &[lock(new), lock(800)]).unwrap()
+            LongestHeld::of_seeds(&[lock(old), lock(1000)], &[lock(new), lock(800)])
         };
         let mut comparison = compared(1000.0, 900.0);
         comparison.weigh_locks("fault-anon", 0, &held(1000, 500));
@@ -183,8 +246,82 @@ mod tests {
     #[test]
     fn short_locks_and_missing_seeds_say_nothing() {
         let lock = |ns| seed(&[(LockKind::Spin, "pidmap_lock", ns)]);
-        assert_eq!(LongestHeld::of_seeds(&[lock(50)], &[lock(20)]), None);
-        assert_eq!(LongestHeld::of_seeds(&[lock(500)], &[seed(&[])]), None);
-        assert_eq!(LongestHeld::of_seeds(&[lock(500)], &[]), None);
+        assert_eq!(LongestHeld::of_seeds(&[lock(50)], &[lock(20)]), []);
+        assert_eq!(LongestHeld::of_seeds(&[lock(500)], &[seed(&[])]), []);
+        assert_eq!(LongestHeld::of_seeds(&[lock(500)], &[]), []);
+    }
+
+    /// A lock in objects: its time, and that of the longest of them.
+    fn object(lock: &str, ns: u64, longest: HeldWord) -> Held {
+        Held {
+            kind: LockKind::Spin,
+            lock: lock.to_owned(),
+            within: Within::Object,
+            times: 20,
+            ns: 10 * ns,
+            processors: 2,
+            longest,
+        }
+    }
+
+    fn word(ns: u64, passed: u64) -> HeldWord {
+        HeldWord {
+            ns: 10 * ns,
+            times: 20,
+            processors: 2,
+            passed,
+        }
+    }
+
+    #[test]
+    fn removed_lock_of_an_object_shows() {
+        let name = "taken in ext4_mb_new_blocks";
+        let mut base = seed(&[(LockKind::Spin, "pidmap_lock", 500)]);
+        let mut new = base.clone();
+        let other = object("taken in ext4_orphan_add", 300, word(300, 9));
+        base.held
+            .extend([object(name, 900, word(800, 9)), other.clone()]);
+        new.held.push(other);
+        let of_seeds =
+            |seeds| LongestHeld::of_seeds(&vec![base.clone(); seeds], &vec![new.clone(); seeds]);
+        let held = of_seeds(5);
+        assert_eq!(held.len(), 2, "{held:?}");
+        assert_eq!(held[1].lock, "the spin lock taken in ext4_mb_new_blocks");
+        assert_eq!(held[1].seeds, [[800.0, 300.0]; 5]);
+        assert_eq!(of_seeds(4).len(), 1, "the kernel's own need fewer");
+        let mut sides = [vec![base.clone(); 5], vec![new.clone(); 5]];
+        (sides[0][0], sides[1][0]) = (new, base);
+        assert_eq!(
+            LongestHeld::of_seeds(&sides[0], &sides[1]).len(),
+            1,
+            "overlap"
+        );
+    }
+
+    #[test]
+    fn objects_of_pairs_and_used_again_bound_nothing() {
+        let list = |longest| {
+            let mut run = seed(&[]);
+            run.held.push(object("taken in pipe_read", 900, longest));
+            vec![run; 5]
+        };
+        let of_seeds = |base, new| LongestHeld::of_seeds(&list(base), &list(new));
+        assert_eq!(of_seeds(word(450, 9), word(400, 9)), [], "two pipes");
+        assert_eq!(
+            of_seeds(word(900, 0), word(800, 0)),
+            [],
+            "freed and used again"
+        );
+        let of_one = HeldWord {
+            processors: 1,
+            ..word(900, 9)
+        };
+        assert_eq!(of_seeds(of_one, of_one), []);
+        assert_eq!(
+            of_seeds(word(900, 9), word(450, 9)),
+            [],
+            "bounds on one side"
+        );
+        assert_eq!(of_seeds(word(900, 9), word(700, 9)).len(), 1);
     }
 }

@@ -87,7 +87,7 @@ pub use imported::{
 pub use kernel::{
     Distribution, InstalledQuery, KernelName, KernelNameError, PackageQuery, PackageSelection,
 };
-pub use locks::{Held, LockKind, taken_by};
+pub use locks::{Held, HeldWord, LockKind, TAKEN_IN, Within, lock_in_sentence, taken_by, taken_in};
 pub use machine::{ExactCpu, KnownQemu, Machine, MachineKind, UnknownExactCpu, UnknownMachineKind};
 pub use make_argument::{MakeArgument, MakeArgumentError};
 pub use metric::{Direction, Metric, Quantity, Unit};

@@ -47,6 +47,62 @@ impl LockKind {
     pub const fn is_exclusive(self) -> bool {
         !matches!(self, Self::Read | Self::DownRead)
     }
+
+    /// Returns what such a lock is called in a sentence.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Spin => "spin lock",
+            Self::Read | Self::Write => "reader-writer lock",
+            Self::MutexLock => "mutex",
+            Self::DownRead | Self::DownWrite => "semaphore",
+        }
+    }
+}
+
+/// How the names of locks begin that are known by the function that takes them.
+pub const TAKEN_IN: &str = "taken in ";
+
+/// Returns the name of a lock that is known by the function that takes it.
+#[must_use]
+pub fn taken_in(function: &str) -> String {
+    format!("{TAKEN_IN}{function}")
+}
+
+/// Returns what a lock of this kind and name is called in a sentence.
+#[must_use]
+pub fn lock_in_sentence(kind: LockKind, lock: &str) -> String {
+    if lock.starts_with(TAKEN_IN) {
+        format!("the {} {lock}", kind.noun())
+    } else {
+        lock.to_owned()
+    }
+}
+
+/// What a lock is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Within {
+    /// A variable of the kernel, which all tasks of any workload have in common.
+    Kernel,
+    /// A variable of each processor.
+    Processor,
+    /// An object, of which there may be many.
+    Object,
+}
+
+impl Within {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Kernel, Self::Processor, Self::Object];
+
+    /// Returns its name in stores.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "global",
+            Self::Processor => "processor",
+            Self::Object => "object",
+        }
+    }
 }
 
 /// A lock that was held.
@@ -58,9 +114,8 @@ pub struct Held {
     /// Locks of one name are counted together, but those of one processor apart from those that
     /// several had.
     pub lock: String,
-    /// Whether it is a variable of the kernel, which all tasks of any workload have in common, rather
-    /// than in an object of which there may be many.
-    pub is_global: bool,
+    /// What it is in.
+    pub within: Within,
     /// Times that it was given back.
     pub times: u64,
     /// Guest time from taking it to giving it back, together, in nanoseconds. It is modelled: a
@@ -68,6 +123,53 @@ pub struct Held {
     pub ns: u64,
     /// Processors that had one of them, the most of any.
     pub processors: u32,
+    /// The one of this name that was held longest.
+    pub longest: HeldWord,
+}
+
+/// One lock of those of a name.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HeldWord {
+    /// Guest time that it was held (ns).
+    pub ns: u64,
+    /// Times that it was given back.
+    pub times: u64,
+    /// Processors that had it.
+    pub processors: u32,
+    /// Times that another processor had it than the time before.
+    pub passed: u64,
+}
+
+/// A lock in an object goes to another processor once in so many operations or takes, or more
+/// often.
+const PASSED_ONCE_IN: u64 = 8;
+
+impl Held {
+    /// Returns for how long the lock was held (ns) that bounds what all processors do together;
+    /// `None` if there is none: others need not wait, or it may be one of many. In a run of so many
+    /// operations, locks had up to so many processors.
+    ///
+    /// Variables of the kernel bound. A lock in an object does if all processors had it, if it went
+    /// back and forth between them (memory that is freed and used again does not), and if
+    /// it has two thirds of the time of its name (objects of pairs of tasks are several).
+    #[must_use]
+    pub fn bounding_ns(&self, operations: u64, processors: u32) -> Option<u64> {
+        if !self.kind.is_exclusive() || self.processors < 2 {
+            return None;
+        }
+        match self.within {
+            Within::Kernel => Some(self.ns),
+            Within::Processor => None,
+            Within::Object => {
+                let word = self.longest;
+                let is_of_all = word.processors >= processors;
+                let least = word.times.min(operations);
+                let is_passed = word.passed.saturating_mul(PASSED_ONCE_IN) >= least;
+                let leads = word.ns.saturating_mul(3) >= self.ns.saturating_mul(2);
+                (is_of_all && is_passed && leads).then_some(word.ns)
+            }
+        }
+    }
 }
 
 /// The beginnings of the names of functions that take locks, and what may follow. kernel/locking:

@@ -1,7 +1,7 @@
 //! Which lines of memory moved between processors within the measured iterations of a workload but
 //! the first, and in which function.
 
-use crate::Held;
+use crate::{Held, Within};
 
 /// How a line moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -211,20 +211,26 @@ pub struct Sharing {
 }
 
 impl Sharing {
-    /// Returns the global lock that several processors took and that was held longest with others kept
-    /// out, and for how many nanoseconds an operation: with many processors, no operation takes
-    /// less. A lock in an object bounds only those that share it.
+    /// Returns how many processors had a lock at most: those that run the workload's tasks.
     #[must_use]
-    pub fn longest_held(&self) -> Option<(&str, f64)> {
+    pub fn processors(&self) -> u32 {
+        let processors = self.held.iter().map(|held| held.processors);
+        processors.max().unwrap_or(0)
+    }
+
+    /// Returns the lock of variables of the kernel, or of those in objects, that was held longest
+    /// of those which bound what all processors do together, and for how many nanoseconds an
+    /// operation ([`Held::bounding_ns`]).
+    #[must_use]
+    pub fn longest_held(&self, within: Within) -> Option<(&Held, f64)> {
+        let processors = self.processors();
         let bounding = self
             .held
             .iter()
-            .filter(|held| held.kind.is_exclusive() && held.processors > 1 && held.is_global);
-        let longest = bounding.max_by_key(|held| held.ns)?;
-        Some((
-            longest.lock.as_str(),
-            longest.ns as f64 / self.operations.max(1) as f64,
-        ))
+            .filter(|held| held.within == within)
+            .filter_map(|held| Some((held, held.bounding_ns(self.operations, processors)?)));
+        let (longest, ns) = bounding.max_by_key(|(_, ns)| *ns)?;
+        Some((longest, ns as f64 / self.operations.max(1) as f64))
     }
 
     /// Returns the transfers of all lines.

@@ -115,6 +115,16 @@ pub(crate) fn name(
     })
 }
 
+/// Tells whether the name of a word says more than the kind of memory, or how far into an object of
+/// an unknown structure it is.
+pub(crate) fn is_named(place: &str, name: &Place) -> bool {
+    match place.split_once(':') {
+        Some(("symbol" | "cpu" | "user", _)) => true,
+        Some(("cache" | "node" | "page", _)) => !name.word.contains("+0x"),
+        _ => false,
+    }
+}
+
 fn parse_hex(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }

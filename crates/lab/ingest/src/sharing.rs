@@ -4,16 +4,13 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use model::{Entered, Held, LockKind, Move, Movement, Sharing};
+use model::{Entered, Held, HeldWord, LockKind, Move, Movement, Sharing, Within};
 
 use crate::Symbols;
 use crate::places::{self, FieldAt, Place};
 
 /// First line of the stored form, with its version.
-const HEAD: &str = "marvin-sharing 5";
-/// Of which locks there is one, and of which there may be many.
-const GLOBAL: &str = "global";
-const OBJECT: &str = "object";
+const HEAD: &str = "marvin-sharing 6";
 /// What stands for user code.
 const USER: &str = "[user]";
 
@@ -54,7 +51,7 @@ pub fn sharing(
     let mut is_complete = false;
     let mut moves: BTreeMap<(Movement, bool, String, Place), u64> = BTreeMap::new();
     let mut entered = Vec::new();
-    let mut held: BTreeMap<HeldKey, [u64; 3]> = BTreeMap::new();
+    let mut held: BTreeMap<HeldKey, Vec<HeldWord>> = BTreeMap::new();
     for (number, line) in text.lines().enumerate() {
         let malformed = SharingError::Malformed(number + 1);
         let fields: Vec<&str> = line.split(' ').collect();
@@ -103,15 +100,25 @@ pub fn sharing(
                 };
                 entered.push(parsed().ok_or(malformed)?);
             }
-            ["held", kind, number, place, times, ns, processors] => {
-                let (key, numbers) = read_held(
-                    [*kind, *number, *place],
-                    [*times, *ns, *processors],
+            [
+                "held",
+                kind,
+                number,
+                place,
+                times,
+                ns,
+                processors,
+                passed,
+                takers,
+            ] => {
+                let (key, word) = read_held(
+                    [*kind, *number, *place, *takers],
+                    [*times, *ns, *processors, *passed],
                     symbols,
                     field,
                 )
                 .ok_or(malformed)?;
-                add_held(held.entry(key).or_default(), numbers);
+                held.entry(key).or_default().push(word);
             }
             ["end", left_out, open] => is_complete = *left_out == "0" && *open == "0",
             _ => return Err(malformed),
@@ -149,50 +156,93 @@ pub fn sharing(
 struct HeldKey {
     kind: LockKind,
     lock: String,
-    is_global: bool,
+    within: Within,
     /// Whether several processors had it: for those of one no other waits.
     is_shared: bool,
 }
 
-/// How places of the kernel's variables begin in the tracer's text.
-const SYMBOL: &str = "symbol:";
-
-/// Reads a lock that was held, by its kind, number and place: times, nanoseconds, processors.
-fn read_held(
-    [kind, number, place]: [&str; 3],
-    numbers: [&str; 3],
-    symbols: &Symbols,
-    field: FieldAt<'_>,
-) -> Option<(HeldKey, [u64; 3])> {
-    let kind = lock_kind(kind)?;
-    let number = u64::from_str_radix(number, 16).ok()?;
-    let lock = places::name(place, number, symbols, field)?.word;
-    let [times, ns, processors] = numbers.map(|number| number.parse::<u64>().ok());
-    let numbers = [times?, ns?, processors?];
-    let key = HeldKey {
-        kind,
-        lock,
-        is_global: place.starts_with(SYMBOL),
-        is_shared: numbers[2] > 1,
-    };
-    Some((key, numbers))
-}
-
-fn held_of((key, [times, ns, processors]): (HeldKey, [u64; 3])) -> Held {
-    Held {
-        kind: key.kind,
-        lock: key.lock,
-        is_global: key.is_global,
-        times,
-        ns,
-        processors: u32::try_from(processors).unwrap_or(u32::MAX),
+/// Returns what a lock is in, by its place in the tracer's text.
+fn within(place: &str) -> Within {
+    match place.split_once(':') {
+        Some(("symbol", _)) => Within::Kernel,
+        Some(("cpu", _)) => Within::Processor,
+        _ => Within::Object,
     }
 }
 
-fn add_held(sums: &mut [u64; 3], [times, ns, processors]: [u64; 3]) {
-    sums[0] = sums[0].saturating_add(times);
-    sums[1] = sums[1].saturating_add(ns);
-    sums[2] = sums[2].max(processors);
+/// Reads a lock that was held, by its kind, number, place and takers: times, nanoseconds,
+/// processors, and how often it went to another one.
+fn read_held(
+    [kind, number, place, takers]: [&str; 4],
+    numbers: [&str; 4],
+    symbols: &Symbols,
+    field: FieldAt<'_>,
+) -> Option<(HeldKey, HeldWord)> {
+    let kind = lock_kind(kind)?;
+    let number = u64::from_str_radix(number, 16).ok()?;
+    let named = places::name(place, number, symbols, field)?;
+    let [times, ns, processors, passed] = numbers.map(|number| number.parse::<u64>().ok());
+    let word = HeldWord {
+        times: times?,
+        ns: ns?,
+        processors: u32::try_from(processors?).ok()?,
+        passed: passed?,
+    };
+    let taker = leading_taker(takers, symbols)?;
+    let is_shared = word.processors > 1;
+    let lock = match taker {
+        Some(function) if is_shared && !places::is_named(place, &named) => {
+            model::taken_in(&function)
+        }
+        _ => named.word,
+    };
+    let key = HeldKey {
+        kind,
+        lock,
+        within: within(place),
+        is_shared,
+    };
+    Some((key, word))
+}
+
+/// Reads the instructions that took a lock, and returns the function with the most time, if one is
+/// known. Of those with at least half as much it is the first by name: functions that take a lock
+/// in turn have about the same time, and its name is to be one for all words, seeds and kernels.
+fn leading_taker(takers: &str, symbols: &Symbols) -> Option<Option<String>> {
+    let mut functions: BTreeMap<String, u64> = BTreeMap::new();
+    for taker in takers.split(',').filter(|taker| !taker.is_empty()) {
+        let (address, ns) = taker.split_once(':')?;
+        let address = u64::from_str_radix(address, 16).ok()?;
+        let ns: u64 = ns.parse().ok()?;
+        if address != 0 {
+            let sum = functions
+                .entry(name_function(symbols, address))
+                .or_default();
+            *sum = sum.saturating_add(ns);
+        }
+    }
+    let most = functions.values().copied().max().unwrap_or(0);
+    let mut leading = functions
+        .into_iter()
+        .filter(|(_, ns)| ns.saturating_mul(2) >= most);
+    Some(leading.next().map(|(function, _)| function))
+}
+
+fn held_of((key, words): (HeldKey, Vec<HeldWord>)) -> Held {
+    let sum = |value: fn(&HeldWord) -> u64| {
+        words
+            .iter()
+            .fold(0, |sum: u64, word| sum.saturating_add(value(word)))
+    };
+    Held {
+        kind: key.kind,
+        lock: key.lock,
+        within: key.within,
+        times: sum(|word| word.times),
+        ns: sum(|word| word.ns),
+        processors: words.iter().map(|word| word.processors).max().unwrap_or(0),
+        longest: words.into_iter().max().unwrap_or_default(),
+    }
 }
 
 fn lock_kind(name: &str) -> Option<LockKind> {
@@ -240,17 +290,19 @@ pub fn sharing_to_text(sharing: &Sharing) -> String {
     for Held {
         kind,
         lock,
-        is_global,
+        within,
         times,
         ns,
         processors,
+        longest,
     } in &sharing.held
     {
         let kind = kind.name();
-        let place = if *is_global { GLOBAL } else { OBJECT };
+        let place = within.name();
         writeln!(
             text,
-            "held\t{kind}\t{lock}\t{place}\t{times}\t{ns}\t{processors}"
+            "held\t{kind}\t{lock}\t{place}\t{times}\t{ns}\t{processors}\t{}\t{}\t{}\t{}",
+            longest.ns, longest.times, longest.processors, longest.passed
         )
         .unwrap_or_default();
     }
@@ -279,17 +331,21 @@ pub fn sharing_from_text(text: &str) -> Option<Sharing> {
                 "held",
                 kind,
                 lock,
-                place @ (GLOBAL | OBJECT),
+                place,
                 times,
                 ns,
                 processors,
+                ref longest @ ..,
             ] => sharing.held.push(Held {
                 kind: lock_kind(kind)?,
                 lock: lock.to_owned(),
-                is_global: place == GLOBAL,
+                within: Within::ALL
+                    .into_iter()
+                    .find(|known| known.name() == place)?,
                 times: times.parse().ok()?,
                 ns: ns.parse().ok()?,
                 processors: processors.parse().ok()?,
+                longest: read_word(longest)?,
             }),
             [
                 movement,
@@ -314,6 +370,18 @@ pub fn sharing_from_text(text: &str) -> Option<Sharing> {
     Some(sharing)
 }
 
+fn read_word(fields: &[&str]) -> Option<HeldWord> {
+    let [ns, times, processors, passed] = fields else {
+        return None;
+    };
+    Some(HeldWord {
+        ns: ns.parse().ok()?,
+        times: times.parse().ok()?,
+        processors: processors.parse().ok()?,
+        passed: passed.parse().ok()?,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -325,8 +393,10 @@ mod tests {
         moved load true ffffffff81000010 209 symbol:ffffffff82000048 1\n\
         moved load true ffffffff81000018 209 symbol:ffffffff82000048 1\nmoved store false 0 52 user:7f001040 1\n\
         moved upgrade true ffffffff81000100 308 cache:40:mm_struct 4\nentered ffffffff81000000 9 70 400\n\
-        held spin 208 symbol:ffffffff82000040 3 90 2\nheld spin 309 cache:48:mm_struct 2 60 1\n\
-        held spin 409 cache:48:mm_struct 1 5 2\nend 0 0\n";
+        held spin 208 symbol:ffffffff82000040 3 90 2 1 ffffffff81000004:90\n\
+        held spin 309 cache:48:mm_struct 2 60 1 0 0:60\n\
+        held spin 409 cache:48:mm_struct 1 5 2 1 ffffffff81000104:2,ffffffff81000004:1,ffffffff81000108:1\n\
+        held spin 509 other 4 9 2 3 ffffffff81000004:9\nend 0 0\n";
 
     fn symbols() -> Symbols {
         Symbols::parse("Tffffffff81000000 up_read\nT100 open\nDffff00 init_task\nD40 jiffies\nR30 end\nR90 last\n")
@@ -339,15 +409,16 @@ mod tests {
         assert_eq!((sharing.operations, sharing.total()), (20, 7));
         let text = sharing_to_text(&sharing);
         insta::assert_snapshot!(text.replace('\t', " | "), @"
-        marvin-sharing 5
+        marvin-sharing 6
         operations | 20
         load | true | up_read | jiffies, end | jiffies+0x8 | 2
         store | false | [user] | user 0x7f001040 | user 0x7f001040 | 1
         upgrade | true | open | mm_struct+0x40 | mm_struct+0x40 | 4
         entered | up_read | 9 | 70 | 400
-        held | spin | jiffies | global | 3 | 90 | 2
-        held | spin | mm_struct+0x48 | object | 2 | 60 | 1
-        held | spin | mm_struct+0x48 | object | 1 | 5 | 2
+        held | spin | jiffies | global | 3 | 90 | 2 | 90 | 3 | 2 | 1
+        held | spin | mm_struct+0x48 | object | 2 | 60 | 1 | 60 | 2 | 1 | 0
+        held | spin | taken in open | object | 1 | 5 | 2 | 5 | 1 | 2 | 1
+        held | spin | taken in up_read | object | 4 | 9 | 2 | 9 | 4 | 2 | 3
         ");
         assert_eq!(sharing_from_text(&text), Some(sharing));
     }

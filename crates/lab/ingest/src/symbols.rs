@@ -16,6 +16,8 @@ pub struct Symbols {
     entries: Vec<(u64, String)>,
     /// Data, sorted by address, one each; none if the kernel lists none (CONFIG_KALLSYMS_ALL).
     data: Vec<(u64, String)>,
+    /// Other names that a System.map has for data.
+    also: Vec<(u64, String)>,
 }
 
 /// What is at an address.
@@ -124,7 +126,11 @@ impl Symbols {
         while entries.pop_if(|(_, name)| name.is_empty()).is_some() {}
         data.sort();
         data.dedup_by_key(|(address, _)| *address);
-        Ok(Self { entries, data })
+        Ok(Self {
+            entries,
+            data,
+            also: Vec::new(),
+        })
     }
 
     /// Adds the data that a kernel's System.map names, as /proc/kallsyms lists functions alone
@@ -163,7 +169,14 @@ impl Symbols {
         self.data.extend(data);
         // Of one address the name that the kernel itself gave comes first.
         self.data.sort_by_key(|(address, _)| *address);
-        self.data.dedup_by_key(|(address, _)| *address);
+        let also = &mut self.also;
+        self.data.dedup_by(|other, first| {
+            let is_same = other.0 == first.0;
+            if is_same {
+                also.push(std::mem::take(other));
+            }
+            is_same
+        });
     }
 
     /// Returns what data is in so many bytes from an address: names, and how far into the first one
@@ -264,8 +277,8 @@ impl Symbols {
     /// Returns where data begins; `None` if there is none of that name.
     #[must_use]
     pub fn data_address(&self, name: &str) -> Option<u64> {
-        self.data
-            .iter()
+        let all = self.data.iter().chain(&self.also);
+        all.into_iter()
             .find_map(|(address, known)| (known == name).then_some(*address))
     }
 

@@ -50,7 +50,7 @@ struct WordDocument {
 /// A lock that several processors took.
 #[derive(Serialize, JsonSchema)]
 struct LockDocument {
-    /// The word that it is in: a field, or a symbol.
+    /// The word that it is in: a field, or a symbol; or the function that takes it.
     lock: String,
     /// How it was taken: spin, read, write, mutex, down_read, down_write.
     kind: &'static str,

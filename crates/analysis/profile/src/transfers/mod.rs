@@ -325,10 +325,11 @@ mod tests {
             held: vec![Held {
                 kind: LockKind::DownRead,
                 lock: lock.1.to_owned(),
-                is_global: false,
+                within: model::Within::Object,
                 times: 1000,
                 ns: 240_000,
                 processors: 2,
+                longest: model::HeldWord::default(),
             }],
             moves: vec![
                 moved(Movement::Store, false, "down_read_trylock", lock, 1428),

@@ -108,9 +108,8 @@ pub(crate) fn weigh_locks(
             else {
                 continue;
             };
-            if let Some(held) = LongestHeld::of_seeds(&base, &new) {
-                comparison.weigh_locks(workload, column, &held);
-            }
+            let longest = LongestHeld::of_seeds(&base, &new);
+            comparison.weigh_locks(workload, column, &longest);
         }
     }
     Ok(())

@@ -461,7 +461,7 @@ fn of_file_systems() -> Vec<ContentionWorkload> {
             "share-ext4-falloc",
             [
                 "processes reserve blocks for files of their own",
-                "fallocate(2) of 64 KiB, and ftruncate(2) to nothing",
+                "fallocate(2) of 128 KiB, and ftruncate(2) to nothing",
             ],
             100,
             &[&["ext4_fallocate"], &["ext4_truncate"]],

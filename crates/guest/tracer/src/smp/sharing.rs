@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 
-use super::locks::{Locks, Use};
+use super::locks::{At, Locks, Use};
 use super::machine::{now, physical, read_memory, wait_for_line};
 use super::memory::{Memory, Read};
 use crate::api;
@@ -114,6 +114,8 @@ struct Site {
     takes: Option<u8>,
     /// Whether it may take one: it changes memory in one step, and not as a barrier.
     is_locked: bool,
+    /// Whether it returns.
+    is_return: bool,
 }
 
 /// A move: the site, the word's number in physical memory, how, and whether it was false sharing.
@@ -192,6 +194,7 @@ impl Sharing {
                 is_write,
                 takes: takes.filter(|_| address != 0),
                 is_locked: is_write && !is_barrier(bytes),
+                is_return: is_return(bytes),
             });
         }
         site
@@ -203,11 +206,20 @@ impl Sharing {
             return;
         };
         let is_write = is_write || what.is_write;
+        let processor = by.processor % PROCESSORS;
+        if what.address != 0 && self.locks.is_taking(processor) {
+            self.locks.follow(At {
+                processor,
+                site: what.address,
+                takes: what.takes,
+                is_return: what.is_return,
+            });
+        }
         if what.address == 0 || !self.locks.concerns(physical, what.takes, is_write) {
             return;
         }
         let lock_use = Use {
-            processor: by.processor % PROCESSORS,
+            processor,
             physical,
             takes: what.takes,
             is_locked: what.is_locked,
@@ -279,8 +291,9 @@ impl Sharing {
     /// what is new: the address of the instruction, 0 for user code, the number of the word of
     /// 8 bytes in physical memory, both hexadecimal, and what it is, as in `memory.rs`.
     /// Likewise `entered ADDRESS TIMES INSTRUCTIONS NS` for each function that is watched, and
-    /// `held KIND WORD PLACE TIMES NS PROCESSORS` for each lock, with the number of processors that
-    /// had it.
+    /// `held KIND WORD PLACE TIMES NS PROCESSORS PASSED TAKERS` for each lock, with the number of
+    /// processors that had it, how often it went from one to another, and `ADDRESS:NS` for each
+    /// instruction after it was taken, with commas between.
     fn text(&self) -> String {
         let mut text = String::new();
         let mut line =
@@ -331,9 +344,14 @@ impl Sharing {
             let number = lock >> WORD_BITS;
             let place = self.places.get(&number).map_or("other", String::as_str);
             let processors = total.processors.count_ones();
+            let takers = total.takers.iter();
+            let takers: Vec<String> = takers.map(|(at, ns)| format!("{at:x}:{ns}")).collect();
             line(format_args!(
-                "held {kind} {number:x} {place} {} {} {processors}",
-                total.times, total.ns
+                "held {kind} {number:x} {place} {} {} {processors} {} {}",
+                total.times,
+                total.ns,
+                total.passed,
+                takers.join(",")
             ));
         }
         line(format_args!(
@@ -477,6 +495,11 @@ fn writes_what_it_reads(bytes: &[u8]) -> bool {
     };
     let prefixes = bytes.iter().take_while(is_prefix).count();
     bytes[..prefixes].contains(&0xf0) || matches!(bytes.get(prefixes), Some(0x86 | 0x87))
+}
+
+/// Tells whether an instruction returns from a function.
+fn is_return(bytes: &[u8]) -> bool {
+    matches!(bytes, [0xc3, ..] | [0xf3, 0xc3, ..])
 }
 
 /// Tells whether an instruction only orders memory: one with a LOCK prefix that changes nothing at

@@ -8,7 +8,8 @@ use lab::Wanted;
 use lab::{Dumps, Lab, LabOptions, Plan, Reuse, Sampled};
 use machine::Smp;
 use model::{
-    CONTENTION, LockKind, Outcome, Run, Sharing, Workload, WorkloadResult, declared_transfers,
+    CONTENTION, LockKind, Outcome, Run, Sharing, Within, Workload, WorkloadResult,
+    declared_transfers,
 };
 
 use crate::{
@@ -120,11 +121,17 @@ fn transfers_repeat_and_are_where_declared() {
                 // For threads that begin and end (kernel/fork.c, kernel/exit.c).
                 let held = of_lock(&lines, LockKind::Write, "tasklist_lock");
                 assert!((2.0..4.0).contains(&held), "{kernel}: {:?}", lines.held);
-                assert!(lines.longest_held().is_some_and(|(_, ns)| ns > 500.0));
+                assert!(
+                    lines
+                        .longest_held(Within::Kernel)
+                        .is_some_and(|(_, ns)| ns > 500.0)
+                );
             }
             if result.workload.starts_with("share-no-") {
-                let longest = lines.longest_held();
-                assert!(longest.is_none_or(|(_, ns)| ns < 1.0), "{longest:?}");
+                for within in Within::ALL {
+                    let longest = lines.longest_held(within);
+                    assert!(longest.is_none_or(|(_, ns)| ns < 1.0), "{longest:?}");
+                }
             }
         }
         assert_eq!(

@@ -15,7 +15,7 @@ use crate::workloads::region::{PAGE, Region};
 use crate::workloads::scratch::{self, Folder};
 use crate::workloads::split_work::TaskKind;
 
-const PIECE: usize = 64 * 1024;
+const PIECE: usize = 128 * 1024;
 /// Pages of a file that are mapped, written and unmapped at a time.
 const FILE_PAGES: usize = 16;
 
