@@ -205,26 +205,26 @@ fn read_held(
     Some((key, word))
 }
 
-/// Reads the instructions that took a lock, and returns the function with the most time, if one is
-/// known. Of those with at least half as much it is the first by name: functions that take a lock
-/// in turn have about the same time, and its name is to be one for all words, seeds and kernels.
+/// Reads the instructions that took a lock, and returns the function that did most often, if one is
+/// known. Of those with nearly as many takes it is the first by name: two that take a lock in turn
+/// do so as often, and its name is to be one for all words, seeds and kernels.
 fn leading_taker(takers: &str, symbols: &Symbols) -> Option<Option<String>> {
     let mut functions: BTreeMap<String, u64> = BTreeMap::new();
     for taker in takers.split(',').filter(|taker| !taker.is_empty()) {
-        let (address, ns) = taker.split_once(':')?;
+        let (address, times) = taker.split_once(':')?;
         let address = u64::from_str_radix(address, 16).ok()?;
-        let ns: u64 = ns.parse().ok()?;
+        let times: u64 = times.parse().ok()?;
         if address != 0 {
             let sum = functions
                 .entry(name_function(symbols, address))
                 .or_default();
-            *sum = sum.saturating_add(ns);
+            *sum = sum.saturating_add(times);
         }
     }
     let most = functions.values().copied().max().unwrap_or(0);
     let mut leading = functions
         .into_iter()
-        .filter(|(_, ns)| ns.saturating_mul(2) >= most);
+        .filter(|(_, times)| times.saturating_mul(10) >= most.saturating_mul(9));
     Some(leading.next().map(|(function, _)| function))
 }
 

@@ -58,7 +58,7 @@ pub(super) struct Total {
     /// How often another processor gave it back than the time before.
     pub(super) passed: u64,
     last: usize,
-    /// Instructions of the functions that took it, and how long it was held by each (ns).
+    /// Instructions of the functions that took it, and how often each did.
     pub(super) takers: Vec<(u64, u64)>,
 }
 
@@ -70,9 +70,9 @@ impl Total {
         self.ns += ns;
         self.processors |= 1 << held.processor;
         if let Some(taker) = self.takers.iter_mut().find(|taker| taker.0 == held.taker) {
-            taker.1 += ns;
+            taker.1 += 1;
         } else if self.takers.len() < TAKERS_MAX {
-            self.takers.push((held.taker, ns));
+            self.takers.push((held.taker, 1));
         }
     }
 }
@@ -255,8 +255,8 @@ mod tests {
     impl Story {
         /// Returns from the function of a lock to `site`, which uses its stack.
         fn returns(&mut self, processor: usize, takes: Option<u8>, site: u64, now: i64) {
+            self.loads(processor, takes, STACK, now);
             self.follow(processor, takes, 1, true);
-            self.uses(processor, takes, STACK, now, [false, false]);
             self.follow(processor, None, site, false);
         }
 
@@ -396,7 +396,7 @@ mod tests {
             story.returns(processor, Some(SPIN), site, now + 5);
             story.stores(processor, None, LOCK, now + 15);
         }
-        assert_eq!(story.takers(SPIN), [(0x77, 20), (0x88, 10)]);
+        assert_eq!(story.takers(SPIN), [(0x77, 2), (0x88, 1)]);
         let passed = story.0.totals().get(&(SPIN, LOCK)).unwrap().passed;
         assert_eq!(passed, 2);
     }
@@ -408,7 +408,7 @@ mod tests {
         story.follow(0, None, 0x55, true);
         story.follow(0, None, 0x77, false);
         story.stores(0, None, LOCK, 110);
-        assert_eq!(story.takers(SPIN), [(0x77, 10)]);
+        assert_eq!(story.takers(SPIN), [(0x77, 1)]);
     }
 
     #[test]
@@ -423,7 +423,7 @@ mod tests {
         story.stores(0, None, inner, 60);
         story.stores(0, None, LOCK, 112);
         assert_eq!(story.total(SPIN), total(1, 100, 1));
-        assert_eq!(story.takers(SPIN), [(0x77, 100)]);
+        assert_eq!(story.takers(SPIN), [(0x77, 1)]);
     }
 
     #[test]
@@ -437,7 +437,8 @@ mod tests {
         story.locked(1, Some(MUTEX), LOCK, 700);
         story.returns(1, Some(MUTEX), 0x72, 710);
         story.locked(1, None, LOCK, 730);
-        assert_eq!(story.takers(MUTEX), [(0x71, 489), (0x72, 20)]);
+        assert_eq!(story.total(MUTEX), total(2, 509, 3));
+        assert_eq!(story.takers(MUTEX), [(0x71, 1), (0x72, 1)]);
     }
 
     #[test]

@@ -292,7 +292,7 @@ impl Sharing {
     /// 8 bytes in physical memory, both hexadecimal, and what it is, as in `memory.rs`.
     /// Likewise `entered ADDRESS TIMES INSTRUCTIONS NS` for each function that is watched, and
     /// `held KIND WORD PLACE TIMES NS PROCESSORS PASSED TAKERS` for each lock, with the number of
-    /// processors that had it, how often it went from one to another, and `ADDRESS:NS` for each
+    /// processors that had it, how often it went from one to another, and `ADDRESS:TIMES` for each
     /// instruction after it was taken, with commas between.
     fn text(&self) -> String {
         let mut text = String::new();
@@ -345,7 +345,9 @@ impl Sharing {
             let place = self.places.get(&number).map_or("other", String::as_str);
             let processors = total.processors.count_ones();
             let takers = total.takers.iter();
-            let takers: Vec<String> = takers.map(|(at, ns)| format!("{at:x}:{ns}")).collect();
+            let takers: Vec<String> = takers
+                .map(|(at, times)| format!("{at:x}:{times}"))
+                .collect();
             line(format_args!(
                 "held {kind} {number:x} {place} {} {} {processors} {} {}",
                 total.times,
