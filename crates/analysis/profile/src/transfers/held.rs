@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Held, LockKind, Sharing};
+use model::{Held, LockKind, Sharing, Within};
 
 use super::PerOperation;
 
@@ -23,6 +23,8 @@ pub struct HeldLock {
     /// Whether it bounds what all processors do together, on one of the kernels
     /// ([`model::Held::bounding_ns`]).
     pub is_bounding: bool,
+    /// Whether it is a variable of the kernel.
+    pub is_global: bool,
     /// How often it was held.
     pub times: PerOperation,
     /// How long it was held (ns), modelled as in [`model::Held`].
@@ -39,6 +41,7 @@ impl HeldLock {
 #[derive(Default)]
 struct Sums {
     is_bounding: bool,
+    is_global: bool,
     times: [u64; 2],
     ns: [u64; 2],
 }
@@ -53,6 +56,7 @@ pub(super) fn held_locks(sides: [&[Sharing]; 2], operations: [f64; 2]) -> Vec<He
             let processors = run.processors();
             for held in run.held.iter().filter(shared) {
                 let sum = sums.entry((held.kind, &held.lock)).or_default();
+                sum.is_global |= held.within == Within::Kernel;
                 sum.is_bounding |= held.bounding_ns(run.operations, processors).is_some();
                 sum.times[side] += held.times;
                 sum.ns[side] += held.ns;
@@ -67,6 +71,7 @@ pub(super) fn held_locks(sides: [&[Sharing]; 2], operations: [f64; 2]) -> Vec<He
             kind,
             lock: lock.to_owned(),
             is_bounding: sums.is_bounding,
+            is_global: sums.is_global,
             times: per_operation(sums.times),
             ns: per_operation(sums.ns),
         });
@@ -112,17 +117,19 @@ fn join_renamed(locks: &mut Vec<HeldLock>) {
 }
 
 /// Says of the bounding lock whose time differs most that it does; nothing if none does by much.
+/// Variables of the kernel come first, as in verdicts.
 pub(super) fn sentence(locks: &[HeldLock]) -> Option<String> {
-    let bounding = locks.iter().filter(|lock| lock.is_bounding);
-    let most = bounding.max_by(|one, other| {
-        let size = |lock: &HeldLock| lock.difference().abs();
-        size(one).total_cmp(&size(other))
+    let differs = |lock: &&HeldLock| {
+        let [base, new] = lock.ns;
+        lock.is_bounding && lock.difference().abs() >= NS_NAMED.max(SHARE_NAMED * base.max(new))
+    };
+    let most = locks.iter().filter(differs).max_by(|one, other| {
+        let size = |lock: &HeldLock| (lock.is_global, lock.difference().abs());
+        let (one, other) = (size(one), size(other));
+        one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
     })?;
     let [base, new] = most.ns;
     let difference = most.difference();
-    if difference.abs() < NS_NAMED.max(SHARE_NAMED * base.max(new)) {
-        return None;
-    }
     let word = if difference > 0.0 {
         "longer"
     } else {
