@@ -465,8 +465,10 @@ fn second_late_causes_are_counted() {
     );
 }
 
-const THIRD_RIGHT_LEAST: usize = 0;
-const THIRD_WRONG_MOST: usize = 60;
+/// Counted once on 2026-11-30, before anything was built on them: 40 causes, 12 areas, 2 without an
+/// answer, 6 wrong.
+const THIRD_RIGHT_LEAST: usize = 36;
+const THIRD_WRONG_MOST: usize = 8;
 
 #[test]
 fn third_late_causes_are_counted() {
