@@ -113,9 +113,17 @@ pub(super) struct Locks {
 }
 
 impl Locks {
-    /// Tells whether an access may be one of a lock: most are not, and need no time.
-    pub(super) fn concerns(&self, physical: u64, takes: Option<u8>, is_write: bool) -> bool {
-        takes.is_some() || is_write && self.held.iter().any(|held| held.lock == physical)
+    /// Tells whether an access may be one of a lock: most are not, and need no time. So are those in
+    /// a function of locks before it takes one.
+    pub(super) fn concerns(
+        &self,
+        processor: usize,
+        physical: u64,
+        takes: Option<u8>,
+        [is_locked, is_write]: [bool; 2],
+    ) -> bool {
+        takes.is_some() && (is_locked || self.is_taking(processor))
+            || is_write && self.held.iter().any(|held| held.lock == physical)
     }
 
     /// Tells whether a processor may be in functions of locks that it takes.
@@ -304,9 +312,11 @@ mod tests {
                 is_write,
                 now,
             };
-            assert!(self.0.concerns(physical, takes, is_write) || takes.is_none());
             self.follow(processor, takes, 1, false);
-            self.0.access(by, true);
+            let how = [is_locked, is_write];
+            if self.0.concerns(processor, physical, takes, how) {
+                self.0.access(by, true);
+            }
         }
 
         fn total(&self, kind: u8) -> Option<(u64, u64, u8)> {

@@ -215,7 +215,8 @@ impl Sharing {
                 is_return: what.is_return,
             });
         }
-        if what.address == 0 || !self.locks.concerns(physical, what.takes, is_write) {
+        let how = [what.is_locked, is_write];
+        if what.address == 0 || !self.locks.concerns(processor, physical, what.takes, how) {
             return;
         }
         let lock_use = Use {
