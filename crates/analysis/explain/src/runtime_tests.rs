@@ -7,6 +7,7 @@ use crate::facts::{
     Watched, WatchedKind,
 };
 use crate::tests::{at_word, facts, rule, sampled, stack, thread, wait};
+use crate::waits::{Kind, kind};
 
 fn strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
@@ -300,4 +301,58 @@ fn select_without_files_is_a_sleep() {
         ..facts(vec![thread(1, [0.2, 0.1, 0.0])])
     };
     assert_eq!(rule(&facts), "sleep");
+}
+
+#[test]
+fn locks_of_python_and_sleeps_of_java_have_kinds() {
+    let cases: &[(&[&str], Kind)] = &[
+        (&["PyThread_acquire_lock_timed", "save app.py"], Kind::Lock),
+        (
+            &[
+                "PyThread_acquire_lock_timed",
+                "Python's threading.Condition.wait",
+                "Python's queue.Queue.get",
+                "work app.py",
+            ],
+            Kind::Idle,
+        ),
+        (
+            &[
+                "JVM_Sleep (libjvm.so)",
+                "java.lang.Thread.sleep",
+                "Poll.run",
+            ],
+            Kind::Sleep,
+        ),
+    ];
+    for (stack, expected) in cases {
+        let wait = Wait {
+            stack: strings(stack),
+            ..at_word(0x40, 1.0, &[1, 2])
+        };
+        let facts = facts(vec![thread(1, [0.1, 0.0, 0.0])]);
+        assert_eq!(kind(&facts, &wait), *expected, "{stack:?}");
+    }
+}
+
+#[test]
+fn lock_names_what_another_thread_waits_for() {
+    let at_lock = Wait {
+        stack: strings(&["PyThread_acquire_lock_timed", "save app.py"]),
+        ..at_word(0x40, 25.0, &[1, 2, 3])
+    };
+    let asleep = Wait {
+        stack: strings(&["clock_nanosleep (libc.so.6)", "flush app.py"]),
+        ..wait("clock_nanosleep", "hrtimer_nanosleep", 8.0)
+    };
+    let threads = [1, 2, 3].map(|id| thread(id, [0.1, 0.0, 0.0]));
+    let facts = Facts {
+        waits: vec![at_lock, asleep],
+        ..facts(threads.into())
+    };
+    assert!(
+        cause(&facts).contains("; meanwhile a thread of it sleeps in flush app.py"),
+        "{}",
+        cause(&facts)
+    );
 }

@@ -50,24 +50,6 @@ fn stacks_of_runtimes_have_kinds() {
         ),
         (
             &[
-                "sem_wait (libc.so.6)",
-                "PyThread_acquire_lock_timed",
-                "save app.py",
-            ],
-            Kind::Lock,
-        ),
-        (
-            &[
-                "sem_wait (libc.so.6)",
-                "PyThread_acquire_lock_timed",
-                "Python's threading.Condition.wait",
-                "Python's queue.Queue.get",
-                "work app.py",
-            ],
-            Kind::Idle,
-        ),
-        (
-            &[
                 "pthread_cond_wait (libc.so.6)",
                 "ObjectMonitor::EnterI (libjvm.so)",
                 "ObjectMonitor::enter (libjvm.so)",
@@ -80,14 +62,6 @@ fn stacks_of_runtimes_have_kinds() {
                 "GangWorker::loop (libjvm.so)",
             ],
             Kind::Idle,
-        ),
-        (
-            &[
-                "pthread_cond_timedwait (libc.so.6)",
-                "java.lang.Thread.sleep",
-                "Poll.pollQueue",
-            ],
-            Kind::Sleep,
         ),
         (
             &["pthread_cond_wait (libc.so.6)", "Parker::park (libjvm.so)"],

@@ -87,18 +87,8 @@ pub fn sharing(
                     .or_default() += transfers;
             }
             ["entered", address, times, instructions, ns] => {
-                let parsed = || {
-                    let function = name_function(symbols, u64::from_str_radix(address, 16).ok()?);
-                    let [times, instructions, ns] =
-                        [times, instructions, ns].map(|number| number.parse().ok());
-                    Some(Entered {
-                        function,
-                        times: times?,
-                        instructions: instructions?,
-                        ns: ns?,
-                    })
-                };
-                entered.push(parsed().ok_or(malformed)?);
+                let counts = [*times, *instructions, *ns];
+                entered.push(read_entered(address, counts, symbols).ok_or(malformed)?);
             }
             [
                 "held",
@@ -149,6 +139,17 @@ pub fn sharing(
         lines if lines == regions => Ok(sharing),
         lines => Err(SharingError::Differs { lines, regions }),
     }
+}
+
+/// Reads how often a function was entered, with instructions and nanoseconds.
+fn read_entered(address: &str, counts: [&str; 3], symbols: &Symbols) -> Option<Entered> {
+    let [times, instructions, ns] = counts.map(|number| number.parse().ok());
+    Some(Entered {
+        function: name_function(symbols, u64::from_str_radix(address, 16).ok()?),
+        times: times?,
+        instructions: instructions?,
+        ns: ns?,
+    })
 }
 
 /// What is counted together of locks.
