@@ -132,7 +132,7 @@ fn running(user: f64, system: f64, stacks: Vec<Stack>) -> Facts {
 }
 
 #[test]
-fn poll_that_returns_at_once_is_a_busy_loop() {
+fn poll_that_returns_at_once_is_busy() {
     let asking = Stack {
         user: strings(&["epoll_wait (libc.so.6)", "run_client"]),
         ..stack(&["do_epoll_wait", "__x64_sys_epoll_wait"], 90)
@@ -256,7 +256,7 @@ fn ever_new_sockets_are_new_connections() {
 }
 
 #[test]
-fn program_of_a_pipeline_that_runs_most_is_named() {
+fn busiest_program_of_a_pipeline_is_named() {
     let mut facts = running(9.0, 0.5, vec![stack(&[], 100)]);
     facts.root = 1;
     if let Some(samples) = &mut facts.samples {
@@ -270,7 +270,7 @@ fn program_of_a_pipeline_that_runs_most_is_named() {
 }
 
 #[test]
-fn short_timer_of_an_event_loop_is_a_sleep() {
+fn short_timer_of_event_loop_is_sleep() {
     let own = Watched {
         kind: WatchedKind::Own,
         file: "anon_inode:[eventfd]".into(),
@@ -304,7 +304,7 @@ fn select_without_files_is_a_sleep() {
 }
 
 #[test]
-fn locks_of_python_and_sleeps_of_java_have_kinds() {
+fn locks_of_python_have_kinds() {
     let cases: &[(&[&str], Kind)] = &[
         (&["PyThread_acquire_lock_timed", "save app.py"], Kind::Lock),
         (

@@ -1,5 +1,5 @@
 //! A pipe within the program that its reader does not read: who writes into it waits for ever, and
-//! with it whoever waits for the writer's end.
+//! with it the process that waits for its end.
 
 use crate::budget::View;
 use crate::facts::Wait;

@@ -1,7 +1,7 @@
-// Programs from public reports (tests/outside/49-third-aside-compiled.md), in Rust: each does
-// steadily what its report describes, for some seconds: `third NAME SECONDS DIR`. A fourth argument
-// asks for the repaired form, to compare with.
-// rustc -O -g --edition 2024 third.rs
+//! Programs from public reports (tests/outside/49-third-aside-compiled.md), in Rust: each does
+//! steadily what its report describes, for some seconds: `third NAME SECONDS DIR`. A fourth argument
+//! asks for the repaired form, to compare with.
+//! rustc -O -g --edition 2024 third.rs
 use std::collections::{HashMap, VecDeque};
 use std::fs::OpenOptions;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -47,24 +47,36 @@ impl ReadOnlyAccountsCache {
         let evictor_exit = Arc::new(AtomicBool::new(false));
         let control = Arc::new((Mutex::new(false), Condvar::new()));
         let (shared, exit, stop) = (cache.clone(), evictor_exit.clone(), control.clone());
-        let evictor = thread::Builder::new().name("solAcctReadLru".into()).spawn(move || {
-            loop {
-                if is_repaired {
-                    let is_stopped = stop.0.lock().unwrap();
-                    let wait = Duration::from_millis(100);
-                    if *stop.1.wait_timeout_while(is_stopped, wait, |s| !*s).unwrap().0 {
-                        break;
+        let evictor = thread::Builder::new()
+            .name("solAcctReadLru".into())
+            .spawn(move || {
+                loop {
+                    if is_repaired {
+                        let is_stopped = stop.0.lock().unwrap();
+                        let wait = Duration::from_millis(100);
+                        if *stop
+                            .1
+                            .wait_timeout_while(is_stopped, wait, |s| !*s)
+                            .unwrap()
+                            .0
+                        {
+                            break;
+                        }
+                    } else {
+                        if exit.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        thread::sleep(Duration::from_millis(100));
                     }
-                } else {
-                    if exit.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    thread::sleep(Duration::from_millis(100));
+                    evict(&shared);
                 }
-                evict(&shared);
-            }
-        });
-        ReadOnlyAccountsCache { cache, control, evictor_exit, evictor: evictor.ok() }
+            });
+        ReadOnlyAccountsCache {
+            cache,
+            control,
+            evictor_exit,
+            evictor: evictor.ok(),
+        }
     }
 
     fn store(&self, key: u64, account: Vec<u8>) {
@@ -108,25 +120,25 @@ fn mutate(seed: u64) -> Vec<u8> {
     let mut wasm = vec![0u8; 200_000];
     let mut state = seed | 1;
     for byte in wasm.iter_mut().step_by(4) {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         *byte = (state >> 56) as u8;
     }
     wasm
-}
-
-unsafe extern "C" {
-    fn mkfifo(path: *const std::ffi::c_char, mode: u32) -> i32;
 }
 
 // Stands for the disk of the report: it takes 64 KB in 20 ms.
 fn slow_disk(run: Run) {
     let path = run.dir.join("mutated.wasm");
     let _ = std::fs::remove_file(&path);
-    let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-    if unsafe { mkfifo(name.as_ptr(), 0o600) } != 0 {
-        std::process::exit(1);
-    }
-    let mut pipe = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.is_ok_and(|made| made.success()));
+    let mut pipe = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap();
     println!("ready");
     let mut buffer = vec![0; 65536];
     thread::spawn(move || {
@@ -177,7 +189,10 @@ fn mutate_stats(run: Run) {
     while !run.is_over() {
         counter += write_mutated(&run, &worklist) as u64;
     }
-    eprintln!("{} mutated, {counter} written", mutated.load(Ordering::Relaxed));
+    eprintln!(
+        "{} mutated, {counter} written",
+        mutated.load(Ordering::Relaxed)
+    );
 }
 
 // T15: a server of pages looks under which name a template is to be found.
@@ -211,7 +226,11 @@ impl Vm {
     }
 
     #[inline(never)]
-    fn resolve_component_template(&mut self, roots: &[PathBuf], names: &[String]) -> Option<PathBuf> {
+    fn resolve_component_template(
+        &mut self,
+        roots: &[PathBuf],
+        names: &[String],
+    ) -> Option<PathBuf> {
         for root in roots {
             for name in names {
                 let path = root.join(name);
@@ -237,8 +256,14 @@ fn render_viewlet(template: &str, viewlet: usize) -> String {
 }
 
 fn serve_pages(run: Run) {
-    let roots: Vec<PathBuf> =
-        ["app/views", "app/extensions/site/views", "preside/system/views"].iter().map(|r| run.dir.join(r)).collect();
+    let roots: Vec<PathBuf> = [
+        "app/views",
+        "app/extensions/site/views",
+        "preside/system/views",
+    ]
+    .iter()
+    .map(|r| run.dir.join(r))
+    .collect();
     for root in &roots {
         std::fs::create_dir_all(root).unwrap();
     }
@@ -255,7 +280,11 @@ fn serve_pages(run: Run) {
     for group in &names {
         std::fs::write(roots[2].join(&group[3]), "title\nbody of the viewlet\n").unwrap();
     }
-    let mut vm = Vm { fs: RealFs, exists_cached: HashMap::new(), keep_negative: run.is_repaired };
+    let mut vm = Vm {
+        fs: RealFs,
+        exists_cached: HashMap::new(),
+        keep_negative: run.is_repaired,
+    };
     let (mut requests, mut bytes) = (0u64, 0);
     while !run.is_over() {
         for (i, group) in names.iter().enumerate() {
@@ -308,9 +337,19 @@ fn parse_result(run: Run) {
     let (mut parsed, mut count) = (0, 0);
     while !run.is_over() {
         let list: Vec<Node> = (0..20_000u64)
-            .map(|i| Node { kind: 1 + (i % 2) as u32, depth: 4, location: i, context: 0, has_filter: false })
+            .map(|i| Node {
+                kind: 1 + (i % 2) as u32,
+                depth: 4,
+                location: i,
+                context: 0,
+                has_filter: false,
+            })
             .collect();
-        let nodes = if run.is_repaired { flatten_deque(list) } else { flatten(list) };
+        let nodes = if run.is_repaired {
+            flatten_deque(list)
+        } else {
+            flatten(list)
+        };
         count += nodes.len() + black_box(&nodes[0]).depth as usize + nodes[1].has_filter as usize;
         count ^= nodes[2].context as usize;
         parsed += 1;
@@ -377,17 +416,32 @@ fn receive_batch<S: std::hash::BuildHasher>(counters: &mut Counters<S>, batch: &
 fn receive_stats(run: Run) {
     let batch: Vec<Sample> = (0..1024u64)
         .map(|i| {
-            let metric = if i % 9 == 0 { Metric::Error(i as u16 % 40) } else { Metric::Ok(i as u16 % 60) };
-            Sample { metric, start: i, stop: i + 3 }
+            let metric = if i % 9 == 0 {
+                Metric::Error(i as u16 % 40)
+            } else {
+                Metric::Ok(i as u16 % 60)
+            };
+            Sample {
+                metric,
+                start: i,
+                stop: i + 3,
+            }
         })
         .collect();
     let (mut samples, mut sum) = (0u64, 0u64);
-    let mut counters = Counters { data: HashMap::new() };
-    let mut fnv: Counters<BuildHasherDefault<FnvHasher>> = Counters { data: HashMap::default() };
+    let mut counters = Counters {
+        data: HashMap::new(),
+    };
+    let mut fnv: Counters<BuildHasherDefault<FnvHasher>> = Counters {
+        data: HashMap::default(),
+    };
     while !run.is_over() {
         for _ in 0..20 {
-            let count =
-                if run.is_repaired { receive_batch(&mut fnv, &batch) } else { receive_batch(&mut counters, &batch) };
+            let count = if run.is_repaired {
+                receive_batch(&mut fnv, &batch)
+            } else {
+                receive_batch(&mut counters, &batch)
+            };
             sum = sum.wrapping_add(count);
             samples += 1024;
         }
