@@ -72,8 +72,8 @@ bench-configs: ## Print what Marvin's kernel configs reach and cost (DATA=data d
 	$(CARGO) build --release --locked -p marvin
 	@$(CARGO) run --release --locked -q -p benches --bin configs -- $(DATA) $(DEB)
 
-bench-cycles: ## Print how estimated cycles order rows beside this host's times (DATA=data directory, KERNEL=git:HEAD, TREE=directory, CONFIG=running)
-	@$(CARGO) run --release --locked -q -p benches --bin cycles -- $(DATA) $(or $(KERNEL),git:HEAD) $(TREE) $(or $(CONFIG),running)
+bench-cycles: ## Print how estimated cycles order rows beside this host's times (DATA=data directory, KERNEL=git:HEAD, TREE=directory, CONFIG=running+X86_IOPL_IOPERM=y)
+	@$(CARGO) run --release --locked -q -p benches --bin cycles -- $(DATA) $(or $(KERNEL),git:HEAD) $(TREE) $(or $(CONFIG),running+X86_IOPL_IOPERM=y)
 
 bench-dump: ## Print figures of marvin-dump beside makedumpfile's (MAKEDUMPFILE=program, VMCORE=real dump)
 	$(CARGO) build --release --locked -p marvin-dump
