@@ -485,12 +485,17 @@ fn is_short(wait: &Wait) -> bool {
     wait.timeout_ms.is_some_and(|ms| ms <= TIMER_MS)
 }
 
-/// Returns what a counterpart does, as the end of a sentence: `waits for storage in fdatasync`.
+/// Returns what a counterpart does, as the end of a sentence.
 pub(crate) fn describe_doing(facts: &Facts, doing: &Doing) -> String {
-    let Some(wait) = &doing.wait else {
-        let within = crate::callers::own_path(&doing.stack);
-        return within.map_or_else(|| "computes".into(), |own| format!("computes in {own}"));
-    };
+    if let Some(wait) = &doing.wait {
+        return describe_wait(facts, wait);
+    }
+    let within = crate::callers::own_path(&doing.stack);
+    within.map_or_else(|| "computes".into(), |own| format!("computes in {own}"))
+}
+
+/// Returns what who waits there does, as the end of a sentence: `waits for storage in fdatasync`.
+pub(crate) fn describe_wait(facts: &Facts, wait: &Wait) -> String {
     let from = own_path(wait)
         .map(|function| format!(" in {function}"))
         .unwrap_or_default();

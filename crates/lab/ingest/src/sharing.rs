@@ -133,7 +133,10 @@ pub fn sharing(
             )
             .collect(),
         entered,
-        held: held.into_iter().map(held_of).collect(),
+        held: held
+            .into_iter()
+            .map(|(key, words)| held_of(key, words))
+            .collect(),
     };
     match sharing.total() {
         lines if lines == regions => Ok(sharing),
@@ -229,7 +232,7 @@ fn leading_taker(takers: &str, symbols: &Symbols) -> Option<Option<String>> {
     Some(leading.next().map(|(function, _)| function))
 }
 
-fn held_of((key, words): (HeldKey, Vec<HeldWord>)) -> Held {
+fn held_of(key: HeldKey, words: Vec<HeldWord>) -> Held {
     let sum = |value: fn(&HeldWord) -> u64| {
         words
             .iter()

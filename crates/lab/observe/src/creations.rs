@@ -141,7 +141,7 @@ impl Creations {
 }
 
 /// Shortens a command line, and leaves out one that may have a secret.
-fn shorten(command: &str) -> String {
+pub(crate) fn shorten(command: &str) -> String {
     let lower = command.to_lowercase();
     let secrets = ["passw", "token", "secret", "credential", "key="];
     if secrets.iter().any(|secret| lower.contains(secret)) {

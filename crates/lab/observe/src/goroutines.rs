@@ -19,6 +19,7 @@ use gimli::{
 };
 use object::{CompressionFormat, Object as _, ObjectSection as _, ObjectSymbol as _};
 
+use crate::memory::{self, word, words};
 use crate::rounds::Process;
 use crate::symbols::Modules;
 
@@ -127,8 +128,8 @@ impl Layout {
         let saved = field("runtime.g", "sched")?;
         let layout = Self {
             stack: field("runtime.g", "stack")?,
-            counter: saved + field("runtime.gobuf", "pc")?,
-            frame: saved + field("runtime.gobuf", "bp")?,
+            counter: saved.checked_add(field("runtime.gobuf", "pc")?)?,
+            frame: saved.checked_add(field("runtime.gobuf", "bp")?)?,
             status: field("runtime.g", "atomicstatus")?,
             reason: field("runtime.g", "waitreason")?,
         };
@@ -144,7 +145,7 @@ impl Layout {
             status,
             reason,
         } = *self;
-        let last = [stack + 8, counter, frame, status, reason];
+        let last = [stack.saturating_add(8), counter, frame, status, reason];
         last.into_iter().max().unwrap_or_default().saturating_add(8)
     }
 }
@@ -214,8 +215,7 @@ impl Goroutines {
             .iter()
             .filter(|map| map.path == process.program);
         let found = own.find_map(|mapping| modules.goroutines(mapping));
-        let memory = File::open(format!("/proc/{id}/mem"));
-        if let (Some((runtime, base)), Ok(memory)) = (found, memory) {
+        if let (Some((runtime, base)), Some(memory)) = (found, memory::open(id)) {
             seen.look(&memory, &runtime, base);
         }
     }
@@ -233,7 +233,8 @@ impl Goroutines {
             };
             for (place, goroutines) in &seen.places {
                 let stack = modules.name_all(&of.maps, &of.program, &place.stack);
-                *named.entry((*process, &place.reason, stack)).or_default() += goroutines;
+                let sum = named.entry((*process, &place.reason, stack)).or_default();
+                *sum = sum.saturating_add(*goroutines);
             }
         }
         let looks = |process: &u32| self.0.get(process).map_or(1, |seen| seen.looks.max(1));
@@ -264,14 +265,15 @@ impl Seen {
         self.looks += 1;
         let step = count.div_ceil(GOROUTINES_MAX).max(1);
         for index in (0..count).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
-            let Some(goroutine) = word(memory, list.wrapping_add(8 * index)) else {
+            let Some(goroutine) = word(memory, list.wrapping_add(index.wrapping_mul(8))) else {
                 return;
             };
             let Some(place) = self.place(memory, runtime.layout, goroutine) else {
                 continue;
             };
             if self.places.len() < STACKS_MAX || self.places.contains_key(&place) {
-                *self.places.entry(place).or_default() += step;
+                let goroutines = self.places.entry(place).or_default();
+                *goroutines = goroutines.saturating_add(step);
             }
         }
     }
@@ -319,19 +321,6 @@ fn is_of_go(process: u32) -> bool {
     read.is_ok() && bytes.windows(NOTE.len()).any(|part| part == NOTE)
 }
 
-fn word(memory: &File, address: u64) -> Option<u64> {
-    let mut bytes = [0; 8];
-    memory.read_exact_at(&mut bytes, address).ok()?;
-    Some(u64::from_le_bytes(bytes))
-}
-
-fn words(memory: &File, address: u64) -> Option<[u64; 2]> {
-    let mut bytes = [0; 16];
-    memory.read_exact_at(&mut bytes, address).ok()?;
-    let word = |at: usize| bytes[at..].first_chunk().copied().map(u64::from_le_bytes);
-    Some([word(0)?, word(8)?])
-}
-
 /// Reads a string of Go: where it is, and its length.
 fn text(memory: &File, at: u64) -> Option<String> {
     let [address, length] = words(memory, at)?;
@@ -345,6 +334,8 @@ fn text(memory: &File, at: u64) -> Option<String> {
 mod tests {
     use std::io::Write as _;
 
+    use proptest::prelude::*;
+
     use super::*;
 
     const LAYOUT: Layout = Layout {
@@ -357,7 +348,7 @@ mod tests {
 
     /// Memory with a list of two goroutines, of which the first waits for reason 1 and has two
     /// callers.
-    fn memory() -> File {
+    fn memory_of_two() -> File {
         let mut bytes = vec![0; 0x1000];
         let mut put = |at: usize, value: u64| {
             bytes[at..][..8].copy_from_slice(&value.to_le_bytes());
@@ -397,13 +388,33 @@ mod tests {
             layout: LAYOUT,
         };
         let mut seen = Seen::default();
-        seen.look(&memory(), &runtime, 0);
+        seen.look(&memory_of_two(), &runtime, 0);
         let place = Place {
             reason: "IO wait".into(),
             stack: vec![0x5000, 0x6000, 0x7000],
         };
         assert_eq!(seen.looks, 1);
         assert_eq!(seen.places, BTreeMap::from([(place, 1)]));
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_memory_is_survived(
+            words in prop::collection::vec(prop_oneof![0_u64..0x800, any::<u64>()], 0..0x100),
+            all in prop_oneof![0_u64..0x800, any::<u64>()],
+            reasons: Option<(u64, u64)>,
+            base: u64,
+        ) {
+            let runtime = Runtime {
+                all,
+                reasons,
+                layout: LAYOUT,
+            };
+            let memory = memory::file_of(&words);
+            for base in [0, base] {
+                Seen::default().look(&memory, &runtime, base);
+            }
+        }
     }
 
     #[test]
@@ -414,7 +425,7 @@ mod tests {
             layout: LAYOUT,
         };
         let mut seen = Seen::default();
-        seen.look(&memory(), &runtime, u64::MAX);
+        seen.look(&memory_of_two(), &runtime, u64::MAX);
         assert_eq!((seen.looks, seen.places.len()), (0, 0));
     }
 }

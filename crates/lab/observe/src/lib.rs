@@ -16,6 +16,7 @@ mod goroutines;
 mod imports;
 mod jvm;
 mod limits;
+mod memory;
 mod names;
 mod proc;
 mod python;

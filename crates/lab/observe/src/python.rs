@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use crate::memory::{self, field};
 use crate::proc::Mapping;
 use crate::symbols::{Modules, file_name};
 
@@ -70,8 +71,7 @@ impl Pythons {
             // The program may have all of it in a library.
             python.state = files.find_map(|mapping| modules.address_of(mapping, STATE));
         }
-        let memory = File::open(format!("/proc/{process}/mem"));
-        if let (Some(state), Ok(memory)) = (python.state, memory) {
+        if let (Some(state), Some(memory)) = (python.state, memory::open(process)) {
             python.read(&memory, state);
         }
     }
@@ -95,39 +95,39 @@ fn is_python(mapping: &Mapping) -> bool {
 
 impl Interpreter {
     fn read(&mut self, memory: &File, state: u64) {
-        let Some(interpreter) = word(memory, state + INTERPRETER) else {
+        let Some(interpreter) = field(memory, state, INTERPRETER) else {
             return;
         };
-        let mut thread = word(memory, interpreter + THREAD);
+        let mut thread = field(memory, interpreter, THREAD);
         for _ in 0..THREADS_MAX {
             let Some(at) = thread.filter(|at| *at != 0) else {
                 return;
             };
-            let id = word(memory, at + NATIVE_ID).and_then(|id| u32::try_from(id).ok());
+            let id = field(memory, at, NATIVE_ID).and_then(|id| u32::try_from(id).ok());
             if let (Some(id), Some(stack)) = (id, self.stack(memory, at)) {
                 self.now.insert(id, stack);
             }
-            thread = word(memory, at + NEXT);
+            thread = field(memory, at, NEXT);
         }
     }
 
     fn stack(&mut self, memory: &File, thread: u64) -> Option<Vec<String>> {
-        let mut frame = word(memory, word(memory, thread + CFRAME)? + CURRENT)?;
+        let mut frame = field(memory, field(memory, thread, CFRAME)?, CURRENT)?;
         let mut stack = Vec::new();
         while frame != 0 && stack.len() < DEPTH {
             let mut fields = [0; PREVIOUS as usize + 8];
             if memory.read_exact_at(&mut fields, frame).is_err() {
                 break;
             }
-            let field = |at: u64| {
+            let of_frame = |at: u64| {
                 let bytes = fields[at as usize..][..8].try_into();
                 bytes.map_or(0, u64::from_le_bytes)
             };
-            match self.name(memory, field(CODE)) {
+            match self.name(memory, of_frame(CODE)) {
                 Some(name) => stack.push(name),
                 None => break,
             }
-            frame = field(PREVIOUS);
+            frame = of_frame(PREVIOUS);
         }
         (!stack.is_empty()).then_some(stack)
     }
@@ -136,8 +136,8 @@ impl Interpreter {
         if let Some(name) = self.names.get(&code) {
             return Some(name.clone());
         }
-        let function = text(memory, word(memory, code + QUALIFIED_NAME)?)?;
-        let file = text(memory, word(memory, code + FILE)?)?;
+        let function = text(memory, field(memory, code, QUALIFIED_NAME)?)?;
+        let file = text(memory, field(memory, code, FILE)?)?;
         let name = describe(&function, &file);
         if self.names.len() < NAMES_MAX {
             self.names.insert(code, name.clone());
@@ -157,21 +157,14 @@ fn describe(function: &str, file: &str) -> String {
     format!("{function} {name}")
 }
 
-fn word(memory: &File, address: u64) -> Option<u64> {
-    let mut bytes = [0; 8];
-    memory.read_exact_at(&mut bytes, address).ok()?;
-    Some(u64::from_le_bytes(bytes))
-}
-
 /// Reads a string of ASCII letters, as nearly all names are.
 fn text(memory: &File, object: u64) -> Option<String> {
-    let length = usize::try_from(word(memory, object.checked_add(LENGTH)?)?).ok()?;
+    let length = usize::try_from(field(memory, object, LENGTH)?).ok()?;
     let mut bytes = vec![0; length.min(NAME)];
     // The end of a long path says most.
     let skipped = (length - bytes.len()) as u64;
-    memory
-        .read_exact_at(&mut bytes, object + LETTERS + skipped)
-        .ok()?;
+    let letters = object.checked_add(LETTERS)?.checked_add(skipped)?;
+    memory.read_exact_at(&mut bytes, letters).ok()?;
     let is_name = !bytes.is_empty() && bytes.iter().all(|byte| (32..127).contains(byte));
     is_name.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
@@ -188,6 +181,8 @@ pub(crate) fn insert(stack: &mut Vec<String>, frames: &[String]) {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -231,6 +226,19 @@ mod tests {
         let mut python = Interpreter::default();
         python.read(&file, 0);
         assert_eq!(python.now[&77], vec!["load app.py".to_owned()]);
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_memory_is_survived(
+            words in prop::collection::vec(prop_oneof![0_u64..0x800, any::<u64>()], 0..0x100),
+            state: u64,
+        ) {
+            let memory = memory::file_of(&words);
+            for state in [0, state, u64::MAX] {
+                Interpreter::default().read(&memory, state);
+            }
+        }
     }
 
     #[test]

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::{OWN, View, is_for_own};
-use crate::facts::{Doing, Limited, Object, Thread, Wait, WatchedKind};
+use crate::facts::{Limited, Object, Thread, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::runtimes::POOLS;
 use crate::waits::{
     DIRTY, KERNEL_LOCKS, Kind, NETWORK_CALLS, POLLS, RCU, RECLAIM, SLEEPS, SOCKETS, STORAGE, SYNCS,
-    chain, describe_doing, is_at_directory, is_at_mmap_lock, is_call, is_file, is_held, is_in,
+    chain, describe_wait, is_at_directory, is_at_mmap_lock, is_call, is_file, is_held, is_in,
     is_waiting_for_clients, kind, own_path,
 };
 
@@ -642,12 +642,7 @@ fn others_do(view: &View) -> String {
     else {
         return String::new();
     };
-    let doing = Doing {
-        wait: Some(Box::new(wait.clone())),
-        looks: 1,
-        stack: Vec::new(),
-    };
-    let does = describe_doing(facts, &doing);
+    let does = describe_wait(facts, wait);
     format!("; its child, process {process} {name}, {does} meanwhile")
 }
 
@@ -741,12 +736,7 @@ pub(super) fn largest(view: &View) -> String {
     let Some(longest) = view.waits.first().filter(|_| view.budget.blocked >= 0.1) else {
         return String::new();
     };
-    let doing = Doing {
-        wait: Some(Box::new(longest.clone())),
-        looks: 1,
-        stack: Vec::new(),
-    };
-    describe_doing(view.facts, &doing)
+    describe_wait(view.facts, longest)
 }
 
 pub(super) fn described(wait: &Wait) -> String {

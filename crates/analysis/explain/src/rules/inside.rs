@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::budget::{View, WAKEUPS};
-use crate::facts::{Doing, Futex, Object, Wait, WatchedKind};
+use crate::facts::{Futex, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{
-    Kind, POLLS, chain, describe_doing, is_call, is_file, is_waiting_for_clients, kind, known,
-    mostly, own_path, waited_for,
+    Kind, POLLS, chain, describe_doing, describe_wait, is_call, is_file, is_waiting_for_clients,
+    kind, known, mostly, own_path, waited_for,
 };
 
 use super::blocked::{BLOCKED, THREAD_STATES, blocked, caller, described};
@@ -417,12 +417,7 @@ fn meanwhile(view: &View) -> String {
     let Some(wait) = longest.filter(|wait| 2.0 * wait.seconds >= view.facts.seconds) else {
         return String::new();
     };
-    let doing = Doing {
-        wait: Some(Box::new(wait.clone())),
-        looks: 1,
-        stack: Vec::new(),
-    };
-    let does = describe_doing(view.facts, &doing);
+    let does = describe_wait(view.facts, wait);
     format!("; meanwhile a thread of it {does}")
 }
 

@@ -1,7 +1,7 @@
 //! Where blocked threads are, on what they wait, and what those do for whom they wait.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::rc::Rc;
@@ -10,7 +10,9 @@ use explain::facts::{Behind, Connection, Doing, Futex, Object, Role, Wait, Watch
 
 use super::Rounds;
 use crate::calls;
+use crate::creations::shorten;
 use crate::ends::{Described, Own, name_of};
+use crate::memory;
 use crate::proc;
 use crate::python;
 use crate::symbols::file_name;
@@ -30,8 +32,7 @@ const PLACES_MAX: usize = 64;
 const BEHIND_MAX: usize = 8;
 /// Threads of another program's process that are looked at.
 const THREADS_MAX: usize = 64;
-/// Letters of a title that are kept, and sockets of a thread that are counted.
-const TITLE_MAX: usize = 80;
+/// Sockets of a thread that are counted.
 const SOCKETS_MAX: usize = 1000;
 /// Bytes of a `struct pollfd` (include/uapi/asm-generic/poll.h), and how many are read.
 const POLLFD: usize = 8;
@@ -205,7 +206,7 @@ impl Rounds {
             return;
         }
         around.tries += 1;
-        if let Some(memory) = memory(process) {
+        if let Some(memory) = memory::open(process) {
             *stack = Some(Stack {
                 process,
                 maps: Rc::clone(&of.maps),
@@ -324,7 +325,7 @@ impl Rounds {
         }
         let word = |at: u64| -> Option<u32> {
             let mut bytes = [0; 4];
-            memory(process)?.read_exact_at(&mut bytes, at).ok()?;
+            memory::open(process)?.read_exact_at(&mut bytes, at).ok()?;
             Some(u32::from_le_bytes(bytes))
         };
         let is_thread =
@@ -338,7 +339,7 @@ impl Rounds {
     /// `pthread_mutex_t.__owner`, 8 bytes behind the word).
     fn owner(&self, process: u32, address: u64) -> Option<u32> {
         let mut bytes = [0; 4];
-        memory(process)?
+        memory::open(process)?
             .read_exact_at(&mut bytes, address.checked_add(8)?)
             .ok()?;
         let id = u32::from_le_bytes(bytes);
@@ -635,7 +636,7 @@ fn title(process: u32) -> Option<String> {
         .split_once(": ")
         .is_some_and(|(name, _)| !name.contains([' ', '\0']));
     let is_plain = has_title && !title.chars().any(char::is_control);
-    is_plain.then(|| title.chars().take(TITLE_MAX).collect())
+    is_plain.then(|| shorten(title))
 }
 
 fn holders(processes: impl IntoIterator<Item = u32>) -> Vec<Counterpart> {
@@ -669,7 +670,7 @@ fn watched_files(process: u32, number: u64, arguments: [u64; 4]) -> Vec<u64> {
         let text = read(&format!("/proc/{process}/fdinfo/{first}")).unwrap_or_default();
         return proc::watched_files(&text);
     }
-    let Some(memory) = memory(process) else {
+    let Some(memory) = memory::open(process) else {
         return Vec::new();
     };
     if calls::POLL.contains(&number) {
@@ -696,7 +697,7 @@ fn watched_files(process: u32, number: u64, arguments: [u64; 4]) -> Vec<u64> {
 /// Returns the path at an address of a process's memory.
 fn named_path(process: u32, address: u64) -> Object {
     let mut bytes = [0; PATH_MAX];
-    let size = memory(process).and_then(|memory| memory.read_at(&mut bytes, address).ok());
+    let size = memory::open(process).and_then(|memory| memory.read_at(&mut bytes, address).ok());
     let path = bytes[..size.unwrap_or_default()]
         .split(|byte| *byte == 0)
         .next();
@@ -711,7 +712,9 @@ fn named_path(process: u32, address: u64) -> Object {
 /// Returns the `struct timespec` at an address of a process's memory (ms).
 fn duration_ms(process: u32, address: u64) -> Option<u64> {
     let mut bytes = [0; 16];
-    memory(process)?.read_exact_at(&mut bytes, address).ok()?;
+    memory::open(process)?
+        .read_exact_at(&mut bytes, address)
+        .ok()?;
     let [seconds, nanoseconds] = [0, 8].map(|at| {
         let word = bytes[at..at + 8].try_into();
         word.map_or(0, u64::from_le_bytes)
@@ -730,10 +733,4 @@ fn describe(place: &Place) -> Wait {
         object: place.object.clone(),
         ..Wait::default()
     }
-}
-
-/// Opens a process's memory. It is not kept: each open file would take one of the few that Marvin
-/// may have, and after an exec it is of the memory that is gone.
-fn memory(process: u32) -> Option<File> {
-    File::open(format!("/proc/{process}/mem")).ok()
 }
