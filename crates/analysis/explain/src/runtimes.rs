@@ -475,12 +475,12 @@ pub(crate) const MEANINGS: &[Meaning] = &[
     // CPython: Objects/{unicodeobject,listobject}.c, Modules/_pickle.c. zlib: deflate.c.
     meaning(
         "PyUnicode_Append",
-        "it appends to strings, which may copy them (+=)",
+        "it appends to strings, which may copy them (PyUnicode_Append, +=)",
         "Collect the parts in a list and join them once.",
     ),
     meaning(
         "PyUnicode_Concat",
-        "it puts strings together, which copies them (+)",
+        "it puts strings together, which copies them (PyUnicode_Concat, +)",
         "Collect the parts in a list and join them once.",
     ),
     meaning(

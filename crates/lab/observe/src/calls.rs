@@ -79,6 +79,7 @@ const NAMES: &[(u64, &str)] = &[
     (202, "futex"),
     (208, "io_getevents"),
     (217, "getdents64"),
+    (219, "restart_syscall"),
     (220, "semtimedop"),
     (221, "fadvise64"),
     (230, "clock_nanosleep"),
