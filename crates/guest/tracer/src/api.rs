@@ -382,6 +382,31 @@ impl Counters {
         unsafe { first.add(index) }
     }
 
+    /// Appends by how much each of the first counters is beyond what is known of it, if it is, and
+    /// makes that known. Most are not.
+    pub(crate) fn take(&self, known: &mut [u64], taken: &mut Vec<(usize, u64)>) {
+        /// Counters that are compared at once.
+        const TOGETHER: usize = 64;
+        if known.is_empty() {
+            return;
+        }
+        self.at(known.len() - 1);
+        // SAFETY: aligned, within the counters, and nobody adds while a callback runs.
+        let now = unsafe { std::slice::from_raw_parts(self.at(0), known.len()) };
+        let pieces = now.chunks(TOGETHER).zip(known.chunks_mut(TOGETHER));
+        for (piece, (now, known)) in pieces.enumerate() {
+            if now == known {
+                continue;
+            }
+            for (index, (now, known)) in now.iter().zip(known).enumerate() {
+                if now != known {
+                    taken.push((piece * TOGETHER + index, now - *known));
+                    *known = *now;
+                }
+            }
+        }
+    }
+
     /// Returns a counter's value now.
     pub(crate) fn get(&self, index: usize) -> u64 {
         // SAFETY: aligned, within the counters, and nobody adds while a callback runs.

@@ -155,19 +155,11 @@ impl Calls {
         self.pending.clear();
     }
 
-    /// Gives a task's work to processes, or that of all tasks that are none to the others.
-    pub(crate) fn decide(&mut self, process: Option<u64>) {
-        let (share, decided) = match process {
-            Some(task) => (
-                Share::Process,
-                self.pending.remove(&task).into_iter().collect(),
-            ),
-            None => (
-                Share::Other,
-                std::mem::take(&mut self.pending)
-                    .into_values()
-                    .collect::<Vec<_>>(),
-            ),
+    /// Gives the work of a task, or of all of which it is not known yet, to whom it belongs.
+    pub(crate) fn decide(&mut self, task: Option<u64>, share: Share) {
+        let decided: Vec<_> = match task {
+            Some(task) => self.pending.remove(&task).into_iter().collect(),
+            None => std::mem::take(&mut self.pending).into_values().collect(),
         };
         for (node, sums) in decided.into_iter().flatten() {
             self.credit(share, node, sums);

@@ -27,6 +27,8 @@ pub(crate) enum Event {
     SystemCall,
     /// The stack of a task is switched to; with the address it is kept at.
     Switch(u64),
+    /// A new task begins, maybe where one was that has ended.
+    Fork,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,6 +48,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Returns the address that the current task's stack pointer is kept at.
+    pub(crate) fn current(&self) -> u64 {
+        self.current
+    }
+
     /// Returns who executes.
     pub(crate) fn owner(&self) -> Owner {
         match self.now {
@@ -74,6 +81,8 @@ impl Context {
                 self.now = self.tasks.get(&to).copied().unwrap_or_default();
                 self.current = to;
             }
+            // What was known is of the task whose place this one has.
+            Event::Fork => self.now = Task::default(),
             Event::Exception => {}
         }
     }
@@ -109,6 +118,17 @@ mod tests {
         assert_eq!(
             after(&[Interrupt, Interrupt, Return, SystemCall]),
             Owner::Process
+        );
+    }
+
+    #[test]
+    fn a_new_task_is_unknown_where_a_process_ended() {
+        use Event::{Fork, Switch, SystemCall};
+        let ended = [Switch(1), SystemCall, Switch(2), Switch(1)];
+        assert_eq!(after(&ended), Owner::Process);
+        assert_eq!(
+            after(&[ended.as_slice(), &[Fork]].concat()),
+            Owner::Unknown(1)
         );
     }
 

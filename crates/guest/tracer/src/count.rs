@@ -79,6 +79,26 @@ struct Region {
     costly: [u64; COSTLY],
 }
 
+/// Executions whose owner is not known yet, by counter: a list, which is appended to at each switch
+/// of tasks, and made shorter now and then.
+#[derive(Debug, Default)]
+struct Pending(Vec<(usize, u64)>);
+
+impl Pending {
+    /// Adds executions of a counter, of which there are `places`.
+    fn add(&mut self, slot: usize, count: u64, places: usize) {
+        if self.0.len() > 2 * places {
+            let mut sums = vec![0; places];
+            for (slot, count) in self.0.drain(..) {
+                sums[slot] += count;
+            }
+            let sums = sums.into_iter().enumerate();
+            self.0.extend(sums.filter(|(_, count)| *count > 0));
+        }
+        self.0.push((slot, count));
+    }
+}
+
 /// All that is counted.
 #[derive(Default)]
 pub(crate) struct Counts {
@@ -88,8 +108,10 @@ pub(crate) struct Counts {
     /// Values up to which the counters have been given away.
     given: Vec<u64>,
     sums: Vec<Shares>,
+    /// Room for what is to be given away.
+    taken: Vec<(usize, u64)>,
     /// What tasks executed of which it is not known yet whether they are processes.
-    pending: HashMap<u64, HashMap<usize, u64>>,
+    pending: HashMap<u64, Pending>,
     context: Context,
     open: Option<Region>,
     regions: Vec<Region>,
@@ -178,9 +200,9 @@ impl Counts {
     /// Ends the region.
     pub(crate) fn close(&mut self) {
         self.give_away(Some(self.context.owner()));
-        self.follow(0, |calls, _| calls.decide(None));
+        self.follow(0, |calls, _| calls.decide(None, Share::Other));
         let pending = std::mem::take(&mut self.pending);
-        for (slot, count) in pending.into_values().flatten() {
+        for (slot, count) in pending.into_values().flat_map(|pending| pending.0) {
             self.add(slot, Share::Other, count);
         }
         if let Some(region) = self.open.take() {
@@ -203,26 +225,48 @@ impl Counts {
         if let (Event::SystemCall, Owner::Unknown(task)) = (event, before) {
             // A process after all: what it did before its first system call is its own.
             if let Some(calls) = &mut self.calls {
-                calls.decide(Some(task));
+                calls.decide(Some(task), Share::Process);
             }
-            for (slot, count) in self.pending.remove(&task).into_iter().flatten() {
-                self.add(slot, Share::Process, count);
+            self.decide(task, Share::Process);
+        }
+    }
+
+    /// A new task begins. The one that had its place before made no system call to its end.
+    pub(crate) fn begin_task(&mut self) {
+        let task = self.context.current();
+        if self.open.is_some() {
+            self.give_away(Some(self.context.owner()));
+            if let Some(calls) = &mut self.calls {
+                calls.decide(Some(task), Share::Other);
             }
+            self.decide(task, Share::Other);
+        }
+        self.context.note(Event::Fork);
+    }
+
+    /// Gives what a task executed to whom it belongs.
+    fn decide(&mut self, task: u64, share: Share) {
+        let pending = self.pending.remove(&task).unwrap_or_default();
+        for (slot, count) in pending.0 {
+            self.add(slot, share, count);
         }
     }
 
     /// Gives what was counted since the last time to whom it belongs; to nobody outside regions.
     fn give_away(&mut self, owner: Option<Owner>) {
-        for slot in 0..self.places.len() {
-            let Some(chunk) = self.chunks.get(slot / CHUNK) else {
-                return;
-            };
-            let count = chunk.get(slot % CHUNK) - self.given[slot];
-            if count > 0 {
-                self.given[slot] += count;
-                self.give(slot, count, owner);
+        let mut taken = std::mem::take(&mut self.taken);
+        let chunks = self.chunks.iter().zip(self.given.chunks_mut(CHUNK));
+        for (number, (chunk, given)) in chunks.enumerate() {
+            let before = taken.len();
+            chunk.take(given, &mut taken);
+            for (slot, _) in &mut taken[before..] {
+                *slot += number * CHUNK;
             }
         }
+        for (slot, count) in taken.drain(..) {
+            self.give(slot, count, owner);
+        }
+        self.taken = taken;
         for (event, address, count) in cost::with(Cost::take).into_iter().flatten() {
             let slot = self.slot(CodeAddress {
                 address,
@@ -238,12 +282,11 @@ impl Counts {
             Some(Owner::Process) => self.add(slot, Share::Process, count),
             Some(Owner::Interrupt) => self.add(slot, Share::Interrupt, count),
             Some(Owner::Unknown(task)) => {
-                *self
-                    .pending
+                let places = self.places.len();
+                self.pending
                     .entry(task)
                     .or_default()
-                    .entry(slot)
-                    .or_default() += count;
+                    .add(slot, count, places);
             }
         }
     }
@@ -336,7 +379,20 @@ fn is_repeated(bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_repeated;
+    use super::{Pending, is_repeated};
+
+    #[test]
+    fn pending_executions_add_up_however_many() {
+        let mut pending = Pending::default();
+        for number in 0..1000 {
+            pending.add(number % 5, 2, 5);
+            assert!(pending.0.len() <= 11);
+        }
+        let of = |slot| pending.0.iter().filter(move |(of, _)| *of == slot);
+        for slot in 0..5 {
+            assert_eq!(of(slot).map(|(_, count)| count).sum::<u64>(), 400);
+        }
+    }
 
     #[test]
     fn repeated_string_instructions_are_recognised() {

@@ -225,7 +225,7 @@ fn trace(tracer: &Tracer, instruction: &Instruction, bytes: &[u8], before: &[u8]
         Some(marks::Mark::SystemReturn) if tracer.calls.is_some() => {
             instruction.before(system_return, 0);
         }
-        Some(marks::Mark::Fork) if tracer.calls.is_some() => instruction.before(fork, data),
+        Some(marks::Mark::Fork) => instruction.before(fork, data),
         Some(marks::Mark::Function) if tracer.calls.is_some() => instruction.before(function, data),
         _ => {}
     }
@@ -327,7 +327,12 @@ extern "C" fn system_return(_processor: u32, _: *mut c_void) {
 }
 
 extern "C" fn fork(_processor: u32, data: *mut c_void) {
-    follow(0, |calls, owner| calls.begin(function_of(data), owner));
+    if let Some(tracer) = TRACER.get() {
+        let mut counts = counts(tracer);
+        counts.follow(0, |_, _| {});
+        counts.begin_task();
+        counts.follow(0, |calls, owner| calls.begin(function_of(data), owner));
+    }
 }
 
 extern "C" fn function(_processor: u32, data: *mut c_void) {

@@ -64,8 +64,9 @@ const OLD_INTERRUPTS: [&str; 3] = [
 const EXCEPTIONS: &str = "asm_exc_";
 const SYSTEM_CALL: &str = "entry_SYSCALL_64";
 const SWITCH: &str = "__switch_to_asm";
-/// The entry of a new task (arch/x86/entry/entry_64.S; since Linux 6.6 with the suffix `_asm`).
-const FORK: &str = "ret_from_fork";
+/// The entries of a new task (arch/x86/entry/entry_64.S). Since 3aec4ecb3d1f ("x86: Rewrite
+/// ret_from_fork() in C") the first calls a function that has the name of the second.
+const FORKS: [&str; 2] = ["ret_from_fork_asm", "ret_from_fork"];
 
 /// Returns the file that a symbols job sends.
 #[must_use]
@@ -287,7 +288,19 @@ impl Symbols {
     #[must_use]
     pub fn marks(&self) -> String {
         let interrupts = self.interrupts();
-        self.lines(|name| mark(name, interrupts))
+        let fork = self.fork();
+        self.lines(|name| {
+            (Some(name) == fork)
+                .then_some("fork")
+                .or_else(|| mark(name, interrupts))
+        })
+    }
+
+    /// Returns the function in which a new task begins.
+    fn fork(&self) -> Option<&'static str> {
+        FORKS
+            .into_iter()
+            .find(|fork| self.entries.iter().any(|(_, name)| name == fork))
     }
 
     /// Returns the marks by which it also follows calls.
@@ -303,8 +316,9 @@ impl Symbols {
             }
         };
         let interrupts = self.interrupts();
+        let fork = self.fork();
         self.lines(|name| match mark(name, interrupts) {
-            _ if name.starts_with(FORK) => Some("fork"),
+            _ if Some(name) == fork => Some("fork"),
             None => other(name),
             mark => mark,
         }) + &self.lines(|name| (name == SWITCH).then_some("function"))
@@ -332,7 +346,7 @@ impl Symbols {
 
     /// Returns the mark of a function's first instruction, for paths, which have no interrupts.
     pub(crate) fn mark_of(name: &str) -> Option<&'static str> {
-        if name.starts_with(FORK) {
+        if FORKS.contains(&name) {
             return Some("fork");
         }
         mark(name, &[])
