@@ -185,6 +185,9 @@ fn trace_processors(instruction: &Instruction, bytes: &[u8]) {
         };
         instruction.before(callback, usize::try_from(function).unwrap_or(0));
     }
+    if let Some(number) = smp::prefetch(address, bytes) {
+        instruction.before(smp::prefetched, number);
+    }
     let takes = SHARED.get().and_then(|(_, marks)| marks.takes(address));
     instruction.on_access(smp::access, smp::site(address, bytes, takes));
 }

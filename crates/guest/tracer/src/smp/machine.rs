@@ -11,6 +11,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::prefetch::Registers;
 use super::qemu::{Accelerator, Cpu, Interrupt, Layout, Operations, OpsInit, Qemu};
 use super::schedule::{Costs, Next, Schedule};
 
@@ -109,6 +110,21 @@ pub(super) fn read_memory(address: u64, to: &mut [u8]) -> bool {
     };
     let cpu = machine.qemu.cpu(machine.turn.load(Ordering::Relaxed));
     cpu.is_some_and(|cpu| machine.qemu.read_memory(cpu, address, to))
+}
+
+/// Returns the registers of the processor whose turn it is, within the callback before an
+/// instruction.
+pub(super) fn registers() -> Option<Registers> {
+    let machine = MACHINE.get()?;
+    let cpu = machine.qemu.cpu(machine.turn.load(Ordering::Relaxed))?;
+    machine.qemu.registers(cpu)
+}
+
+/// Returns the physical address of a virtual one of the processor whose turn it is.
+pub(super) fn translate(address: u64) -> Option<u64> {
+    let machine = MACHINE.get()?;
+    let cpu = machine.qemu.cpu(machine.turn.load(Ordering::Relaxed))?;
+    machine.qemu.translate(cpu, address)
 }
 
 fn charge(cost: impl Fn(&Costs) -> i64) {

@@ -3,12 +3,13 @@
 //! but the last two have no default. `build` names the build of QEMU, whose fields are known then.
 //!
 //! `machine.rs` executes the processors, `schedule.rs` says whose turn it is, `sharing.rs` follows
-//! which lines move between them and `locks.rs` how long locks are held, `memory.rs` says what they
-//! are, and `qemu.rs` has QEMU's own functions.
+//! which lines move between them, those of `prefetch.rs` too, and `locks.rs` how long locks are
+//! held, `memory.rs` says what they are, and `qemu.rs` has QEMU's own functions.
 
 mod locks;
 mod machine;
 mod memory;
+mod prefetch;
 mod qemu;
 mod schedule;
 mod sharing;
@@ -18,7 +19,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 pub(crate) use machine::{before_pause, is_installed};
-pub(crate) use sharing::{access, close, enter, execute, is_watched, open, site, text};
+pub(crate) use sharing::{
+    access, close, enter, execute, is_watched, open, prefetch, prefetched, site, text,
+};
 
 use memory::Memory;
 use qemu::Layout;
@@ -83,6 +86,7 @@ impl Settings {
         let layout = Layout::of(&build)
             .ok_or_else(|| format!("`{build}` is no build of QEMU that is known"))?;
         if self.sharing.is_some() {
+            qemu::keep_registers()?;
             sharing::install(Memory::new(known));
         }
         machine::install(layout, costs, self.offsets)?;

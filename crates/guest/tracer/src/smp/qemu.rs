@@ -6,6 +6,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::prefetch::Registers;
 use crate::api::{self, function};
 
 /// A processor: QEMU's `CPUState` (include/hw/core/cpu.h).
@@ -39,6 +40,7 @@ pub(super) struct Layout {
     icount_budget: usize,
     icount_extra: usize,
     random_seed: usize,
+    env_ptr: usize,
     icount_decr_ptr: usize,
     can_do_io: usize,
     /// Within `timers_state` (softmmu/timers-state.h).
@@ -62,6 +64,7 @@ const LAYOUTS: &[Layout] = &[Layout {
     icount_budget: 0xe0,
     icount_extra: 0xe8,
     random_seed: 0xf0,
+    env_ptr: 0x220,
     icount_decr_ptr: 0x228,
     can_do_io: 0x300,
     icount_bias: 0x28,
@@ -111,6 +114,7 @@ unsafe extern "C" {
     fn dladdr(address: *const c_void, symbol: *mut Symbol) -> c_int;
     fn dlopen(file: *const c_char, flags: c_int) -> *mut c_void;
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn mprotect(start: *mut c_void, length: usize, protection: c_int) -> c_int;
 }
 
 /// QEMU's functions.
@@ -123,6 +127,7 @@ pub(super) struct Qemu {
     step_atomic: extern "C" fn(Cpu),
     exit: extern "C" fn(Cpu),
     read_memory: extern "C" fn(Cpu, u64, *mut c_void, usize, bool) -> c_int,
+    page: extern "C" fn(Cpu, u64, *mut u64) -> u64,
     update: extern "C" fn(Cpu),
     raw: extern "C" fn() -> i64,
     counted: extern "C" fn() -> i64,
@@ -177,6 +182,7 @@ impl Qemu {
                 step_atomic: function(c"cpu_exec_step_atomic")?,
                 exit: function(c"cpu_exit")?,
                 read_memory: function(c"cpu_memory_rw_debug")?,
+                page: function(c"cpu_get_phys_page_attrs_debug")?,
                 update: function(c"icount_update")?,
                 raw: function(c"icount_get_raw")?,
                 counted: function(c"icount_get")?,
@@ -396,6 +402,29 @@ impl Qemu {
         (self.read_memory)(cpu, address, to.as_mut_ptr().cast(), to.len(), false) == 0
     }
 
+    /// Returns the physical address of a virtual one of a processor, by its page tables, which are
+    /// only read; nothing if nothing is mapped there.
+    pub(super) fn translate(&self, cpu: Cpu, address: u64) -> Option<u64> {
+        const WITHIN: u64 = (1 << PAGE_BITS) - 1;
+        // `MemTxAttrs` (include/exec/memattrs.h) is smaller.
+        let mut attributes = 0;
+        let page = (self.page)(cpu, address & !WITHIN, &raw mut attributes);
+        (page != u64::MAX).then_some(page & !WITHIN | address & WITHIN)
+    }
+
+    /// Returns the registers of a processor, within the callback before an instruction, see
+    /// [`keep_registers`].
+    pub(super) fn registers(&self, cpu: Cpu) -> Option<Registers> {
+        /// How far behind the processor's counter its registers begin (`CPUNegativeOffsetState` of
+        /// include/exec/cpu-defs.h is before them, and ends with the counter).
+        const BEHIND_COUNTER: usize = 16;
+        let registers: *const Registers = Self::read(cpu, self.layout.env_ptr);
+        let counter: *const u8 = Self::read(cpu, self.layout.icount_decr_ptr);
+        let distance = (registers as usize).wrapping_sub(counter as usize);
+        // SAFETY: the first field of `CPUArchState` (target/i386/cpu.h), which is where it has to be.
+        (distance <= BEHIND_COUNTER).then(|| unsafe { registers.read_volatile() })
+    }
+
     /// Has a processor execute at most so many instructions. Without the lock.
     pub(super) fn execute(&self, cpu: Cpu, budget: i64) {
         /// What `cpu_exec` returns for an instruction that has to execute alone
@@ -420,6 +449,72 @@ impl Qemu {
             (self.step_atomic)(cpu);
         }
     }
+}
+
+/// The name of the helper that calls back before an instruction, as the table of helpers has it.
+const BEFORE: &[u8] = b"\0plugin_vcpu_udata_cb\0";
+/// `TCG_CALL_NO_READ_GLOBALS` and `TCG_CALL_NO_WRITE_GLOBALS` (include/tcg/tcg.h).
+const READS_NO_REGISTERS: u32 = 1;
+const WRITES_NO_REGISTERS: u32 = 2;
+/// `PROT_READ` and `PROT_WRITE`.
+const READABLE: c_int = 1;
+const WRITABLE: c_int = 2;
+
+/// Has QEMU write registers to memory where it calls back before an instruction. Its helper for
+/// that says that it reads none (accel/tcg/plugin-helpers.h). What helpers say is in a table of
+/// `TCGHelperInfo` (`all_helpers` of tcg/tcg.c): function, name, flags.
+pub(super) fn keep_registers() -> Result<(), String> {
+    const UNKNOWN: &str = "this QEMU does not say what its helpers read";
+    // SAFETY: only its address is used.
+    let known: *const c_void = unsafe { function(c"qemu_get_cpu")? };
+    let (file, _) = symbol(known).ok_or(UNKNOWN)?;
+    let maps = std::fs::read_to_string("/proc/self/maps").map_err(|error| error.to_string())?;
+    let file = file.to_string_lossy();
+    let parts = || maps.lines().filter_map(|line| readable(line, &file));
+    let name = parts().find_map(|part| {
+        let at = part.windows(BEFORE.len()).position(|bytes| bytes == BEFORE);
+        at.map(|at| part.as_ptr() as usize + at + 1)
+    });
+    let name = name.ok_or(UNKNOWN)?.to_ne_bytes();
+    for part in parts() {
+        let mut words = part.chunks_exact(size_of::<usize>()).enumerate();
+        let Some((at, _)) = words.find(|(_, word)| *word == name) else {
+            continue;
+        };
+        let place = part.as_ptr() as usize + (at + 1) * size_of::<usize>();
+        let page = place & !((1 << PAGE_BITS) - 1);
+        let flags = place as *mut u32;
+        // SAFETY: the table's entry goes on behind the name. Its page is QEMU's data, which it
+        // makes read-only when it has started; nothing is translated yet.
+        let is_changed = unsafe {
+            let found = flags.read_volatile();
+            found & READS_NO_REGISTERS != 0
+                && mprotect(page as *mut c_void, 1 << PAGE_BITS, READABLE | WRITABLE) == 0
+                && {
+                    flags.write_volatile(found & !READS_NO_REGISTERS | WRITES_NO_REGISTERS);
+                    mprotect(page as *mut c_void, 1 << PAGE_BITS, READABLE) == 0
+                }
+        };
+        return if is_changed {
+            Ok(())
+        } else {
+            Err(UNKNOWN.into())
+        };
+    }
+    Err(UNKNOWN.into())
+}
+
+/// Returns what a line of /proc/self/maps has mapped of a file, if it can be read only.
+fn readable(line: &str, file: &str) -> Option<&'static [u8]> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let is_readable = words.next()? == "r--p";
+    let is_of_file = words.nth(3)?.rsplit('/').next() == file.rsplit('/').next();
+    let number = |text| usize::from_str_radix(text, 16).ok();
+    let (start, end) = (number(start)?, number(end)?);
+    // SAFETY: mapped, readable, not written, and as long as QEMU lives.
+    (is_readable && is_of_file)
+        .then(|| unsafe { std::slice::from_raw_parts(start as *const u8, end - start) })
 }
 
 /// QEMU's operations of the accelerator: `AccelOpsClass`.

@@ -5,7 +5,8 @@
 //! not. It *moves* when a processor reads or writes what another one has modified, or writes what
 //! others hold as well (they lose it). A move is *false sharing* if the words of 8 bytes that the
 //! processor asks for are none that the others used since they got the line. An instruction with
-//! LOCK, and XCHG, reads in order to write: it counts as a write (Intel SDM, volume 3, 9.1.2).
+//! LOCK, and XCHG, reads in order to write: it counts as a write (Intel SDM, volume 3, 9.1.2), as
+//! does a prefetch in order to write, for which a processor does not wait.
 //!
 //! Lines are followed, and processors wait for them, from the end of the workload's first warm-up:
 //! caches are empty then. What lines and functions are called is left to others.
@@ -16,8 +17,9 @@ use std::fmt::Write as _;
 use std::sync::OnceLock;
 
 use super::locks::{At, Locks, Use};
-use super::machine::{now, physical, read_memory, wait_for_line};
+use super::machine::{now, physical, read_memory, registers, translate, wait_for_line};
 use super::memory::{Memory, Read};
+use super::prefetch::Operand;
 use crate::api;
 use crate::count::is_kernel;
 use crate::marks::LOCK_KINDS;
@@ -177,6 +179,8 @@ struct Sharing {
     /// What each function that is watched did, by its address.
     entered: BTreeMap<u64, Entered>,
     locks: Locks,
+    /// The operands of prefetches, with the numbers of their instructions.
+    prefetches: Vec<(usize, Operand)>,
     open: Option<Region>,
     regions: Vec<Region>,
     left_out: u64,
@@ -432,6 +436,40 @@ pub(crate) extern "C" fn access(
     if moved == Some(true) {
         wait_for_line();
     }
+}
+
+/// Returns the number of a prefetch for writing; nothing if an instruction is none.
+pub(crate) fn prefetch(address: u64, bytes: &[u8]) -> Option<usize> {
+    let operand = Operand::of(address, bytes)?;
+    with(|sharing| {
+        let site = sharing.site(address, bytes, None);
+        sharing.prefetches.push((site, operand));
+        sharing.prefetches.len() - 1
+    })
+}
+
+/// A processor prefetches a line in order to write it. It does not wait for the line.
+pub(crate) extern "C" fn prefetched(processor: u32, number: *mut std::ffi::c_void) {
+    let known = with(|sharing| {
+        let known = sharing.prefetches.get(number as usize).copied();
+        known.filter(|_| sharing.is_active)
+    });
+    let Some((site, operand)) = known.flatten() else {
+        return;
+    };
+    let Some(address) = registers().map(|registers| operand.address(&registers)) else {
+        return;
+    };
+    let Some(physical) = translate(address) else {
+        return;
+    };
+    let by = By {
+        processor: processor as usize,
+        site,
+        address,
+    };
+    let word = 1 << (physical >> WORD_BITS & 7);
+    with(|sharing| sharing.access(by, physical, word, true, &read_memory));
 }
 
 /// A region begins.
