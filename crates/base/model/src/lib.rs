@@ -134,9 +134,9 @@ pub use source::SourceLocation;
 pub use subsystem::subsystem_of;
 pub use suites::micro::MICRO;
 pub use suites::{
-    CONTENTION, DISKS, FS, Floor, IO, KERNEL_PARTS, KernelPart, MM, NET, PATHS, RECLAIM, REPORTS,
-    RMAP, SCALE, SCHED, SEEDS, SMOKE, SUBSYSTEMS, SUITES, declared_transfers, floor, floor_percent,
-    layout_state, spread_percent, twins,
+    CONTENTION, DISKS, FS, Floor, IO, KERNEL_PARTS, KernelPart, LayoutState, MM, NET, PATHS,
+    RECLAIM, REPORTS, RMAP, SCALE, SCHED, SEEDS, SMOKE, SUBSYSTEMS, SUITES, declared_transfers,
+    floor, floor_percent, layout_state, spread_percent, twins,
 };
 pub use told::{Told, addresses_of, channel_to, is_report, regression_subject, report_subject};
 pub use tool::{

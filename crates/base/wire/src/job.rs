@@ -37,6 +37,9 @@ pub struct Perturbation {
     pub mappings_above: u64,
     /// The same below.
     pub mappings_below: u64,
+    /// Descriptors that the workload's process has open before it takes its own; 0 for workloads
+    /// that take none while they are measured.
+    pub descriptors: u64,
 }
 
 /// The task of a job.
@@ -125,6 +128,7 @@ impl Job {
             child_forks,
             mappings_above,
             mappings_below,
+            descriptors,
         } = self.perturbation;
         let clock = match self.clock {
             Clock::Tsc => "tsc",
@@ -139,6 +143,7 @@ impl Job {
             format!("child_forks={child_forks}"),
             format!("mappings_above={mappings_above}"),
             format!("mappings_below={mappings_below}"),
+            format!("descriptors={descriptors}"),
         ];
         match &self.task {
             Task::Environment => words.push("task=environment".into()),
@@ -267,6 +272,7 @@ impl<'a> Fields<'a> {
                 child_forks: self.number("child_forks")?,
                 mappings_above: self.number("mappings_above")?,
                 mappings_below: self.number("mappings_below")?,
+                descriptors: self.number("descriptors")?,
             },
             task: match self.all("task").next()? {
                 "environment" => Task::Environment,
@@ -309,6 +315,7 @@ mod tests {
                 child_forks: 10,
                 mappings_above: 3,
                 mappings_below: 11,
+                descriptors: 70,
             },
             task: Task::Workload {
                 name: "fault-anon".into(),

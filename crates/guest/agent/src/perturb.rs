@@ -1,9 +1,12 @@
 //! Disturbing the guest on purpose before a workload, so that seeds sample its state.
 //!
 //! Memory is held by a child, never by the process that measures: held by that one it would be
-//! copied at each fork. Mappings beside those of a workload have to be its own, and hold none.
+//! copied at each fork. Mappings and descriptors beside those of a workload have to be its own, and
+//! hold none.
 
+use std::fs::File;
 use std::io;
+use std::os::fd::IntoRawFd;
 use std::time::Duration;
 
 use wire::Perturbation;
@@ -65,6 +68,15 @@ pub fn surround([above, below]: [u64; 2]) -> io::Result<()> {
     for number in 0..below {
         let distance = DISTANCE + 2 * PAGE * number as usize;
         map_page(lowest.saturating_sub(distance), protection(number))?;
+    }
+    Ok(())
+}
+
+/// Opens so many descriptors, for as long as the process lives.
+pub fn open_descriptors(count: u64) -> io::Result<()> {
+    for _ in 0..count {
+        // It stays open: nothing closes a number.
+        let _number = File::open("/dev/null")?.into_raw_fd();
     }
     Ok(())
 }

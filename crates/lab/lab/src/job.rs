@@ -13,7 +13,7 @@ use wire::{Job, Perturbation, Task};
 
 use crate::calibration::{fold, fold_numbers};
 use crate::own_cost::{self, OwnCost};
-use crate::perturb::{perturbation, perturbation_of_mappings};
+use crate::perturb::perturbation;
 use crate::run_in_progress::job_id;
 use crate::symbols::Named;
 use crate::tool_job;
@@ -44,14 +44,14 @@ impl BootedBuild<'_> {
     /// the guest.
     pub(crate) fn job(&self, name: &str, task: Task) -> Job {
         let deterministic = self.machine.capabilities().deterministic;
-        let of_mappings = match &task {
-            Task::Workload { name, .. } => model::layout_state(name).is_some(),
-            _ => false,
+        let state = match &task {
+            Task::Workload { name, .. } => model::layout_state(name),
+            _ => None,
         };
-        let perturbation = match (deterministic, of_mappings) {
-            (false, _) => Perturbation::default(),
-            (true, false) => perturbation(self.replicate),
-            (true, true) => perturbation_of_mappings(self.replicate),
+        let perturbation = if deterministic {
+            perturbation(self.replicate, state)
+        } else {
+            Perturbation::default()
         };
         let id = job_id(
             &self.build.id,

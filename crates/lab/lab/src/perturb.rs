@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use model::LayoutState;
 use wire::Perturbation;
 
 /// Ranges of docs/exact-machine.md, section "Seeds".
@@ -13,26 +14,25 @@ const CHILD_FORKS: (u64, u64) = (10, 50);
 /// A node of the tree of mappings holds up to 16 of them (`MAPLE_NODE_SLOTS` of
 /// include/linux/maple_tree.h).
 const MAPPINGS: (u64, u64) = (0, 16);
+/// A process has a table of 64 descriptors, and a larger one when it needs it (`NR_OPEN_DEFAULT` of
+/// include/linux/fdtable.h).
+const DESCRIPTORS: (u64, u64) = (0, 140);
 
-/// Returns how a seed perturbs a guest after the snapshot; QEMU's `-seed` perturbs the boot.
-pub(crate) fn perturbation(seed: u64) -> Perturbation {
+/// Returns how a seed perturbs a guest after the snapshot, with what decides a state of the workload
+/// that follows; QEMU's `-seed` perturbs the boot.
+pub(crate) fn perturbation(seed: u64, state: Option<LayoutState>) -> Perturbation {
+    let varied = |of: LayoutState, range: (u64, u64), salt: u64| match state {
+        Some(state) if state == of => between(seed, range.0..range.1, salt),
+        _ => 0,
+    };
     Perturbation {
         delay_us: between(seed, 0..DELAY_US_MAX, 1),
         spins: between(seed, SPINS.0..SPINS.1, 4),
         child_pages: between(seed, CHILD_PAGES.0..CHILD_PAGES.1, 2),
         child_forks: between(seed, CHILD_FORKS.0..CHILD_FORKS.1, 3),
-        mappings_above: 0,
-        mappings_below: 0,
-    }
-}
-
-/// Returns the same for a workload whose cost depends on how its mappings lie among others: a
-/// mapping over two nodes of the tree makes each change dear.
-pub(crate) fn perturbation_of_mappings(seed: u64) -> Perturbation {
-    Perturbation {
-        mappings_above: between(seed, MAPPINGS.0..MAPPINGS.1, 5),
-        mappings_below: between(seed, MAPPINGS.0..MAPPINGS.1, 6),
-        ..perturbation(seed)
+        mappings_above: varied(LayoutState::Mappings, MAPPINGS, 5),
+        mappings_below: varied(LayoutState::Mappings, MAPPINGS, 6),
+        descriptors: varied(LayoutState::Descriptors, DESCRIPTORS, 7),
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn conditions() -> Vec<(String, String)> {
         (
             "seeds".into(),
             format!(
-                "delay_us<{DELAY_US_MAX} spins={SPINS:?} child_pages={CHILD_PAGES:?} child_forks={CHILD_FORKS:?} mappings={MAPPINGS:?}"
+                "delay_us<{DELAY_US_MAX} spins={SPINS:?} child_pages={CHILD_PAGES:?} child_forks={CHILD_FORKS:?} mappings={MAPPINGS:?} descriptors={DESCRIPTORS:?}"
             ),
         ),
         ("warm_up".into(), format!("{warm_ups:?}")),
@@ -78,9 +78,9 @@ fn mix(seed: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{
-        CHILD_FORKS, CHILD_PAGES, DELAY_US_MAX, MAPPINGS, SPINS, perturbation,
-        perturbation_of_mappings, shuffle,
+        CHILD_FORKS, CHILD_PAGES, DELAY_US_MAX, DESCRIPTORS, MAPPINGS, SPINS, perturbation, shuffle,
     };
+    use model::LayoutState;
 
     #[test]
     fn order_depends_on_the_replicate_only() {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn seeds_differ_and_stay_in_range() {
-        let all: Vec<_> = (1..100).map(perturbation).collect();
+        let all: Vec<_> = (1..100).map(|seed| perturbation(seed, None)).collect();
         for (n, p) in all.iter().enumerate() {
             assert!(p.delay_us < DELAY_US_MAX);
             assert!((SPINS.0..SPINS.1).contains(&p.spins));
@@ -112,23 +112,27 @@ mod tests {
             assert!((CHILD_FORKS.0..CHILD_FORKS.1).contains(&p.child_forks));
             assert!(!all[..n].contains(p));
         }
-        assert_eq!(perturbation(7), perturbation(7));
+        assert_eq!(perturbation(7, None), perturbation(7, None));
     }
 
     #[test]
-    fn seeds_place_mappings_differently() {
-        let places: std::collections::BTreeSet<(u64, u64)> = (1..=5)
-            .map(perturbation_of_mappings)
-            .map(|p| (p.mappings_above, p.mappings_below))
-            .collect();
-        assert_eq!(places.len(), 5);
-        let is_within = |count: &u64| (MAPPINGS.0..MAPPINGS.1).contains(count);
-        assert!(
-            places
-                .iter()
-                .all(|(above, below)| is_within(above) && is_within(below))
-        );
-        let other = perturbation_of_mappings(3);
-        assert_eq!(other.child_pages, perturbation(3).child_pages);
+    fn five_seeds_have_five_layouts() {
+        use LayoutState::{Descriptors, Mappings};
+        for state in [Mappings, Descriptors] {
+            let layouts: std::collections::BTreeSet<[u64; 3]> = (1..=5)
+                .map(|seed| perturbation(seed, Some(state)))
+                .map(|p| [p.mappings_above, p.mappings_below, p.descriptors])
+                .collect();
+            assert_eq!(layouts.len(), 5);
+            for [above, below, descriptors] in layouts {
+                let is_of = |range: (u64, u64), count, of| {
+                    (range.0..range.1).contains(&count) && (state == of || count == 0)
+                };
+                assert!(is_of(MAPPINGS, above, Mappings) && is_of(MAPPINGS, below, Mappings));
+                assert!(is_of(DESCRIPTORS, descriptors, Descriptors));
+            }
+        }
+        let other = perturbation(3, Some(Mappings));
+        assert_eq!(other.child_pages, perturbation(3, None).child_pages);
     }
 }

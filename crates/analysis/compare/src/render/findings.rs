@@ -51,7 +51,9 @@ pub(crate) fn unclear(comparison: &Comparison) -> Vec<Unclear> {
 /// Returns why a workload's row is unclear; where seeds disagree, with the state that they vary.
 fn reason_of(workload: &str, why: &Uncertainty) -> String {
     match (why, model::layout_state(workload)) {
-        (Uncertainty::SeedsDisagree { .. }, Some(state)) => format!("{why}; seeds vary {state}"),
+        (Uncertainty::SeedsDisagree { .. }, Some(state)) => {
+            format!("{why}; seeds vary {}", state.words())
+        }
         _ => why.to_string(),
     }
 }

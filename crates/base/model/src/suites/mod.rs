@@ -38,7 +38,7 @@ pub use sched::SCHED;
 pub use selections::{PATHS, SEEDS, SMOKE};
 pub use spread::{Floor, floor, floor_percent, spread_percent};
 pub use subsystems::SUBSYSTEMS;
-pub use twins::{layout_state, twins};
+pub use twins::{LayoutState, layout_state, twins};
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};

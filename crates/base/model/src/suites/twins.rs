@@ -21,14 +21,48 @@ const AMONG_MAPPINGS: [&str; 5] = [
     "mmap-proc",
 ];
 
-/// Returns what decides a state of a workload's layout, which seeds vary beside the place in memory;
-/// `None` if no other is known.
+/// Workloads that take a free descriptor: a process's table grows, and is searched by words of 64
+/// (`alloc_fd` of fs/file.c).
+const AMONG_DESCRIPTORS: [&str; 6] = [
+    "file-open",
+    "open-own",
+    "open-shared",
+    "call-dup",
+    "sock-fd",
+    "sock-connect",
+];
+
+/// What decides a state of a workload's layout, which seeds vary beside the place in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayoutState {
+    /// How many mappings its process has beside its own.
+    Mappings,
+    /// How many descriptors its process has open.
+    Descriptors,
+}
+
+impl LayoutState {
+    /// Returns what is varied, in words.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Mappings => "how many mappings lie beside its own",
+            Self::Descriptors => "how many descriptors are open already",
+        }
+    }
+}
+
+/// Returns what decides a state of a workload's layout; `None` if nothing is known that does.
 #[must_use]
-pub fn layout_state(workload: &str) -> Option<&'static str> {
+pub fn layout_state(workload: &str) -> Option<LayoutState> {
     let series = workload.trim_end_matches(|last: char| last == '-' || last.is_ascii_digit());
-    AMONG_MAPPINGS
-        .contains(&series)
-        .then_some("how many mappings lie beside its own")
+    if AMONG_MAPPINGS.contains(&series) {
+        Some(LayoutState::Mappings)
+    } else if AMONG_DESCRIPTORS.contains(&series) {
+        Some(LayoutState::Descriptors)
+    } else {
+        None
+    }
 }
 
 /// Returns the other workloads that do the same operation as this one.
@@ -42,8 +76,22 @@ pub fn twins(workload: &str) -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{TWINS, twins};
-    use crate::find_workload;
+    use super::{LayoutState, TWINS, layout_state, twins};
+    use crate::{find_workload, workloads};
+
+    #[test]
+    fn every_layout_state_has_its_workloads() {
+        use LayoutState::{Descriptors, Mappings};
+        for (state, count) in [(Mappings, 5), (Descriptors, 6)] {
+            let all = workloads();
+            let of = all
+                .iter()
+                .filter(|workload| layout_state(&workload.name) == Some(state));
+            assert!(of.count() >= count, "{state:?}");
+        }
+        assert_eq!(layout_state("mmap-thr-4"), Some(Mappings));
+        assert_eq!(layout_state("xfs-ram-rename"), None);
+    }
 
     #[test]
     fn twins_enter_the_same_functions() {

@@ -185,6 +185,7 @@ fn check_length(tool: &Tool) -> Result<(), OwnProgramError> {
                 child_forks: u64::MAX,
                 mappings_above: u64::MAX,
                 mappings_below: u64::MAX,
+                descriptors: u64::MAX,
             },
             task: task(tool, workload),
         };

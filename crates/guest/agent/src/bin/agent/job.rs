@@ -168,6 +168,7 @@ fn work(job: &Job) -> io::Result<Vec<Frame>> {
                     job.perturbation.mappings_above,
                     job.perturbation.mappings_below,
                 ],
+                descriptors: job.perturbation.descriptors,
                 sampling: *sampling,
             };
             let monitors = monitors.map(Monitors::start).transpose()?;

@@ -159,6 +159,7 @@ fn try_out(name: &str, operations: &str) -> (String, ExitCode) {
         delay_us: 0,
         spins: 0,
         mappings: [0, 0],
+        descriptors: 0,
         sampling: None,
     };
     match measure::measure(name, &plan) {

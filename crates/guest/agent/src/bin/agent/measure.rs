@@ -32,6 +32,8 @@ pub(crate) struct Plan {
     pub(crate) spins: u64,
     /// Mappings of the process above those of the workload, and below.
     pub(crate) mappings: [u64; 2],
+    /// Descriptors that the process has open.
+    pub(crate) descriptors: u64,
     /// Nanoseconds between samples of where the processors are; `None` for a measurement.
     pub(crate) sampling: Option<u64>,
 }
@@ -62,6 +64,7 @@ impl Measured {
 pub(crate) fn measure(name: &str, plan: &Plan) -> Result<Measured, Failure> {
     touch_program()?;
     guest::perturb::surround(plan.mappings)?;
+    guest::perturb::open_descriptors(plan.descriptors)?;
     (plan.wait)(plan.delay_us, plan.spins)?;
     // Before the workload starts processes: those inherit the events.
     let mut sampler = plan.sampling.map(Sampler::open).transpose()?;
