@@ -32,12 +32,12 @@ pub fn subsystem_of(name: &str) -> &str {
         "fault" | "mem" | "mmap" | "mprotect" | "brk" | "memcg" | "map" | "tlb" => "mm",
         "switch" | "pipe" | "futex" | "sem" | "mutex" | "condvar" => "sched",
         "file" | "open" | "unlink" | "create" | "rename" | "pread" | "pwrite" | "cache" | "dup"
-        | "uring" | "ext4" | "xfs" | "btrfs" | "aio" => "io",
+        | "uring" | "ext4" | "xfs" | "btrfs" | "aio" | "loop" => "io",
         "unix" | "tcp" | "udp" | "accept" | "netfilter" | "sock" => "net",
         "getppid" | "signal" | "event" | "eventfd" | "epoll" | "fork" | "thread" | "exec"
         | "poll" | "call" | "timer" | "mqueue" => "process",
         "no" | "counter" | "false" => "process",
-        "landlock" | "key" => "security",
+        "landlock" | "key" | "alg" => "security",
         other => other,
     }
 }

@@ -41,8 +41,9 @@ const CONFIG_MOST: u64 = 16 << 20;
 
 /// Modules whose option is not their name in capitals. `drivers/*/Makefile` of the kernel, and of
 /// `fs` and `net`.
-const OPTIONS: [(&str, &str); 24] = [
+const OPTIONS: [(&str, &str); 29] = [
     ("ahci", "SATA_AHCI"),
+    ("algif_hash", "CRYPTO_USER_API_HASH"),
     ("atlantic", "AQTION"),
     ("bnxt_en", "BNXT"),
     ("brd", "BLK_DEV_RAM"),
@@ -53,20 +54,33 @@ const OPTIONS: [(&str, &str); 24] = [
     ("hpsa", "SCSI_HPSA"),
     ("jfs", "JFS_FS"),
     ("libata", "ATA"),
+    ("loop", "BLK_DEV_LOOP"),
     ("md_mod", "BLK_DEV_MD"),
     ("mpt3sas", "SCSI_MPT3SAS"),
+    ("nfs", "NFS_FS"),
+    ("nfsv4", "NFS_V4"),
     ("nvme", "BLK_DEV_NVME"),
     ("raid0", "MD_RAID0"),
     ("raid1", "MD_RAID1"),
     ("raid10", "MD_RAID10"),
     ("raid456", "MD_RAID456"),
     ("scsi_mod", "SCSI"),
+    ("sctp", "IP_SCTP"),
     ("sd_mod", "BLK_DEV_SD"),
     ("tg3", "TIGON3"),
     ("virtio_ring", "VIRTIO"),
     ("virtio_scsi", "SCSI_VIRTIO"),
     ("xfs", "XFS_FS"),
 ];
+
+/// Options of parts of a module that are no modules: fs/nfs/Kconfig and fs/nfsd/Kconfig.
+const PARTS: [(&str, &[&str]); 2] = [("nfsd", &["NFSD_V4"]), ("nfsv4", &["NFS_V4_1", "NFS_V4_2"])];
+
+/// Returns the options of parts of a module, without `CONFIG_`.
+pub(crate) fn parts(name: &str) -> &'static [&'static str] {
+    let known = PARTS.iter().find(|(module, _)| *module == name);
+    known.map_or(&[], |(_, parts)| parts)
+}
 
 /// Returns whether a build has a module of this name built in, as its list says (`modules.builtin`)
 /// or, without one, its kernel config; `None` if neither says so.

@@ -1,5 +1,5 @@
-//! The suite fs: single operations of real file systems, on a disk in memory, and of tmpfs. Some of
-//! ext4 are in the suite subsystems.
+//! The suite fs: single operations of real file systems, on a disk in memory, of tmpfs, and of NFS
+//! from the guest itself. Some of ext4 are in the suite subsystems.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,6 +18,13 @@ const BTRFS: &[GuestModule] = &[
     LARGE_DISK,
     super::disk::CHECKSUM,
     GuestModule::must("btrfs", ""),
+];
+
+/// The guest serves itself.
+const NFS: &[GuestModule] = &[
+    GuestModule::must("nfsd", ""),
+    GuestModule::must("nfs", ""),
+    GuestModule::must("nfsv4", ""),
 ];
 
 /// What is done, on each file system that it is declared for.
@@ -39,6 +46,8 @@ const OF_CONTENT: [Case; 10] = [
                 &[&["xfs_vn_create", "xfs_create"], &["xfs_vn_unlink"]],
             ),
             ("btrfs-ram-create", &[&["btrfs_create"], &["btrfs_unlink"]]),
+            ("ext4-ram-nojournal", &[&["ext4_create"], &["ext4_unlink"]]),
+            ("nfs-ram-create", &[&["nfsd4_open"], &["nfsd4_remove"]]),
         ],
     },
     Case {
@@ -48,6 +57,7 @@ const OF_CONTENT: [Case; 10] = [
         rows: &[
             ("xfs-ram-fsync", &[&["xfs_file_fsync"]]),
             ("btrfs-ram-fsync", &[&["btrfs_sync_file"]]),
+            ("nfs-ram-fsync", &[&["nfs_file_fsync"], &["nfsd4_write"]]),
         ],
     },
     Case {
@@ -63,6 +73,7 @@ const OF_CONTENT: [Case; 10] = [
                 "btrfs-ram-read",
                 &[&["btrfs_readahead", "extent_readahead"]],
             ),
+            ("nfs-ram-read", &[&["nfs_readahead"], &["nfsd4_read"]]),
         ],
     },
     Case {
@@ -83,6 +94,7 @@ const OF_CONTENT: [Case; 10] = [
                 &[&["btrfs_do_write_iter", "btrfs_buffered_write"]],
             ),
             ("tmpfs-write", &[&["shmem_write_begin"]]),
+            ("nfs-ram-write", &[&["nfs_write_begin", "nfs_file_write"]]),
         ],
     },
     Case {
@@ -92,6 +104,7 @@ const OF_CONTENT: [Case; 10] = [
         rows: &[
             ("ext4-ram-sync", &[&["ext4_sync_file"]]),
             ("xfs-ram-sync", &[&["xfs_file_fsync"]]),
+            ("nfs-ram-sync", &[&["nfs_file_fsync"], &["nfsd4_write"]]),
         ],
     },
     Case {
@@ -142,6 +155,7 @@ const OF_CONTENT: [Case; 10] = [
             ),
             ("btrfs-ram-trunc", &[&["btrfs_setattr"]]),
             ("tmpfs-trunc", &[&["shmem_setattr"], &["shmem_undo_range"]]),
+            ("nfs-ram-trunc", &[&["nfs_setattr"], &["nfsd4_setattr"]]),
         ],
     },
     Case {
@@ -201,6 +215,7 @@ const OF_NAMES: [Case; 7] = [
             ("xfs-ram-rename", &[&["xfs_vn_rename"]]),
             ("btrfs-ram-rename", &[&["btrfs_rename2", "btrfs_rename"]]),
             ("tmpfs-rename", &[&["shmem_rename2"]]),
+            ("nfs-ram-rename", &[&["nfs_rename"], &["nfsd4_rename"]]),
         ],
     },
     Case {
@@ -212,6 +227,7 @@ const OF_NAMES: [Case; 7] = [
             ("xfs-ram-mkdir", &[&["xfs_vn_mkdir"], &["xfs_vn_unlink"]]),
             ("btrfs-ram-mkdir", &[&["btrfs_mkdir"], &["btrfs_rmdir"]]),
             ("tmpfs-mkdir", &[&["shmem_mkdir"], &["shmem_rmdir"]]),
+            ("nfs-ram-mkdir", &[&["nfs_mkdir"], &["nfsd4_create"]]),
         ],
     },
     Case {
@@ -226,6 +242,7 @@ const OF_NAMES: [Case; 7] = [
             ),
             ("btrfs-ram-chmod", &[&["btrfs_setattr"]]),
             ("tmpfs-chmod", &[&["shmem_setattr"]]),
+            ("nfs-ram-chmod", &[&["nfs_setattr"], &["nfsd4_setattr"]]),
         ],
     },
     Case {
@@ -236,6 +253,7 @@ const OF_NAMES: [Case; 7] = [
             ("ext4-ram-readdir", &[&["ext4_readdir"]]),
             ("xfs-ram-readdir", &[&["xfs_file_readdir"]]),
             ("btrfs-ram-readdir", &[&["btrfs_real_readdir"]]),
+            ("nfs-ram-readdir", &[&["nfs_readdir"]]),
         ],
     },
 ];
@@ -250,6 +268,7 @@ pub(super) fn guest_config(file_system: &str) -> GuestConfig {
         "ext4" => EXT4,
         "xfs" => XFS,
         "btrfs" => BTRFS,
+        "nfs" => NFS,
         _ => &[],
     };
     GuestConfig {
@@ -275,10 +294,10 @@ fn declare(case: &Case, name: &'static str, exercises: Functions) -> Workload {
     }
 }
 
-/// Files of ext4, xfs, btrfs and tmpfs, all in memory.
+/// Files of ext4, xfs, btrfs, tmpfs and NFS, all in memory.
 pub static FS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     let mut all = Vec::new();
-    for file_system in ["ext4", "xfs", "btrfs", "tmpfs"] {
+    for file_system in ["ext4", "xfs", "btrfs", "tmpfs", "nfs"] {
         for case in OF_CONTENT.iter().chain(&OF_NAMES) {
             let rows = case.rows.iter();
             let own = rows.filter(|(name, _)| name.starts_with(file_system));
@@ -287,7 +306,7 @@ pub static FS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
     }
     Suite::new(
         "fs",
-        "files of ext4, xfs and btrfs on a disk in memory, and of tmpfs",
+        "files of ext4, xfs and btrfs on a disk in memory, of tmpfs, and of NFS by loopback",
         all,
     )
 });

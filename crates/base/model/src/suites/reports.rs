@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use super::{Functions, Texts, workload};
-use crate::{Suite, Workload};
+use crate::{GuestConfig, GuestModule, Suite, Workload};
 
 const OPEN_FILE: &str = "open files and their descriptors";
 
@@ -304,6 +304,56 @@ const OF_WAITING: [Case; 6] = [
     ),
 ];
 
+const OF_WORKERS: [Case; 1] = [case(
+    "uring-worker",
+    [
+        "requests of io_uring that threads of the kernel do",
+        "32 reads of 4 KiB from /dev/zero, handed to workers, in one io_uring_enter(2)",
+    ],
+    200,
+    &[&["io_submit_sqes"], &["io_wq_submit_work"]],
+)];
+
+/// Rows that need a module where the kernel does not have its code built in.
+const OF_MODULES: [(Case, &[GuestModule]); 3] = [
+    (
+        case(
+            "sock-sctp",
+            [
+                "messages of SCTP",
+                "send(2) and recv(2) of a message of 10 KiB over loopback",
+            ],
+            200,
+            &[&["sctp_sendmsg"], &["sctp_recvmsg"]],
+        ),
+        &[GuestModule::must("sctp", "")],
+    ),
+    (
+        case(
+            "alg-hash",
+            [
+                "the kernel's hashes, by a socket",
+                "send(2) of 4 KiB, and recv(2) of its SHA-256",
+            ],
+            100,
+            &[&["hash_sendmsg"], &["hash_recvmsg"]],
+        ),
+        &[GuestModule::must("algif_hash", "")],
+    ),
+    (
+        case(
+            "loop-file",
+            [
+                "block devices made of files",
+                "a loop device is added, gets a file of 1 MiB, loses it, is removed",
+            ],
+            20,
+            &[&["loop_configure", "lo_ioctl"], &["del_gendisk"]],
+        ),
+        &[GuestModule::must("loop", "")],
+    ),
+];
+
 const OF_SOCKETS: [Case; 5] = [
     case(
         "sock-fd",
@@ -369,10 +419,21 @@ pub static REPORTS: LazyLock<Arc<Suite>> = LazyLock::new(|| {
         &OF_CALLS,
         &OF_WAITING,
         &OF_SOCKETS,
+        &OF_WORKERS,
     ];
+    let mut workloads: Vec<Workload> = parts.into_iter().flatten().map(declare).collect();
+    for (case, modules) in &OF_MODULES {
+        workloads.push(Workload {
+            guest_config: GuestConfig {
+                modules,
+                ..GuestConfig::PLAIN
+            },
+            ..declare(case)
+        });
+    }
     Suite::new(
         "reports",
         "paths of published regressions that the other suites do not enter",
-        parts.into_iter().flatten().map(declare).collect::<Vec<_>>(),
+        workloads,
     )
 });

@@ -395,6 +395,9 @@ impl Configuration {
         if !options(&grown.text).contains_key(&option) {
             let name = option.trim_start_matches("CONFIG_");
             grown = grown.with(&format!("{name}=y"))?;
+            for part in crate::modules::parts(module.name) {
+                grown = grown.with(&format!("{part}=y"))?;
+            }
         }
         for parameter in module.parameters.split_whitespace() {
             if let Some((RAM_DISK_KIB, wanted)) = parameter.split_once('=') {

@@ -19,9 +19,21 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("aim7", "sync_disk_rw", &["FS-ram-sync", "FS-ram-write"]),
     ("dbench", "", &["FS-ram-create"]),
     ("fileio", "", &["FS-ram-write"]),
-    ("filebench", "copyfiles.f", &["FS-ram-create"]),
-    ("filebench", "fileserver.f", &["FS-ram-create"]),
-    ("filebench", "filemicro_rwritefsync.f", &["FS-ram-fsync"]),
+    (
+        "filebench",
+        "copyfiles.f",
+        &["FS-ram-create", "FS-ram-write", "FS-ram-read"],
+    ),
+    (
+        "filebench",
+        "fileserver.f",
+        &["FS-ram-create", "FS-ram-write", "FS-ram-read"],
+    ),
+    (
+        "filebench",
+        "filemicro_rwritefsync.f",
+        &["FS-ram-sync", "FS-ram-fsync"],
+    ),
     ("filebench", "randomrw.f", &["FS-ram-write"]),
     ("filebench", "randomwrite.f", &["FS-ram-write"]),
     ("filebench", "varmail.f", &["FS-ram-fsync"]),
@@ -32,6 +44,7 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("fxmark", "DWAL", &["FS-ram-write"]),
     ("fxmark", "DWSL", &["FS-ram-fsync"]),
     ("fxmark", "DWTL", &["FS-ram-trunc"]),
+    ("fxmark", "dbench_client", &["FS-ram-create"]),
     ("fxmark", "MRDL", &["FS-ram-readdir"]),
     ("fxmark", "MWCL", &["FS-ram-create", "share-FS-create"]),
     ("fxmark", "MWCM", &["FS-ram-create", "share-FS-create"]),
@@ -44,6 +57,9 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ),
     ("memtier", "", &["tcp-rr"]),
     ("netperf", "", STREAMS),
+    ("netperf", "SCTP_RR", &["sock-sctp"]),
+    ("netperf", "SCTP_STREAM", &["sock-sctp"]),
+    ("netperf", "SCTP_STREAM_MANY", &["sock-sctp"]),
     ("netperf", "TCP_CRR", &["tcp-connect"]),
     ("netperf", "TCP_MAERTS", STREAMS),
     ("netperf", "TCP_RR", &["tcp-rr"]),
@@ -52,6 +68,7 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("netperf", "UDP_STREAM", &["udp-send-1024", "share-udp"]),
     ("postmark", "", &["FS-ram-create"]),
     ("redis", "", &["tcp-rr"]),
+    ("stress-ng", "af-alg", &["alg-hash"]),
     ("stress-ng", "aio", &["aio-read"]),
     ("stress-ng", "chmod", &["FS-ram-chmod", "tmpfs-chmod"]),
     ("stress-ng", "chown", &["FS-ram-chmod", "tmpfs-chmod"]),
@@ -76,7 +93,12 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     ("stress-ng", "futex", &["futex-pingpong"]),
     ("stress-ng", "get", &["getppid"]),
     ("stress-ng", "getrandom", &["call-getrandom"]),
-    ("stress-ng", "io-uring", &["uring-read", "uring-nop"]),
+    (
+        "stress-ng",
+        "io-uring",
+        &["uring-read", "uring-nop", "uring-worker"],
+    ),
+    ("stress-ng", "loop", &["loop-file"]),
     ("stress-ng", "ioprio", &["FS-ram-sync", "FS-ram-write"]),
     ("stress-ng", "key", &["key-update"]),
     ("stress-ng", "link", &["FS-ram-link", "tmpfs-link"]),
@@ -220,6 +242,9 @@ const PHORONIX: &str = "phoronix-test-suite";
 /// Values of `sync_method` that wait for the disk (fsmark), and rows of it.
 const SYNCING: &str = "fsync";
 const FSYNC: &str = "FS-ram-fsync";
+const NFS: &str = "nfs";
+/// fxmark's name for ext4 without a journal, whose paths are others.
+const WITHOUT_JOURNAL: &str = "ext4_no_jnl";
 
 /// Returns the workloads on the path of a report, the nearest first, at most four on one processor
 /// and two on several; none if no workload is.
@@ -235,13 +260,22 @@ pub fn workloads_on_path(report: &PublishedReport) -> Vec<String> {
     if method.to_ascii_lowercase().starts_with(SYNCING) && !workloads.is_empty() {
         workloads.insert(0, FSYNC);
     }
-    // fxmark calls it so.
+    // fxmark calls it so. What is below NFS serves it.
     let system = report.parameter("fs").or(report.parameter("fstype"));
-    let system = system.unwrap_or_default();
+    let above = report.parameter("fs2").unwrap_or_default();
+    let system = if above.starts_with(NFS) {
+        NFS
+    } else {
+        system.unwrap_or_default()
+    };
     let mut found: Vec<String> = Vec::new();
     let mut rows = [0, 0];
     for workload in workloads {
-        let workload = workload.replace("FS", system);
+        let workload = match (system, workload) {
+            (WITHOUT_JOURNAL, "FS-ram-create") => "ext4-ram-nojournal".to_owned(),
+            (WITHOUT_JOURNAL, _) => continue,
+            _ => workload.replace("FS", system),
+        };
         let kind = usize::from(model::declared_transfers(&workload).is_some());
         let mut suites = model::SUITES.iter();
         let is_known =
@@ -331,6 +365,20 @@ mod tests {
         let parameters = "\tfstype: ext4\n\ttest: MWCL\n";
         let works = nearest("fxmark", "fxmark.ssd_ext4_MWCL_18.works/sec", parameters);
         assert_eq!(works.unwrap(), "ext4-ram-create");
+        let parameters = "\tfstype: ext4_no_jnl\n\ttest: dbench_client\n";
+        let works = nearest(
+            "fxmark",
+            "fxmark.ssd_dbench_client_72.works/sec",
+            parameters,
+        );
+        assert_eq!(works.unwrap(), "ext4-ram-nojournal");
+    }
+
+    #[test]
+    fn file_systems_below_nfs_serve_it() {
+        let parameters = "\tdisk: 1HDD\n\tfs: btrfs\n\tfs2: nfsv4\n\ttest: webproxy.f\n";
+        let rows = nearest("filebench", "filebench.sum_operations/s", parameters);
+        assert_eq!(rows.unwrap(), "nfs-ram-create");
     }
 
     #[test]

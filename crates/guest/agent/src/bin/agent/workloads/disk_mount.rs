@@ -1,11 +1,11 @@
 //! A mounted file system in a guest that has it for itself: on a scratch disk, on a disk in memory,
-//! or tmpfs.
+//! tmpfs, or NFS from the guest itself.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::{Failure, Workload, disk_image, ext4_format, in_guest};
+use super::{Failure, Workload, disk_image, ext4_format, in_guest, nfs};
 use crate::sys::{c, check};
 use guest::mount;
 
@@ -18,15 +18,37 @@ const TARGET: &str = "/tmp/disk";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum InMemory {
     Ext4,
+    Ext4WithoutJournal,
     Xfs,
     Btrfs,
     Tmpfs,
+    /// Served by the guest to itself.
+    Nfs,
 }
 
 /// The mounted file system; unmounted when dropped.
-pub(super) struct Mount;
+pub(super) struct Mount {
+    target: &'static str,
+    /// What it needs, unmounted after it.
+    _below: Option<Box<Mount>>,
+}
 
 impl Mount {
+    fn at_target() -> Self {
+        Self {
+            target: TARGET,
+            _below: None,
+        }
+    }
+
+    /// Returns what is mounted there and needs another one.
+    pub(super) fn over(target: &'static str, below: Self) -> Self {
+        Self {
+            target,
+            _below: Some(Box::new(below)),
+        }
+    }
+
     /// Mounts the scratch disk.
     pub(super) fn of_disk(file_system: &str) -> Result<Self, Failure> {
         if !in_guest() || !Path::new(DISK).exists() {
@@ -47,9 +69,10 @@ impl Mount {
         let (name, bytes) = match kind {
             InMemory::Tmpfs => {
                 mount("tmpfs", TARGET)?;
-                return Ok(Self);
+                return Ok(Self::at_target());
             }
-            InMemory::Ext4 => (
+            InMemory::Nfs => return nfs::mounted(),
+            InMemory::Ext4 | InMemory::Ext4WithoutJournal => (
                 "ext4",
                 u64::from(ext4_format::BLOCKS) * ext4_format::BLOCK as u64,
             ),
@@ -60,7 +83,7 @@ impl Mount {
         match kind {
             InMemory::Xfs => disk_image::write(disk_image::XFS, &disk)?,
             InMemory::Btrfs => disk_image::write(disk_image::BTRFS, &disk)?,
-            _ => ext4_format::format(&disk)?,
+            kind => ext4_format::format(&disk, kind == InMemory::Ext4)?,
         }
         drop(disk);
         Self::of(RAM_DISK, name)
@@ -82,7 +105,7 @@ impl Mount {
             )
         };
         match check(mounted) {
-            Ok(_) => Ok(Self),
+            Ok(_) => Ok(Self::at_target()),
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Err(Failure::Unsupported(
                 format!("the kernel has no {file_system}"),
             )),
@@ -95,13 +118,13 @@ impl Mount {
 
     /// Returns the path of a name in its root.
     pub(super) fn path(&self, name: &str) -> PathBuf {
-        Path::new(TARGET).join(name)
+        Path::new(self.target).join(name)
     }
 }
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        if let Ok(target) = c(TARGET) {
+        if let Ok(target) = c(self.target) {
             // SAFETY: the path is a valid string that outlives the call. What is open keeps the
             // file system alive.
             unsafe { libc::umount2(target.as_ptr(), libc::MNT_DETACH) };

@@ -1,4 +1,4 @@
-//! An empty ext4 file system with a journal, for a disk in memory: guests have no mkfs. Layout:
+//! An empty ext4 file system, with a journal or without, for a disk in memory: guests have no mkfs. Layout:
 //! Documentation/filesystems/ext4 and fs/ext4/ext4.h, fs/jbd2 in the kernel; one block group.
 //!
 //! Only what a mount and ordinary work need: no checksums, no reserved blocks, no resizing.
@@ -44,7 +44,7 @@ fn put32(bytes: &mut [u8], at: usize, value: u32) {
 }
 
 /// `struct ext4_super_block`.
-fn superblock() -> Vec<u8> {
+fn superblock(has_journal: bool) -> Vec<u8> {
     let mut bytes = vec![0; 1024];
     put32(&mut bytes, 0x00, INODES);
     put32(&mut bytes, 0x04, BLOCKS);
@@ -69,12 +69,14 @@ fn superblock() -> Vec<u8> {
     put32(&mut bytes, 0x4c, 1);
     put32(&mut bytes, 0x54, LOST_INODE);
     put16(&mut bytes, 0x58, INODE_BYTES as u16);
-    // A journal; file types in directories and extents; large files, and extra times.
-    put32(&mut bytes, 0x5c, 0x4);
+    // File types in directories and extents; large files, and extra times.
     put32(&mut bytes, 0x60, 0x2 | 0x40);
     put32(&mut bytes, 0x64, 0x2 | 0x40);
     bytes[0x68..0x78].copy_from_slice(b"marvin-ext4-disk");
-    put32(&mut bytes, 0xe0, JOURNAL_INODE);
+    if has_journal {
+        put32(&mut bytes, 0x5c, 0x4);
+        put32(&mut bytes, 0xe0, JOURNAL_INODE);
+    }
     put32(&mut bytes, 0x108, TIME);
     put16(&mut bytes, 0x15c, 32);
     put16(&mut bytes, 0x15e, 32);
@@ -157,11 +159,11 @@ fn journal() -> Vec<u8> {
     bytes
 }
 
-/// Writes the file system.
-pub(super) fn format(disk: &impl FileExt) -> io::Result<()> {
+/// Writes the file system. Without a journal the place of one is taken all the same.
+pub(super) fn format(disk: &impl FileExt, has_journal: bool) -> io::Result<()> {
     let write =
         |block: u32, bytes: &[u8]| disk.write_all_at(bytes, u64::from(block) * BLOCK as u64);
-    disk.write_all_at(&superblock(), 1024)?;
+    disk.write_all_at(&superblock(has_journal), 1024)?;
     write(1, &descriptors())?;
     write(BLOCK_BITMAP, &bitmap(USED_BLOCKS, BLOCKS))?;
     write(INODE_BITMAP, &bitmap(LOST_INODE, INODES))?;
@@ -198,12 +200,18 @@ mod tests {
 
     /// The program of the file system's own authors finds nothing to mend.
     #[test]
+    fn e2fsck_finds_the_file_systems_clean() {
+        for has_journal in [true, false] {
+            check_clean(has_journal);
+        }
+    }
+
     #[expect(clippy::print_stdout, reason = "a skipped check says why")]
-    fn e2fsck_finds_the_file_system_clean() {
+    fn check_clean(has_journal: bool) {
         let path = std::env::temp_dir().join(format!("marvin-ext4-{}", std::process::id()));
         let disk = File::create(&path).unwrap();
         disk.set_len(u64::from(BLOCKS) * BLOCK as u64).unwrap();
-        format(&disk).unwrap();
+        format(&disk, has_journal).unwrap();
         let program = ["/sbin/e2fsck", "/usr/sbin/e2fsck"]
             .into_iter()
             .find(|program| fs::exists(program).unwrap_or(false));

@@ -1,6 +1,6 @@
 //! Workloads of the suite fs: what single operations cost on ext4, xfs and btrfs, on a disk in
-//! memory, and on tmpfs. Each mounts a fresh file system. What an operation leaves to the flusher is
-//! no part of its cost.
+//! memory, on tmpfs, and on NFS from the guest itself. Each mounts a fresh file system. What an
+//! operation leaves to the flusher is no part of its cost.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
 use super::disk::{create_in_memory, fsync_in_memory, make, read_in_memory, sync};
-use super::disk_mount::InMemory::{self, Btrfs, Ext4, Tmpfs, Xfs};
+use super::disk_mount::InMemory::{self, Btrfs, Ext4, Ext4WithoutJournal, Nfs, Tmpfs, Xfs};
 use super::disk_mount::{Mount, Within};
 use super::fault::of_file;
 use super::file::read_folder;
@@ -83,6 +83,19 @@ pub(super) const FILE_SYSTEMS: &[(&str, Create)] = &[
     ("tmpfs-rename", || rename(Tmpfs)),
     ("tmpfs-mkdir", || folder(Tmpfs)),
     ("tmpfs-chmod", || permissions(Tmpfs)),
+    ("ext4-ram-nojournal", || {
+        create_in_memory(Ext4WithoutJournal)
+    }),
+    ("nfs-ram-create", || create_in_memory(Nfs)),
+    ("nfs-ram-fsync", || fsync_in_memory(Nfs)),
+    ("nfs-ram-read", || read_in_memory(Nfs)),
+    ("nfs-ram-write", || append(Nfs)),
+    ("nfs-ram-sync", || write_through(Nfs)),
+    ("nfs-ram-trunc", || truncate(Nfs)),
+    ("nfs-ram-rename", || rename(Nfs)),
+    ("nfs-ram-mkdir", || folder(Nfs)),
+    ("nfs-ram-chmod", || permissions(Nfs)),
+    ("nfs-ram-readdir", || names(Nfs)),
 ];
 
 fn within(mount: Mount, operation: impl FnMut(usize) -> io::Result<()> + 'static) -> Made {

@@ -1,5 +1,5 @@
-//! Sockets beyond requests and streams: descriptors as messages, datagrams, raw packets, and a
-//! table of ports that is nearly full. One process has both ends.
+//! Sockets beyond requests and streams: descriptors as messages, datagrams, raw packets, SCTP, and
+//! a table of ports that is nearly full. One process has both ends.
 
 use std::fs;
 use std::io;
@@ -17,6 +17,8 @@ use crate::sys::check;
 
 /// Bytes of a datagram and of a packet.
 const DATAGRAM: usize = 512;
+/// A message of SCTP: several packets.
+const SCTP_MESSAGE: usize = 10 * 1024;
 /// A protocol that no other socket takes: one for experiments (RFC 3692).
 const PROTOCOL: i32 = 253;
 /// Bytes before a packet's content: the header of IPv4 without options.
@@ -121,17 +123,87 @@ pub(super) fn connect() -> Made {
     })
 }
 
-/// sock-raw: a packet of an own protocol over loopback.
-pub(super) fn raw() -> Made {
-    // SAFETY: takes numbers only.
-    let socket = owned(unsafe { libc::socket(libc::AF_INET, libc::SOCK_RAW, PROTOCOL) })?;
+fn loopback() -> libc::sockaddr_in {
     // SAFETY: an address of zeroes is a valid value of the C struct.
     let mut address: libc::sockaddr_in = unsafe { zeroed() };
     address.sin_family = libc::AF_INET as _;
     address.sin_addr.s_addr = u32::from(Ipv4Addr::LOCALHOST).to_be();
-    let length = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+    address
+}
+
+const ADDRESS_BYTES: libc::socklen_t = size_of::<libc::sockaddr_in>() as libc::socklen_t;
+
+/// Makes a socket of SCTP that is connected, and its other end.
+fn sctp_pair() -> io::Result<[OwnedFd; 2]> {
+    // SAFETY: takes numbers only.
+    let socket =
+        || owned(unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, libc::IPPROTO_SCTP) });
+    let listener = socket()?;
+    let own = socket()?;
+    let mut address = loopback();
+    let mut length = ADDRESS_BYTES;
+    // SAFETY: the address and its length are valid for the calls, which write no more than fits.
+    unsafe {
+        let [listener, own] = [listener.as_raw_fd(), own.as_raw_fd()];
+        check(libc::bind(listener, (&raw const address).cast(), length))?;
+        check(libc::listen(listener, 1))?;
+        let named = libc::getsockname(listener, (&raw mut address).cast(), &raw mut length);
+        check(named)?;
+        check(libc::connect(own, (&raw const address).cast(), length))?;
+    }
+    // SAFETY: no address of the other end is asked for.
+    let other = owned(unsafe {
+        libc::accept(
+            listener.as_raw_fd(),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+        )
+    })?;
+    Ok([own, other])
+}
+
+/// sock-sctp: a message goes over an association of SCTP by loopback.
+pub(super) fn sctp() -> Made {
+    let pair = sctp_pair().map_err(|error| match error.raw_os_error() {
+        Some(libc::EPROTONOSUPPORT | libc::ESOCKTNOSUPPORT) => {
+            Failure::Unsupported("the kernel has no SCTP (CONFIG_IP_SCTP)".to_owned())
+        }
+        _ => Failure::Error(error),
+    })?;
+    let message = vec![1u8; SCTP_MESSAGE];
+    let mut received = vec![0u8; SCTP_MESSAGE];
+    repeat(move |_| {
+        let [own, other] = [pair[0].as_raw_fd(), pair[1].as_raw_fd()];
+        // SAFETY: the message is as long as said.
+        let sent = unsafe { libc::send(own, message.as_ptr().cast(), SCTP_MESSAGE, 0) };
+        whole(check(sent as i64)?, SCTP_MESSAGE)?;
+        let mut there = 0;
+        while there < SCTP_MESSAGE {
+            let rest = &mut received[there..];
+            // SAFETY: the rest is as long as said.
+            let got = unsafe { libc::recv(other, rest.as_mut_ptr().cast(), rest.len(), 0) };
+            match usize::try_from(check(got as i64)?) {
+                Ok(count) if count > 0 => there += count,
+                _ => return Err(io::Error::other("the association ended")),
+            }
+        }
+        Ok(())
+    })
+}
+
+/// sock-raw: a packet of an own protocol over loopback.
+pub(super) fn raw() -> Made {
+    // SAFETY: takes numbers only.
+    let socket = owned(unsafe { libc::socket(libc::AF_INET, libc::SOCK_RAW, PROTOCOL) })?;
+    let address = loopback();
     // SAFETY: the address is valid for the call and of the size given.
-    check(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
+    check(unsafe {
+        libc::connect(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            ADDRESS_BYTES,
+        )
+    })?;
     repeat(move |_| {
         let mut buffer = [1u8; IP_HEADER + DATAGRAM];
         // SAFETY: the buffer is longer than said.

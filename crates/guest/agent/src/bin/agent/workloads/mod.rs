@@ -24,7 +24,9 @@ mod fault;
 mod file;
 mod file_systems;
 mod hackbench;
+mod hash;
 mod heap;
+mod loop_device;
 mod mappings;
 mod memory;
 mod messages;
@@ -32,6 +34,7 @@ mod misbehave;
 mod mutex;
 mod netfilter;
 mod netperf;
+mod nfs;
 mod pages;
 mod partner;
 mod pft;
@@ -346,6 +349,10 @@ const SUBSYSTEMS: &[(&str, Create)] = &[
     ("sock-connect", messages::connect),
     ("sock-raw", messages::raw),
     ("sock-ports", messages::ports),
+    ("sock-sctp", messages::sctp),
+    ("alg-hash", hash::hash),
+    ("loop-file", loop_device::attach),
+    ("uring-worker", uring::worker),
 ];
 
 /// Misbehaviours, for the tests of the host side. Not listed.

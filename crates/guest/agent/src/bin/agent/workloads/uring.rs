@@ -1,5 +1,6 @@
 //! io_uring: requests by rings of memory that the kernel shares (`include/uapi/linux/io_uring.h`).
-//! All requests are done while they are submitted: no thread of the kernel's takes part.
+//! But for those of one workload all requests are done while they are submitted: no thread of the
+//! kernel's takes part.
 
 use std::fs::File;
 use std::io;
@@ -26,6 +27,8 @@ const POLL: u8 = 6;
 const READ: u8 = 22;
 const SEND: u8 = 26;
 const RECEIVE: u8 = 27;
+/// `IOSQE_ASYNC`.
+const ASYNC: u8 = 1 << 4;
 
 /// `struct io_sqring_offsets`; `struct io_cqring_offsets` has the same size and its first fields.
 #[repr(C)]
@@ -262,11 +265,21 @@ pub(super) fn nop() -> Made {
 
 /// uring-read: reads that never wait, from /dev/zero (`FMODE_NOWAIT` in drivers/char/mem.c).
 pub(super) fn read() -> Made {
+    reads(0)
+}
+
+/// uring-worker: the same, which are handed to threads of the kernel's.
+pub(super) fn worker() -> Made {
+    reads(ASYNC)
+}
+
+fn reads(flags: u8) -> Made {
     let ring = Ring::new()?;
     let file = OwnedFd::from(File::open("/dev/zero")?);
     let mut buffer = vec![0u8; BLOCK];
     let request = Request {
         operation: READ,
+        flags,
         descriptor: file.as_raw_fd(),
         address: buffer.as_mut_ptr() as u64,
         length: BLOCK as u32,

@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
+use super::files::own;
 use super::{all_at_once, each, tasks};
 use crate::sys::check;
 use crate::workloads::Made;
@@ -18,10 +19,6 @@ use crate::workloads::split_work::TaskKind;
 const PIECE: usize = 128 * 1024;
 /// Pages of a file that are mapped, written and unmapped at a time.
 const FILE_PAGES: usize = 16;
-
-fn own(number: usize) -> String {
-    format!("own-{number:04}")
-}
 
 fn within(mount: Mount, work: Made) -> Made {
     Ok(Box::new(Within {

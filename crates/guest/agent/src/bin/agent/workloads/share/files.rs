@@ -17,7 +17,7 @@ use crate::workloads::split_work::TaskKind;
 const PIECE: usize = 512;
 
 /// Returns the name of a task's own file or folder.
-fn own(number: usize) -> String {
+pub(super) fn own(number: usize) -> String {
     format!("own-{number:04}")
 }
 
