@@ -4,6 +4,7 @@ use crate::budget::{View, is_for_own};
 use crate::callers::Hot;
 use crate::facts::{Facts, SHORT_LIVED};
 use crate::finding::{Certainty, Finding, percent};
+use crate::interpreted::in_interpreter;
 use crate::rules::{Branch, RULES};
 use crate::waits::{known, own_path};
 
@@ -49,6 +50,8 @@ pub fn answer(facts: &Facts) -> Answer {
     if let Some(cause) = &mut answer.cause {
         if is_of_running(cause) {
             cause.cause.push_str(&in_script(facts));
+            let called = in_interpreter(facts, &cause.cause);
+            cause.cause.push_str(&called);
             if let Some((program, part)) = busiest_program(facts) {
                 let text = format!("; {} of what runs is the program {program}", percent(part));
                 cause.cause.push_str(&text);
@@ -90,8 +93,11 @@ fn in_script(facts: &Facts) -> String {
     };
     // What it calls of the standard library says more than what that is made of.
     let called = hot.entry().map(|entry| {
-        let name = entry.trim_start_matches("Python's ");
-        format!("{name} for ")
+        let name = |function: &str| function.trim_start_matches("Python's ").to_owned();
+        match hot.deepest(|_| true) {
+            Some(deepest) => format!("{} for {} for ", name(deepest), name(entry)),
+            None => format!("{} for ", name(entry)),
+        }
     });
     let called = called.unwrap_or_default();
     format!("; in {} that is in {called}{path}", first.program)
@@ -280,7 +286,7 @@ impl Answer {
             let budget = view.budget;
             let [user, kernel, blocked] = crate::rules::largest(&view);
             // What is spread over the interpreter is often one function of the script.
-            let script = in_script(facts);
+            let script = in_script(facts) + &in_interpreter(facts, &[&*user, &*kernel].concat());
             let program = busiest_program(facts).map_or_else(String::new, |(program, part)| {
                 format!("; {} of what runs is the program {program}", percent(part))
             });

@@ -68,7 +68,7 @@ const MORE_GO_FOLDERS: [&str; 4] = ["unicode", "unique", "vendor", "weak"];
 const SUFFIXES: [&str; 6] = ["constprop", "isra", "part", "cold", "lto_priv", "llvm"];
 /// How functions of runtimes begin: of Node, V8 and libuv, of CPython, of Rust, of C++ and of the
 /// JVM.
-const RUNTIMES: [&str; 30] = [
+const RUNTIMES: [&str; 32] = [
     "Python's ",
     "java.",
     "javax.",
@@ -93,7 +93,9 @@ const RUNTIMES: [&str; 30] = [
     "std::",
     "core::",
     "alloc::",
+    "hashbrown::",
     "tokio::",
+    "mio::",
     "__rust",
     "__gnu_cxx",
     "operator ",
@@ -150,7 +152,54 @@ pub(crate) fn is_own(function: &str) -> bool {
         && !is_nameless(function)
         && !is_of_go(function)
         && !is_of_interpreter(function)
-        && !RUNTIMES.iter().any(|begin| function.starts_with(begin))
+        && !RUNTIMES
+            .iter()
+            .any(|begin| implementer(function).starts_with(begin))
+}
+
+/// Returns whose a method of Rust is: the type of `<std::fs::File as std::io::Write>::write`, and
+/// the trait if that is any type, as of `<T as alloc::string::ToString>::to_string`.
+fn implementer(function: &str) -> &str {
+    let Some(inner) = function.strip_prefix('<') else {
+        return function;
+    };
+    let plain = inner.trim_start_matches(['&', '[', '<', '*']);
+    let plain = plain.trim_start_matches("mut ").trim_start_matches("dyn ");
+    match plain.split_once(" as ") {
+        Some((of, by)) if of.len() <= 2 => by,
+        _ => plain,
+    }
+}
+
+/// Whether a function executes whatever the script or the program says: it tells nothing.
+fn is_loop(function: &str) -> bool {
+    let loops = [
+        "_PyEval_",
+        "PyEval_EvalCode",
+        "_PyFunction_Vectorcall",
+        "_PyObject_",
+        "PyObject_Call",
+        "PyObject_Vectorcall",
+        "_PyVectorcall",
+        "method_vectorcall",
+        "cfunction_",
+        "Perl_runops",
+        "perl_run",
+        "Builtins_InterpreterEntry",
+        "Builtins_JSEntry",
+        "std::rt::",
+        "std::panicking::",
+        "std::panic::",
+        "core::ops::function::",
+        "std::sys::backtrace::",
+        "std::thread::",
+        "std::this_thread",
+        "<std::thread::",
+        "<std::sys::thread::",
+        "<core::panic::",
+        "<alloc::boxed::Box<F,A>",
+    ];
+    loops.iter().any(|begin| function.starts_with(begin))
 }
 
 /// Whether a function is the program itself: all that it does is below it.
@@ -270,12 +319,21 @@ pub(crate) struct Hot<'s> {
     innermost: Vec<(&'s str, u64)>,
     /// All own functions.
     own: BTreeMap<&'s str, Below>,
+    /// All functions of libraries and runtimes that have names.
+    foreign: BTreeMap<&'s str, Below>,
 }
 
 fn sorted(counts: BTreeMap<&str, u64>) -> Vec<(&str, u64)> {
     let mut counts: Vec<(&str, u64)> = counts.into_iter().collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     counts
+}
+
+impl Below {
+    /// Returns how far below it the samples are on average.
+    fn mean(&self) -> f64 {
+        self.distance as f64 / self.with.max(1) as f64
+    }
 }
 
 impl<'s> Hot<'s> {
@@ -302,11 +360,19 @@ impl<'s> Hot<'s> {
             }
             let mut seen = BTreeSet::new();
             for (distance, function) in stack.user.iter().enumerate() {
-                if seen.insert(function) && is_own(function) {
-                    let below = hot.own.entry(function).or_default();
-                    below.with += stack.samples;
-                    below.distance += distance as u64 * stack.samples;
+                if !seen.insert(function) {
+                    continue;
                 }
+                let functions = if is_own(function) {
+                    &mut hot.own
+                } else if is_entry(function) {
+                    &mut hot.foreign
+                } else {
+                    continue;
+                };
+                let below = functions.entry(function).or_default();
+                below.with += stack.samples;
+                below.distance += distance as u64 * stack.samples;
             }
         }
         hot.leaves = sorted(leaves);
@@ -346,11 +412,16 @@ impl<'s> Hot<'s> {
     /// Returns own functions on most of the stacks, innermost first, without the program's start
     /// and without some names.
     fn callers(&self, without: &str) -> Vec<&'s str> {
-        let mean = |below: &Below| below.distance as f64 / below.with.max(1) as f64;
+        let mean = Below::mean;
+        // What these call is no caller of them.
+        let nearest = without.split(" and ").filter_map(|one| self.own.get(one));
+        let nearest = nearest.map(mean).fold(f64::INFINITY, f64::min);
+        let is_above = |below: &Below| nearest.is_infinite() || mean(below) > nearest;
         let mut callers: Vec<(&str, &Below)> = self
             .own
             .iter()
             .filter(|(name, below)| self.part(below.with) >= MOST && !is_start(name))
+            .filter(|(_, below)| is_above(below))
             .filter(|(name, _)| !without.split(" and ").any(|one| one == **name))
             .map(|(name, below)| (*name, below))
             .collect();
@@ -400,6 +471,38 @@ impl<'s> Hot<'s> {
         (self.part(samples) >= MOST).then_some(entry)
     }
 
+    /// Returns the innermost function of a library in or below which most samples are, if it is not
+    /// the one that the program's own ones call: `re._compile` of `re.match`.
+    pub(crate) fn deepest(&self, is_wanted: impl Fn(&str) -> bool) -> Option<&'s str> {
+        let own = self
+            .innermost
+            .first()
+            .and_then(|(one, _)| self.own.get(one));
+        let nearest = own.map_or(f64::INFINITY, Below::mean);
+        let (deepest, _) = self
+            .foreign
+            .iter()
+            .filter(|(name, below)| {
+                self.part(below.with) >= MOST && !is_loop(name) && is_wanted(name)
+            })
+            .filter(|(_, below)| below.mean() < nearest)
+            .min_by(|one, other| one.1.mean().total_cmp(&other.1.mean()))?;
+        let is_said =
+            self.entry() == Some(deepest) || self.leaf().map(|leaf| leaf.0) == Some(deepest);
+        (!is_said).then_some(deepest)
+    }
+
+    /// Returns the functions of a library that the program's own ones call, if most samples are in
+    /// one or two of them.
+    pub(crate) fn entries(&self) -> Option<String> {
+        let (entries, _) = self.most(&self.entries)?;
+        let named: Vec<&str> = entries.split(" and ").collect();
+        // Two wrappers of the C library are two calls.
+        let is_said = |one: &&str| !is_nameless(one) && !is_loop(one);
+        let is_plain = named.len() > 1 && named.iter().any(|one| is_library(one));
+        (named.iter().all(is_said) && !is_plain).then_some(entries)
+    }
+
     /// Returns the samples of that function.
     pub(crate) fn entry_samples(&self) -> u64 {
         self.entries.first().map_or(0, |(_, samples)| *samples)
@@ -411,7 +514,8 @@ impl<'s> Hot<'s> {
         let lists = [&self.innermost, &self.entries, &self.leaves];
         for (name, samples) in lists.into_iter().flat_map(|list| list.iter().take(NAMED)) {
             let is_known = largest.iter().any(|(known, _)| known == name);
-            if !is_known && !is_nameless(name) && self.part(*samples) >= 0.1 {
+            let says = !is_nameless(name) && !is_loop(name);
+            if !is_known && says && self.part(*samples) >= 0.1 {
                 largest.push((name, *samples));
             }
         }
@@ -488,6 +592,49 @@ mod tests {
         );
         assert_eq!(path(&["read (libc.so.6)", "libc.so.6+0x12"]), None);
         assert_eq!(path(&["git+0x12", "main"]).as_deref(), Some("main"));
+    }
+
+    #[test]
+    fn methods_of_rust_belong_to_their_type() {
+        assert!(!is_own("<std::fs::File as std::io::Write>::write"));
+        assert!(!is_own("<T as alloc::string::ToString>::to_string"));
+        assert!(!is_own(
+            "<&mut alloc::vec::Vec<T> as core::fmt::Debug>::fmt"
+        ));
+        assert!(is_own("<shop::Cart as core::clone::Clone>::clone"));
+        assert!(is_own("shop::Cart::add"));
+    }
+
+    #[test]
+    fn what_is_called_is_no_caller() {
+        let throw = "_Unwind_RaiseException (libgcc_s.so.1)";
+        let stacks = [stack(
+            &["libc.so.6+0x8", throw, "parse", "read_all", "main"],
+            90,
+        )];
+        let (own, _) = Hot::of(stacks.iter()).own_path().unwrap();
+        assert_eq!(own, "parse (called by read_all)");
+    }
+
+    #[test]
+    fn deepest_function_of_library_is_named() {
+        let lock = "sync.(*Mutex).lockSlow";
+        let source = "math/rand.(*lockedSource).Int63";
+        let stacks = [
+            stack(
+                &[lock, source, "math/rand.Intn", "main.pick", "main.main"],
+                40,
+            ),
+            stack(&[source, "math/rand.Intn", "main.pick", "main.main"], 30),
+            stack(&["main.pick", "main.main"], 30),
+        ];
+        let hot = Hot::of(stacks.iter());
+        assert_eq!(hot.entry(), Some("math/rand.Intn"));
+        assert_eq!(hot.deepest(|_| true), Some(source));
+        // Functions that call the program's own ones are above these.
+        let [outer, inner] = ["std::rt::lang_start", "std::sort"];
+        let stacks = [stack(&["compare", inner, "sort_rows", outer], 9)];
+        assert_eq!(Hot::of(stacks.iter()).deepest(|_| true), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod differing_settings;
 mod drawings;
 pub mod facts;
 mod finding;
+mod interpreted;
 mod json;
 mod kernels;
 mod render;

@@ -200,9 +200,13 @@ fn unread_pipe_of_a_child_is_named() {
         process: 2,
         ..thread(2, [0.1, 0.0, 0.0])
     };
+    let parent = Thread {
+        voluntary: 2,
+        ..thread(1, [0.1, 0.0, 0.0])
+    };
     let facts = Facts {
         waits: vec![join, write],
-        ..facts(vec![thread(1, [0.1, 0.0, 0.0]), child])
+        ..facts(vec![parent, child])
     };
     assert_eq!(rule(&facts), "unread-pipe");
     assert!(
@@ -210,6 +214,29 @@ fn unread_pipe_of_a_child_is_named() {
         "{}",
         cause(&facts)
     );
+}
+
+#[test]
+fn reader_that_goes_on_is_slow() {
+    let join = Wait {
+        object: Object::Child,
+        ..wait("wait4", "do_wait", 9.8)
+    };
+    let write = Wait {
+        object: Object::File("own pipe:[77]".into()),
+        threads: vec![2],
+        behind: vec![at_other_end(Role::Peer, 1, "parent", Some(join.clone()))],
+        ..wait("write", "pipe_write", 9.8)
+    };
+    let child = Thread {
+        process: 2,
+        ..thread(2, [0.1, 0.0, 0.0])
+    };
+    let facts = Facts {
+        waits: vec![join, write],
+        ..facts(vec![thread(1, [0.1, 0.0, 0.0]), child])
+    };
+    assert_ne!(rule(&facts), "unread-pipe");
 }
 
 fn at_socket(peer: &str, sockets: usize) -> Facts {

@@ -61,6 +61,12 @@ pub(crate) const KNOWN: &[Known] = &[
     named("ObjectMonitor::enter", Kind::Lock, "a monitor of Java"),
     named("ObjectMonitor::EnterI", Kind::Lock, "a monitor of Java"),
     known("java.lang.Thread.sleep", Kind::Sleep),
+    known("java.lang.Thread.join", Kind::Join),
+    named(
+        "java.util.concurrent.Semaphore.acquire",
+        Kind::Lock,
+        "a permit of a Semaphore of Java",
+    ),
     known("JVM_Sleep", Kind::Sleep),
     known("ObjectMonitor::wait", Kind::Condition),
     // java.util.concurrent.
@@ -154,7 +160,12 @@ pub(crate) const KNOWN: &[Known] = &[
     known("tokio::runtime::blocking", Kind::Idle),
     known("multi_thread::worker::Context::park", Kind::Idle),
     known("rayon_core::sleep", Kind::Idle),
-    known("lock_contended", Kind::Lock),
+    named(
+        "rwlock::futex::RwLock",
+        Kind::Lock,
+        "one lock (an RwLock of Rust)",
+    ),
+    named("lock_contended", Kind::Lock, "one lock (a Mutex of Rust)"),
     known("Condvar::wait", Kind::Condition),
     known("thread::park", Kind::Condition),
     known("Parker::park", Kind::Condition),
@@ -235,8 +246,12 @@ pub(crate) const KNOWN: &[Known] = &[
     known("pthread_join", Kind::Join),
     known("pthread_timedjoin", Kind::Join),
     known("pthread_clockjoin", Kind::Join),
-    known("pthread_rwlock", Kind::Lock),
-    known("pthread_mutex", Kind::Lock),
+    named(
+        "pthread_rwlock",
+        Kind::Lock,
+        "one lock (pthread_rwlock, for reading or writing)",
+    ),
+    named("pthread_mutex", Kind::Lock, "one lock (pthread_mutex)"),
     known("lll_lock", Kind::Lock),
     known("sem_wait", Kind::Condition),
     known("sem_timedwait", Kind::Condition),
@@ -336,7 +351,7 @@ pub(crate) fn is_collector(function: &str) -> bool {
 
 /// Functions whose presence on a stack says what the time is for, with the cause and the advice.
 pub(crate) struct Meaning {
-    /// A part of the function's name.
+    /// A part of the function's name; of several ones, between bars, together.
     pub(crate) function: &'static str,
     /// The cause, as in `it does X`.
     pub(crate) cause: &'static str,
@@ -457,13 +472,13 @@ pub(crate) const MEANINGS: &[Meaning] = &[
     ),
     // The unwinder of libgcc (libgcc/unwind.inc); libstdc++: src/c++11/locale_init.cc.
     meaning(
-        "_Unwind_RaiseException",
+        "_Unwind_RaiseException|__cxa_throw|__cxa_allocate_exception|__cxa_end_catch|std::__throw_",
         "it throws and catches exceptions",
         "Throw for what is rare; return what is frequent.",
     ),
     // Rust: library/core/src/hash/sip.rs. Go: src/runtime/string.go.
     meaning(
-        "core::hash::sip",
+        "core::hash::sip|DefaultHasher|hash_one",
         "it hashes for its maps (SipHash, the default of HashMap)",
         "Look up less often, or with another hasher.",
     ),

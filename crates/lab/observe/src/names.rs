@@ -32,7 +32,9 @@ pub(crate) fn demangle(name: &str) -> String {
 
 /// Leaves out the arguments of templates where the name is long.
 fn shorten(name: &str) -> String {
-    if name.len() <= LONG || name.contains("operator") {
+    // In these the brackets are no template's.
+    let operators = ["operator<", "operator>", "operator-"];
+    if name.len() <= LONG || operators.iter().any(|operator| name.contains(operator)) {
         return name.to_owned();
     }
     let mut short = String::new();

@@ -13,7 +13,7 @@ use crate::proc::Mapping;
 use crate::symbols::{Modules, file_name};
 
 /// Frames of a stack, threads of a process, and names that are kept.
-const DEPTH: usize = 16;
+const DEPTH: usize = 48;
 const THREADS_MAX: usize = 256;
 const NAMES_MAX: usize = 16_384;
 /// The longest name that is read (bytes).
@@ -149,7 +149,11 @@ impl Interpreter {
 /// Returns a function's name with its file; one of the standard library is called so.
 fn describe(function: &str, file: &str) -> String {
     let is_standard = file.starts_with('<') || file.contains("/lib/python3");
-    let name = file_name(file);
+    // A package has the name of its folder.
+    let name = match file.strip_suffix("/__init__.py") {
+        Some(folder) => file_name(folder),
+        None => file_name(file),
+    };
     if is_standard {
         let module = name.trim_end_matches(".py").trim_matches(['<', '>']);
         return format!("Python's {module}.{function}");
@@ -195,6 +199,10 @@ mod tests {
         assert_eq!(
             describe("Popen.wait", "/usr/lib/python3.11/subprocess.py"),
             "Python's subprocess.Popen.wait"
+        );
+        assert_eq!(
+            describe("match", "/usr/lib/python3.11/re/__init__.py"),
+            "Python's re.match"
         );
         assert_eq!(
             describe("_find", "<frozen importlib._bootstrap>"),

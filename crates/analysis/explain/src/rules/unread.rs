@@ -29,6 +29,15 @@ pub(super) fn pipe(view: &View) -> Option<Finding> {
     if share < BLOCKED || reader.process == writer.process {
         return None;
     }
+    // One that goes on reads slowly, and that is another cause.
+    let reading = facts
+        .threads
+        .iter()
+        .filter(|thread| thread.process == reader.process);
+    let switches: u64 = reading.map(|thread| thread.voluntary).sum();
+    if switches as f64 > facts.seconds.max(1.0) {
+        return None;
+    }
     let from = own_path(longest).map_or_else(String::new, |own| format!(" in {own}"));
     Some(
         Finding::new(

@@ -14,6 +14,8 @@ const USER: f64 = 0.4;
 const OF_RUNNING: f64 = 0.7;
 /// The least share of a function in it.
 const FUNCTION: f64 = 0.5;
+/// The part of one function's share from which on a meaning comes before it.
+const MEANT: f64 = 0.75;
 /// Mapped files of one kind from which on they are named.
 const MAPPED: usize = 100;
 /// The least share of collecting garbage in the time on processors.
@@ -38,6 +40,12 @@ fn hottest(view: &View) -> Option<(String, u64, u64)> {
     let hot = Hot::of(in_user_mode(view));
     let own = hot.own_path();
     let entry = hot.entry();
+    let deepest = hot.deepest(|_| true);
+    // `the innermost for the one that the program calls`.
+    let within = |entry: &str| match deepest {
+        Some(deepest) => format!("{deepest} for {entry}"),
+        None => entry.to_owned(),
+    };
     let called_in = |what: String, count: u64| {
         let from = own.as_ref().map(|(own, _)| format!(", called in {own}"));
         (format!("{what}{}", from.unwrap_or_default()), count)
@@ -52,7 +60,7 @@ fn hottest(view: &View) -> Option<(String, u64, u64)> {
             called_in(format!("{entry}, there in {leaf}"), count)
         }
         (Some((leaf, count)), Some(entry)) if entry != leaf => {
-            called_in(format!("{leaf} for {entry}"), count)
+            called_in(format!("{leaf} for {}", within(entry)), count)
         }
         (Some((leaf, count)), None) if is_nameless(leaf) && own.is_some() => {
             let (own, _) = own.clone()?;
@@ -64,7 +72,9 @@ fn hottest(view: &View) -> Option<(String, u64, u64)> {
         (None, entry) => {
             let spread = hot.one_path().filter(|(path, _)| !is_start(path));
             match (spread, entry) {
-                (Some((path, count)), Some(entry)) => (format!("{path}, there in {entry}"), count),
+                (Some((path, count)), Some(entry)) => {
+                    (format!("{path}, there in {}", within(entry)), count)
+                }
                 (Some((path, count)), None) => (format!("{path} and what it calls"), count),
                 (None, Some(entry)) => (format!("{entry} and what it calls"), hot.entry_samples()),
                 (None, None) => return None,
@@ -85,6 +95,11 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
     }
     let (what, count, all) = hottest(view)?;
     let share = view.budget.user * count as f64 / all.max(1) as f64;
+    // What a function means says more than where it is, but allocating is a part of much.
+    let known = meaning(view).filter(|known| !known.cause.contains("allocates memory"));
+    if known.is_some_and(|known| known.share >= MEANT * share) {
+        return None;
+    }
     let is_compiled = what.starts_with("(anonymous memory)");
     let what = what.replace(
         "(anonymous memory)",
@@ -127,7 +142,8 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
 /// Returns the own functions in which most of the work is, as the end of a sentence.
 fn own_work(view: &View, without: &str) -> Option<String> {
     let (own, _) = Hot::of(in_user_mode(view)).own_path()?;
-    (!is_start(&own) && !own.contains(without)).then_some(own)
+    let is_said = without.split('|').any(|one| own.contains(one));
+    (!is_start(&own) && !is_said).then_some(own)
 }
 
 /// Functions of libraries and runtimes that say what the time is for.
@@ -135,7 +151,10 @@ pub(super) fn meaning(view: &View) -> Option<Finding> {
     let all: u64 = in_user_mode(view).map(|stack| stack.samples).sum();
     let share_of = |part: &str| {
         let with = in_user_mode(view)
-            .filter(|stack| stack.user.iter().any(|function| function.contains(part)))
+            .filter(|stack| {
+                let has = |function: &String| part.split('|').any(|one| function.contains(one));
+                stack.user.iter().any(has)
+            })
             .map(|stack| stack.samples)
             .sum::<u64>();
         with as f64 / all.max(1) as f64
@@ -152,7 +171,11 @@ pub(super) fn meaning(view: &View) -> Option<Finding> {
     Some(
         Finding::new(format!("{}{from}", meaning.cause), share * view.budget.user)
             .with(
-                format!("{} of its samples in {}", percent(share), meaning.function),
+                format!(
+                    "{} of its samples in {}",
+                    percent(share),
+                    meaning.function.replace('|', ", ")
+                ),
                 "cpu-clock",
                 "50 %",
                 "the kernel, waiting",
@@ -298,7 +321,12 @@ pub(super) fn locking(view: &View) -> Option<Finding> {
         });
         let around: u64 = around.map(|stack| stack.samples).sum();
         // The library's function that takes it says whose lock it is: `math/rand.Intn`.
-        let of = takers.entry().filter(|entry| !LOCKING.iter().any(|part| entry.contains(part)));
+        let is_no_lock = |entry: &str| !LOCKING.iter().any(|part| entry.contains(part));
+        let entry = takers.entry().filter(|entry| is_no_lock(entry));
+        let of = entry.map(|entry| match takers.deepest(is_no_lock) {
+            Some(deepest) => format!("{deepest} of {entry}"),
+            None => entry.to_owned(),
+        });
         let of = of.map_or_else(String::new, |entry| format!(" in {entry} for"));
         let from = match (own, &*of) {
             (Some(own), "") => format!(" in {own}"),

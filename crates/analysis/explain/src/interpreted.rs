@@ -1,0 +1,198 @@
+//! What a script asks of its interpreter, by the interpreter's own functions: V8 and Node have one
+//! for each function of JavaScript's library, Perl one for each operation.
+//!
+//! They name what the script does where its own functions have no names.
+
+use std::collections::BTreeMap;
+
+use crate::facts::{Facts, Stack};
+use crate::finding::percent;
+
+/// The least part of all samples in one of these functions.
+const LEAST: f64 = 0.3;
+/// The least part of those that are named beside it, and how many are named.
+const BESIDE: f64 = 0.08;
+const NAMED: usize = 3;
+/// How names of V8's functions begin that implement those of JavaScript (src/builtins).
+const BUILTINS: [&str; 2] = ["Builtins_", "v8::internal::Builtin_"];
+/// Of these, those that only call, enter, load and store: they are part of all that a script does.
+const PLAIN: [&str; 20] = [
+    "Interpreter",
+    "JSEntry",
+    "CEntry",
+    "Call",
+    "Construct",
+    "HandleApiCall",
+    "Adaptor",
+    "Baseline",
+    "RunMicrotasks",
+    "Async",
+    "Await",
+    "Promise",
+    "Generator",
+    "RecordWrite",
+    "Ephemeron",
+    "Load",
+    "Store",
+    "Keyed",
+    "Instantiate",
+    "Arguments",
+];
+/// What Node's own functions do for a script begins so; those of its start and of its loop of events
+/// (src/api, src/env.cc, src/node.cc) say nothing.
+const NODE: &str = "node::";
+const NODE_LOOP: [&str; 12] = [
+    "node::Start",
+    "node::Load",
+    "node::Spin",
+    "node::NodeMain",
+    "node::Environment",
+    "node::Internal",
+    "node::MakeCallback",
+    "node::AsyncWrap",
+    "node::Run",
+    "node::Realm",
+    "node::builtins::",
+    "node::CallbackScope",
+];
+/// Operations of Perl (pp.c, pp_hot.c, pp_sys.c), without those that every statement has.
+const PERL: &str = "Perl_pp_";
+const PERL_PLAIN: [&str; 8] = [
+    "entersub",
+    "leavesub",
+    "nextstate",
+    "enter",
+    "leave",
+    "iter",
+    "unstack",
+    "const",
+];
+
+/// Returns the function of the interpreter that a stack's script called, with the language.
+fn called(stack: &Stack) -> Option<(&'static str, String)> {
+    let mut of_node = None;
+    for function in stack.user.iter().map(String::as_str) {
+        let is_loop = NODE_LOOP.iter().any(|begin| function.starts_with(begin));
+        if function.starts_with(NODE) && !is_loop {
+            of_node = Some(function);
+        }
+        if let Some(operation) = function.strip_prefix(PERL) {
+            let is_plain = PERL_PLAIN.iter().any(|begin| operation.starts_with(begin));
+            return (!is_plain).then(|| ("Perl", format!("{PERL}{operation}")));
+        }
+        let builtin = BUILTINS
+            .iter()
+            .find_map(|begin| function.strip_prefix(begin));
+        let Some(builtin) = builtin else { continue };
+        if let Some(of_node) = of_node {
+            return Some(("Node", of_node.to_owned()));
+        }
+        let is_plain = PLAIN.iter().any(|begin| builtin.starts_with(begin));
+        if !is_plain && !builtin.ends_with("Handler") {
+            return Some(("JavaScript", builtin.to_owned()));
+        }
+    }
+    None
+}
+
+/// Returns what most of the samples of a script's program are in, as the end of a sentence; empty if
+/// that is spread, or the sentence has it already.
+pub(crate) fn in_interpreter(facts: &Facts, sentence: &str) -> String {
+    let samples = facts.samples.as_ref();
+    let stacks = samples.map_or(&[][..], |samples| &samples.stacks);
+    let mut functions: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    let mut all = 0;
+    for stack in stacks {
+        all += stack.samples;
+        if let Some(called) = called(stack) {
+            *functions.entry(called).or_default() += stack.samples;
+        }
+    }
+    let mut functions: Vec<((&str, String), u64)> = functions.into_iter().collect();
+    functions.sort_by_key(|(_, samples)| std::cmp::Reverse(*samples));
+    let part = |samples: u64| samples as f64 / all.max(1) as f64;
+    let Some(((language, function), samples)) = functions.first() else {
+        return String::new();
+    };
+    if part(*samples) < LEAST || sentence.contains(function) {
+        return String::new();
+    }
+    let named = functions.iter().take(NAMED);
+    let named = named.filter(|(_, samples)| part(*samples) >= BESIDE);
+    let named: Vec<String> = named
+        .map(|((_, function), samples)| format!("{function} {}", percent(part(*samples))))
+        .collect();
+    format!("; in {language} that is in {}", named.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::sampled;
+
+    fn of(user: &[&str], samples: u64) -> Stack {
+        Stack {
+            user: user.iter().map(|one| (*one).to_owned()).collect(),
+            samples,
+            ..Stack::default()
+        }
+    }
+
+    fn sentence(stacks: Vec<Stack>) -> String {
+        let facts = Facts {
+            samples: sampled(stacks),
+            ..Facts::default()
+        };
+        in_interpreter(&facts, "it touches memory")
+    }
+
+    #[test]
+    fn builtin_of_script_is_named() {
+        let concat = [
+            "v8::internal::Heap::AllocateRaw",
+            "v8::internal::Builtin_ArrayConcat",
+            "Builtins_CEntry_Return1",
+            "Builtins_InterpreterEntryTrampoline",
+        ];
+        let other = ["Builtins_GetPropertyHandler", "Builtins_InterpreterEntry"];
+        assert_eq!(
+            sentence(vec![of(&concat, 6), of(&other, 4)]),
+            "; in JavaScript that is in ArrayConcat 60 %"
+        );
+        assert_eq!(sentence(vec![of(&concat, 2), of(&other, 8)]), "");
+    }
+
+    #[test]
+    fn binding_of_node_is_named() {
+        let exists = [
+            "access (libc.so.6)",
+            "uv__fs_work",
+            "node::fs::ExistsSync",
+            "Builtins_CallApiCallback",
+            "Builtins_InterpreterEntryTrampoline",
+            "node::LoadEnvironment",
+        ];
+        assert_eq!(
+            sentence(vec![of(&exists, 9)]),
+            "; in Node that is in node::fs::ExistsSync 100 %"
+        );
+    }
+
+    #[test]
+    fn operation_of_perl_is_named() {
+        let subst = [
+            "Perl_regexec_flags",
+            "Perl_pp_subst",
+            "Perl_runops_standard",
+        ];
+        let sub = [
+            "malloc (libc.so.6)",
+            "Perl_pp_entersub",
+            "Perl_runops_standard",
+        ];
+        assert_eq!(
+            sentence(vec![of(&subst, 5), of(&sub, 5)]),
+            "; in Perl that is in Perl_pp_subst 50 %"
+        );
+    }
+}
