@@ -449,6 +449,8 @@ pub struct Samples {
     pub pauses: Vec<FaultingCode>,
     /// Samples by program, most first: also of those that no round saw.
     pub programs: Vec<(String, u64)>,
+    /// System calls with their arguments and results.
+    pub calls: Vec<Called>,
     /// Samples that the kernel dropped.
     pub lost: u64,
 }
@@ -463,6 +465,62 @@ pub struct Stack {
     /// Functions of the program, innermost first.
     pub user: Vec<String>,
     /// Samples with this stack.
+    pub samples: u64,
+}
+
+impl Stack {
+    /// Returns the system call that the kernel executes: `read` of `__x64_sys_read`.
+    #[must_use]
+    pub fn call(&self) -> Option<&str> {
+        let prefixes = [
+            "__x64_sys_",
+            "__arm64_sys_",
+            "__ia32_sys_",
+            "__do_sys_",
+            "__se_sys_",
+            "ksys_",
+            "sys_",
+        ];
+        let call = self.kernel.iter().rev().find_map(|function| {
+            prefixes
+                .iter()
+                .find_map(|prefix| function.strip_prefix(prefix))
+        });
+        // ksys_mmap_pgoff is mmap (mm/mmap.c).
+        let call = call.map(|call| call.trim_end_matches("_pgoff"));
+        call.or_else(|| self.entering_call())
+    }
+
+    /// Returns the system call of a stack without the call's own function: it is still at the entry,
+    /// already back there, or the function ended with a jump to the next one. Then it is that of the
+    /// C library's function.
+    fn entering_call(&self) -> Option<&str> {
+        let entries = [
+            "do_syscall_64",
+            "entry_SYSCALL_64",
+            "syscall_return",
+            "syscall_exit",
+        ];
+        let is_entry = |function: &String| entries.iter().any(|entry| function.starts_with(entry));
+        let is_call = self.kernel.iter().any(is_entry);
+        let (function, file) = self.user.first()?.split_once(" (")?;
+        let is_libc = file.starts_with("libc.") || file.starts_with("libc-");
+        (is_call && is_libc).then(|| function.trim_start_matches('_'))
+    }
+}
+
+/// What a sampled system call was asked for, and how it ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Called {
+    /// Its name, as the kernel's function has it.
+    pub call: String,
+    /// The path that it was given, or what its open file is; empty if it was not looked up.
+    pub file: String,
+    /// Its arguments, 0 for addresses; of `rt_sigreturn` the signal.
+    pub arguments: [u64; 4],
+    /// What it returned, errors as negative numbers; `None` while it was executed.
+    pub result: Option<i64>,
+    /// Samples.
     pub samples: u64,
 }
 

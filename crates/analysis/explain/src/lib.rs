@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod answer;
+mod arguments;
 pub mod budget;
 mod callers;
 mod config_hypotheses;
@@ -37,6 +38,8 @@ pub use verification::{Runs, compare_outputs, judge_runs, runs_for};
 
 #[cfg(test)]
 mod asker_tests;
+#[cfg(test)]
+mod called_tests;
 #[cfg(test)]
 mod runtime_tests;
 #[cfg(test)]

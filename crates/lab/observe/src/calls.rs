@@ -10,6 +10,7 @@ const NAMES: &[(u64, &str)] = &[
     (5, "fstat"),
     (6, "lstat"),
     (7, "poll"),
+    (8, "lseek"),
     (9, "mmap"),
     (10, "mprotect"),
     (11, "munmap"),
@@ -89,6 +90,7 @@ const NAMES: &[(u64, &str)] = &[
     (242, "mq_timedsend"),
     (243, "mq_timedreceive"),
     (247, "waitid"),
+    (233, "epoll_ctl"),
     (254, "inotify_add_watch"),
     (257, "openat"),
     (258, "mkdirat"),
@@ -96,6 +98,8 @@ const NAMES: &[(u64, &str)] = &[
     (263, "unlinkat"),
     (264, "renameat"),
     (265, "linkat"),
+    (267, "readlinkat"),
+    (269, "faccessat"),
     (270, "pselect6"),
     (271, "ppoll"),
     (275, "splice"),
@@ -141,16 +145,16 @@ pub(crate) const FILE_LOCKS: [u64; 2] = [72, 73];
 /// Calls that sleep.
 pub(crate) const SLEEPS: [u64; 2] = [35, 230];
 /// Calls whose first argument is an open file.
-const FILES: [u64; 29] = [
-    0, 1, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 72, 73, 74, 75, 77, 78, 217, 232, 275, 281, 285,
-    288, 295, 299, 306, 307, 441,
+const FILES: [u64; 32] = [
+    0, 1, 5, 8, 16, 17, 18, 19, 20, 42, 43, 44, 45, 46, 47, 72, 73, 74, 75, 77, 78, 217, 232, 275,
+    281, 285, 288, 295, 299, 306, 307, 441,
 ];
 
 /// Calls whose first or second argument is a path.
 const PATHS_FIRST: [u64; 18] = [
     2, 4, 6, 21, 59, 76, 80, 82, 83, 84, 85, 86, 87, 88, 89, 90, 92, 166,
 ];
-const PATHS_SECOND: [u64; 9] = [257, 258, 262, 263, 264, 265, 332, 437, 439];
+const PATHS_SECOND: [u64; 11] = [257, 258, 262, 263, 264, 265, 267, 269, 332, 437, 439];
 
 /// Returns which argument of a call is a path.
 pub(crate) fn path_argument(number: u64) -> Option<usize> {
@@ -198,6 +202,17 @@ pub(crate) fn name(number: u64) -> String {
         || format!("system call {number}"),
         |(_, name)| (*name).to_owned(),
     )
+}
+
+/// Returns the number of a call that the kernel's function has in its name
+/// (`__x64_sys_newstat`).
+pub(crate) fn number(name: &str) -> Option<u64> {
+    let plain = match name {
+        "newstat" | "newlstat" | "newfstat" => name.trim_start_matches("new"),
+        _ => name,
+    };
+    let found = NAMES.iter().find(|(_, known)| *known == plain);
+    found.map(|(number, _)| *number)
 }
 
 /// Whether the first argument of a call is an open file.

@@ -376,8 +376,7 @@ fn has_open(process: u32, link: &str) -> bool {
 /// Returns how a file is open: for reading (0), writing (1) or both (2), as open(2) has it.
 fn access(process: u32, number: u64) -> Option<u64> {
     let text = read(&format!("/proc/{process}/fdinfo/{number}")).ok()?;
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"))?;
-    Some(u64::from_str_radix(flags.trim(), 8).ok()? & 3)
+    Some(proc::octal(&text, "flags")? & 3)
 }
 
 fn kind_of(link: &str) -> WatchedKind {

@@ -11,6 +11,7 @@ use explain::facts::{
 };
 
 use crate::ObserveError;
+use crate::arguments::{Calls, Sampled};
 use crate::cgroups::{self, Mounts, Quota};
 use crate::ends::name_of;
 use crate::environment::environment;
@@ -157,7 +158,13 @@ impl Collector {
         }
         let looked = own_s();
         if let Ok(sampling) = &mut self.sampling {
+            let known = sampling.stacked.len();
             sampling.drain();
+            for stacked in &mut sampling.stacked[known..] {
+                if let Some(number) = stacked.looked_up_file() {
+                    stacked.looked_up.file = self.rounds.describe_file(stacked.process, number);
+                }
+            }
         }
         let drained = own_s();
         self.number += u64::from(is_there);
@@ -403,7 +410,8 @@ impl Collector {
         // A process that no round saw has, until it executes another program, the memory of the one
         // that made it.
         let fallback = processes.get(&self.root);
-        unwind_all(sampling, processes, fallback, modules);
+        let mut calls = Calls::default();
+        unwind_all(sampling, processes, fallback, modules, &kernel, &mut calls);
         let behind = places(sampling, processes, modules, Imports::is_behind_atomic);
         let pausing = places(sampling, processes, modules, Imports::is_at_pause);
         let mut stacks: BTreeMap<(String, Vec<String>, Vec<String>), u64> = BTreeMap::new();
@@ -489,6 +497,7 @@ impl Collector {
             atomics: by_function(atomics),
             pauses: by_function(pauses),
             programs: most_first(programs),
+            calls: calls.finish(),
             lost: sampling.lost,
         })
     }
@@ -548,11 +557,37 @@ fn unwind_all(
     processes: &BTreeMap<u32, Process>,
     fallback: Option<&Process>,
     modules: &mut Modules,
+    kernel: &KernelSymbols,
+    calls: &mut Calls,
 ) {
+    let mut restorers: BTreeMap<(u32, u64), bool> = BTreeMap::new();
     for stacked in &sampling.stacked {
         let process = processes.get(&stacked.process).or(fallback);
         let maps = process.map_or(&[][..], |process| process.maps.as_slice());
         let mut user = unwind(&stacked.registers, &stacked.stack, maps, modules);
+        let in_kernel = stacked.kernel.iter();
+        calls.add(&Sampled {
+            process: stacked.process,
+            kernel: in_kernel.map(|address| kernel.name(*address)).collect(),
+            user: &user,
+            arguments: stacked.arguments,
+            looked_up: &stacked.looked_up,
+        });
+        // Found addresses are one less than where a function returns to.
+        let restorer = user
+            .iter()
+            .skip(1)
+            .map(|address| address + 1)
+            .find(|address| {
+                let known = restorers.entry((stacked.process, *address));
+                *known.or_insert_with(|| {
+                    let code = modules.code(maps, *address);
+                    code.is_some_and(|(code, address)| code.is_restorer(address))
+                })
+            });
+        if let Some(restorer) = restorer {
+            calls.add_handler(restorer, &stacked.stack);
+        }
         append(&mut user, &stacked.user);
         user.truncate(DEPTH);
         let chain = Chain {

@@ -130,6 +130,13 @@ impl Imports {
         is_pause(address) || address.checked_sub(2).is_some_and(is_pause)
     }
 
+    /// Whether a handler of signals returns to an address: `mov $15, %rax; syscall`
+    /// (glibc: sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c).
+    pub(crate) fn is_restorer(&self, address: u64) -> bool {
+        let code = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+        self.bytes(address, code.len()) == Some(&code)
+    }
+
     fn import(&self, slot: u64) -> Called {
         let name = self.slots.get(&slot).cloned();
         name.map_or(Called::Unknown, Called::Import)
@@ -275,6 +282,16 @@ mod tests {
             .filter(|at| imports.is_at_pause(*at))
             .collect();
         assert_eq!(found, [0x101, 0x103]);
+    }
+
+    #[test]
+    fn restorer_is_known_by_its_code() {
+        let code = vec![0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+        let imports = Imports {
+            code: vec![(0x100, code)],
+            slots: BTreeMap::new(),
+        };
+        assert!(imports.is_restorer(0x100) && !imports.is_restorer(0x101));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //!
 //! `explain` says what the facts mean.
 
+mod arguments;
 mod calls;
 mod cgroups;
 mod creations;

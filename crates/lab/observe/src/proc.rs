@@ -101,6 +101,14 @@ pub(crate) fn value(text: &str, key: &str) -> Option<u64> {
     })
 }
 
+/// Returns a value in octal digits, as `fdinfo` has the flags of an open file.
+pub(crate) fn octal(text: &str, key: &str) -> Option<u64> {
+    text.lines().find_map(|line| {
+        let rest = line.strip_prefix(key)?.strip_prefix(':')?;
+        u64::from_str_radix(rest.trim(), 8).ok()
+    })
+}
+
 /// Counts the processors in a list such as `0-3,8`.
 pub(crate) fn processors(list: &str) -> usize {
     list.trim()

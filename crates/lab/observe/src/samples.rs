@@ -8,6 +8,7 @@ use perf_event::data::Record;
 use perf_event::events::Software;
 use perf_event::{Builder, SampleFlag, Sampler};
 
+use crate::arguments::{Arguments, Budget, LookedUp, look_up};
 use crate::creations::Creations;
 use crate::unwind::Registers;
 
@@ -21,17 +22,25 @@ const STACK: u32 = 4096;
 /// Samples that keep it, at most: the others have only what frame pointers tell.
 const STACKS_MAX: usize = 20_000;
 /// RBX, RBP, RSP, RIP, R12 to R15 (arch/x86/include/uapi/asm/perf_regs.h), which unwinding needs,
-/// and their DWARF numbers.
-const REGISTERS: [(u32, usize); 8] = [
+/// those of a call's arguments and result, and their DWARF numbers.
+const REGISTERS: [(u32, usize); 13] = [
+    (0, 0),
     (1, 3),
+    (3, 1),
+    (4, 4),
+    (5, 5),
     (6, 6),
     (7, 7),
     (8, 16),
+    (18, 10),
     (20, 12),
     (21, 13),
     (22, 14),
     (23, 15),
 ];
+/// The DWARF numbers of RAX, and of RDI, RSI, RDX and R10.
+const RESULT: usize = 0;
+const ARGUMENTS: [usize; 4] = [5, 4, 1, 10];
 /// Ring buffers (bytes): of a processor of the host, and of a thread, of which an ordinary user may
 /// have 516 KiB for each processor (`kernel.perf_event_mlock_kb`).
 const BUFFER: usize = 1 << 20;
@@ -66,6 +75,18 @@ pub(crate) struct Stacked {
     pub(crate) user: Vec<u64>,
     pub(crate) registers: Registers,
     pub(crate) stack: Vec<u8>,
+    pub(crate) arguments: Arguments,
+    pub(crate) looked_up: LookedUp,
+}
+
+impl Stacked {
+    /// Returns the open file that the first argument of its call may be, if it was looked up.
+    pub(crate) fn looked_up_file(&self) -> Option<u64> {
+        let is_of_kernel = !self.kernel.is_empty();
+        self.looked_up
+            .file_number(&self.arguments)
+            .filter(|_| is_of_kernel)
+    }
 }
 
 /// The events of a program, and what they brought so far.
@@ -159,14 +180,15 @@ impl Sampling {
             self.creations.add_program(process, name);
         }
         // Which processes belong to the program is known when all buffers are read.
+        let mut budget = Budget::default();
         for (is_clock, taken) in taken {
             if self.creations.processes.contains(&taken.chain.process) {
-                self.keep(is_clock, taken);
+                self.keep(is_clock, taken, &mut budget);
             }
         }
     }
 
-    fn keep(&mut self, is_clock: bool, taken: Taken) {
+    fn keep(&mut self, is_clock: bool, taken: Taken, budget: &mut Budget) {
         if !is_clock {
             *self
                 .touched
@@ -175,18 +197,25 @@ impl Sampling {
             return;
         }
         match taken.stack {
-            Some((registers, stack)) if self.stacked.len() < STACKS_MAX => {
+            Some((registers, arguments, stack)) if self.stacked.len() < STACKS_MAX => {
                 let Chain {
                     process,
                     kernel,
                     user,
                 } = taken.chain;
+                let looked_up = if !kernel.is_empty() && budget.take() {
+                    look_up(process, &arguments, registers.stack_pointer, &stack)
+                } else {
+                    LookedUp::default()
+                };
                 self.stacked.push(Stacked {
                     process,
                     kernel,
                     user,
                     registers,
                     stack,
+                    arguments,
+                    looked_up,
                 });
             }
             _ => *self.chains.entry(taken.chain).or_default() += 1,
@@ -199,7 +228,7 @@ struct Taken {
     chain: Chain,
     instruction: u64,
     period: u64,
-    stack: Option<(Registers, Vec<u8>)>,
+    stack: Option<(Registers, Arguments, Vec<u8>)>,
 }
 
 impl Taken {
@@ -216,7 +245,9 @@ impl Taken {
             ),
             instruction: sample.ip().unwrap_or_default(),
             period: sample.period().unwrap_or(1),
-            stack: registers.zip(sample.stack_user().map(<[u8]>::to_vec)),
+            stack: registers
+                .zip(sample.stack_user())
+                .map(|((registers, arguments), stack)| (registers, arguments, stack.to_vec())),
         }
     }
 }
@@ -300,7 +331,7 @@ fn sampler(
 }
 
 /// Returns the sampled registers of a 64-bit program.
-fn registers(sampled: &perf_event::data::Registers) -> Option<Registers> {
+fn registers(sampled: &perf_event::data::Registers) -> Option<(Registers, Arguments)> {
     if sampled.abi != perf_event::data::SampleRegsAbi::ABI_64
         || sampled.regs.len() != REGISTERS.len()
     {
@@ -310,11 +341,20 @@ fn registers(sampled: &perf_event::data::Registers) -> Option<Registers> {
     for ((_, number), value) in REGISTERS.iter().zip(sampled.regs.iter()) {
         saved[*number] = Some(*value);
     }
-    Some(Registers {
+    let arguments = Arguments {
+        result: saved[RESULT]?.cast_signed(),
+        values: ARGUMENTS.map(|number| saved[number].unwrap_or_default()),
+    };
+    // A function that calls another one has other values in these.
+    for number in ARGUMENTS.into_iter().chain([RESULT]) {
+        saved[number] = None;
+    }
+    let registers = Registers {
         program_counter: saved[16]?,
         stack_pointer: saved[7]?,
         saved,
-    })
+    };
+    Some((registers, arguments))
 }
 
 fn chain(process: u32, addresses: &[u64]) -> Chain {

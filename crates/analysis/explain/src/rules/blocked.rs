@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::arguments::Calls;
 use crate::budget::{OWN, View, is_for_own};
 use crate::facts::{Limited, Object, Thread, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
@@ -661,7 +662,8 @@ fn between_sleeps(view: &View) -> String {
     let most = calls.into_iter().max_by_key(|(_, samples)| *samples);
     most.filter(|(_, samples)| *samples >= 3 && 2 * samples >= all)
         .map_or_else(String::new, |(call, _)| {
-            format!("; between sleeps it calls {call}")
+            let described = Calls::of(view, |one| one == call).described();
+            format!("; between sleeps it calls {call}{described}")
         })
 }
 
@@ -733,7 +735,10 @@ pub(super) fn poll(view: &View) -> Option<Finding> {
 
 /// Returns what has most of the blocked time, with where that is.
 pub(super) fn largest(view: &View) -> String {
-    let Some(longest) = view.waits.first().filter(|_| view.budget.blocked >= 0.1) else {
+    // A command is stopped for a moment until it is observed.
+    let mut waits = view.waits.iter();
+    let longest = waits.find(|wait| kind(view.facts, wait) != Kind::Stopped);
+    let Some(longest) = longest.filter(|_| view.budget.blocked >= 0.1) else {
         return String::new();
     };
     describe_wait(view.facts, longest)

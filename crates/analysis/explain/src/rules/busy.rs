@@ -1,5 +1,6 @@
 //! Rules of programs that run only to wait: loops that ask again and again instead of being woken.
 
+use crate::arguments::Calls;
 use crate::budget::View;
 use crate::callers::Hot;
 use crate::facts::Stack;
@@ -54,10 +55,13 @@ pub(super) fn polling(view: &View) -> Option<Finding> {
     let asked = samples.stacks.iter().filter(|stack| is_asking(stack));
     let most = asked.max_by_key(|stack| stack.samples)?;
     let call = call_of(most)?;
+    let sampled = Calls::of(view, |one| one == call);
     let meaning = if call == "sched_yield" {
-        "to wait until another thread has done something"
+        "to wait until another thread has done something".to_owned()
+    } else if let Some(options) = sampled.options() {
+        format!("{options}, and it returns at once")
     } else {
-        "which returns at once: its timeout is 0, or what is ready, such as a connection that hung up, stays unhandled"
+        "which returns at once: its timeout is 0, or what is ready, such as a connection that hung up, stays unhandled".to_owned()
     };
     // What most of its own work is in says more than the loop around it.
     let is_work =

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::arguments::Calls;
 use crate::budget::{View, WAKEUPS};
 use crate::facts::{Futex, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
@@ -49,9 +50,12 @@ impl Word<'_> {
             .longest()
             .and_then(known)
             .map_or("", |known| known.what);
-        if !what.is_empty() {
-            return what.to_owned();
-        }
+        // One of many of this kind is told by its place.
+        let plain = match what.strip_prefix("one ") {
+            Some(plain) => plain,
+            None if what.is_empty() => plain,
+            None => return what.to_owned(),
+        };
         let place = if self.futex.mapping.is_empty() {
             format!("{:#x}", self.futex.word.1)
         } else {
@@ -131,11 +135,14 @@ pub(super) fn false_wakeups(view: &View) -> Option<Finding> {
             .and_then(own_path)
             .map(|function| format!(" in {function}"))
             .unwrap_or_default();
+        let is_one_by_one = Calls::of(view, |call| call == "futex").wakes_one();
+        let how = if is_one_by_one {
+            format!("hand each other little work by a mutex and a condition variable, woken one at a time, {each:.0} times a second for {us:.0} µs each,")
+        } else {
+            format!("are woken together for the work of one (a broadcast: a thundering herd), {each:.0} times a second,")
+        };
         Finding::new(
-            format!(
-                "{} threads are woken together for the work of one (a broadcast: a thundering herd), {each:.0} times a second, and wait again{caller}",
-                threads.len()
-            ),
+            format!("{} threads {how} and wait again{caller}", threads.len()),
             share.min(1.0),
         )
         .with(
@@ -156,7 +163,11 @@ pub(super) fn false_wakeups(view: &View) -> Option<Finding> {
             "4",
             "a lock with one waiter at a time",
         )
-        .advise("Wake one thread (pthread_cond_signal) when there is work for one.")
+        .advise(if is_one_by_one {
+            "Hand over more at once, or let fewer threads take it."
+        } else {
+            "Wake one thread (pthread_cond_signal) when there is work for one."
+        })
         .look("perf trace -s -p PID")
     })
 }

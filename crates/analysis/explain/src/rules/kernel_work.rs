@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::arguments::Calls;
 use crate::budget::View;
 use crate::facts::{SHORT_LIVED, Stack};
 use crate::finding::{Finding, percent};
@@ -191,11 +192,12 @@ pub(super) fn signal_handler(view: &View) -> Option<Finding> {
     let system_share = kernel(view)?;
     let of_signals = of_kernel(view, |stack| has(stack, &SIGNALS));
     let of_faults = of_kernel(view, |stack| has(stack, &["force_sig_fault", "bad_area"]));
+    let signal = Calls::of(view, |call| call == "rt_sigreturn").signal();
     (of_signals >= 0.3).then(|| {
         let which = if of_faults >= 0.02 {
             "SIGSEGV: it accesses memory that it may not, and its handler goes on"
         } else {
-            "a signal"
+            signal.as_deref().unwrap_or("a signal")
         };
         // The rest of the kernel's time is the entry, or the fault that becomes the signal.
         let share = of_signals.max(of_kernel(view, |stack| {
@@ -310,13 +312,14 @@ pub(super) fn call_group(view: &View) -> Option<Finding> {
         };
         call.is_some_and(|call| calls.iter().any(|(known, _)| *known == call))
     };
+    let on = Calls::of(view, |call| calls.iter().any(|(known, _)| *known == call)).described();
     // One of them alone is the better answer if it has nearly all.
     let first = part(calls.first()?.1);
     (share >= GROUP && first < ALONE && share >= MORE * first).then(|| {
         system(
             view,
             format!(
-                "it {what} (of the kernel's time {}){}{}",
+                "it {what} (of the kernel's time {}){on}{}{}",
                 named.join(", "),
                 caller(view, is_of_group),
                 kind_of_work(view, is_of_group)

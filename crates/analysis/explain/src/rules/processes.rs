@@ -164,6 +164,22 @@ fn starter(view: &View, is_program: bool) -> String {
     text
 }
 
+/// Whether the kernel makes or takes down what a thread needs beside itself: its stack, and its
+/// first page faults (glibc: nptl/allocatestack.c, pthread_create.c).
+fn is_of_thread(stack: &Stack) -> bool {
+    let is_memory = is_fault(stack)
+        || maps_memory(stack)
+        || call_of(stack)
+            .is_some_and(|call| ["mprotect", "set_robust_list", "rseq"].contains(&call));
+    let functions = ["pthread_create", "pthread_join", "start_thread"];
+    let mut innermost = stack.user.iter().take(4);
+    is_memory
+        && innermost.any(|function| {
+            let is_of_libc = function.starts_with("libc.so.6+0x");
+            is_of_libc || functions.iter().any(|name| function.starts_with(name))
+        })
+}
+
 pub(super) fn new_processes(view: &View) -> Option<Finding> {
     // Without the count of its own there is no telling: others of the host create processes, too.
     let own = view.facts.short_lived.created?;
@@ -179,10 +195,12 @@ pub(super) fn new_processes(view: &View) -> Option<Finding> {
         "exit",
         "wait4",
     ];
+    let makes_threads = own.threads > own.processes;
     // Of a child that lives shorter than a round, faults and mappings are its start, too.
     let is_process = |stack: &Stack| {
         call_of(stack).is_some_and(|call| calls.contains(&call))
             || stack.program == SHORT_LIVED && (is_fault(stack) || maps_memory(stack))
+            || makes_threads && is_of_thread(stack)
     };
     let of_exec = of_kernel(view, |stack| {
         call_of(stack).is_some_and(|call| call.starts_with("execve"))
@@ -203,7 +221,7 @@ pub(super) fn new_processes(view: &View) -> Option<Finding> {
     (created >= 50.0 && is_cost).then(|| {
         let what = match own {
             _ if of_exec >= 0.1 => "starts programs",
-            own if own.threads > own.processes => "creates threads",
+            _ if makes_threads => "creates threads",
             _ => "creates processes",
         };
         let is_create = |stack: &Stack| {

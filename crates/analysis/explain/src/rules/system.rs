@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::arguments::Calls;
 use crate::budget::View;
 use crate::callers::{Hot, is_nameless, is_start};
 use crate::facts::{Samples, Stack};
@@ -75,41 +76,9 @@ pub(super) fn maps_memory(stack: &Stack) -> bool {
     ["munmap", "mmap", "brk", "madvise"].contains(&call_of(stack).unwrap_or_default())
 }
 
-/// Returns the system call of a stack: `read` of `__x64_sys_read`.
+/// Returns the system call of a stack.
 pub(super) fn call_of(stack: &Stack) -> Option<&str> {
-    let prefixes = [
-        "__x64_sys_",
-        "__arm64_sys_",
-        "__ia32_sys_",
-        "__do_sys_",
-        "__se_sys_",
-        "ksys_",
-        "sys_",
-    ];
-    let call = stack.kernel.iter().rev().find_map(|function| {
-        prefixes
-            .iter()
-            .find_map(|prefix| function.strip_prefix(prefix))
-    });
-    // ksys_mmap_pgoff is mmap (mm/mmap.c).
-    let call = call.map(|call| call.trim_end_matches("_pgoff"));
-    call.or_else(|| entering_call(stack))
-}
-
-/// Returns the system call of a stack that is still at the entry, or already back there: that of
-/// the C library's function.
-fn entering_call(stack: &Stack) -> Option<&str> {
-    let entries = [
-        "do_syscall_64",
-        "entry_SYSCALL_64",
-        "syscall_return",
-        "syscall_exit",
-    ];
-    let is_entry = |function: &String| entries.iter().any(|entry| function.starts_with(entry));
-    let is_at_entry = !stack.kernel.is_empty() && stack.kernel.iter().take(2).all(is_entry);
-    let (function, file) = stack.user.first()?.split_once(" (")?;
-    let is_libc = file.starts_with("libc.") || file.starts_with("libc-");
-    (is_at_entry && is_libc).then(|| function.trim_start_matches('_'))
+    stack.call()
 }
 
 /// The entry point of a stack in the kernel.
@@ -211,8 +180,8 @@ pub(super) fn caller(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> String 
     let named = named.filter(|path| !is_start(path));
     // The function of a library between, where it is more than the call itself.
     let entry = hot
-        .entry()
-        .filter(|entry| hot.leaf().is_none_or(|(leaf, _)| leaf != *entry));
+        .entries()
+        .filter(|entry| hot.leaf().is_none_or(|(leaf, _)| leaf != entry));
     let named = named.map(|path| match entry {
         Some(entry) => format!("{entry} for {path}"),
         None => path,
@@ -384,9 +353,21 @@ pub(super) fn page_faults(view: &View) -> Option<Finding> {
         && view.per_second(counters.minor_faults) >= 1000.0)
         .then(|| {
             let toucher = fault_toucher(view);
+            // mm/memory.c: a page that parent and child share since a fork, or that is zero.
+            let copies = |stack: &Stack| {
+                let has = |name: &str| stack.kernel.iter().any(|one| one.starts_with(name));
+                has("wp_page_copy") || has("do_wp_page")
+            };
+            let is_copied = 2.0 * of_kernel(view, copies) >= of_faults;
+            let created = view.facts.short_lived.created.unwrap_or_default();
+            let what = if is_copied && created.processes > 0 {
+                "it copies the pages that it shares with a process that it forked, one by one as it writes to them (copy on write)"
+            } else {
+                "it touches new memory"
+            };
             let finding = system(
                 view,
-                format!("it touches new memory{toucher}"),
+                format!("{what}{toucher}"),
                 of_faults * system_share,
             )
             .with(
@@ -445,9 +426,17 @@ fn transfers(view: &View) -> Transfers {
 }
 
 impl Transfers {
-    fn has(&self, stack: &Stack) -> bool {
-        call_of(stack).is_some_and(|call| self.calls.iter().any(|part| call.contains(part)))
+    fn is_of(&self, call: &str) -> bool {
+        self.calls.iter().any(|part| call.contains(part))
     }
+
+    fn has(&self, stack: &Stack) -> bool {
+        call_of(stack).is_some_and(|call| self.is_of(call))
+    }
+}
+
+fn in_brackets(text: Option<String>) -> String {
+    text.map_or_else(String::new, |text| format!(" ({text})"))
 }
 
 pub(super) fn failing_calls(view: &View) -> Option<Finding> {
@@ -462,12 +451,19 @@ pub(super) fn failing_calls(view: &View) -> Option<Finding> {
     } = transfers;
     let is_call = |stack: &Stack| transfers.has(stack);
     let share = of_kernel(view, is_call) * system_share;
+    let sampled = Calls::of(view, |call| transfers.is_of(call));
+    let why = match sampled.error() {
+        Some(error) => error,
+        None if sampled.is_empty_handed() => "the end of the file",
+        None => "EAGAIN or the end",
+    };
+    let files = in_brackets(sampled.files());
     let all = counters.read_bytes + counters.written_bytes;
     (calls >= CALLS && mean < 0.1 && all < counters.reads + counters.writes).then(|| {
         system(
             view,
             format!(
-                "its {name} calls return without data (EAGAIN or the end), {calls:.0} a second{}",
+                "its {name} calls return without data ({why}), {calls:.0} a second{files}{}",
                 caller(view, is_call)
             ),
             share,
@@ -499,6 +495,7 @@ pub(super) fn tiny_calls(view: &View) -> Option<Finding> {
         ..
     } = transfers;
     let is_call = |stack: &Stack| transfers.has(stack);
+    let files = in_brackets(Calls::of(view, |call| transfers.is_of(call)).files());
     let of_calls = of_kernel(view, is_call);
     // With a few bytes each, what the program does for each of them is part of it.
     let is_bytewise = mean < BYTEWISE && calls >= CALLS && of_calls >= ENTRY / 2.0;
@@ -512,7 +509,7 @@ pub(super) fn tiny_calls(view: &View) -> Option<Finding> {
         system(
             view,
             format!(
-                "it makes tiny {name} calls, {calls:.0} a second of {mean:.0} bytes each{}",
+                "it makes tiny {name} calls, {calls:.0} a second of {mean:.0} bytes each{files}{}",
                 caller(view, is_call)
             ),
             share,
@@ -594,12 +591,13 @@ pub(super) fn one_call(view: &View) -> Option<Finding> {
         return None;
     }
     let is_entry = |stack: &Stack| call_of(stack) == Some(&entry);
+    let described = Calls::of(view, |call| call == entry).described();
     let from = caller(view, is_entry);
     let work = kind_of_work(view, is_entry) + &of_changes(view, &entry);
     Some(
         system(
             view,
-            format!("it is in the system call {entry}{from}{work}"),
+            format!("it is in the system call {entry}{described}{from}{work}"),
             share * system_share,
         )
         .with(

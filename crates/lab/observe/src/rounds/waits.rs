@@ -268,6 +268,11 @@ impl Rounds {
         }
     }
 
+    /// Describes an open file in words; empty without one.
+    pub(crate) fn describe_file(&mut self, process: u32, number: u64) -> String {
+        self.file(process, number).text
+    }
+
     /// Describes an open file: its path, the peer of a socket, or who else has a pipe.
     fn file(&mut self, process: u32, number: u64) -> Described {
         if let Some(known) = self.files.get(&(process, number)) {
@@ -288,11 +293,15 @@ impl Rounds {
             root: self.root,
             alive: &alive,
         };
-        let described = if is_pipe {
+        let is_path = link.starts_with('/') && !is_pipe;
+        let mut described = if is_pipe {
             self.ends.describe_pipe(process, number, &link, own)
         } else {
             self.ends.describe(process, link, own)
         };
+        if is_path {
+            described.text.push_str(how_open(process, number));
+        }
         self.files.insert((process, number), described.clone());
         described
     }
@@ -661,6 +670,24 @@ fn tracer(process: u32, thread: u32) -> Vec<Counterpart> {
         })
         .into_iter()
         .collect()
+}
+
+/// Flags of open files that make each write wait (include/uapi/asm-generic/fcntl.h).
+const FLAGS: [(u64, &str); 3] = [
+    (0o4_010_000, ", open with O_SYNC"),
+    (0o10_000, ", open with O_DSYNC"),
+    (0o40_000, ", open with O_DIRECT"),
+];
+
+/// Returns the flag of an open file for which each write goes to storage at once, as the end of its
+/// description; empty without one.
+fn how_open(process: u32, number: u64) -> &'static str {
+    let text = read(&format!("/proc/{process}/fdinfo/{number}")).unwrap_or_default();
+    let flags = proc::octal(&text, "flags").unwrap_or_default();
+    let mut known = FLAGS.iter();
+    known
+        .find(|(bits, _)| flags & bits == *bits)
+        .map_or("", |(_, text)| text)
 }
 
 /// Returns the numbers of the files that a call watches.
