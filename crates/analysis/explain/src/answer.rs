@@ -6,7 +6,7 @@ use crate::facts::{Facts, SHORT_LIVED};
 use crate::finding::{Certainty, Finding, percent};
 use crate::interpreted::in_interpreter;
 use crate::rules::{Branch, RULES};
-use crate::waits::{known, own_path};
+use crate::waits::{Kind, describe_wait, kind, known, own_path};
 
 /// The least share of the time that a cause explains.
 const LEAST: f64 = 0.2;
@@ -65,6 +65,9 @@ pub fn answer(facts: &Facts) -> Answer {
             let text = format!("; beside that {} ({})", asleep.cause, percent(asleep.share));
             cause.cause.push_str(&text);
         }
+        if is_asleep(cause) {
+            cause.cause.push_str(&waiting_for_lock(facts));
+        }
         cause.cause.push_str(&waiting_parent(facts));
     }
     answer
@@ -80,9 +83,30 @@ fn is_of_running(cause: &Finding) -> bool {
     rule.is_some_and(|rule| matches!(rule.branch, Branch::System | Branch::User | Branch::Waiting))
 }
 
+/// Whether a cause is that the program does nothing by itself.
+fn is_asleep(cause: &Finding) -> bool {
+    ["sleep", "idle", "poll"].contains(&cause.rule)
+}
+
+/// Returns which process of the program waits for the lock of a file meanwhile, as the end of a
+/// sentence: another one of it holds the lock. Empty without one.
+fn waiting_for_lock(facts: &Facts) -> String {
+    let waits = facts.waits.iter();
+    let longest = waits
+        .filter(|wait| kind(facts, wait) == Kind::FileLock)
+        .max_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    let Some(wait) = longest.filter(|wait| 2.0 * wait.seconds >= facts.seconds) else {
+        return String::new();
+    };
+    let mut threads = facts.threads.iter();
+    let thread = threads.find(|thread| wait.threads.contains(&thread.id));
+    let name = thread.map_or("a process of it", |thread| &thread.name);
+    format!("; meanwhile {name} {}", describe_wait(facts, wait))
+}
+
 /// Returns the functions of a script that ran, as the end of a sentence: those of the interpreter or
 /// of the kernel do not say which they execute. Empty without any.
-fn in_script(facts: &Facts) -> String {
+pub(crate) fn in_script(facts: &Facts) -> String {
     let looks: u64 = facts.scripts.iter().map(|stack| stack.samples).sum();
     let hot = Hot::of(facts.scripts.iter());
     let Some(first) = facts.scripts.first().filter(|_| looks >= SCRIPT_LOOKS) else {

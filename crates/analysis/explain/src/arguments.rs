@@ -104,16 +104,28 @@ const SIZES: [(&str, usize); 12] = [
 /// Options of calls: the argument, its bits, their value, and what it says.
 const OPTIONS: [(&str, usize, u64, u64, &str); 15] = [
     // include/uapi/linux/wait.h
-    ("wait4", 2, 1, 1, "with WNOHANG: it asks, and does not wait"),
+    (
+        "wait4",
+        2,
+        1,
+        1,
+        "with WNOHANG, which asks and does not wait",
+    ),
     (
         "waitid",
         3,
         1,
         1,
-        "with WNOHANG: it asks, and does not wait",
+        "with WNOHANG, which asks and does not wait",
     ),
     // include/uapi/asm-generic/fcntl.h
-    ("flock", 1, 4, 4, "with LOCK_NB: it asks, and does not wait"),
+    (
+        "flock",
+        1,
+        4,
+        4,
+        "with LOCK_NB, which asks and does not wait",
+    ),
     ("flock", 1, 0xf, 8, "to unlock"),
     (
         "kill",
@@ -326,7 +338,7 @@ mod tests {
         let waits = [called("wait4", "", [u64::from(u32::MAX), 0, 1, 0], None)];
         assert_eq!(
             described(&waits),
-            " with WNOHANG: it asks, and does not wait"
+            " with WNOHANG, which asks and does not wait"
         );
         let random = [called("getrandom", "", [0, 1, 0, 0], None)];
         assert_eq!(described(&random), " of 1 byte each");

@@ -2,8 +2,11 @@
 //! tell.
 
 use crate::answer;
-use crate::facts::{Called, Counters, Created, Facts, Samples, ShortLived, Stack, Thread};
-use crate::tests::{at_word, facts, rule, stack, thread};
+use crate::facts::{
+    Behind, Called, Counters, Created, Doing, Facts, Object, Samples, ShortLived, Stack, Thread,
+    Wait,
+};
+use crate::tests::{at_word, facts, rule, stack, thread, wait};
 
 fn called(call: &str, file: &str, arguments: [u64; 4], result: Option<i64>) -> Called {
     Called {
@@ -123,6 +126,72 @@ fn stacks_of_threads_belong_to_threads() {
         ..in_calls(stacks, Vec::new())
     };
     assert!(cause(&facts).starts_with("it creates threads, 5000 a second"));
+}
+
+#[test]
+fn spread_script_is_told_by_its_function() {
+    let user = |function: &str, samples| Stack {
+        user: vec![
+            function.into(),
+            "_PyEval_EvalFrameDefault (libpython3.11.so)".into(),
+        ],
+        samples,
+        ..Stack::default()
+    };
+    let libpython = ["PyDict_SetItem", "PyList_New", "PyTuple_New", "PyLong_Add"];
+    let stacks = libpython.map(|name| user(&format!("{name} (libpython3.11.so)"), 25));
+    let script = Stack {
+        program: "Python".into(),
+        user: vec!["insert store.py".into(), "load store.py".into()],
+        samples: 40,
+        ..Stack::default()
+    };
+    let facts = Facts {
+        samples: in_calls(stacks.into(), Vec::new()).samples,
+        scripts: vec![script],
+        ..facts(vec![thread(1, [9.8, 0.1, 0.0])])
+    };
+    assert_eq!(
+        cause(&facts),
+        "it computes, spread over many functions of its interpreter; in Python that is in insert store.py (called by load store.py)"
+    );
+}
+
+#[test]
+fn sleeper_that_holds_a_lock_is_told() {
+    let sleeper = Thread {
+        process: 2,
+        ..thread(2, [0.0; 3])
+    };
+    let sleep = Wait {
+        threads: vec![2],
+        ..wait("clock_nanosleep", "hrtimer_nanosleep", 9.8)
+    };
+    let lock = Wait {
+        object: Object::File("/srv/deploy.lock".into()),
+        threads: vec![1],
+        behind: vec![Behind {
+            process: 2,
+            thread: 2,
+            is_own: true,
+            doing: vec![Doing {
+                looks: 9,
+                wait: Some(Box::new(sleep.clone())),
+                ..Doing::default()
+            }],
+            ..Behind::default()
+        }],
+        ..wait("flock", "flock_lock_inode_wait", 9.8)
+    };
+    let facts = Facts {
+        waits: vec![sleep, lock],
+        ..facts(vec![thread(1, [0.0; 3]), sleeper])
+    };
+    let sentence = cause(&facts);
+    assert!(
+        sentence.contains("lock of a file (/srv/deploy.lock)"),
+        "{sentence}"
+    );
 }
 
 #[test]

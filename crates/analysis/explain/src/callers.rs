@@ -503,6 +503,22 @@ impl<'s> Hot<'s> {
         (named.iter().all(is_said) && !is_plain).then_some(entries)
     }
 
+    /// Returns the functions that the own ones call most often, with their parts, in brackets; empty
+    /// if none has much.
+    pub(crate) fn parts_below(&self) -> String {
+        let much = self.entries.iter().filter(|(name, samples)| {
+            self.part(*samples) >= SECOND && !is_nameless(name) && !is_loop(name)
+        });
+        let named: Vec<String> = much
+            .take(NAMED)
+            .map(|(name, samples)| format!("{name} {}", percent(self.part(*samples))))
+            .collect();
+        if named.is_empty() {
+            return String::new();
+        }
+        format!(" ({})", named.join(", "))
+    }
+
     /// Returns the samples of that function.
     pub(crate) fn entry_samples(&self) -> u64 {
         self.entries.first().map_or(0, |(_, samples)| *samples)
@@ -635,6 +651,20 @@ mod tests {
         let [outer, inner] = ["std::rt::lang_start", "std::sort"];
         let stacks = [stack(&["compare", inner, "sort_rows", outer], 9)];
         assert_eq!(Hot::of(stacks.iter()).deepest(|_| true), None);
+    }
+
+    #[test]
+    fn spread_calls_of_one_function_are_listed() {
+        let stacks = [
+            stack(&["time.After", "main.wait", "main.main"], 40),
+            stack(&["runtime.selectgo", "main.wait", "main.main"], 30),
+            stack(&["runtime.memmove", "main.wait", "main.main"], 5),
+        ];
+        let hot = Hot::of(stacks.iter());
+        assert_eq!(
+            hot.parts_below(),
+            " (time.After 53 %, runtime.selectgo 40 %)"
+        );
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::facts::{Facts, Stack};
 use crate::finding::percent;
 
 /// The least part of all samples in one of these functions.
-const LEAST: f64 = 0.3;
+const LEAST: f64 = 0.2;
 /// The least part of those that are named beside it, and how many are named.
 const BESIDE: f64 = 0.08;
 const NAMED: usize = 3;
@@ -159,7 +159,7 @@ mod tests {
             sentence(vec![of(&concat, 6), of(&other, 4)]),
             "; in JavaScript that is in ArrayConcat 60 %"
         );
-        assert_eq!(sentence(vec![of(&concat, 2), of(&other, 8)]), "");
+        assert_eq!(sentence(vec![of(&concat, 1), of(&other, 9)]), "");
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub(super) fn polling(view: &View) -> Option<Finding> {
     let meaning = if call == "sched_yield" {
         "to wait until another thread has done something".to_owned()
     } else if let Some(options) = sampled.options() {
-        format!("{options}, and it returns at once")
+        options.to_owned()
     } else {
         "which returns at once: its timeout is 0, or what is ready, such as a connection that hung up, stays unhandled".to_owned()
     };

@@ -437,6 +437,10 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
     let (share, words) = words(view, &[Kind::Condition, Kind::Barrier]);
     let word = words.first().filter(|_| share >= BLOCKED)?;
     let longest = word.longest()?;
+    // The collector of garbage works for these.
+    if super::user::waits_for_collector(longest) {
+        return None;
+    }
     let what = if kind(view.facts, longest) == Kind::Barrier {
         "for the others at a barrier"
     } else {

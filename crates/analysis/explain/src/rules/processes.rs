@@ -1,6 +1,7 @@
 //! Rules of creating processes: by copying a large one, by what they cost, and by closing its files.
 
 use crate::budget::View;
+use crate::callers::{Hot, is_start};
 use crate::facts::{Limited, SHORT_LIVED, Stack, Started};
 use crate::finding::{Finding, percent};
 use crate::waits::is_at_mmap_lock;
@@ -180,6 +181,20 @@ fn is_of_thread(stack: &Stack) -> bool {
         })
 }
 
+/// Returns the own function that creates threads, by the C library's function below it, as the end
+/// of a sentence.
+fn creator_of_threads(view: &View) -> String {
+    let samples = view.facts.samples.as_ref();
+    let stacks = samples.map_or(&[][..], |samples| &samples.stacks).iter();
+    let creates = |stack: &&Stack| {
+        let mut functions = stack.user.iter();
+        functions.any(|function| function.starts_with("pthread_create"))
+    };
+    let own = Hot::of(stacks.filter(creates)).own_path();
+    let own = own.filter(|(own, _)| !is_start(own));
+    own.map_or_else(String::new, |(own, _)| format!(", in {own}"))
+}
+
 pub(super) fn new_processes(view: &View) -> Option<Finding> {
     // Without the count of its own there is no telling: others of the host create processes, too.
     let own = view.facts.short_lived.created?;
@@ -229,8 +244,18 @@ pub(super) fn new_processes(view: &View) -> Option<Finding> {
                 && stack.program != SHORT_LIVED
         };
         let from = caller(view, is_create);
+        // The own function behind those of the C library.
+        let from = match from.rsplit_once(" for ") {
+            Some((_, own)) => format!(", in {own}"),
+            None => from,
+        };
         let is_plain = !from.contains("+0x") && !from.contains(" (libc");
         let from = if is_plain { from } else { String::new() };
+        let from = if makes_threads && from.is_empty() {
+            creator_of_threads(view)
+        } else {
+            from
+        };
         let starter = starter(view, what == "starts programs");
         system(
             view,

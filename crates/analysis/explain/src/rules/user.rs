@@ -6,6 +6,7 @@ use crate::budget::View;
 use crate::callers::{Hot, is_nameless, is_own, is_start};
 use crate::facts::{Stack, Thread, Wait};
 use crate::finding::{Finding, percent};
+use crate::interpreted::in_interpreter;
 use crate::runtimes::{MEANINGS, is_collector, is_jvm_collector};
 
 /// The least share of the time in user mode, and its part of the time on processors (reference:
@@ -75,7 +76,10 @@ fn hottest(view: &View) -> Option<(String, u64, u64)> {
                 (Some((path, count)), Some(entry)) => {
                     (format!("{path}, there in {}", within(entry)), count)
                 }
-                (Some((path, count)), None) => (format!("{path} and what it calls"), count),
+                (Some((path, count)), None) => (
+                    format!("{path} and what it calls{}", hot.parts_below()),
+                    count,
+                ),
                 (None, Some(entry)) => (format!("{entry} and what it calls"), hot.entry_samples()),
                 (None, None) => return None,
             }
@@ -93,7 +97,9 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
     if !is_in_user_mode(view) {
         return None;
     }
-    let (what, count, all) = hottest(view)?;
+    let Some((what, count, all)) = hottest(view) else {
+        return spread_over_interpreter(view);
+    };
     let share = view.budget.user * count as f64 / all.max(1) as f64;
     // What a function means says more than where it is, but allocating is a part of much.
     let known = meaning(view).filter(|known| !known.cause.contains("allocates memory"));
@@ -137,6 +143,29 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
             .advise("Look at this function. Without a PMU nothing tells cache misses and false sharing from work.")
             .look("perf stat -d -p PID"),
     )
+}
+
+/// Work of a script that is spread over its interpreter: the function of the script, which is added to
+/// the sentence, is where it is.
+fn spread_over_interpreter(view: &View) -> Option<Finding> {
+    let facts = view.facts;
+    let has_script = !crate::answer::in_script(facts).is_empty();
+    let is_told = has_script || !in_interpreter(facts, "").is_empty();
+    is_told.then(|| {
+        let spread = "it computes, spread over many functions of its interpreter".into();
+        let finding = Finding::new(spread, view.budget.user);
+        // Operations of an interpreter say what it does, and not which part of the script.
+        let finding = if has_script { finding } else { finding.doubt() };
+        finding
+            .with(
+                format!("{} in user mode", percent(view.budget.user)),
+                "/proc/TID/stat",
+                "70 %",
+                "the kernel, waiting",
+            )
+            .advise("Look at this function of the script.")
+            .look("py-spy top --pid PID, perl -d:NYTProf")
+    })
 }
 
 /// Returns the own functions in which most of the work is, as the end of a sentence.
@@ -186,7 +215,7 @@ pub(super) fn meaning(view: &View) -> Option<Finding> {
 }
 
 /// Whether a thread of Java waits until the VM thread has done something, such as a collection.
-fn waits_for_collector(wait: &Wait) -> bool {
+pub(super) fn waits_for_collector(wait: &Wait) -> bool {
     let names = [
         "VMThread::execute",
         "VMThread::wait_until_executed",
@@ -248,7 +277,11 @@ pub(super) fn garbage(view: &View) -> Option<Finding> {
     }
     let of = |samples: u64| samples as f64 / all.max(1) as f64;
     let share = by_thread.max(of(collecting));
-    (share >= GARBAGE).then(|| {
+    // Who allocates waits until the collector is done.
+    let waiting = view.blocked_in(waits_for_collector);
+    let is_much = share >= GARBAGE
+        || share >= GARBAGE / 2.0 && share * view.budget.running() + waiting >= GARBAGE;
+    is_much.then(|| {
         let assists = if of(assisting) >= 0.1 {
             "; its goroutines do part of that when they allocate (gcAssistAlloc)"
         } else {
@@ -257,7 +290,7 @@ pub(super) fn garbage(view: &View) -> Option<Finding> {
         let limit = heap_limit(view);
         Finding::new(
             format!("garbage collection has {} of its time on processors{assists}{limit}", percent(share)),
-            share * view.budget.running() + view.blocked_in(waits_for_collector),
+            share * view.budget.running() + waiting,
         )
         .with(
             format!(
