@@ -14,6 +14,9 @@ const CREATING: f64 = 0.1;
 /// The least share of the time of copying page tables and what follows, and of copying alone.
 const FORKING: f64 = 0.15;
 const COPYING: f64 = 0.04;
+/// The least memory of a process whose page tables are long to copy (MiB): of a small one the rest of
+/// a fork costs more.
+const LARGE_MIB: u64 = 32;
 /// A limit of open files from which on closing all of them takes time.
 const FILES_MANY: u64 = 65_536;
 /// Calls that create a process.
@@ -59,7 +62,7 @@ pub(super) fn fork_tables(view: &View) -> Option<Finding> {
     let resident_mib = view.facts.counters.resident_pages / 256;
     let created = view.facts.short_lived.created.unwrap_or_default();
     let forks = view.per_second(created.processes);
-    (share >= FORKING && copying >= COPYING).then(|| {
+    (share >= FORKING && copying >= COPYING && resident_mib >= LARGE_MIB).then(|| {
         Finding::new(
             format!(
                 "it copies the page tables of {resident_mib} MiB in each fork, {forks:.1} a second{}",
