@@ -37,6 +37,11 @@ const BEFORE_THREADS: [&str; 4] = [
     "shared-line",
 ];
 
+/// Rules that name a place of the program or of the kernel, and the share of it from which on that is
+/// likely to be the cause.
+const PLACES: [&str; 4] = ["call-group", "one-call", "one-place", "one-function"];
+const CERTAIN: f64 = 0.35;
+
 /// The least looks at a script that name its functions.
 const SCRIPT_LOOKS: u64 = 4;
 
@@ -48,6 +53,11 @@ const SCRIPT_LOOKS: u64 = 4;
 pub fn answer(facts: &Facts) -> Answer {
     let mut answer = choose(facts);
     if let Some(cause) = &mut answer.cause {
+        // A place says where some of the time is, and most of it is elsewhere.
+        let is_place = PLACES.contains(&cause.rule);
+        if is_place && cause.share < CERTAIN && cause.certainty == Certainty::Likely {
+            cause.certainty = Certainty::Hypothesis;
+        }
         if is_of_running(cause) {
             cause.cause.push_str(&in_script(facts));
             let called = in_interpreter(facts, &cause.cause);

@@ -139,8 +139,8 @@ fn program_and_its_starter_are_named() {
 
 #[test]
 fn copied_tables_count_with_what_follows() {
-    let forks = |copying: u64| {
-        sampled_in_kernel(vec![
+    let forks = |copying: u64, resident_pages: u64| {
+        let mut facts = sampled_in_kernel(vec![
             in_kernel(
                 &["copy_page_range", "dup_mmap", "__x64_sys_clone"],
                 &["fork (libc.so.6)", "start_task", "main"],
@@ -149,13 +149,17 @@ fn copied_tables_count_with_what_follows() {
             in_kernel(&["unmap_vmas", "exit_mmap", "__x64_sys_execve"], &[], 40),
             in_kernel(&["do_wp_page", "asm_exc_page_fault"], &["keep"], 30),
             in_kernel(&["vfs_read", "__x64_sys_read"], &["keep"], 30 - copying),
-        ])
+        ]);
+        facts.counters.resident_pages = resident_pages;
+        facts
     };
-    let found = answer(&forks(20)).cause.unwrap();
+    let many = 256 * 160;
+    let found = answer(&forks(20, many)).cause.unwrap();
     assert_eq!(found.rule, "fork-tables");
     assert!(found.share > 0.7 && found.cause.contains("start_task"));
-    // Without copying, a large program that ends is no fork.
-    assert_ne!(rule(&forks(0)), "fork-tables");
+    // Without copying, a large program that ends is no fork, and a small one has few tables.
+    assert_ne!(rule(&forks(0, many)), "fork-tables");
+    assert_ne!(rule(&forks(20, 256 * 4)), "fork-tables");
 }
 
 #[test]

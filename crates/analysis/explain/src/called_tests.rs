@@ -6,6 +6,7 @@ use crate::facts::{
     Behind, Called, Counters, Created, Doing, Facts, Object, Samples, ShortLived, Stack, Thread,
     Wait,
 };
+use crate::finding::Certainty;
 use crate::tests::{at_word, facts, rule, stack, thread, wait};
 
 fn called(call: &str, file: &str, arguments: [u64; 4], result: Option<i64>) -> Called {
@@ -46,6 +47,29 @@ fn failing_call_has_path_and_error() {
         cause(&facts),
         "it is in the system call openat (/srv/missing), which mostly fails (ENOENT: no such file), in work"
     );
+}
+
+#[test]
+fn place_with_little_time_is_hypothesis() {
+    let certainty = |samples| {
+        let lseek = stack(&["ext4_llseek", "__x64_sys_lseek"], samples);
+        let others = (0..10).map(|number| Stack {
+            user: vec![format!("work{number}")],
+            ..stack(&[], (100 - samples) / 10)
+        });
+        let stacks = others.chain([lseek]).collect();
+        let facts = Facts {
+            samples: in_calls(stacks, Vec::new()).samples,
+            ..facts(vec![thread(
+                1,
+                [0.1 * (100 - samples) as f64, 0.1 * samples as f64, 0.0],
+            )])
+        };
+        assert_eq!(rule(&facts), "one-call");
+        answer(&facts).cause.unwrap().certainty
+    };
+    assert_eq!(certainty(30), Certainty::Hypothesis);
+    assert_eq!(certainty(60), Certainty::Likely);
 }
 
 #[test]

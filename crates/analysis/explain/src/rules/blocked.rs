@@ -605,7 +605,11 @@ pub(super) fn idle(view: &View) -> Option<Finding> {
             let from = from.map_or(String::new(), |function| format!(" in {function}"));
             format!("it is idle and waits for clients{from}")
         } else {
-            format!("it is idle: its threads wait for work{}", others_do(view))
+            let timer = loop_timer(view);
+            format!(
+                "it is idle: its threads wait for work{timer}{}",
+                others_do(view)
+            )
         }
     })?;
     Some(
@@ -614,6 +618,17 @@ pub(super) fn idle(view: &View) -> Option<Finding> {
             .advise("Observe it while there is work, or explain who is to send it.")
             .look("ss -tunlp"),
     )
+}
+
+/// Returns how long a loop of events waits at most, as the end of a sentence: what it is for is a
+/// timer of the program. Empty without one.
+fn loop_timer(view: &View) -> String {
+    let waits = view.waits.iter().filter(|wait| is_call(wait, &POLLS));
+    let longest = waits.max_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    let ms = longest.and_then(|wait| wait.timeout_ms);
+    ms.map_or_else(String::new, |ms| {
+        format!("; its loop of events waits for a timer of its own, up to {ms} ms each time")
+    })
 }
 
 /// Returns how long a wait lasts at most, as the middle of a sentence; empty if that is not known.
