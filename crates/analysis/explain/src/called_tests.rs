@@ -177,7 +177,7 @@ fn spread_script_is_told_by_its_function() {
     };
     assert_eq!(
         cause(&facts),
-        "it computes, spread over many functions of its interpreter; in Python that is in insert store.py (called by load store.py)"
+        "it computes, spread over many functions; in Python that is in insert store.py (called by load store.py)"
     );
 }
 

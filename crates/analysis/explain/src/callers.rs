@@ -68,7 +68,7 @@ const MORE_GO_FOLDERS: [&str; 4] = ["unicode", "unique", "vendor", "weak"];
 const SUFFIXES: [&str; 6] = ["constprop", "isra", "part", "cold", "lto_priv", "llvm"];
 /// How functions of runtimes begin: of Node, V8 and libuv, of CPython, of Rust, of C++ and of the
 /// JVM.
-const RUNTIMES: [&str; 32] = [
+const RUNTIMES: [&str; 33] = [
     "Python's ",
     "java.",
     "javax.",
@@ -101,6 +101,16 @@ const RUNTIMES: [&str; 32] = [
     "operator ",
     "JavaMain",
     "ThreadJavaMain",
+    "StubRoutines",
+];
+
+/// What the JVM calls code of its own among that of compiled functions (src/hotspot/share/code,
+/// interpreter).
+const OF_JVM: [&str; 4] = [
+    "Interpreter",
+    "I2C/C2I adapters",
+    "vtable stub",
+    "itable stub",
 ];
 
 /// Whether a function belongs to the C library or the loader, as `observe` writes them: `function
@@ -150,6 +160,7 @@ pub(crate) fn is_nameless(function: &str) -> bool {
 pub(crate) fn is_own(function: &str) -> bool {
     !is_library(function)
         && !is_nameless(function)
+        && !OF_JVM.contains(&function)
         && !is_of_go(function)
         && !is_of_interpreter(function)
         && !RUNTIMES
@@ -611,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_of_rust_belong_to_their_type() {
+    fn functions_of_runtimes_are_not_own() {
         assert!(!is_own("<std::fs::File as std::io::Write>::write"));
         assert!(!is_own("<T as alloc::string::ToString>::to_string"));
         assert!(!is_own(
@@ -619,6 +630,7 @@ mod tests {
         ));
         assert!(is_own("<shop::Cart as core::clone::Clone>::clone"));
         assert!(is_own("shop::Cart::add"));
+        assert!(is_own("Interpreter::step") && !is_own("Interpreter"));
     }
 
     #[test]

@@ -63,10 +63,12 @@ impl PerfMap {
     /// Parses lines of start, size and name; others are left out. Of two functions at one address
     /// the later one counts.
     pub(crate) fn parse(text: &str) -> Self {
+        // The JVM writes numbers with 0x.
+        let number = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
         let line = |line: &str| {
             let mut fields = line.splitn(3, ' ');
-            let start = u64::from_str_radix(fields.next()?, 16).ok()?;
-            let size = u64::from_str_radix(fields.next()?, 16).ok()?;
+            let start = number(fields.next()?)?;
+            let size = number(fields.next()?)?;
             let name = script_name(fields.next()?.trim());
             Some((start, (start.saturating_add(size), name)))
         };
@@ -100,6 +102,10 @@ fn script_name(name: &str) -> String {
 /// Shortens what the JVM writes, as `void java.util.HashMap.put(int, java.lang.Object)`, to the class
 /// and the method.
 fn java_name(name: &str) -> String {
+    // src/hotspot/share/runtime/stubRoutines.cpp: what copies arrays is in the second of these.
+    if name == "StubRoutines (2)" {
+        return "StubRoutines (arraycopy and the like)".into();
+    }
     match name.split_once('(') {
         Some((method, _)) if name.ends_with(')') && method.contains('.') => {
             method.rsplit(' ').next().unwrap_or(method).to_owned()
@@ -146,6 +152,10 @@ mod tests {
             (map.name(0x1020), map.name(0x2030)),
             (None, Some("b.js:1:1"))
         );
+        let of_jvm = PerfMap::parse("0x00007f00 0x0000000000000020 int java.util.List.size()\n");
+        assert_eq!(of_jvm.name(0x7f1f), Some("java.util.List.size"));
+        let copies = "StubRoutines (arraycopy and the like)";
+        assert_eq!(script_name("StubRoutines (2)"), copies);
         assert_eq!(
             script_name("void java.util.HashMap.put(int, java.lang.Object)"),
             "java.util.HashMap.put"

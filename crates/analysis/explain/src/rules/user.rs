@@ -152,7 +152,7 @@ fn spread_over_interpreter(view: &View) -> Option<Finding> {
     let has_script = !crate::answer::in_script(facts).is_empty();
     let is_told = has_script || !in_interpreter(facts, "").is_empty();
     is_told.then(|| {
-        let spread = "it computes, spread over many functions of its interpreter".into();
+        let spread = "it computes, spread over many functions".into();
         let finding = Finding::new(spread, view.budget.user);
         // Operations of an interpreter say what it does, and not which part of the script.
         let finding = if has_script { finding } else { finding.doubt() };
