@@ -8,6 +8,7 @@ use crate::facts::{
 };
 use crate::finding::Certainty;
 use crate::tests::{at_word, facts, rule, stack, thread, wait};
+use crate::waits::{Kind, kind};
 
 fn called(call: &str, file: &str, arguments: [u64; 4], result: Option<i64>) -> Called {
     Called {
@@ -102,6 +103,17 @@ fn handled_signal_is_named() {
 }
 
 #[test]
+fn signal_of_own_timer_is_told() {
+    let deliver = ["get_signal", "arch_do_signal_or_restart", "do_syscall_64"];
+    let set = Stack {
+        user: vec!["setitimer (libc.so.6)".into(), "set_timer".into()],
+        ..stack(&deliver, 90)
+    };
+    let facts = in_calls(vec![set], Vec::new());
+    assert!(cause(&facts).starts_with("it handles a signal of its own timer (setitimer)"));
+}
+
+#[test]
 fn pages_shared_since_fork_are_copied() {
     let copy = [
         "copy_mc_to_kernel",
@@ -177,7 +189,7 @@ fn spread_script_is_told_by_its_function() {
     };
     assert_eq!(
         cause(&facts),
-        "it computes, spread over many functions; in Python that is in insert store.py (called by load store.py)"
+        "it computes, spread over many functions (PyDict_SetItem (libpython3.11.so) 25 %, PyList_New (libpython3.11.so) 25 %, PyLong_Add (libpython3.11.so) 25 %); in Python that is in insert store.py (called by load store.py)"
     );
 }
 
@@ -239,4 +251,43 @@ fn threads_woken_singly_are_no_herd() {
         "{}",
         cause(&facts)
     );
+}
+
+#[test]
+fn meaning_comes_before_spread_script() {
+    let user = |function: &str, samples| Stack {
+        user: vec![
+            format!("{function} (libsqlite3.so.0)"),
+            "sqlite3VdbeExec (libsqlite3.so.0)".into(),
+            "_PyEval_EvalFrameDefault (libpython3.11.so)".into(),
+        ],
+        samples,
+        ..Stack::default()
+    };
+    let stacks = ["a", "b", "c", "d"].map(|name| user(name, 25));
+    let script = Stack {
+        program: "Python".into(),
+        user: vec!["search store.py".into()],
+        samples: 40,
+        ..Stack::default()
+    };
+    let facts = Facts {
+        samples: in_calls(stacks.into(), Vec::new()).samples,
+        scripts: vec![script],
+        ..facts(vec![thread(1, [9.8, 0.1, 0.0])])
+    };
+    assert_eq!(rule(&facts), "known-function");
+}
+
+#[test]
+fn caretaker_of_go_is_idle() {
+    let of = |stack: &[&str]| Wait {
+        stack: stack.iter().map(|one| (*one).to_owned()).collect(),
+        ..wait("nanosleep", "hrtimer_nanosleep", 9.0)
+    };
+    let facts = facts(vec![thread(1, [0.0; 3])]);
+    let caretaker = of(&["runtime.usleep.abi0", "threadentry", "libc.so.6+0x891f0"]);
+    assert_eq!(kind(&facts, &caretaker), Kind::Idle);
+    let own = of(&["usleep (libc.so.6)", "wait_for_card", "threadentry"]);
+    assert_eq!(kind(&facts, &own), Kind::Sleep);
 }

@@ -3,8 +3,8 @@
 
 use crate::answer;
 use crate::facts::{
-    Behind, Doing, Facts, FaultingCode, Object, Parked, Role, Samples, Stack, Thread, Wait,
-    Watched, WatchedKind,
+    Behind, Created, Doing, Facts, FaultingCode, Object, Parked, Role, Samples, ShortLived, Stack,
+    Thread, Wait, Watched, WatchedKind,
 };
 use crate::tests::{at_word, facts, rule, sampled, stack, thread, wait};
 use crate::waits::{Kind, kind};
@@ -200,13 +200,9 @@ fn unread_pipe_of_a_child_is_named() {
         process: 2,
         ..thread(2, [0.1, 0.0, 0.0])
     };
-    let parent = Thread {
-        voluntary: 2,
-        ..thread(1, [0.1, 0.0, 0.0])
-    };
     let facts = Facts {
         waits: vec![join, write],
-        ..facts(vec![parent, child])
+        ..facts(vec![thread(1, [0.1, 0.0, 0.0]), child])
     };
     assert_eq!(rule(&facts), "unread-pipe");
     assert!(
@@ -232,8 +228,16 @@ fn reader_that_goes_on_is_slow() {
         process: 2,
         ..thread(2, [0.1, 0.0, 0.0])
     };
+    let created = Created {
+        processes: 400,
+        threads: 0,
+    };
     let facts = Facts {
         waits: vec![join, write],
+        short_lived: ShortLived {
+            created: Some(created),
+            ..ShortLived::default()
+        },
         ..facts(vec![thread(1, [0.1, 0.0, 0.0]), child])
     };
     assert_ne!(rule(&facts), "unread-pipe");

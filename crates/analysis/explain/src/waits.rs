@@ -355,6 +355,18 @@ fn futex_kind(wait: &Wait, is_join: bool) -> Kind {
 
 /// A program that sleeps beside a lock of one of its files tries again and again to have it.
 fn sleep_kind(wait: &Wait) -> Kind {
+    // Go's own thread that looks after the others (runtime/proc.go: sysmon) has no further function.
+    let is_plain = |function: &String| {
+        function == "threadentry"
+            || crate::callers::is_library(function)
+            || crate::callers::is_nameless(function)
+            || function.starts_with("runtime")
+    };
+    if wait.stack.iter().any(|function| function == "threadentry")
+        && wait.stack.iter().all(is_plain)
+    {
+        return Kind::Idle;
+    }
     if known(wait).is_some_and(|known| known.kind == Kind::Idle) {
         return Kind::Idle;
     }

@@ -193,6 +193,14 @@ pub(super) fn signal_handler(view: &View) -> Option<Finding> {
     let of_signals = of_kernel(view, |stack| has(stack, &SIGNALS));
     let of_faults = of_kernel(view, |stack| has(stack, &["force_sig_fault", "bad_area"]));
     let signal = Calls::of(view, |call| call == "rt_sigreturn").signal();
+    // One that is due when its timer is set is handled as this call returns.
+    let timers = ["setitimer", "timer_settime", "alarm"];
+    let timer = timers.iter().find(|timer| {
+        let sets = |stack: &Stack| has(stack, &SIGNALS) && call_of(stack) == Some(**timer);
+        of_kernel(view, sets) >= of_signals / 2.0
+    });
+    let timer = timer.map(|timer| format!("a signal of its own timer ({timer})"));
+    let signal = signal.or(timer);
     (of_signals >= 0.3).then(|| {
         let which = if of_faults >= 0.02 {
             "SIGSEGV: it accesses memory that it may not, and its handler goes on"

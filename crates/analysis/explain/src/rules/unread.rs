@@ -8,6 +8,9 @@ use crate::waits::{Kind, describe_doing, is_call, is_file, is_in, kind, mostly, 
 
 use super::blocked::{BLOCKED, THREAD_STATES};
 
+/// New processes per second from which on the reader is not stuck.
+const CREATING: f64 = 5.0;
+
 pub(super) fn pipe(view: &View) -> Option<Finding> {
     let facts = view.facts;
     let writes = |wait: &Wait| is_call(wait, &["write", "writev"]) || is_in(wait, &["pipe_write"]);
@@ -29,13 +32,9 @@ pub(super) fn pipe(view: &View) -> Option<Finding> {
     if share < BLOCKED || reader.process == writer.process {
         return None;
     }
-    // One that goes on reads slowly, and that is another cause.
-    let reading = facts
-        .threads
-        .iter()
-        .filter(|thread| thread.process == reader.process);
-    let switches: u64 = reading.map(|thread| thread.voluntary).sum();
-    if switches as f64 > facts.seconds.max(1.0) {
+    // One that starts other processes meanwhile goes on, and reads slowly.
+    let created = facts.short_lived.created.unwrap_or_default();
+    if view.per_second(created.processes) > CREATING {
         return None;
     }
     let from = own_path(longest).map_or_else(String::new, |own| format!(" in {own}"));

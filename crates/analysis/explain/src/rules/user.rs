@@ -149,10 +149,18 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
 /// the sentence, is where it is.
 fn spread_over_interpreter(view: &View) -> Option<Finding> {
     let facts = view.facts;
+    // What a function means says more.
+    if meaning(view).is_some() {
+        return None;
+    }
     let has_script = !crate::answer::in_script(facts).is_empty();
     let is_told = has_script || !in_interpreter(facts, "").is_empty();
     is_told.then(|| {
-        let spread = "it computes, spread over many functions".into();
+        let named = match &*largest(view) {
+            "" => String::new(),
+            named => format!(" ({named})"),
+        };
+        let spread = format!("it computes, spread over many functions{named}");
         let finding = Finding::new(spread, view.budget.user);
         // Operations of an interpreter say what it does, and not which part of the script.
         let finding = if has_script { finding } else { finding.doubt() };
