@@ -489,7 +489,9 @@ impl<'s> Hot<'s> {
             .innermost
             .first()
             .and_then(|(one, _)| self.own.get(one));
-        let nearest = own.map_or(f64::INFINITY, Below::mean);
+        let entry = self.entry().and_then(|entry| self.foreign.get(entry));
+        let means = own.into_iter().chain(entry).map(Below::mean);
+        let nearest = means.fold(f64::INFINITY, f64::min);
         let (deepest, _) = self
             .foreign
             .iter()
@@ -659,6 +661,9 @@ mod tests {
         let hot = Hot::of(stacks.iter());
         assert_eq!(hot.entry(), Some("math/rand.Intn"));
         assert_eq!(hot.deepest(|_| true), Some(source));
+        // So are those that call what the program calls.
+        let stacks = [stack(&["libc.so.6+0x8", "PyEval_EvalCode", "run_mod"], 9)];
+        assert_eq!(Hot::of(stacks.iter()).deepest(|_| true), None);
         // Functions that call the program's own ones are above these.
         let [outer, inner] = ["std::rt::lang_start", "std::sort"];
         let stacks = [stack(&["compare", inner, "sort_rows", outer], 9)];

@@ -446,13 +446,7 @@ impl Collector {
             let program = of
                 .map_or(SHORT_LIVED, |of| file_name(&of.program))
                 .to_owned();
-            let executed = sampling.creations.program(chain.process);
-            let executed = executed.filter(|_| of.is_none()).unwrap_or(&program);
-            // The first program is known by the name of its process.
-            let executed = match (of, fallback) {
-                (Some(of), Some(root)) if of.program == root.program => root.name(),
-                _ => executed,
-            };
+            let executed = executed(sampling, chain.process, of, fallback).unwrap_or(&program);
             *programs.entry(executed.to_owned()).or_default() += count;
             let in_kernel: Vec<String> = chain
                 .kernel
@@ -548,6 +542,21 @@ impl Collector {
             });
         }
         gaps
+    }
+}
+
+/// Returns the name of the program that a process executed: the first one is known by the name of its
+/// process, and one that no round saw by what it was called when it began.
+fn executed<'s>(
+    sampling: &'s Sampling,
+    process: u32,
+    of: Option<&Process>,
+    root: Option<&'s Process>,
+) -> Option<&'s str> {
+    match (of, root) {
+        (Some(of), Some(root)) if of.program == root.program => Some(root.name()),
+        (None, _) => sampling.creations.program(process),
+        _ => None,
     }
 }
 
