@@ -133,6 +133,7 @@ pub(crate) fn jobs() -> Outcome<Seeds> {
         child_forks: 10,
         mappings_above: 3,
         mappings_below: 11,
+        descriptors: 70,
     };
     let seed = |task| {
         Job {

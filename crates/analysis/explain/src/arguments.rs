@@ -38,7 +38,7 @@ const ERRORS: [(i64, &str); 31] = [
     (25, "ENOTTY: no terminal"),
     (28, "ENOSPC: the file system is full"),
     (29, "ESPIPE: no seek in a pipe"),
-    (32, "EPIPE: nobody reads any more"),
+    (32, "EPIPE: the other end reads no more"),
     (38, "ENOSYS: no such system call"),
     (40, "ELOOP: too many links"),
     (95, "EOPNOTSUPP: not supported"),
@@ -46,7 +46,7 @@ const ERRORS: [(i64, &str); 31] = [
     (104, "ECONNRESET: the peer left"),
     (105, "ENOBUFS: no buffers"),
     (110, "ETIMEDOUT: the time is over"),
-    (111, "ECONNREFUSED: nobody listens"),
+    (111, "ECONNREFUSED: nothing listens"),
     (115, "EINPROGRESS: it goes on"),
 ];
 

@@ -121,6 +121,7 @@ extern "C" fn translated(_id: Id, block: *mut Block) {
             Some(Mark::SystemCall) => instruction.before(system_call, 0),
             Some(Mark::Return) => instruction.before(returning, 0),
             Some(Mark::Switch) => instruction.on_access(switch, 0),
+            Some(Mark::Fork) => instruction.before(fork, 0),
             _ => {}
         }
         if address & KERNEL != 0 {
@@ -175,6 +176,10 @@ extern "C" fn system_call(_processor: u32, _: *mut c_void) {
 
 extern "C" fn returning(_processor: u32, _: *mut c_void) {
     with(|recording| recording.note(Event::Return));
+}
+
+extern "C" fn fork(_processor: u32, _: *mut c_void) {
+    with(|recording| recording.note(Event::Fork));
 }
 
 extern "C" fn switch(_processor: u32, access: u32, address: u64, _: *mut c_void) {

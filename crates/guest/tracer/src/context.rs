@@ -48,11 +48,6 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Returns the address that the current task's stack pointer is kept at.
-    pub(crate) fn current(&self) -> u64 {
-        self.current
-    }
-
     /// Returns who executes.
     pub(crate) fn owner(&self) -> Owner {
         match self.now {

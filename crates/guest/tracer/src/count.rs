@@ -233,15 +233,16 @@ impl Counts {
 
     /// A new task begins. The one that had its place before made no system call to its end.
     pub(crate) fn begin_task(&mut self) {
-        let task = self.context.current();
         if self.open.is_some() {
             self.give_away(Some(self.context.owner()));
+        }
+        self.context.note(Event::Fork);
+        if let (Some(_), Owner::Unknown(task)) = (&self.open, self.context.owner()) {
             if let Some(calls) = &mut self.calls {
                 calls.decide(Some(task), Share::Other);
             }
             self.decide(task, Share::Other);
         }
-        self.context.note(Event::Fork);
     }
 
     /// Gives what a task executed to whom it belongs.

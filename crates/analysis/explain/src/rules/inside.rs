@@ -50,7 +50,7 @@ impl Word<'_> {
             .longest()
             .and_then(known)
             .map_or("", |known| known.what);
-        // One of many of this kind is told by its place.
+        // Of many of this kind its place says which one it is.
         let plain = match what.strip_prefix("one ") {
             Some(plain) => plain,
             None if what.is_empty() => plain,

@@ -30,6 +30,9 @@ const MANY: usize = 64;
 
 /// The workloads by their names.
 pub(super) const FILE_SYSTEMS: &[(&str, Create)] = &[
+    ("ext4-ram-nojournal", || {
+        create_in_memory(Ext4WithoutJournal)
+    }),
     ("ext4-ram-write", || append(Ext4)),
     ("ext4-ram-sync", || write_through(Ext4)),
     ("ext4-ram-fault", || fault(Ext4)),
@@ -83,9 +86,6 @@ pub(super) const FILE_SYSTEMS: &[(&str, Create)] = &[
     ("tmpfs-rename", || rename(Tmpfs)),
     ("tmpfs-mkdir", || folder(Tmpfs)),
     ("tmpfs-chmod", || permissions(Tmpfs)),
-    ("ext4-ram-nojournal", || {
-        create_in_memory(Ext4WithoutJournal)
-    }),
     ("nfs-ram-create", || create_in_memory(Nfs)),
     ("nfs-ram-fsync", || fsync_in_memory(Nfs)),
     ("nfs-ram-read", || read_in_memory(Nfs)),

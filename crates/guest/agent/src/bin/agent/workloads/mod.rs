@@ -349,10 +349,10 @@ const SUBSYSTEMS: &[(&str, Create)] = &[
     ("sock-connect", messages::connect),
     ("sock-raw", messages::raw),
     ("sock-ports", messages::ports),
+    ("uring-worker", uring::worker),
     ("sock-sctp", messages::sctp),
     ("alg-hash", hash::hash),
     ("loop-file", loop_device::attach),
-    ("uring-worker", uring::worker),
 ];
 
 /// Misbehaviours, for the tests of the host side. Not listed.
