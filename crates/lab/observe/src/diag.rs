@@ -31,27 +31,40 @@ const PIECES_MAX: usize = 1024;
 /// How long the kernel may take for a piece.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Returns the peers of unix sockets, by inode.
-pub(crate) fn unix_peers() -> io::Result<BTreeMap<u64, u64>> {
+/// What a unix socket is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum UnixSocket {
+    /// Clients connect to it.
+    Listening,
+    /// It is connected with the socket of this inode.
+    Connected(u64),
+}
+
+/// The state of a socket that listens: TCP_LISTEN of include/net/tcp_states.h, of unix sockets too.
+const LISTENING: u8 = 10;
+
+/// Returns the unix sockets that have a peer or wait for one, by inode.
+pub(crate) fn unix_sockets() -> io::Result<BTreeMap<u64, UnixSocket>> {
     // Family, protocol, padding, states, inode, what to show (UDIAG_SHOW_PEER), cookie.
     let mut request = vec![1, 0, 0, 0];
     for word in [u32::MAX, 0, 4, 0, 0] {
         request.extend(word.to_ne_bytes());
     }
-    let mut peers = BTreeMap::new();
-    dump(&request, |message| {
-        let Some((inode, peer)) = unix_peer(message) else {
-            return;
-        };
-        peers.insert(inode, peer);
-    })?;
-    Ok(peers)
+    let mut sockets = BTreeMap::new();
+    dump(&request, |message| sockets.extend(unix_socket(message)))?;
+    Ok(sockets)
 }
 
-fn unix_peer(message: &[u8]) -> Option<(u64, u64)> {
+/// Reads `struct unix_diag_msg` (include/uapi/linux/unix_diag.h) and its attributes.
+fn unix_socket(message: &[u8]) -> Option<(u64, UnixSocket)> {
     let inode = word(message, 4)?;
-    let peer = attribute(message.get(UNIX..)?, PEER)?;
-    Some((inode.into(), word(peer, 0)?.into()))
+    let socket = if message.get(2) == Some(&LISTENING) {
+        UnixSocket::Listening
+    } else {
+        let peer = attribute(message.get(UNIX..)?, PEER)?;
+        UnixSocket::Connected(word(peer, 0)?.into())
+    };
+    Some((inode.into(), socket))
 }
 
 /// Returns what the kernel knows of TCP connections, by inode.
@@ -158,7 +171,7 @@ fn half(bytes: &[u8], at: usize) -> Option<u16> {
 mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::os::fd::{AsFd, BorrowedFd};
-    use std::os::unix::net::UnixStream;
+    use std::os::unix::net::{UnixListener, UnixStream};
 
     use proptest::prelude::*;
     use rustix::fs::fstat;
@@ -170,18 +183,20 @@ mod tests {
     }
 
     #[test]
-    fn unix_sockets_have_their_peers() {
+    fn unix_sockets_have_their_peers_or_listen() {
         let (one, other) = UnixStream::pair().unwrap();
-        let Ok(peers) = unix_peers() else {
+        let path = std::env::temp_dir().join(format!("marvin-diag-{}", std::process::id()));
+        let listener = UnixListener::bind(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let Ok(sockets) = unix_sockets() else {
             return;
         };
-        let [one, other] = [&one, &other].map(|end| inode(end.as_fd()));
+        let [one, other, listener] = [one.as_fd(), other.as_fd(), listener.as_fd()].map(inode);
         // A kernel without CONFIG_UNIX_DIAG answers with an error.
-        if !peers.is_empty() {
-            assert_eq!(
-                (peers.get(&one), peers.get(&other)),
-                (Some(&other), Some(&one))
-            );
+        if !sockets.is_empty() {
+            assert_eq!(sockets.get(&one), Some(&UnixSocket::Connected(other)));
+            assert_eq!(sockets.get(&other), Some(&UnixSocket::Connected(one)));
+            assert_eq!(sockets.get(&listener), Some(&UnixSocket::Listening));
         }
     }
 
@@ -207,9 +222,9 @@ mod tests {
             let mut count = 0;
             messages(&bytes, &mut |message| {
                 count += 1;
-                let _ = (unix_peer(message), connection(message));
+                let _ = (unix_socket(message), connection(message));
             });
-            let _ = (unix_peer(&bytes), connection(&bytes));
+            let _ = (unix_socket(&bytes), connection(&bytes));
             prop_assert!(count <= bytes.len() / HEADER);
         }
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use explain::facts::{Tcp, WatchedKind};
 use rustix::process::geteuid;
 
-use crate::diag;
+use crate::diag::{self, UnixSocket};
 use crate::proc::{self, FileLock, SocketRow};
 use crate::tree::{entries, find_processes, read};
 
@@ -79,7 +79,7 @@ pub(crate) struct Ends {
     files: Listed<BTreeMap<String, Vec<OpenFile>>>,
     /// Sockets by network namespace.
     sockets: BTreeMap<PathBuf, Listed<Vec<Socket>>>,
-    unix: Listed<BTreeMap<u64, u64>>,
+    unix: Listed<BTreeMap<u64, UnixSocket>>,
     tcp: Listed<BTreeMap<u64, Tcp>>,
     locks: Listed<Vec<FileLock>>,
     /// The processes of the program.
@@ -242,14 +242,25 @@ impl Ends {
     }
 
     fn unix_socket(&mut self, process: u32, inode: u64, link: String, own: Own) -> Described {
-        let list = || diag::unix_peers().unwrap_or_default();
-        self.unix.refresh(list, |peers| peers.contains_key(&inode));
-        let Some(other) = self.unix.content.get(&inode).copied() else {
-            return Described {
-                text: link,
-                kind: Some(WatchedKind::Socket),
-                ..Described::default()
-            };
+        let list = || diag::unix_sockets().unwrap_or_default();
+        self.unix
+            .refresh(list, |sockets| sockets.contains_key(&inode));
+        let other = match self.unix.content.get(&inode) {
+            Some(UnixSocket::Connected(other)) => *other,
+            Some(UnixSocket::Listening) => {
+                return Described {
+                    text: "socket, unix, for clients".into(),
+                    kind: Some(WatchedKind::Listening),
+                    ..Described::default()
+                };
+            }
+            None => {
+                return Described {
+                    text: link,
+                    kind: Some(WatchedKind::Socket),
+                    ..Described::default()
+                };
+            }
         };
         let ends = self.socket_ends(process, other, own);
         let is_own = ends.contains(&process) || self.is_any_own(&ends, own);

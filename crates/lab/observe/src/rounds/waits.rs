@@ -388,6 +388,8 @@ impl Rounds {
             call,
         } = blocked;
         let process = *process;
+        let is_file_lock =
+            matches!(call.number, Some(number) if calls::FILE_LOCKS.contains(&number));
         let mut watched = Vec::new();
         let mut found = match (&place.object, call.number) {
             (Object::Futex(futex), _) if !futex.is_join => self
@@ -437,8 +439,11 @@ impl Rounds {
             .into_iter()
             .filter(|one| (one.process, one.thread) != (process, id))
             .filter_map(|one| Some((one, self.place_of(one)?)))
-            // One that waits there itself does not hold the lock yet.
-            .filter(|(_, doing)| doing.as_ref() != Some(place))
+            // One that waits there itself does not hold the lock yet, but for a process that has
+            // locked the file by another descriptor.
+            .filter(|(one, doing)| {
+                doing.as_ref() != Some(place) || is_file_lock && one.process == process
+            })
             .collect();
         let around = self.surroundings.entry(place.clone()).or_default();
         if !watched.is_empty() {
