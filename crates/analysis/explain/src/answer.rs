@@ -62,10 +62,8 @@ pub fn answer(facts: &Facts) -> Answer {
             cause.cause.push_str(&in_script(facts));
             let called = in_interpreter(facts, &cause.cause);
             cause.cause.push_str(&called);
-            if let Some((program, part)) = busiest_program(facts) {
-                let text = format!("; {} of what runs is the program {program}", percent(part));
-                cause.cause.push_str(&text);
-            }
+            cause.cause.push_str(&in_pool(facts));
+            cause.cause.push_str(&busiest_program(facts));
         }
         let asleep = answer
             .others
@@ -137,18 +135,58 @@ pub(crate) fn in_script(facts: &Facts) -> String {
     format!("; in {} that is in {called}{path}", first.program)
 }
 
-/// Returns the program that most samples are of, with its part, if it is another one than the first.
-fn busiest_program(facts: &Facts) -> Option<(&str, f64)> {
-    let programs = &facts.samples.as_ref()?.programs;
+/// Functions in which threads of libuv's pool do their work (src/threadpool-inl.h of Node,
+/// src/threadpool.c of libuv).
+const POOL: [&str; 4] = [
+    "node::ThreadPoolWork",
+    "uv__work",
+    "uv__fs_work",
+    "uv__queue_work",
+];
+
+/// Returns that most of what runs is in libuv's pool, as the end of a sentence; empty if it is not.
+fn in_pool(facts: &Facts) -> String {
+    let stacks = facts.samples.as_ref().map(|samples| &samples.stacks);
+    let stacks = stacks.map_or(&[][..], Vec::as_slice);
+    let is_pool = |function: &String| POOL.iter().any(|name| function.contains(name));
+    let all: u64 = stacks.iter().map(|stack| stack.samples).sum();
+    let pool = stacks.iter().filter(|stack| stack.user.iter().any(is_pool));
+    let part = pool.map(|stack| stack.samples).sum::<u64>() as f64 / all.max(1) as f64;
+    if part < 0.5 {
+        return String::new();
+    }
+    format!(
+        "; {} of what runs is in libuv's thread pool, which has 4 threads by default",
+        percent(part)
+    )
+}
+
+/// Returns the program that most samples are of, with its part and one of its command lines, as the
+/// end of a sentence; empty if it is the first program.
+fn busiest_program(facts: &Facts) -> String {
+    let Some(samples) = &facts.samples else {
+        return String::new();
+    };
+    let programs = &samples.programs;
     let all: u64 = programs.iter().map(|(_, samples)| samples).sum();
-    let (program, samples) = programs.first()?;
     let mut threads = facts.threads.iter();
-    let root = threads.find(|thread| thread.id == facts.root)?;
+    let root = threads.find(|thread| thread.id == facts.root);
+    let (Some((program, samples)), Some(root)) = (programs.first(), root) else {
+        return String::new();
+    };
     // The kernel keeps 15 letters of a name.
     let is_root = program.starts_with(&*root.name);
     let part = *samples as f64 / all.max(1) as f64;
-    let is_told = program != SHORT_LIVED && !is_root && programs.len() > 1;
-    (is_told && part >= 0.5).then_some((program.as_str(), part))
+    if program == SHORT_LIVED || is_root || programs.len() < 2 || part < 0.5 {
+        return String::new();
+    }
+    let of_program = facts.started.iter().filter(|one| one.program == *program);
+    let command = of_program.max_by_key(|one| one.count);
+    let command = command.map_or_else(String::new, |one| format!(" ({})", one.command));
+    format!(
+        "; {} of what runs is the program {program}{command}",
+        percent(part)
+    )
 }
 
 /// Returns what the program itself waits for, where a child of it is what the cause is about; empty
@@ -321,9 +359,7 @@ impl Answer {
             let [user, kernel, blocked] = crate::rules::largest(&view);
             // What is spread over the interpreter is often one function of the script.
             let script = in_script(facts) + &in_interpreter(facts, &[&*user, &*kernel].concat());
-            let program = busiest_program(facts).map_or_else(String::new, |(program, part)| {
-                format!("; {} of what runs is the program {program}", percent(part))
-            });
+            let program = in_pool(facts) + &busiest_program(facts);
             let next = match self.others.first() {
                 Some(next) if next.share >= MENTIONED => {
                     format!("; {}: {}", next.cause, percent(next.share))

@@ -13,7 +13,7 @@ const MOST: f64 = 0.6;
 /// The part of paths below a directory that makes it the one of most.
 const BELOW: f64 = 0.8;
 /// Bytes up to which a size is small.
-const SMALL: u64 = 512;
+const SMALL: u64 = 1024;
 
 /// Errors with their meaning (include/uapi/asm-generic/errno-base.h, errno.h).
 const ERRORS: [(i64, &str); 31] = [
@@ -101,8 +101,13 @@ const SIZES: [(&str, usize); 12] = [
     ("getdents64", 2),
 ];
 
+/// Which argument of a call says how many descriptors it looks at, and from which number on that is
+/// many.
+const DESCRIPTORS: [(&str, usize); 4] = [("select", 0), ("pselect6", 0), ("poll", 1), ("ppoll", 1)];
+const MANY: u64 = 100;
+
 /// Options of calls: the argument, its bits, their value, and what it says.
-const OPTIONS: [(&str, usize, u64, u64, &str); 15] = [
+const OPTIONS: [(&str, usize, u64, u64, &str); 16] = [
     // include/uapi/linux/wait.h
     (
         "wait4",
@@ -134,6 +139,8 @@ const OPTIONS: [(&str, usize, u64, u64, &str); 15] = [
         0,
         "with signal 0, to see whether a process is there",
     ),
+    // Whatever its arguments are.
+    ("connect", 0, 0, 0, "for a new connection each time"),
     // include/uapi/linux/eventpoll.h
     ("epoll_ctl", 1, u64::MAX, 1, "with EPOLL_CTL_ADD"),
     ("epoll_ctl", 1, u64::MAX, 2, "with EPOLL_CTL_DEL"),
@@ -236,16 +243,15 @@ impl<'v> Calls<'v> {
         })
     }
 
-    /// Returns the size that most of them ask for, if it is small.
-    fn size(&self) -> Option<u64> {
-        let sizes = self.0.iter().filter_map(|call| {
-            let (_, at) = SIZES.iter().find(|(name, _)| *name == call.call)?;
+    /// Returns the number that most of them give as an argument.
+    fn number(&self, arguments: &[(&str, usize)]) -> Option<u64> {
+        let numbers = self.0.iter().filter_map(|call| {
+            let (_, at) = arguments.iter().find(|(name, _)| *name == call.call)?;
             let is_asked = call.arguments != [0; 4];
             is_asked.then_some((call.arguments[*at], call.samples))
         });
-        let (size, part, samples) = most(sizes)?;
-        let is_said = part >= MOST && samples >= SAMPLES && (1..=SMALL).contains(&size);
-        is_said.then_some(size)
+        let (number, part, samples) = most(numbers)?;
+        (part >= MOST && samples >= SAMPLES).then_some(number)
     }
 
     /// Returns the options that most of them have.
@@ -289,15 +295,22 @@ impl<'v> Calls<'v> {
 
     /// Returns all that is known of them, as the middle of a sentence: ` with WNOHANG … (/srv/a)`.
     pub(crate) fn described(&self) -> String {
-        let size = self.size().map(|size| {
+        let size = self
+            .number(&SIZES)
+            .filter(|size| (1..=SMALL).contains(size));
+        let size = size.map(|size| {
             let bytes = if size == 1 { "byte" } else { "bytes" };
             format!(" of {size} {bytes} each")
+        });
+        let descriptors = self.number(&DESCRIPTORS).filter(|number| *number >= MANY);
+        let descriptors = descriptors.map(|number| {
+            format!(" over {number} descriptors, each of which it looks at each time")
         });
         let options = self.options().map(|options| format!(" {options}"));
         let files = self.files().map(|files| format!(" ({files})"));
         let error = self.error();
         let error = error.map(|error| format!(", which mostly fails ({error})"));
-        let parts = [size, options, files, error];
+        let parts = [size, descriptors, options, files, error];
         parts.into_iter().flatten().collect()
     }
 }
@@ -345,6 +358,17 @@ mod tests {
         // What differs from call to call says nothing.
         let sizes = [1, 2, 3].map(|size| called("getrandom", "", [0, size, 0, 0], None));
         assert_eq!(described(&sizes), "");
+    }
+
+    #[test]
+    fn select_over_many_descriptors_says_how_many() {
+        let many = [called("pselect6", "", [803, 1, 0, 0], None)];
+        assert_eq!(
+            described(&many),
+            " over 803 descriptors, each of which it looks at each time"
+        );
+        let few = [called("poll", "", [1, 3, 100, 0], None)];
+        assert_eq!(described(&few), "");
     }
 
     #[test]

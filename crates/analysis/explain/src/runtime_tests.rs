@@ -4,7 +4,7 @@
 use crate::answer;
 use crate::facts::{
     Behind, Created, Doing, Facts, FaultingCode, Object, Parked, Role, Samples, ShortLived, Stack,
-    Thread, Wait, Watched, WatchedKind,
+    Started, Thread, Wait, Watched, WatchedKind,
 };
 use crate::tests::{at_word, facts, rule, sampled, stack, thread, wait};
 use crate::waits::{Kind, kind};
@@ -82,6 +82,20 @@ fn mutex_of_go_leads_before_its_holder() {
         cause(&facts),
         "4 goroutines wait for a mutex in main.handle (called by main.serve); \
          1 goroutine sleeps by choice in main.flush (called by main.serve)"
+    );
+}
+
+#[test]
+fn output_that_a_grandchild_keeps_open_is_said() {
+    let exec = [
+        "os/exec.(*Cmd).awaitGoroutines",
+        "os/exec.(*Cmd).Wait",
+        "main.build",
+    ];
+    let cause = cause(&without_work(vec![parked("chan receive", 1.0, &exec)]));
+    assert!(
+        cause.contains("a process that it started still has the pipe open in os/exec"),
+        "{cause}"
     );
 }
 
@@ -287,15 +301,51 @@ fn ever_new_sockets_are_new_connections() {
 }
 
 #[test]
+fn connect_without_an_answer_is_no_peer_that_works() {
+    let connect = Wait {
+        object: Object::File("socket, tcp to 127.0.0.1:80".into()),
+        ..wait("connect", "inet_wait_for_connect", 9.5)
+    };
+    let cause = cause(&Facts {
+        waits: vec![connect],
+        ..facts(vec![thread(1, [0.2, 0.1, 0.0])])
+    });
+    assert!(
+        cause.contains("listen queue (its backlog) is full"),
+        "{cause}"
+    );
+}
+
+#[test]
+fn work_in_a_pool_of_node_is_said() {
+    let of_pool = Stack {
+        user: strings(&["sha512_block", "node::ThreadPoolWork::ScheduleWork"]),
+        ..stack(&[], 90)
+    };
+    let facts = running(9.0, 0.5, vec![of_pool, stack(&[], 10)]);
+    let sentence = answer(&facts).sentence(&facts);
+    assert!(
+        sentence.contains("90 % of what runs is in libuv's thread pool"),
+        "{sentence}"
+    );
+}
+
+#[test]
 fn busiest_program_of_a_pipeline_is_named() {
     let mut facts = running(9.0, 0.5, vec![stack(&[], 100)]);
     facts.root = 1;
+    facts.started = vec![Started {
+        program: "gzip".into(),
+        command: "gzip -9 log".into(),
+        count: 3,
+        ..Started::default()
+    }];
     if let Some(samples) = &mut facts.samples {
         samples.programs = vec![("gzip".into(), 90), ("tar".into(), 10)];
     }
     let sentence = answer(&facts).sentence(&facts);
     assert!(
-        sentence.contains("90 % of what runs is the program gzip"),
+        sentence.contains("90 % of what runs is the program gzip (gzip -9 log)"),
         "{sentence}"
     );
 }

@@ -465,6 +465,12 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "Set jit = off, or raise jit_above_cost.",
     ),
     // SQLite: src/tokenize.c.
+    // SQLite: src/prepare.c.
+    meaning(
+        "sqlite3InitOne|sqlite3InitCallback",
+        "it reads the schema of a database again and again, as each new connection does",
+        "Keep the connection open, and use it again.",
+    ),
     meaning(
         "sqlite3RunParser",
         "it compiles SQL statements again and again",

@@ -163,6 +163,30 @@ fn pool_beside_slow_thread_is_no_lock() {
 }
 
 #[test]
+fn lock_that_the_waiter_holds_itself_is_said() {
+    let at_lock = || Wait {
+        object: Object::File("/data/image".into()),
+        ..wait("flock", "flock_lock_inode_wait", 9.5)
+    };
+    let waiter = Wait {
+        behind: vec![behind(Role::Holder, Some(at_lock()))],
+        ..at_lock()
+    };
+    let facts = Facts {
+        waits: vec![waiter],
+        ..facts(vec![thread(1, [0.0, 0.0, 0.0])])
+    };
+    let found = answer(&facts).cause.unwrap();
+    assert!(
+        found
+            .cause
+            .contains("it holds that lock itself, by another descriptor"),
+        "{}",
+        found.cause
+    );
+}
+
+#[test]
 fn lock_names_what_its_holder_waits_for() {
     let sync = Wait {
         is_uninterruptible: true,

@@ -581,6 +581,10 @@ pub(crate) fn chain(facts: &Facts, wait: &Wait) -> String {
     let Some((behind, doing, part)) = mostly(facts, wait) else {
         return String::new();
     };
+    let is_same = |other: &Wait| other.call == wait.call && other.object == wait.object;
+    if behind.role == Role::Holder && doing.wait.as_deref().is_some_and(is_same) {
+        return "; it holds that lock itself, by another descriptor of the file, so it waits for ever".into();
+    }
     let who = match (behind.role, behind.is_own) {
         (Role::Holder, true) if behind.thread != behind.process => {
             format!("its holder, thread {} {},", behind.thread, behind.name)

@@ -508,9 +508,13 @@ pub(super) fn network(view: &View) -> Option<Finding> {
     let lookup = first.stack.iter().find(|function| is_name_lookup(function));
     let is_lookup = lookup.is_some() || peer.contains("udp") && peer.contains(":53");
     let behind = new_connections(view, is_socket) + &chain(view.facts, first);
+    let is_connecting = first.call == "connect" && peer.contains("tcp");
     let what = match lookup.and_then(|function| function.split(" (").next()) {
         Some(function) => format!("a name server ({function})"),
         None if is_lookup => "a name server".into(),
+        None if is_connecting => {
+            "the answer to a connect, whose SYN is not answered: the peer's listen queue (its backlog) is full, or it is not reached".into()
+        }
         None => "the peer of a socket".into(),
     };
     let unread = first

@@ -119,6 +119,10 @@ fn peers(view: &View, parked: &Parked) -> String {
     }
 }
 
+fn has_function(parked: &Parked, name: &str) -> bool {
+    parked.stack.iter().any(|function| function.contains(name))
+}
+
 fn describe(view: &View, way: Way, parked: &Parked) -> String {
     let goroutines = count(parked.goroutines);
     let waits = if goroutines.starts_with("1 ") {
@@ -133,6 +137,10 @@ fn describe(view: &View, way: Way, parked: &Parked) -> String {
             format!("for a name server{}", peers(view, parked))
         }
         Way::Peer => format!("for the peer of a socket{}", peers(view, parked)),
+        // os/exec/exec.go: the command has ended, and the pipes of its output have not.
+        Way::Channel if has_function(parked, "os/exec.(*Cmd).awaitGoroutines") => {
+            "for the end of a command's output: the command has ended, and a process that it started still has the pipe open".to_owned()
+        }
         Way::Channel => format!("for others ({})", parked.reason),
         Way::Sleep => {
             let sleeps = waits.replace("wait", "sleep");
