@@ -198,6 +198,12 @@ mod tests {
             why.starts_with(start) && why.ends_with(" more seeds would probably decide"),
             "{why}"
         );
+        let uneven = by_floor(&[12.0], 3.0, Some(Floor::Deviation(20.0 / 3.0)));
+        let Verdict::Unclear(why) = uneven else {
+            panic!("{uneven:?}");
+        };
+        let start = "seeds of one build scatter by 6.67%: ";
+        assert!(why.to_string().starts_with(start), "{why}");
         assert_eq!(by_floor(&[40.0], 3.0, floor), Verdict::Better);
         assert_eq!(by_floor(&[-25.0], 3.0, floor), Verdict::Worse);
         assert_eq!(by_floor(&[1.0], 25.0, floor), Verdict::Same);

@@ -197,7 +197,8 @@ impl fmt::Display for Uncertainty {
                 if *seeds == 1 { "is 1".to_owned() } else { format!("are {seeds}") }
             ),
             Self::Layouts { floor_percent, more_seeds } => {
-                write!(f, "seeds of one build scatter by {floor_percent}%: ")?;
+                let scatter = (100.0 * floor_percent).round() / 100.0;
+                write!(f, "seeds of one build scatter by {scatter}%: ")?;
                 match more_seeds {
                     Some(more) => write!(f, "{more} more {} would probably decide", if *more == 1 { "seed" } else { "seeds" }),
                     None => f.write_str("not even 50 seeds would decide; use a larger --margin"),
