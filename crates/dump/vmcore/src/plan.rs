@@ -9,7 +9,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -665,7 +665,10 @@ fn scratch(folder: &std::path::Path) -> Result<(File, PathBuf), DumpError> {
     } else {
         folder
     };
-    let path = folder.join(format!(".marvin-dump-{}", std::process::id()));
+    // Threads of a process may want one at the same time.
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let path = folder.join(format!(".marvin-dump-{}-{number}", std::process::id()));
     let options = File::options()
         .read(true)
         .write(true)
