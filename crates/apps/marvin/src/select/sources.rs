@@ -293,13 +293,16 @@ mod tests {
     }
 
     #[test]
-    fn default_config_grows_by_file_systems_only() {
-        let of_files = "default+BLK_DEV_RAM_SIZE=524288+XFS_FS=y+BTRFS_FS=y";
-        assert_eq!(config_of("fs"), of_files);
+    fn default_config_grows_by_what_rows_need() {
+        let on_disks = "default+BLK_DEV_RAM_SIZE=524288+XFS_FS=y+BTRFS_FS=y";
+        let nfs = "NFSD=y+NFSD_V4=y+NFS_FS=y+NFS_V4=y+NFS_V4_1=y+NFS_V4_2=y";
+        assert_eq!(config_of("fs"), format!("{on_disks}+{nfs}"));
         // Some of its rows share a file system.
-        assert_eq!(config_of("contention"), of_files);
+        assert_eq!(config_of("contention"), on_disks);
+        let of_sockets = "default+IP_SCTP=y+CRYPTO_USER_API_HASH=y";
+        assert_eq!(config_of("reports"), of_sockets);
         // Disks that are slow by a parameter of their module have no option for it.
-        for usual in ["micro", "paths", "scale", "reports", "reclaim"] {
+        for usual in ["micro", "paths", "scale", "reclaim"] {
             assert_eq!(config_of(usual), "default");
         }
     }

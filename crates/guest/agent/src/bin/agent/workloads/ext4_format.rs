@@ -43,12 +43,21 @@ fn put32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
+/// Returns how many blocks are taken.
+fn used_blocks(has_journal: bool) -> u32 {
+    if has_journal {
+        USED_BLOCKS
+    } else {
+        JOURNAL_BLOCK
+    }
+}
+
 /// `struct ext4_super_block`.
 fn superblock(has_journal: bool) -> Vec<u8> {
     let mut bytes = vec![0; 1024];
     put32(&mut bytes, 0x00, INODES);
     put32(&mut bytes, 0x04, BLOCKS);
-    put32(&mut bytes, 0x0c, BLOCKS - USED_BLOCKS);
+    put32(&mut bytes, 0x0c, BLOCKS - used_blocks(has_journal));
     put32(&mut bytes, 0x10, INODES - LOST_INODE);
     // Blocks of 2^(10 + 2) bytes; clusters are blocks.
     put32(&mut bytes, 0x18, 2);
@@ -84,12 +93,12 @@ fn superblock(has_journal: bool) -> Vec<u8> {
 }
 
 /// `struct ext4_group_desc`, of 32 bytes.
-fn descriptors() -> Vec<u8> {
+fn descriptors(has_journal: bool) -> Vec<u8> {
     let mut bytes = vec![0; 32];
     put32(&mut bytes, 0x00, BLOCK_BITMAP);
     put32(&mut bytes, 0x04, INODE_BITMAP);
     put32(&mut bytes, 0x08, INODE_TABLE);
-    put16(&mut bytes, 0x0c, (BLOCKS - USED_BLOCKS) as u16);
+    put16(&mut bytes, 0x0c, (BLOCKS - used_blocks(has_journal)) as u16);
     put16(&mut bytes, 0x0e, (INODES - LOST_INODE) as u16);
     // The root and lost+found.
     put16(&mut bytes, 0x10, 2);
@@ -159,13 +168,13 @@ fn journal() -> Vec<u8> {
     bytes
 }
 
-/// Writes the file system. Without a journal the place of one is taken all the same.
+/// Writes the file system.
 pub(super) fn format(disk: &impl FileExt, has_journal: bool) -> io::Result<()> {
     let write =
         |block: u32, bytes: &[u8]| disk.write_all_at(bytes, u64::from(block) * BLOCK as u64);
     disk.write_all_at(&superblock(has_journal), 1024)?;
-    write(1, &descriptors())?;
-    write(BLOCK_BITMAP, &bitmap(USED_BLOCKS, BLOCKS))?;
+    write(1, &descriptors(has_journal))?;
+    write(BLOCK_BITMAP, &bitmap(used_blocks(has_journal), BLOCKS))?;
     write(INODE_BITMAP, &bitmap(LOST_INODE, INODES))?;
     let mut table = vec![0; (INODE_TABLE_BLOCKS as usize) * BLOCK];
     let inodes = [
@@ -173,7 +182,8 @@ pub(super) fn format(disk: &impl FileExt, has_journal: bool) -> io::Result<()> {
         (JOURNAL_INODE, inode(0o100_600, 1, JOURNAL_BLOCK, JOURNAL)),
         (LOST_INODE, inode(0o040_700, 2, LOST_BLOCK, 1)),
     ];
-    for (number, bytes) in inodes {
+    let has_inode = |number: u32| has_journal || number != JOURNAL_INODE;
+    for (number, bytes) in inodes.into_iter().filter(|(number, _)| has_inode(*number)) {
         let at = (number as usize - 1) * INODE_BYTES;
         table[at..at + INODE_BYTES].copy_from_slice(&bytes);
     }
@@ -188,7 +198,10 @@ pub(super) fn format(disk: &impl FileExt, has_journal: bool) -> io::Result<()> {
         LOST_BLOCK,
         &directory(&[(LOST_INODE, "."), (ROOT_INODE, "..")]),
     )?;
-    write(JOURNAL_BLOCK, &journal())
+    if has_journal {
+        write(JOURNAL_BLOCK, &journal())?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
