@@ -180,7 +180,10 @@ fn busiest_program(facts: &Facts) -> String {
     if program == SHORT_LIVED || is_root || programs.len() < 2 || part < 0.5 {
         return String::new();
     }
-    let of_program = facts.started.iter().filter(|one| one.program == *program);
+    let of_program = facts
+        .started
+        .iter()
+        .filter(|one| one.program == *program && !one.command.is_empty());
     let command = of_program.max_by_key(|one| one.count);
     let command = command.map_or_else(String::new, |one| format!(" ({})", one.command));
     format!(

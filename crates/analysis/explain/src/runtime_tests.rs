@@ -94,7 +94,7 @@ fn output_that_a_grandchild_keeps_open_is_said() {
     ];
     let cause = cause(&without_work(vec![parked("chan receive", 1.0, &exec)]));
     assert!(
-        cause.contains("a process that it started still has the pipe open in os/exec"),
+        cause.contains("still has the write end of the pipe open in os/exec"),
         "{cause}"
     );
 }
@@ -301,7 +301,7 @@ fn ever_new_sockets_are_new_connections() {
 }
 
 #[test]
-fn connect_without_an_answer_is_no_peer_that_works() {
+fn connect_without_an_answer_says_so() {
     let connect = Wait {
         object: Object::File("socket, tcp to 127.0.0.1:80".into()),
         ..wait("connect", "inet_wait_for_connect", 9.5)
@@ -348,6 +348,10 @@ fn busiest_program_of_a_pipeline_is_named() {
         sentence.contains("90 % of what runs is the program gzip (gzip -9 log)"),
         "{sentence}"
     );
+    // It lived too short for its command line.
+    facts.started[0].command.clear();
+    let sentence = answer(&facts).sentence(&facts);
+    assert!(sentence.contains("the program gzip:"), "{sentence}");
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn describe(view: &View, way: Way, parked: &Parked) -> String {
         Way::Peer => format!("for the peer of a socket{}", peers(view, parked)),
         // os/exec/exec.go: the command has ended, and the pipes of its output have not.
         Way::Channel if has_function(parked, "os/exec.(*Cmd).awaitGoroutines") => {
-            "for the end of a command's output: the command has ended, and a process that it started still has the pipe open".to_owned()
+            "for the end of a command's output: the command has ended, and a process that it started (a grandchild) still has the write end of the pipe open".to_owned()
         }
         Way::Channel => format!("for others ({})", parked.reason),
         Way::Sleep => {
