@@ -391,7 +391,7 @@ impl Counters {
             return;
         }
         self.at(known.len() - 1);
-        // SAFETY: aligned, within the counters, and nobody adds while a callback runs.
+        // SAFETY: aligned, within the counters, and QEMU adds nothing while a callback runs.
         let now = unsafe { std::slice::from_raw_parts(self.at(0), known.len()) };
         let pieces = now.chunks(TOGETHER).zip(known.chunks_mut(TOGETHER));
         for (piece, (now, known)) in pieces.enumerate() {
@@ -409,7 +409,7 @@ impl Counters {
 
     /// Returns a counter's value now.
     pub(crate) fn get(&self, index: usize) -> u64 {
-        // SAFETY: aligned, within the counters, and nobody adds while a callback runs.
+        // SAFETY: aligned, within the counters, and QEMU adds nothing while a callback runs.
         unsafe { self.at(index).read_volatile() }
     }
 }

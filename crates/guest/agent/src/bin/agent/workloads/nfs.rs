@@ -1,6 +1,6 @@
 //! A server and a client of NFS in one guest: the kernel's server exports a file system in memory to
 //! the address of loopback, where the kernel's client mounts it. No program of user space takes
-//! part: what mountd(8) would answer is told to the server before it asks.
+//! part: the server gets what mountd(8) would answer before it asks.
 
 use std::fs;
 use std::io;
@@ -24,8 +24,8 @@ const NEVER: u64 = 2_147_483_647;
 /// `NFSEXP_INSECURE_PORT`, `NFSEXP_NOSUBTREECHECK` and `NFSEXP_FSID` of
 /// include/uapi/linux/nfsd/export.h.
 const FLAGS: u32 = 0x2 | 0x400 | 0x2000;
-/// The user that has no name.
-const NOBODY: u32 = 65_534;
+/// The user that others are mapped to (anonuid of exports(5)).
+const ANONYMOUS: u32 = 65_534;
 /// Versions of the protocol, the newest first.
 const VERSIONS: [&str; 3] = ["4.2", "4.1", "4.0"];
 
@@ -48,7 +48,7 @@ fn serve(folder: &str) -> io::Result<()> {
     answer("auth.unix.ip", &format!("nfsd 127.0.0.1 {NEVER} {CLIENTS}"))?;
     answer(
         "nfsd.export",
-        &format!("{CLIENTS} {folder} {NEVER} {FLAGS} {NOBODY} {NOBODY} 0"),
+        &format!("{CLIENTS} {folder} {NEVER} {FLAGS} {ANONYMOUS} {ANONYMOUS} 0"),
     )?;
     // File handles of the kind `FSID_NUM`, of number 0, are those of the folder.
     answer(
@@ -58,7 +58,7 @@ fn serve(folder: &str) -> io::Result<()> {
     // Whether a client gets a delegation depends on when its callback channel is there.
     fs::write(LEASES, "0")?;
     control("threads", "1")?;
-    // Nobody has state of an earlier server to claim.
+    // No client has state of an earlier server to claim.
     control("v4_end_grace", "Y").ok();
     Ok(())
 }
