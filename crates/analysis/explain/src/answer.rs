@@ -125,7 +125,11 @@ pub(crate) fn in_script(facts: &Facts) -> String {
     };
     // What it calls of the standard library says more than what that is made of.
     let called = hot.entry().map(|entry| {
-        let name = |function: &str| function.trim_start_matches("Python's ").to_owned();
+        let name = |function: &str| {
+            let owners = ["Python's ", "Perl's ", "Node's "];
+            let plain = owners.iter().find_map(|owner| function.strip_prefix(owner));
+            plain.unwrap_or(function).to_owned()
+        };
         match hot.deepest(|_| true) {
             Some(deepest) => format!("{} for {} for ", name(deepest), name(entry)),
             None => format!("{} for ", name(entry)),

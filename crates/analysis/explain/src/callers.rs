@@ -68,8 +68,10 @@ const MORE_GO_FOLDERS: [&str; 4] = ["unicode", "unique", "vendor", "weak"];
 const SUFFIXES: [&str; 6] = ["constprop", "isra", "part", "cold", "lto_priv", "llvm"];
 /// How functions of runtimes begin: of Node, V8 and libuv, of CPython, of Rust, of C++ and of the
 /// JVM.
-const RUNTIMES: [&str; 33] = [
+const RUNTIMES: [&str; 35] = [
     "Python's ",
+    "Perl's ",
+    "Node's ",
     "java.",
     "javax.",
     "jdk.",

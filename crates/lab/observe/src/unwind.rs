@@ -49,6 +49,11 @@ impl Captured {
         }
     }
 
+    /// Returns what was read, from the stack pointer on.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Returns the addresses of its functions, innermost first.
     pub(crate) fn unwind(&self, maps: &[Mapping], modules: &mut Modules) -> Vec<u64> {
         let registers = Registers {

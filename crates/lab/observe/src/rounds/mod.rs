@@ -14,7 +14,7 @@ use crate::ends::{Described, Ends};
 use crate::goroutines::Goroutines;
 use crate::jvm::Jvms;
 use crate::proc::{self, Mapping, Stat, TICKS};
-use crate::python::Pythons;
+use crate::scripts::Scripts;
 use crate::symbols::Modules;
 use crate::timeline::Timeline;
 use crate::tree::{entries, find_processes, read};
@@ -26,8 +26,6 @@ const SELDOM: u64 = 8;
 /// short-lived ones.
 const PROCESSES_MAX: usize = 4096;
 const THREADS_MAX: usize = 16384;
-/// Different stacks of scripts that are kept.
-const SCRIPTS_MAX: usize = 2048;
 
 /// Times of a thread, cumulated.
 #[derive(Debug, Clone, Copy, Default)]
@@ -131,10 +129,8 @@ pub(crate) struct Rounds {
     /// Titles of other programs' processes that are waited for, with looks.
     titles: BTreeMap<u32, BTreeMap<String, u64>>,
     jvms: Jvms,
-    pythons: Pythons,
+    pub(crate) scripts: Scripts,
     goroutines: Goroutines,
-    /// Stacks of scripts whose threads ran, with looks.
-    scripts: BTreeMap<Vec<String>, u64>,
     pub(crate) modules: Modules,
     /// Descriptions of open files.
     files: BTreeMap<(u32, u64), Described>,
@@ -161,9 +157,8 @@ impl Rounds {
             ends: Ends::default(),
             titles: BTreeMap::new(),
             jvms: Jvms::default(),
-            pythons: Pythons::default(),
+            scripts: Scripts::default(),
             goroutines: Goroutines::default(),
-            scripts: BTreeMap::new(),
             modules: Modules::default(),
             files: BTreeMap::new(),
             devices: BTreeMap::new(),
@@ -181,13 +176,13 @@ impl Rounds {
             self.files.clear();
         }
         self.jvms.begin_round();
-        self.pythons.begin_round();
+        self.scripts.begin_round();
         for process in &alive {
             self.look_at_process(*process, is_seldom);
             if let Some(known) = self.processes.get(process) {
                 self.jvms.look(*process, known, now);
                 let modules = &mut self.modules;
-                self.pythons.look(*process, &known.maps, modules);
+                self.scripts.look(*process, known, modules);
                 if is_seldom {
                     self.goroutines.look(*process, known, modules);
                 }
@@ -355,11 +350,7 @@ impl Rounds {
             'S' | 'D' | 't' | 'T' => self.look_at_wait(process, id, stat.state, seconds),
             'R' => {
                 self.now.insert(id, None);
-                if let Some(stack) = self.pythons.stack(process, id)
-                    && self.scripts.len() < SCRIPTS_MAX
-                {
-                    *self.scripts.entry(stack.clone()).or_default() += 1;
-                }
+                self.scripts.count(process, id);
             }
             _ => {}
         }
@@ -367,21 +358,14 @@ impl Rounds {
 
     /// Returns the stacks in which scripts and Java programs ran.
     pub(crate) fn scripts(&self) -> Vec<Stack> {
-        let of_python = self
-            .scripts
-            .iter()
-            .map(|(stack, looks)| ("Python", stack, *looks));
         let of_java = self.jvms.ran();
-        let of_java = of_java
-            .iter()
-            .map(|(stack, looks)| ("Java", *stack, *looks));
-        let stack = |(program, user, samples): (&str, &Vec<String>, u64)| Stack {
-            program: program.to_owned(),
+        let of_java = of_java.into_iter().map(|(stack, looks)| Stack {
+            program: "Java".to_owned(),
             kernel: Vec::new(),
-            user: user.clone(),
-            samples,
-        };
-        of_python.chain(of_java).map(stack).collect()
+            user: stack.clone(),
+            samples: looks,
+        });
+        self.scripts.ran().chain(of_java).collect()
     }
 
     /// Returns where goroutines waited.

@@ -14,7 +14,7 @@ use crate::creations::shorten;
 use crate::ends::{Described, Own, name_of};
 use crate::memory;
 use crate::proc;
-use crate::python;
+use crate::scripts;
 use crate::symbols::file_name;
 use crate::tree::{entries, read};
 use crate::unwind::Captured;
@@ -207,12 +207,17 @@ impl Rounds {
         }
         around.tries += 1;
         if let Some(memory) = memory::open(process) {
+            let captured = Captured::read(&memory, &of.maps, call);
+            let script = match self.scripts.stack(process, id) {
+                Some(script) => script.clone(),
+                None => self.scripts.frames(process, pointer, captured.bytes()),
+            };
             *stack = Some(Stack {
                 process,
                 maps: Rc::clone(&of.maps),
                 executed: of.executed,
-                captured: Captured::read(&memory, &of.maps, call),
-                script: self.pythons.stack(process, id).cloned().unwrap_or_default(),
+                captured,
+                script,
             });
             self.captured += 1;
         }
@@ -239,7 +244,7 @@ impl Rounds {
             let addresses = stack.captured.unwind(maps, &mut self.modules);
             wait.stack = self.modules.name_all(maps, program, &addresses);
             self.jvms.name(&mut wait.stack, &wait.threads);
-            python::insert(&mut wait.stack, &stack.script);
+            scripts::insert(&mut wait.stack, &stack.script);
         }
     }
 

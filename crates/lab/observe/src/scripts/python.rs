@@ -8,18 +8,16 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::memory::{self, field};
+use super::{DEPTH, NAMES_MAX};
+use crate::memory::field;
 use crate::proc::Mapping;
+use crate::rounds::Process;
 use crate::symbols::{Modules, file_name};
 
-/// Frames of a stack, threads of a process, and names that are kept.
-const DEPTH: usize = 48;
+/// Threads of a process.
 const THREADS_MAX: usize = 256;
-const NAMES_MAX: usize = 16_384;
 /// The longest name that is read (bytes).
 const NAME: usize = 160;
-/// How often a process is tried whose interpreter cannot be found yet.
-const TRIES: u32 = 20;
 
 /// The places of fields in CPython 3.11 on 64 bits (bytes).
 const INTERPRETER: u64 = 40;
@@ -35,67 +33,32 @@ const QUALIFIED_NAME: u64 = 128;
 const LENGTH: u64 = 16;
 const LETTERS: u64 = 48;
 
-/// The symbol of the interpreter's state, and the file that has it.
+/// The symbol of the interpreter's state.
 const STATE: &str = "_PyRuntime";
-const FILES: [&str; 2] = ["libpython3.11", "python3.11"];
 
-/// A process with an interpreter.
-#[derive(Debug, Default)]
-struct Interpreter {
-    tries: u32,
+#[derive(Debug)]
+pub(super) struct Interpreter {
     /// Where its state is.
-    state: Option<u64>,
+    state: u64,
     names: BTreeMap<u64, String>,
-    /// The stacks of its threads in this round.
-    now: BTreeMap<u32, Vec<String>>,
 }
 
-/// The interpreters of a program.
-#[derive(Debug, Default)]
-pub(crate) struct Pythons(BTreeMap<u32, Interpreter>);
-
-impl Pythons {
-    /// Reads the stacks of a process, if it is an interpreter.
-    pub(crate) fn look(&mut self, process: u32, maps: &[Mapping], modules: &mut Modules) {
-        let mut files = maps.iter().filter(|mapping| is_python(mapping)).peekable();
-        if files.peek().is_none() {
-            return;
-        }
-        let python = self.0.entry(process).or_default();
-        python.now.clear();
-        if python.state.is_none() {
-            if python.tries >= TRIES {
-                return;
-            }
-            python.tries += 1;
-            // The program may have all of it in a library.
-            python.state = files.find_map(|mapping| modules.address_of(mapping, STATE));
-        }
-        if let (Some(state), Some(memory)) = (python.state, memory::open(process)) {
-            python.read(&memory, state);
-        }
-    }
-
-    /// Returns the functions of a thread in this round, innermost first.
-    pub(crate) fn stack(&self, process: u32, thread: u32) -> Option<&Vec<String>> {
-        self.0.get(&process)?.now.get(&thread)
-    }
-
-    /// Forgets the stacks of the round before.
-    pub(crate) fn begin_round(&mut self) {
-        self.0.values_mut().for_each(|python| python.now.clear());
-    }
-}
-
-/// Whether a mapping is of the interpreter's code.
-fn is_python(mapping: &Mapping) -> bool {
-    let name = file_name(&mapping.path);
-    mapping.is_executable && FILES.iter().any(|file| name.starts_with(file))
+/// Finds the interpreter in a mapped file.
+pub(super) fn find(
+    _: u32,
+    _: &Process,
+    mapping: &Mapping,
+    modules: &mut Modules,
+) -> Option<super::Interpreter> {
+    let state = modules.address_of(mapping, STATE)?;
+    let names = BTreeMap::new();
+    Some(super::Interpreter::Python(Interpreter { state, names }))
 }
 
 impl Interpreter {
-    fn read(&mut self, memory: &File, state: u64) {
-        let Some(interpreter) = field(memory, state, INTERPRETER) else {
+    /// Reads the stacks of all threads, innermost functions first.
+    pub(super) fn read(&mut self, memory: &File, stacks: &mut BTreeMap<u32, Vec<String>>) {
+        let Some(interpreter) = field(memory, self.state, INTERPRETER) else {
             return;
         };
         let mut thread = field(memory, interpreter, THREAD);
@@ -105,7 +68,7 @@ impl Interpreter {
             };
             let id = field(memory, at, NATIVE_ID).and_then(|id| u32::try_from(id).ok());
             if let (Some(id), Some(stack)) = (id, self.stack(memory, at)) {
-                self.now.insert(id, stack);
+                stacks.insert(id, stack);
             }
             thread = field(memory, at, NEXT);
         }
@@ -173,15 +136,6 @@ fn text(memory: &File, object: u64) -> Option<String> {
     is_name.then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Puts functions of a script into a stack: where the interpreter's evaluation is innermost.
-pub(crate) fn insert(stack: &mut Vec<String>, frames: &[String]) {
-    let at = stack
-        .iter()
-        .position(|function| function.starts_with("_PyEval_EvalFrame"));
-    let at = at.unwrap_or(stack.len());
-    stack.splice(at..at, frames.iter().cloned());
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -189,6 +143,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::memory;
+
+    fn interpreter(state: u64) -> Interpreter {
+        Interpreter {
+            state,
+            names: BTreeMap::new(),
+        }
+    }
 
     #[test]
     fn functions_are_named_with_their_file() {
@@ -231,9 +193,9 @@ mod tests {
         bytes[0x700 + LETTERS as usize..][..6].copy_from_slice(b"app.py");
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
-        let mut python = Interpreter::default();
-        python.read(&file, 0);
-        assert_eq!(python.now[&77], vec!["load app.py".to_owned()]);
+        let mut stacks = BTreeMap::new();
+        interpreter(0).read(&file, &mut stacks);
+        assert_eq!(stacks[&77], vec!["load app.py".to_owned()]);
     }
 
     proptest! {
@@ -244,20 +206,8 @@ mod tests {
         ) {
             let memory = memory::file_of(&words);
             for state in [0, state, u64::MAX] {
-                Interpreter::default().read(&memory, state);
+                interpreter(state).read(&memory, &mut BTreeMap::new());
             }
         }
-    }
-
-    #[test]
-    fn script_stands_in_its_interpreter() {
-        let names = [
-            "read (libc.so.6)",
-            "os_read (libpython3.11.so.1.0)",
-            "_PyEval_EvalFrameDefault",
-        ];
-        let mut stack: Vec<String> = names.map(str::to_owned).into();
-        insert(&mut stack, &["load app.py".to_owned()]);
-        assert_eq!(stack[2], "load app.py");
     }
 }

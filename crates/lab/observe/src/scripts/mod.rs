@@ -1,0 +1,210 @@
+//! Stacks of scripts: the functions of Python, Perl and JavaScript, from the interpreter's own data in
+//! the memory of the process, without stopping it. What changes while it is read ends the stack.
+//!
+//! What the functions are made of, the interpreter's own ones, is left to `unwind` and `symbols`.
+
+mod javascript;
+mod perl;
+mod python;
+
+use std::collections::BTreeMap;
+
+use explain::facts::Stack;
+
+use crate::memory;
+use crate::proc::Mapping;
+use crate::rounds;
+use crate::symbols::{Modules, file_name};
+use javascript::Engine;
+
+/// Frames of a stack, and names that are kept of a process.
+const DEPTH: usize = 48;
+const NAMES_MAX: usize = 16_384;
+/// Different stacks that are kept.
+const STACKS_MAX: usize = 2048;
+/// How often a process is tried whose interpreter cannot be found yet.
+const TRIES: u32 = 20;
+
+/// The interpreter of a process.
+#[derive(Debug)]
+enum Interpreter {
+    Python(python::Interpreter),
+    Perl(perl::Interpreter),
+    JavaScript(Engine),
+}
+
+/// A process that may have an interpreter.
+#[derive(Debug, Default)]
+struct Process {
+    tries: u32,
+    interpreter: Option<Interpreter>,
+    /// The stacks of its threads in this round.
+    now: BTreeMap<u32, Vec<String>>,
+}
+
+/// The interpreters of a program.
+#[derive(Debug, Default)]
+pub(crate) struct Scripts {
+    processes: BTreeMap<u32, Process>,
+    /// Where scripts ran, by language, with looks or samples.
+    ran: BTreeMap<(&'static str, Vec<String>), u64>,
+}
+
+/// The languages by how files begin that have their interpreters.
+const FILES: [(&str, Find); 5] = [
+    ("libpython3.11", python::find),
+    ("python3.11", python::find),
+    ("libperl.so", perl::find),
+    ("perl", perl::find),
+    ("node", javascript::find),
+];
+
+/// Finds the interpreter that a mapped file has.
+type Find = fn(u32, &rounds::Process, &Mapping, &mut Modules) -> Option<Interpreter>;
+
+impl Scripts {
+    /// Forgets the stacks of the round before.
+    pub(crate) fn begin_round(&mut self) {
+        self.processes
+            .values_mut()
+            .for_each(|process| process.now.clear());
+    }
+
+    /// Reads the stacks of a process, if it is an interpreter whose data has them.
+    pub(crate) fn look(&mut self, id: u32, of: &rounds::Process, modules: &mut Modules) {
+        let candidates = of.maps.iter().filter(|mapping| mapping.is_executable);
+        let mut candidates = candidates
+            .filter_map(|mapping| Some((mapping, find_of(mapping)?)))
+            .peekable();
+        if candidates.peek().is_none() {
+            return;
+        }
+        let process = self.processes.entry(id).or_default();
+        process.now.clear();
+        if process.interpreter.is_none() {
+            if process.tries >= TRIES {
+                return;
+            }
+            process.tries += 1;
+            // The program may have all of it in a library.
+            process.interpreter =
+                candidates.find_map(|(mapping, find)| find(id, of, mapping, modules));
+        }
+        let Some(memory) = memory::open(id) else {
+            return;
+        };
+        match &mut process.interpreter {
+            Some(Interpreter::Python(python)) => python.read(&memory, &mut process.now),
+            Some(Interpreter::Perl(perl)) => {
+                // Other threads of Perl have interpreters of their own.
+                if let Some(stack) = perl.read(&memory) {
+                    process.now.insert(id, stack);
+                }
+            }
+            Some(Interpreter::JavaScript(_)) | None => {}
+        }
+    }
+
+    /// Returns the functions of a thread in this round, innermost first.
+    pub(crate) fn stack(&self, process: u32, thread: u32) -> Option<&Vec<String>> {
+        self.processes.get(&process)?.now.get(&thread)
+    }
+
+    /// Returns the functions of a stack in user mode, whose bytes from the stack pointer on are
+    /// given, innermost first: those of JavaScript are found there.
+    pub(crate) fn frames(&mut self, id: u32, stack_pointer: u64, bytes: &[u8]) -> Vec<String> {
+        let interpreter = self.processes.get_mut(&id);
+        let interpreter = interpreter.and_then(|process| process.interpreter.as_mut());
+        match (interpreter, memory::open(id)) {
+            (Some(Interpreter::JavaScript(engine)), Some(memory)) => {
+                engine.frames(&memory, stack_pointer, bytes)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Counts where the script of a thread was that runs.
+    pub(crate) fn count(&mut self, process: u32, thread: u32) {
+        let Some(of) = self.processes.get(&process) else {
+            return;
+        };
+        let language = match of.interpreter {
+            Some(Interpreter::Python(_)) => "Python",
+            Some(Interpreter::Perl(_)) => "Perl",
+            Some(Interpreter::JavaScript(_)) | None => return,
+        };
+        if let Some(stack) = of.now.get(&thread).cloned() {
+            self.add(language, stack);
+        }
+    }
+
+    /// Counts a sample's functions of JavaScript.
+    pub(crate) fn count_frames(&mut self, process: u32, stack_pointer: u64, bytes: &[u8]) {
+        let of = self.processes.get(&process);
+        let interpreter = of.and_then(|of| of.interpreter.as_ref());
+        // With a map of compiled functions the sample itself has their names.
+        let is_wanted =
+            matches!(interpreter, Some(Interpreter::JavaScript(engine)) if !engine.has_map);
+        if !is_wanted {
+            return;
+        }
+        let frames = self.frames(process, stack_pointer, bytes);
+        if !frames.is_empty() {
+            self.add("JavaScript", frames);
+        }
+    }
+
+    fn add(&mut self, language: &'static str, stack: Vec<String>) {
+        if self.ran.len() < STACKS_MAX {
+            *self.ran.entry((language, stack)).or_default() += 1;
+        }
+    }
+
+    /// Returns the stacks in which scripts ran, with the language as the program.
+    pub(crate) fn ran(&self) -> impl Iterator<Item = Stack> {
+        self.ran.iter().map(|((language, user), samples)| Stack {
+            program: (*language).to_owned(),
+            kernel: Vec::new(),
+            user: user.clone(),
+            samples: *samples,
+        })
+    }
+}
+
+/// Returns how the interpreter of a mapped file is found, if it may be one.
+fn find_of(mapping: &Mapping) -> Option<Find> {
+    let name = file_name(&mapping.path);
+    let of = FILES.iter().find(|(begin, _)| name.starts_with(begin));
+    of.map(|(_, find)| *find)
+}
+
+/// Puts functions of a script into a stack: where the interpreter executes it, innermost.
+pub(crate) fn insert(stack: &mut Vec<String>, frames: &[String]) {
+    let begins = [
+        "_PyEval_EvalFrame",
+        "Perl_pp_entersub",
+        "Perl_runops",
+        "Builtins_Interpreter",
+        "Builtins_JSEntry",
+    ];
+    let is_executing = |function: &String| begins.iter().any(|begin| function.starts_with(begin));
+    let at = stack.iter().position(is_executing).unwrap_or(stack.len());
+    stack.splice(at..at, frames.iter().cloned());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn script_stands_in_its_interpreter() {
+        let names = [
+            "read (libc.so.6)",
+            "os_read (libpython3.11.so.1.0)",
+            "_PyEval_EvalFrameDefault",
+        ];
+        let mut stack: Vec<String> = names.map(str::to_owned).into();
+        insert(&mut stack, &["load app.py".to_owned()]);
+        assert_eq!(stack[2], "load app.py");
+    }
+}
