@@ -1,7 +1,7 @@
 //! Chooses the cause among what the rules find.
 
 use crate::budget::{View, is_for_own};
-use crate::callers::Hot;
+use crate::callers::{Hot, statement};
 use crate::facts::{Facts, SHORT_LIVED};
 use crate::finding::{Certainty, Finding, percent};
 use crate::interpreted::in_interpreter;
@@ -120,6 +120,9 @@ pub(crate) fn in_script(facts: &Facts) -> String {
     let Some(first) = facts.scripts.first().filter(|_| looks >= SCRIPT_LOOKS) else {
         return String::new();
     };
+    if first.program == SQL {
+        return in_statement(facts, looks);
+    }
     let Some((path, _)) = hot.own_path() else {
         return String::new();
     };
@@ -137,6 +140,21 @@ pub(crate) fn in_script(facts: &Facts) -> String {
     });
     let called = called.unwrap_or_default();
     format!("; in {} that is in {called}{path}", first.program)
+}
+
+/// The language of statements of a database, and the part of looks that makes one the statement.
+const SQL: &str = "SQL";
+const STATEMENT: f64 = 0.5;
+
+/// Returns which statement a database executed in most looks, as the end of a sentence.
+fn in_statement(facts: &Facts, looks: u64) -> String {
+    let of_database = facts.scripts.iter().filter(|stack| stack.program == SQL);
+    let most = of_database.max_by_key(|stack| stack.samples);
+    let most = most.filter(|stack| stack.samples as f64 >= STATEMENT * looks as f64);
+    let statement = most.and_then(|stack| statement(&stack.user));
+    statement.map_or_else(String::new, |statement| {
+        format!("; the statement is {statement}")
+    })
 }
 
 /// Functions in which threads of libuv's pool do their work (src/threadpool-inl.h of Node,

@@ -312,6 +312,10 @@ pub(crate) fn is_for_own(facts: &Facts, wait: &Wait) -> bool {
     if is_held(wait) {
         return false;
     }
+    // Of a server that waits for a lock the client may be a process of the program.
+    if kind(facts, wait) == Kind::Lock {
+        return waits_for_the_only_worker(facts, wait);
+    }
     let is_own = |watched: &&Watched| watched.file.starts_with(OWN);
     let mut ends = wait
         .watched
@@ -323,9 +327,6 @@ pub(crate) fn is_for_own(facts: &Facts, wait: &Wait) -> bool {
     }
     if kind(facts, wait) == Kind::Join {
         return true;
-    }
-    if kind(facts, wait) == Kind::Lock {
-        return waits_for_the_only_worker(facts, wait);
     }
     match &wait.object {
         Object::File(file) => file.starts_with(OWN),

@@ -66,9 +66,12 @@ const GO_FOLDERS: [&str; 44] = [
 const MORE_GO_FOLDERS: [&str; 4] = ["unicode", "unique", "vendor", "weak"];
 /// What compilers of C append to names behind a dot.
 const SUFFIXES: [&str; 6] = ["constprop", "isra", "part", "cold", "lto_priv", "llvm"];
+/// How `observe` writes the statement that a database executes.
+const STATEMENT: &str = "SQL: ";
 /// How functions of runtimes begin: of Node, V8 and libuv, of CPython, of Rust, of C++ and of the
 /// JVM.
-const RUNTIMES: [&str; 35] = [
+const RUNTIMES: [&str; 36] = [
+    STATEMENT,
     "Python's ",
     "Perl's ",
     "Node's ",
@@ -182,6 +185,12 @@ fn implementer(function: &str) -> &str {
         Some((of, by)) if of.len() <= 2 => by,
         _ => plain,
     }
+}
+
+/// Returns the statement of a database on a stack.
+pub(crate) fn statement(stack: &[String]) -> Option<&str> {
+    let mut functions = stack.iter();
+    functions.find_map(|function| function.strip_prefix(STATEMENT))
 }
 
 /// Whether a function executes whatever the script or the program says: it tells nothing.

@@ -122,7 +122,12 @@ pub(crate) fn in_interpreter(facts: &Facts, sentence: &str) -> String {
     let named: Vec<String> = named
         .map(|((_, function), samples)| format!("{function} {}", percent(part(*samples))))
         .collect();
-    format!("; in {language} that is in {}", named.join(", "))
+    // Where the script's own functions are named, these say what they do.
+    if sentence.contains(" that is in ") {
+        format!("; by {}", named.join(", "))
+    } else {
+        format!("; in {language} that is in {}", named.join(", "))
+    }
 }
 
 #[cfg(test)]
@@ -160,6 +165,12 @@ mod tests {
             "; in JavaScript that is in ArrayConcat 60 %"
         );
         assert_eq!(sentence(vec![of(&concat, 1), of(&other, 9)]), "");
+        let facts = Facts {
+            samples: sampled(vec![of(&concat, 6)]),
+            ..Facts::default()
+        };
+        let beside = in_interpreter(&facts, "; in JavaScript that is in merge app.js:3");
+        assert_eq!(beside, "; by ArrayConcat 100 %");
     }
 
     #[test]

@@ -142,7 +142,11 @@ pub(crate) const KNOWN: &[Known] = &[
     known("runtime.usleep", Kind::Idle),
     // PostgreSQL: src/backend/storage/lmgr/{lwlock,proc}.c, storage/ipc/latch.c.
     named("LWLock", Kind::Lock, "a lock in shared memory (LWLock)"),
-    named("ProcSleep", Kind::Lock, "a lock of a row or a table"),
+    named(
+        "ProcSleep",
+        Kind::Lock,
+        "a lock of a row or a table, or an advisory lock",
+    ),
     named("LockBufferForCleanup", Kind::Lock, "a pin of a buffer"),
     known("WaitEventSetWait", Kind::Events),
     // SQLite: src/main.c, src/os_unix.c.

@@ -238,7 +238,8 @@ impl From<Option<Registers>> for Step {
 }
 
 /// Searches the stack for the return address of a function whose rules need a register that is not
-/// known: the next word that points behind a call of this very function, or behind one by a slot.
+/// known: the next word that points behind a call of this very function, or else behind one that may
+/// be of it.
 fn scan(
     registers: &Registers,
     looked_up: u64,
@@ -254,28 +255,40 @@ fn scan(
     let mapping = around(looked_up)?;
     let module = modules.module(mapping)?;
     let start = module.start(module.address(mapping, looked_up))?;
+    let mut possible = None;
     let first = registers.stack_pointer.next_multiple_of(8);
     for at in (first..first + SEARCHED as u64).step_by(8) {
-        let word = stack.word(at)?;
+        let Some(word) = stack.word(at) else { break };
         let Some(caller) = around(word) else { continue };
         let is_same_file = caller.path == mapping.path;
         let Some(module) = modules.module(caller) else {
             continue;
         };
-        let is_its_call = match module.imports.called(module.address(caller, word)) {
-            Some(Called::Address(target)) => is_same_file && target == start,
-            Some(Called::Import(_) | Called::Unknown) => true,
-            None => false,
-        };
-        if is_its_call {
-            return Some(Registers {
-                program_counter: word,
-                stack_pointer: at + 8,
-                saved: [None; 17],
-            });
+        match module.imports.called(module.address(caller, word)) {
+            Some(Called::Address(target)) if is_same_file && target == start => {
+                return Some(returned(word, at, stack));
+            }
+            Some(Called::Import(_) | Called::Unknown) if possible.is_none() => {
+                possible = Some(returned(word, at, stack));
+            }
+            _ => {}
         }
     }
-    None
+    possible
+}
+
+/// Returns the registers behind a return that is at an address of the stack. Below that a function
+/// with a frame pointer saved its caller's.
+fn returned(program_counter: u64, at: u64, stack: &Stack) -> Registers {
+    let mut saved = [None; 17];
+    let below = at.checked_sub(8).and_then(|below| stack.word(below));
+    let is_of_stack = |word: &u64| *word > at && stack.word(*word).is_some();
+    saved[usize::from(X86_64::RBP.0)] = below.filter(is_of_stack);
+    Registers {
+        program_counter,
+        stack_pointer: at + 8,
+        saved,
+    }
 }
 
 fn step(

@@ -722,7 +722,7 @@ pub(super) fn poll(view: &View) -> Option<Finding> {
             && !is_one_socket(wait)
             && !is_held(wait)
             && !is_for_own(view.facts, wait)
-            && kind(view.facts, wait) != Kind::Idle
+            && !matches!(kind(view.facts, wait), Kind::Idle | Kind::Lock)
     };
     let first = view.waits.iter().find(|wait| is_poll(wait))?;
     let peers = first

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arguments::Calls;
 use crate::budget::{View, WAKEUPS};
+use crate::callers::statement;
 use crate::facts::{Futex, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{
@@ -265,6 +266,36 @@ pub(super) fn gil(view: &View) -> Option<Finding> {
         )
         .advise("Compute in other processes (multiprocessing), or in code that releases the GIL.")
         .look("py-spy dump --pid PID"),
+    )
+}
+
+/// Processes of a server that wait for a lock of its own by sleeping until another one wakes them.
+pub(super) fn server_lock(view: &View) -> Option<Finding> {
+    let is_lock = |wait: &Wait| {
+        kind(view.facts, wait) == Kind::Lock && !matches!(wait.object, Object::Futex(_))
+    };
+    let longest = view.waits.iter().find(|wait| is_lock(wait))?;
+    let what = known(longest).map_or("", |known| known.what);
+    let what = if what.is_empty() { "a lock" } else { what };
+    let threads: BTreeSet<u32> = view
+        .waits
+        .iter()
+        .filter(|wait| is_lock(wait))
+        .flat_map(|wait| wait.threads.iter().copied())
+        .collect();
+    let statement = statement(&longest.stack)
+        .map_or_else(String::new, |statement| format!(", for {statement}"));
+    let finding = blocked(view, is_lock, "", |from| {
+        format!(
+            "{} for {what}, which another session holds,{}{statement}",
+            threads_wait(threads.len()),
+            from.unwrap_or_default()
+        )
+    })?;
+    Some(
+        finding
+            .advise("See who holds it, and end that transaction or session (pg_locks).")
+            .look("psql -c 'SELECT pid, pg_blocking_pids(pid), query FROM pg_stat_activity'"),
     )
 }
 

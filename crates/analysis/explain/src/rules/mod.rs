@@ -141,6 +141,12 @@ pub const RULES: &[Rule] = &[
         check: inside::hot_lock,
     },
     Rule {
+        name: "server-lock",
+        branch: Branch::Blocked,
+        reason: "Sessions of a server wait for a lock that another one holds.",
+        check: inside::server_lock,
+    },
+    Rule {
         name: "many-locks",
         branch: Branch::Blocked,
         reason: "Many locks with a little waiting each, or one lock at which each process has a word of its own.",

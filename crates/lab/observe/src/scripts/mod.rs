@@ -1,10 +1,11 @@
-//! Stacks of scripts: the functions of Python, Perl and JavaScript, from the interpreter's own data in
-//! the memory of the process, without stopping it. What changes while it is read ends the stack.
+//! Stacks of scripts: the functions of Python, Perl and JavaScript and the statements of PostgreSQL, from
+//! the interpreter's own data in the memory of the process, without stopping it. What changes while it is read ends the stack.
 //!
 //! What the functions are made of, the interpreter's own ones, is left to `unwind` and `symbols`.
 
 mod javascript;
 mod perl;
+mod postgres;
 mod python;
 
 use std::collections::BTreeMap;
@@ -31,6 +32,7 @@ enum Interpreter {
     Python(python::Interpreter),
     Perl(perl::Interpreter),
     JavaScript(Engine),
+    Postgres(postgres::Interpreter),
 }
 
 /// A process that may have an interpreter.
@@ -51,12 +53,13 @@ pub(crate) struct Scripts {
 }
 
 /// The languages by how files begin that have their interpreters.
-const FILES: [(&str, Find); 5] = [
+const FILES: [(&str, Find); 6] = [
     ("libpython3.11", python::find),
     ("python3.11", python::find),
     ("libperl.so", perl::find),
     ("perl", perl::find),
     ("node", javascript::find),
+    ("postgres", postgres::find),
 ];
 
 /// Finds the interpreter that a mapped file has.
@@ -101,6 +104,11 @@ impl Scripts {
                     process.now.insert(id, stack);
                 }
             }
+            Some(Interpreter::Postgres(postgres)) => {
+                if let Some(statement) = postgres.read(&memory) {
+                    process.now.insert(id, vec![format!("SQL: {statement}")]);
+                }
+            }
             Some(Interpreter::JavaScript(_)) | None => {}
         }
     }
@@ -131,6 +139,7 @@ impl Scripts {
         let language = match of.interpreter {
             Some(Interpreter::Python(_)) => "Python",
             Some(Interpreter::Perl(_)) => "Perl",
+            Some(Interpreter::Postgres(_)) => "SQL",
             Some(Interpreter::JavaScript(_)) | None => return,
         };
         if let Some(stack) = of.now.get(&thread).cloned() {
@@ -186,6 +195,8 @@ pub(crate) fn insert(stack: &mut Vec<String>, frames: &[String]) {
         "Perl_runops",
         "Builtins_Interpreter",
         "Builtins_JSEntry",
+        "PortalRun",
+        "exec_simple_query",
     ];
     let is_executing = |function: &String| begins.iter().any(|begin| function.starts_with(begin));
     let at = stack.iter().position(is_executing).unwrap_or(stack.len());
