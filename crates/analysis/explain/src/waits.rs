@@ -502,6 +502,9 @@ pub(crate) fn describe_doing(facts: &Facts, doing: &Doing) -> String {
     if let Some(wait) = &doing.wait {
         return describe_wait(facts, wait);
     }
+    if let Some(statement) = crate::callers::statement(&doing.stack) {
+        return format!("executes {statement}");
+    }
     let within = crate::callers::own_path(&doing.stack);
     within.map_or_else(|| "computes".into(), |own| format!("computes in {own}"))
 }

@@ -1,6 +1,7 @@
 //! Follows the threads of a program in rounds: their time from schedstat and stat, and where the
 //! blocked ones are.
 
+mod outside;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,6 +19,7 @@ use crate::scripts::Scripts;
 use crate::symbols::Modules;
 use crate::timeline::Timeline;
 use crate::tree::{entries, find_processes, read};
+use outside::Outside;
 use waits::{Blocked, Place, Surroundings};
 
 /// Rounds between two looks at what changes seldom: names, switches, mappings.
@@ -96,6 +98,34 @@ impl Process {
         self.last.reaped_user + self.last.reaped_system
     }
 
+    /// Reads what it executes, what it has mapped and whose it is. Returns its status.
+    fn read_identity(&mut self, id: u32, modules: &mut Modules) -> String {
+        let read = |name: &str| read(&format!("/proc/{id}/{name}")).unwrap_or_default();
+        // Of a process whose main thread has left there is none any more.
+        if let Ok(program) = fs::read_link(format!("/proc/{id}/exe")) {
+            let program = program.to_string_lossy();
+            let program = program.trim_end_matches(" (deleted)").to_owned();
+            let is_other = !self.program.is_empty() && self.program != program;
+            self.executed += u32::from(is_other);
+            self.program = program;
+        }
+        self.command = proc::command(&read("cmdline"));
+        let maps = proc::maps(&read("maps"));
+        if !maps.is_empty() {
+            // The files are found now: when their functions are named, the process may be gone.
+            modules.find(id, &maps);
+            self.maps = Rc::new(maps);
+        }
+        let status = read("status");
+        let inner = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        let inner = inner.and_then(|list| list.split_whitespace().next_back()?.parse().ok());
+        self.inner_number = inner.unwrap_or(self.inner_number.max(id));
+        self.user = proc::value(&status, "Uid")
+            .and_then(|user| u32::try_from(user).ok())
+            .unwrap_or(self.user);
+        status
+    }
+
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Self {
         Self {
@@ -126,8 +156,7 @@ pub(crate) struct Rounds {
     /// The place at which the next round begins to look behind.
     turn: usize,
     ends: Ends,
-    /// Titles of other programs' processes that are waited for, with looks.
-    titles: BTreeMap<u32, BTreeMap<String, u64>>,
+    outside: Outside,
     jvms: Jvms,
     pub(crate) scripts: Scripts,
     goroutines: Goroutines,
@@ -155,7 +184,7 @@ impl Rounds {
             now: BTreeMap::new(),
             turn: 0,
             ends: Ends::default(),
-            titles: BTreeMap::new(),
+            outside: Outside::default(),
             jvms: Jvms::default(),
             scripts: Scripts::default(),
             goroutines: Goroutines::default(),
@@ -237,28 +266,7 @@ impl Rounds {
             return;
         }
         let read = |name: &str| read(&format!("/proc/{id}/{name}")).unwrap_or_default();
-        // Of a process whose main thread has left there is none any more.
-        if let Ok(program) = fs::read_link(format!("/proc/{id}/exe")) {
-            let program = program.to_string_lossy();
-            let program = program.trim_end_matches(" (deleted)").to_owned();
-            let is_other = !process.program.is_empty() && process.program != program;
-            process.executed += u32::from(is_other);
-            process.program = program;
-        }
-        process.command = proc::command(&read("cmdline"));
-        let maps = proc::maps(&read("maps"));
-        if !maps.is_empty() {
-            // The files are found now: when their functions are named, the process may be gone.
-            self.modules.find(id, &maps);
-            process.maps = Rc::new(maps);
-        }
-        let status = read("status");
-        let inner = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-        let inner = inner.and_then(|list| list.split_whitespace().next_back()?.parse().ok());
-        process.inner_number = inner.unwrap_or(process.inner_number.max(id));
-        process.user = proc::value(&status, "Uid")
-            .and_then(|user| u32::try_from(user).ok())
-            .unwrap_or(process.user);
+        let status = process.read_identity(id, &mut self.modules);
         process.tracer = proc::value(&status, "TracerPid").unwrap_or_default();
         let resident = proc::value(&status, "VmHWM").unwrap_or_default();
         process.swapped_kb = process

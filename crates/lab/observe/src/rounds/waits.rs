@@ -1,22 +1,21 @@
 //! Where blocked threads are, on what they wait, and what those do for whom they wait.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::rc::Rc;
 
 use explain::facts::{Behind, Connection, Doing, Futex, Object, Role, Wait, Watched, WatchedKind};
 
-use super::Rounds;
+use super::{Process, Rounds};
 use crate::calls;
-use crate::creations::shorten;
-use crate::ends::{Described, Own, name_of};
+use crate::ends::{Described, Own};
 use crate::memory;
 use crate::proc;
-use crate::scripts;
-use crate::symbols::file_name;
-use crate::tree::{entries, read};
+use crate::scripts::{self, Scripts};
+use crate::symbols::{Modules, file_name};
+use crate::tree::read;
 use crate::unwind::Captured;
 
 /// How often the stack of a place is tried to be read.
@@ -30,8 +29,6 @@ const WATCHED_MAX: usize = 8;
 /// Places whose counterparts are looked at in a round, and counterparts of a place.
 const PLACES_MAX: usize = 64;
 const BEHIND_MAX: usize = 8;
-/// Threads of another program's process that are looked at.
-const THREADS_MAX: usize = 64;
 /// Sockets of a thread that are counted.
 const SOCKETS_MAX: usize = 1000;
 /// Bytes of a `struct pollfd` (include/uapi/asm-generic/poll.h), and how many are read.
@@ -48,7 +45,7 @@ pub(crate) struct Place {
     function: String,
     object: Object,
     /// The thread, where the rest does not tell what it waits for.
-    who: u32,
+    pub(super) who: u32,
 }
 
 /// A blocked thread in this round.
@@ -70,7 +67,7 @@ struct Counterpart {
 
 /// A stack and what is mapped where.
 #[derive(Debug)]
-struct Stack {
+pub(super) struct Stack {
     process: u32,
     maps: Rc<Vec<proc::Mapping>>,
     /// Programs that the process had executed.
@@ -78,6 +75,50 @@ struct Stack {
     captured: Captured,
     /// The functions of its script, if it is an interpreter.
     script: Vec<String>,
+}
+
+impl Stack {
+    /// Reads the stack of a blocked thread; `None` if its process executed another program since the
+    /// mappings were read.
+    pub(super) fn read(
+        id: u32,
+        thread: u32,
+        of: &Process,
+        memory: &File,
+        call: &proc::Call,
+        scripts: &mut Scripts,
+    ) -> Option<Self> {
+        let is_mapped = |map: &proc::Mapping| (map.start..map.end).contains(&call.program_counter);
+        if !of.maps.iter().any(is_mapped) {
+            return None;
+        }
+        let captured = Captured::read(memory, &of.maps, call);
+        let script = match scripts.stack(id, thread) {
+            Some(script) => script.clone(),
+            None => scripts.frames(id, call.stack_pointer, captured.bytes()),
+        };
+        Some(Self {
+            process: id,
+            maps: Rc::clone(&of.maps),
+            executed: of.executed,
+            captured,
+            script,
+        })
+    }
+
+    /// Names its functions, innermost first, with those of the script.
+    pub(super) fn name(&self, of: Option<&Process>, modules: &mut Modules) -> Vec<String> {
+        // Libraries that were mapped after the stack was read are in the later list.
+        let maps = match of {
+            Some(of) if of.executed == self.executed => &of.maps,
+            _ => &self.maps,
+        };
+        let program = of.map_or("", |of| &of.program);
+        let addresses = self.captured.unwind(maps, modules);
+        let mut functions = modules.name_all(maps, program, &addresses);
+        scripts::insert(&mut functions, &self.script);
+        functions
+    }
 }
 
 /// What is known of a place beside its time.
@@ -150,7 +191,7 @@ impl Rounds {
         }
     }
 
-    fn place(&mut self, process: u32, id: u32, state: char, call: proc::Call) -> Place {
+    pub(super) fn place(&mut self, process: u32, id: u32, state: char, call: proc::Call) -> Place {
         let function = match state {
             // Those are the names that the kernel has for it (kernel/signal.c).
             't' => "ptrace_stop".into(),
@@ -200,25 +241,14 @@ impl Rounds {
         let Some(of) = self.processes.get(&process) else {
             return;
         };
-        let is_mapped = |map: &proc::Mapping| (map.start..map.end).contains(&call.program_counter);
-        if !of.maps.iter().any(is_mapped) {
-            // It executed another program since the mappings were read: the next round has them.
+        let Some(memory) = memory::open(process) else {
+            around.tries += 1;
             return;
-        }
-        around.tries += 1;
-        if let Some(memory) = memory::open(process) {
-            let captured = Captured::read(&memory, &of.maps, call);
-            let script = match self.scripts.stack(process, id) {
-                Some(script) => script.clone(),
-                None => self.scripts.frames(process, pointer, captured.bytes()),
-            };
-            *stack = Some(Stack {
-                process,
-                maps: Rc::clone(&of.maps),
-                executed: of.executed,
-                captured,
-                script,
-            });
+        };
+        // Of another program than before the next round has the mappings.
+        if let Some(read) = Stack::read(process, id, of, &memory, call, &mut self.scripts) {
+            around.tries += 1;
+            *stack = Some(read);
             self.captured += 1;
         }
     }
@@ -235,17 +265,10 @@ impl Rounds {
                 continue;
             };
             let of = self.processes.get(&stack.process);
-            // Libraries that were mapped after the stack was read are in the later list.
-            let maps = match of {
-                Some(of) if of.executed == stack.executed => &of.maps,
-                _ => &stack.maps,
-            };
-            let program = of.map_or("", |of| &of.program);
-            let addresses = stack.captured.unwind(maps, &mut self.modules);
-            wait.stack = self.modules.name_all(maps, program, &addresses);
+            wait.stack = stack.name(of, &mut self.modules);
             self.jvms.name(&mut wait.stack, &wait.threads);
-            scripts::insert(&mut wait.stack, &stack.script);
         }
+        self.name_stacks_outside();
     }
 
     fn object(&mut self, process: u32, call: proc::Call) -> Object {
@@ -432,14 +455,6 @@ impl Rounds {
             _ => Vec::new(),
         };
         found.truncate(BEHIND_MAX);
-        for one in &found {
-            if !self.processes.contains_key(&one.process)
-                && let Some(title) = title(one.process)
-            {
-                let titles = self.titles.entry(one.process).or_default();
-                *titles.entry(title).or_default() += 1;
-            }
-        }
         let doing: Vec<(Counterpart, Option<Place>)> = found
             .into_iter()
             .filter(|one| (one.process, one.thread) != (process, id))
@@ -523,28 +538,7 @@ impl Rounds {
             of.sort_by_key(|blocked| rank(blocked.as_ref().map(|blocked| &blocked.place)));
             return Some(of.first()?.as_ref().map(|blocked| blocked.place.clone()));
         }
-        let mut found: Vec<Option<Place>> = Vec::new();
-        for thread in entries(&format!("/proc/{}/task", one.process))
-            .into_iter()
-            .take(THREADS_MAX)
-        {
-            let folder = format!("/proc/{}/task/{thread}", one.process);
-            let stat = read(&format!("{folder}/stat")).ok();
-            let Some(stat) = stat.and_then(|text| proc::stat(&text)) else {
-                continue;
-            };
-            let call = read(&format!("{folder}/syscall")).unwrap_or_default();
-            match (stat.state, proc::syscall(&call)) {
-                ('S' | 'D' | 't' | 'T', Some(call)) => {
-                    let place = self.place(one.process, thread, stat.state, call);
-                    found.push(Some(Place { who: 0, ..place }));
-                }
-                ('R', _) => found.push(None),
-                _ => {}
-            }
-        }
-        found.sort_by_key(|place| rank(place.as_ref()));
-        found.into_iter().next()
+        self.place_outside(one.process)
     }
 
     /// Returns the waits, with all that is known of them. Those of several threads at equal stacks
@@ -593,12 +587,18 @@ impl Rounds {
                 .map(|(place, looks)| Doing {
                     wait: place.as_ref().map(|place| {
                         let known = self.waits.get(place).cloned();
-                        Box::new(known.unwrap_or_else(|| describe(place)))
+                        Box::new(known.unwrap_or_else(|| Wait {
+                            stack: self.outside.stack(one.process, Some(place)),
+                            ..describe(place)
+                        }))
                     }),
                     looks: *looks,
                     stack: match place {
                         Some(_) => Vec::new(),
-                        None => self.jvms.running(one.thread),
+                        None if self.processes.contains_key(&one.process) => {
+                            self.jvms.running(one.thread)
+                        }
+                        None => self.outside.stack(one.process, None),
                     },
                 })
                 .collect();
@@ -627,35 +627,19 @@ impl Rounds {
 
     fn name_of(&self, process: u32) -> String {
         let known = self.threads.get(&process).map(|thread| thread.name.clone());
-        let titles = self.titles.get(&process);
-        let title = titles.and_then(|titles| titles.iter().max_by_key(|(_, looks)| **looks));
-        known
-            .or_else(|| title.map(|(title, _)| title.clone()))
-            .unwrap_or_else(|| name_of(process))
+        known.unwrap_or_else(|| self.outside.name(process))
     }
 }
 
 /// The order in which threads of a process say what it does: one that runs, then one that waits for
 /// something outside, then one that waits for others of the process.
-fn rank(place: Option<&Place>) -> u8 {
+pub(super) fn rank(place: Option<&Place>) -> u8 {
     match place.map(|place| &place.object) {
         None => 0,
         Some(Object::Stop) => 1,
         Some(Object::Futex(_) | Object::Child) => 3,
         Some(_) => 2,
     }
-}
-
-/// Returns the title that a process gave itself, as servers do (setproctitle): one argument with a
-/// colon, `postgres: app orders [local] SELECT waiting`.
-fn title(process: u32) -> Option<String> {
-    let text = read(&format!("/proc/{process}/cmdline")).ok()?;
-    let title = text.trim_end_matches('\0').trim();
-    let has_title = title
-        .split_once(": ")
-        .is_some_and(|(name, _)| !name.contains([' ', '\0']));
-    let is_plain = has_title && !title.chars().any(char::is_control);
-    is_plain.then(|| shorten(title))
 }
 
 fn holders(processes: impl IntoIterator<Item = u32>) -> Vec<Counterpart> {
