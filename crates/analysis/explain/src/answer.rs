@@ -2,7 +2,7 @@
 
 use crate::budget::{View, is_for_own};
 use crate::callers::{Hot, statement};
-use crate::facts::{Facts, SHORT_LIVED};
+use crate::facts::{Facts, SHORT_LIVED, Stack};
 use crate::finding::{Certainty, Finding, percent};
 use crate::interpreted::in_interpreter;
 use crate::rules::{Branch, RULES};
@@ -115,14 +115,21 @@ fn waiting_for_lock(facts: &Facts) -> String {
 /// Returns the functions of a script that ran, as the end of a sentence: those of the interpreter or
 /// of the kernel do not say which they execute. Empty without any.
 pub(crate) fn in_script(facts: &Facts) -> String {
-    let looks: u64 = facts.scripts.iter().map(|stack| stack.samples).sum();
-    let hot = Hot::of(facts.scripts.iter());
-    let Some(first) = facts.scripts.first().filter(|_| looks >= SCRIPT_LOOKS) else {
+    let scripts = facts.scripts.iter();
+    let (statements, scripts): (Vec<&Stack>, Vec<&Stack>) =
+        scripts.partition(|stack| stack.program == SQL);
+    in_function(&scripts) + &in_statement(&statements)
+}
+
+fn looks(stacks: &[&Stack]) -> u64 {
+    stacks.iter().map(|stack| stack.samples).sum()
+}
+
+fn in_function(scripts: &[&Stack]) -> String {
+    let hot = Hot::of(scripts.iter().copied());
+    let Some(first) = scripts.first().filter(|_| looks(scripts) >= SCRIPT_LOOKS) else {
         return String::new();
     };
-    if first.program == SQL {
-        return in_statement(facts, looks);
-    }
     let Some((path, _)) = hot.own_path() else {
         return String::new();
     };
@@ -147,10 +154,11 @@ const SQL: &str = "SQL";
 const STATEMENT: f64 = 0.5;
 
 /// Returns which statement a database executed in most looks, as the end of a sentence.
-fn in_statement(facts: &Facts, looks: u64) -> String {
-    let of_database = facts.scripts.iter().filter(|stack| stack.program == SQL);
-    let most = of_database.max_by_key(|stack| stack.samples);
-    let most = most.filter(|stack| stack.samples as f64 >= STATEMENT * looks as f64);
+fn in_statement(statements: &[&Stack]) -> String {
+    let all = looks(statements);
+    let most = statements.iter().max_by_key(|stack| stack.samples);
+    let most =
+        most.filter(|stack| all >= SCRIPT_LOOKS && stack.samples as f64 >= STATEMENT * all as f64);
     let statement = most.and_then(|stack| statement(&stack.user));
     statement.map_or_else(String::new, |statement| {
         format!("; the statement is {statement}")

@@ -161,9 +161,8 @@ impl Collector {
             let known = sampling.stacked.len();
             sampling.drain();
             for stacked in &mut sampling.stacked[known..] {
-                let pointer = stacked.registers.stack_pointer;
                 let scripts = &mut self.rounds.scripts;
-                scripts.count_frames(stacked.process, pointer, &stacked.stack);
+                scripts.count_sample(stacked.process, &stacked.registers, &stacked.stack);
                 if let Some(number) = stacked.looked_up_file() {
                     stacked.looked_up.file = self.rounds.describe_file(stacked.process, number);
                 }

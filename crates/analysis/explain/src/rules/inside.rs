@@ -21,6 +21,8 @@ const TOP: f64 = 0.5;
 const HERD: usize = 4;
 /// Wake-ups per second of each worker of a herd.
 const HERD_WAKEUPS: f64 = 30.0;
+/// The part of the time that a thread does something while others wait that makes it worth a word.
+const MEANWHILE: f64 = 0.3;
 /// The least share of the time that waits for an interpreter's lock (reference: 20 %).
 const GIL: f64 = 0.2;
 
@@ -452,11 +454,21 @@ const OUTSIDE: [Kind; 5] = [
 /// of a sentence: it may be the one that has the lock, or that is to send the signal. Empty without
 /// one.
 fn meanwhile(view: &View) -> String {
-    let waits = view.facts.waits.iter();
-    let longest = waits
-        .filter(|wait| OUTSIDE.contains(&kind(view.facts, wait)))
-        .max_by(|one, other| one.seconds.total_cmp(&other.seconds));
-    let Some(wait) = longest.filter(|wait| 2.0 * wait.seconds >= view.facts.seconds) else {
+    let mut together: BTreeMap<&str, (f64, &Wait)> = BTreeMap::new();
+    let outside = view.facts.waits.iter();
+    for wait in outside.filter(|wait| OUTSIDE.contains(&kind(view.facts, wait))) {
+        // A call for ever new files is one.
+        let (seconds, longest) = together.entry(&wait.call).or_insert((0.0, wait));
+        *seconds += wait.seconds;
+        if wait.seconds > longest.seconds {
+            *longest = wait;
+        }
+    }
+    let most = together
+        .into_values()
+        .max_by(|one, other| one.0.total_cmp(&other.0));
+    let Some((_, wait)) = most.filter(|(seconds, _)| *seconds >= MEANWHILE * view.facts.seconds)
+    else {
         return String::new();
     };
     let does = describe_wait(view.facts, wait);

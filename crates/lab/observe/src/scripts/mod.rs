@@ -7,8 +7,11 @@ mod javascript;
 mod perl;
 mod postgres;
 mod python;
+mod sqlite;
+mod statement;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use explain::facts::Stack;
 
@@ -16,6 +19,7 @@ use crate::memory;
 use crate::proc::Mapping;
 use crate::rounds;
 use crate::symbols::{Modules, file_name};
+use crate::unwind::Registers;
 use javascript::Engine;
 
 /// Frames of a stack, and names that are kept of a process.
@@ -42,6 +46,8 @@ struct Process {
     interpreter: Option<Interpreter>,
     /// The stacks of its threads in this round.
     now: BTreeMap<u32, Vec<String>>,
+    /// Where SQLite's code is.
+    sqlite: Option<Range<u64>>,
 }
 
 /// The interpreters of a program.
@@ -50,6 +56,8 @@ pub(crate) struct Scripts {
     processes: BTreeMap<u32, Process>,
     /// Where scripts ran, by language, with looks or samples.
     ran: BTreeMap<(&'static str, Vec<String>), u64>,
+    /// Samples that may still be searched for a statement in this round.
+    searches: u32,
 }
 
 /// The languages by how files begin that have their interpreters.
@@ -62,12 +70,21 @@ const FILES: [(&str, Find); 6] = [
     ("postgres", postgres::find),
 ];
 
+/// How the file of SQLite begins, and how many samples of a round are searched for its statement.
+const SQLITE: &str = "libsqlite3.so";
+const SEARCHED: u32 = 2;
+/// Words of a stack that tell that a sample is within it.
+const NEAR: usize = 48;
+/// The language of statements, and how they are written on a stack.
+const SQL: &str = "SQL";
+
 /// Finds the interpreter that a mapped file has.
 type Find = fn(u32, &rounds::Process, &Mapping, &mut Modules) -> Option<Interpreter>;
 
 impl Scripts {
     /// Forgets the stacks of the round before.
     pub(crate) fn begin_round(&mut self) {
+        self.searches = SEARCHED;
         self.processes
             .values_mut()
             .for_each(|process| process.now.clear());
@@ -76,6 +93,13 @@ impl Scripts {
     /// Reads the stacks of a process, if it is an interpreter whose data has them.
     pub(crate) fn look(&mut self, id: u32, of: &rounds::Process, modules: &mut Modules) {
         let candidates = of.maps.iter().filter(|mapping| mapping.is_executable);
+        let sqlite = candidates
+            .clone()
+            .find(|mapping| file_name(&mapping.path).starts_with(SQLITE));
+        if let Some(mapping) = sqlite {
+            let process = self.processes.entry(id).or_default();
+            process.sqlite = Some(mapping.start..mapping.end);
+        }
         let mut candidates = candidates
             .filter_map(|mapping| Some((mapping, find_of(mapping)?)))
             .peekable();
@@ -106,7 +130,7 @@ impl Scripts {
             }
             Some(Interpreter::Postgres(postgres)) => {
                 if let Some(statement) = postgres.read(&memory) {
-                    process.now.insert(id, vec![format!("SQL: {statement}")]);
+                    process.now.insert(id, vec![written(&statement)]);
                 }
             }
             Some(Interpreter::JavaScript(_)) | None => {}
@@ -139,7 +163,7 @@ impl Scripts {
         let language = match of.interpreter {
             Some(Interpreter::Python(_)) => "Python",
             Some(Interpreter::Perl(_)) => "Perl",
-            Some(Interpreter::Postgres(_)) => "SQL",
+            Some(Interpreter::Postgres(_)) => SQL,
             Some(Interpreter::JavaScript(_)) | None => return,
         };
         if let Some(stack) = of.now.get(&thread).cloned() {
@@ -147,8 +171,13 @@ impl Scripts {
         }
     }
 
-    /// Counts a sample's functions of JavaScript.
-    pub(crate) fn count_frames(&mut self, process: u32, stack_pointer: u64, bytes: &[u8]) {
+    /// Counts what a sample in user mode tells: functions of JavaScript, and a statement of SQLite.
+    pub(crate) fn count_sample(&mut self, process: u32, registers: &Registers, stack: &[u8]) {
+        self.count_frames(process, registers.stack_pointer, stack);
+        self.count_statement(process, registers, stack);
+    }
+
+    fn count_frames(&mut self, process: u32, stack_pointer: u64, bytes: &[u8]) {
         let of = self.processes.get(&process);
         let interpreter = of.and_then(|of| of.interpreter.as_ref());
         // With a map of compiled functions the sample itself has their names.
@@ -161,6 +190,30 @@ impl Scripts {
         if !frames.is_empty() {
             self.add("JavaScript", frames);
         }
+    }
+
+    fn count_statement(&mut self, process: u32, registers: &Registers, stack: &[u8]) {
+        let of = self.processes.get(&process);
+        let Some(code) = of.and_then(|of| of.sqlite.clone()) else {
+            return;
+        };
+        let near = stack.chunks_exact(8).take(NEAR);
+        let near = near.filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)));
+        let mut near = near.chain([registers.program_counter]);
+        if self.searches == 0 || !near.any(|word| code.contains(&word)) {
+            return;
+        }
+        self.searches -= 1;
+        let Some(memory) = memory::open(process) else {
+            return;
+        };
+        let saved: Vec<u64> = registers.saved.iter().flatten().copied().collect();
+        // Without a statement it counts against all.
+        let found = sqlite::read(&memory, &saved, stack);
+        self.add(
+            SQL,
+            found.iter().map(|statement| written(statement)).collect(),
+        );
     }
 
     fn add(&mut self, language: &'static str, stack: Vec<String>) {
@@ -178,6 +231,11 @@ impl Scripts {
             samples: *samples,
         })
     }
+}
+
+/// Writes a statement as functions are written on a stack.
+fn written(statement: &str) -> String {
+    format!("{SQL}: {statement}")
 }
 
 /// Returns how the interpreter of a mapped file is found, if it may be one.
