@@ -44,6 +44,10 @@ pub(crate) const KNOWN: &[Known] = &[
     known("Python's thread._worker", Kind::Idle),
     known("simplequeue_get", Kind::Idle),
     known("Python's queue.Queue.get", Kind::Idle),
+    // Before 3.11 functions have no names of their classes.
+    known("Python's queue.get", Kind::Idle),
+    known("Python's threading.wait", Kind::Condition),
+    known("Python's threading._wait_for_tstate_lock", Kind::Join),
     known(
         "Python's threading.Thread._wait_for_tstate_lock",
         Kind::Join,

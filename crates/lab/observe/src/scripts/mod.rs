@@ -62,8 +62,8 @@ pub(crate) struct Scripts {
 
 /// The languages by how files begin that have their interpreters.
 const FILES: [(&str, Find); 6] = [
-    ("libpython3.11", python::find),
-    ("python3.11", python::find),
+    ("libpython3.", python::find),
+    ("python3.", python::find),
     ("libperl.so", perl::find),
     ("perl", perl::find),
     ("node", javascript::find),

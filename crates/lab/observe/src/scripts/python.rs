@@ -1,15 +1,16 @@
 //! Stacks of CPython: the functions of the script, from the interpreter's own frames in
 //! `/proc/PID/mem`, without stopping it. A frame that changes while it is read ends the stack.
 //!
-//! The places of the fields are those of one version, as its headers have them
+//! The places of the fields are those of each version, as its headers have them
 //! (Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h, Include/cpython/code.h).
+//! CPython 3.13 says them itself (`_Py_DebugOffsets`).
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use super::{DEPTH, NAMES_MAX};
-use crate::memory::field;
+use crate::memory::{self, field};
 use crate::proc::Mapping;
 use crate::rounds::Process;
 use crate::symbols::{Modules, file_name};
@@ -19,19 +20,90 @@ const THREADS_MAX: usize = 256;
 /// The longest name that is read (bytes).
 const NAME: usize = 160;
 
-/// The places of fields in CPython 3.11 on 64 bits (bytes).
-const INTERPRETER: u64 = 40;
-const THREAD: u64 = 16;
+/// How files begin that have the interpreter, before the minor version.
+const FILES: [&str; 2] = ["libpython3.", "python3."];
+/// The fields of all versions: the next thread, and the length of a text.
 const NEXT: u64 = 8;
-const NATIVE_ID: u64 = 160;
-const CFRAME: u64 = 56;
-const CURRENT: u64 = 8;
-const CODE: u64 = 32;
-const PREVIOUS: u64 = 48;
-const FILE: u64 = 112;
-const QUALIFIED_NAME: u64 = 128;
 const LENGTH: u64 = 16;
-const LETTERS: u64 = 48;
+/// Who owns a frame that executes nothing of the script (`FRAME_OWNED_BY_CSTACK`), since 3.12.
+const OF_INTERPRETER: u64 = 3;
+/// What is read of a frame (bytes).
+const FRAME: usize = 80;
+/// The thread's number in what pthread_self returns (glibc, x86-64: `struct pthread.tid`).
+const OF_POSIX: u64 = 720;
+
+/// The number of a thread: where it is in the thread's state.
+#[derive(Debug, Clone, Copy)]
+enum Number {
+    Kernel(u64),
+    /// What pthread_self returns.
+    Posix(u64),
+}
+
+/// The places of fields on 64 bits (bytes).
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    interpreter: u64,
+    thread: u64,
+    number: Number,
+    /// From the thread's state to the innermost frame, by one pointer after the other.
+    current: &'static [u64],
+    code: usize,
+    previous: usize,
+    /// Who owns the frame, if that is told.
+    owner: Option<usize>,
+    file: u64,
+    name: u64,
+    letters: u64,
+}
+
+/// Those of CPython 3.9 and 3.10, 3.11, 3.12 and 3.13.
+const OF_3_9: Layout = Layout {
+    interpreter: 32,
+    thread: 8,
+    number: Number::Posix(176),
+    current: &[24],
+    code: 32,
+    previous: 24,
+    owner: None,
+    file: 104,
+    name: 112,
+    letters: 48,
+};
+const OF_3_11: Layout = Layout {
+    interpreter: 40,
+    thread: 16,
+    number: Number::Kernel(160),
+    current: &[56, 8],
+    code: 32,
+    previous: 48,
+    owner: None,
+    file: 112,
+    name: 128,
+    letters: 48,
+};
+const OF_3_12: Layout = Layout {
+    interpreter: 40,
+    thread: 72,
+    number: Number::Kernel(144),
+    current: &[56, 0],
+    code: 0,
+    previous: 8,
+    owner: Some(70),
+    file: 112,
+    name: 128,
+    letters: 40,
+};
+const OF_3_13: Layout = Layout {
+    number: Number::Kernel(160),
+    current: &[72],
+    ..OF_3_12
+};
+/// What CPython 3.13 begins its state with: letters, its version, and after some words where the first
+/// interpreter is, and where that has its threads.
+const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
+const INTERPRETER_TOLD: usize = 5;
+const THREAD_TOLD: usize = 9;
 
 /// The symbol of the interpreter's state.
 const STATE: &str = "_PyRuntime";
@@ -40,33 +112,57 @@ const STATE: &str = "_PyRuntime";
 pub(super) struct Interpreter {
     /// Where its state is.
     state: u64,
+    layout: Layout,
     names: BTreeMap<u64, String>,
 }
 
 /// Finds the interpreter in a mapped file.
 pub(super) fn find(
-    _: u32,
+    id: u32,
     _: &Process,
     mapping: &Mapping,
     modules: &mut Modules,
 ) -> Option<super::Interpreter> {
+    let file = file_name(&mapping.path);
+    let version = FILES.iter().find_map(|begin| file.strip_prefix(begin))?;
+    let minor: String = version.chars().take_while(char::is_ascii_digit).collect();
     let state = modules.address_of(mapping, STATE)?;
-    let names = BTreeMap::new();
-    Some(super::Interpreter::Python(Interpreter { state, names }))
+    let layout = match minor.parse() {
+        Ok(9 | 10) => OF_3_9,
+        Ok(11) => OF_3_11,
+        Ok(12) => OF_3_12,
+        Ok(13) => told(&memory::open(id)?, state)?,
+        _ => return None,
+    };
+    Some(super::Interpreter::Python(Interpreter {
+        state,
+        layout,
+        names: BTreeMap::new(),
+    }))
+}
+
+/// Returns the layout of CPython 3.13, in which the places before the threads vary with the patch level.
+fn told(memory: &File, state: u64) -> Option<Layout> {
+    let words: [u64; THREAD_TOLD + 1] = memory::words(memory, state)?;
+    (words[0] == COOKIE).then_some(Layout {
+        interpreter: words[INTERPRETER_TOLD],
+        thread: words[THREAD_TOLD],
+        ..OF_3_13
+    })
 }
 
 impl Interpreter {
     /// Reads the stacks of all threads, innermost functions first.
     pub(super) fn read(&mut self, memory: &File, stacks: &mut BTreeMap<u32, Vec<String>>) {
-        let Some(interpreter) = field(memory, self.state, INTERPRETER) else {
+        let Some(interpreter) = field(memory, self.state, self.layout.interpreter) else {
             return;
         };
-        let mut thread = field(memory, interpreter, THREAD);
+        let mut thread = field(memory, interpreter, self.layout.thread);
         for _ in 0..THREADS_MAX {
             let Some(at) = thread.filter(|at| *at != 0) else {
                 return;
             };
-            let id = field(memory, at, NATIVE_ID).and_then(|id| u32::try_from(id).ok());
+            let id = self.number(memory, at);
             if let (Some(id), Some(stack)) = (id, self.stack(memory, at)) {
                 stacks.insert(id, stack);
             }
@@ -74,23 +170,41 @@ impl Interpreter {
         }
     }
 
+    /// Returns the kernel's number of a thread.
+    fn number(&self, memory: &File, thread: u64) -> Option<u32> {
+        let number = match self.layout.number {
+            Number::Kernel(at) => field(memory, thread, at)?,
+            Number::Posix(at) => field(memory, field(memory, thread, at)?, OF_POSIX)? & 0xffff_ffff,
+        };
+        u32::try_from(number).ok()
+    }
+
     fn stack(&mut self, memory: &File, thread: u64) -> Option<Vec<String>> {
-        let mut frame = field(memory, field(memory, thread, CFRAME)?, CURRENT)?;
+        let mut frame = thread;
+        for at in self.layout.current {
+            frame = field(memory, frame, *at)?;
+        }
         let mut stack = Vec::new();
-        while frame != 0 && stack.len() < DEPTH {
-            let mut fields = [0; PREVIOUS as usize + 8];
-            if memory.read_exact_at(&mut fields, frame).is_err() {
+        // Each needs a name, or another frame before it.
+        for _ in 0..2 * DEPTH {
+            let mut fields = [0; FRAME];
+            if frame == 0
+                || stack.len() >= DEPTH
+                || memory.read_exact_at(&mut fields, frame).is_err()
+            {
                 break;
             }
-            let of_frame = |at: u64| {
-                let bytes = fields[at as usize..][..8].try_into();
+            let of_frame = |at: usize| {
+                let bytes = fields[at..][..8].try_into();
                 bytes.map_or(0, u64::from_le_bytes)
             };
-            match self.name(memory, of_frame(CODE)) {
+            let owner = self.layout.owner.map(|at| u64::from(fields[at]));
+            match self.name(memory, of_frame(self.layout.code)) {
                 Some(name) => stack.push(name),
+                None if owner == Some(OF_INTERPRETER) => {}
                 None => break,
             }
-            frame = of_frame(PREVIOUS);
+            frame = of_frame(self.layout.previous);
         }
         (!stack.is_empty()).then_some(stack)
     }
@@ -99,8 +213,13 @@ impl Interpreter {
         if let Some(name) = self.names.get(&code) {
             return Some(name.clone());
         }
-        let function = text(memory, field(memory, code, QUALIFIED_NAME)?)?;
-        let file = text(memory, field(memory, code, FILE)?)?;
+        let layout = self.layout;
+        let function = text(memory, field(memory, code, layout.name)?, layout.letters)?;
+        let file = text(memory, field(memory, code, layout.file)?, layout.letters)?;
+        // What the interpreter executes to begin and to end has a name, too.
+        if file.starts_with("<shim>") || function.starts_with("<interpreter") {
+            return None;
+        }
         let name = describe(&function, &file);
         if self.names.len() < NAMES_MAX {
             self.names.insert(code, name.clone());
@@ -125,12 +244,12 @@ fn describe(function: &str, file: &str) -> String {
 }
 
 /// Reads a string of ASCII letters, as nearly all names are.
-fn text(memory: &File, object: u64) -> Option<String> {
+fn text(memory: &File, object: u64, letters: u64) -> Option<String> {
     let length = usize::try_from(field(memory, object, LENGTH)?).ok()?;
     let mut bytes = vec![0; length.min(NAME)];
     // The end of a long path says most.
     let skipped = (length - bytes.len()) as u64;
-    let letters = object.checked_add(LETTERS)?.checked_add(skipped)?;
+    let letters = object.checked_add(letters)?.checked_add(skipped)?;
     memory.read_exact_at(&mut bytes, letters).ok()?;
     let is_name = !bytes.is_empty() && bytes.iter().all(|byte| (32..127).contains(byte));
     is_name.then(|| String::from_utf8_lossy(&bytes).into_owned())
@@ -143,11 +262,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::memory;
 
     fn interpreter(state: u64) -> Interpreter {
         Interpreter {
             state,
+            layout: OF_3_11,
             names: BTreeMap::new(),
         }
     }
@@ -179,18 +298,18 @@ mod tests {
             bytes[at as usize..][..8].copy_from_slice(&value.to_le_bytes());
         };
         // State at 0, interpreter at 0x100, thread at 0x200, its frames at 0x400, code at 0x500.
-        put(INTERPRETER, 0x100);
-        put(0x100 + THREAD, 0x200);
-        put(0x200 + NATIVE_ID, 77);
-        put(0x200 + CFRAME, 0x380);
-        put(0x380 + CURRENT, 0x400);
-        put(0x400 + CODE, 0x500);
-        put(0x500 + QUALIFIED_NAME, 0x600);
-        put(0x500 + FILE, 0x700);
+        put(OF_3_11.interpreter, 0x100);
+        put(0x100 + OF_3_11.thread, 0x200);
+        put(0x200 + 160, 77);
+        put(0x200 + 56, 0x380);
+        put(0x380 + 8, 0x400);
+        put(0x400 + OF_3_11.code as u64, 0x500);
+        put(0x500 + OF_3_11.name, 0x600);
+        put(0x500 + OF_3_11.file, 0x700);
         put(0x600 + LENGTH, 4);
         put(0x700 + LENGTH, 6);
-        bytes[0x600 + LETTERS as usize..][..4].copy_from_slice(b"load");
-        bytes[0x700 + LETTERS as usize..][..6].copy_from_slice(b"app.py");
+        bytes[0x600 + OF_3_11.letters as usize..][..4].copy_from_slice(b"load");
+        bytes[0x700 + OF_3_11.letters as usize..][..6].copy_from_slice(b"app.py");
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&bytes).unwrap();
         let mut stacks = BTreeMap::new();
@@ -206,7 +325,12 @@ mod tests {
         ) {
             let memory = memory::file_of(&words);
             for state in [0, state, u64::MAX] {
-                interpreter(state).read(&memory, &mut BTreeMap::new());
+                for layout in [OF_3_9, OF_3_11, OF_3_12, OF_3_13] {
+                    let mut python = interpreter(state);
+                    python.layout = layout;
+                    python.read(&memory, &mut BTreeMap::new());
+                }
+                let _ = told(&memory, state);
             }
         }
     }

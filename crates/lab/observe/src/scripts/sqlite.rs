@@ -69,7 +69,7 @@ fn text(memory: &File, at: u64) -> Option<String> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
+    use super::read as read_of;
     use crate::memory;
 
     #[test]
@@ -83,10 +83,10 @@ mod tests {
         }
         let memory = memory::file_of(&read);
         let expected = Some("select * from t where id=?".to_owned());
-        assert_eq!(super::read(&memory, &[7, 0x1_0000], &[]), expected);
+        assert_eq!(read_of(&memory, &[7, 0x1_0000], &[]), expected);
         let stack = 0x1_0000_u64.to_le_bytes();
-        assert_eq!(super::read(&memory, &[], &stack), expected);
-        assert_eq!(super::read(&memory, &[0x1_0008 * 8], &[]), None);
+        assert_eq!(read_of(&memory, &[], &stack), expected);
+        assert_eq!(read_of(&memory, &[0x1_0008 * 8], &[]), None);
     }
 
     proptest! {
@@ -96,7 +96,7 @@ mod tests {
             registers in prop::collection::vec(any::<u64>(), 0..8),
             stack in prop::collection::vec(any::<u8>(), 0..0x100),
         ) {
-            super::read(&memory::file_of(&read), &registers, &stack);
+            read_of(&memory::file_of(&read), &registers, &stack);
         }
     }
 }
