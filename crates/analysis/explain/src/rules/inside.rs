@@ -498,9 +498,9 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
         .map(|thread| thread.running_s() + thread.waiting_s)
         .sum();
     let works = if busy > 0.1 * view.facts.seconds {
-        ""
+        crate::answer::in_script(view.facts).replacen("that is in", "what runs is in", 1)
     } else {
-        ", and no thread of it works"
+        ", and no thread of it works".into()
     };
     let meanwhile = meanwhile(view);
     Some(

@@ -47,6 +47,7 @@ mod released;
 mod replayed;
 mod reported;
 mod reserved;
+mod scripted;
 mod series_output;
 mod served;
 mod server;
