@@ -182,6 +182,12 @@ fn most<T: Ord>(of: impl Iterator<Item = (T, u64)>) -> Option<(T, f64, u64)> {
 /// The sampled calls of some names.
 pub(crate) struct Calls<'v>(Vec<&'v Called>);
 
+/// Returns the name of an error with its meaning.
+pub(crate) fn describe_error(error: i64) -> Option<&'static str> {
+    let known = ERRORS.iter().find(|(number, _)| *number == error);
+    known.map(|(_, text)| *text)
+}
+
 impl<'v> Calls<'v> {
     pub(crate) fn of(view: &View<'v>, is_wanted: impl Fn(&str) -> bool) -> Self {
         let samples = view.facts.samples.as_ref();
@@ -199,8 +205,7 @@ impl<'v> Calls<'v> {
         });
         let (error, part, samples) = most(results)?;
         let error = error.filter(|_| part >= MOST && samples >= SAMPLES)?;
-        let known = ERRORS.iter().find(|(number, _)| *number == error);
-        known.map(|(_, text)| *text)
+        describe_error(error)
     }
 
     /// Whether most of them return nothing: no bytes, no events, no child.

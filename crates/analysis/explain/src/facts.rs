@@ -30,6 +30,8 @@ pub struct Facts {
     pub started: Vec<Started>,
     /// Where scripts and Java programs ran, by looks: the runtime as the program of each stack.
     pub scripts: Vec<Stack>,
+    /// All system calls of a program that mostly waits; `None` if they were not traced.
+    pub traced: Option<Traced>,
     /// Where goroutines of Go waited, most of them first.
     pub parked: Vec<Parked>,
     /// What the kernel counts for the processes.
@@ -42,6 +44,30 @@ pub struct Facts {
     pub gaps: Vec<Gap>,
     /// What observing cost: collector and processor time (s).
     pub costs: Vec<(&'static str, f64)>,
+}
+
+/// The system calls of a part of the time.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Traced {
+    /// How long they were traced (s).
+    pub seconds: f64,
+    /// By call, most frequent first.
+    pub calls: Vec<TracedCall>,
+}
+
+/// The system calls of one kind.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TracedCall {
+    /// Its name.
+    pub call: String,
+    /// How many ended.
+    pub count: u64,
+    /// How many had the most frequent error.
+    pub failed: u64,
+    /// The number of that error; 0 without one.
+    pub error: i64,
+    /// The path that most have; empty if none was seen.
+    pub file: String,
 }
 
 /// The host during the observation.

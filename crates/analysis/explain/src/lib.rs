@@ -8,6 +8,7 @@
 
 mod answer;
 mod arguments;
+mod between;
 pub mod budget;
 mod callers;
 mod config_hypotheses;

@@ -88,7 +88,7 @@ pub(crate) fn look_up(process: u32, of: &Arguments, start: u64, stack: &[u8]) ->
 }
 
 /// Returns the path at an address: as the sampled stack has it, or the memory now.
-fn path(process: u32, at: u64, start: u64, stack: &[u8]) -> Option<String> {
+pub(crate) fn path(process: u32, at: u64, start: u64, stack: &[u8]) -> Option<String> {
     if at < ADDRESS_MIN {
         return None;
     }

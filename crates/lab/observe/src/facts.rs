@@ -24,6 +24,7 @@ use crate::rounds::{Process, Rounds};
 use crate::samples::{Chain, Sampling};
 use crate::settings;
 use crate::symbols::{ANONYMOUS, KernelSymbols, Modules, file_name};
+use crate::traced::Tracing;
 use crate::unwind::unwind;
 
 /// Rounds between two looks at settings.
@@ -43,6 +44,7 @@ pub(crate) struct Collector {
     started: Instant,
     rounds: Rounds,
     sampling: Result<Sampling, std::io::Error>,
+    tracing: Tracing,
     host: Snapshot,
     mounts: Mounts,
     quotas: BTreeMap<PathBuf, [Quota; 2]>,
@@ -115,6 +117,7 @@ impl Collector {
             started,
             rounds,
             sampling,
+            tracing: Tracing::default(),
             host,
             mounts: Mounts::read(),
             quotas: BTreeMap::new(),
@@ -167,6 +170,12 @@ impl Collector {
                     stacked.looked_up.file = self.rounds.describe_file(stacked.process, number);
                 }
             }
+        }
+        if is_there {
+            let threads = self.rounds.threads();
+            let ran_s = self.rounds.ran_s();
+            let now_s = self.elapsed();
+            self.tracing.look(now_s, ran_s, &threads, processors());
         }
         let drained = own_s();
         self.number += u64::from(is_there);
@@ -236,6 +245,7 @@ impl Collector {
             short_lived,
             started: started.unwrap_or_default(),
             scripts: self.rounds.scripts(),
+            traced: std::mem::take(&mut self.tracing).finish(),
             parked: self.rounds.parked(),
             samples,
             costs: self.costs.to_vec(),

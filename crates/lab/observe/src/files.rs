@@ -88,21 +88,21 @@ fn is_readable(stat: &Stat) -> bool {
 }
 
 impl Found {
-    /// Reads the file. A lease of another process is not waited for, and what grows meanwhile is
-    /// read up to the limit.
-    pub(crate) fn read(&self) -> Option<Vec<u8>> {
+    /// Opens the file. A lease of another process is not waited for.
+    pub(crate) fn open(&self) -> Option<File> {
         let path = format!("/proc/self/fd/{}", self.0.as_raw_fd());
         let file = open(
             path,
             OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC,
             Mode::empty(),
-        )
-        .ok()?;
+        );
+        file.ok().map(File::from)
+    }
+
+    /// Reads the file; what grows meanwhile is read up to the limit.
+    pub(crate) fn read(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
-        File::from(file)
-            .take(FILE_MAX)
-            .read_to_end(&mut bytes)
-            .ok()?;
+        self.open()?.take(FILE_MAX).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 }

@@ -26,6 +26,7 @@ mod scripts;
 mod settings;
 mod symbols;
 mod timeline;
+mod traced;
 mod tree;
 mod unwind;
 mod verify;

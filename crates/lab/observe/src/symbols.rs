@@ -1,11 +1,14 @@
 //! Names of functions: of programs by their ELF symbols, of the kernel by `/proc/kallsyms`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection as _};
+use gimli::{BaseAddresses, CieOrFde, EhFrame, UnwindSection as _};
+use object::elf::{SHN_UNDEF, Sym64};
 use object::{
-    CompressionFormat, Object as _, ObjectSection as _, ObjectSegment as _, ObjectSymbol as _,
+    CompressionFormat, LittleEndian, Object as _, ObjectSection as _, ObjectSegment,
+    ObjectSymbol as _, ReadCache,
 };
 
 use crate::files::{Found, find};
@@ -21,6 +24,10 @@ pub(crate) const ANONYMOUS: &str = "(anonymous memory)";
 const FILES_MAX: usize = 256;
 /// What is read of all files together (bytes).
 const BYTES_MAX: u64 = 2 << 30;
+/// Exported symbols of a file that are kept.
+const EXPORTED_MAX: usize = 4096;
+/// What is read of a table of them (bytes).
+const TABLE_MAX: u64 = 64 << 20;
 /// How often a file is looked for that cannot be had.
 const TRIES: u32 = 3;
 
@@ -56,7 +63,7 @@ pub(crate) struct Frames {
 impl Frames {
     fn new(section: u64, bytes: Vec<u8>) -> Self {
         let mut index = Vec::new();
-        let table = EhFrame::new(&bytes, LittleEndian);
+        let table = EhFrame::new(&bytes, gimli::LittleEndian);
         let bases = BaseAddresses::default().set_eh_frame(section);
         let mut entries = table.entries(&bases);
         // What cannot be read ends the table: its beginning is good.
@@ -86,6 +93,23 @@ impl Frames {
         let (start, end, offset) = *self.index.get(after.checked_sub(1)?)?;
         (address < end).then_some((start, offset))
     }
+}
+
+/// Returns where a segment is in the file, its size, and its address.
+fn place<'data>(segment: &impl ObjectSegment<'data>) -> (u64, u64, u64) {
+    let (offset, size) = segment.file_range();
+    (offset, size, segment.address())
+}
+
+/// Returns the address in the file for an address in a mapping of it.
+fn address_in(segments: &[(u64, u64, u64)], mapping: &Mapping, address: u64) -> u64 {
+    let offset = address
+        .wrapping_sub(mapping.start)
+        .wrapping_add(mapping.offset);
+    let mut segments = segments.iter();
+    let segment =
+        segments.find(|(start, size, _)| (*start..start.saturating_add(*size)).contains(&offset));
+    segment.map_or(offset, |(start, _, at)| (offset - start).wrapping_add(*at))
 }
 
 impl Module {
@@ -128,10 +152,6 @@ impl Module {
                 }
             }
         }
-        let segment = |segment: object::Segment| {
-            let (offset, size) = segment.file_range();
-            (offset, size, segment.address())
-        };
         let frames = file.section_by_name(".eh_frame").and_then(|section| {
             // What is loaded is never compressed.
             let is_plain = section.compressed_file_range().ok()?.format == CompressionFormat::None;
@@ -153,7 +173,7 @@ impl Module {
             goroutines: Runtime::read(&file),
             exported,
             functions,
-            segments: file.segments().map(segment).collect(),
+            segments: file.segments().map(|segment| place(&segment)).collect(),
             frames,
             glibc,
         })
@@ -161,14 +181,7 @@ impl Module {
 
     /// Returns the address in the file for an address in a mapping of it.
     pub(crate) fn address(&self, mapping: &Mapping, address: u64) -> u64 {
-        let offset = address
-            .wrapping_sub(mapping.start)
-            .wrapping_add(mapping.offset);
-        let segment = self
-            .segments
-            .iter()
-            .find(|(start, size, _)| (*start..start.saturating_add(*size)).contains(&offset));
-        segment.map_or(offset, |(start, _, at)| (offset - start).wrapping_add(*at))
+        address_in(&self.segments, mapping, address)
     }
 
     /// Returns how much addresses in a process are above those in the file.
@@ -191,6 +204,41 @@ impl Module {
         let (_, (end, name)) = self.functions.range(..=address).next_back()?;
         (address < *end).then_some(name.as_str())
     }
+}
+
+/// Returns the exported symbols of a file that begin so, with their addresses in the file, and how
+/// much those in the process are above them.
+fn exported(found: &Found, mapping: &Mapping, begin: &str) -> Option<(Vec<(String, u64)>, u64)> {
+    let opened = found.open()?;
+    let cache = ReadCache::new(&opened);
+    let file = object::File::parse(&cache).ok()?;
+    let read = |section: &str| {
+        let (offset, size) = file.section_by_name(section)?.file_range()?;
+        let mut bytes = vec![0; usize::try_from(size.min(TABLE_MAX)).ok()?];
+        opened.read_exact_at(&mut bytes, offset).ok()?;
+        Some(bytes)
+    };
+    let (symbols, names) = (read(".dynsym")?, read(".dynstr")?);
+    let mut wanted = Vec::new();
+    for entry in symbols.chunks_exact(size_of::<Sym64<LittleEndian>>()) {
+        let (symbol, _) = object::from_bytes::<Sym64<_>>(entry).ok()?;
+        let name = symbol.st_name.get(LittleEndian) as usize;
+        let name = names.get(name..).unwrap_or_default();
+        if symbol.st_shndx.get(LittleEndian) == SHN_UNDEF || !name.starts_with(begin.as_bytes()) {
+            continue;
+        }
+        let end = name.iter().position(|byte| *byte == 0)?;
+        let name = String::from_utf8_lossy(&name[..end]).into_owned();
+        wanted.push((name, symbol.st_value.get(LittleEndian)));
+        if wanted.len() == EXPORTED_MAX {
+            break;
+        }
+    }
+    let segments: Vec<_> = file.segments().map(|segment| place(&segment)).collect();
+    let base = mapping
+        .start
+        .checked_sub(address_in(&segments, mapping, mapping.start))?;
+    Some((wanted, base))
 }
 
 /// What is known of a file.
@@ -302,11 +350,27 @@ impl Modules {
         names
     }
 
+    /// Returns where the symbols of a mapped file that begin so are in the process, by their names. Of
+    /// a file that was not read yet only the table of what it exports is read: the tables of a large
+    /// program take long.
+    pub(crate) fn addresses_of(&mut self, mapping: &Mapping, begin: &str) -> BTreeMap<String, u64> {
+        let (exported, base) = match self.known.get(&file_id(mapping)) {
+            Some(Known::Found(found)) => exported(found, mapping, begin).unwrap_or_default(),
+            Some(Known::Read(Some(module))) => {
+                let all = module.exported.iter();
+                let wanted = all.filter(|(name, _)| name.starts_with(begin));
+                let wanted = wanted.map(|(name, address)| (name.clone(), *address));
+                (wanted.collect(), module.base(mapping).unwrap_or_default())
+            }
+            Some(Known::Read(None) | Known::Missing(_)) | None => return BTreeMap::new(),
+        };
+        let in_process = |(name, address): (String, u64)| Some((name, base.checked_add(address)?));
+        exported.into_iter().filter_map(in_process).collect()
+    }
+
     /// Returns where a symbol of a mapped file is in the process.
     pub(crate) fn address_of(&mut self, mapping: &Mapping, symbol: &str) -> Option<u64> {
-        let module = self.module(mapping)?;
-        let address = module.exported.get(symbol)?;
-        module.base(mapping)?.checked_add(*address)
+        self.addresses_of(mapping, symbol).remove(symbol)
     }
 
     /// Returns what a mapped program of Go has for who reads its goroutines, and what is to be

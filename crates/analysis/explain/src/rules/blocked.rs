@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arguments::Calls;
+use crate::between::between;
 use crate::budget::{OWN, View, is_for_own};
 use crate::facts::{Limited, Object, Thread, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
@@ -611,8 +612,9 @@ pub(super) fn idle(view: &View) -> Option<Finding> {
         } else {
             let timer = loop_timer(view);
             format!(
-                "it is idle: its threads wait for work{timer}{}",
-                others_do(view)
+                "it is idle: its threads wait for work{timer}{}{}",
+                others_do(view),
+                between(view.facts)
             )
         }
     })?;
@@ -668,6 +670,9 @@ fn others_do(view: &View) -> String {
 
 /// Returns the system calls between sleeps, as the end of a sentence; empty if too few were seen.
 fn between_sleeps(view: &View) -> String {
+    if view.facts.traced.is_some() {
+        return between(view.facts);
+    }
     let samples = view.facts.samples.as_ref();
     let stacks = samples.map_or(&[][..], |samples| &samples.stacks);
     let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
@@ -739,9 +744,10 @@ pub(super) fn poll(view: &View) -> Option<Finding> {
     let behind = chain(view.facts, first);
     let finding = blocked(view, is_poll, "", |from| {
         format!(
-            "it waits for events{of}{}{}{behind}",
+            "it waits for events{of}{}{}{behind}{}",
             at_most(Some(first)),
-            from.unwrap_or_default()
+            from.unwrap_or_default(),
+            between(view.facts)
         )
     })?;
     Some(

@@ -1,6 +1,7 @@
 //! `marvin explain` on scripts: their own functions are named, and what they ask a database for.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -80,30 +81,66 @@ const SCRIPTS: [Script; 4] = [
     },
 ];
 
+const POLLING: &str = "
+import os, time
+end = time.time() + 3
+while time.time() < end:
+    try:
+        os.stat('/srv/queue/next-job')
+    except OSError:
+        time.sleep(0.05)
+";
+
+/// Explains a script; returns its sentence, or `None` without its interpreter.
+fn explain(home: &Path, script: &Script) -> Option<String> {
+    let version = Command::new(script.interpreter).arg("--version").output();
+    if !version.is_ok_and(|output| output.status.success()) {
+        let Script {
+            file, interpreter, ..
+        } = script;
+        println!("skipped: {file} ({interpreter} is not installed)");
+        return None;
+    }
+    let files = folder("scripted-files");
+    fs::create_dir_all(&files).unwrap();
+    let path = files.join(script.file);
+    fs::write(&path, script.source).unwrap();
+    let output = marvin(home)
+        .args(["explain", "--format", "json", "--", script.interpreter])
+        .arg(&path)
+        .output()
+        .unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}\n{}", format_output(&output, home)));
+    document["sentence"].as_str().map(str::to_owned)
+}
+
+#[test]
+fn polling_script_has_its_failing_call() {
+    if fs::read("/sys/kernel/tracing/events/raw_syscalls/sys_exit/id").is_err() {
+        println!("skipped: no tracepoints of system calls (root, and tracefs mounted)");
+        return;
+    }
+    let script = Script {
+        interpreter: "python3",
+        file: "polling.py",
+        source: POLLING,
+        expected: &["between that it calls newfstatat", "which fails (ENOENT"],
+    };
+    if let Some(sentence) = explain(&fresh("polling"), &script) {
+        for expected in script.expected {
+            assert!(sentence.contains(expected), "{sentence}");
+        }
+    }
+}
+
 #[test]
 fn scripts_have_names_of_their_functions() {
     let home = fresh("scripted");
-    let files = folder("scripted-files");
-    fs::create_dir_all(&files).unwrap();
     for script in &SCRIPTS {
-        let version = Command::new(script.interpreter).arg("--version").output();
-        if !version.is_ok_and(|output| output.status.success()) {
-            println!(
-                "skipped: {} ({} is not installed)",
-                script.file, script.interpreter
-            );
+        let Some(sentence) = explain(&home, script) else {
             continue;
-        }
-        let path = files.join(script.file);
-        fs::write(&path, script.source).unwrap();
-        let output = marvin(&home)
-            .args(["explain", "--format", "json", "--", script.interpreter])
-            .arg(&path)
-            .output()
-            .unwrap();
-        let document: Value = serde_json::from_slice(&output.stdout)
-            .unwrap_or_else(|error| panic!("{error}\n{}", format_output(&output, &home)));
-        let sentence = document["sentence"].as_str().unwrap_or_default();
+        };
         for expected in script.expected {
             assert!(sentence.contains(expected), "{}: {sentence}", script.file);
         }

@@ -364,6 +364,15 @@ impl Rounds {
         }
     }
 
+    /// Returns how long its threads ran (s).
+    pub(crate) fn ran_s(&self) -> f64 {
+        let ran = self.threads.values();
+        let ran_ns: u64 = ran
+            .map(|thread| thread.last.run_ns.saturating_sub(thread.first.run_ns))
+            .sum();
+        ran_ns as f64 / 1e9
+    }
+
     /// Returns the stacks in which scripts and Java programs ran.
     pub(crate) fn scripts(&self) -> Vec<Stack> {
         let of_java = self.jvms.ran();

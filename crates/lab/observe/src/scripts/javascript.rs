@@ -69,10 +69,11 @@ struct Layout {
 impl Layout {
     fn read(process: u32, mapping: &Mapping, modules: &mut Modules) -> Option<Self> {
         let memory = memory::open(process)?;
-        let mut value = |symbol: &str| {
-            let at = modules.address_of(mapping, &format!("v8dbg_{symbol}"))?;
+        let places = modules.addresses_of(mapping, "v8dbg_");
+        let value = |symbol: &str| {
+            let at = places.get(&format!("v8dbg_{symbol}"))?;
             let mut bytes = [0; 4];
-            memory.read_exact_at(&mut bytes, at).ok()?;
+            memory.read_exact_at(&mut bytes, *at).ok()?;
             u64::try_from(i32::from_le_bytes(bytes)).ok()
         };
         Some(Self {
