@@ -1,6 +1,6 @@
 //! Chooses the cause among what the rules find.
 
-use crate::budget::{View, is_for_own};
+use crate::budget::{View, is_for_own, waiting_for_children};
 use crate::callers::{Hot, statement};
 use crate::facts::{Facts, SHORT_LIVED, Stack};
 use crate::finding::{Certainty, Finding, percent};
@@ -77,6 +77,7 @@ pub fn answer(facts: &Facts) -> Answer {
             cause.cause.push_str(&waiting_for_lock(facts));
         }
         cause.cause.push_str(&waiting_parent(facts));
+        cause.cause.push_str(&one_at_a_time(facts));
     }
     answer
 }
@@ -257,6 +258,29 @@ fn waiting_parent(facts: &Facts) -> String {
         name_of(facts.root),
         wait.call
     )
+}
+
+/// Programs that run commands side by side if they are asked to (`-j`).
+const MAKES: [&str; 2] = ["make", "gmake"];
+/// The most commands at a time, on average, that are one after the other.
+const ONE: f64 = 1.2;
+
+/// Returns that make runs its commands one after the other although there are processors for more, as
+/// the end of a sentence; empty otherwise.
+fn one_at_a_time(facts: &Facts) -> String {
+    let waiting = waiting_for_children(facts);
+    let mut processes = facts.threads.iter();
+    let make = processes
+        .find(|thread| MAKES.contains(&&*thread.name) && waiting.contains(&thread.process));
+    let commands = facts
+        .threads
+        .iter()
+        .filter(|thread| !waiting.contains(&thread.process) && !MAKES.contains(&&*thread.name));
+    let at_a_time = commands.map(|thread| thread.total_s).sum::<f64>() / facts.seconds;
+    if make.is_none() || facts.host.processors < 2 || at_a_time > ONE {
+        return String::new();
+    }
+    "; make runs one command at a time (not -j, or a job server that a command does not get)".into()
 }
 
 fn choose(facts: &Facts) -> Answer {

@@ -285,7 +285,7 @@ impl Part {
 }
 
 /// Returns the processes of which a thread mostly waits for the end of a child.
-fn waiting_for_children(facts: &Facts) -> BTreeSet<u32> {
+pub(crate) fn waiting_for_children(facts: &Facts) -> BTreeSet<u32> {
     let is_for_child =
         |wait: &Wait| kind(facts, wait) == Kind::Join && !matches!(wait.object, Object::Futex(_));
     let waits = |thread: &&Thread| {

@@ -44,6 +44,8 @@ mod called_tests;
 #[cfg(test)]
 mod runtime_tests;
 #[cfg(test)]
+mod script_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod waiting_tests;

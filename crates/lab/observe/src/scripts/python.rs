@@ -50,7 +50,7 @@ struct Layout {
     current: &'static [u64],
     code: usize,
     previous: usize,
-    /// Who owns the frame, if that is told.
+    /// Who owns the frame; `None` before 3.12.
     owner: Option<usize>,
     file: u64,
     name: u64,

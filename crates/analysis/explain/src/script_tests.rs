@@ -1,0 +1,164 @@
+//! What scripts, databases and make do, as sentences say it.
+
+use crate::answer;
+use crate::facts::{Facts, Object, Stack, Thread, Wait, Watched, WatchedKind};
+use crate::tests::{at_word, facts, sampled, thread, wait};
+
+fn strings(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn cause(facts: &Facts) -> String {
+    answer(facts).cause.unwrap().cause
+}
+
+fn ran(program: &str, user: &[&str], samples: u64) -> Stack {
+    Stack {
+        program: program.into(),
+        user: strings(user),
+        samples,
+        ..Stack::default()
+    }
+}
+
+/// A thread that computes in an interpreter, of a script of which these stacks are known.
+fn computing(scripts: Vec<Stack>) -> Facts {
+    Facts {
+        samples: sampled(vec![ran("interpreter", &["evaluate"], 90)]),
+        scripts,
+        ..facts(vec![thread(1, [9.0, 0.2, 0.0])])
+    }
+}
+
+#[test]
+fn script_and_its_statement_stand_side_by_side() {
+    let script = ["filter_stream search.py", "<module> search.py"];
+    let statement = "SQL: SELECT raw FROM events OFFSET ?";
+    let found = cause(&computing(vec![
+        ran("Python", &script, 20),
+        ran("SQL", &[statement], 9),
+        ran("SQL", &[], 4),
+    ]));
+    assert!(
+        found.ends_with(
+            "; in Python that is in filter_stream search.py; the statement is SELECT raw FROM events OFFSET ?"
+        ),
+        "{found}"
+    );
+    // Where most samples have none it is none.
+    let found = cause(&computing(vec![
+        ran("SQL", &[statement], 9),
+        ran("SQL", &[], 20),
+    ]));
+    assert!(!found.contains("statement"), "{found}");
+}
+
+#[test]
+fn perl_library_is_named_with_its_caller() {
+    let script = [
+        "Perl's JSON::PP::value_to_json",
+        "Perl's JSON::PP::encode",
+        "export report.pl",
+    ];
+    let found = cause(&computing(vec![ran("Perl", &script, 20)]));
+    let named = "in Perl that is in JSON::PP::encode for export report.pl";
+    assert!(found.contains(named), "{found}");
+}
+
+#[test]
+fn sessions_at_a_servers_lock_are_no_events() {
+    let session = Wait {
+        object: Object::File("anon_inode:[eventpoll]".into()),
+        stack: strings(&[
+            "epoll_wait (libc.so.6)",
+            "WaitEventSetWait",
+            "WaitLatch",
+            "ProcSleep",
+            "LockAcquireExtended",
+            "SQL: UPDATE orders SET total = ?",
+        ]),
+        // The postmaster's pipe.
+        watched: vec![Watched {
+            kind: WatchedKind::Pipe,
+            file: "own pipe:[7]".into(),
+        }],
+        threads: vec![2],
+        ..wait("epoll_wait", "ep_poll", 9.0)
+    };
+    let found = answer(&Facts {
+        waits: vec![session],
+        ..facts(vec![thread(2, [0.1, 0.1, 0.0])])
+    });
+    let found = found.cause.unwrap();
+    assert_eq!(found.rule, "server-lock");
+    assert!(
+        found.cause.contains("which another session holds"),
+        "{}",
+        found.cause
+    );
+    assert!(
+        found.cause.ends_with(", for UPDATE orders SET total = ?"),
+        "{}",
+        found.cause
+    );
+}
+
+#[test]
+fn full_queue_names_what_its_consumer_waits_for() {
+    let put = Wait {
+        stack: strings(&[
+            "PyThread_acquire_lock_timed",
+            "Python's threading.Condition.wait",
+        ]),
+        ..at_word(0x40, 27.0, &[1, 3, 4])
+    };
+    let write = |file: &str| Wait {
+        object: Object::File(file.into()),
+        threads: vec![2],
+        ..wait("fsync", "folio_wait_bit", 1.6)
+    };
+    // Producers that are woken for each.
+    let producer = |id: u32| Thread {
+        voluntary: 20_000,
+        ..thread(id, [0.5, 0.3, 0.0])
+    };
+    let found = cause(&Facts {
+        waits: vec![put, write("/srv/a"), write("/srv/b")],
+        ..facts(vec![
+            producer(1),
+            thread(2, [4.0, 0.3, 0.0]),
+            producer(3),
+            producer(4),
+        ])
+    });
+    assert!(
+        found.contains("; meanwhile a thread of it waits for storage in fsync"),
+        "{found}"
+    );
+}
+
+#[test]
+fn make_with_one_command_at_a_time_is_said() {
+    let make = |commands: u32| {
+        let named = |id: u32, name: &str, times: [f64; 3]| Thread {
+            process: id,
+            name: name.into(),
+            ..thread(id, times)
+        };
+        let mut threads = vec![named(1, "make", [0.1, 0.1, 0.0])];
+        threads.extend((0..commands).map(|number| named(2 + number, "cc1", [9.0, 0.5, 0.0])));
+        let children = Wait {
+            object: Object::Child,
+            ..wait("wait4", "do_wait", 9.8)
+        };
+        let facts = Facts {
+            root: 1,
+            waits: vec![children],
+            samples: sampled(vec![ran("cc1", &["parse"], 90)]),
+            ..facts(threads)
+        };
+        cause(&facts).contains("make runs one command at a time")
+    };
+    assert!(make(1));
+    assert!(!make(3));
+}
