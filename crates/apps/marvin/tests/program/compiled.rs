@@ -9,7 +9,7 @@ pub(crate) fn compile_file(source: &Path, program: &Path, options: &[&str]) {
         .args(options)
         .arg("-o")
         .args([program, source])
-        .arg("-lpthread")
+        .args(["-lpthread", "-lm"])
         .output()
         .unwrap();
     assert!(
