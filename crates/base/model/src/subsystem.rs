@@ -33,7 +33,7 @@ pub fn subsystem_of(name: &str) -> &str {
         "switch" | "pipe" | "futex" | "sem" | "mutex" | "condvar" => "sched",
         "file" | "open" | "unlink" | "create" | "rename" | "pread" | "pwrite" | "cache" | "dup"
         | "uring" | "ext4" | "xfs" | "btrfs" | "aio" | "loop" => "io",
-        "unix" | "tcp" | "udp" | "accept" | "netfilter" | "sock" => "net",
+        "unix" | "tcp" | "udp" | "accept" | "connect" | "netfilter" | "sock" => "net",
         "getppid" | "signal" | "event" | "eventfd" | "epoll" | "fork" | "thread" | "exec"
         | "poll" | "call" | "timer" | "mqueue" => "process",
         "no" | "counter" | "false" => "process",

@@ -5,8 +5,11 @@
 //! A margin is three times the standard deviation over four to six seeds of Debian's 6.12 (of two
 //! seeds for the rows of 2026-11-29), at least 2 %; `crates/lab/lab/tests/vm/contention.rs` measures
 //! it again. Those of file systems and of share-map-file are of five seeds; so are those of
-//! share-udp and share-exec-proc, of two builds of 6.18, where one seed said better wrongly. Where nothing is shared, a handful of transfers is twice as many as
-//! another handful: there it is 90 %.
+//! share-udp and share-exec-proc, of two builds of 6.18, where one seed said better wrongly. Of ten
+//! builds of 6.18 that one commit parts from another, five seeds each, are share-poll (one seed of
+//! fifty moves half as many lines more), share-condvar (two ways of waking, 10 % apart),
+//! share-ext4-create; of Debian's 6.12 and two others share-connect and share-map-private. Where nothing is shared,
+//! a handful of transfers is twice as many as another handful: there it is 90 %.
 
 use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
@@ -28,7 +31,10 @@ const PIPE: Functions = &[&["pipe_write"], &["pipe_read"]];
 /// Workloads whose transfers depend on what scheduling costs by more than their margin: turns come
 /// at other times, and so do lines. What is shared and by whom is the same. `marvin workloads
 /// --sensitivity deb:6.12` measures it.
-const CHAOTIC: [&str; 16] = [
+const CHAOTIC: [&str; 19] = [
+    "share-condvar",
+    "share-poll",
+    "share-connect",
     "share-exec-proc",
     "share-fault-vma",
     "share-fault-file",
@@ -323,6 +329,17 @@ fn of_processes_and_pages() -> Vec<ContentionWorkload> {
             12.0,
         ),
         share(
+            "share-map-private",
+            [
+                "processes copy the same pages of a file on tmpfs, and free the copies",
+                "mmap(2) of 16 private pages, a write to each, munmap(2)",
+            ],
+            60,
+            &[FAULT, &["zap_pte_range", "unmap_page_range"]],
+            0.5..=3_000.0,
+            15.0,
+        ),
+        share(
             "share-mmap-proc",
             [
                 "mappings of processes",
@@ -455,7 +472,7 @@ fn of_file_systems() -> Vec<ContentionWorkload> {
             100,
             &[&["ext4_create"], UNLINK],
             1.0..=3_000.0,
-            18.0,
+            27.0,
         ),
         share(
             "share-ext4-falloc",
@@ -604,7 +621,7 @@ fn of_channels() -> Vec<ContentionWorkload> {
             800,
             &[&["do_sys_poll"], &["eventfd_poll"]],
             1.0..=200.0,
-            2.0,
+            51.0,
         ),
     ]
 }
@@ -632,6 +649,17 @@ fn of_sockets() -> Vec<ContentionWorkload> {
             &[&["inet_csk_accept"]],
             20.0..=1_500.0,
             34.0,
+        ),
+        share(
+            "share-connect",
+            [
+                "processes connect to unix sockets of their own",
+                "connect(2), accept(2), both ends closed",
+            ],
+            200,
+            &[&["unix_stream_connect"], &["unix_accept"]],
+            0.0..=400.0,
+            60.0,
         ),
         share(
             "share-udp",
@@ -688,7 +716,7 @@ fn of_waiting() -> Vec<ContentionWorkload> {
             200,
             &[&["futex_wake"], &["futex_wait"]],
             10.0..=300.0,
-            2.0,
+            15.0,
         ),
         share(
             "share-signal",

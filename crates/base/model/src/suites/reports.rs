@@ -142,7 +142,7 @@ const OF_MEMORY: [Case; 12] = [
     ),
 ];
 
-const OF_GROUPS: [Case; 2] = [
+const OF_GROUPS: [Case; 3] = [
     case(
         "memcg-stat",
         [
@@ -154,6 +154,15 @@ const OF_GROUPS: [Case; 2] = [
             &["memory_stat_show"],
             &["cgroup_rstat_flush", "css_rstat_flush"],
         ],
+    ),
+    case(
+        "memcg-stat-few",
+        [
+            "statistics of a control group of which few changed",
+            "a pipe is made and closed, and memory.stat read",
+        ],
+        60,
+        &[&["memory_stat_show"], &["do_pipe2"]],
     ),
     case(
         "memcg-tcp",

@@ -12,7 +12,7 @@ const PATHS: &[(&str, &str, &[&str])] = &[
         "disk_cp",
         &["FS-ram-write", "FS-ram-read", "share-FS-write"],
     ),
-    ("aim7", "disk_rr", &["FS-ram-read"]),
+    ("aim7", "disk_rr", &["FS-ram-read", "memcg-stat-few"]),
     ("aim7", "disk_rw", &["FS-ram-write", "share-FS-write"]),
     ("aim7", "disk_src", &["FS-ram-create", "share-FS-create"]),
     ("aim7", "disk_wrt", &["FS-ram-write", "share-FS-write"]),
@@ -91,7 +91,12 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     (
         "stress-ng",
         "epoll",
-        &["sock-connect", "event-epoll", "share-epoll"],
+        &[
+            "sock-connect",
+            "event-epoll",
+            "share-connect",
+            "share-epoll",
+        ],
     ),
     ("stress-ng", "eventfd", &["event-fd"]),
     ("stress-ng", "exec", &["fork-exec"]),
@@ -203,12 +208,12 @@ const PATHS: &[(&str, &str, &[&str])] = &[
     (
         "will-it-scale",
         "page_fault2",
-        &["map-file-private", "share-map-file"],
+        &["map-file-private", "share-map-private"],
     ),
     (
         "will-it-scale threads",
         "page_fault2",
-        &["map-file-private", "share-map-file", "share-fault"],
+        &["map-file-private", "share-map-private", "share-fault"],
     ),
     (
         "will-it-scale",

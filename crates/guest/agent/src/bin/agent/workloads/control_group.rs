@@ -210,3 +210,32 @@ pub(super) fn statistics() -> Made {
         group,
     }))
 }
+
+struct OfKernelMemory {
+    group: Group,
+}
+
+impl Workload for OfKernelMemory {
+    /// What it frees, RCU frees later.
+    fn between(&self) -> Between {
+        Between::GoOn
+    }
+
+    fn run(&mut self, operations: u64) -> io::Result<()> {
+        for _ in 0..operations {
+            drop(io::pipe()?);
+            let text = fs::read_to_string(self.group.path.join("memory.stat"))?;
+            if text.is_empty() {
+                return Err(io::Error::other("memory.stat is empty"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// memcg-stat-few: a pipe is made and closed, which changes few statistics, and they are read.
+pub(super) fn statistics_of_few() -> Made {
+    Ok(Box::new(OfKernelMemory {
+        group: Group::enter(1)?,
+    }))
+}

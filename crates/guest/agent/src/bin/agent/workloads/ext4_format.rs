@@ -1,29 +1,39 @@
 //! An empty ext4 file system, with a journal or without, for a disk in memory: guests have no mkfs. Layout:
-//! Documentation/filesystems/ext4 and fs/ext4/ext4.h, fs/jbd2 in the kernel; one block group.
+//! Documentation/filesystems/ext4 and fs/ext4/ext4.h, fs/jbd2 in the kernel.
 //!
-//! Only what a mount and ordinary work need: no checksums, no reserved blocks, no resizing.
+//! It has several block groups, as every real disk has, so that tasks allocate from groups of their
+//! own: sixteen, from which on the kernel searches groups by size and keeps a goal for each
+//! processor (`MB_DEFAULT_LINEAR_SCAN_THRESHOLD`, `s_mb_nr_global_goals`). The first of four groups
+//! has the bitmaps and inodes of all four. Only what a mount and ordinary work need: no checksums,
+//! no reserved blocks, no resizing.
 
 use std::io;
 use std::os::unix::fs::FileExt;
 
 pub(super) const BLOCK: usize = 4096;
-/// Blocks of the file system: 32 MiB.
-pub(super) const BLOCKS: u32 = 8192;
-const INODES: u32 = 2048;
+/// Blocks of the file system: 64 MiB.
+pub(super) const BLOCKS: u32 = GROUPS * GROUP_BLOCKS;
+const GROUPS: u32 = 16;
+const GROUP_BLOCKS: u32 = 1024;
+/// Groups that have their bitmaps and inodes in the first of them: 2 to that power.
+const FLEX_POWER: u32 = 2;
+const FLEX: u32 = 1 << FLEX_POWER;
+/// Inodes of a group.
+const GROUP_INODES: u32 = 512;
+const INODES: u32 = GROUPS * GROUP_INODES;
 const INODE_BYTES: usize = 256;
-/// Blocks of the journal: the fewest that the kernel takes (`JBD2_MIN_JOURNAL_BLOCKS`).
-const JOURNAL: u32 = 1024;
-
-// Where things are, in blocks: superblock, descriptors, both bitmaps, the inodes, the root
-// directory, lost+found, the journal.
-const BLOCK_BITMAP: u32 = 2;
-const INODE_BITMAP: u32 = 3;
-const INODE_TABLE: u32 = 4;
-const INODE_TABLE_BLOCKS: u32 = INODES * INODE_BYTES as u32 / BLOCK as u32;
-const ROOT_BLOCK: u32 = INODE_TABLE + INODE_TABLE_BLOCKS;
+const TABLE_BLOCKS: u32 = GROUP_INODES * INODE_BYTES as u32 / BLOCK as u32;
+/// Blocks of the superblock and the descriptors, or of a copy of them.
+const SUPER_BLOCKS: u32 = 2;
+/// Blocks of the bitmaps and inodes of the groups of one flexible group.
+const FLEX_BLOCKS: u32 = FLEX * (2 + TABLE_BLOCKS);
+const ROOT_BLOCK: u32 = SUPER_BLOCKS + FLEX_BLOCKS;
 const LOST_BLOCK: u32 = ROOT_BLOCK + 1;
-const JOURNAL_BLOCK: u32 = LOST_BLOCK + 1;
-const USED_BLOCKS: u32 = JOURNAL_BLOCK + JOURNAL;
+/// The journal has a group of its own, in the middle: one without a copy of the superblock.
+const JOURNAL_GROUP: u32 = 6;
+const JOURNAL_BLOCK: u32 = JOURNAL_GROUP * GROUP_BLOCKS;
+/// Blocks of the journal: the fewest that the kernel takes (`JBD2_MIN_JOURNAL_BLOCKS`).
+const JOURNAL: u32 = GROUP_BLOCKS;
 
 const ROOT_INODE: u32 = 2;
 const JOURNAL_INODE: u32 = 8;
@@ -43,29 +53,66 @@ fn put32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// Returns how many blocks are taken.
-fn used_blocks(has_journal: bool) -> u32 {
-    if has_journal {
-        USED_BLOCKS
-    } else {
-        JOURNAL_BLOCK
-    }
+/// Says whether a group begins with the superblock or a copy: the first ones, and powers of 3, 5
+/// and 7 (`ext4_bg_has_super`).
+fn has_superblock(group: u32) -> bool {
+    matches!(group, 0 | 1 | 3 | 5 | 7 | 9)
 }
 
-/// `struct ext4_super_block`.
-fn superblock(has_journal: bool) -> Vec<u8> {
+/// Returns how many blocks at the beginning of a group are taken.
+fn used_blocks(group: u32, has_journal: bool) -> u32 {
+    if group == 0 {
+        return LOST_BLOCK + 1;
+    }
+    if group == JOURNAL_GROUP && has_journal {
+        return JOURNAL;
+    }
+    let copy = if has_superblock(group) {
+        SUPER_BLOCKS
+    } else {
+        0
+    };
+    let tables = if group.is_multiple_of(FLEX) {
+        FLEX_BLOCKS
+    } else {
+        0
+    };
+    copy + tables
+}
+
+fn used_inodes(group: u32) -> u32 {
+    if group == 0 { LOST_INODE } else { 0 }
+}
+
+/// Returns where a group's bitmaps of blocks and of inodes, and its inodes begin.
+fn places(group: u32) -> [u32; 3] {
+    let first = group - group % FLEX;
+    let begin = first * GROUP_BLOCKS + if first == 0 { SUPER_BLOCKS } else { 0 };
+    let within = group % FLEX;
+    let tables = begin + 2 * FLEX;
+    [
+        begin + within,
+        begin + FLEX + within,
+        tables + within * TABLE_BLOCKS,
+    ]
+}
+
+/// `struct ext4_super_block`, of a group.
+fn superblock(group: u32, has_journal: bool) -> Vec<u8> {
+    let used: u32 = (0..GROUPS)
+        .map(|group| used_blocks(group, has_journal))
+        .sum();
     let mut bytes = vec![0; 1024];
     put32(&mut bytes, 0x00, INODES);
     put32(&mut bytes, 0x04, BLOCKS);
-    put32(&mut bytes, 0x0c, BLOCKS - used_blocks(has_journal));
+    put32(&mut bytes, 0x0c, BLOCKS - used);
     put32(&mut bytes, 0x10, INODES - LOST_INODE);
     // Blocks of 2^(10 + 2) bytes; clusters are blocks.
     put32(&mut bytes, 0x18, 2);
     put32(&mut bytes, 0x1c, 2);
-    // A group has as many blocks as a bitmap of one block has bits.
-    put32(&mut bytes, 0x20, BLOCK as u32 * 8);
-    put32(&mut bytes, 0x24, BLOCK as u32 * 8);
-    put32(&mut bytes, 0x28, INODES);
+    put32(&mut bytes, 0x20, GROUP_BLOCKS);
+    put32(&mut bytes, 0x24, GROUP_BLOCKS);
+    put32(&mut bytes, 0x28, GROUP_INODES);
     put32(&mut bytes, 0x30, TIME);
     // Mounts until a check: never.
     put16(&mut bytes, 0x36, u16::MAX);
@@ -78,9 +125,12 @@ fn superblock(has_journal: bool) -> Vec<u8> {
     put32(&mut bytes, 0x4c, 1);
     put32(&mut bytes, 0x54, LOST_INODE);
     put16(&mut bytes, 0x58, INODE_BYTES as u16);
-    // File types in directories and extents; large files, and extra times.
-    put32(&mut bytes, 0x60, 0x2 | 0x40);
-    put32(&mut bytes, 0x64, 0x2 | 0x40);
+    put16(&mut bytes, 0x5a, group as u16);
+    // File types in directories, extents and flexible groups; few copies of the superblock, large
+    // files, and extra times.
+    put32(&mut bytes, 0x60, 0x2 | 0x40 | 0x200);
+    put32(&mut bytes, 0x64, 0x1 | 0x2 | 0x40);
+    bytes[0x174] = FLEX_POWER as u8;
     bytes[0x68..0x78].copy_from_slice(b"marvin-ext4-disk");
     if has_journal {
         put32(&mut bytes, 0x5c, 0x4);
@@ -92,17 +142,22 @@ fn superblock(has_journal: bool) -> Vec<u8> {
     bytes
 }
 
-/// `struct ext4_group_desc`, of 32 bytes.
+/// `struct ext4_group_desc` of each group, of 32 bytes.
 fn descriptors(has_journal: bool) -> Vec<u8> {
-    let mut bytes = vec![0; 32];
-    put32(&mut bytes, 0x00, BLOCK_BITMAP);
-    put32(&mut bytes, 0x04, INODE_BITMAP);
-    put32(&mut bytes, 0x08, INODE_TABLE);
-    put16(&mut bytes, 0x0c, (BLOCKS - used_blocks(has_journal)) as u16);
-    put16(&mut bytes, 0x0e, (INODES - LOST_INODE) as u16);
-    // The root and lost+found.
-    put16(&mut bytes, 0x10, 2);
-    bytes
+    let mut all = Vec::new();
+    for group in 0..GROUPS {
+        let mut bytes = vec![0; 32];
+        for (place, at) in places(group).into_iter().zip([0x00, 0x04, 0x08]) {
+            put32(&mut bytes, at, place);
+        }
+        let free = GROUP_BLOCKS - used_blocks(group, has_journal);
+        put16(&mut bytes, 0x0c, free as u16);
+        put16(&mut bytes, 0x0e, (GROUP_INODES - used_inodes(group)) as u16);
+        // The root and lost+found.
+        put16(&mut bytes, 0x10, if group == 0 { 2 } else { 0 });
+        all.extend(bytes);
+    }
+    all
 }
 
 /// A bitmap in which the first bits are taken, and those that stand for nothing.
@@ -168,15 +223,12 @@ fn journal() -> Vec<u8> {
     bytes
 }
 
-/// Writes the file system.
-pub(super) fn format(disk: &impl FileExt, has_journal: bool) -> io::Result<()> {
-    let write =
-        |block: u32, bytes: &[u8]| disk.write_all_at(bytes, u64::from(block) * BLOCK as u64);
-    disk.write_all_at(&superblock(has_journal), 1024)?;
-    write(1, &descriptors(has_journal))?;
-    write(BLOCK_BITMAP, &bitmap(used_blocks(has_journal), BLOCKS))?;
-    write(INODE_BITMAP, &bitmap(LOST_INODE, INODES))?;
-    let mut table = vec![0; (INODE_TABLE_BLOCKS as usize) * BLOCK];
+/// The inodes of a group.
+fn inode_table(group: u32, has_journal: bool) -> Vec<u8> {
+    let mut table = vec![0; TABLE_BLOCKS as usize * BLOCK];
+    if group > 0 {
+        return table;
+    }
     let inodes = [
         (ROOT_INODE, inode(0o040_755, 3, ROOT_BLOCK, 1)),
         (JOURNAL_INODE, inode(0o100_600, 1, JOURNAL_BLOCK, JOURNAL)),
@@ -187,7 +239,30 @@ pub(super) fn format(disk: &impl FileExt, has_journal: bool) -> io::Result<()> {
         let at = (number as usize - 1) * INODE_BYTES;
         table[at..at + INODE_BYTES].copy_from_slice(&bytes);
     }
-    write(INODE_TABLE, &table)?;
+    table
+}
+
+/// Writes the file system.
+pub(super) fn format(disk: &impl FileExt, has_journal: bool) -> io::Result<()> {
+    let write =
+        |block: u32, bytes: &[u8]| disk.write_all_at(bytes, u64::from(block) * BLOCK as u64);
+    for group in 0..GROUPS {
+        let begin = group * GROUP_BLOCKS;
+        let superblock = superblock(group, has_journal);
+        if group == 0 {
+            disk.write_all_at(&superblock, 1024)?;
+        } else if has_superblock(group) {
+            write(begin, &superblock)?;
+        }
+        if has_superblock(group) {
+            write(begin + 1, &descriptors(has_journal))?;
+        }
+        let [blocks, inodes, table] = places(group);
+        let used = used_blocks(group, has_journal);
+        write(blocks, &bitmap(used, GROUP_BLOCKS))?;
+        write(inodes, &bitmap(used_inodes(group), GROUP_INODES))?;
+        write(table, &inode_table(group, has_journal))?;
+    }
     let root = [
         (ROOT_INODE, "."),
         (ROOT_INODE, ".."),

@@ -327,6 +327,7 @@ const SUBSYSTEMS: &[(&str, Create)] = &[
     ("map-file-private", || mappings::of_file(libc::MAP_PRIVATE)),
     ("memcg-deep", control_group::deep_fault),
     ("memcg-stat", control_group::statistics),
+    ("memcg-stat-few", control_group::statistics_of_few),
     ("memcg-tcp", control_group::tcp),
     ("call-lseek", calls::lseek),
     ("call-writeseek", calls::write_seek),

@@ -3,12 +3,13 @@
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::sync::Arc;
 
 use super::{each, tasks};
 use crate::sys::check;
 use crate::workloads::Made;
+use crate::workloads::scratch::Folder;
 use crate::workloads::socket::bind;
 use crate::workloads::split_work::TaskKind;
 
@@ -150,6 +151,23 @@ pub(super) fn accept() -> Made {
             // Who accepts may get the other's connection, so none is reset.
             let _there = TcpStream::connect(address)?;
             listener.accept().map(drop)
+        }))
+    })
+}
+
+/// share-connect: processes connect to unix sockets that they listen on themselves, and accept.
+pub(super) fn connect() -> Made {
+    each(TaskKind::Process, None, move |_| {
+        let folder = Folder::new()?;
+        let path = folder.path("socket");
+        let listener = UnixListener::bind(&path)?;
+        Ok(Box::new(move || {
+            let _keep = &folder;
+            let own = UnixStream::connect(&path)?;
+            let (other, _) = listener.accept()?;
+            drop(own);
+            drop(other);
+            Ok(())
         }))
     })
 }

@@ -73,6 +73,15 @@ pub(super) fn write(kind: InMemory) -> Made {
 
 /// share-map-file: processes map the same pages of a file on tmpfs, write to them, and unmap them.
 pub(super) fn map() -> Made {
+    map_with(libc::MAP_SHARED)
+}
+
+/// share-map-private: the same with copies of their own, which are freed with the mapping.
+pub(super) fn map_privately() -> Made {
+    map_with(libc::MAP_PRIVATE)
+}
+
+fn map_with(flags: libc::c_int) -> Made {
     let folder = Folder::new()?;
     let mut file = folder.file("file")?;
     scratch::fill(&mut file, FILE_PAGES * PAGE)?;
@@ -80,7 +89,7 @@ pub(super) fn map() -> Made {
     each(TaskKind::Process, Some(folder), move |_| {
         let file = File::options().read(true).write(true).open(&path)?;
         Ok(Box::new(move || -> io::Result<()> {
-            Region::file(&file, FILE_PAGES * PAGE, libc::MAP_SHARED)?.touch(PAGE);
+            Region::file(&file, FILE_PAGES * PAGE, flags)?.touch(PAGE);
             Ok(())
         }))
     })
