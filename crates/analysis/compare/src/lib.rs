@@ -45,7 +45,7 @@ pub use comparison::{
 pub use difference::difference_percent;
 pub use environment::{Difference, Differing};
 pub use error::CompareError;
-pub use locks::LongestHeld;
+pub use locks::{LockBeside, LongestHeld};
 pub use noisy::{Q_MAX, centre, scores, test_of, within_verdict};
 pub use pairing::{Given, Replicate, Rule, Seeds, SideComparison, compare_sides};
 pub use question::{Machines, Question, Side};

@@ -2,7 +2,7 @@
 //! that is held longest bounds what they do together. How long it was held comes with the lines
 //! that processors share.
 
-use model::{Direction, Held, Sharing, Uncertainty, Verdict, Within};
+use model::{Direction, Held, LockKind, Sharing, Uncertainty, Verdict, Within};
 
 use crate::comparison::Comparison;
 use crate::difference::difference_percent;
@@ -21,8 +21,8 @@ const SHARE_ELSEWHERE: f64 = 0.5;
 /// interleavings of one kernel.
 const SEEDS_OF_OBJECTS: usize = 5;
 
-/// Which lock is held longest for a row, on the base, and how long on both sides: a pair for each
-/// seed.
+/// Which lock is held longest for a row, on the side where that is longer, and how long on both
+/// sides: a pair for each seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LongestHeld {
     lock: String,
@@ -56,7 +56,8 @@ impl LongestHeld {
             {
                 return None;
             }
-            lock.get_or_insert_with(|| model::lock_in_sentence(longest.kind, &longest.lock));
+            let longer = if now > before { longest_now } else { longest };
+            lock.get_or_insert_with(|| model::lock_in_sentence(longer.kind, &longer.lock));
             seeds.push([before, now]);
         }
         if within == Within::Object && !are_apart(&seeds) {
@@ -88,6 +89,144 @@ fn is_elsewhere(longest: &Held, ns: f64, side: &Sharing) -> bool {
         let on_side = held.ns as f64 / side.operations.max(1) as f64;
         held.bounding_ns(side.operations, processors).is_none() && on_side > SHARE_ELSEWHERE * ns
     })
+}
+
+/// A lock that all seeds hold for longer or shorter, beside a longer one or as the longest. By
+/// itself it is no verdict: which lock is the longest, another program may answer otherwise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LockBeside {
+    /// What it is called in a sentence.
+    pub lock: String,
+    /// The function that takes it. `None` for a variable of the kernel that operations take on one
+    /// side alone: no layout and no interleaving does that.
+    pub function: Option<String>,
+    /// How long it is held and handed over on both sides (ns an operation), in the middle of the
+    /// seeds.
+    pub ns: [f64; 2],
+    /// Whether the difference is beyond the margin of the row's longest lock in each seed.
+    pub is_large: bool,
+}
+
+/// A variable of the kernel is taken on one side alone: by at least this share of the operations
+/// there, and by less than that here.
+const TAKEN_LEAST: f64 = 0.5;
+const TAKEN_MOST: f64 = 0.05;
+
+impl LockBeside {
+    /// Returns those in objects whose difference is large, and variables of the kernel that
+    /// one side alone takes; the largest difference first.
+    #[must_use]
+    pub fn of_seeds(base: &[Sharing], new: &[Sharing]) -> Vec<Self> {
+        let (Some(first), Some(first_new)) = (base.first(), new.first()) else {
+            return Vec::new();
+        };
+        let all = first.held.iter().chain(&first_new.held);
+        let mut named: Vec<(LockKind, &str, Within)> = all
+            .map(|held| (held.kind, &*held.lock, held.within))
+            .collect();
+        named.sort_unstable();
+        named.dedup();
+        let mut found: Vec<Self> = named
+            .into_iter()
+            .filter_map(|(kind, lock, within)| match within {
+                Within::Kernel => Self::of_one_side(kind, lock, base, new),
+                Within::Processor => None,
+                Within::Object => {
+                    let function = lock.strip_prefix(model::TAKEN_IN)?.to_owned();
+                    let found = Self::of_lock(kind, lock, Some(function), base, new)?;
+                    found.is_large.then_some(found)
+                }
+            })
+            .collect();
+        let size = |lock: &Self| (lock.ns[1] - lock.ns[0]).abs();
+        found.sort_by(|one, other| size(other).total_cmp(&size(one)));
+        found
+    }
+
+    fn of_one_side(kind: LockKind, lock: &str, base: &[Sharing], new: &[Sharing]) -> Option<Self> {
+        let is_taken = |side: &Sharing| taken(kind, lock, side) >= TAKEN_LEAST;
+        let is_untaken = |side: &Sharing| taken(kind, lock, side) < TAKEN_MOST;
+        let is_removed = base.iter().all(is_taken) && new.iter().all(is_untaken);
+        let is_new = base.iter().all(is_untaken) && new.iter().all(is_taken);
+        let of_one_side = is_removed || is_new;
+        of_one_side.then(|| Self::of_lock(kind, lock, None, base, new))?
+    }
+
+    fn of_lock(
+        kind: LockKind,
+        lock: &str,
+        function: Option<String>,
+        base: &[Sharing],
+        new: &[Sharing],
+    ) -> Option<Self> {
+        if base.len() != new.len() {
+            return None;
+        }
+        let mut seeds = Vec::new();
+        let mut is_large = true;
+        for (old, new) in base.iter().zip(new) {
+            let times = [bounding(kind, lock, old), bounding(kind, lock, new)];
+            let most = times.iter().flatten().copied().fold(0.0, f64::max);
+            let pair = [old, new].map(|side| on_side(kind, lock, side, most));
+            let [old_ns, new_ns] = [pair[0]?, pair[1]?];
+            let longest = longest_of_all(old).max(longest_of_all(new));
+            let least = NS_LEAST.max(longest * MARGIN_PERCENT / 100.0);
+            is_large &= (new_ns - old_ns).abs() >= least;
+            seeds.push([old_ns, new_ns]);
+        }
+        let median = |side: usize| {
+            let times: Vec<f64> = seeds.iter().map(|seed| seed[side]).collect();
+            stats::median(&times).unwrap_or_default()
+        };
+        are_apart(&seeds).then(|| Self {
+            lock: model::lock_in_sentence(kind, lock),
+            function,
+            ns: [median(0), median(1)],
+            is_large,
+        })
+    }
+}
+
+/// Returns how often several processors take a lock in an operation.
+fn taken(kind: LockKind, lock: &str, side: &Sharing) -> f64 {
+    let named = side
+        .held
+        .iter()
+        .filter(|held| held.kind == kind && held.lock == lock && held.processors > 1);
+    let times: u64 = named.map(|held| held.times).sum();
+    times as f64 / side.operations.max(1) as f64
+}
+
+/// Returns how long a lock that bounds is held and handed over (ns an operation).
+fn bounding(kind: LockKind, lock: &str, side: &Sharing) -> Option<f64> {
+    let processors = side.processors();
+    let mut named = side
+        .held
+        .iter()
+        .filter(|held| held.kind == kind && held.lock == lock);
+    let ns = named.find_map(|held| held.bounding_ns(side.operations, processors))?;
+    Some(ns as f64 / side.operations.max(1) as f64)
+}
+
+/// Returns the same of a side on which it may bound nothing: none if it is not there; `None` if
+/// locks of its name have much of what it has on the other side.
+fn on_side(kind: LockKind, lock: &str, side: &Sharing, most: f64) -> Option<f64> {
+    if let Some(ns) = bounding(kind, lock, side) {
+        return Some(ns);
+    }
+    let named = side
+        .held
+        .iter()
+        .filter(|held| held.kind == kind && held.lock == lock);
+    let ns = named.map(|held| held.ns).sum::<u64>() as f64 / side.operations.max(1) as f64;
+    (ns <= SHARE_ELSEWHERE * most).then_some(0.0)
+}
+
+fn longest_of_all(side: &Sharing) -> f64 {
+    let within = Within::ALL.into_iter();
+    within
+        .filter_map(|within| Some(side.longest_held(within)?.1))
+        .fold(0.0, f64::max)
 }
 
 impl Comparison {
@@ -153,7 +292,7 @@ impl Comparison {
 mod tests {
     use model::{Held, HeldWord, LockKind, Sharing, Within};
 
-    use super::LongestHeld;
+    use super::{LockBeside, LongestHeld};
     use crate::compare::compare;
     use crate::comparison::{Comparison, Conclusion};
     use crate::fixtures::{Ending, Subject, build, question};
@@ -222,7 +361,7 @@ mod tests {
         };
         insta::assert_snapshot!(
             why.to_string(),
-            @"mixed: +0.00% by transfers, +25.4 to +25.4% by the lock that is held longest (pidmap_lock): 3280 -> 2447 ns an operation"
+            @"mixed: +0.00% by transfers, +23.9 to +23.9% by the lock that is held longest (pidmap_lock): 3480 -> 2647 ns an operation with handing it over"
         );
     }
 
@@ -246,7 +385,12 @@ mod tests {
     #[test]
     fn short_locks_and_missing_seeds_say_nothing() {
         let lock = |ns| seed(&[(LockKind::Spin, "pidmap_lock", ns)]);
-        assert_eq!(LongestHeld::of_seeds(&[lock(50)], &[lock(20)]), []);
+        let rarely = |ns| {
+            let mut run = lock(ns);
+            run.held[0].times = 2;
+            run
+        };
+        assert_eq!(LongestHeld::of_seeds(&[rarely(50)], &[rarely(20)]), []);
         assert_eq!(LongestHeld::of_seeds(&[lock(500)], &[seed(&[])]), []);
         assert_eq!(LongestHeld::of_seeds(&[lock(500)], &[]), []);
     }
@@ -287,7 +431,7 @@ mod tests {
         let held = of_seeds(5);
         assert_eq!(held.len(), 2, "{held:?}");
         assert_eq!(held[1].lock, "the spin lock taken in ext4_mb_new_blocks");
-        assert_eq!(held[1].seeds, [[800.0, 300.0]; 5]);
+        assert_eq!(held[1].seeds, [[1000.0, 500.0]; 5]);
         assert_eq!(of_seeds(4).len(), 1, "the kernel's own need fewer");
         let mut sides = [vec![base.clone(); 5], vec![new.clone(); 5]];
         (sides[0][0], sides[1][0]) = (new, base);
@@ -296,6 +440,41 @@ mod tests {
             1,
             "overlap"
         );
+    }
+
+    /// Runs of five seeds with locks in objects: function, and nanoseconds an operation.
+    fn seeds_of(locks: &[(&str, u64)]) -> Vec<Sharing> {
+        let mut run = seed(&[(LockKind::Spin, "inode_hash_lock", 200)]);
+        for (function, ns) in locks {
+            let name = model::taken_in(function);
+            run.held.push(object(&name, *ns, word(*ns, 9)));
+        }
+        vec![run; 5]
+    }
+
+    #[test]
+    fn lock_beside_a_longer_one_is_found() {
+        let base = seeds_of(&[("orphan_add", 2500), ("find_group", 300)]);
+        let new = seeds_of(&[("orphan_add", 2500)]);
+        let found = LockBeside::of_seeds(&base, &new);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].function.as_deref(), Some("find_group"));
+        // Twice in an operation, each time handed over.
+        assert_eq!((found[0].ns, found[0].is_large), ([500.0, 0.0], true));
+        let long = |ns| seeds_of(&[("orphan_add", 9000), ("find_group", ns)]);
+        assert_eq!(LockBeside::of_seeds(&long(700), &long(100)), [], "a tenth");
+        assert_eq!(LockBeside::of_seeds(&base[..4], &new[..4]), []);
+    }
+
+    #[test]
+    fn kernel_lock_of_one_side_is_found() {
+        let lock = |ns| seed(&[(LockKind::Spin, "unix_gc_lock", ns)]);
+        let [with, without] = [vec![lock(12); 5], vec![seed(&[]); 5]];
+        let found = LockBeside::of_seeds(&without, &with);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].ns, found[0].is_large), ([0.0, 212.0], true));
+        assert_eq!(found[0].function, None);
+        assert_eq!(LockBeside::of_seeds(&with, &vec![lock(900); 5]), []);
     }
 
     #[test]

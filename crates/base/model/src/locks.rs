@@ -140,13 +140,17 @@ pub struct HeldWord {
     pub passed: u64,
 }
 
+/// What it takes to hand a lock over to the next processor (ns): its line has to come, while which
+/// no other one has it. That is what a transfer costs in the model of `exact-smp`.
+const HAND_OVER_NS: u64 = 100;
+
 /// A lock in an object goes to another processor once in so many operations or takes, or more
 /// often.
 const PASSED_ONCE_IN: u64 = 8;
 
 impl Held {
-    /// Returns for how long the lock was held (ns) that bounds what all processors do together;
-    /// `None` if there is none: others need not wait, or it may be one of many. In a run of so many
+    /// Returns for how long the lock was held (ns) that bounds what all processors do together, and
+    /// handed over; `None` if there is none: others need not wait, or it may be one of many. In a run of so many
     /// operations, locks had up to so many processors.
     ///
     /// Variables of the kernel bound. A lock in an object does if all processors had it, if it went
@@ -158,7 +162,7 @@ impl Held {
             return None;
         }
         match self.within {
-            Within::Kernel => Some(self.ns),
+            Within::Kernel => Some(busy(self.ns, self.times)),
             Within::Processor => None,
             Within::Object => {
                 let word = self.longest;
@@ -166,10 +170,15 @@ impl Held {
                 let least = word.times.min(operations);
                 let is_passed = word.passed.saturating_mul(PASSED_ONCE_IN) >= least;
                 let leads = word.ns.saturating_mul(3) >= self.ns.saturating_mul(2);
-                (is_of_all && is_passed && leads).then_some(word.ns)
+                (is_of_all && is_passed && leads).then(|| busy(word.ns, word.times))
             }
         }
     }
+}
+
+/// Returns how long no other processor could have a lock that was held so long, so often (ns).
+const fn busy(ns: u64, times: u64) -> u64 {
+    ns.saturating_add(times.saturating_mul(HAND_OVER_NS))
 }
 
 /// The beginnings of the names of functions that take locks, and what may follow. kernel/locking:

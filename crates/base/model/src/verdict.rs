@@ -92,9 +92,10 @@ pub enum Uncertainty {
     Held {
         /// The difference by transfers in percent; positive is better.
         counted_percent: f64,
-        /// The lock that is held longest on the base.
+        /// The lock that is held longest, on the side where it is longer.
         lock: String,
-        /// How long the longest is held on both sides, in nanoseconds an operation, modelled.
+        /// How long the longest is held and handed over on both sides, in nanoseconds an operation,
+        /// modelled.
         ns: [f64; 2],
         /// The least and the most difference of that over the seeds.
         held_percent: [f64; 2],
@@ -252,7 +253,7 @@ impl fmt::Display for Uncertainty {
                 write!(
                     f,
                     "mixed: {counted}, {least:+.1} to {most:+.1}% by the lock that is held longest ({lock}): {old:.0} -> {new:.0} \
-                     ns an operation"
+                     ns an operation with handing it over"
                 )
             }
             Self::WithinRun(within) => write!(

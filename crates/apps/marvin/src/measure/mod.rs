@@ -28,4 +28,6 @@ pub(crate) use plan::{
 pub(crate) use repeat::{FollowedCalls, RepeatedJobs, Simulated, follow_calls, simulate_processor};
 pub(crate) use sampled::{SampledKernels, profiles, sample_kernels, stored_ledger};
 pub(crate) use threads::{check_threads, choose_for_machine};
-pub(crate) use transfers::{FollowedLines, follow_lines, line_difference, weigh_locks};
+pub(crate) use transfers::{
+    FollowedLines, follow_lines, line_difference, locks_beside, weigh_locks,
+};

@@ -1,6 +1,6 @@
 //! Follows the lines of memory that processors share, on the exact machine with several processors.
 
-use compare::{Comparison, LongestHeld};
+use compare::{Comparison, LockBeside, LongestHeld};
 use lab::{Lab, Reuse, Wanted};
 use model::{Availability, Build, KernelName, Run};
 use profile::transfers::SharingDifference;
@@ -113,4 +113,19 @@ pub(crate) fn weigh_locks(
         }
     }
     Ok(())
+}
+
+/// Returns the locks of a row that are held for longer or shorter, the longest or not; none where
+/// a kernel was not measured. `runs` has the runs of each side.
+pub(crate) fn locks_beside(
+    lab: &Lab,
+    runs: &[Vec<Run>],
+    workload: &str,
+) -> anyhow::Result<Vec<LockBeside>> {
+    let read = |run: &_| Ok(lab.sharing(run, workload)?);
+    let sides = read_of_both(&read, runs, workload, "none")?;
+    Ok(match sides {
+        Availability::Available([base, new]) => LockBeside::of_seeds(&base, &new),
+        Availability::Unavailable(_) => Vec::new(),
+    })
 }

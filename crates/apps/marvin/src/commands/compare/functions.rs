@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use compare::LockBeside;
 use model::{Availability, Run, Share};
 use profile::ledger::CodeChange;
 
 use super::OnMachine;
-use crate::measure::{line_difference, read_ledger};
+use crate::measure::{line_difference, locks_beside, read_ledger};
 
 /// Fewer transfers per operation are none.
 const TRANSFERS_LEAST: f64 = 0.005;
@@ -15,7 +16,7 @@ const TRANSFERS_LEAST: f64 = 0.005;
 const CHANGED_SHARE: usize = 10;
 
 /// What a row says of functions, by their names without a module or a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct RowFunctions {
     /// The row.
     pub(crate) workload: String,
@@ -25,6 +26,10 @@ pub(crate) struct RowFunctions {
     pub(crate) differing: BTreeSet<String>,
     /// Those of its functions whose code differs; none if too many do for one commit.
     pub(crate) changed: BTreeSet<String>,
+    /// Whether so few of its functions have other code that one commit may lie between the kernels.
+    pub(crate) is_of_one_commit: bool,
+    /// Its locks that are held for longer or shorter.
+    pub(crate) locks: Vec<LockBeside>,
 }
 
 /// Returns what the rows of two kernels say; nothing of rows that were not measured.
@@ -43,7 +48,9 @@ pub(super) fn row_functions(
             let Availability::Available(lines) = line_difference(&on.lab, runs, name)? else {
                 continue;
             };
-            of_lines(&lines.functions)
+            let (row, executed) = of_lines(&lines.functions);
+            let locks = locks_beside(&on.lab, runs, name)?;
+            (RowFunctions { locks, ..row }, executed)
         } else {
             let ledger = read_ledger(&on.lab, [base, new], runs, name)?;
             let Availability::Available(ledger) = ledger else {
@@ -64,7 +71,8 @@ pub(super) fn row_functions(
             .iter()
             .filter(|(_, code)| **code == CodeChange::Differs);
         let changed: BTreeSet<String> = changed.map(|(function, _)| plain(function)).collect();
-        if changed.len() * CHANGED_SHARE <= code.len() {
+        row.is_of_one_commit = changed.len() * CHANGED_SHARE <= code.len();
+        if row.is_of_one_commit {
             row.changed = changed;
         }
         name.clone_into(&mut row.workload);

@@ -1,11 +1,12 @@
 //! Whether the rows on the path of a published report agree with it.
 //!
 //! A row speaks if it is beyond its margin: by what it counts, or, where that is within the margin,
-//! by the lock that is held longest, by the work that it defers or by all of its estimate. More rows
+//! by the lock that is held longest, by a lock that a function of the commit takes, by the work that
+//! it defers or by all of its estimate. More rows
 //! are more chances to agree by accident. So all rows but the first have to have a function of
 //! the mail or of the commit in what differs, and where a row has, those without say nothing.
 
-use ::compare::Comparison;
+use ::compare::{Comparison, LockBeside};
 use document::layout::Page;
 use model::{Uncertainty, Verdict, declared_transfers};
 use results::published::PublishedReport;
@@ -43,6 +44,7 @@ impl Agreement {
 enum By {
     Count,
     Lock,
+    LockBeside,
     DeferredWork,
     Estimate,
 }
@@ -52,6 +54,7 @@ impl By {
         match self {
             Self::Count => "",
             Self::Lock => " by a lock",
+            Self::LockBeside => " by a lock beside others",
             Self::DeferredWork => " by deferred work",
             Self::Estimate => " by estimated cycles alone",
         }
@@ -102,9 +105,10 @@ impl MeasuredRow {
             Verdict::Better => Some((false, By::Count)),
             Verdict::Unclear(Uncertainty::Held {
                 held_percent,
+                lock,
                 is_alone: true,
                 ..
-            }) => Some((held_percent[1] < 0.0, By::Lock)),
+            }) if self.may_speak(lock) => Some((held_percent[1] < 0.0, By::Lock)),
             Verdict::Unclear(Uncertainty::Deferred {
                 counted_percent,
                 with_deferred_percent,
@@ -117,7 +121,51 @@ impl MeasuredRow {
                 cycles_percent,
                 ..
             }) if is_within(*counted_percent) => Some((cycles_percent[1] < 0.0, By::Estimate)),
-            Verdict::Same | Verdict::Unclear(_) => None,
+            Verdict::Same => {
+                let [old, new] = self.lock_of_commit()?.ns;
+                Some((new > old, By::LockBeside))
+            }
+            Verdict::Unclear(_) => None,
+        }
+    }
+
+    /// Returns the locks that are held for longer or shorter, and that a function of the commit
+    /// takes, or one of the kernels alone.
+    fn locks_of_commit(&self) -> impl Iterator<Item = &LockBeside> {
+        let functions = &self.functions;
+        functions.locks.iter().filter(|lock| match &lock.function {
+            Some(function) => functions.changed.contains(function),
+            None => functions.is_of_one_commit,
+        })
+    }
+
+    /// Returns the largest of them, if it is large.
+    fn lock_of_commit(&self) -> Option<&LockBeside> {
+        self.locks_of_commit().find(|lock| lock.is_large)
+    }
+
+    /// Returns whether a lock may speak that is held longest: one in an object only if a function
+    /// of the commit takes it, as its time depends on who comes first.
+    fn may_speak(&self, lock: &str) -> bool {
+        lock.split_once(model::TAKEN_IN)
+            .is_none_or(|(_, function)| self.functions.changed.contains(function))
+    }
+
+    /// Says why a row speaks that is within its margin.
+    fn because(&self) -> String {
+        match (&self.verdict, self.lock_of_commit()) {
+            (Verdict::Unclear(why), _) => format!("; {why}"),
+            (
+                Verdict::Same,
+                Some(LockBeside {
+                    lock,
+                    ns: [old, new],
+                    ..
+                }),
+            ) => {
+                format!("; {lock} takes {old:.0} -> {new:.0} ns an operation with handing it over")
+            }
+            _ => String::new(),
         }
     }
 
@@ -142,8 +190,14 @@ impl MeasuredRow {
             return Some((function.to_owned(), "mail"));
         }
         let mut changed = self.functions.changed.iter();
-        let of_commit = changed.find(|function| differing.contains(*function))?;
-        Some((of_commit.clone(), "commit"))
+        let of_commit = changed
+            .find(|function| differing.contains(*function))
+            .cloned();
+        let of_lock = || {
+            let lock = self.locks_of_commit().next()?;
+            Some(lock.function.as_ref().unwrap_or(&lock.lock).clone())
+        };
+        Some((of_commit.or_else(of_lock)?, "commit"))
     }
 
     /// Says in one line what was measured.
@@ -257,12 +311,11 @@ fn reason(
     let words = deciding.direction().map_or("", |(_, by)| by.words());
     let agreeing = saying(report, counted, Agreement::Agrees).join(", ");
     match (agreement, &deciding.verdict) {
-        (Agreement::Agrees, Verdict::Unclear(why)) => format!("agrees{words}{row}; {why}"),
-        (Agreement::Agrees, _) => format!("agrees{row}"),
-        (Agreement::Disagrees, Verdict::Unclear(why)) => {
-            format!("disagrees{words}{row}: the other direction; {why}")
-        }
-        (Agreement::Disagrees, _) => format!("disagrees{row}: the other direction"),
+        (Agreement::Agrees, _) => format!("agrees{words}{row}{}", deciding.because()),
+        (Agreement::Disagrees, _) => format!(
+            "disagrees{words}{row}: the other direction{}",
+            deciding.because()
+        ),
         (Agreement::NotSeen, _) => not_seen(counted).to_owned(),
         (Agreement::Undecided, _) if !agreeing.is_empty() => {
             let others = saying(report, counted, Agreement::Disagrees).join(", ");

@@ -1,5 +1,6 @@
 //! Answers to a regression of which the mail names two functions, with rows that were measured.
 
+use compare::LockBeside;
 use document::layout::Page;
 use model::{Uncertainty, Verdict};
 use results::published::PublishedReport;
@@ -28,6 +29,8 @@ fn row(name: &str, verdict: Verdict, percent: f64, differing: &[&str]) -> Measur
                 .map(|&function| function.to_owned())
                 .collect(),
             changed: ["charge".to_owned()].into(),
+            is_of_one_commit: true,
+            locks: Vec::new(),
         },
     }
 }
@@ -97,6 +100,32 @@ fn rows_without_functions_do_not_count() {
         [first(), better(&["charge"]), first()],
     ] {
         all += &answer(&rows);
+    }
+    insta::assert_snapshot!(all);
+}
+
+/// A lock that is held for longer: of a function, or of one side alone.
+fn lock(function: Option<&str>, is_large: bool) -> LockBeside {
+    LockBeside {
+        lock: "unix_gc_lock".to_owned(),
+        function: function.map(str::to_owned),
+        ns: [0.0, 111.0],
+        is_large,
+    }
+}
+
+#[test]
+fn lock_of_the_commit_decides_within_the_margin() {
+    let mut all = String::new();
+    for lock in [
+        lock(Some("charge"), true),
+        lock(Some("fget"), true),
+        lock(None, true),
+        lock(None, false),
+    ] {
+        let mut only = row("share-fault", Verdict::Same, 0.5, &["memcpy"]);
+        only.functions.locks.push(lock);
+        all += &answer(&[only]);
     }
     insta::assert_snapshot!(all);
 }
