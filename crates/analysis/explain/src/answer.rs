@@ -1,5 +1,7 @@
 //! Chooses the cause among what the rules find.
 
+use std::collections::BTreeMap;
+
 use crate::budget::{View, is_for_own, waiting_for_children};
 use crate::callers::{Hot, statement};
 use crate::facts::{Facts, SHORT_LIVED, Stack};
@@ -126,9 +128,16 @@ fn looks(stacks: &[&Stack]) -> u64 {
     stacks.iter().map(|stack| stack.samples).sum()
 }
 
+/// Returns the functions of the language that ran most.
 fn in_function(scripts: &[&Stack]) -> String {
+    let mut languages: BTreeMap<&str, Vec<&Stack>> = BTreeMap::new();
+    for stack in scripts {
+        languages.entry(&stack.program).or_default().push(stack);
+    }
+    let most = languages.into_values().max_by_key(|stacks| looks(stacks));
+    let scripts = most.unwrap_or_default();
     let hot = Hot::of(scripts.iter().copied());
-    let Some(first) = scripts.first().filter(|_| looks(scripts) >= SCRIPT_LOOKS) else {
+    let Some(first) = scripts.first().filter(|_| looks(&scripts) >= SCRIPT_LOOKS) else {
         return String::new();
     };
     let Some((path, _)) = hot.own_path() else {

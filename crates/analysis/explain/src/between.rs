@@ -62,6 +62,11 @@ pub(crate) fn between(facts: &Facts) -> String {
     let Some(traced) = &facts.traced else {
         return String::new();
     };
+    // A JVM reads limits of its cgroup, and answers what Marvin asks it.
+    let mut libraries = facts.settings.libraries.iter();
+    if libraries.any(|library| library == "libjvm.so") {
+        return String::new();
+    }
     let rate = |call: &TracedCall| call.count as f64 / traced.seconds;
     let is_program = |call: &TracedCall| call.call == "execve" && call.count >= LEAST;
     // What programs do that it starts is theirs, and that it starts them is said elsewhere.

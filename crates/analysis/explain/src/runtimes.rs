@@ -126,6 +126,11 @@ pub(crate) const KNOWN: &[Known] = &[
     known("StartIoThreadMain", Kind::Idle),
     // spawnSync and its kin (src/spawn_sync.cc).
     named(
+        "Node's child_process.spawnSync",
+        Kind::Join,
+        "spawnSync or execSync, while its event loop stands still",
+    ),
+    named(
         "node::SyncProcessRunner",
         Kind::Join,
         "spawnSync or execSync, while its event loop stands still",

@@ -3,6 +3,7 @@
 use crate::answer;
 use crate::facts::{Facts, Object, Stack, Thread, Wait, Watched, WatchedKind};
 use crate::tests::{at_word, facts, sampled, thread, wait};
+use crate::waits::{Kind, kind};
 
 fn strings(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
@@ -161,4 +162,75 @@ fn make_with_one_command_at_a_time_is_said() {
     };
     assert!(make(1));
     assert!(!make(3));
+}
+
+#[test]
+fn pool_that_waits_for_itself_is_said() {
+    let worker = |id: u32, inner: &str| Wait {
+        stack: strings(&[
+            "jdk.internal.misc.Unsafe.park",
+            inner,
+            "Loader.load",
+            "java.util.concurrent.ThreadPoolExecutor$Worker.run",
+        ]),
+        ..at_word(0x40 * u64::from(id), 9.0, &[id])
+    };
+    let result = "java.util.concurrent.FutureTask.get";
+    let rule = |second: &str| {
+        let waits = vec![worker(1, result), worker(2, second)];
+        let facts = Facts {
+            waits,
+            ..facts(vec![thread(1, [0.1, 0.1, 0.0]), thread(2, [0.1, 0.1, 0.0])])
+        };
+        answer(&facts).cause.map(|cause| cause.rule)
+    };
+    assert_eq!(rule(result), Some("pool-for-itself"));
+    // One without a task would execute it.
+    let queue = "java.util.concurrent.LinkedBlockingQueue.take";
+    assert_ne!(rule(queue), Some("pool-for-itself"));
+}
+
+#[test]
+fn language_that_ran_most_is_named() {
+    let found = cause(&computing(vec![
+        ran("Perl", &["print_line writer.pl"], 5),
+        ran("Python", &["readline terminal.py"], 40),
+    ]));
+    assert!(
+        found.ends_with("in Python that is in readline terminal.py"),
+        "{found}"
+    );
+}
+
+#[test]
+fn frequent_sleeps_are_counted() {
+    let facts = Facts {
+        waits: vec![wait("clock_nanosleep", "hrtimer_nanosleep", 9.0)],
+        ..facts(vec![Thread {
+            voluntary: 70_000,
+            ..thread(1, [0.2, 0.2, 0.0])
+        }])
+    };
+    let found = cause(&facts);
+    assert!(
+        found.starts_with("it sleeps by its own choice, 7000 times a second, in work"),
+        "{found}"
+    );
+}
+
+#[test]
+fn timers_of_goroutines_are_no_sleep() {
+    let poll = |function: &str| Wait {
+        object: Object::File("anon_inode:[eventpoll]".into()),
+        stack: strings(&["epoll_wait", function]),
+        watched: vec![Watched {
+            kind: WatchedKind::Own,
+            file: "anon_inode:[eventfd]".into(),
+        }],
+        timeout_ms: Some(3),
+        ..wait("epoll_pwait", "ep_poll", 9.0)
+    };
+    let facts = facts(vec![thread(1, [0.2, 0.2, 0.0])]);
+    assert_eq!(kind(&facts, &poll("runtime.netpoll")), Kind::Idle);
+    assert_eq!(kind(&facts, &poll("uv_run")), Kind::Sleep);
 }

@@ -280,7 +280,8 @@ pub(crate) fn kind(facts: &Facts, wait: &Wait) -> Kind {
         return match known(wait).map(|known| known.kind) {
             Some(kind @ (Kind::Lock | Kind::Idle | Kind::Join)) => kind,
             _ if is_held(wait) => Kind::Socket,
-            _ if is_waiting_for_itself(wait) && is_short(wait) => Kind::Sleep,
+            // Of Go goroutines tell who sleeps.
+            _ if is_waiting_for_itself(wait) && is_short(wait) && !is_of_go(wait) => Kind::Sleep,
             _ if is_waiting_for_itself(wait) => Kind::Idle,
             _ => Kind::Events,
         };
@@ -290,6 +291,9 @@ pub(crate) fn kind(facts: &Facts, wait: &Wait) -> Kind {
     }
     if is_call(wait, &FILE_LOCKS) {
         return Kind::FileLock;
+    }
+    if is_call(wait, &SIGNALS) && is_of_shell(facts, wait) {
+        return Kind::Join;
     }
     let is_event = is_file(wait, "anon_inode") && !is_call(wait, &["io_uring_enter"]);
     if is_event || is_call(wait, &SIGNALS) || is_call(wait, &["accept"]) {
@@ -315,6 +319,15 @@ pub(crate) fn kind(facts: &Facts, wait: &Wait) -> Kind {
         };
     }
     Kind::Other
+}
+
+/// Shells, which wait for their children by the signal that these end.
+const SHELLS: [&str; 5] = ["sh", "dash", "bash", "ksh", "zsh"];
+
+/// Whether a shell waits.
+fn is_of_shell(facts: &Facts, wait: &Wait) -> bool {
+    let mut threads = facts.threads.iter();
+    threads.any(|thread| wait.threads.contains(&thread.id) && SHELLS.contains(&&*thread.name))
 }
 
 /// Whether all threads of a wait are the JVM's own.
@@ -495,6 +508,13 @@ fn is_waiting_for_itself(wait: &Wait) -> bool {
 /// Whether a loop of events is woken by a timer of its own again and again.
 fn is_short(wait: &Wait) -> bool {
     wait.timeout_ms.is_some_and(|ms| ms <= TIMER_MS)
+}
+
+/// Whether Go's scheduler waits, which does so for all timers of goroutines.
+fn is_of_go(wait: &Wait) -> bool {
+    wait.stack
+        .iter()
+        .any(|function| function == "runtime.netpoll")
 }
 
 /// Returns what a counterpart does, as the end of a sentence.

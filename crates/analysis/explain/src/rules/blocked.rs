@@ -17,6 +17,8 @@ use crate::waits::{
 
 /// The least share of blocked time (reference: 30 %).
 pub(super) const BLOCKED: f64 = 0.3;
+/// Sleeps per second that are worth a word.
+const OFTEN: f64 = 20.0;
 /// Pages read from swap per second, and their part of all page faults, from which on they are the
 /// cost.
 const SWAPPED: f64 = 50.0;
@@ -698,15 +700,19 @@ pub(super) fn sleep(view: &View) -> Option<Finding> {
             || kind(view.facts, wait) == Kind::Sleep
     };
     let longest = view.waits.iter().find(|wait| is_sleep(wait));
+    let each = view.per_second(view.active.iter().map(|thread| thread.voluntary).sum());
+    let often = match at_most(longest) {
+        limit if each < OFTEN => limit,
+        limit if limit.is_empty() => format!(", {each:.0} times a second,"),
+        limit => format!("{limit} {each:.0} times a second,"),
+    };
     let finding = blocked(view, is_sleep, "", |from| {
         format!(
-            "it sleeps by its own choice{}{}{}",
-            at_most(longest),
+            "it sleeps by its own choice{often}{}{}",
             from.unwrap_or_default(),
             between_sleeps(view)
         )
     })?;
-    let each = view.per_second(view.active.iter().map(|thread| thread.voluntary).sum());
     Some(
         finding
             .with(

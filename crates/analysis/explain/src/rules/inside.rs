@@ -271,6 +271,80 @@ pub(super) fn gil(view: &View) -> Option<Finding> {
     )
 }
 
+/// Functions in which a thread of a pool executes a task, and in which one waits for the result of
+/// another task: of Java (java.util.concurrent) and of Python (Lib/concurrent/futures).
+const WORKERS: [&str; 3] = [
+    "ThreadPoolExecutor$Worker.run",
+    "ThreadPoolExecutor.runWorker",
+    "Python's thread._worker",
+];
+const RESULTS: [&str; 7] = [
+    "FutureTask.get",
+    "FutureTask.awaitDone",
+    "CompletableFuture.get",
+    "CompletableFuture.join",
+    "AbstractExecutorService.invokeAll",
+    "Python's _base.Future.result",
+    "Python's _base.wait",
+];
+/// The part of the time for which all threads of a pool wait so.
+const ALL_ALONG: f64 = 0.7;
+
+/// A pool whose threads all wait for results of tasks, which none of them is left to execute.
+pub(super) fn pool_for_itself(view: &View) -> Option<Finding> {
+    let has = |wait: &Wait, names: &[&str]| {
+        let mut functions = wait.stack.iter();
+        functions.any(|function| names.iter().any(|name| function.contains(name)))
+    };
+    let waits = view.facts.waits.iter();
+    let of_workers: Vec<&Wait> = waits.filter(|wait| has(wait, &WORKERS)).collect();
+    let is_for_task = |wait: &Wait| has(wait, &RESULTS);
+    let waiting: Vec<&Wait> = of_workers
+        .iter()
+        .copied()
+        .filter(|wait| is_for_task(wait))
+        .collect();
+    let threads: BTreeSet<u32> = waiting
+        .iter()
+        .flat_map(|wait| wait.threads.iter().copied())
+        .collect();
+    let seconds: f64 = waiting.iter().map(|wait| wait.seconds).sum();
+    let is_all_along = seconds >= ALL_ALONG * view.facts.seconds * threads.len() as f64;
+    let is_without_others = of_workers
+        .iter()
+        .all(|wait| is_for_task(wait) || wait.seconds < (1.0 - ALL_ALONG) * view.facts.seconds);
+    let longest = waiting
+        .into_iter()
+        .max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+        .filter(|_| is_all_along && is_without_others)?;
+    let from = own_path(longest)
+        .map(|function| format!(", in {function}"))
+        .unwrap_or_default();
+    let count = threads.len();
+    let who = if count == 1 {
+        "the only thread of a pool waits".to_owned()
+    } else {
+        format!("all {count} threads of a pool wait")
+    };
+    Some(
+        Finding::new(
+            format!(
+                "{who} for the result of a task that the same pool is to execute (a deadlock){from}"
+            ),
+            1.0,
+        )
+        .doubt()
+        .with(
+            format!("{count} threads in the pool's own function, none of them without a task"),
+            THREAD_STATES,
+            "70 % of the time",
+            "a pool without work",
+        )
+        .advise("Give tasks that wait for tasks a pool of their own, or have them called directly.")
+        .look("jstack PID, py-spy dump --pid PID"),
+    )
+}
+
 /// Processes of a server that wait for a lock of its own by sleeping until another one wakes them.
 pub(super) fn server_lock(view: &View) -> Option<Finding> {
     let is_lock = |wait: &Wait| {

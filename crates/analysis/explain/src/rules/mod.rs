@@ -141,6 +141,12 @@ pub const RULES: &[Rule] = &[
         check: inside::hot_lock,
     },
     Rule {
+        name: "pool-for-itself",
+        branch: Branch::Blocked,
+        reason: "Tasks that wait for tasks of their own pool wait for ever when all of it waits.",
+        check: inside::pool_for_itself,
+    },
+    Rule {
         name: "server-lock",
         branch: Branch::Blocked,
         reason: "Sessions of a server wait for a lock that another one holds.",

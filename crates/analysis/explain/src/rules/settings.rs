@@ -361,7 +361,7 @@ pub(super) fn open_files(view: &View) -> Option<Finding> {
     (share >= LEAST).then(|| {
         Finding::new(
             format!(
-                "it has no free file descriptor: it may open {} files",
+                "it has no free file descriptor (EMFILE: too many open files): it may open {}",
                 limit.value
             ),
             share,
