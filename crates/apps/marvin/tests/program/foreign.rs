@@ -470,7 +470,8 @@ fn fourth_late_causes_are_counted() {
     count_late(&FOURTH, 33, 4);
 }
 
+/// Counted once on 2026-11-30, before anything was built on them: 41 causes, 14 areas, 5 wrong.
 #[test]
 fn fifth_late_causes_are_counted() {
-    count_late(&FIFTH, 33, 4);
+    count_late(&FIFTH, 37, 6);
 }
