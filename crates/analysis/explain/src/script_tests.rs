@@ -139,7 +139,7 @@ fn full_queue_names_what_its_consumer_waits_for() {
 }
 
 #[test]
-fn make_with_one_command_at_a_time_is_said() {
+fn serial_make_is_said() {
     let make = |commands: u32| {
         let named = |id: u32, name: &str, times: [f64; 3]| Thread {
             process: id,

@@ -1,7 +1,6 @@
 //! Programs after public reports, Y13 to Y18: see REPORTS.md.
 
 use std::backtrace::Backtrace;
-use std::cell::UnsafeCell;
 use std::fs::{File, OpenOptions};
 use std::hint::spin_loop;
 use std::io::{Read, Write};
@@ -225,15 +224,12 @@ struct Channel<T> {
     head: AtomicUsize,
     tail: AtomicUsize,
     cap: usize,
-    buffer: Vec<UnsafeCell<Option<T>>>,
+    buffer: Vec<Mutex<Option<T>>>,
 }
-
-// One sender and one receiver; head and tail order what they do.
-unsafe impl<T: Send> Sync for Channel<T> {}
 
 impl<T> Channel<T> {
     fn new(cap: usize) -> Channel<T> {
-        let buffer = (0..cap).map(|_| UnsafeCell::new(None)).collect();
+        let buffer = (0..cap).map(|_| Mutex::new(None)).collect();
         Channel { head: AtomicUsize::new(0), tail: AtomicUsize::new(0), cap, buffer }
     }
 
@@ -242,7 +238,7 @@ impl<T> Channel<T> {
         if head == self.tail.load(Ordering::Acquire) {
             return None;
         }
-        let item = unsafe { (*self.buffer[head % self.cap].get()).take() };
+        let item = self.buffer[head % self.cap].lock().unwrap().take();
         self.head.store(head + 1, Ordering::Release);
         item
     }
@@ -257,7 +253,7 @@ impl<T> Channel<T> {
             }
             backoff.spin();
         }
-        unsafe { *self.buffer[tail % self.cap].get() = Some(msg) };
+        *self.buffer[tail % self.cap].lock().unwrap() = Some(msg);
         self.tail.store(tail + 1, Ordering::Release);
         true
     }
