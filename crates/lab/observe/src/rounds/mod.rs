@@ -69,7 +69,7 @@ pub(crate) struct Process {
     is_gone: bool,
     pub(crate) maps: Rc<Vec<Mapping>>,
     /// Programs that it executed after the first one that was seen.
-    executed: u32,
+    pub(crate) executed: u32,
     /// The path of its program.
     pub(crate) program: String,
     /// Its command line.

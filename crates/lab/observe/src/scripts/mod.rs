@@ -1,5 +1,6 @@
-//! Stacks of scripts: the functions of Python, Perl and JavaScript and the statements of PostgreSQL, from
-//! the interpreter's own data in the memory of the process, without stopping it. What changes while it is read ends the stack.
+//! Stacks of scripts: the functions of Python, Perl and JavaScript and the statements of PostgreSQL
+//! and SQLite, from the interpreter's own data in the memory of the process, without stopping it. What
+//! changes while it is read ends the stack.
 //!
 //! What the functions are made of, the interpreter's own ones, is left to `unwind` and `symbols`.
 
@@ -42,6 +43,8 @@ enum Interpreter {
 /// A process that may have an interpreter.
 #[derive(Debug, Default)]
 struct Process {
+    /// Programs that it had executed.
+    executed: u32,
     tries: u32,
     interpreter: Option<Interpreter>,
     /// The stacks of its threads in this round.
@@ -97,7 +100,7 @@ impl Scripts {
             .clone()
             .find(|mapping| file_name(&mapping.path).starts_with(SQLITE));
         if let Some(mapping) = sqlite {
-            let process = self.processes.entry(id).or_default();
+            let process = self.process(id, of);
             process.sqlite = Some(mapping.start..mapping.end);
         }
         let mut candidates = candidates
@@ -106,7 +109,7 @@ impl Scripts {
         if candidates.peek().is_none() {
             return;
         }
-        let process = self.processes.entry(id).or_default();
+        let process = self.process(id, of);
         process.now.clear();
         if process.interpreter.is_none() {
             if process.tries >= TRIES {
@@ -135,6 +138,18 @@ impl Scripts {
             }
             Some(Interpreter::JavaScript(_)) | None => {}
         }
+    }
+
+    /// Returns what is known of a process; nothing of the program that it executed before.
+    fn process(&mut self, id: u32, of: &rounds::Process) -> &mut Process {
+        let process = self.processes.entry(id).or_default();
+        if process.executed != of.executed {
+            *process = Process {
+                executed: of.executed,
+                ..Process::default()
+            };
+        }
+        process
     }
 
     /// Returns the functions of a thread in this round, innermost first.

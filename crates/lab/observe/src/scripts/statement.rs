@@ -22,7 +22,12 @@ pub(super) fn without_values(statement: &str) -> String {
                 push_value(&mut shown);
                 end_of_dollar_quoted(&letters, at).unwrap_or(letters.len())
             }
+            '"' if is_value_expected(&shown) => {
+                push_value(&mut shown);
+                end_of_quoted(&letters, at)
+            }
             '-' if letters.get(at + 1) == Some(&'-') => skip(&letters, at, |one| one != '\n'),
+            '/' if letters.get(at + 1) == Some(&'*') => end_of_comment(&letters, at),
             _ if letter.is_ascii_digit() && !is_within_word => {
                 push_value(&mut shown);
                 skip(&letters, at, |one| is_of_word(one) || one == '.')
@@ -76,14 +81,49 @@ fn skip(letters: &[char], from: usize, is_wanted: impl Fn(char) -> bool) -> usiz
 
 /// Returns the end of a text in quotes, in which a quote is doubled or behind a backslash.
 fn end_of_quoted(letters: &[char], from: usize) -> usize {
+    let quote = letters[from];
     let mut at = from + 1;
     while at < letters.len() {
         match letters[at] {
             '\\' => at += 2,
-            '\'' if letters.get(at + 1) == Some(&'\'') => at += 2,
-            '\'' => return at + 1,
+            one if one == quote && letters.get(at + 1) == Some(&quote) => at += 2,
+            one if one == quote => return at + 1,
             _ => at += 1,
         }
+    }
+    letters.len()
+}
+
+/// Whether what comes next may be a value: SQLite takes a text in double quotes as one where it is no
+/// name.
+fn is_value_expected(shown: &str) -> bool {
+    let before = shown.trim_end();
+    let is_behind_value = before
+        .strip_suffix(',')
+        .is_some_and(|list| list.ends_with('?'));
+    let word = before.rsplit(|one: char| !is_of_word(one)).next();
+    let word = word.unwrap_or_default().to_ascii_uppercase();
+    let operators = [
+        "LIKE", "GLOB", "MATCH", "REGEXP", "BETWEEN", "AND", "THEN", "ELSE", "IS", "NOT",
+    ];
+    is_behind_value || before.ends_with(['=', '<', '>', '(', '|']) || operators.contains(&&*word)
+}
+
+/// Returns the end of a comment, in which others may be.
+fn end_of_comment(letters: &[char], from: usize) -> usize {
+    let mut depth = 0_usize;
+    let mut at = from;
+    while at + 1 < letters.len() {
+        match [letters[at], letters[at + 1]] {
+            ['/', '*'] => depth += 1,
+            ['*', '/'] if depth == 1 => return at + 2,
+            ['*', '/'] => depth -= 1,
+            _ => {
+                at += 1;
+                continue;
+            }
+        }
+        at += 2;
     }
     letters.len()
 }
@@ -125,6 +165,14 @@ mod tests {
                 "INSERT INTO t2 VALUES (?), (-?)",
             ),
             ("DO $$ SELECT secret $$", "DO ?"),
+            (
+                "SELECT \"id\", \"t\".\"name\" FROM t WHERE name = \"se\"\"cret\" OR name LIKE \"s%\"",
+                "SELECT \"id\", \"t\".\"name\" FROM t WHERE name = ? OR name LIKE ?",
+            ),
+            (
+                "SELECT 1 /* request='secret' /* one more */ */ + id FROM t /* unfinished",
+                "SELECT ? + id FROM t",
+            ),
             ("SELECT 'unfinished secret", "SELECT ?"),
         ] {
             assert_eq!(without_values(statement), shown);
