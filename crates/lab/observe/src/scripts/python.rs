@@ -27,6 +27,8 @@ const NEXT: u64 = 8;
 const LENGTH: u64 = 16;
 /// Who owns a frame that executes nothing of the script (`FRAME_OWNED_BY_CSTACK`), since 3.12.
 const OF_INTERPRETER: u64 = 3;
+/// How often the frames of a thread are read until they are whole.
+const READINGS: u32 = 4;
 /// What is read of a frame (bytes).
 const FRAME: usize = 80;
 /// The thread's number in what pthread_self returns (glibc, x86-64: `struct pthread.tid`).
@@ -179,19 +181,33 @@ impl Interpreter {
         u32::try_from(number).ok()
     }
 
+    /// Returns the functions of a thread. It runs on meanwhile: of several readings the first whole
+    /// one is taken, or the longest.
     fn stack(&mut self, memory: &File, thread: u64) -> Option<Vec<String>> {
+        let mut longest = Vec::new();
+        for _ in 0..READINGS {
+            let (stack, is_whole) = self.read_frames(memory, thread)?;
+            if is_whole {
+                return Some(stack);
+            }
+            if stack.len() > longest.len() {
+                longest = stack;
+            }
+        }
+        (!longest.is_empty()).then_some(longest)
+    }
+
+    /// Returns the functions of a thread's frames, and whether these led to the first one.
+    fn read_frames(&mut self, memory: &File, thread: u64) -> Option<(Vec<String>, bool)> {
         let mut frame = thread;
         for at in self.layout.current {
             frame = field(memory, frame, *at)?;
         }
-        let mut stack = Vec::new();
-        // Each needs a name, or another frame before it.
-        for _ in 0..2 * DEPTH {
+        // All frames before the names, which take longer.
+        let mut frames = Vec::new();
+        while frame != 0 && frames.len() < DEPTH {
             let mut fields = [0; FRAME];
-            if frame == 0
-                || stack.len() >= DEPTH
-                || memory.read_exact_at(&mut fields, frame).is_err()
-            {
+            if memory.read_exact_at(&mut fields, frame).is_err() {
                 break;
             }
             let of_frame = |at: usize| {
@@ -199,14 +215,23 @@ impl Interpreter {
                 bytes.map_or(0, u64::from_le_bytes)
             };
             let owner = self.layout.owner.map(|at| u64::from(fields[at]));
-            match self.name(memory, of_frame(self.layout.code)) {
-                Some(name) => stack.push(name),
-                None if owner == Some(OF_INTERPRETER) => {}
-                None => break,
-            }
+            frames.push((of_frame(self.layout.code), owner));
             frame = of_frame(self.layout.previous);
         }
-        (!stack.is_empty()).then_some(stack)
+        let mut stack = Vec::new();
+        let mut is_whole = frame == 0 || frames.len() == DEPTH;
+        for (code, owner) in frames {
+            match self.name(memory, code) {
+                Some(name) => stack.push(name),
+                None if owner == Some(OF_INTERPRETER) => {}
+                None => {
+                    is_whole = false;
+                    break;
+                }
+            }
+        }
+        let is_whole = is_whole && !stack.is_empty();
+        Some((stack, is_whole))
     }
 
     fn name(&mut self, memory: &File, code: u64) -> Option<String> {
