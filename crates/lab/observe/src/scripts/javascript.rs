@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::{DEPTH, NAMES_MAX};
+use super::{DEPTH, NAMES_MAX, printable};
 use crate::files::find_perf_map;
 use crate::memory::{self, field};
 use crate::proc::Mapping;
@@ -255,9 +255,7 @@ impl Engine {
     fn text(&self, memory: &File, string: u64, longest: usize) -> Option<String> {
         let bytes = self.bytes(memory, string, usize::MAX)?;
         // The end of a long path says most.
-        let bytes = &bytes[bytes.len().saturating_sub(longest)..];
-        let is_name = !bytes.is_empty() && bytes.iter().all(|byte| (32..127).contains(byte));
-        is_name.then(|| String::from_utf8_lossy(bytes).into_owned())
+        printable(&bytes[bytes.len().saturating_sub(longest)..])
     }
 
     /// Reads the beginning of a string; of letters of two bytes the lower one.

@@ -253,6 +253,12 @@ fn written(statement: &str) -> String {
     format!("{SQL}: {statement}")
 }
 
+/// Returns a name of printable ASCII letters, as nearly all are: what else stands there is no name.
+fn printable(bytes: &[u8]) -> Option<String> {
+    let is_name = !bytes.is_empty() && bytes.iter().all(|byte| (32..127).contains(byte));
+    is_name.then(|| String::from_utf8_lossy(bytes).into_owned())
+}
+
 /// Returns how the interpreter of a mapped file is found, if it may be one.
 fn find_of(mapping: &Mapping) -> Option<Find> {
     let name = file_name(&mapping.path);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::{DEPTH, NAMES_MAX};
+use super::{DEPTH, NAMES_MAX, printable};
 use crate::memory::{self, field};
 use crate::proc::Mapping;
 use crate::rounds::Process;
@@ -177,7 +177,7 @@ fn key(memory: &File, at: u64) -> Option<String> {
     memory
         .read_exact_at(&mut bytes, at.checked_add(LETTERS)?)
         .ok()?;
-    letters(&bytes)
+    printable(&bytes)
 }
 
 /// Reads a path, which ends with a zero.
@@ -185,12 +185,7 @@ fn path(memory: &File, at: u64) -> Option<String> {
     let mut bytes = vec![0; PATH_MAX];
     let size = memory.read_at(&mut bytes, at).ok()?;
     let end = bytes[..size].iter().position(|byte| *byte == 0)?;
-    letters(&bytes[..end])
-}
-
-fn letters(bytes: &[u8]) -> Option<String> {
-    let is_name = !bytes.is_empty() && bytes.iter().all(|byte| (32..127).contains(byte));
-    is_name.then(|| String::from_utf8_lossy(bytes).into_owned())
+    printable(&bytes[..end])
 }
 
 /// Returns a subroutine's name with its file; one of an installed module is called so.

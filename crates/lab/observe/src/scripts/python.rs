@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::{DEPTH, NAMES_MAX};
+use super::{DEPTH, NAMES_MAX, printable};
 use crate::memory::{self, field};
 use crate::proc::Mapping;
 use crate::rounds::Process;
@@ -104,8 +104,8 @@ const OF_3_13: Layout = Layout {
 /// What CPython 3.13 begins its state with: letters, its version, and after some words where the first
 /// interpreter is, and where that has its threads.
 const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
-const INTERPRETER_TOLD: usize = 5;
-const THREAD_TOLD: usize = 9;
+const INTERPRETER_AT: usize = 5;
+const THREAD_AT: usize = 9;
 
 /// The symbol of the interpreter's state.
 const STATE: &str = "_PyRuntime";
@@ -133,7 +133,7 @@ pub(super) fn find(
         Ok(9 | 10) => OF_3_9,
         Ok(11) => OF_3_11,
         Ok(12) => OF_3_12,
-        Ok(13) => told(&memory::open(id)?, state)?,
+        Ok(13) => read_layout(&memory::open(id)?, state)?,
         _ => return None,
     };
     Some(super::Interpreter::Python(Interpreter {
@@ -144,11 +144,11 @@ pub(super) fn find(
 }
 
 /// Returns the layout of CPython 3.13, in which the places before the threads vary with the patch level.
-fn told(memory: &File, state: u64) -> Option<Layout> {
-    let words: [u64; THREAD_TOLD + 1] = memory::words(memory, state)?;
+fn read_layout(memory: &File, state: u64) -> Option<Layout> {
+    let words: [u64; THREAD_AT + 1] = memory::words(memory, state)?;
     (words[0] == COOKIE).then_some(Layout {
-        interpreter: words[INTERPRETER_TOLD],
-        thread: words[THREAD_TOLD],
+        interpreter: words[INTERPRETER_AT],
+        thread: words[THREAD_AT],
         ..OF_3_13
     })
 }
@@ -276,8 +276,7 @@ fn text(memory: &File, object: u64, letters: u64) -> Option<String> {
     let skipped = (length - bytes.len()) as u64;
     let letters = object.checked_add(letters)?.checked_add(skipped)?;
     memory.read_exact_at(&mut bytes, letters).ok()?;
-    let is_name = !bytes.is_empty() && bytes.iter().all(|byte| (32..127).contains(byte));
-    is_name.then(|| String::from_utf8_lossy(&bytes).into_owned())
+    printable(&bytes)
 }
 
 #[cfg(test)]
@@ -355,7 +354,7 @@ mod tests {
                     python.layout = layout;
                     python.read(&memory, &mut BTreeMap::new());
                 }
-                let _ = told(&memory, state);
+                let _ = read_layout(&memory, state);
             }
         }
     }
