@@ -3,11 +3,12 @@
 //! The library exports nothing that points to it. But its machine has the prepared statement
 //! (`struct Vdbe`, src/vdbeInt.h) in a register or on the stack, and that has the text.
 
+use std::cmp::Reverse;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use super::statement::without_values;
-use crate::memory::words;
+use crate::memory::{field, words};
 
 /// Words of a stack that may be the prepared statement, from the stack pointer on.
 const STACK_WORDS: usize = 160;
@@ -22,29 +23,51 @@ const VERBS: [&str; 10] = [
     "PRAGMA",
 ];
 const VERB_MAX: usize = 8;
+/// Where a statement names the next one, and a connection its first (bytes; `pNext`, `pVdbe`).
+const NEXT: u64 = 16;
+const FIRST_STATEMENT: u64 = 8;
 /// Memory is not below this.
 const LEAST: u64 = 1 << 16;
 
-/// Returns the statement among the words of a sample: its registers and its stack.
+/// Returns the statement among the words of a sample, its registers and its stack: of several, the
+/// one that they name most often (others are what is left of calls before).
 pub(super) fn read(memory: &File, registers: &[u64], stack: &[u8]) -> Option<String> {
     let stack = stack.chunks_exact(8).take(STACK_WORDS);
     let stack = stack.filter_map(|word| Some(u64::from_le_bytes(word.try_into().ok()?)));
-    let mut tried: Vec<u64> = Vec::new();
+    let mut times: Vec<(u64, u32)> = Vec::new();
     for word in registers.iter().copied().chain(stack) {
-        if word < LEAST || !word.is_multiple_of(8) || tried.contains(&word) {
+        if word < LEAST || !word.is_multiple_of(8) {
             continue;
         }
-        tried.push(word);
-        let found = words::<LAST>(memory, word)
-            .into_iter()
-            .flat_map(|fields| fields.into_iter().skip(FIRST))
-            .filter(|field| *field >= LEAST)
-            .find_map(|field| text(memory, field));
-        if found.is_some() {
-            return found;
+        match times.iter_mut().find(|(tried, _)| *tried == word) {
+            Some((_, times)) => *times += 1,
+            None => times.push((word, 1)),
         }
     }
-    None
+    times.sort_by_key(|(_, times)| Reverse(*times));
+    times
+        .into_iter()
+        .find_map(|(word, _)| statement_of(memory, word))
+}
+
+/// Returns the text of a prepared statement, if there is one at an address.
+fn statement_of(memory: &File, at: u64) -> Option<String> {
+    let fields = words::<LAST>(memory, at)?;
+    if !is_listed(memory, at, fields[0], fields[1]) {
+        return None;
+    }
+    let mut texts = fields[FIRST..].iter().filter(|field| **field >= LEAST);
+    texts.find_map(|field| text(memory, *field))
+}
+
+/// Whether an object is a prepared statement, and not what happens to lie before one: what precedes
+/// it in the list of its connection points to it. That is the one before it (`pPrev`, `pNext`), a
+/// pointer (`ppVPrev`, since SQLite 3.39), or for the first the connection (`sqlite3.pVdbe`).
+fn is_listed(memory: &File, object: u64, connection: u64, before: u64) -> bool {
+    let points_to_it = |object_before, offset| field(memory, object_before, offset) == Some(object);
+    points_to_it(before, 0)
+        || points_to_it(before, NEXT)
+        || (before == 0 && points_to_it(connection, FIRST_STATEMENT))
 }
 
 fn text(memory: &File, at: u64) -> Option<String> {
@@ -72,21 +95,57 @@ mod tests {
     use super::read as read_of;
     use crate::memory;
 
-    #[test]
-    fn statement_is_found_behind_its_machine() {
+    const CONNECTION: usize = 0x1_0000;
+    const FIRST: usize = 0x1_0100;
+    const SECOND: usize = 0x1_0400;
+
+    /// Returns a memory in which a connection has two statements, as before SQLite 3.39 or since.
+    fn connection(is_new: bool) -> Vec<u64> {
         let mut read = vec![0; 0x3000];
-        let at = 0x1_0000 / 8;
-        read.resize(at + 0x100, 0_u64);
-        read[at + 30] = 0x1_0400;
-        for (index, letters) in b"select * from t where id=17\0    ".chunks(8).enumerate() {
-            read[0x1_0400 / 8 + index] = u64::from_le_bytes(letters.try_into().unwrap());
+        read[CONNECTION / 8 + 1] = FIRST as u64;
+        for (object, before) in [(FIRST, 0), (SECOND, FIRST)] {
+            read[object / 8] = CONNECTION as u64;
+            read[object / 8 + 1] = match (is_new, before) {
+                (false, before) => before as u64,
+                (true, 0) => CONNECTION as u64 + 8,
+                (true, before) => before as u64 + 16,
+            };
         }
-        let memory = memory::file_of(&read);
-        let expected = Some("select * from t where id=?".to_owned());
-        assert_eq!(read_of(&memory, &[7, 0x1_0000], &[]), expected);
-        let stack = 0x1_0000_u64.to_le_bytes();
-        assert_eq!(read_of(&memory, &[], &stack), expected);
-        assert_eq!(read_of(&memory, &[0x1_0008 * 8], &[]), None);
+        read[FIRST / 8 + 2] = SECOND as u64;
+        for (object, statement) in [
+            (FIRST, b"insert into t values (?)\0       "),
+            (SECOND, b"select * from t where id=17\0    "),
+        ] {
+            let at = object + 0x180;
+            read[object / 8 + 30] = at as u64;
+            for (index, letters) in statement.chunks(8).enumerate() {
+                read[at / 8 + index] = u64::from_le_bytes(letters.try_into().unwrap());
+            }
+        }
+        read
+    }
+
+    #[test]
+    fn statement_is_found_in_old_and_new_libraries() {
+        for is_new in [false, true] {
+            let memory = memory::file_of(&connection(is_new));
+            let first = Some("insert into t values (?)".to_owned());
+            let second = Some("select * from t where id=?".to_owned());
+            assert_eq!(read_of(&memory, &[7, FIRST as u64], &[]), first);
+            let stack = (SECOND as u64).to_le_bytes();
+            assert_eq!(read_of(&memory, &[], &stack), second);
+            // What an earlier call left is named less often.
+            let saved = [FIRST as u64, SECOND as u64];
+            assert_eq!(read_of(&memory, &saved, &stack), second);
+        }
+    }
+
+    #[test]
+    fn what_lies_before_a_statement_is_none() {
+        let memory = memory::file_of(&connection(true));
+        for before in [SECOND - 0x20, SECOND - 0x40, SECOND + 8] {
+            assert_eq!(read_of(&memory, &[before as u64], &[]), None);
+        }
     }
 
     proptest! {
