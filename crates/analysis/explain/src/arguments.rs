@@ -10,6 +10,10 @@ use crate::facts::Called;
 const SAMPLES: u64 = 4;
 /// The part of them that makes something that of most calls.
 const MOST: f64 = 0.6;
+/// The same of what is seen only at the moment of the look.
+const HALF: f64 = 0.5;
+/// How `observe` describes an epoll of which a file is ready.
+const READY: &str = "ready: ";
 /// The part of paths below a directory that makes it the one of most.
 const BELOW: f64 = 0.8;
 /// Bytes up to which a size is small.
@@ -248,6 +252,14 @@ impl<'v> Calls<'v> {
         })
     }
 
+    /// Returns the file for which most of the waits for events end at once, with what it is ready for.
+    pub(crate) fn ready(&self) -> Option<&'v str> {
+        let looked_up = self.0.iter().filter(|call| !call.file.is_empty());
+        let ready = looked_up.map(|call| (call.file.strip_prefix(READY), call.samples));
+        let (ready, part, samples) = most(ready)?;
+        ready.filter(|_| part >= HALF && samples >= SAMPLES)
+    }
+
     /// Returns the number that most of them give as an argument.
     fn number(&self, arguments: &[(&str, usize)]) -> Option<u64> {
         let numbers = self.0.iter().filter_map(|call| {
@@ -374,6 +386,21 @@ mod tests {
         );
         let few = [called("poll", "", [1, 3, 100, 0], None)];
         assert_eq!(described(&few), "");
+    }
+
+    #[test]
+    fn file_that_is_always_ready_is_named() {
+        let ready = "ready: socket, tcp to [::1]:80 (it can be written to: EPOLLOUT)";
+        let calls = [
+            called("epoll_wait", ready, [3, 0, 64, 0], None),
+            called("epoll_wait", "anon_inode:[eventpoll]", [3, 0, 64, 0], None),
+            called("epoll_wait", ready, [3, 0, 64, 100], Some(1)),
+        ];
+        let found = Calls(calls.iter().collect()).ready();
+        assert_eq!(found, ready.strip_prefix("ready: "));
+        let once = Calls(calls[..2].iter().collect()).ready();
+        assert_eq!(once, ready.strip_prefix("ready: "));
+        assert_eq!(Calls(calls[1..2].iter().collect()).ready(), None);
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct Facts {
     pub scripts: Vec<Stack>,
     /// All system calls of a program that mostly waits; `None` if they were not traced.
     pub traced: Option<Traced>,
+    /// Sockets in which something lay all the time; `None` without one.
+    pub unread: Option<UnreadSockets>,
     /// Where goroutines of Go waited, most of them first.
     pub parked: Vec<Parked>,
     /// What the kernel counts for the processes.
@@ -44,6 +46,17 @@ pub struct Facts {
     pub gaps: Vec<Gap>,
     /// What observing cost: collector and processor time (s).
     pub costs: Vec<(&'static str, f64)>,
+}
+
+/// Sockets in which something lay all the time that the program did not read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct UnreadSockets {
+    /// How many.
+    pub sockets: usize,
+    /// What lay in all of them at the last look (bytes).
+    pub bytes: u64,
+    /// The one with most: its description, as in `Object::File`.
+    pub file: String,
 }
 
 /// The system calls of a part of the time.

@@ -22,6 +22,8 @@ const PAUSE_MISSING: u32 = 20;
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 /// Processes that are named for a file.
 const NAMED: usize = 2;
+/// Sockets of a process that are looked at for what is unread.
+const UNREAD_MAX: usize = 256;
 /// Processes that are followed for a file.
 const PEERS: usize = 4;
 
@@ -101,11 +103,7 @@ impl Ends {
     /// Describes a file that is no pipe: a socket by its peer, beginning with `own` if a process of
     /// the program, of which `alive` has all, has the other end.
     pub(crate) fn describe(&mut self, process: u32, link: String, own: Own) -> Described {
-        let inode = link
-            .strip_prefix("socket:[")
-            .and_then(|rest| rest.strip_suffix(']'))
-            .and_then(|inode| inode.parse().ok());
-        match inode {
+        match socket_inode(&link) {
             Some(inode) => self.socket(process, inode, link, own),
             None => Described {
                 kind: Some(kind_of(&link)),
@@ -286,6 +284,33 @@ impl Ends {
         (both, peer.is_some_and(|socket| socket.row.unread > 0))
     }
 
+    /// Returns a process's sockets in which something has arrived that it has not read: their
+    /// descriptors and inodes, with how many bytes.
+    pub(crate) fn unread(&mut self, process: u32) -> Vec<(u64, u64, u64)> {
+        let folder = format!("/proc/{process}/fd");
+        let open: Vec<(u64, u64)> = entries(&folder)
+            .into_iter()
+            .filter_map(|number| {
+                let link = fs::read_link(format!("{folder}/{number}")).ok()?;
+                Some((number.into(), socket_inode(&link.to_string_lossy())?))
+            })
+            .take(UNREAD_MAX)
+            .collect();
+        let Some((_, first)) = open.first() else {
+            return Vec::new();
+        };
+        let sockets = self.sockets(process, *first);
+        let unread_of = |inode: u64| {
+            let row = sockets.iter().map(|socket| &socket.row);
+            let mut row = row.filter(|row| row.inode == inode && !row.is_listening);
+            row.next().map_or(0, |row| row.unread)
+        };
+        open.into_iter()
+            .map(|(number, inode)| (number, inode, unread_of(inode)))
+            .filter(|(_, _, bytes)| *bytes > 0)
+            .collect()
+    }
+
     /// Returns the processes that hold the lock of a file for which a process waits.
     pub(crate) fn lock_holders(&mut self, process: u32) -> Vec<u32> {
         let locks = self.locks();
@@ -388,6 +413,12 @@ fn has_open(process: u32, link: &str) -> bool {
 fn access(process: u32, number: u64) -> Option<u64> {
     let text = read(&format!("/proc/{process}/fdinfo/{number}")).ok()?;
     Some(proc::octal(&text, "flags")? & 3)
+}
+
+/// Returns the inode of a socket, by the text of its link.
+fn socket_inode(link: &str) -> Option<u64> {
+    let inode = link.strip_prefix("socket:[")?.strip_suffix(']')?;
+    inode.parse().ok()
 }
 
 fn kind_of(link: &str) -> WatchedKind {

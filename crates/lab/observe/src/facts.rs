@@ -245,6 +245,7 @@ impl Collector {
             short_lived,
             started: started.unwrap_or_default(),
             scripts: self.rounds.scripts(),
+            unread: self.rounds.unread_sockets(),
             traced: std::mem::take(&mut self.tracing).finish(),
             parked: self.rounds.parked(),
             samples,

@@ -20,6 +20,7 @@ mod limits;
 mod memory;
 mod names;
 mod proc;
+mod ready;
 mod rounds;
 mod samples;
 mod scripts;

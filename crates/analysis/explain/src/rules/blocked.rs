@@ -614,7 +614,8 @@ pub(super) fn idle(view: &View) -> Option<Finding> {
         } else {
             let timer = loop_timer(view);
             format!(
-                "it is idle: its threads wait for work{timer}{}{}",
+                "it is idle: its threads wait for work{timer}{}{}{}",
+                super::unread::sockets(view),
                 others_do(view),
                 between(view.facts)
             )
@@ -708,8 +709,9 @@ pub(super) fn sleep(view: &View) -> Option<Finding> {
     };
     let finding = blocked(view, is_sleep, "", |from| {
         format!(
-            "it sleeps by its own choice{often}{}{}",
+            "it sleeps by its own choice{often}{}{}{}",
             from.unwrap_or_default(),
+            super::unread::sockets(view),
             between_sleeps(view)
         )
     })?;
@@ -750,9 +752,10 @@ pub(super) fn poll(view: &View) -> Option<Finding> {
     let behind = chain(view.facts, first);
     let finding = blocked(view, is_poll, "", |from| {
         format!(
-            "it waits for events{of}{}{}{behind}{}",
+            "it waits for events{of}{}{}{}{behind}{}",
             at_most(Some(first)),
             from.unwrap_or_default(),
+            super::unread::sockets(view),
             between(view.facts)
         )
     })?;

@@ -58,6 +58,8 @@ pub(super) fn polling(view: &View) -> Option<Finding> {
     let sampled = Calls::of(view, |one| one == call);
     let meaning = if call == "sched_yield" {
         "to wait until another thread has done something".to_owned()
+    } else if let Some(ready) = sampled.ready() {
+        format!("which returns at once: {ready} is ready all the time")
     } else if let Some(options) = sampled.options() {
         options.to_owned()
     } else {

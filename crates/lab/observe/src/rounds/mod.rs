@@ -2,6 +2,7 @@
 //! blocked ones are.
 
 mod outside;
+mod unread;
 mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +21,7 @@ use crate::symbols::Modules;
 use crate::timeline::Timeline;
 use crate::tree::{entries, find_processes, read};
 use outside::Outside;
+use unread::Unread;
 use waits::{Blocked, Place, Surroundings};
 
 /// Rounds between two looks at what changes seldom: names, switches, mappings.
@@ -163,6 +165,9 @@ pub(crate) struct Rounds {
     pub(crate) modules: Modules,
     /// Descriptions of open files.
     files: BTreeMap<(u32, u64), Described>,
+    unread: Unread,
+    /// What makes epolls return.
+    ready: BTreeMap<(u32, u64), String>,
     /// The devices of open files, by their description.
     pub(crate) devices: BTreeMap<String, u64>,
     /// Whether a thread's memory or call could not be read.
@@ -190,6 +195,8 @@ impl Rounds {
             goroutines: Goroutines::default(),
             modules: Modules::default(),
             files: BTreeMap::new(),
+            unread: Unread::default(),
+            ready: BTreeMap::new(),
             devices: BTreeMap::new(),
             is_denied: false,
         }
@@ -203,6 +210,7 @@ impl Rounds {
         self.now.clear();
         if is_seldom {
             self.files.clear();
+            self.ready.clear();
         }
         self.jvms.begin_round();
         self.scripts.begin_round();
@@ -224,6 +232,9 @@ impl Rounds {
             process.is_gone = !alive.contains(id);
         }
         self.look_behind();
+        if is_seldom {
+            self.look_at_unread(&alive);
+        }
         self.number += 1;
         self.before = now;
         alive.contains(&self.root)

@@ -13,6 +13,7 @@ use crate::calls;
 use crate::ends::{Described, Own};
 use crate::memory;
 use crate::proc;
+use crate::ready::ready;
 use crate::scripts::{self, Scripts};
 use crate::symbols::{Modules, file_name};
 use crate::tree::read;
@@ -34,6 +35,8 @@ const SOCKETS_MAX: usize = 1000;
 /// Bytes of a `struct pollfd` (include/uapi/asm-generic/poll.h), and how many are read.
 const POLLFD: usize = 8;
 const POLLFDS: u64 = 64;
+/// What every epoll is called (fs/eventpoll.c).
+const EPOLL_FILE: &str = "anon_inode:[eventpoll]";
 /// What is read of a path (bytes).
 const PATH_MAX: usize = 256;
 
@@ -296,9 +299,21 @@ impl Rounds {
         }
     }
 
-    /// Describes an open file in words; empty without one.
+    /// Describes an open file in words, of an epoll what makes it return; empty without one.
     pub(crate) fn describe_file(&mut self, process: u32, number: u64) -> String {
-        self.file(process, number).text
+        let described = self.file(process, number).text;
+        if described != EPOLL_FILE {
+            return described;
+        }
+        if let Some(known) = self.ready.get(&(process, number)) {
+            return known.clone();
+        }
+        let first = ready(process, number).into_iter().next();
+        let text = first.map_or(described, |(number, what)| {
+            format!("ready: {} ({what})", self.file(process, number).text)
+        });
+        self.ready.insert((process, number), text.clone());
+        text
     }
 
     /// Describes an open file: its path, the peer of a socket, or who else has a pipe.
