@@ -6,7 +6,7 @@ use crate::budget::{View, is_for_own, waiting_for_children};
 use crate::callers::{Hot, statement};
 use crate::facts::{Facts, SHORT_LIVED, Stack};
 use crate::finding::{Certainty, Finding, percent};
-use crate::interpreted::in_interpreter;
+use crate::interpreted::{in_interpreter, in_library};
 use crate::rules::{Branch, RULES};
 use crate::waits::{Kind, describe_wait, kind, known, own_path};
 
@@ -44,6 +44,8 @@ const BEFORE_THREADS: [&str; 4] = [
 const PLACES: [&str; 4] = ["call-group", "one-call", "one-place", "one-function"];
 const CERTAIN: f64 = 0.35;
 
+/// How functions of a script are named.
+const IN_SCRIPT: &str = " that is in ";
 /// The least looks at a script that name its functions.
 const SCRIPT_LOOKS: u64 = 4;
 
@@ -64,6 +66,10 @@ pub fn answer(facts: &Facts) -> Answer {
             cause.cause.push_str(&in_script(facts));
             let called = in_interpreter(facts, &cause.cause);
             cause.cause.push_str(&called);
+            if cause.cause.contains(IN_SCRIPT) {
+                let library = in_library(facts, &cause.cause);
+                cause.cause.push_str(&library);
+            }
             cause.cause.push_str(&in_pool(facts));
             cause.cause.push_str(&busiest_program(facts));
         }
@@ -74,6 +80,14 @@ pub fn answer(facts: &Facts) -> Answer {
         if let Some(asleep) = asleep {
             let text = format!("; beside that {} ({})", asleep.cause, percent(asleep.share));
             cause.cause.push_str(&text);
+        }
+        let short = answer
+            .others
+            .iter()
+            .find(|other| other.rule == "short-threads" && other.share >= LEAST);
+        if let Some(short) = short {
+            cause.cause.push_str("; ");
+            cause.cause.push_str(&short.cause);
         }
         if is_asleep(cause) {
             cause.cause.push_str(&waiting_for_lock(facts));

@@ -271,6 +271,11 @@ impl<'v> Calls<'v> {
         (part >= MOST && samples >= SAMPLES).then_some(number)
     }
 
+    /// Returns how many bytes most of them are asked for.
+    pub(crate) fn size(&self) -> Option<u64> {
+        self.number(&SIZES)
+    }
+
     /// Returns the options that most of them have.
     pub(crate) fn options(&self) -> Option<&'static str> {
         // What was sampled behind a call has no arguments any more.
@@ -312,9 +317,7 @@ impl<'v> Calls<'v> {
 
     /// Returns all that is known of them, as the middle of a sentence: ` with WNOHANG … (/srv/a)`.
     pub(crate) fn described(&self) -> String {
-        let size = self
-            .number(&SIZES)
-            .filter(|size| (1..=SMALL).contains(size));
+        let size = self.size().filter(|size| (1..=SMALL).contains(size));
         let size = size.map(|size| {
             let bytes = if size == 1 { "byte" } else { "bytes" };
             format!(" of {size} {bytes} each")

@@ -161,7 +161,7 @@ fn stacks_of_threads_belong_to_threads() {
         },
         ..in_calls(stacks, Vec::new())
     };
-    assert!(cause(&facts).starts_with("it creates threads, 5000 a second"));
+    assert!(cause(&facts).starts_with("it creates 5000 threads a second"));
 }
 
 #[test]

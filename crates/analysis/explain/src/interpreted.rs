@@ -95,6 +95,51 @@ fn called(stack: &Stack) -> Option<(&'static str, String)> {
     None
 }
 
+/// The least part of samples of a library that a script has loaded.
+const OF_LIBRARY: f64 = 0.3;
+/// How the files of libraries end that are written for an interpreter: those of the system have
+/// their version behind it.
+const LOADED: [&str; 2] = [".so", ".node"];
+
+/// Returns the library of a function that a script has loaded: `Storable.so` of `Storable.so+0x12`.
+fn loaded_library(function: &str) -> Option<&str> {
+    let named = function
+        .strip_suffix(')')
+        .and_then(|rest| rest.rsplit_once('('));
+    let file = match (named, function.split_once("+0x")) {
+        (Some((_, file)), _) => file,
+        (None, Some((file, _))) => file,
+        (None, None) => return None,
+    };
+    LOADED
+        .iter()
+        .any(|ending| file.ends_with(ending))
+        .then_some(file)
+}
+
+/// Returns in which library of C a script's program spends much of its time, as the end of a
+/// sentence; empty without one.
+pub(crate) fn in_library(facts: &Facts, sentence: &str) -> String {
+    let samples = facts.samples.as_ref();
+    let stacks = samples.map_or(&[][..], |samples| &samples.stacks);
+    let mut libraries: BTreeMap<&str, u64> = BTreeMap::new();
+    for stack in stacks {
+        if let Some(library) = stack.user.iter().find_map(|one| loaded_library(one)) {
+            *libraries.entry(library).or_default() += stack.samples;
+        }
+    }
+    let all: u64 = stacks.iter().map(|stack| stack.samples).sum();
+    let most = libraries.into_iter().max_by_key(|(_, samples)| *samples);
+    let part = |samples: u64| samples as f64 / all.max(1) as f64;
+    most.filter(|(library, samples)| part(*samples) >= OF_LIBRARY && !sentence.contains(library))
+        .map_or_else(String::new, |(library, samples)| {
+            format!(
+                "; {} of that in the library {library}",
+                percent(part(samples))
+            )
+        })
+}
+
 /// Returns what most of the samples of a script's program are in, as the end of a sentence; empty if
 /// that is spread, or the sentence has it already.
 pub(crate) fn in_interpreter(facts: &Facts, sentence: &str) -> String {
@@ -120,7 +165,9 @@ pub(crate) fn in_interpreter(facts: &Facts, sentence: &str) -> String {
     let named = functions.iter().take(NAMED);
     let named = named.filter(|(_, samples)| part(*samples) >= BESIDE);
     let named: Vec<String> = named
-        .map(|((_, function), samples)| format!("{function} {}", percent(part(*samples))))
+        .map(|((_, function), samples)| {
+            format!("{} {}", as_script(function), percent(part(*samples)))
+        })
         .collect();
     // Where the script's own functions are named, these say what they do.
     if sentence.contains(" that is in ") {
@@ -128,6 +175,30 @@ pub(crate) fn in_interpreter(facts: &Facts, sentence: &str) -> String {
     } else {
         format!("; in {language} that is in {}", named.join(", "))
     }
+}
+
+/// Bindings of files (src/node_file.cc) of which each is a function of the module `fs`.
+const FILES: &str = "node::fs::";
+
+/// Writes a function of the interpreter as the script calls it.
+fn as_script(function: &str) -> String {
+    let binding = function.strip_prefix(FILES);
+    let is_plain = |name: &&str| !name.is_empty() && name.chars().all(char::is_alphanumeric);
+    let Some(binding) = binding
+        .filter(is_plain)
+        .filter(|name| !name.starts_with("Internal"))
+    else {
+        return function.to_owned();
+    };
+    let mut name = binding.to_lowercase();
+    for ending in ["utf8", "sync", "string", "buffers", "buffer", "handle"] {
+        name = name.trim_end_matches(ending).to_owned();
+    }
+    let name = name.replace("efile", "eFile").replace("dfile", "dFile");
+    let name = name
+        .replace("copyfile", "copyFile")
+        .replace("openfile", "open");
+    format!("fs.{name}Sync ({function})")
 }
 
 #[cfg(test)]
@@ -185,7 +256,7 @@ mod tests {
         ];
         assert_eq!(
             sentence(vec![of(&exists, 9)]),
-            "; in Node that is in node::fs::ExistsSync 100 %"
+            "; in Node that is in fs.existsSync (node::fs::ExistsSync) 100 %"
         );
     }
 

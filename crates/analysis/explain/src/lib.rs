@@ -49,3 +49,5 @@ mod script_tests;
 mod tests;
 #[cfg(test)]
 mod waiting_tests;
+#[cfg(test)]
+mod work_tests;

@@ -311,7 +311,7 @@ fn new_processes_are_counted() {
     assert_eq!(rule(&created(20_000, 0)), "new-processes");
     let threads = answer(&created(10, 20_000)).cause.unwrap().cause;
     assert!(
-        threads.starts_with("it creates threads, 2001 a second"),
+        threads.starts_with("it creates 2001 threads a second"),
         "{threads}"
     );
     // Others created processes, or it is unknown who did.

@@ -409,6 +409,15 @@ fn has_open(process: u32, link: &str) -> bool {
     })
 }
 
+/// Whether a process has a file open whose link begins so.
+pub(crate) fn has_open_below(process: u32, begin: &str) -> bool {
+    let folder = format!("/proc/{process}/fd");
+    entries(&folder).iter().any(|file| {
+        fs::read_link(format!("{folder}/{file}"))
+            .is_ok_and(|to| to.to_string_lossy().starts_with(begin))
+    })
+}
+
 /// Returns how a file is open: for reading (0), writing (1) or both (2), as open(2) has it.
 fn access(process: u32, number: u64) -> Option<u64> {
     let text = read(&format!("/proc/{process}/fdinfo/{number}")).ok()?;

@@ -3,8 +3,8 @@
 
 use crate::budget::View;
 use crate::callers::{entry, is_entry, is_own, is_start, own_caller, own_path};
-use crate::facts::{Parked, WatchedKind};
-use crate::finding::Finding;
+use crate::facts::{Parked, Stack, WatchedKind};
+use crate::finding::{Finding, percent};
 use crate::waits::{Kind, kind};
 
 use super::blocked::BLOCKED;
@@ -173,6 +173,66 @@ fn groups<'v>(view: &'v View) -> Vec<(Way, &'v Parked)> {
         groups.insert(0, lock);
     }
     groups
+}
+
+/// Functions in which Go's runtime stops all goroutines and lets them go on, other than for its
+/// collector, and in which its threads wait meanwhile (src/runtime/proc.go).
+const STOPS: [&str; 2] = ["runtime.stopTheWorld.func", "runtime.startTheWorld.func"];
+const STOPPED: &str = "runtime.gcstopm";
+/// Functions of Go's library that do so (src/runtime/{mstats,debug,mprof,proc}.go).
+const STOPPERS: [&str; 5] = [
+    "runtime.ReadMemStats",
+    "runtime.GOMAXPROCS",
+    "runtime.Stack",
+    "runtime.GoroutineProfile",
+    "runtime/pprof.",
+];
+/// The least share of stopping, and of what it makes the threads do.
+const STOPPING: f64 = 0.02;
+const WITH_STOPPED: f64 = 0.1;
+
+/// All goroutines are stopped again and again, as for statistics of memory.
+pub(super) fn stopped_world(view: &View) -> Option<Finding> {
+    let samples = view.facts.samples.as_ref()?;
+    let is_stop = |function: &String| STOPS.iter().any(|part| function.starts_with(part));
+    let stops = |stack: &Stack| stack.user.iter().any(is_stop);
+    let is_stopper = |one: &&String| STOPPERS.iter().any(|name| one.starts_with(name));
+    let is_part = |stack: &Stack| {
+        let of_it = |one: &String| one.starts_with(STOPPED) || is_stopper(&one);
+        stops(stack) || stack.user.iter().any(of_it)
+    };
+    let share = view.running_in(is_part);
+    if view.running_in(stops) < STOPPING || share < WITH_STOPPED {
+        return None;
+    }
+    let stacks = samples.stacks.iter();
+    let calls = stacks.filter(|stack| stack.user.iter().any(|one| is_stopper(&one)));
+    let most = calls.max_by_key(|stack| stack.samples);
+    let stopper = most.and_then(|stack| stack.user.iter().find(is_stopper));
+    let by = match (stopper, most.and_then(|stack| own_path(&stack.user))) {
+        (Some(stopper), Some(own)) => format!(", by {stopper} for {own}"),
+        (Some(stopper), None) => format!(", by {stopper}"),
+        _ => " (as runtime.ReadMemStats and runtime.Stack do)".to_owned(),
+    };
+    Some(
+        Finding::new(
+            format!(
+                "it stops all goroutines again and again, stop-the-world without a collection{by}"
+            ),
+            share,
+        )
+        .with(
+            format!(
+                "{} of the time in stopping and starting them",
+                percent(share)
+            ),
+            "cpu-clock",
+            "10 %",
+            "the collector of garbage",
+        )
+        .advise("Ask less often: metrics each second, runtime/metrics instead of ReadMemStats.")
+        .look("perf record -g -p PID"),
+    )
 }
 
 pub(super) fn parked(view: &View) -> Option<Finding> {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::arguments::Calls;
 use crate::budget::{View, WAKEUPS};
 use crate::callers::statement;
-use crate::facts::{Futex, Object, Wait, WatchedKind};
+use crate::facts::{Futex, Object, Thread, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{
     Kind, POLLS, chain, describe_doing, describe_wait, is_call, is_file, is_waiting_for_clients,
@@ -278,7 +278,8 @@ const WORKERS: [&str; 3] = [
     "ThreadPoolExecutor.runWorker",
     "Python's thread._worker",
 ];
-const RESULTS: [&str; 7] = [
+const RESULTS: [&str; 8] = [
+    "std::__future_base",
     "FutureTask.get",
     "FutureTask.awaitDone",
     "CompletableFuture.get",
@@ -341,6 +342,58 @@ pub(super) fn pool_for_itself(view: &View) -> Option<Finding> {
             "a pool without work",
         )
         .advise("Give tasks that wait for tasks a pool of their own, or have them called directly.")
+        .look("jstack PID, py-spy dump --pid PID"),
+    )
+}
+
+/// A thread that waits for the result of a task all along, while no other thread does anything: the
+/// task stands in the queue of the thread that waits, or was lost.
+pub(super) fn lost_result(view: &View) -> Option<Finding> {
+    let facts = view.facts;
+    let has = |wait: &Wait, names: &[&str]| {
+        let mut functions = wait.stack.iter();
+        functions.any(|function| names.iter().any(|name| function.contains(name)))
+    };
+    let is_for_task = |wait: &Wait| has(wait, &RESULTS);
+    // The main function may sleep until the time is over.
+    let is_main = |wait: &Wait| {
+        let mut functions = wait.stack.iter();
+        functions.any(|one| one == "main" || one.ends_with(".main"))
+    };
+    let is_for_nothing = |wait: &Wait| match kind(facts, wait) {
+        Kind::Idle | Kind::Join => true,
+        Kind::Sleep => is_main(wait),
+        _ => is_for_task(wait),
+    };
+    let all_along = ALL_ALONG * facts.seconds;
+    let waits = facts.waits.iter();
+    let longest = waits
+        .clone()
+        .filter(|wait| is_for_task(wait) && wait.seconds >= all_along)
+        .max_by(|one, other| one.seconds.total_cmp(&other.seconds))?;
+    let elsewhere = waits.filter(|wait| !is_for_nothing(wait));
+    let elsewhere: f64 = elsewhere.map(|wait| wait.seconds).sum();
+    let running: f64 = facts.threads.iter().map(Thread::running_s).sum();
+    if elsewhere + running > (1.0 - ALL_ALONG) * facts.seconds {
+        return None;
+    }
+    let from = own_path(longest).map_or_else(String::new, |own| format!(", in {own}"));
+    Some(
+        Finding::new(
+            format!(
+                "a thread waits for the result of a task, and no thread is left to execute it: the task \
+                 stands in the queue of the one that waits for it (a deadlock), or was lost{from}"
+            ),
+            1.0,
+        )
+        .doubt()
+        .with(
+            "all other threads wait for work, or sleep in the main function".into(),
+            THREAD_STATES,
+            "70 % of the time",
+            "a task that takes long",
+        )
+        .advise("Do not wait for a task on the thread that is to execute it.")
         .look("jstack PID, py-spy dump --pid PID"),
     )
 }
@@ -549,6 +602,34 @@ fn meanwhile(view: &View) -> String {
     format!("; meanwhile a thread of it {does}")
 }
 
+/// Waits per second and thread from which on they are a loop.
+const LOOPING: f64 = 500.0;
+/// Parts of names of waits with a time (glibc: nptl/pthread_cond_wait.c, sem_timedwait.c).
+const TIMED: [&str; 4] = ["timedwait", "clockwait", "wait_for", "wait_until"];
+
+/// Returns that threads wait again and again for a moment, as the end of a sentence; empty if they do
+/// not.
+fn looping(view: &View, word: &Word) -> String {
+    let ids = word.threads();
+    let threads = view.active.iter().filter(|one| ids.contains(&one.id));
+    let waits: u64 = threads.map(|thread| thread.voluntary).sum();
+    let each = view.per_second(waits) / ids.len().max(1) as f64;
+    if each < LOOPING {
+        return String::new();
+    }
+    let us = 1e6 * word.seconds / waits.max(1) as f64;
+    let is_timed = word.longest().is_some_and(|wait| {
+        let mut functions = wait.stack.iter();
+        functions.any(|one| TIMED.iter().any(|part| one.contains(part)))
+    });
+    let what = if is_timed {
+        "its timed waits end at once"
+    } else {
+        "its waits end at once"
+    };
+    format!("; {what}, {each:.0} times a second after {us:.0} µs")
+}
+
 /// Threads that wait for a signal or at a barrier while no thread of the program does anything.
 pub(super) fn signals(view: &View) -> Option<Finding> {
     let (share, words) = words(view, &[Kind::Condition, Kind::Barrier]);
@@ -576,7 +657,7 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
     } else {
         ", and no thread of it works".into()
     };
-    let meanwhile = meanwhile(view);
+    let meanwhile = looping(view, word) + &meanwhile(view);
     Some(
         Finding::new(
             format!("{} {what}{from}{works}{meanwhile}", threads_wait(threads)),

@@ -10,6 +10,7 @@ mod inside;
 mod kernel_work;
 mod processes;
 mod settings;
+mod sockets;
 mod system;
 mod unread;
 mod user;
@@ -147,6 +148,12 @@ pub const RULES: &[Rule] = &[
         check: inside::pool_for_itself,
     },
     Rule {
+        name: "lost-result",
+        branch: Branch::Blocked,
+        reason: "Who waits for a task's result waits for ever when no thread is left to execute it.",
+        check: inside::lost_result,
+    },
+    Rule {
         name: "server-lock",
         branch: Branch::Blocked,
         reason: "Sessions of a server wait for a lock that another one holds.",
@@ -228,19 +235,19 @@ pub const RULES: &[Rule] = &[
         name: "nagle",
         branch: Branch::Blocked,
         reason: "A small write waits until the receiver acknowledges an earlier one, which it delays.",
-        check: blocked::nagle,
+        check: sockets::nagle,
     },
     Rule {
         name: "tcp-limits",
         branch: Branch::Blocked,
         reason: "A full buffer or window stops the sender.",
-        check: blocked::tcp_limits,
+        check: sockets::tcp_limits,
     },
     Rule {
         name: "network",
         branch: Branch::Blocked,
         reason: "The peer of a socket is the bottleneck.",
-        check: blocked::network,
+        check: sockets::network,
     },
     Rule {
         name: "goroutines",
@@ -397,6 +404,18 @@ pub const RULES: &[Rule] = &[
         branch: Branch::User,
         reason: "A loop with PAUSE waits for another thread.",
         check: busy::spinning,
+    },
+    Rule {
+        name: "stopped-world",
+        branch: Branch::User,
+        reason: "Statistics of Go's memory stop all goroutines each time.",
+        check: goroutines::stopped_world,
+    },
+    Rule {
+        name: "short-threads",
+        branch: Branch::User,
+        reason: "A thread for each piece of work starts a runtime each time.",
+        check: processes::short_threads,
     },
     Rule {
         name: "garbage-collection",

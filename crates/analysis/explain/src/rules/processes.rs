@@ -2,7 +2,7 @@
 
 use crate::budget::View;
 use crate::callers::{Hot, is_start};
-use crate::facts::{Limited, SHORT_LIVED, Stack, Started};
+use crate::facts::{Limited, SHORT_LIVED, Stack, Started, Thread};
 use crate::finding::{Finding, percent};
 use crate::waits::is_at_mmap_lock;
 
@@ -198,6 +198,77 @@ fn creator_of_threads(view: &View) -> String {
     own.map_or_else(String::new, |(own, _)| format!(", in {own}"))
 }
 
+/// New threads per second, their part of the observed time, and their part of all running, from which
+/// on they are started for a piece of work each.
+const THREADS: f64 = 4.0;
+const SHORT: f64 = 0.25;
+const OF_RUNNING: f64 = 0.5;
+/// And how long one runs at least (ms).
+const WORKING_MS: f64 = 1.0;
+
+/// The function in which Node starts the thread of a Worker (src/node_worker.cc).
+const WORKER: &str = "node::worker::Worker::";
+
+/// Threads that live for a moment each, and have most of the work together.
+pub(super) fn short_threads(view: &View) -> Option<Finding> {
+    let facts = view.facts;
+    let created = facts.short_lived.created?;
+    let each_s = view.per_second(created.threads);
+    let is_short =
+        |thread: &&Thread| thread.id != thread.process && thread.total_s <= SHORT * facts.seconds;
+    let short = facts.threads.iter().filter(is_short);
+    let running =
+        |threads: &mut dyn Iterator<Item = &Thread>| threads.map(Thread::running_s).sum::<f64>();
+    // Those that no two looks saw are in what ended between.
+    let unseen = facts.short_lived.user_s + facts.short_lived.system_s;
+    let of_short = running(&mut short.clone()) + unseen;
+    let of_all = running(&mut facts.threads.iter()) + unseen;
+    let is_of_threads = created.threads > created.processes;
+    if each_s < THREADS || !is_of_threads || of_short < OF_RUNNING * of_all {
+        return None;
+    }
+    // Those that do less cost their creation.
+    let each_ms = 1000.0 * of_short / created.threads.max(1) as f64;
+    if each_ms < WORKING_MS {
+        return None;
+    }
+    let stacks = facts.samples.as_ref().map(|samples| &samples.stacks);
+    let mut functions = stacks.into_iter().flatten().flat_map(|stack| &stack.user);
+    let is_worker = functions.any(|function| function.starts_with(WORKER));
+    let what = if is_worker {
+        "a new Worker (worker_threads, with a V8 of its own)"
+    } else {
+        "a new thread"
+    };
+    let share = (of_short / facts.seconds).min(1.0);
+    Some(
+        Finding::new(
+            format!(
+                "it starts {what} for each piece of work, {each_s:.0} threads a second that run {each_ms:.1} ms each{}",
+                creator_of_threads(view)
+            ),
+            share,
+        )
+        .with(
+            format!(
+                "{} of its running in threads that live shortly",
+                percent(of_short / of_all.max(f64::MIN_POSITIVE))
+            ),
+            "/proc/TID/schedstat",
+            "50 %",
+            "threads that last",
+        )
+        .with(
+            format!("{each_s:.0} new threads per second"),
+            "perf_event_open",
+            "4",
+            "",
+        )
+        .advise("Keep threads for several pieces of work (a pool).")
+        .look("strace -f -c -e trace=clone,clone3 -p PID"),
+    )
+}
+
 pub(super) fn new_processes(view: &View) -> Option<Finding> {
     // Without the count of its own there is no telling: others of the host create processes, too.
     let own = view.facts.short_lived.created?;
@@ -237,10 +308,10 @@ pub(super) fn new_processes(view: &View) -> Option<Finding> {
         return None;
     }
     (created >= 50.0 && is_cost).then(|| {
-        let what = match own {
-            _ if of_exec >= 0.1 => "starts programs",
-            _ if makes_threads => "creates threads",
-            _ => "creates processes",
+        let [does, of_programs] = match own {
+            _ if of_exec >= 0.1 => ["starts", "programs"],
+            _ if makes_threads => ["creates", "threads"],
+            _ => ["creates", "processes"],
         };
         let is_create = |stack: &Stack| {
             call_of(stack).is_some_and(|call| CREATE.contains(&call))
@@ -259,10 +330,10 @@ pub(super) fn new_processes(view: &View) -> Option<Finding> {
         } else {
             from
         };
-        let starter = starter(view, what == "starts programs");
+        let starter = starter(view, of_programs == "programs");
         system(
             view,
-            format!("it {what}, {created:.0} a second{starter}{from}"),
+            format!("it {does} {created:.0} {of_programs} a second{starter}{from}"),
             share,
         )
         .with(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::arguments::Calls;
 use crate::budget::View;
-use crate::callers::{Hot, is_nameless, is_start};
+use crate::callers::{Hot, is_nameless, is_own, is_start};
 use crate::facts::{Samples, Stack};
 use crate::finding::{Finding, Switch, percent};
 
@@ -178,8 +178,11 @@ pub(super) fn caller(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> String 
     let hot = Hot::of(in_kernel(samples).filter(|stack| is_wanted(stack)));
     let named = hot.own_path().map(|(path, _)| path);
     let named = named.filter(|path| !is_start(path));
-    // The function of a library between, where it is more than the call itself.
-    let entry = hot
+    // The function of a library between, where it is more than the call itself. A runtime's scheduler
+    // has none of the program's.
+    let wanted = in_kernel(samples).filter(|stack| is_wanted(stack));
+    let with_own = wanted.filter(|stack| stack.user.iter().any(|one| is_own(one)));
+    let entry = Hot::of(with_own)
         .entries()
         .filter(|entry| hot.leaf().is_none_or(|(leaf, _)| leaf != entry));
     let named = named.map(|path| match entry {
@@ -495,7 +498,15 @@ pub(super) fn tiny_calls(view: &View) -> Option<Finding> {
         ..
     } = transfers;
     let is_call = |stack: &Stack| transfers.has(stack);
-    let files = in_brackets(Calls::of(view, |call| transfers.is_of(call)).files());
+    let sampled = Calls::of(view, |call| transfers.is_of(call));
+    let files = in_brackets(sampled.files());
+    // What they are asked for says more than the average over all that it reads and writes.
+    let size = sampled.size().map_or(mean, |size| mean.min(size as f64));
+    let bytes = if (0.5..1.5).contains(&size) {
+        "byte"
+    } else {
+        "bytes"
+    };
     let of_calls = of_kernel(view, is_call);
     // With a few bytes each, what the program does for each of them is part of it.
     let is_bytewise = mean < BYTEWISE && calls >= CALLS && of_calls >= ENTRY / 2.0;
@@ -509,7 +520,7 @@ pub(super) fn tiny_calls(view: &View) -> Option<Finding> {
         system(
             view,
             format!(
-                "it makes tiny {name} calls, {calls:.0} a second of {mean:.0} bytes each{files}{}",
+                "it makes tiny {name} calls, {calls:.0} a second of {size:.0} {bytes} each{files}{}",
                 caller(view, is_call)
             ),
             share,

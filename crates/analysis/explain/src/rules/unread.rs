@@ -1,5 +1,5 @@
-//! What is not read. A pipe within the program: who writes into it waits for ever, and with it the
-//! process that waits for its end. Sockets of a program that waits: its peers' answers lie there.
+//! A pipe within the program that its reader does not read: who writes into it waits for ever, and
+//! with it the process that waits for its end.
 
 use crate::budget::View;
 use crate::facts::Wait;
@@ -10,23 +10,6 @@ use super::blocked::{BLOCKED, THREAD_STATES};
 
 /// New processes per second from which on the reader is not stuck.
 const CREATING: f64 = 5.0;
-
-/// Returns that sockets have something that a waiting program does not read, as the end of a
-/// sentence; empty if they do not.
-pub(super) fn sockets(view: &View) -> String {
-    let Some(unread) = &view.facts.unread else {
-        return String::new();
-    };
-    let file = &unread.file;
-    match (unread.sockets, unread.bytes) {
-        (1, bytes) => format!("; it does not read {bytes} bytes that lie in {file}"),
-        (sockets, bytes) => {
-            format!(
-                "; it does not read {bytes} bytes that lie in {sockets} sockets, such as {file}"
-            )
-        }
-    }
-}
 
 pub(super) fn pipe(view: &View) -> Option<Finding> {
     let facts = view.facts;

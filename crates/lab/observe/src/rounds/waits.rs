@@ -10,7 +10,7 @@ use explain::facts::{Behind, Connection, Doing, Futex, Object, Role, Wait, Watch
 
 use super::{Process, Rounds};
 use crate::calls;
-use crate::ends::{Described, Own};
+use crate::ends::{self, Described, Own};
 use crate::memory;
 use crate::proc;
 use crate::ready::ready;
@@ -340,10 +340,15 @@ impl Rounds {
         let mut described = if is_pipe {
             self.ends.describe_pipe(process, number, &link, own)
         } else {
-            self.ends.describe(process, link, own)
+            self.ends.describe(process, link.clone(), own)
         };
         if is_path {
             described.text.push_str(how_open(process, number));
+        }
+        if let Some(other) = other_side(&link)
+            && alive.iter().any(|one| ends::has_open_below(*one, other))
+        {
+            described.text = format!("own {}", described.text);
         }
         self.files.insert((process, number), described.clone());
         described
@@ -697,6 +702,15 @@ fn how_open(process: u32, number: u64) -> &'static str {
     known
         .find(|(bits, _)| flags & bits == *bits)
         .map_or("", |(_, text)| text)
+}
+
+/// Returns how the other side of a pseudo-terminal is called (drivers/tty/pty.c).
+fn other_side(link: &str) -> Option<&'static str> {
+    match link {
+        "/dev/ptmx" | "/dev/pts/ptmx" => Some("/dev/pts/"),
+        _ if link.starts_with("/dev/pts/") => Some("/dev/ptmx"),
+        _ => None,
+    }
 }
 
 /// Returns the numbers of the files that a call watches.

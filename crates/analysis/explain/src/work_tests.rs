@@ -1,0 +1,214 @@
+//! What threads are for that do nothing, that live shortly, or that stop all others, as sentences
+//! say it.
+
+use crate::answer;
+use crate::facts::{
+    Called, Created, Facts, Object, Samples, ShortLived, Stack, Thread, UnreadSockets, Wait,
+};
+use crate::tests::{at_word, facts, rule, sampled, thread, wait};
+
+fn strings(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn cause(facts: &Facts) -> String {
+    answer(facts).cause.unwrap().cause
+}
+
+fn at(user: &[&str], samples: u64) -> Stack {
+    Stack {
+        program: "program".into(),
+        user: strings(user),
+        samples,
+        ..Stack::default()
+    }
+}
+
+#[test]
+fn statistics_that_stop_goroutines_are_named() {
+    let stop = ["runtime.futex", "runtime.stopTheWorld.func1"];
+    let statistics = ["runtime.ReadMemStats", "main.report", "main.main"];
+    let of = |stacks: Vec<Stack>| Facts {
+        samples: sampled(stacks),
+        ..facts(vec![thread(1, [9.0, 0.5, 0.0])])
+    };
+    let spread = (0..60).map(|number| at(&[&*format!("main.f{number}")], 1));
+    let mut stacks = vec![at(&stop, 30), at(&statistics, 10)];
+    stacks.extend(spread.clone());
+    let found = cause(&of(stacks));
+    assert_eq!(
+        found,
+        "it stops all goroutines again and again, stop-the-world without a collection, by \
+         runtime.ReadMemStats for main.report"
+    );
+    // The collector stops them, too.
+    let collection = ["runtime.futex", "runtime.gcStart.func2"];
+    let mut stacks = vec![at(&collection, 30)];
+    stacks.extend(spread);
+    assert_ne!(rule(&of(stacks)), "stopped-world");
+}
+
+#[test]
+fn thread_for_each_piece_is_counted() {
+    let with = |threads: u64| Facts {
+        short_lived: ShortLived {
+            user_s: 8.0,
+            system_s: 0.5,
+            created: Some(Created {
+                processes: 1,
+                threads,
+            }),
+        },
+        ..facts(vec![thread(1, [0.3, 0.1, 0.0])])
+    };
+    assert!(
+        cause(&with(200)).starts_with(
+            "it starts a new thread for each piece of work, 20 threads a second that run 42.5 ms each"
+        ),
+        "{}",
+        cause(&with(200))
+    );
+    assert_ne!(rule(&with(20)), "short-threads");
+}
+
+/// Threads of a pool and a main function that sleeps.
+fn waiting_for_result(other: &str) -> Facts {
+    let of = |inner: &[&str], id: u32| Wait {
+        stack: strings(inner),
+        ..at_word(0x40 * u64::from(id), 9.5, &[id])
+    };
+    let sleeping = Wait {
+        stack: strings(&["nanosleep", "java.lang.Thread.sleep", "Server.main"]),
+        threads: vec![2],
+        ..wait("clock_nanosleep", "hrtimer_nanosleep", 9.5)
+    };
+    let result = of(&["Unsafe.park", "FutureTask.get", "Server.handle"], 1);
+    Facts {
+        waits: vec![result, sleeping, of(&["Unsafe.park", other, "Pool.run"], 3)],
+        ..facts((1..=3).map(|id| thread(id, [0.01, 0.0, 0.0])).collect())
+    }
+}
+
+#[test]
+fn result_without_a_worker_is_said() {
+    let idle = waiting_for_result("ThreadPoolExecutor.getTask");
+    assert_eq!(rule(&idle), "lost-result");
+    assert!(cause(&idle).contains("no thread is left to execute it"));
+    // Another one that waits for a monitor may have the task.
+    let working = waiting_for_result("ObjectMonitor::enter");
+    assert_ne!(rule(&working), "lost-result");
+}
+
+#[test]
+fn waits_that_end_at_once_are_counted() {
+    let timed = Wait {
+        stack: strings(&["pthread_cond_clockwait (libc.so.6)", "Awaiter::suspend"]),
+        ..at_word(0x10, 8.0, &[1])
+    };
+    let of = |voluntary: u64| Facts {
+        waits: vec![timed.clone()],
+        ..facts(vec![Thread {
+            voluntary,
+            ..thread(1, [0.2, 1.2, 0.0])
+        }])
+    };
+    let found = cause(&of(100_000));
+    assert!(
+        found.contains("; its timed waits end at once, 10000 times a second after 80 µs"),
+        "{found}"
+    );
+    assert!(!cause(&of(100)).contains("at once"));
+}
+
+#[test]
+fn sleep_of_an_idle_program_is_no_more() {
+    let of = |running: f64| Facts {
+        waits: vec![wait("clock_nanosleep", "hrtimer_nanosleep", 9.0)],
+        ..facts(vec![thread(1, [running, 0.0, 0.0])])
+    };
+    let found = cause(&of(0.1));
+    assert!(
+        found.ends_with("; otherwise it is idle (1 % of a processor)"),
+        "{found}"
+    );
+    assert!(!cause(&of(1.0)).contains("otherwise"));
+}
+
+#[test]
+fn sockets_that_are_not_read_are_named() {
+    let events = Wait {
+        object: Object::File("anon_inode:[eventpoll]".into()),
+        ..wait("epoll_wait", "ep_poll", 9.5)
+    };
+    let unread = UnreadSockets {
+        sockets: 5,
+        bytes: 64_000,
+        file: "socket, tcp to 10.0.0.1:80".into(),
+    };
+    let found = cause(&Facts {
+        waits: vec![events],
+        unread: Some(unread),
+        ..facts(vec![thread(1, [0.1, 0.0, 0.0])])
+    });
+    assert!(
+        found.contains(
+            "; it does not read 64000 bytes that lie in 5 sockets, such as socket, tcp to 10.0.0.1:80"
+        ),
+        "{found}"
+    );
+}
+
+#[test]
+fn loaded_library_of_a_script_is_named() {
+    let stacks = vec![
+        at(
+            &["Perl_hv_common", "Storable.so+0x12", "Perl_pp_entersub"],
+            70,
+        ),
+        at(&["Perl_pp_entersub"], 20),
+        at(&["libc.so.6+0x7"], 10),
+    ];
+    let script = Stack {
+        program: "Perl".into(),
+        ..at(&["copy profile.pl"], 90)
+    };
+    let found = cause(&Facts {
+        samples: sampled(stacks),
+        scripts: vec![script],
+        ..facts(vec![thread(1, [9.5, 0.1, 0.0])])
+    });
+    assert!(
+        found.contains("; 70 % of that in the library Storable.so"),
+        "{found}"
+    );
+}
+
+#[test]
+fn file_that_ends_each_wait_is_named() {
+    let poll = Stack {
+        kernel: strings(&["ep_poll", "__x64_sys_epoll_wait"]),
+        ..at(&["epoll_wait (libc.so.6)", "serve"], 90)
+    };
+    let asked = Called {
+        call: "epoll_wait".into(),
+        file: "ready: socket, tcp to [::1]:80 (it can be written to: EPOLLOUT)".into(),
+        arguments: [3, 0, 64, 0],
+        result: None,
+        samples: 20,
+    };
+    let found = cause(&Facts {
+        samples: Some(Samples {
+            stacks: vec![poll],
+            calls: vec![asked],
+            ..Samples::default()
+        }),
+        ..facts(vec![thread(1, [2.0, 7.5, 0.0])])
+    });
+    assert!(
+        found.contains(
+            "which returns at once: socket, tcp to [::1]:80 (it can be written to: EPOLLOUT) is \
+             ready all the time"
+        ),
+        "{found}"
+    );
+}
