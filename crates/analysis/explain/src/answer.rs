@@ -204,7 +204,11 @@ fn in_pool(facts: &Facts) -> String {
     let stacks = stacks.map_or(&[][..], Vec::as_slice);
     let is_pool = |function: &String| POOL.iter().any(|name| function.contains(name));
     let all: u64 = stacks.iter().map(|stack| stack.samples).sum();
-    let pool = stacks.iter().filter(|stack| stack.user.iter().any(is_pool));
+    // A synchronous call does the same on the thread of the script.
+    let is_script = |function: &String| function.starts_with("Builtins_");
+    let pool = stacks
+        .iter()
+        .filter(|stack| stack.user.iter().any(is_pool) && !stack.user.iter().any(is_script));
     let part = pool.map(|stack| stack.samples).sum::<u64>() as f64 / all.max(1) as f64;
     if part < 0.5 {
         return String::new();

@@ -461,9 +461,15 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "it counts letters of UTF-8 strings from their begin (length)",
         "Work on bytes, or keep the length.",
     ),
-    // PostgreSQL: src/backend/access/heap/heapam.c, optimizer/plan/planner.c, jit/llvm.
+    // PostgreSQL: src/backend/utils/adt/ri_triggers.c, access/heap/heapam.c, executor/nodeSeqscan.c,
+    // optimizer/plan/planner.c, jit/llvm.
     meaning(
-        "heap_getnextslot",
+        "RI_FKey_|ri_PerformCheck",
+        "it looks for rows that refer to one by a foreign key (RI_FKey_…), of which the referring column may lack an index",
+        "Create an index on the column that refers.",
+    ),
+    meaning(
+        "heap_getnextslot|SeqNext|heapgettup|heapgetpage",
         "it reads tables row by row (a sequential scan), of which one may lack an index",
         "Look at EXPLAIN (ANALYZE, BUFFERS) of the statements.",
     ),

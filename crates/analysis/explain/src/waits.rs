@@ -289,6 +289,10 @@ pub(crate) fn kind(facts: &Facts, wait: &Wait) -> Kind {
     if is_call(wait, &SLEEPS) || is_in(wait, &["nanosleep"]) {
         return sleep_kind(wait);
     }
+    // A signal interrupted the wait; the kernel function says of what it was.
+    if is_call(wait, &["restart_syscall"]) && is_in(wait, &["futex"]) {
+        return known(wait).map_or(Kind::Condition, |known| known.kind);
+    }
     if is_call(wait, &FILE_LOCKS) {
         return Kind::FileLock;
     }

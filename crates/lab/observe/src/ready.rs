@@ -10,9 +10,9 @@ use crate::tree::read;
 
 /// Files of one epoll that are asked.
 const ASKED_MAX: usize = 64;
-/// Edges are told once, and what is disabled never (include/uapi/linux/eventpoll.h).
+/// The kernel reports an edge once (include/uapi/linux/eventpoll.h).
 const EPOLLET: u32 = 1 << 31;
-/// Events of a descriptor, and how they are said (include/uapi/asm-generic/poll.h).
+/// Events of a descriptor in words (include/uapi/asm-generic/poll.h).
 const EVENTS: [(PollFlags, &str); 4] = [
     (PollFlags::HUP, "the other end has hung up: EPOLLHUP"),
     (PollFlags::ERR, "an error is not taken: EPOLLERR"),

@@ -86,7 +86,9 @@ fn of_pool(view: &View, is_wanted: impl Fn(&Wait) -> bool) -> String {
     let mut pools: BTreeMap<&str, BTreeSet<u32>> = BTreeMap::new();
     for wait in view.waits.iter().filter(|wait| is_wanted(wait)) {
         let has = |function: &str| wait.stack.iter().any(|one| one.contains(function));
-        if let Some((_, pool)) = POOLS.iter().find(|(function, _)| has(function)) {
+        // A synchronous call does the same on the thread of the script.
+        let pool = POOLS.iter().find(|(function, _)| has(function));
+        if let Some((_, pool)) = pool.filter(|_| !has("Builtins_")) {
             pools.entry(pool).or_default().extend(&wait.threads);
         }
     }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn socket_that_is_read_now_and_then_is_none() {
+    fn socket_that_is_read_is_none() {
         let unread = Unread {
             looks: 20,
             found: BTreeMap::from([(1, found(0, 20)), (2, found(0, 12)), (3, found(18, 2))]),
