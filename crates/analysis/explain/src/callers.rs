@@ -471,7 +471,7 @@ impl<'s> Hot<'s> {
     }
 
     /// Returns the same of one or two functions.
-    fn innermost_path(&self) -> Option<(String, u64)> {
+    pub(crate) fn innermost_path(&self) -> Option<(String, u64)> {
         let (function, samples) = self.most(&self.innermost)?;
         Some((called_by(&function, &self.callers(&function)), samples))
     }

@@ -101,6 +101,18 @@ const OF_LIBRARY: f64 = 0.3;
 /// their version behind it.
 const LOADED: [&str; 2] = [".so", ".node"];
 
+/// Libraries of the runtimes themselves, which their names have no version of either.
+const RUNTIMES: [&str; 8] = [
+    "libjvm",
+    "libjava",
+    "libjli",
+    "libnio",
+    "libnet",
+    "libzip",
+    "libpython",
+    "libperl",
+];
+
 /// Returns the library of a function that a script has loaded: `Storable.so` of `Storable.so+0x12`.
 fn loaded_library(function: &str) -> Option<&str> {
     let named = function
@@ -111,10 +123,9 @@ fn loaded_library(function: &str) -> Option<&str> {
         (None, Some((file, _))) => file,
         (None, None) => return None,
     };
-    LOADED
-        .iter()
-        .any(|ending| file.ends_with(ending))
-        .then_some(file)
+    let is_runtime = RUNTIMES.iter().any(|begin| file.starts_with(begin));
+    let is_loaded = LOADED.iter().any(|ending| file.ends_with(ending));
+    (is_loaded && !is_runtime).then_some(file)
 }
 
 /// Returns in which library of C a script's program spends much of its time, as the end of a

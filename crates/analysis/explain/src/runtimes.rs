@@ -307,7 +307,7 @@ const JVM_COLLECTORS: [&str; 9] = [
 ];
 /// Functions that collect garbage: of Go (src/runtime/{mgc,mgcmark,mgcsweep}.go), V8 (src/heap),
 /// CPython (Modules/gcmodule.c, Python/gc.c) and the JVM (gc/g1, gc/parallel, gc/serial).
-const COLLECTORS: [&str; 24] = [
+const COLLECTORS: [&str; 31] = [
     "runtime.gcmarknewobject",
     "runtime.greyobject",
     "runtime.scanobject",
@@ -332,6 +332,13 @@ const COLLECTORS: [&str; 24] = [
     "PSScavenge",
     "GenCollectedHeap::",
     "GCTaskThread",
+    "OopOopIterate",
+    "CompactibleSpace::",
+    "ContiguousSpace::prepare_for_compaction",
+    "MarkSweep::",
+    "DefNewGeneration::",
+    "PSParallelCompact",
+    "PSPromotionManager::",
 ];
 
 /// Pools of runtimes: a function on the stack of their threads, and what they are. What waits in

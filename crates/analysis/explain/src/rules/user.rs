@@ -19,6 +19,8 @@ const FUNCTION: f64 = 0.5;
 const MEANT: f64 = 0.75;
 /// Mapped files of one kind from which on they are named.
 const MAPPED: usize = 100;
+/// The share of collecting garbage that comes before work which is spread.
+const COLLECTED: f64 = 0.35;
 /// The least share of collecting garbage in the time on processors.
 const GARBAGE: f64 = 0.25;
 
@@ -88,6 +90,14 @@ fn hottest(view: &View) -> Option<(String, u64, u64)> {
     Some((what, count, hot.all()))
 }
 
+/// Returns two functions in which most of the program's own work is together.
+fn several(view: &View) -> Option<(String, u64, u64)> {
+    let is_collector = garbage(view).is_some() || meaning(view).is_some();
+    let hot = Hot::of(in_user_mode(view));
+    let (path, count) = hot.innermost_path().filter(|(path, _)| !is_start(path))?;
+    (!is_collector).then(|| (path, count, hot.all()))
+}
+
 /// Returns the functions with most of the program's own work, with their parts.
 pub(super) fn largest(view: &View) -> String {
     Hot::of(in_user_mode(view)).largest()
@@ -97,8 +107,12 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
     if !is_in_user_mode(view) {
         return None;
     }
-    let Some((what, count, all)) = hottest(view) else {
-        return spread_over_interpreter(view);
+    let (what, count, all) = match hottest(view) {
+        Some(hottest) => hottest,
+        None => match spread_over_interpreter(view) {
+            Some(spread) => return Some(spread),
+            None => several(view)?,
+        },
     };
     let share = view.budget.user * count as f64 / all.max(1) as f64;
     // What a function means says more than where it is, but allocating is a part of much.
@@ -149,8 +163,9 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
 /// the sentence, is where it is.
 fn spread_over_interpreter(view: &View) -> Option<Finding> {
     let facts = view.facts;
-    // What a function means says more.
-    if meaning(view).is_some() {
+    // What a function means says more, and so does a collector with much of it.
+    let is_garbage = garbage(view).is_some_and(|found| found.share >= COLLECTED);
+    if meaning(view).is_some() || is_garbage {
         return None;
     }
     let has_script = !crate::answer::in_script(facts).is_empty();
