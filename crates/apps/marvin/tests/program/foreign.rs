@@ -1,7 +1,7 @@
 //! `marvin explain` on programs from public reports, written anew in the runtimes of these: whether
 //! the first sentence names the cause that was established there. `tests/zoo/foreign` is the half
 //! that the rules were written with, `tests/zoo/late` the half that others wrote afterwards, and
-//! `tests/zoo/second`, `third`, `fourth` and `fifth` further such halves, of later reports.
+//! `tests/zoo/second`, `third`, `fourth`, `fifth` and `sixth` further such halves, of later reports.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -61,6 +61,12 @@ const FIFTH: Zoo = Zoo {
     folder: "fifth",
     stem: "fifth",
     class: "Fifth",
+};
+
+const SIXTH: Zoo = Zoo {
+    folder: "sixth",
+    stem: "sixth",
+    class: "Sixth",
 };
 
 /// A line of `cases.txt`.
@@ -182,7 +188,7 @@ fn add_second_programs(zoo: &Zoo, home: &Path, programs: &mut BTreeMap<&'static 
     let program = |name: String| home.join(name).to_string_lossy().into_owned();
     let source = |ending: &str| zoo.source(&format!("{stem}.{ending}"));
     let compilers = [
-        ("$X", "cc", "c++", &["-O1", "-g", "-w"][..]),
+        ("$X", "cc", "c++", &["-O1", "-g", "-w", "-std=c++20"][..]),
         ("$R", "rs", "rustc", &["-O", "-g", "--edition", "2024"]),
     ];
     for (letter, ending, compiler, options) in compilers {
@@ -474,4 +480,9 @@ fn fourth_late_causes_are_counted() {
 #[test]
 fn fifth_late_causes_are_counted() {
     count_late(&FIFTH, 37, 6);
+}
+
+#[test]
+fn sixth_late_causes_are_counted() {
+    count_late(&SIXTH, 0, 60);
 }
