@@ -76,7 +76,7 @@ pub fn answer(facts: &Facts) -> Answer {
         let asleep = answer
             .others
             .iter()
-            .find(|other| other.rule == "sleep" && other.share >= LEAST && cause.rule != "sleep");
+            .find(|other| other.rule == "sleep" && other.share >= LEAST && !is_of_sleep(cause));
         if let Some(asleep) = asleep {
             let text = format!("; beside that {} ({})", asleep.cause, percent(asleep.share));
             cause.cause.push_str(&text);
@@ -106,6 +106,11 @@ fn is_of_running(cause: &Finding) -> bool {
     }
     let rule = RULES.iter().find(|rule| rule.name == cause.rule);
     rule.is_some_and(|rule| matches!(rule.branch, Branch::System | Branch::User | Branch::Waiting))
+}
+
+/// Whether a cause says that threads sleep.
+fn is_of_sleep(cause: &Finding) -> bool {
+    ["sleep", "full-pool", "lost-result"].contains(&cause.rule)
 }
 
 /// Whether a cause is that the program does nothing by itself.
@@ -155,7 +160,12 @@ fn in_function(scripts: &[&Stack]) -> String {
         return String::new();
     };
     let Some((path, _)) = hot.own_path() else {
-        return String::new();
+        // A script that awaits is often seen in the functions of its runtime alone.
+        let largest = hot.largest();
+        return match &*largest {
+            "" => String::new(),
+            _ => format!("; in {} that is in {largest}", first.program),
+        };
     };
     // What it calls of the standard library says more than what that is made of.
     let called = hot.entry().map(|entry| {

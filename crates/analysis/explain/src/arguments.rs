@@ -19,6 +19,10 @@ const BELOW: f64 = 0.8;
 /// Bytes up to which a size is small.
 const SMALL: u64 = 1024;
 
+/// Bytes of a read or a write from which on they may be more than is wanted.
+const LARGE: u64 = 64 << 10;
+const TRANSFERS: [&str; 4] = ["read", "write", "pread64", "pwrite64"];
+
 /// Errors with their meaning (include/uapi/asm-generic/errno-base.h, errno.h).
 const ERRORS: [(i64, &str); 31] = [
     (1, "EPERM: it may not do that"),
@@ -317,7 +321,9 @@ impl<'v> Calls<'v> {
 
     /// Returns all that is known of them, as the middle of a sentence: ` with WNOHANG … (/srv/a)`.
     pub(crate) fn described(&self) -> String {
-        let size = self.size().filter(|size| (1..=SMALL).contains(size));
+        let is_transfer = self.0.iter().all(|call| TRANSFERS.contains(&&*call.call));
+        let is_worth = |size: &u64| (1..=SMALL).contains(size) || is_transfer && *size >= LARGE;
+        let size = self.size().filter(is_worth);
         let size = size.map(|size| {
             let bytes = if size == 1 { "byte" } else { "bytes" };
             format!(" of {size} {bytes} each")

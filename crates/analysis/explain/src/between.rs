@@ -8,6 +8,8 @@ use crate::finding::percent;
 /// The least calls, and how many a second, that are worth a word.
 const LEAST: u64 = 3;
 const LEAST_RATE: f64 = 0.8;
+/// New connections a second that are many.
+const OFTEN: f64 = 5.0;
 /// The part of a call's results from which on an error is worth a word, and that makes it the answer.
 const SOME: f64 = 0.3;
 const FAILING: f64 = 0.7;
@@ -83,6 +85,12 @@ pub(crate) fn between(facts: &Facts) -> String {
     let is_failing = |call: &&&TracedCall| {
         failing_part(call) >= SOME && !OF_WAITING.contains(&call.error) && call.error < RESTARTS
     };
+    // A new connection is several calls.
+    let connects = calls.iter().find(|call| call.call == "connect");
+    if let Some(connect) = connects.filter(|call| rate(call) >= OFTEN && !is_failing(call)) {
+        let often = rate(connect);
+        return format!("; it opens {often:.0} new connections a second (connect)");
+    }
     let failing = calls.iter().find(is_failing);
     let Some(call) = failing.or(calls.first()) else {
         return String::new();

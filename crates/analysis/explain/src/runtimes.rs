@@ -476,6 +476,11 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "Create an index on the column that refers.",
     ),
     meaning(
+        "plpgsql_exec_trigger",
+        "it executes a trigger of a table (plpgsql_exec_trigger), which a statement may do for each row",
+        "Do it for each statement, or outside of the transaction.",
+    ),
+    meaning(
         "heap_getnextslot|SeqNext|heapgettup|heapgetpage",
         "it reads tables row by row (a sequential scan), of which one may lack an index",
         "Look at EXPLAIN (ANALYZE, BUFFERS) of the statements.",

@@ -1,7 +1,7 @@
 //! What scripts, databases and make do, as sentences say it.
 
 use crate::answer;
-use crate::facts::{Facts, Object, Stack, Thread, Wait, Watched, WatchedKind};
+use crate::facts::{Behind, Doing, Facts, Object, Role, Stack, Thread, Wait, Watched, WatchedKind};
 use crate::tests::{at_word, facts, sampled, thread, wait};
 use crate::waits::{Kind, kind};
 
@@ -233,4 +233,50 @@ fn timers_of_goroutines_are_no_sleep() {
     let facts = facts(vec![thread(1, [0.2, 0.2, 0.0])]);
     assert_eq!(kind(&facts, &poll("runtime.netpoll")), Kind::Idle);
     assert_eq!(kind(&facts, &poll("uv_run")), Kind::Sleep);
+}
+
+#[test]
+fn child_that_is_not_read_is_named() {
+    let events = Wait {
+        object: Object::File("anon_inode:[eventpoll]".into()),
+        watched: vec![Watched {
+            kind: WatchedKind::Own,
+            file: "anon_inode:[eventfd]".into(),
+        }],
+        ..wait("epoll_wait", "ep_poll", 9.5)
+    };
+    let peer = Behind {
+        role: Role::Peer,
+        process: 1,
+        thread: 1,
+        is_own: true,
+        doing: vec![Doing {
+            wait: Some(Box::new(events.clone())),
+            looks: 9,
+            ..Doing::default()
+        }],
+        ..Behind::default()
+    };
+    let write = Wait {
+        object: Object::File("own socket, unix".into()),
+        threads: vec![2],
+        behind: vec![peer],
+        ..wait("write", "sock_alloc_send_pskb", 9.0)
+    };
+    let child = Thread {
+        process: 2,
+        name: "node".into(),
+        ..thread(2, [0.1, 0.0, 0.0])
+    };
+    let found = cause(&Facts {
+        root: 1,
+        waits: vec![events, write],
+        ..facts(vec![thread(1, [0.1, 0.0, 0.0]), child])
+    });
+    assert!(
+        found.contains(
+            "its child, process 2 node, waits to write, because the other end does not read (own socket, unix)"
+        ),
+        "{found}"
+    );
 }

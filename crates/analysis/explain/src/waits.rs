@@ -221,6 +221,7 @@ pub(crate) const SOCKETS: [&str; 10] = [
 pub(crate) const NETWORK_CALLS: [&str; 8] = [
     "recvfrom", "recvmsg", "recvmmsg", "sendto", "sendmsg", "sendmmsg", "accept", "connect",
 ];
+pub(crate) const WRITES: [&str; 6] = ["write", "writev", "sendto", "sendmsg", "sendfile", "splice"];
 pub(crate) const SLEEPS: [&str; 3] = ["nanosleep", "clock_nanosleep", "pause"];
 pub(crate) const POLLS: [&str; 7] = [
     "poll",
@@ -409,7 +410,8 @@ pub(crate) fn is_held(wait: &Wait) -> bool {
 
 /// Whether the peer of a socket waits itself: then there is nothing to do at either end.
 fn is_idle_connection(facts: &Facts, wait: &Wait) -> bool {
-    if is_held(wait) {
+    // Who waits to write has something for a peer that does not read.
+    if is_held(wait) || is_call(wait, &WRITES) {
         return false;
     }
     let mut idle = 0;
@@ -547,7 +549,15 @@ pub(crate) fn describe_wait(facts: &Facts, wait: &Wait) -> String {
         Object::File(file) => format!(" ({file})"),
         _ => String::new(),
     };
+    let one_socket = match wait.watched.as_slice() {
+        [one] if one.kind == WatchedKind::Socket => Some(&one.file),
+        _ => None,
+    };
     let what = match kind(facts, wait) {
+        Kind::Events if one_socket.is_some() => {
+            let file = one_socket.map_or("", |file| file);
+            format!("waits for the peer of a socket ({file})")
+        }
         Kind::Idle | Kind::Events if wait.timeout_ms.is_some() => format!(
             "waits for a timer of its own, of up to {} ms",
             wait.timeout_ms.unwrap_or_default()
@@ -563,6 +573,9 @@ pub(crate) fn describe_wait(facts: &Facts, wait: &Wait) -> String {
         Kind::Condition => "waits for a signal of another thread".into(),
         Kind::Lock | Kind::Gil => "waits for another lock".into(),
         Kind::FileLock => format!("waits for a lock of a file{file}"),
+        Kind::Pipe | Kind::Socket if is_call(wait, &WRITES) => {
+            format!("waits to write, because the other end does not read{file}")
+        }
         Kind::Pipe => format!("waits for a pipe{file}"),
         Kind::Socket => format!("waits for the peer of a socket{file}"),
         Kind::Stopped => "is stopped".into(),

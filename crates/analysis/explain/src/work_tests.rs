@@ -3,7 +3,7 @@
 
 use crate::answer;
 use crate::facts::{
-    Called, Created, Facts, Object, Samples, ShortLived, Stack, Thread, UnreadSockets, Wait,
+    Called, Created, Facts, Object, Parked, Samples, ShortLived, Stack, Thread, UnreadSockets, Wait,
 };
 use crate::tests::{at_word, facts, rule, sampled, thread, wait};
 
@@ -209,6 +209,98 @@ fn file_that_ends_each_wait_is_named() {
             "which returns at once: socket, tcp to [::1]:80 (it can be written to: EPOLLOUT) is \
              ready all the time"
         ),
+        "{found}"
+    );
+}
+
+#[test]
+fn full_pool_names_its_tasks() {
+    let of = |inner: &str, id: u32| Wait {
+        stack: strings(&[
+            inner,
+            "Watcher.watch",
+            "java.util.concurrent.ForkJoinWorkerThread.run",
+        ]),
+        threads: vec![id],
+        ..wait("clock_nanosleep", "hrtimer_nanosleep", 9.5)
+    };
+    let with = |second: &str| {
+        let result = Wait {
+            stack: strings(&[
+                "jdk.internal.misc.Unsafe.park",
+                "java.util.concurrent.CompletableFuture.get",
+                "Server.handle",
+            ]),
+            ..at_word(0x80, 9.5, &[1])
+        };
+        let waits = vec![result, of("java.lang.Thread.sleep", 2), of(second, 3)];
+        Facts {
+            waits,
+            ..facts((1..=3).map(|id| thread(id, [0.01, 0.0, 0.0])).collect())
+        }
+    };
+    let full = with("java.lang.Thread.sleep");
+    assert_eq!(rule(&full), "full-pool");
+    assert!(
+        cause(&full).contains(
+            "for the result of a task in java.util.concurrent.CompletableFuture.get for \
+             Server.handle, which finds no thread: all 2 threads of the pool are in other tasks, where one sleeps in \
+             Watcher.watch"
+        ),
+        "{}",
+        cause(&full)
+    );
+    assert_ne!(rule(&with("ForkJoinPool.awaitWork")), "full-pool");
+}
+
+#[test]
+fn idle_program_names_what_it_takes_from() {
+    let queue = |own: &[&str]| {
+        let mut stack = strings(&["Python's queue.Queue.get"]);
+        stack.extend(strings(own));
+        Wait {
+            stack,
+            ..at_word(0x10, 9.5, &[1])
+        }
+    };
+    let of = |own: &[&str]| {
+        cause(&Facts {
+            waits: vec![queue(own)],
+            ..facts(vec![thread(1, [0.01, 0.0, 0.0])])
+        })
+    };
+    let pool = of(&["QueuePool.checkout db.py", "query db.py"]);
+    let named = "its threads wait for work, in QueuePool.checkout db.py (called by query db.py)";
+    assert!(pool.contains(named), "{pool}");
+    // A worker waits in the function that it began with.
+    let worker = of(&["work pool.py"]);
+    assert!(worker.ends_with("its threads wait for work"), "{worker}");
+}
+
+#[test]
+fn goroutines_that_connect_anew_are_said() {
+    let connect = Stack {
+        kernel: strings(&["tcp_v4_connect", "__x64_sys_connect"]),
+        ..at(&["syscall.Connect", "main.call"], 30)
+    };
+    let poll = Wait {
+        stack: strings(&["runtime.futexsleep", "runtime.stopm"]),
+        ..at_word(0x10, 7.0, &[1])
+    };
+    let call = Parked {
+        reason: "select".into(),
+        stack: strings(&["net/http.(*Client).Get", "main.call", "main.run"]),
+        goroutines: 4.0,
+        ..Parked::default()
+    };
+    let found = cause(&Facts {
+        waits: vec![poll],
+        parked: vec![call],
+        samples: sampled(vec![connect, at(&["main.call"], 20)]),
+        ..facts(vec![thread(1, [0.3, 0.5, 0.0])])
+    });
+    assert!(
+        found.contains("; it opens new connections again and again (connect has 100 %"),
         "{found}"
     );
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::arguments::Calls;
 use crate::between::between;
 use crate::budget::{OWN, View, is_for_own};
+use crate::callers::{is_own, is_start};
 use crate::facts::{Limited, Object, Thread, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::runtimes::POOLS;
@@ -432,8 +433,9 @@ pub(super) fn idle(view: &View) -> Option<Finding> {
             format!("it is idle and waits for clients{from}")
         } else {
             let timer = loop_timer(view);
+            let place = for_what(view, is_pool);
             format!(
-                "it is idle: its threads wait for work{timer}{}{}{}",
+                "it is idle: its threads wait for work{place}{timer}{}{}{}",
                 sockets::unread(view),
                 others_do(view),
                 between(view.facts)
@@ -446,6 +448,31 @@ pub(super) fn idle(view: &View) -> Option<Finding> {
             .advise("Observe it while there is work, or explain who is to send it.")
             .look("ss -tunlp"),
     )
+}
+
+/// Returns in which function of its own most of a program waits for work, as the end of a sentence: it
+/// may be a pool of something else than threads. Empty where only a runtime does.
+fn for_what(view: &View, is_wanted: impl Fn(&Wait) -> bool) -> String {
+    let mut places: BTreeMap<String, f64> = BTreeMap::new();
+    let mut all = 0.0;
+    for wait in view.waits.iter().filter(|wait| is_wanted(wait)) {
+        all += wait.seconds;
+        let own = wait
+            .stack
+            .iter()
+            .filter(|one| is_own(one) && !is_start(one));
+        // What a thread begins with waits for work.
+        if own.count() > 1
+            && let Some(path) = own_path(wait)
+        {
+            *places.entry(path).or_default() += wait.seconds;
+        }
+    }
+    let most = places
+        .into_iter()
+        .max_by(|one, other| one.1.total_cmp(&other.1));
+    most.filter(|(_, seconds)| *seconds > 0.5 * all)
+        .map_or_else(String::new, |(path, _)| format!(", in {path}"))
 }
 
 /// Returns how long a loop of events waits at most, as the end of a sentence: what it is for is a
@@ -481,7 +508,14 @@ fn others_do(view: &View) -> String {
     let of_others = facts.waits.iter().filter(|wait| {
         is_told(wait) && process_of(wait).is_some_and(|(process, _)| process != facts.root)
     });
-    let longest = of_others.max_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    // What one waits for outside of itself comes before its timers.
+    let by_seconds = |one: &&Wait, other: &&Wait| one.seconds.total_cmp(&other.seconds);
+    let is_outside = |wait: &&Wait| {
+        let is_soft = kind(facts, wait).is_soft() || kind(facts, wait) == Kind::Other;
+        !is_soft && 2.0 * wait.seconds >= facts.seconds
+    };
+    let outside = of_others.clone().filter(is_outside).max_by(by_seconds);
+    let longest = outside.or_else(|| of_others.max_by(by_seconds));
     let Some((wait, (process, name))) = longest.and_then(|wait| Some((wait, process_of(wait)?)))
     else {
         return String::new();
@@ -582,7 +616,7 @@ pub(super) fn poll(view: &View) -> Option<Finding> {
     let peers = first
         .watched
         .iter()
-        .filter(|watched| watched.kind != WatchedKind::Own)
+        .filter(|watched| watched.kind != WatchedKind::Own && !watched.file.is_empty())
         .map(|watched| &*watched.file);
     let named: Vec<&str> = peers.take(2).collect();
     let of = if named.is_empty() {

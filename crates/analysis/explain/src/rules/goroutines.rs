@@ -1,6 +1,7 @@
 //! Goroutines of Go that wait: threads of a Go program that have nothing to run are idle, whatever
 //! its goroutines wait for.
 
+use crate::between::between;
 use crate::budget::View;
 use crate::callers::{entry, is_entry, is_own, is_start, own_caller, own_path};
 use crate::facts::{Parked, Stack, WatchedKind};
@@ -8,6 +9,7 @@ use crate::finding::{Finding, percent};
 use crate::waits::{Kind, kind};
 
 use super::blocked::BLOCKED;
+use super::sockets;
 
 /// The least number of goroutines, on average, that are named.
 const LEAST: f64 = 0.3;
@@ -254,7 +256,11 @@ pub(super) fn parked(view: &View) -> Option<Finding> {
             .take(OTHERS)
             .map(|(way, one)| describe(view, *way, one)),
     );
-    let finding = Finding::new(told.join("; "), share).with(
+    let between = match &*between(view.facts) {
+        "" => sockets::connecting(view),
+        between => between.to_owned(),
+    };
+    let finding = Finding::new(told.join("; ") + &between, share).with(
         format!("{:.1} goroutines there on average", parked.goroutines),
         "runtime.allgs, /proc/PID/mem",
         "0.3",

@@ -5,9 +5,11 @@
 
 mod blocked;
 mod busy;
+mod children;
 mod goroutines;
 mod inside;
 mod kernel_work;
+mod pools;
 mod processes;
 mod settings;
 mod sockets;
@@ -145,13 +147,19 @@ pub const RULES: &[Rule] = &[
         name: "pool-for-itself",
         branch: Branch::Blocked,
         reason: "Tasks that wait for tasks of their own pool wait for ever when all of it waits.",
-        check: inside::pool_for_itself,
+        check: pools::pool_for_itself,
+    },
+    Rule {
+        name: "full-pool",
+        branch: Branch::Blocked,
+        reason: "A task waits for ever when all threads of its pool are in tasks that wait.",
+        check: pools::full_pool,
     },
     Rule {
         name: "lost-result",
         branch: Branch::Blocked,
         reason: "Who waits for a task's result waits for ever when no thread is left to execute it.",
-        check: inside::lost_result,
+        check: pools::lost_result,
     },
     Rule {
         name: "server-lock",
@@ -266,6 +274,12 @@ pub const RULES: &[Rule] = &[
         branch: Branch::Blocked,
         reason: "A server without clients is idle, as a pool without work is.",
         check: blocked::idle,
+    },
+    Rule {
+        name: "children",
+        branch: Branch::Blocked,
+        reason: "Programs that are started one after the other wait for something each.",
+        check: children::one_after_the_other,
     },
     Rule {
         name: "poll",

@@ -188,6 +188,22 @@ fn new_connections(view: &View, is_socket: impl Fn(&Wait) -> bool) -> String {
     )
 }
 
+/// The part of the kernel's samples in connecting that makes connections many.
+const IN_CONNECT: f64 = 0.1;
+
+/// Returns that a program connects again and again, by its samples in the kernel, as the end of a
+/// sentence; empty if it does not.
+pub(super) fn connecting(view: &View) -> String {
+    let of_kernel = super::system::of_kernel(view, |stack| stack.call() == Some("connect"));
+    if of_kernel < IN_CONNECT {
+        return String::new();
+    }
+    let part = percent(of_kernel);
+    format!(
+        "; it opens new connections again and again (connect has {part} of its work in the kernel)"
+    )
+}
+
 /// Whether a thread polls one socket with a peer, as clients with a timeout do.
 pub(super) fn is_one_socket(wait: &Wait) -> bool {
     is_call(wait, &POLLS)

@@ -482,7 +482,8 @@ fn fifth_late_causes_are_counted() {
     count_late(&FIFTH, 37, 6);
 }
 
+/// Counted once on 2026-11-30, before anything was built on them: 49 causes, 10 areas, 1 wrong.
 #[test]
 fn sixth_late_causes_are_counted() {
-    count_late(&SIXTH, 0, 60);
+    count_late(&SIXTH, 44, 4);
 }

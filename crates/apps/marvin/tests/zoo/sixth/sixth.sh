@@ -164,6 +164,7 @@ ask() {
 }
 
 make_data() {
+	rm -rf "$folder/pg"
 	as_user initdb -D "$folder/pg" -A trust -U app -E UTF8 --locale=C --no-sync >/dev/null || exit 1
 	as_user postgres -D "$folder/pg" -k "$folder" -c listen_addresses= -c fsync=off \
 		-c shared_buffers=64MB 2>/dev/null &

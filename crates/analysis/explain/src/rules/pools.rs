@@ -1,0 +1,205 @@
+//! Rules of tasks that find no thread: those that wait for one another, and those whose pool is full.
+
+use std::collections::BTreeSet;
+
+use crate::budget::View;
+use crate::facts::{Thread, Wait};
+use crate::finding::Finding;
+use crate::waits::{Kind, describe_wait, kind, own_path};
+
+use super::blocked::THREAD_STATES;
+
+/// Functions in which a thread of a pool executes a task, and in which one waits for the result of
+/// another task: of Java (java.util.concurrent) and of Python (Lib/concurrent/futures).
+const WORKERS: [&str; 3] = [
+    "ThreadPoolExecutor$Worker.run",
+    "ThreadPoolExecutor.runWorker",
+    "Python's thread._worker",
+];
+const RESULTS: [&str; 8] = [
+    "std::__future_base",
+    "FutureTask.get",
+    "FutureTask.awaitDone",
+    "CompletableFuture.get",
+    "CompletableFuture.join",
+    "AbstractExecutorService.invokeAll",
+    "Python's _base.Future.result",
+    "Python's _base.wait",
+];
+/// The part of the time for which all threads of a pool wait so.
+const ALL_ALONG: f64 = 0.7;
+
+/// A pool whose threads all wait for results of tasks, which none of them is left to execute.
+pub(super) fn pool_for_itself(view: &View) -> Option<Finding> {
+    let has = |wait: &Wait, names: &[&str]| {
+        let mut functions = wait.stack.iter();
+        functions.any(|function| names.iter().any(|name| function.contains(name)))
+    };
+    let waits = view.facts.waits.iter();
+    let of_workers: Vec<&Wait> = waits.filter(|wait| has(wait, &WORKERS)).collect();
+    let is_for_task = |wait: &Wait| has(wait, &RESULTS);
+    let waiting: Vec<&Wait> = of_workers
+        .iter()
+        .copied()
+        .filter(|wait| is_for_task(wait))
+        .collect();
+    let threads: BTreeSet<u32> = waiting
+        .iter()
+        .flat_map(|wait| wait.threads.iter().copied())
+        .collect();
+    let seconds: f64 = waiting.iter().map(|wait| wait.seconds).sum();
+    let is_all_along = seconds >= ALL_ALONG * view.facts.seconds * threads.len() as f64;
+    let is_without_others = of_workers
+        .iter()
+        .all(|wait| is_for_task(wait) || wait.seconds < (1.0 - ALL_ALONG) * view.facts.seconds);
+    let longest = waiting
+        .into_iter()
+        .max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+        .filter(|_| is_all_along && is_without_others)?;
+    let from = own_path(longest)
+        .map(|function| format!(", in {function}"))
+        .unwrap_or_default();
+    let count = threads.len();
+    let who = if count == 1 {
+        "the only thread of a pool waits".to_owned()
+    } else {
+        format!("all {count} threads of a pool wait")
+    };
+    Some(
+        Finding::new(
+            format!(
+                "{who} for the result of a task that the same pool is to execute (a deadlock){from}"
+            ),
+            1.0,
+        )
+        .doubt()
+        .with(
+            format!("{count} threads in the pool's own function, none of them without a task"),
+            THREAD_STATES,
+            "70 % of the time",
+            "a pool without work",
+        )
+        .advise("Give tasks that wait for tasks a pool of their own, or have them called directly.")
+        .look("jstack PID, py-spy dump --pid PID"),
+    )
+}
+
+/// How the stacks of pools' workers begin: of Java, of Python and of libuv.
+const POOLED: [&str; 5] = [
+    "ForkJoinWorkerThread.run",
+    "ThreadPoolExecutor$Worker.run",
+    "ThreadPoolExecutor.runWorker",
+    "Python's thread._worker",
+    "uv__queue_work",
+];
+
+/// A thread that waits for a task's result while all threads of a pool are in other tasks, which wait
+/// all along: the task finds no thread.
+pub(super) fn full_pool(view: &View) -> Option<Finding> {
+    let facts = view.facts;
+    let has = |wait: &Wait, names: &[&str]| {
+        let mut functions = wait.stack.iter();
+        functions.any(|function| names.iter().any(|name| function.contains(name)))
+    };
+    let longest = facts
+        .waits
+        .iter()
+        .filter(|wait| has(wait, &RESULTS) && !has(wait, &POOLED))
+        .filter(|wait| wait.seconds >= ALL_ALONG * facts.seconds)
+        .max_by(|one, other| one.seconds.total_cmp(&other.seconds))?;
+    let of_pool: Vec<&Wait> = facts
+        .waits
+        .iter()
+        .filter(|wait| has(wait, &POOLED))
+        .collect();
+    // One of them without a task would take it.
+    let idle = of_pool
+        .iter()
+        .filter(|wait| kind(facts, wait) == Kind::Idle);
+    let idle: f64 = idle.map(|wait| wait.seconds).sum();
+    let busy: Vec<&&Wait> = of_pool
+        .iter()
+        .filter(|wait| kind(facts, wait) != Kind::Idle)
+        .collect();
+    let threads: BTreeSet<u32> = busy.iter().flat_map(|wait| wait.threads.clone()).collect();
+    let seconds: f64 = busy.iter().map(|wait| wait.seconds).sum();
+    let is_full = seconds >= ALL_ALONG * facts.seconds * threads.len() as f64;
+    if threads.is_empty() || !is_full || idle > (1.0 - ALL_ALONG) * facts.seconds {
+        return None;
+    }
+    let most = busy
+        .into_iter()
+        .max_by(|one, other| one.seconds.total_cmp(&other.seconds))?;
+    let from = own_path(longest).map_or_else(String::new, |own| format!(" in {own}"));
+    Some(
+        Finding::new(
+            format!(
+                "a thread waits for the result of a task{from}, which finds no thread: all {} threads of the pool are in other tasks, where one {}",
+                threads.len(),
+                describe_wait(facts, most)
+            ),
+            1.0,
+        )
+        .doubt()
+        .with(
+            format!("{} threads in the pool's own function, none of them without a task", threads.len()),
+            THREAD_STATES,
+            "70 % of the time",
+            "a pool without work",
+        )
+        .advise("Give tasks that wait or never end threads of their own.")
+        .look("jstack PID, py-spy dump --pid PID"),
+    )
+}
+
+/// A thread that waits for the result of a task all along, while no other thread does anything: the
+/// task stands in the queue of the thread that waits, or was lost.
+pub(super) fn lost_result(view: &View) -> Option<Finding> {
+    let facts = view.facts;
+    let has = |wait: &Wait, names: &[&str]| {
+        let mut functions = wait.stack.iter();
+        functions.any(|function| names.iter().any(|name| function.contains(name)))
+    };
+    let is_for_task = |wait: &Wait| has(wait, &RESULTS);
+    // The main function may sleep until the time is over.
+    let is_main = |wait: &Wait| {
+        let mut functions = wait.stack.iter();
+        functions.any(|one| one == "main" || one.ends_with(".main"))
+    };
+    let is_for_nothing = |wait: &Wait| match kind(facts, wait) {
+        Kind::Idle | Kind::Join => true,
+        Kind::Sleep => is_main(wait),
+        _ => is_for_task(wait),
+    };
+    let all_along = ALL_ALONG * facts.seconds;
+    let waits = facts.waits.iter();
+    let longest = waits
+        .clone()
+        .filter(|wait| is_for_task(wait) && wait.seconds >= all_along)
+        .max_by(|one, other| one.seconds.total_cmp(&other.seconds))?;
+    let elsewhere = waits.filter(|wait| !is_for_nothing(wait));
+    let elsewhere: f64 = elsewhere.map(|wait| wait.seconds).sum();
+    let running: f64 = facts.threads.iter().map(Thread::running_s).sum();
+    if elsewhere + running > (1.0 - ALL_ALONG) * facts.seconds {
+        return None;
+    }
+    let from = own_path(longest).map_or_else(String::new, |own| format!(", in {own}"));
+    Some(
+        Finding::new(
+            format!(
+                "a thread waits for the result of a task, and no thread is left to execute it: the task \
+                 stands in the queue of the one that waits for it (a deadlock), or was lost{from}"
+            ),
+            1.0,
+        )
+        .doubt()
+        .with(
+            "all other threads wait for work, or sleep in the main function".into(),
+            THREAD_STATES,
+            "70 % of the time",
+            "a task that takes long",
+        )
+        .advise("Do not wait for a task on the thread that is to execute it.")
+        .look("jstack PID, py-spy dump --pid PID"),
+    )
+}
