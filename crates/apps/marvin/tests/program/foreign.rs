@@ -436,6 +436,10 @@ fn count_late(zoo: &Zoo, right_least: usize, wrong_most: usize) {
     }
     let home = fresh(&format!("{}-home", zoo.folder));
     let files = folder(&format!("{}-files", zoo.folder));
+    // Some programs refuse to begin where an earlier run has left their files.
+    if files.exists() {
+        std::fs::remove_dir_all(&files).unwrap();
+    }
     for folder in [&*home, &files] {
         std::fs::create_dir_all(folder).unwrap();
     }
