@@ -429,27 +429,26 @@ impl Collector {
         let pausing = places(sampling, processes, modules, Imports::is_at_pause);
         let mut stacks: BTreeMap<(String, Vec<String>, Vec<String>), u64> = BTreeMap::new();
         let mut compiled: BTreeMap<u32, PerfMap> = BTreeMap::new();
-        let mut known: BTreeMap<(u32, u64, Option<u64>), String> = BTreeMap::new();
+        let mut known: BTreeMap<(u32, u64, Option<u64>), Vec<String>> = BTreeMap::new();
         // A function without a symbol has its name from the call of its caller.
         let mut name = |process: u32, address: u64, caller: Option<u64>| {
-            if let Some(name) = known.get(&(process, address, caller)) {
-                return name.clone();
+            if let Some(names) = known.get(&(process, address, caller)) {
+                return names.clone();
             }
             let Some(of) = processes.get(&process).or(fallback) else {
-                return String::new();
+                return vec![String::new()];
             };
-            let stack = [Some(address), caller].into_iter().flatten();
-            let stack: Vec<u64> = stack.collect();
-            let mut names = modules.name_all(&of.maps, &of.program, &stack);
-            let mut name = names.swap_remove(0);
-            if name == ANONYMOUS {
+            let mut names = modules.name_frame(&of.maps, &of.program, address, caller);
+            if names == [ANONYMOUS] {
                 let map = compiled
                     .entry(process)
                     .or_insert_with(|| perf_map(process, of));
-                name = map.name(address).map_or(name, str::to_owned);
+                names = map
+                    .name(address)
+                    .map_or(names, |name| vec![name.to_owned()]);
             }
-            known.insert((process, address, caller), name.clone());
-            name
+            known.insert((process, address, caller), names.clone());
+            names
         };
         let mut atomics: BTreeMap<String, u64> = BTreeMap::new();
         let mut pauses: BTreeMap<String, u64> = BTreeMap::new();
@@ -467,7 +466,7 @@ impl Collector {
                 .map(|address| kernel.name(*address))
                 .collect();
             let user = (0..chain.user.len().min(DEPTH))
-                .map(|at| {
+                .flat_map(|at| {
                     name(
                         chain.process,
                         chain.user[at],
@@ -488,7 +487,8 @@ impl Collector {
         }
         let mut faults: BTreeMap<String, u64> = BTreeMap::new();
         for ((process, at), count) in &sampling.touched {
-            *faults.entry(name(*process, *at, None)).or_default() += count;
+            let function = name(*process, *at, None).swap_remove(0);
+            *faults.entry(function).or_default() += count;
         }
         Some(Samples {
             stacks: stacks

@@ -15,6 +15,7 @@ mod facts;
 mod files;
 mod goroutines;
 mod imports;
+mod inlined;
 mod jvm;
 mod limits;
 mod memory;

@@ -14,6 +14,7 @@ use object::{
 use crate::files::{Found, find};
 use crate::goroutines::Runtime;
 use crate::imports::{Called, Imports};
+use crate::inlined::Inlined;
 use crate::names::demangle;
 use crate::proc::Mapping;
 use crate::settings;
@@ -46,6 +47,8 @@ pub(crate) struct Module {
     pub(crate) imports: Imports,
     /// What it has for who reads its goroutines, if it is of Go.
     goroutines: Option<Runtime>,
+    /// Which of its functions are within others; not of libraries.
+    inlined: Option<Inlined>,
     /// The version of glibc that it names, if it is that library.
     pub(crate) glibc: Option<(u32, u32)>,
 }
@@ -170,6 +173,11 @@ impl Module {
         };
         Some(Self {
             imports: Imports::read(&file, &functions),
+            inlined: if name.contains(".so") {
+                None
+            } else {
+                Inlined::read(&file)
+            },
             goroutines: Runtime::read(&file),
             exported,
             functions,
@@ -340,14 +348,42 @@ impl Modules {
         program: &str,
         stack: &[u64],
     ) -> Vec<String> {
-        let mut names = Vec::new();
-        for (index, address) in stack.iter().enumerate() {
-            let name = self.name(maps, program, *address);
-            let caller = stack.get(index + 1).filter(|_| name.contains("+0x"));
-            let asked = caller.and_then(|caller| self.asked(maps, *address, caller + 1));
-            names.push(asked.unwrap_or(name));
-        }
+        let frames = stack.iter().enumerate();
+        frames
+            .flat_map(|(index, address)| {
+                let caller = stack.get(index + 1).copied();
+                self.name_frame(maps, program, *address, caller)
+            })
+            .collect()
+    }
+
+    /// Names the function at an address, with those that are within it before it; `caller` is the
+    /// address on the stack around it.
+    pub(crate) fn name_frame(
+        &mut self,
+        maps: &[Mapping],
+        program: &str,
+        address: u64,
+        caller: Option<u64>,
+    ) -> Vec<String> {
+        let name = self.name(maps, program, address);
+        let caller = caller.filter(|_| name.contains("+0x"));
+        let asked = caller.and_then(|caller| self.asked(maps, address, caller + 1));
+        let mut names = self.inlined(maps, program, address).unwrap_or_default();
+        names.push(asked.unwrap_or(name));
         names
+    }
+
+    /// Returns the functions of the program that are within the one around an address.
+    fn inlined(&mut self, maps: &[Mapping], program: &str, address: u64) -> Option<Vec<String>> {
+        let is_there = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&address);
+        let mapping = maps.iter().find(is_there)?;
+        if mapping.path != program {
+            return None;
+        }
+        let module = self.module(mapping)?;
+        let at = module.address(mapping, address);
+        Some(module.inlined.as_ref()?.names(at))
     }
 
     /// Returns where the symbols of a mapped file that begin so are in the process, by their names. Of
