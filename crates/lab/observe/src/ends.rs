@@ -22,8 +22,9 @@ const PAUSE_MISSING: u32 = 20;
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 /// Processes that are named for a file.
 const NAMED: usize = 2;
-/// Sockets of a process that are looked at for what is unread.
+/// Sockets of a process that are looked at for what is unread, and files among which they are.
 const UNREAD_MAX: usize = 256;
+const OPEN_MAX: usize = 1024;
 /// Processes that are followed for a file.
 const PEERS: usize = 4;
 
@@ -290,6 +291,7 @@ impl Ends {
         let folder = format!("/proc/{process}/fd");
         let open: Vec<(u64, u64)> = entries(&folder)
             .into_iter()
+            .take(OPEN_MAX)
             .filter_map(|number| {
                 let link = fs::read_link(format!("{folder}/{number}")).ok()?;
                 Some((number.into(), socket_inode(&link.to_string_lossy())?))
