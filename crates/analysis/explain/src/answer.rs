@@ -84,7 +84,7 @@ pub fn answer(facts: &Facts) -> Answer {
         let short = answer
             .others
             .iter()
-            .find(|other| other.rule == "short-threads" && other.share >= LEAST);
+            .find(|other| other.rule == "short-workers" && other.share >= LEAST);
         if let Some(short) = short {
             cause.cause.push_str("; ");
             cause.cause.push_str(&short.cause);

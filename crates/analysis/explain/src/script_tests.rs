@@ -233,6 +233,10 @@ fn timers_of_goroutines_are_no_sleep() {
     let facts = facts(vec![thread(1, [0.2, 0.2, 0.0])]);
     assert_eq!(kind(&facts, &poll("runtime.netpoll")), Kind::Idle);
     assert_eq!(kind(&facts, &poll("uv_run")), Kind::Sleep);
+    // What wakes up more often is woken by its pool.
+    let mut woken = facts.clone();
+    woken.threads[0].voluntary = 100_000;
+    assert_eq!(kind(&woken, &poll("uv_run")), Kind::Idle);
 }
 
 #[test]

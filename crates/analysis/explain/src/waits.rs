@@ -9,6 +9,8 @@ const MOSTLY: f64 = 0.7;
 /// The part of looks at which Nagle's algorithm holds data that makes it the cause.
 const HELD: f64 = 0.3;
 
+/// How many times as many wake-ups as a timer makes are those of other events.
+const MUCH_MORE: f64 = 4.0;
 /// The longest timer of a loop of events that polls (ms).
 const TIMER_MS: u64 = 100;
 
@@ -282,7 +284,9 @@ pub(crate) fn kind(facts: &Facts, wait: &Wait) -> Kind {
             Some(kind @ (Kind::Lock | Kind::Idle | Kind::Join)) => kind,
             _ if is_held(wait) => Kind::Socket,
             // Of Go goroutines tell who sleeps.
-            _ if is_waiting_for_itself(wait) && is_short(wait) && !is_of_go(wait) => Kind::Sleep,
+            _ if is_waiting_for_itself(wait) && is_timer(facts, wait) && !is_of_go(wait) => {
+                Kind::Sleep
+            }
             _ if is_waiting_for_itself(wait) => Kind::Idle,
             _ => Kind::Events,
         };
@@ -511,9 +515,17 @@ fn is_waiting_for_itself(wait: &Wait) -> bool {
             .all(|watched| watched.kind == WatchedKind::Own)
 }
 
-/// Whether a loop of events is woken by a timer of its own again and again.
-fn is_short(wait: &Wait) -> bool {
-    wait.timeout_ms.is_some_and(|ms| ms <= TIMER_MS)
+/// Whether a loop of events is woken by a timer of its own again and again. One that wakes up much
+/// more often has other events, as of its pool.
+fn is_timer(facts: &Facts, wait: &Wait) -> bool {
+    let Some(ms) = wait.timeout_ms.filter(|ms| *ms <= TIMER_MS) else {
+        return false;
+    };
+    let threads = facts.threads.iter();
+    let threads = threads.filter(|thread| wait.threads.contains(&thread.id));
+    let wakeups: u64 = threads.map(|thread| thread.voluntary).sum();
+    let by_timer = 1000.0 * wait.seconds / ms.max(1) as f64;
+    wakeups as f64 <= MUCH_MORE * by_timer.max(1.0)
 }
 
 /// Whether Go's scheduler waits, which does so for all timers of goroutines.
@@ -622,7 +634,11 @@ pub(crate) fn chain(facts: &Facts, wait: &Wait) -> String {
         return String::new();
     };
     let is_same = |other: &Wait| other.call == wait.call && other.object == wait.object;
-    if behind.role == Role::Holder && doing.wait.as_deref().is_some_and(is_same) {
+    let is_itself = wait.threads.iter().any(|thread| {
+        let mut threads = facts.threads.iter();
+        threads.any(|one| one.id == *thread && one.process == behind.process)
+    });
+    if behind.role == Role::Holder && is_itself && doing.wait.as_deref().is_some_and(is_same) {
         return "; it holds that lock itself, by another descriptor of the file, so it waits for ever".into();
     }
     let who = match (behind.role, behind.is_own) {

@@ -49,8 +49,8 @@ fn statistics_that_stop_goroutines_are_named() {
 }
 
 #[test]
-fn thread_for_each_piece_is_counted() {
-    let with = |threads: u64| Facts {
+fn worker_for_each_piece_is_counted() {
+    let with = |threads: u64, function: &str| Facts {
         short_lived: ShortLived {
             user_s: 8.0,
             system_s: 0.5,
@@ -59,16 +59,19 @@ fn thread_for_each_piece_is_counted() {
                 threads,
             }),
         },
+        samples: sampled(vec![at(&["v8::internal::Parser", function], 9)]),
         ..facts(vec![thread(1, [0.3, 0.1, 0.0])])
     };
+    let start = "node::worker::Worker::StartThread";
+    let found = cause(&with(200, start));
     assert!(
-        cause(&with(200)).starts_with(
-            "it starts a new thread for each piece of work, 20 threads a second that run 42.5 ms each"
-        ),
-        "{}",
-        cause(&with(200))
+        found.starts_with("it starts a new Worker")
+            && found.contains("20 a second that run 42.5 ms"),
+        "{found}"
     );
-    assert_ne!(rule(&with(20)), "short-threads");
+    assert_ne!(rule(&with(20, start)), "short-workers");
+    // Threads alone are cheap.
+    assert_ne!(rule(&with(200, "start_thread")), "short-workers");
 }
 
 /// Threads of a pool and a main function that sleeps.

@@ -75,11 +75,12 @@ impl Inlined {
             return names;
         };
         while let (Ok(Some(frame)), true) = (frames.next(), names.len() <= NAMED) {
-            let name = frame
-                .function
-                .as_ref()
-                .and_then(|name| name.raw_name().ok());
-            names.push(name.map_or_else(String::new, |name| demangle(&*name)));
+            let function = frame.function.as_ref();
+            let name = function.and_then(|function| function.raw_name().ok());
+            names.push(match name {
+                Some(name) => demangle(&name),
+                None => String::new(),
+            });
         }
         // The last one is the function around them.
         names.pop();

@@ -106,12 +106,28 @@ pub(super) fn sync(view: &View) -> Option<Finding> {
     let is_sync = |wait: &Wait| is_call(wait, &SYNCS);
     let first = view.waits.iter().find(|wait| is_sync(wait))?;
     let (call, file) = (&first.call, described(first));
-    let finding = blocked(view, is_sync, "", |from| {
+    // What the kernel does in them is part of it, the more the faster the storage is.
+    let blocked = view.blocked_in(is_sync);
+    let running = view.running_in(|stack| stack.call().is_some_and(|call| SYNCS.contains(&call)));
+    let is_waiting = blocked >= 0.5 * BLOCKED && blocked + running >= BLOCKED;
+    if !is_waiting {
+        return None;
+    }
+    let from = caller(view, is_sync).map_or_else(String::new, |own| format!(" in {own}"));
+    let finding = Finding::new(
+        format!("it waits for storage after each {call}{file}{from}"),
+        blocked + running,
+    )
+    .with(
         format!(
-            "it waits for storage after each {call}{file}{}",
-            from.unwrap_or_default()
-        )
-    })?;
+            "{} blocked in {call}, {} running in it",
+            percent(blocked),
+            percent(running)
+        ),
+        THREAD_STATES,
+        "30 % together",
+        "",
+    );
     let bytes = view.per_second(view.facts.counters.storage_written_bytes) / 1e6;
     Some(
         finding

@@ -426,10 +426,10 @@ pub const RULES: &[Rule] = &[
         check: goroutines::stopped_world,
     },
     Rule {
-        name: "short-threads",
+        name: "short-workers",
         branch: Branch::User,
-        reason: "A thread for each piece of work starts a runtime each time.",
-        check: processes::short_threads,
+        reason: "A Worker of Node for each piece of work starts a V8 each time.",
+        check: processes::short_workers,
     },
     Rule {
         name: "garbage-collection",

@@ -9,13 +9,16 @@ use crate::waits::{Kind, describe_wait, kind, own_path};
 
 use super::blocked::THREAD_STATES;
 
-/// Functions in which a thread of a pool executes a task, and in which one waits for the result of
-/// another task: of Java (java.util.concurrent) and of Python (Lib/concurrent/futures).
-const WORKERS: [&str; 3] = [
+/// How the stacks of pools' workers begin: of Java, of Python and of libuv.
+const POOLED: [&str; 5] = [
+    "ForkJoinWorkerThread.run",
     "ThreadPoolExecutor$Worker.run",
     "ThreadPoolExecutor.runWorker",
     "Python's thread._worker",
+    "uv__queue_work",
 ];
+/// Functions in which a thread waits for the result of a task: of C++ (libstdc++), Java
+/// (java.util.concurrent) and Python (Lib/concurrent/futures).
 const RESULTS: [&str; 8] = [
     "std::__future_base",
     "FutureTask.get",
@@ -36,7 +39,7 @@ pub(super) fn pool_for_itself(view: &View) -> Option<Finding> {
         functions.any(|function| names.iter().any(|name| function.contains(name)))
     };
     let waits = view.facts.waits.iter();
-    let of_workers: Vec<&Wait> = waits.filter(|wait| has(wait, &WORKERS)).collect();
+    let of_workers: Vec<&Wait> = waits.filter(|wait| has(wait, &POOLED)).collect();
     let is_for_task = |wait: &Wait| has(wait, &RESULTS);
     let waiting: Vec<&Wait> = of_workers
         .iter()
@@ -83,15 +86,6 @@ pub(super) fn pool_for_itself(view: &View) -> Option<Finding> {
         .look("jstack PID, py-spy dump --pid PID"),
     )
 }
-
-/// How the stacks of pools' workers begin: of Java, of Python and of libuv.
-const POOLED: [&str; 5] = [
-    "ForkJoinWorkerThread.run",
-    "ThreadPoolExecutor$Worker.run",
-    "ThreadPoolExecutor.runWorker",
-    "Python's thread._worker",
-    "uv__queue_work",
-];
 
 /// A thread that waits for a task's result while all threads of a pool are in other tasks, which wait
 /// all along: the task finds no thread.

@@ -203,14 +203,13 @@ fn creator_of_threads(view: &View) -> String {
 const THREADS: f64 = 4.0;
 const SHORT: f64 = 0.25;
 const OF_RUNNING: f64 = 0.5;
-/// And how long one runs at least (ms).
-const WORKING_MS: f64 = 1.0;
 
 /// The function in which Node starts the thread of a Worker (src/node_worker.cc).
 const WORKER: &str = "node::worker::Worker::";
 
-/// Threads that live for a moment each, and have most of the work together.
-pub(super) fn short_threads(view: &View) -> Option<Finding> {
+/// Workers of Node that live for a moment each, and have most of the work together: each starts a V8,
+/// which takes many times as long as a thread.
+pub(super) fn short_workers(view: &View) -> Option<Finding> {
     let facts = view.facts;
     let created = facts.short_lived.created?;
     let each_s = view.per_second(created.threads);
@@ -227,25 +226,17 @@ pub(super) fn short_threads(view: &View) -> Option<Finding> {
     if each_s < THREADS || !is_of_threads || of_short < OF_RUNNING * of_all {
         return None;
     }
-    // Those that do less cost their creation.
-    let each_ms = 1000.0 * of_short / created.threads.max(1) as f64;
-    if each_ms < WORKING_MS {
-        return None;
-    }
     let stacks = facts.samples.as_ref().map(|samples| &samples.stacks);
     let mut functions = stacks.into_iter().flatten().flat_map(|stack| &stack.user);
-    let is_worker = functions.any(|function| function.starts_with(WORKER));
-    let what = if is_worker {
-        "a new Worker (worker_threads, with a V8 of its own)"
-    } else {
-        "a new thread"
-    };
+    if !functions.any(|function| function.starts_with(WORKER)) {
+        return None;
+    }
+    let each_ms = 1000.0 * of_short / created.threads.max(1) as f64;
     let share = (of_short / facts.seconds).min(1.0);
     Some(
         Finding::new(
             format!(
-                "it starts {what} for each piece of work, {each_s:.0} threads a second that run {each_ms:.1} ms each{}",
-                creator_of_threads(view)
+                "it starts a new Worker (worker_threads, with a V8 of its own) for each piece of work, {each_s:.0} a second that run {each_ms:.1} ms each"
             ),
             share,
         )
