@@ -115,10 +115,7 @@ int main(int count, char **words) { int sum = 0;
             .args(["-O1", "-g", "-o"])
             .args([&program, &source])
             .status();
-        if !compiled.is_ok_and(|status| status.success()) {
-            println!("skipped: no compiler of C");
-            return;
-        }
+        assert!(compiled.unwrap().success());
         let bytes = std::fs::read(&program).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         let inlined = Inlined::read(&file).unwrap();
