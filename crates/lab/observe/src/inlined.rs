@@ -84,6 +84,12 @@ impl Inlined {
         }
         // The last one is the function around them.
         names.pop();
+        // A member of a template is written without its class where it has no symbol.
+        let is_member = |name: &String| {
+            let begin = name.split_once('<');
+            begin.is_some_and(|(begin, _)| !begin.is_empty() && !begin.contains("::"))
+        };
+        names.retain(|name| !is_member(name));
         let is_own = |name: &String| {
             !name.is_empty() && !LIBRARIES.iter().any(|begin| name.starts_with(begin))
         };

@@ -19,7 +19,9 @@ const POOLED: [&str; 5] = [
 ];
 /// Functions in which a thread waits for the result of a task: of C++ (libstdc++), Java
 /// (java.util.concurrent) and Python (Lib/concurrent/futures).
-const RESULTS: [&str; 8] = [
+const RESULTS: [&str; 10] = [
+    "ForkJoinTask.awaitDone",
+    "ForkJoinTask.get",
     "std::__future_base",
     "FutureTask.get",
     "FutureTask.awaitDone",
