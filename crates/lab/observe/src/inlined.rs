@@ -1,6 +1,7 @@
 //! Functions that the compiler put into others (DWARF 5, section 3.3.8.2), of programs that have their
 //! DWARF: on the stack there is only the one around them.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use addr2line::Context;
@@ -10,7 +11,7 @@ use object::{Object, ObjectSection as _};
 use crate::names::demangle;
 
 /// What is read of a program's DWARF (bytes).
-const DWARF_MAX: u64 = 96 << 20;
+const DWARF_MAX: u64 = 64 << 20;
 /// Functions at one address that are named.
 const NAMED: usize = 8;
 /// How names of libraries of C++ and Rust begin: those are part of whoever uses them.
@@ -27,8 +28,12 @@ const LIBRARIES: [&str; 8] = [
 
 type Reader = EndianArcSlice<LittleEndian>;
 
-/// Which functions are within others.
-pub(crate) struct Inlined(Context<Reader>);
+/// Which functions are within others. The index takes long, and is made when it is first asked for:
+/// not while a program is observed.
+pub(crate) struct Inlined {
+    sections: DwarfSections<Arc<[u8]>>,
+    index: OnceCell<Option<Context<Reader>>>,
+}
 
 impl std::fmt::Debug for Inlined {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -62,16 +67,26 @@ impl Inlined {
             let data = section.map(|section| section.uncompressed_data());
             Ok(data.transpose()?.map_or_else(|| Arc::from([]), Arc::from))
         };
-        let sections = DwarfSections::load(load).ok()?;
-        let dwarf = sections.borrow(|bytes| Reader::new(Arc::clone(bytes), LittleEndian));
-        Context::from_dwarf(dwarf).ok().map(Self)
+        Some(Self {
+            sections: DwarfSections::load(load).ok()?,
+            index: OnceCell::new(),
+        })
+    }
+
+    fn index(&self) -> Option<&Context<Reader>> {
+        let index = self.index.get_or_init(|| {
+            let read = |bytes: &Arc<[u8]>| Reader::new(Arc::clone(bytes), LittleEndian);
+            Context::from_dwarf(self.sections.borrow(read)).ok()
+        });
+        index.as_ref()
     }
 
     /// Returns the functions of the program that are within the one around an address, innermost
     /// first.
     pub(crate) fn names(&self, address: u64) -> Vec<String> {
         let mut names = Vec::new();
-        let Ok(mut frames) = self.0.find_frames(address).skip_all_loads() else {
+        let found = self.index().map(|index| index.find_frames(address));
+        let Some(Ok(mut frames)) = found.map(|found| found.skip_all_loads()) else {
             return names;
         };
         while let (Ok(Some(frame)), true) = (frames.next(), names.len() <= NAMED) {
