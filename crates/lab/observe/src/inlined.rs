@@ -14,7 +14,7 @@ use crate::names::demangle;
 const DWARF_MAX: u64 = 64 << 20;
 /// Functions at one address that are named.
 const NAMED: usize = 8;
-/// How names of libraries of C++ and Rust begin: those are part of whoever uses them.
+/// How names of libraries of C++ and Rust begin: those are part of the function that uses them.
 const LIBRARIES: [&str; 8] = [
     "std::",
     "core::",

@@ -500,7 +500,9 @@ fn sixth_late_causes_are_counted() {
     count_late(&SIXTH, 44, 4);
 }
 
+/// Counted once on 2026-11-30, before anything was built on them: 51 causes, 6 areas, 1 without an
+/// answer, 2 wrong.
 #[test]
 fn seventh_late_causes_are_counted() {
-    count_late(&SEVENTH, 0, 60);
+    count_late(&SEVENTH, 45, 4);
 }
