@@ -34,12 +34,14 @@ const RESULTS: [&str; 10] = [
 /// The part of the time for which all threads of a pool wait so.
 const ALL_ALONG: f64 = 0.7;
 
+/// Whether one of some functions is on the stack of a wait.
+fn has(wait: &Wait, names: &[&str]) -> bool {
+    let mut functions = wait.stack.iter();
+    functions.any(|function| names.iter().any(|name| function.contains(name)))
+}
+
 /// A pool whose threads all wait for results of tasks, which none of them is left to execute.
 pub(super) fn pool_for_itself(view: &View) -> Option<Finding> {
-    let has = |wait: &Wait, names: &[&str]| {
-        let mut functions = wait.stack.iter();
-        functions.any(|function| names.iter().any(|name| function.contains(name)))
-    };
     let waits = view.facts.waits.iter();
     let of_workers: Vec<&Wait> = waits.filter(|wait| has(wait, &POOLED)).collect();
     let is_for_task = |wait: &Wait| has(wait, &RESULTS);
@@ -93,10 +95,6 @@ pub(super) fn pool_for_itself(view: &View) -> Option<Finding> {
 /// all along: the task finds no thread.
 pub(super) fn full_pool(view: &View) -> Option<Finding> {
     let facts = view.facts;
-    let has = |wait: &Wait, names: &[&str]| {
-        let mut functions = wait.stack.iter();
-        functions.any(|function| names.iter().any(|name| function.contains(name)))
-    };
     let longest = facts
         .waits
         .iter()
@@ -152,10 +150,6 @@ pub(super) fn full_pool(view: &View) -> Option<Finding> {
 /// task stands in the queue of the thread that waits, or was lost.
 pub(super) fn lost_result(view: &View) -> Option<Finding> {
     let facts = view.facts;
-    let has = |wait: &Wait, names: &[&str]| {
-        let mut functions = wait.stack.iter();
-        functions.any(|function| names.iter().any(|name| function.contains(name)))
-    };
     let is_for_task = |wait: &Wait| has(wait, &RESULTS);
     // The main function may sleep until the time is over.
     let is_main = |wait: &Wait| {
