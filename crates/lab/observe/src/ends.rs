@@ -471,6 +471,22 @@ fn named(processes: &[u32]) -> String {
 
 /// Returns the name of a process; empty if it is gone.
 pub(crate) fn name_of(process: u32) -> String {
-    let name = read(&format!("/proc/{process}/comm")).unwrap_or_default();
-    name.trim().to_owned()
+    plain(&read(&format!("/proc/{process}/comm")).unwrap_or_default())
+}
+
+/// Returns a name on one line: a process may give itself any, and a line of it would look like one of
+/// the answer.
+fn plain(name: &str) -> String {
+    name.trim().replace(char::is_control, "?")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_of_a_process_is_one_line() {
+        assert_eq!(plain("cc1\n"), "cc1");
+        assert_eq!(plain("\x1b[31mx\ny\n"), "?[31mx?y");
+    }
 }
