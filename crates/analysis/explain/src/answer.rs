@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::beside;
 use crate::budget::{View, is_for_own, waiting_for_children};
 use crate::callers::{Hot, statement};
 use crate::facts::{Facts, SHORT_LIVED, Stack};
 use crate::finding::{Certainty, Finding, percent};
 use crate::interpreted::{in_interpreter, in_library};
-use crate::rules::{Branch, RULES};
-use crate::waits::{Kind, describe_wait, kind, known, own_path};
+use crate::rules::{Branch, RULES, connecting};
+use crate::waits::{known, own_path};
 
 /// The least share of the time that a cause explains.
 const LEAST: f64 = 0.2;
@@ -72,6 +73,13 @@ pub fn answer(facts: &Facts) -> Answer {
             }
             cause.cause.push_str(&in_pool(facts));
             cause.cause.push_str(&busiest_program(facts));
+            let reopening = beside::reopening(facts, &cause.cause);
+            cause.cause.push_str(&reopening);
+            let asking = beside::asking(facts, &cause.cause);
+            cause.cause.push_str(&asking);
+            let transferring = beside::transferring(facts, cause);
+            cause.cause.push_str(&transferring);
+            cause.cause.push_str(&beside::at_locks(&answer.others));
         }
         let asleep = answer
             .others
@@ -90,8 +98,11 @@ pub fn answer(facts: &Facts) -> Answer {
             cause.cause.push_str(&short.cause);
         }
         if is_asleep(cause) {
-            cause.cause.push_str(&waiting_for_lock(facts));
+            let meanwhile = beside::waiting_meanwhile(facts, cause);
+            cause.cause.push_str(&meanwhile);
         }
+        let starting = beside::starting(facts, cause);
+        cause.cause.push_str(&starting);
         cause.cause.push_str(&waiting_parent(facts));
         cause.cause.push_str(&one_at_a_time(facts));
     }
@@ -116,22 +127,6 @@ fn is_of_sleep(cause: &Finding) -> bool {
 /// Whether a cause is that the program does nothing by itself.
 fn is_asleep(cause: &Finding) -> bool {
     ["sleep", "idle", "poll"].contains(&cause.rule)
-}
-
-/// Returns which process of the program waits for the lock of a file meanwhile, as the end of a
-/// sentence: another one of it holds the lock. Empty without one.
-fn waiting_for_lock(facts: &Facts) -> String {
-    let waits = facts.waits.iter();
-    let longest = waits
-        .filter(|wait| kind(facts, wait) == Kind::FileLock)
-        .max_by(|one, other| one.seconds.total_cmp(&other.seconds));
-    let Some(wait) = longest.filter(|wait| 2.0 * wait.seconds >= facts.seconds) else {
-        return String::new();
-    };
-    let mut threads = facts.threads.iter();
-    let thread = threads.find(|thread| wait.threads.contains(&thread.id));
-    let name = thread.map_or("a process of it", |thread| &thread.name);
-    format!("; meanwhile {name} {}", describe_wait(facts, wait))
 }
 
 /// Returns the functions of a script that ran, as the end of a sentence: those of the interpreter or
@@ -453,7 +448,7 @@ impl Answer {
             let [user, kernel, blocked] = crate::rules::largest(&view);
             // What is spread over the interpreter is often one function of the script.
             let script = in_script(facts) + &in_interpreter(facts, &[&*user, &*kernel].concat());
-            let program = in_pool(facts) + &busiest_program(facts);
+            let program = in_pool(facts) + &busiest_program(facts) + &connecting(&view);
             let next = match self.others.first() {
                 Some(next) if next.share >= MENTIONED => {
                     format!("; {}: {}", next.cause, percent(next.share))

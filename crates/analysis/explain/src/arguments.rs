@@ -12,6 +12,8 @@ const SAMPLES: u64 = 4;
 const MOST: f64 = 0.6;
 /// The same of what is seen only at the moment of the look.
 const HALF: f64 = 0.5;
+/// The same of one file that is opened again and again.
+const SAME: f64 = 0.8;
 /// How `observe` describes an epoll of which a file is ready.
 const READY: &str = "ready: ";
 /// The part of paths below a directory that makes it the one of most.
@@ -254,6 +256,14 @@ impl<'v> Calls<'v> {
             Some((folder, _)) => format!("files below {folder}, such as {first}"),
             None => format!("files such as {first}"),
         })
+    }
+
+    /// Returns the file that nearly all of them are for, other than a library.
+    pub(crate) fn same_file(&self) -> Option<&'v str> {
+        let named = self.0.iter().filter(|call| !call.file.is_empty());
+        let (file, part, samples) = most(named.map(|call| (&*call.file, call.samples)))?;
+        let is_library = file.contains(".so");
+        (part >= SAME && samples >= SAMPLES - 1 && !is_library).then_some(file)
     }
 
     /// Returns the file for which most of the waits for events end at once, with what it is ready for.

@@ -128,6 +128,7 @@ fn program_and_its_starter_are_named() {
         by: "sh".into(),
         by_command: "sh -c install".into(),
         count: 5000,
+        span: 0.9,
     }];
     assert_eq!(rule(&facts), "new-processes");
     let cause = cause(&facts);

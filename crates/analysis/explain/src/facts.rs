@@ -378,7 +378,7 @@ pub struct Created {
 }
 
 /// Processes of one name that processes of another one created.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Started {
     /// The program that they executed; empty for the creation itself, before any.
     pub program: String,
@@ -390,6 +390,8 @@ pub struct Started {
     pub by_command: String,
     /// How many.
     pub count: u64,
+    /// The part of the observation between the first and the last of them.
+    pub span: f64,
 }
 
 /// Sums over all processes.

@@ -8,6 +8,7 @@
 
 mod answer;
 mod arguments;
+mod beside;
 mod between;
 pub mod budget;
 mod callers;

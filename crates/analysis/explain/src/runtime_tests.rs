@@ -81,7 +81,8 @@ fn mutex_of_go_leads_before_its_holder() {
     assert_eq!(
         cause(&facts),
         "4 goroutines wait for a mutex in main.handle (called by main.serve); \
-         1 goroutine sleeps by choice in main.flush (called by main.serve)"
+         1 goroutine sleeps by choice (time.Sleep), and its process wakes up 100 times a second, in \
+         main.flush (called by main.serve)"
     );
 }
 

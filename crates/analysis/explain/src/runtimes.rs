@@ -72,12 +72,12 @@ pub(crate) const KNOWN: &[Known] = &[
         "a permit of a Semaphore of Java",
     ),
     known("JVM_Sleep", Kind::Sleep),
+    known("java.lang.ProcessImpl.waitFor", Kind::Join),
     known("ObjectMonitor::wait", Kind::Condition),
     // java.util.concurrent.
     known("ThreadPoolExecutor.getTask", Kind::Idle),
     known("DelayedWorkQueue.take", Kind::Idle),
     known("ForkJoinPool.awaitWork", Kind::Idle),
-    known("ForkJoinPool.runWorker", Kind::Idle),
     known("java.util.TimerThread.mainLoop", Kind::Idle),
     known("java.lang.ref.ReferenceQueue", Kind::Idle),
     named(
@@ -112,7 +112,9 @@ pub(crate) const KNOWN: &[Known] = &[
     known("MonitorDeflationThread::", Kind::Idle),
     known("signal_thread_entry", Kind::Idle),
     known("SafepointSynchronize::block", Kind::Condition),
-    known("java.lang.ProcessImpl.waitFor", Kind::Join),
+    // A thread of a ForkJoinPool without a task waits there itself, before Java 17.
+    known("ForkJoinTask.doExec", Kind::Condition),
+    known("ForkJoinPool.runWorker", Kind::Idle),
     known("Parker::park", Kind::Condition),
     known("CallJavaMainInNewThread", Kind::Join),
     // Node and libuv: src/node_platform.cc, src/inspector_agent.cc, deps/uv/src/threadpool.c.

@@ -583,7 +583,10 @@ pub(crate) fn describe_wait(facts: &Facts, wait: &Wait) -> String {
         Kind::Barrier => "waits at a barrier".into(),
         Kind::Join => "waits for a child or a thread".into(),
         Kind::Condition => "waits for a signal of another thread".into(),
-        Kind::Lock | Kind::Gil => "waits for another lock".into(),
+        Kind::Lock | Kind::Gil => match known(wait).map_or("", |known| known.what) {
+            "" => "waits for another lock".into(),
+            what => format!("waits for {what}"),
+        },
         Kind::FileLock => format!("waits for a lock of a file{file}"),
         Kind::Pipe | Kind::Socket if is_call(wait, &WRITES) => {
             format!("waits to write, because the other end does not read{file}")

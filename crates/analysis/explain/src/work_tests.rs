@@ -85,9 +85,11 @@ fn waiting_for_result(other: &str) -> Facts {
         threads: vec![2],
         ..wait("clock_nanosleep", "hrtimer_nanosleep", 9.5)
     };
-    let result = of(&["Unsafe.park", "FutureTask.get", "Server.handle"], 1);
+    let park = "jdk.internal.misc.Unsafe.park";
+    let task = "java.util.concurrent.FutureTask.get";
+    let result = of(&[park, task, "Server.handle"], 1);
     Facts {
-        waits: vec![result, sleeping, of(&["Unsafe.park", other, "Pool.run"], 3)],
+        waits: vec![result, sleeping, of(&[park, other, "Pool.run"], 3)],
         ..facts((1..=3).map(|id| thread(id, [0.01, 0.0, 0.0])).collect())
     }
 }
@@ -100,6 +102,44 @@ fn result_without_a_worker_is_said() {
     // Another one that waits for a monitor may have the task.
     let working = waiting_for_result("ObjectMonitor::enter");
     assert_ne!(rule(&working), "lost-result");
+}
+
+#[test]
+fn executed_task_is_no_result() {
+    let executed = Wait {
+        stack: strings(&[
+            "__recv (libc.so.6)",
+            "resolve_hostname",
+            "std::__future_base::_Async_state_impl<…>::_M_run",
+        ]),
+        ..wait("recvfrom", "skb_wait_for_more_packets", 9.5)
+    };
+    let facts = Facts {
+        waits: vec![executed],
+        ..facts(vec![thread(1, [0.01, 0.0, 0.0])])
+    };
+    assert_eq!(rule(&facts), "network");
+}
+
+#[test]
+fn task_that_waits_in_its_pool_is_a_deadlock() {
+    let with = |around: &str| Facts {
+        waits: vec![Wait {
+            stack: strings(&[
+                "jdk.internal.misc.Unsafe.park",
+                "java.util.concurrent.CountDownLatch.await",
+                "Loader.load",
+                "java.util.concurrent.ForkJoinTask.doExec",
+                "java.util.concurrent.ForkJoinPool.runWorker",
+                around,
+            ]),
+            ..at_word(0x40, 9.5, &[1])
+        }],
+        ..facts(vec![thread(1, [0.01, 0.0, 0.0])])
+    };
+    let found = with("java.util.concurrent.ForkJoinWorkerThread.run");
+    assert_eq!(rule(&found), "pool-for-itself");
+    assert_ne!(rule(&with("java.lang.Thread.run")), "pool-for-itself");
 }
 
 #[test]

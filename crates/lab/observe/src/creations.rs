@@ -30,7 +30,17 @@ pub(crate) struct Creations {
     creators: BTreeMap<u32, u32>,
     names: BTreeMap<u32, String>,
     /// By program, which is empty for the creation itself, and creator.
-    counts: BTreeMap<(String, By), u64>,
+    counts: BTreeMap<(String, By), Counted>,
+    /// Rounds so far.
+    rounds: u64,
+}
+
+/// How often a program was started, and the first and the last round in which it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Counted {
+    count: u64,
+    first: u64,
+    last: u64,
 }
 
 impl Creations {
@@ -40,6 +50,11 @@ impl Creations {
             processes,
             ..Self::default()
         }
+    }
+
+    /// Begins with what the next look at the records has.
+    pub(crate) fn begin_round(&mut self) {
+        self.rounds += 1;
     }
 
     /// Adds the processes that processes of the program created, as creator and created; a thread
@@ -103,7 +118,13 @@ impl Creations {
         let named = self.names.get(&creator).cloned();
         let key = (program, named.map_or(By::Number(creator), By::Name));
         if self.counts.len() < PAIRS_MAX || self.counts.contains_key(&key) {
-            *self.counts.entry(key).or_default() += 1;
+            let counted = self.counts.entry(key).or_insert(Counted {
+                count: 0,
+                first: self.rounds,
+                last: self.rounds,
+            });
+            counted.count += 1;
+            counted.last = self.rounds;
         }
     }
 
@@ -115,7 +136,7 @@ impl Creations {
             longest.map_or_else(String::new, |process| shorten(&process.command))
         };
         let mut all: BTreeMap<(String, String), Started> = BTreeMap::new();
-        for ((program, by), count) in &self.counts {
+        for ((program, by), counted) in &self.counts {
             let (by, by_command) = match by {
                 By::Name(name) => (name.clone(), command_of(name)),
                 By::Number(number) => match processes.get(number) {
@@ -131,8 +152,11 @@ impl Creations {
                     by,
                     by_command,
                     count: 0,
+                    span: 0.0,
                 });
-            started.count += count;
+            let rounds = (counted.last - counted.first) as f64;
+            started.count += counted.count;
+            started.span = started.span.max(rounds / self.rounds.max(1) as f64);
         }
         let mut all: Vec<Started> = all.into_values().collect();
         all.sort_by_key(|started| std::cmp::Reverse(started.count));
@@ -179,12 +203,14 @@ mod tests {
     fn starters_are_named_with_programs() {
         let mut creations = Creations::of(BTreeSet::from([10, 11]));
         for number in 0..3 {
+            creations.begin_round();
             let [shell, tool] = [20 + 2 * number, 21 + 2 * number];
             creations.add_forks(vec![(shell, tool), (10, shell)]);
             creations.add_program(shell, "sh".into());
             creations.add_program(tool, "mkdir".into());
         }
         creations.add_program(99, "other".into());
+        creations.begin_round();
         let mut make = Process::named("make");
         make.command = "make all".into();
         let started = creations.started(&BTreeMap::from([(10, make)]));
@@ -193,6 +219,7 @@ mod tests {
             .map(|one| (&*one.program, &*one.by, one.count))
             .collect();
         assert!(programs.contains(&("sh", "make", 3)), "{programs:?}");
+        assert!(started.iter().all(|one| one.span.total_cmp(&0.5).is_eq()));
         assert!(!programs.iter().any(|(program, ..)| *program == "other"));
     }
 

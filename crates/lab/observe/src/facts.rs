@@ -23,7 +23,7 @@ use crate::proc::{self, HostTimes, TICKS};
 use crate::rounds::{Process, Rounds};
 use crate::samples::{Chain, Sampling};
 use crate::settings;
-use crate::symbols::{ANONYMOUS, KernelSymbols, Modules, file_name};
+use crate::symbols::{ANONYMOUS, KernelSymbols, Modules, Place, file_name};
 use crate::traced::Tracing;
 use crate::unwind::unwind;
 
@@ -429,25 +429,24 @@ impl Collector {
         let pausing = places(sampling, processes, modules, Imports::is_at_pause);
         let mut stacks: BTreeMap<(String, Vec<String>, Vec<String>), u64> = BTreeMap::new();
         let mut compiled: BTreeMap<u32, PerfMap> = BTreeMap::new();
-        let mut known: BTreeMap<(u32, u64, Option<u64>), Vec<String>> = BTreeMap::new();
-        // A function without a symbol has its name from the call of its caller.
-        let mut name = |process: u32, address: u64, caller: Option<u64>| {
-            if let Some(names) = known.get(&(process, address, caller)) {
+        let mut known: BTreeMap<(u32, Place), Vec<String>> = BTreeMap::new();
+        let mut name = |process: u32, place: Place| {
+            if let Some(names) = known.get(&(process, place)) {
                 return names.clone();
             }
             let Some(of) = processes.get(&process).or(fallback) else {
                 return vec![String::new()];
             };
-            let mut names = modules.name_frame(&of.maps, &of.program, address, caller);
+            let mut names = modules.name_place(&of.maps, &of.program, place);
             if names == [ANONYMOUS] {
                 let map = compiled
                     .entry(process)
                     .or_insert_with(|| perf_map(process, of));
                 names = map
-                    .name(address)
+                    .name(place.address)
                     .map_or(names, |name| vec![name.to_owned()]);
             }
-            known.insert((process, address, caller), names.clone());
+            known.insert((process, place), names.clone());
             names
         };
         let mut atomics: BTreeMap<String, u64> = BTreeMap::new();
@@ -466,13 +465,7 @@ impl Collector {
                 .map(|address| kernel.name(*address))
                 .collect();
             let user = (0..chain.user.len().min(DEPTH))
-                .flat_map(|at| {
-                    name(
-                        chain.process,
-                        chain.user[at],
-                        chain.user.get(at + 1).copied(),
-                    )
-                })
+                .flat_map(|at| name(chain.process, Place::of(&chain.user, at)))
                 .collect();
             let user: Vec<String> = user;
             if let Some(leaf) = user.first().filter(|_| in_kernel.is_empty()) {
@@ -487,7 +480,7 @@ impl Collector {
         }
         let mut faults: BTreeMap<String, u64> = BTreeMap::new();
         for ((process, at), count) in &sampling.touched {
-            let function = name(*process, *at, None).swap_remove(0);
+            let function = name(*process, Place::of(&[*at], 0)).swap_remove(0);
             *faults.entry(function).or_default() += count;
         }
         Some(Samples {

@@ -12,7 +12,8 @@ use crate::names::demangle;
 
 /// What is read of a program's DWARF (bytes).
 const DWARF_MAX: u64 = 64 << 20;
-/// Functions at one address that are named.
+/// Functions at one address that are looked at, and how many of them are named.
+const LOOKED_AT: usize = 64;
 const NAMED: usize = 8;
 /// How names of libraries of C++ and Rust begin: those are part of the function that uses them.
 const LIBRARIES: [&str; 8] = [
@@ -24,6 +25,14 @@ const LIBRARIES: [&str; 8] = [
     "operator",
     "<",
     "_",
+];
+
+/// Where sources of libraries lie: of C and C++, and of Rust as its distributions are built.
+const SYSTEM: [&str; 4] = [
+    "/usr/include/",
+    "/usr/lib/",
+    "/usr/local/include/",
+    "/rustc/",
 ];
 
 type Reader = EndianArcSlice<LittleEndian>;
@@ -82,35 +91,52 @@ impl Inlined {
     }
 
     /// Returns the functions of the program that are within the one around an address, innermost
-    /// first.
-    pub(crate) fn names(&self, address: u64) -> Vec<String> {
-        let mut names = Vec::new();
+    /// first. Of an address that was called from, with the function of a library that each of them
+    /// calls: it says what the callee is for.
+    pub(crate) fn names(&self, address: u64, is_called_from: bool) -> Vec<String> {
         let found = self.index().map(|index| index.find_frames(address));
         let Some(Ok(mut frames)) = found.map(|found| found.skip_all_loads()) else {
-            return names;
+            return Vec::new();
         };
-        while let (Ok(Some(frame)), true) = (frames.next(), names.len() <= NAMED) {
+        let mut all = Vec::new();
+        while let (Ok(Some(frame)), true) = (frames.next(), all.len() < LOOKED_AT) {
             let function = frame.function.as_ref();
             let name = function.and_then(|function| function.raw_name().ok());
-            names.push(match name {
-                Some(name) => demangle(&name),
-                None => String::new(),
-            });
+            let file = frame.location.and_then(|location| location.file);
+            let is_system = file.is_none_or(|file| SYSTEM.iter().any(|at| file.starts_with(at)));
+            let name = name.map_or_else(String::new, |name| demangle(&name));
+            all.push(name_of(name, is_system));
         }
         // The last one is the function around them.
-        names.pop();
-        // A member of a template is written without its class where it has no symbol.
-        let is_member = |name: &String| {
-            let begin = name.split_once('<');
-            begin.is_some_and(|(begin, _)| !begin.is_empty() && !begin.contains("::"))
-        };
-        names.retain(|name| !is_member(name));
-        let is_own = |name: &String| {
-            !name.is_empty() && !LIBRARIES.iter().any(|begin| name.starts_with(begin))
-        };
-        names.retain(is_own);
+        all.pop();
+        let mut names = Vec::new();
+        for (index, name) in all.iter().enumerate() {
+            let next = all.get(index + 1);
+            let is_entry =
+                is_called_from && !name.is_empty() && next.is_none_or(|next| is_own(next));
+            if is_own(name) || is_entry {
+                names.push(name.clone());
+            }
+        }
+        names.truncate(NAMED);
         names
     }
+}
+
+/// Returns the name of a function; empty if it does not say whose it is. A member of a template is
+/// written without its class where it has no symbol: one of a library could be any.
+fn name_of(name: String, is_system: bool) -> String {
+    let (begin, _) = name.split_once('<').unwrap_or((&name, ""));
+    let is_member = begin.len() < name.len() && !begin.is_empty() && !begin.contains("::");
+    match is_member {
+        false => name,
+        true if is_system => String::new(),
+        true => begin.to_owned(),
+    }
+}
+
+fn is_own(name: &str) -> bool {
+    !name.is_empty() && !LIBRARIES.iter().any(|begin| name.starts_with(begin))
 }
 
 #[cfg(test)]
@@ -126,23 +152,57 @@ int main(int count, char **words) { int sum = 0;
     return sum & 1; }
 ";
 
-    #[test]
-    fn inlined_function_is_named() {
+    const TEMPLATE: &str = "
+#include <cstring>
+namespace { template <typename T> struct Shelf { T items[64];
+    void put(const T *from) { std::memcpy(items, from, sizeof items); } }; }
+int main(int count, char **words) { Shelf<int> shelf, *other = new Shelf<int>[2];
+    for (int i = 0; i < 1000 * count; i++) shelf.put(other[i % 2].items);
+    return shelf.items[count]; }
+";
+
+    /// Compiles a program, and returns the names within each address of its main function.
+    fn names_of(compiler: &str, source: &str, is_called_from: bool) -> Vec<Vec<String>> {
         let folder = tempfile::tempdir().unwrap();
-        let source = folder.path().join("weigh.c");
-        std::fs::write(&source, SOURCE).unwrap();
-        let program = folder.path().join("weigh");
-        let compiled = Command::new("cc")
-            .args(["-O1", "-g", "-o"])
-            .args([&program, &source])
+        let language = if compiler == "cc" { "c" } else { "c++" };
+        let [file, program] = ["source", "program"].map(|name| folder.path().join(name));
+        std::fs::write(&file, source).unwrap();
+        let compiled = Command::new(compiler)
+            .args(["-O1", "-g", "-x", language, "-o"])
+            .args([&program, &file])
             .status();
         assert!(compiled.unwrap().success());
         let bytes = std::fs::read(&program).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         let inlined = Inlined::read(&file).unwrap();
+        assert!(inlined.names(0, true).is_empty());
         let main = object::ObjectSymbol::address(&file.symbol_by_name("main").unwrap());
-        let found = (main..main + 200).any(|address| inlined.names(address) == ["weigh"]);
-        assert!(found);
-        assert!(inlined.names(0).is_empty());
+        let within = main..main + 200;
+        within
+            .map(|address| inlined.names(address, is_called_from))
+            .collect()
+    }
+
+    #[test]
+    fn inlined_function_is_named() {
+        let names = names_of("cc", SOURCE, false);
+        assert!(names.contains(&vec!["weigh".to_owned()]), "{names:?}");
+    }
+
+    #[test]
+    fn member_of_own_template_is_named() {
+        let names = names_of("c++", TEMPLATE, false);
+        let has = |names: &[Vec<String>], part: &str| {
+            let mut all = names.iter().flatten();
+            all.any(|name| name.contains(part))
+        };
+        assert!(has(&names, "put"), "{names:?}");
+        // The same function of a library has no class, and could be any.
+        assert_eq!(name_of("push_back<int>".into(), true), "");
+        assert_eq!(name_of("push_back<int>".into(), false), "push_back");
+        assert_eq!(
+            name_of("std::vector<int>::erase".into(), true),
+            "std::vector<int>::erase"
+        );
     }
 }

@@ -17,6 +17,8 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use crate::rounds::Process;
 use crate::tree::read;
 
+/// The thread of a JVM that answers: it is there because it was asked.
+pub(crate) const LISTENER: &str = "Attach Listener";
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How long a JVM is left alone between two looks whether it listens.

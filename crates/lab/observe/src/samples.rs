@@ -175,6 +175,7 @@ impl Sampling {
                 }
             }
         }
+        self.creations.begin_round();
         self.creations.add_forks(forks);
         for (process, name) in programs {
             self.creations.add_program(process, name);

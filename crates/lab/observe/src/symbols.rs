@@ -286,6 +286,27 @@ fn file_id(mapping: &Mapping) -> FileId {
     }
 }
 
+/// A place on a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) address: u64,
+    /// The address around it: a function without a symbol has its name from the call there.
+    caller: Option<u64>,
+    /// Whether another function was called there.
+    is_called_from: bool,
+}
+
+impl Place {
+    /// Returns the frame of a stack at an index, innermost first.
+    pub(crate) fn of(stack: &[u64], index: usize) -> Self {
+        Self {
+            address: stack[index],
+            caller: stack.get(index + 1).copied(),
+            is_called_from: index > 0,
+        }
+    }
+}
+
 impl Modules {
     /// Finds the files that a process has mapped as code, as long as it is there.
     pub(crate) fn find(&mut self, process: u32, maps: &[Mapping]) {
@@ -348,34 +369,29 @@ impl Modules {
         program: &str,
         stack: &[u64],
     ) -> Vec<String> {
-        let frames = stack.iter().enumerate();
-        frames
-            .flat_map(|(index, address)| {
-                let caller = stack.get(index + 1).copied();
-                self.name_frame(maps, program, *address, caller)
-            })
+        (0..stack.len())
+            .flat_map(|index| self.name_place(maps, program, Place::of(stack, index)))
             .collect()
     }
 
-    /// Names the function at an address, with those that are within it before it; `caller` is the
-    /// address on the stack around it.
-    pub(crate) fn name_frame(
+    /// Names the function of a frame, with those that are within it before it.
+    pub(crate) fn name_place(
         &mut self,
         maps: &[Mapping],
         program: &str,
-        address: u64,
-        caller: Option<u64>,
+        place: Place,
     ) -> Vec<String> {
-        let name = self.name(maps, program, address);
-        let caller = caller.filter(|_| name.contains("+0x"));
-        let asked = caller.and_then(|caller| self.asked(maps, address, caller + 1));
-        let mut names = self.inlined(maps, program, address).unwrap_or_default();
+        let name = self.name(maps, program, place.address);
+        let caller = place.caller.filter(|_| name.contains("+0x"));
+        let asked = caller.and_then(|caller| self.asked(maps, place.address, caller + 1));
+        let mut names = self.inlined(maps, program, place).unwrap_or_default();
         names.push(asked.unwrap_or(name));
         names
     }
 
     /// Returns the functions of the program that are within the one around an address.
-    fn inlined(&mut self, maps: &[Mapping], program: &str, address: u64) -> Option<Vec<String>> {
+    fn inlined(&mut self, maps: &[Mapping], program: &str, place: Place) -> Option<Vec<String>> {
+        let address = place.address;
         let is_there = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&address);
         let mapping = maps.iter().find(is_there)?;
         if mapping.path != program {
@@ -383,7 +399,7 @@ impl Modules {
         }
         let module = self.module(mapping)?;
         let at = module.address(mapping, address);
-        Some(module.inlined.as_ref()?.names(at))
+        Some(module.inlined.as_ref()?.names(at, place.is_called_from))
     }
 
     /// Returns where the symbols of a mapped file that begin so are in the process, by their names. Of

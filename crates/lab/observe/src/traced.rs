@@ -5,12 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
 
 use explain::facts::{Traced, TracedCall};
 use perf_event::data::Record;
 use perf_event::events::Tracepoint;
 use perf_event::{Builder, SampleFlag, Sampler};
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 
 use crate::arguments::path;
 use crate::calls;
@@ -197,7 +200,6 @@ fn open(threads: &[u32], processors: usize) -> io::Result<Vec<(bool, Sampler)>> 
                     .observe_pid(i32::try_from(*thread).unwrap_or(i32::MAX))
                     .one_cpu(processor)
                     .inherit(true)
-                    .inherit(true)
                     .enabled(true)
                     // They are in the kernel.
                     .exclude_kernel(false)
@@ -214,20 +216,49 @@ fn open(threads: &[u32], processors: usize) -> io::Result<Vec<(bool, Sampler)>> 
     Ok(samplers)
 }
 
+/// Returns the number of a tracepoint.
 fn number(name: &str) -> io::Result<u64> {
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    let file = format!("events/raw_syscalls/{name}/id");
     for folder in FOLDERS {
-        match fs::read_to_string(format!("{folder}/events/raw_syscalls/{name}/id")) {
-            Ok(text) => return text.trim().parse().map_err(io::Error::other),
-            Err(error) => last = error,
+        if let Ok(text) = fs::read_to_string(format!("{folder}/{file}")) {
+            return text.trim().parse().map_err(io::Error::other);
         }
     }
-    Err(last)
+    let mut text = String::new();
+    let file = openat(mount()?, &*file, OFlags::CLOEXEC, Mode::empty())?;
+    fs::File::from(file).read_to_string(&mut text)?;
+    text.trim().parse().map_err(io::Error::other)
+}
+
+/// Mounts tracefs where nothing else sees it, on hosts that have it nowhere; it ends with its
+/// descriptor.
+fn mount() -> io::Result<OwnedFd> {
+    let filesystem = fsopen("tracefs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+    fsconfig_create(&filesystem)?;
+    let flags = FsMountFlags::FSMOUNT_CLOEXEC;
+    let mount = fsmount(&filesystem, flags, MountAttrFlags::MOUNT_ATTR_RDONLY)?;
+    Ok(mount)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tracepoint_is_found_without_mounted_tracefs() {
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: only root may mount tracefs");
+            return;
+        }
+        match mount() {
+            Ok(mount) => {
+                let format = "events/raw_syscalls/sys_enter/format";
+                assert!(openat(&mount, format, OFlags::CLOEXEC, Mode::empty()).is_ok());
+                assert!(number("sys_enter").is_ok_and(|number| number > 0));
+            }
+            Err(error) => eprintln!("skipped: this host has no tracefs ({error})"),
+        }
+    }
 
     #[test]
     fn records_are_counted_with_their_errors() {

@@ -573,9 +573,13 @@ fn otherwise(view: &View) -> String {
     let used = (running + facts.short_lived.user_s + facts.short_lived.system_s) / facts.seconds;
     let is_nothing = |wait: &Wait| {
         let kind = kind(facts, wait);
-        kind.is_soft() || kind == Kind::Join
+        kind.is_soft() || kind == Kind::Join || is_for_own(facts, wait)
     };
-    if used > NOTHING || !facts.waits.iter().all(is_nothing) {
+    let mut lasting = facts
+        .waits
+        .iter()
+        .filter(|wait| wait.seconds > NOTHING * facts.seconds);
+    if used > NOTHING || !lasting.all(is_nothing) {
         return String::new();
     }
     format!("; otherwise it is idle ({} of a processor)", percent(used))

@@ -125,6 +125,20 @@ fn has_function(parked: &Parked, name: &str) -> bool {
     parked.stack.iter().any(|function| function.contains(name))
 }
 
+/// Wake-ups per second of a process that are worth a word.
+const OFTEN: f64 = 20.0;
+
+/// Returns how often the threads of a process wake up, as the middle of a sentence.
+fn wakeups(view: &View, parked: &Parked) -> String {
+    let threads = view.facts.threads.iter();
+    let of_process = threads.filter(|thread| thread.process == parked.process);
+    let each_s = view.per_second(of_process.map(|thread| thread.voluntary).sum());
+    if each_s < OFTEN {
+        return String::new();
+    }
+    format!(", and its process wakes up {each_s:.0} times a second,")
+}
+
 fn describe(view: &View, way: Way, parked: &Parked) -> String {
     let goroutines = count(parked.goroutines);
     let waits = if goroutines.starts_with("1 ") {
@@ -146,7 +160,8 @@ fn describe(view: &View, way: Way, parked: &Parked) -> String {
         Way::Channel => format!("for others ({})", parked.reason),
         Way::Sleep => {
             let sleeps = waits.replace("wait", "sleep");
-            return format!("{goroutines} {sleeps} by choice{}", place(parked));
+            let often = wakeups(view, parked);
+            return format!("{goroutines} {sleeps} by choice (time.Sleep){often}{}", place(parked));
         }
     };
     format!("{goroutines} {waits} {what}{}", place(parked))

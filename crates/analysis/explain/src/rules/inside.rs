@@ -503,6 +503,24 @@ fn looping(view: &View, word: &Word) -> String {
     format!("; {what}, {each:.0} times a second after {us:.0} µs")
 }
 
+/// Returns that most calls of futex are of waits with a time, which end at once, as the end of a
+/// sentence; empty if they are not.
+pub(super) fn timed_waits(view: &View) -> String {
+    let samples = view.facts.samples.as_ref();
+    let stacks = samples.map_or(&[][..], |samples| &samples.stacks).iter();
+    let calls = stacks.filter(|stack| stack.call() == Some("futex"));
+    let is_timed = |function: &String| TIMED.iter().any(|part| function.contains(part));
+    let all: u64 = calls.clone().map(|stack| stack.samples).sum();
+    let timed = calls.filter(|stack| stack.user.iter().any(is_timed));
+    let timed: u64 = timed.map(|stack| stack.samples).sum();
+    let most = view.active.iter().map(|thread| thread.voluntary).max();
+    let each = view.per_second(most.unwrap_or_default());
+    if 2 * timed < all || each < LOOPING {
+        return String::new();
+    }
+    format!("; its timed waits end at once, {each:.0} times a second")
+}
+
 /// Threads that wait for a signal or at a barrier while no thread of the program does anything.
 pub(super) fn signals(view: &View) -> Option<Finding> {
     let (share, words) = words(view, &[Kind::Condition, Kind::Barrier]);
@@ -530,7 +548,8 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
     } else {
         ", and no thread of it works".into()
     };
-    let meanwhile = looping(view, word) + &meanwhile(view);
+    let pool = super::pools::waiting_pool(view);
+    let meanwhile = looping(view, word) + &pool + &meanwhile(view);
     Some(
         Finding::new(
             format!("{} {what}{from}{works}{meanwhile}", threads_wait(threads)),

@@ -21,6 +21,9 @@ mod waiting;
 use crate::budget::View;
 use crate::finding::Finding;
 
+pub(crate) use sockets::connecting;
+pub(crate) use system::many_transfers;
+
 /// Returns what is largest of the time in user mode, in the kernel and blocked, each as the end of a
 /// sentence.
 pub(crate) fn largest(view: &View) -> [String; 3] {

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::budget::View;
+use crate::callers::is_own;
 use crate::facts::{Thread, Wait};
 use crate::finding::Finding;
-use crate::waits::{Kind, describe_wait, kind, own_path};
+use crate::waits::{Kind, describe_wait, is_call, kind, own_path};
 
 use super::blocked::THREAD_STATES;
 
@@ -19,7 +20,8 @@ const POOLED: [&str; 5] = [
 ];
 /// Functions in which a thread waits for the result of a task: of C++ (libstdc++), Java
 /// (java.util.concurrent) and Python (Lib/concurrent/futures).
-const RESULTS: [&str; 10] = [
+const RESULTS: [&str; 11] = [
+    "CountDownLatch.await",
     "ForkJoinTask.awaitDone",
     "ForkJoinTask.get",
     "std::__future_base",
@@ -40,15 +42,21 @@ fn has(wait: &Wait, names: &[&str]) -> bool {
     functions.any(|function| names.iter().any(|name| function.contains(name)))
 }
 
+/// Whether a wait is for the result of a task. The functions of who executes one lie around the
+/// program's own.
+fn is_for_result(wait: &Wait) -> bool {
+    let mut functions = wait.stack.iter().take_while(|function| !is_own(function));
+    functions.any(|function| RESULTS.iter().any(|name| function.contains(name)))
+}
+
 /// A pool whose threads all wait for results of tasks, which none of them is left to execute.
 pub(super) fn pool_for_itself(view: &View) -> Option<Finding> {
     let waits = view.facts.waits.iter();
     let of_workers: Vec<&Wait> = waits.filter(|wait| has(wait, &POOLED)).collect();
-    let is_for_task = |wait: &Wait| has(wait, &RESULTS);
     let waiting: Vec<&Wait> = of_workers
         .iter()
         .copied()
-        .filter(|wait| is_for_task(wait))
+        .filter(|wait| is_for_result(wait))
         .collect();
     let threads: BTreeSet<u32> = waiting
         .iter()
@@ -58,7 +66,7 @@ pub(super) fn pool_for_itself(view: &View) -> Option<Finding> {
     let is_all_along = seconds >= ALL_ALONG * view.facts.seconds * threads.len() as f64;
     let is_without_others = of_workers
         .iter()
-        .all(|wait| is_for_task(wait) || wait.seconds < (1.0 - ALL_ALONG) * view.facts.seconds);
+        .all(|wait| is_for_result(wait) || wait.seconds < (1.0 - ALL_ALONG) * view.facts.seconds);
     let longest = waiting
         .into_iter()
         .max_by(|one, other| one.seconds.total_cmp(&other.seconds))
@@ -98,7 +106,7 @@ pub(super) fn full_pool(view: &View) -> Option<Finding> {
     let longest = facts
         .waits
         .iter()
-        .filter(|wait| has(wait, &RESULTS) && !has(wait, &POOLED))
+        .filter(|wait| is_for_result(wait) && !has(wait, &POOLED))
         .filter(|wait| wait.seconds >= ALL_ALONG * facts.seconds)
         .max_by(|one, other| one.seconds.total_cmp(&other.seconds))?;
     let of_pool: Vec<&Wait> = facts
@@ -146,26 +154,51 @@ pub(super) fn full_pool(view: &View) -> Option<Finding> {
     )
 }
 
+/// Returns that all threads of a pool are in tasks that wait for a signal, as the end of a sentence: a
+/// task that is to send it finds no thread. Empty if one of them has no task, or works.
+pub(super) fn waiting_pool(view: &View) -> String {
+    let facts = view.facts;
+    let of_pool = facts.waits.iter().filter(|wait| has(wait, &POOLED));
+    let (waiting, others): (Vec<&Wait>, Vec<&Wait>) =
+        of_pool.partition(|wait| kind(facts, wait) == Kind::Condition);
+    let threads: BTreeSet<u32> = waiting
+        .iter()
+        .flat_map(|wait| wait.threads.clone())
+        .collect();
+    let seconds: f64 = waiting.iter().map(|wait| wait.seconds).sum();
+    let elsewhere: f64 = others.iter().map(|wait| wait.seconds).sum();
+    let is_all_along = seconds >= ALL_ALONG * facts.seconds * threads.len() as f64;
+    if threads.is_empty() || !is_all_along || elsewhere > (1.0 - ALL_ALONG) * facts.seconds {
+        return String::new();
+    }
+    let who = match threads.len() {
+        1 => "the only thread of a pool is in a task that waits".to_owned(),
+        count => format!("all {count} threads of a pool are in tasks that wait"),
+    };
+    format!("; {who} so, and a task that is to wake it finds no thread of that pool (a deadlock)")
+}
+
 /// A thread that waits for the result of a task all along, while no other thread does anything: the
 /// task stands in the queue of the thread that waits, or was lost.
 pub(super) fn lost_result(view: &View) -> Option<Finding> {
     let facts = view.facts;
-    let is_for_task = |wait: &Wait| has(wait, &RESULTS);
     // The main function may sleep until the time is over.
     let is_main = |wait: &Wait| {
         let mut functions = wait.stack.iter();
         functions.any(|one| one == "main" || one.ends_with(".main"))
     };
+    // A server that waits itself may be about to answer.
+    let receives = |wait: &Wait| is_call(wait, &["recvfrom", "recvmsg", "recvmmsg"]);
     let is_for_nothing = |wait: &Wait| match kind(facts, wait) {
-        Kind::Idle | Kind::Join => true,
+        Kind::Idle | Kind::Join => !receives(wait),
         Kind::Sleep => is_main(wait),
-        _ => is_for_task(wait),
+        _ => is_for_result(wait),
     };
     let all_along = ALL_ALONG * facts.seconds;
     let waits = facts.waits.iter();
     let longest = waits
         .clone()
-        .filter(|wait| is_for_task(wait) && wait.seconds >= all_along)
+        .filter(|wait| is_for_result(wait) && wait.seconds >= all_along)
         .max_by(|one, other| one.seconds.total_cmp(&other.seconds))?;
     let elsewhere = waits.filter(|wait| !is_for_nothing(wait));
     let elsewhere: f64 = elsewhere.map(|wait| wait.seconds).sum();

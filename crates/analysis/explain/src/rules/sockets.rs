@@ -193,7 +193,7 @@ const IN_CONNECT: f64 = 0.1;
 
 /// Returns that a program connects again and again, by its samples in the kernel, as the end of a
 /// sentence; empty if it does not.
-pub(super) fn connecting(view: &View) -> String {
+pub(crate) fn connecting(view: &View) -> String {
     let of_kernel = super::system::of_kernel(view, |stack| stack.call() == Some("connect"));
     if of_kernel < IN_CONNECT {
         return String::new();

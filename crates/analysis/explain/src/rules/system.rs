@@ -24,6 +24,8 @@ const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const SPLITS: f64 = 50.0;
 /// Reads or writes per second from which on their number can be the cost.
 const CALLS: f64 = 10_000.0;
+/// The same beside another cause.
+const MANY_CALLS: f64 = 25_000.0;
 /// Bytes per call below which the entry costs more than the copy.
 const TINY: f64 = 1024.0;
 /// Bytes per call below which the program goes byte by byte.
@@ -438,6 +440,31 @@ impl Transfers {
     }
 }
 
+/// Returns that there are very many calls that transfer nothing or little, as the end of a sentence of
+/// another cause; empty if there are not.
+pub(crate) fn many_transfers(view: &View) -> String {
+    let transfers = transfers(view);
+    let Transfers {
+        name,
+        per_second: calls,
+        mean,
+        ..
+    } = transfers;
+    let sampled = Calls::of(view, |call| transfers.is_of(call));
+    let files = in_brackets(sampled.files());
+    match mean {
+        _ if calls < MANY_CALLS => String::new(),
+        ..0.1 => {
+            let why = in_brackets(sampled.error().map(str::to_owned));
+            format!("; {calls:.0} {name} calls a second return without data{why}{files}")
+        }
+        ..TINY => {
+            format!("; it makes {calls:.0} {name} calls a second of {mean:.0} bytes each{files}")
+        }
+        _ => String::new(),
+    }
+}
+
 fn in_brackets(text: Option<String>) -> String {
     text.map_or_else(String::new, |text| format!(" ({text})"))
 }
@@ -605,6 +632,10 @@ pub(super) fn one_call(view: &View) -> Option<Finding> {
     let described = Calls::of(view, |call| call == entry).described();
     let from = caller(view, is_entry);
     let work = kind_of_work(view, is_entry) + &of_changes(view, &entry);
+    let work = match &*entry {
+        "futex" => work + &super::inside::timed_waits(view),
+        _ => work,
+    };
     Some(
         system(
             view,

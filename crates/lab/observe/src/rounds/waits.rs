@@ -11,6 +11,7 @@ use explain::facts::{Behind, Connection, Doing, Futex, Object, Role, Wait, Watch
 use super::{Process, Rounds};
 use crate::calls;
 use crate::ends::{self, Described, Own};
+use crate::jvm;
 use crate::memory;
 use crate::proc;
 use crate::ready::ready;
@@ -545,9 +546,9 @@ impl Rounds {
     fn place_of(&mut self, one: Counterpart) -> Option<Option<Place>> {
         if self.processes.contains_key(&one.process) {
             let of_process = |id: &u32| {
-                self.threads
-                    .get(id)
-                    .is_some_and(|thread| thread.process == one.process)
+                self.threads.get(id).is_some_and(|thread| {
+                    thread.process == one.process && thread.name != jvm::LISTENER
+                })
             };
             let mut of: Vec<&Option<Blocked>> = self
                 .now

@@ -1,0 +1,317 @@
+//! What a program does beside its cause, as ends of the sentence: who waits meanwhile, which programs
+//! it starts, which file it opens again and again, and how its loop of events asks.
+
+use crate::arguments::Calls;
+use crate::budget::View;
+use crate::facts::{Facts, Stack, Wait};
+use crate::finding::{Finding, percent};
+use crate::rules::many_transfers;
+use crate::waits::{Kind, POLLS, describe_wait, kind};
+
+/// The least part of the observed time of a wait that is worth a word beside a cause.
+const LASTING: f64 = 0.5;
+/// The least share of waiting for locks beside what runs.
+const AT_LOCKS: f64 = 0.15;
+/// Programs or processes per second that are worth a word.
+const STARTED: f64 = 3.0;
+/// The least part of what runs in opening a file, and in asking for events, that is worth a word.
+const OPENING: f64 = 0.01;
+const ASKING: f64 = 0.03;
+/// The least part of the kernel's time of questions for events that are most of what it does.
+const MOSTLY_ASKING: f64 = 0.4;
+/// Calls that open a file.
+const OPENS: [&str; 4] = ["open", "openat", "openat2", "creat"];
+/// Rules whose causes say themselves that programs are started.
+const OF_PROCESSES: [&str; 5] = [
+    "new-processes",
+    "children",
+    "fork-tables",
+    "closing",
+    "closing-all",
+];
+/// Rules of threads that wait for each other's locks.
+const OF_LOCKS: [&str; 2] = ["hot-lock", "many-locks"];
+
+/// Returns which thread of a program that sleeps waits for a lock or a signal meanwhile.
+pub(crate) fn waiting_meanwhile(facts: &Facts, cause: &Finding) -> String {
+    let of_kind = |wait: &&Wait| match kind(facts, wait) {
+        Kind::FileLock | Kind::Lock => true,
+        Kind::Condition => cause.rule == "sleep",
+        _ => false,
+    };
+    let longest = facts
+        .waits
+        .iter()
+        .filter(of_kind)
+        .filter(|wait| wait.seconds >= LASTING * facts.seconds)
+        .max_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    let Some(wait) = longest else {
+        return String::new();
+    };
+    let mut threads = facts.threads.iter();
+    let thread = threads.find(|thread| wait.threads.contains(&thread.id));
+    let name = match thread {
+        Some(thread) if kind(facts, wait) == Kind::FileLock => &thread.name,
+        _ => "another thread of it",
+    };
+    format!("; meanwhile {name} {}", describe_wait(facts, wait))
+}
+
+/// Returns what threads wait for at locks beside what runs.
+pub(crate) fn at_locks(others: &[Finding]) -> String {
+    let locks = others
+        .iter()
+        .find(|other| OF_LOCKS.contains(&other.rule) && other.share >= AT_LOCKS);
+    locks.map_or_else(String::new, |locks| {
+        format!("; beside that {} ({})", locks.cause, percent(locks.share))
+    })
+}
+
+/// Returns how many programs or processes a second a program starts, if its cause does not say it.
+pub(crate) fn starting(facts: &Facts, cause: &Finding) -> String {
+    let created = facts.short_lived.created.unwrap_or_default();
+    let each_s = |count: u64| count as f64 / facts.seconds.max(f64::MIN_POSITIVE);
+    if OF_PROCESSES.contains(&cause.rule) || each_s(created.processes) < STARTED {
+        return String::new();
+    }
+    // What a program starts to begin with is over soon.
+    let lasting = facts.started.iter().filter(|one| one.span >= LASTING);
+    let programs = lasting.clone().filter(|one| !one.program.is_empty());
+    let started: u64 = programs.clone().map(|one| one.count).sum();
+    let most = programs.max_by_key(|one| one.count);
+    match most {
+        Some(most) if each_s(started) >= STARTED => {
+            let command = match &*most.command {
+                "" => &most.program,
+                command => command,
+            };
+            format!(
+                "; it starts {:.0} programs a second, such as {command}",
+                each_s(started)
+            )
+        }
+        _ => format!(
+            "; it creates {:.0} processes a second",
+            each_s(created.processes)
+        ),
+    }
+}
+
+/// Returns which file is opened again and again, if most of what is opened is one.
+pub(crate) fn reopening(facts: &Facts, sentence: &str) -> String {
+    let view = View::new(facts);
+    let opens = |call: &str| OPENS.contains(&call);
+    let share = view.running_in(|stack: &Stack| stack.call().is_some_and(opens));
+    let of_running = share / view.budget.running().max(f64::MIN_POSITIVE);
+    let file = Calls::of(&view, opens).same_file();
+    match file {
+        Some(file) if of_running >= OPENING && !sentence.contains(file) => {
+            format!("; it opens {file} again and again")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Rules that say themselves what is read or written.
+const OF_TRANSFERS: [&str; 2] = ["failing-calls", "tiny-calls"];
+
+/// Returns that there are very many small transfers, if the cause does not say it.
+pub(crate) fn transferring(facts: &Facts, cause: &Finding) -> String {
+    let is_told = OF_TRANSFERS.contains(&cause.rule) || cause.cause.contains("again and again");
+    if is_told {
+        return String::new();
+    }
+    many_transfers(&View::new(facts))
+}
+
+/// Returns that a loop of events asks again and again and never waits.
+pub(crate) fn asking(facts: &Facts, sentence: &str) -> String {
+    let view = View::new(facts);
+    let asks = |stack: &Stack| stack.call().is_some_and(|call| POLLS.contains(&call));
+    let share = view.running_in(asks);
+    let of_kernel = share / view.budget.system.max(f64::MIN_POSITIVE);
+    let options = Calls::of(&view, |call| POLLS.contains(&call)).options();
+    let is_at_once = options.is_some_and(|options| options.contains("timeout of 0"));
+    if share < ASKING || of_kernel < MOSTLY_ASKING || !is_at_once || sentence.contains("busy loop")
+    {
+        return String::new();
+    }
+    "; its loop of events polls with a timeout of 0 at each turn and never waits: something is ready at \
+     once each time"
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::answer;
+    use crate::facts::{
+        Called, Counters, Created, Facts, Futex, Object, Samples, ShortLived, Stack, Started, Wait,
+    };
+    use crate::tests::{at_word, facts, sampled, thread, wait};
+
+    fn sentence(facts: &Facts) -> String {
+        answer(facts).cause.unwrap().cause
+    }
+
+    fn in_call(function: &str, samples: u64) -> Stack {
+        Stack {
+            program: "program".into(),
+            kernel: vec![function.into()],
+            user: vec!["work".into(), "main".into()],
+            samples,
+        }
+    }
+
+    /// A program that runs for nine of ten seconds, with its calls.
+    fn running(calls: &[(&str, u64, &str, [u64; 4])]) -> Facts {
+        let mut stacks = vec![in_call("x", 0)];
+        for (call, samples, ..) in calls {
+            stacks.push(in_call(&format!("__x64_sys_{call}"), *samples));
+        }
+        let called = calls.iter().map(|(call, samples, file, arguments)| Called {
+            call: (*call).into(),
+            file: (*file).into(),
+            arguments: *arguments,
+            result: None,
+            samples: *samples,
+        });
+        Facts {
+            samples: Some(Samples {
+                calls: called.collect(),
+                ..sampled(stacks).unwrap()
+            }),
+            ..facts(vec![thread(1, [3.0, 6.0, 0.0])])
+        }
+    }
+
+    #[test]
+    fn file_opened_again_is_named() {
+        let calls = |path| {
+            [
+                ("write", 60, "", [3, 0, 90_000, 0]),
+                ("openat", 20, path, [0, 0, 0, 1]),
+            ]
+        };
+        let found = sentence(&running(&calls("/srv/app.log")));
+        assert!(
+            found.ends_with("; it opens /srv/app.log again and again"),
+            "{found}"
+        );
+        for other in ["", "/usr/lib/libz.so.1"] {
+            let found = sentence(&running(&calls(other)));
+            assert!(!found.contains("again and again"), "{found}");
+        }
+    }
+
+    #[test]
+    fn loop_without_waiting_is_named() {
+        let polls = |timeout| {
+            [
+                ("epoll_wait", 50, "", [3, 0, 64, timeout]),
+                ("write", 45, "", [3, 0, 90_000, 0]),
+            ]
+        };
+        let found = sentence(&running(&polls(0)));
+        assert!(
+            found.contains("with a timeout of 0 at each turn"),
+            "{found}"
+        );
+        let found = sentence(&running(&polls(100)));
+        assert!(!found.contains("timeout of 0"), "{found}");
+    }
+
+    #[test]
+    fn many_small_writes_are_counted() {
+        let with = |writes, written_bytes| {
+            let computing = Stack {
+                kernel: Vec::new(),
+                ..in_call("", 90)
+            };
+            Facts {
+                counters: Counters {
+                    writes,
+                    written_bytes,
+                    ..Counters::default()
+                },
+                samples: sampled(vec![computing, in_call("__x64_sys_write", 10)]),
+                ..facts(vec![thread(1, [8.1, 0.9, 0.0])])
+            }
+        };
+        let found = sentence(&with(900_000, 43_200_000));
+        assert!(
+            found.ends_with("; it makes 90000 write calls a second of 48 bytes each"),
+            "{found}"
+        );
+        let found = sentence(&with(900_000, 0));
+        assert!(
+            found.contains("calls a second return without data"),
+            "{found}"
+        );
+        for few in [with(100_000, 4_800_000), with(900_000, 9_000_000_000)] {
+            let found = sentence(&few);
+            assert!(!found.contains("calls a second"), "{found}");
+        }
+    }
+
+    #[test]
+    fn waiting_thread_is_named_beside_sleeping_one() {
+        let sleeping = wait("clock_nanosleep", "hrtimer_nanosleep", 9.0);
+        let waiting = |seconds| Wait {
+            object: Object::Futex(Futex::default()),
+            stack: vec![
+                "pthread_cond_timedwait (libc.so.6)".into(),
+                "Queue::take".into(),
+            ],
+            ..at_word(0x10, seconds, &[2])
+        };
+        let with = |seconds| Facts {
+            waits: vec![sleeping.clone(), waiting(seconds)],
+            ..facts(vec![thread(1, [0.5, 0.5, 0.0]), thread(2, [0.0, 0.0, 0.0])])
+        };
+        let found = sentence(&with(8.9));
+        assert!(
+            found.contains(
+                "; meanwhile another thread of it waits for a signal of another thread in Queue::take"
+            ),
+            "{found}"
+        );
+        let found = sentence(&with(4.0));
+        assert!(!found.contains("meanwhile"), "{found}");
+    }
+
+    #[test]
+    fn programs_of_idle_program_are_counted() {
+        let with = |count: u64, program: &str, span: f64| Facts {
+            waits: vec![wait("clock_nanosleep", "hrtimer_nanosleep", 9.0)],
+            short_lived: ShortLived {
+                created: Some(Created {
+                    processes: count,
+                    threads: 0,
+                }),
+                ..ShortLived::default()
+            },
+            started: vec![Started {
+                program: program.into(),
+                command: "ps -ax".into(),
+                count,
+                span,
+                ..Started::default()
+            }],
+            ..facts(vec![thread(1, [0.5, 0.5, 0.0])])
+        };
+        let found = sentence(&with(80, "ps", 0.9));
+        assert!(
+            found.contains("; it starts 8 programs a second, such as ps -ax"),
+            "{found}"
+        );
+        let found = sentence(&with(80, "", 0.9));
+        assert!(
+            found.contains("; it creates 8 processes a second"),
+            "{found}"
+        );
+        for few in [with(20, "ps", 0.9), with(80, "ps", 0.1)] {
+            let found = sentence(&few);
+            assert!(!found.contains("a second, such as"), "{found}");
+        }
+    }
+}
