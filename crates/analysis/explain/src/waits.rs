@@ -1,6 +1,8 @@
 //! What threads wait for: each wait is of one kind, by the call, the kernel's function, the stack
 //! and who is behind it, not by its share of the time.
 
+use std::collections::BTreeMap;
+
 use crate::facts::{Behind, Doing, Facts, Object, Role, Thread, Wait, Watched, WatchedKind};
 use crate::runtimes::{KNOWN, Known, PYTHON_LOCK, is_jvm_thread};
 
@@ -536,15 +538,32 @@ fn is_of_go(wait: &Wait) -> bool {
 }
 
 /// Returns what a counterpart does, as the end of a sentence.
-pub(crate) fn describe_doing(facts: &Facts, doing: &Doing) -> String {
+pub(crate) fn describe_doing(facts: &Facts, behind: &Behind, doing: &Doing) -> String {
     if let Some(wait) = &doing.wait {
         return describe_wait(facts, wait);
     }
     if let Some(statement) = crate::callers::statement(&doing.stack) {
         return format!("executes {statement}");
     }
-    let within = crate::callers::own_path(&doing.stack);
-    within.map_or_else(|| "computes".into(), |own| format!("computes in {own}"))
+    match (crate::callers::own_path(&doing.stack), main_call(facts)) {
+        (None, Some(call)) if behind.is_own => format!("runs in the system call {call}"),
+        (None, _) => "computes".into(),
+        (Some(own), _) => format!("computes in {own}"),
+    }
+}
+
+/// Returns the system call in which most samples of a program are.
+fn main_call(facts: &Facts) -> Option<&str> {
+    let samples = facts.samples.as_ref()?;
+    let mut calls: BTreeMap<&str, u64> = BTreeMap::new();
+    for stack in &samples.stacks {
+        if let Some(call) = stack.call() {
+            *calls.entry(call).or_default() += stack.samples;
+        }
+    }
+    let all: u64 = samples.stacks.iter().map(|stack| stack.samples).sum();
+    let (call, count) = calls.into_iter().max_by_key(|(_, count)| *count)?;
+    (2 * count > all).then_some(call)
 }
 
 /// Returns what who waits there does, as the end of a sentence: `waits for storage in fdatasync`.
@@ -658,7 +677,7 @@ pub(crate) fn chain(facts: &Facts, wait: &Wait) -> String {
     let how_often = if part < MOSTLY { " mostly" } else { "" };
     let does = match title_says(&behind.name) {
         Some(says) => says.to_owned(),
-        None => describe_doing(facts, doing),
+        None => describe_doing(facts, behind, doing),
     };
     let text = format!("; {who}{how_often} {does}");
     // One step more: what that one waits for, where it is a thread of the program.
@@ -671,7 +690,10 @@ pub(crate) fn chain(facts: &Facts, wait: &Wait) -> String {
     let next = next.and_then(|next| mostly(facts, next));
     if let Some((behind, doing, _)) = next.filter(|(behind, ..)| behind.thread != first) {
         let name = format!("{} {}", behind.process, behind.name);
-        return format!("{text}; there {name} {}", describe_doing(facts, doing));
+        return format!(
+            "{text}; there {name} {}",
+            describe_doing(facts, behind, doing)
+        );
     }
     text
 }

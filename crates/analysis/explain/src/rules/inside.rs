@@ -352,7 +352,7 @@ fn with_holder(view: &View, finding: Finding, wait: &Wait) -> Finding {
     let Some((behind, doing, part)) = mostly(view.facts, wait) else {
         return finding.advise("Hold the lock for less, or split it.");
     };
-    let does = describe_doing(view.facts, doing);
+    let does = describe_doing(view.facts, behind, doing);
     let holder_waits = doing.wait.as_ref();
     let finding = finding.with(
         format!(

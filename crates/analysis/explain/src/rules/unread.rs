@@ -46,7 +46,7 @@ pub(super) fn pipe(view: &View) -> Option<Finding> {
                 writer.name,
                 reader.process,
                 reader.name,
-                describe_doing(facts, doing)
+                describe_doing(facts, reader, doing)
             ),
             share.min(1.0),
         )
