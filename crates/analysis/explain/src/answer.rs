@@ -63,50 +63,50 @@ pub fn answer(facts: &Facts) -> Answer {
         if is_place && cause.share < CERTAIN && cause.certainty == Certainty::Likely {
             cause.certainty = Certainty::Hypothesis;
         }
-        if is_of_running(cause) {
-            cause.cause.push_str(&in_script(facts));
-            let called = in_interpreter(facts, &cause.cause);
-            cause.cause.push_str(&called);
-            if cause.cause.contains(IN_SCRIPT) {
-                let library = in_library(facts, &cause.cause);
-                cause.cause.push_str(&library);
-            }
-            cause.cause.push_str(&in_pool(facts));
-            cause.cause.push_str(&busiest_program(facts));
-            let reopening = beside::reopening(facts, &cause.cause);
-            cause.cause.push_str(&reopening);
-            let asking = beside::asking(facts, &cause.cause);
-            cause.cause.push_str(&asking);
-            let transferring = beside::transferring(facts, cause);
-            cause.cause.push_str(&transferring);
-            cause.cause.push_str(&beside::at_locks(&answer.others));
-        }
-        let asleep = answer
-            .others
-            .iter()
-            .find(|other| other.rule == "sleep" && other.share >= LEAST && !is_of_sleep(cause));
-        if let Some(asleep) = asleep {
-            let text = format!("; beside that {} ({})", asleep.cause, percent(asleep.share));
-            cause.cause.push_str(&text);
-        }
-        let short = answer
-            .others
-            .iter()
-            .find(|other| other.rule == "short-workers" && other.share >= LEAST);
-        if let Some(short) = short {
-            cause.cause.push_str("; ");
-            cause.cause.push_str(&short.cause);
-        }
-        if is_asleep(cause) {
-            let meanwhile = beside::waiting_meanwhile(facts, cause);
-            cause.cause.push_str(&meanwhile);
-        }
-        let starting = beside::starting(facts, cause);
-        cause.cause.push_str(&starting);
-        cause.cause.push_str(&waiting_parent(facts));
-        cause.cause.push_str(&one_at_a_time(facts));
+        complete(facts, cause, &answer.others);
     }
     answer
+}
+
+/// Adds to a cause what the program does beside it.
+fn complete(facts: &Facts, cause: &mut Finding, others: &[Finding]) {
+    if is_of_running(cause) {
+        complete_running(facts, cause);
+        cause.cause += &beside::at_locks(others);
+        let monitors = beside::at_monitors(facts, &cause.cause);
+        cause.cause += &monitors;
+    }
+    if !is_of_sleep(cause) {
+        cause.cause += &beside::sleeping(others);
+    }
+    cause.cause += &beside::short_workers(others);
+    if is_asleep(cause) {
+        let meanwhile = beside::waiting_meanwhile(facts, cause);
+        cause.cause += &meanwhile;
+    }
+    let starting = beside::starting(facts, cause);
+    cause.cause += &starting;
+    cause.cause += &waiting_parent(facts);
+    cause.cause += &one_at_a_time(facts);
+}
+
+/// Adds to a cause of what runs where in the program that is, and for what.
+fn complete_running(facts: &Facts, cause: &mut Finding) {
+    cause.cause += &in_script(facts);
+    let called = in_interpreter(facts, &cause.cause);
+    cause.cause += &called;
+    if cause.cause.contains(IN_SCRIPT) {
+        let library = in_library(facts, &cause.cause);
+        cause.cause += &library;
+    }
+    cause.cause += &in_pool(facts);
+    cause.cause += &busiest_program(facts);
+    let reopening = beside::reopening(facts, &cause.cause);
+    cause.cause += &reopening;
+    let asking = beside::asking(facts, &cause.cause);
+    cause.cause += &asking;
+    let transferring = beside::transferring(facts, cause);
+    cause.cause += &transferring;
 }
 
 /// Whether a cause is about what runs.

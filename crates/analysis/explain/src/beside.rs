@@ -6,11 +6,13 @@ use crate::budget::View;
 use crate::facts::{Facts, Stack, Wait};
 use crate::finding::{Finding, percent};
 use crate::rules::many_transfers;
-use crate::waits::{Kind, POLLS, describe_wait, kind};
+use crate::waits::{Kind, POLLS, describe_wait, kind, own_path};
 
 /// The least part of the observed time of a wait that is worth a word beside a cause.
 const LASTING: f64 = 0.5;
-/// The least share of waiting for locks beside what runs.
+/// The least share of another cause that is said beside the first one.
+const LEAST: f64 = 0.2;
+/// The same of waiting for locks beside what runs.
 const AT_LOCKS: f64 = 0.15;
 /// Programs or processes per second that are worth a word.
 const STARTED: f64 = 3.0;
@@ -59,12 +61,65 @@ pub(crate) fn waiting_meanwhile(facts: &Facts, cause: &Finding) -> String {
 
 /// Returns what threads wait for at locks beside what runs.
 pub(crate) fn at_locks(others: &[Finding]) -> String {
-    let locks = others
+    beside(others, &OF_LOCKS, AT_LOCKS)
+}
+
+/// Functions in which the JVM spins or waits for a monitor that another thread has
+/// (src/hotspot/share/runtime/{sharedRuntime,synchronizer,objectMonitor}.cpp).
+const AT_MONITORS: [&str; 4] = [
+    "_complete_monitor_locking",
+    "SharedRuntime::complete_monitor_locking",
+    "ObjectSynchronizer::enter",
+    "ObjectMonitor::enter",
+];
+/// The least part of samples there.
+const OF_MONITORS: f64 = 0.1;
+
+/// Returns where threads of Java run for monitors that others have, if the cause does not say it.
+pub(crate) fn at_monitors(facts: &Facts, sentence: &str) -> String {
+    let samples = facts.samples.as_ref();
+    let stacks = samples.map_or(&[][..], |samples| &samples.stacks);
+    let is_there = |function: &String| AT_MONITORS.iter().any(|part| function.starts_with(part));
+    let all: u64 = stacks.iter().map(|stack| stack.samples).sum();
+    let there = stacks
         .iter()
-        .find(|other| OF_LOCKS.contains(&other.rule) && other.share >= AT_LOCKS);
-    locks.map_or_else(String::new, |locks| {
-        format!("; beside that {} ({})", locks.cause, percent(locks.share))
+        .filter(|stack| stack.user.iter().any(is_there));
+    let part = there.map(|stack| stack.samples).sum::<u64>() as f64 / all.max(1) as f64;
+    if part < OF_MONITORS || sentence.contains("monitor of Java") {
+        return String::new();
+    }
+    let waits = facts.waits.iter();
+    let at_monitor = |wait: &&Wait| wait.stack.iter().any(is_there);
+    let longest = waits
+        .filter(at_monitor)
+        .max_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    let place = longest.and_then(own_path);
+    let place = place.map_or_else(String::new, |place| format!(", taken in {place}"));
+    format!(
+        "; {} of that for monitors that other threads have{place}",
+        percent(part)
+    )
+}
+
+/// Returns where a program sleeps beside its cause.
+pub(crate) fn sleeping(others: &[Finding]) -> String {
+    beside(others, &["sleep"], LEAST)
+}
+
+/// Returns a finding of some rules beside the cause, with its share.
+fn beside(others: &[Finding], rules: &[&str], least: f64) -> String {
+    let mut others = others.iter();
+    let found = others.find(|other| rules.contains(&other.rule) && other.share >= least);
+    found.map_or_else(String::new, |found| {
+        format!("; beside that {} ({})", found.cause, percent(found.share))
     })
+}
+
+/// Returns that Node starts a thread for each piece of work, which is no share of the cause's.
+pub(crate) fn short_workers(others: &[Finding]) -> String {
+    let mut others = others.iter();
+    let short = others.find(|other| other.rule == "short-workers" && other.share >= LEAST);
+    short.map_or_else(String::new, |short| format!("; {}", short.cause))
 }
 
 /// Returns how many programs or processes a second a program starts, if its cause does not say it.
@@ -218,6 +273,42 @@ mod tests {
         );
         let found = sentence(&running(&polls(100)));
         assert!(!found.contains("timeout of 0"), "{found}");
+    }
+
+    #[test]
+    fn monitors_of_java_are_named_with_their_taker() {
+        let stack = |names: &[&str]| Stack {
+            user: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..in_call("", 0)
+        };
+        let with = |samples: u64| Facts {
+            waits: vec![Wait {
+                stack: stack(&["ObjectMonitor::enter (libjvm.so)", "Cache.get"]).user,
+                ..at_word(0x10, 1.0, &[1])
+            }],
+            samples: sampled(vec![
+                Stack {
+                    kernel: Vec::new(),
+                    samples,
+                    ..stack(&["_complete_monitor_locking_Java", "App.run"])
+                },
+                Stack {
+                    kernel: Vec::new(),
+                    samples: 80,
+                    ..stack(&["App.run"])
+                },
+            ]),
+            ..facts(vec![thread(1, [8.0, 0.0, 0.0])])
+        };
+        let found = sentence(&with(20));
+        assert!(
+            found.ends_with(
+                "; 20 % of that for monitors that other threads have, taken in Cache.get"
+            ),
+            "{found}"
+        );
+        let found = sentence(&with(2));
+        assert!(!found.contains("monitors"), "{found}");
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod ends;
 mod environment;
 mod facts;
 mod files;
+mod gopclntab;
 mod goroutines;
 mod imports;
 mod inlined;

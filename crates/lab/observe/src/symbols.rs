@@ -12,6 +12,7 @@ use object::{
 };
 
 use crate::files::{Found, find};
+use crate::gopclntab;
 use crate::goroutines::Runtime;
 use crate::imports::{Called, Imports};
 use crate::inlined::Inlined;
@@ -154,6 +155,9 @@ impl Module {
                     }
                 }
             }
+        }
+        if file.symbols().next().is_none() {
+            functions.append(&mut gopclntab::functions(&file));
         }
         let frames = file.section_by_name(".eh_frame").and_then(|section| {
             // What is loaded is never compressed.

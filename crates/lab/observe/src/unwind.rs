@@ -6,8 +6,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, LittleEndian, Register, RegisterRule, UnwindContext,
-    UnwindSection, X86_64,
+    BaseAddresses, CfaRule, EhFrame, Encoding, EndianSlice, EvaluationResult, Expression, Format,
+    LittleEndian, Location, Register, RegisterRule, UnwindContext, UnwindSection, Value, X86_64,
 };
 
 use crate::imports::Called;
@@ -342,7 +342,7 @@ fn step_by_rules(
     if row.register(X86_64::RA) == Some(RegisterRule::Undefined) {
         return Step::End;
     }
-    caller_of(registers, stack, row).into()
+    caller_of(registers, stack, row, &table).into()
 }
 
 /// Returns the registers of the calling function by a row of rules.
@@ -350,12 +350,14 @@ fn caller_of(
     registers: &Registers,
     stack: &Stack,
     row: &gimli::UnwindTableRow<usize>,
+    table: &EhFrame<EndianSlice<LittleEndian>>,
 ) -> Option<Registers> {
     let frame = match row.cfa() {
         CfaRule::RegisterAndOffset { register, offset } => {
             registers.get(*register)?.checked_add_signed(*offset)?
         }
-        CfaRule::Expression(_) => return None,
+        // Assembler that aligns the stack keeps where it was before on it, as that of OpenSSL does.
+        CfaRule::Expression(expression) => evaluate(expression.get(table).ok()?, registers, stack)?,
     };
     let mut next = Registers {
         program_counter: 0,
@@ -376,9 +378,68 @@ fn caller_of(
     Some(next)
 }
 
+/// Operations of an expression that are executed at most.
+const OPERATIONS_MAX: u32 = 100;
+
+/// Returns the address that an expression has (DWARF 5, section 2.5), by registers and the stack.
+fn evaluate(
+    expression: Expression<EndianSlice<LittleEndian>>,
+    registers: &Registers,
+    stack: &Stack,
+) -> Option<u64> {
+    let encoding = Encoding {
+        address_size: 8,
+        format: Format::Dwarf32,
+        version: 4,
+    };
+    let mut evaluation = expression.evaluation(encoding);
+    evaluation.set_max_iterations(OPERATIONS_MAX);
+    let mut result = evaluation.evaluate().ok()?;
+    loop {
+        result = match result {
+            EvaluationResult::Complete => break,
+            EvaluationResult::RequiresMemory {
+                address, size: 8, ..
+            } => {
+                let word = Value::Generic(stack.word(address)?);
+                evaluation.resume_with_memory(word).ok()?
+            }
+            EvaluationResult::RequiresRegister { register, .. } => {
+                let value = Value::Generic(registers.get(register)?);
+                evaluation.resume_with_register(value).ok()?
+            }
+            _ => return None,
+        };
+    }
+    match evaluation.result().first()?.location {
+        Location::Address { address } => Some(address),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn expression_finds_what_assembler_put_aside() {
+        // DW_OP_breg7 (RSP) 16, DW_OP_deref, DW_OP_plus_uconst 8.
+        let bytes = [0x77, 16, 0x06, 0x23, 8];
+        let expression = || Expression(EndianSlice::new(&bytes, LittleEndian));
+        let registers = Registers {
+            program_counter: 0,
+            stack_pointer: 0x7000,
+            saved: [None; 17],
+        };
+        let mut words = vec![0_u8; 16];
+        words.extend(0x7100_u64.to_le_bytes());
+        let [here, elsewhere] = [0x7000, 0x9000].map(|start| Stack {
+            start,
+            bytes: &words,
+        });
+        assert_eq!(evaluate(expression(), &registers, &here), Some(0x7108));
+        assert_eq!(evaluate(expression(), &registers, &elsewhere), None);
+    }
 
     #[test]
     fn calls_are_known_by_their_bytes() {

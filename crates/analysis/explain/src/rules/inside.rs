@@ -503,6 +503,9 @@ fn looping(view: &View, word: &Word) -> String {
     format!("; {what}, {each:.0} times a second after {us:.0} µs")
 }
 
+/// Places that are named of threads that wait for a signal.
+const PLACES: usize = 2;
+
 /// Returns that most calls of futex are of waits with a time, which end at once, as the end of a
 /// sentence; empty if they are not.
 pub(super) fn timed_waits(view: &View) -> String {
@@ -535,9 +538,17 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
     } else {
         "for a signal of another thread (a condition variable, a queue or a result)"
     };
-    let from = own_path(longest)
-        .map(|function| format!(", in {function}"))
-        .unwrap_or_default();
+    // Two threads may wait for one another, or one of them for what the other one has.
+    let mut places: Vec<String> = Vec::new();
+    for place in words.iter().filter_map(Word::longest).filter_map(own_path) {
+        if places.len() < PLACES && !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    let from = match places.is_empty() {
+        true => String::new(),
+        false => format!(", in {}", places.join(" and in ")),
+    };
     let threads: usize = words.iter().map(|word| word.threads().len()).sum();
     let all = view.facts.threads.iter();
     let busy: f64 = all

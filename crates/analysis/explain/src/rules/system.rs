@@ -453,7 +453,8 @@ pub(crate) fn many_transfers(view: &View) -> String {
     let sampled = Calls::of(view, |call| transfers.is_of(call));
     let files = in_brackets(sampled.files());
     match mean {
-        _ if calls < MANY_CALLS => String::new(),
+        // Threads wake one another up by these.
+        _ if calls < MANY_CALLS || files.contains("[eventfd]") => String::new(),
         ..0.1 => {
             let why = in_brackets(sampled.error().map(str::to_owned));
             format!("; {calls:.0} {name} calls a second return without data{why}{files}")
