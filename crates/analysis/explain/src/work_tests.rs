@@ -122,7 +122,7 @@ fn executed_task_is_no_result() {
 }
 
 #[test]
-fn task_that_waits_in_its_pool_is_a_deadlock() {
+fn task_waiting_in_its_pool_is_a_deadlock() {
     let with = |around: &str| Facts {
         waits: vec![Wait {
             stack: strings(&[
