@@ -574,6 +574,9 @@ pub struct FaultingCode {
     pub samples: u64,
 }
 
+/// What is not observed of a Go program that is stripped.
+pub const GOROUTINES: &str = "what goroutines wait for";
+
 /// What could not be observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {

@@ -3,8 +3,8 @@
 
 use crate::answer;
 use crate::facts::{
-    Behind, Created, Doing, Facts, FaultingCode, Object, Parked, Role, Samples, ShortLived, Stack,
-    Started, Thread, Wait, Watched, WatchedKind,
+    Behind, Created, Doing, Facts, FaultingCode, GOROUTINES, Gap, Object, Parked, Role, Samples,
+    ShortLived, Stack, Started, Thread, Wait, Watched, WatchedKind,
 };
 use crate::tests::{at_word, facts, rule, sampled, stack, thread, wait};
 use crate::waits::{Kind, kind};
@@ -441,4 +441,21 @@ fn lock_names_what_another_thread_waits_for() {
         "{}",
         cause(&facts)
     );
+}
+
+#[test]
+fn goroutines_of_stripped_program_are_missed() {
+    let idle = Wait {
+        stack: vec!["runtime.futex".into(), "runtime.stopm".into()],
+        ..at_word(0x10, 9.0, &[1])
+    };
+    let mut facts = facts(vec![thread(1, [0.1, 0.0, 0.0])]);
+    facts.waits = vec![idle];
+    assert!(!cause(&facts).contains("goroutines"));
+    facts.gaps = vec![Gap {
+        what: GOROUTINES,
+        why: "the program is stripped".into(),
+        remedy: "build it with its symbols",
+    }];
+    assert!(cause(&facts).contains("(what its goroutines wait for is not known)"));
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use explain::facts::{
-    AFTERWARDS, Counters, Facts, FaultingCode, Gap, Host, Object, Pressure, SHORT_LIVED, Samples,
-    Settings, Stack, Wait,
+    AFTERWARDS, Counters, Facts, FaultingCode, GOROUTINES, Gap, Host, Object, Pressure,
+    SHORT_LIVED, Samples, Settings, Stack, Wait,
 };
 
 use crate::ObserveError;
@@ -538,6 +538,13 @@ impl Collector {
                     names.join(", ")
                 ),
                 remedy: root,
+            });
+        }
+        if self.rounds.modules.hides_goroutines() {
+            gaps.push(Gap {
+                what: GOROUTINES,
+                why: "the program is stripped (-ldflags=-s)".into(),
+                remedy: "build it with its symbols and DWARF",
             });
         }
         if self.rounds.is_denied {

@@ -48,6 +48,8 @@ pub(crate) struct Module {
     pub(crate) imports: Imports,
     /// What it has for who reads its goroutines, if it is of Go.
     goroutines: Option<Runtime>,
+    /// Whether it is of Go, and stripped.
+    is_stripped_go: bool,
     /// Which of its functions are within others; not of libraries.
     inlined: Option<Inlined>,
     /// The version of glibc that it names, if it is that library.
@@ -156,9 +158,13 @@ impl Module {
                 }
             }
         }
-        if file.symbols().next().is_none() {
-            functions.append(&mut gopclntab::functions(&file));
-        }
+        let mut of_go = if file.symbols().next().is_none() {
+            gopclntab::functions(&file)
+        } else {
+            BTreeMap::new()
+        };
+        let is_stripped_go = !of_go.is_empty();
+        functions.append(&mut of_go);
         let frames = file.section_by_name(".eh_frame").and_then(|section| {
             // What is loaded is never compressed.
             let is_plain = section.compressed_file_range().ok()?.format == CompressionFormat::None;
@@ -183,6 +189,7 @@ impl Module {
                 Inlined::read(&file)
             },
             goroutines: Runtime::read(&file),
+            is_stripped_go,
             exported,
             functions,
             segments: file.segments().map(|segment| place(&segment)).collect(),
@@ -312,6 +319,14 @@ impl Place {
 }
 
 impl Modules {
+    /// Whether one of the programs that were read is of Go, and its goroutines cannot be.
+    pub(crate) fn hides_goroutines(&self) -> bool {
+        self.known.values().any(|known| match known {
+            Known::Read(Some(module)) => module.is_stripped_go && module.goroutines.is_none(),
+            _ => false,
+        })
+    }
+
     /// Finds the files that a process has mapped as code, as long as it is there.
     pub(crate) fn find(&mut self, process: u32, maps: &[Mapping]) {
         for mapping in maps

@@ -7,7 +7,7 @@ use crate::arguments::Calls;
 use crate::between::between;
 use crate::budget::{OWN, View, is_for_own};
 use crate::callers::{is_own, is_start};
-use crate::facts::{Limited, Object, Thread, Wait, WatchedKind};
+use crate::facts::{GOROUTINES, Limited, Object, Thread, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::runtimes::POOLS;
 use crate::waits::{
@@ -450,8 +450,13 @@ pub(super) fn idle(view: &View) -> Option<Finding> {
         } else {
             let timer = loop_timer(view);
             let place = for_what(view, is_pool);
+            let mut gaps = view.facts.gaps.iter();
+            let goroutines = match gaps.any(|gap| gap.what == GOROUTINES) {
+                true => " (what its goroutines wait for is not known)",
+                false => "",
+            };
             format!(
-                "it is idle: its threads wait for work{place}{timer}{}{}{}",
+                "it is idle: its threads wait for work{goroutines}{place}{timer}{}{}{}",
                 sockets::unread(view),
                 others_do(view),
                 between(view.facts)
