@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::beside;
 use crate::budget::{View, is_for_own, waiting_for_children};
-use crate::callers::{Hot, statement};
+use crate::callers::{Hot, is_own, statement};
 use crate::facts::{Facts, SHORT_LIVED, Stack};
 use crate::finding::{Certainty, Finding, percent};
 use crate::interpreted::{in_interpreter, in_library};
@@ -107,6 +107,8 @@ fn complete_running(facts: &Facts, cause: &mut Finding) {
     cause.cause += &asking;
     let transferring = beside::transferring(facts, cause);
     cause.cause += &transferring;
+    cause.cause += &beside::recursing(facts);
+    cause.cause += &beside::standing_still(facts);
 }
 
 /// Whether a cause is about what runs.
@@ -174,8 +176,55 @@ fn in_function(scripts: &[&Stack]) -> String {
             None => format!("{} for ", name(entry)),
         }
     });
+    let modules = match called {
+        None => in_module(&scripts),
+        Some(_) => String::new(),
+    };
     let called = called.unwrap_or_default();
-    format!("; in {} that is in {called}{path}", first.program)
+    format!("; in {} that is in {called}{path}{modules}", first.program)
+}
+
+/// The least part of looks in a module of the standard library.
+const IN_MODULE: f64 = 0.3;
+
+/// Returns the module of a function of the standard library: `pathlib` of
+/// `Python's pathlib.PurePath.with_name`, and the package of a class of Java.
+fn module_of(function: &str) -> Option<String> {
+    if function.starts_with("java") {
+        let parts = function.split('.');
+        let is_package = |part: &&str| part.starts_with(|letter: char| letter.is_lowercase());
+        let package: Vec<&str> = parts.take_while(is_package).collect();
+        return Some(package.join("."));
+    }
+    if let Some(function) = function.strip_prefix("Perl's ") {
+        return function
+            .rsplit_once("::")
+            .map(|(package, _)| package.to_owned());
+    }
+    let function = ["Python's ", "Node's "]
+        .iter()
+        .find_map(|owner| function.strip_prefix(owner))?;
+    let (module, _) = function.split_once('.')?;
+    Some(module.to_owned())
+}
+
+/// Returns the module of the standard library whose functions a script's own ones mostly call, as the
+/// end of a sentence: none of its functions alone has most.
+fn in_module(scripts: &[&Stack]) -> String {
+    let mut modules: BTreeMap<String, u64> = BTreeMap::new();
+    for stack in scripts {
+        let mut before = stack.user.iter().take_while(|function| !is_own(function));
+        if let Some(module) = before.by_ref().last().and_then(|one| module_of(one)) {
+            *modules.entry(module).or_default() += stack.samples;
+        }
+    }
+    let all = looks(scripts);
+    let most = modules.into_iter().max_by_key(|(_, samples)| *samples);
+    let part = |samples: u64| samples as f64 / all.max(1) as f64;
+    most.filter(|(_, samples)| part(*samples) >= IN_MODULE)
+        .map_or_else(String::new, |(module, samples)| {
+            format!(", {} of it in {module}", percent(part(samples)))
+        })
 }
 
 /// The language of statements of a database, and the part of looks that makes one the statement.
@@ -448,7 +497,10 @@ impl Answer {
             let [user, kernel, blocked] = crate::rules::largest(&view);
             // What is spread over the interpreter is often one function of the script.
             let script = in_script(facts) + &in_interpreter(facts, &[&*user, &*kernel].concat());
-            let program = in_pool(facts) + &busiest_program(facts) + &connecting(&view);
+            let program = in_pool(facts)
+                + &busiest_program(facts)
+                + &connecting(&view)
+                + &beside::started(facts);
             let next = match self.others.first() {
                 Some(next) if next.share >= MENTIONED => {
                     format!("; {}: {}", next.cause, percent(next.share))

@@ -1,11 +1,14 @@
 //! What a program does beside its cause, as ends of the sentence: who waits meanwhile, which programs
 //! it starts, which file it opens again and again, and how its loop of events asks.
 
+use std::collections::BTreeMap;
+
 use crate::arguments::Calls;
 use crate::budget::View;
+use crate::callers::is_own;
 use crate::facts::{Facts, Stack, Wait};
 use crate::finding::{Finding, percent};
-use crate::rules::many_transfers;
+use crate::rules::{many_transfers, much_transferred};
 use crate::waits::{Kind, POLLS, describe_wait, kind, own_path};
 
 /// The least part of the observed time of a wait that is worth a word beside a cause.
@@ -124,9 +127,17 @@ pub(crate) fn short_workers(others: &[Finding]) -> String {
 
 /// Returns how many programs or processes a second a program starts, if its cause does not say it.
 pub(crate) fn starting(facts: &Facts, cause: &Finding) -> String {
+    if OF_PROCESSES.contains(&cause.rule) {
+        return String::new();
+    }
+    started(facts)
+}
+
+/// The same without a cause.
+pub(crate) fn started(facts: &Facts) -> String {
     let created = facts.short_lived.created.unwrap_or_default();
     let each_s = |count: u64| count as f64 / facts.seconds.max(f64::MIN_POSITIVE);
-    if OF_PROCESSES.contains(&cause.rule) || each_s(created.processes) < STARTED {
+    if each_s(created.processes) < STARTED {
         return String::new();
     }
     // What a program starts to begin with is over soon.
@@ -176,7 +187,75 @@ pub(crate) fn transferring(facts: &Facts, cause: &Finding) -> String {
     if is_told {
         return String::new();
     }
-    many_transfers(&View::new(facts))
+    let view = View::new(facts);
+    match many_transfers(&view) {
+        many if many.is_empty() => much_transferred(&view),
+        many => many,
+    }
+}
+
+/// How often a function is on a stack that calls itself, and the least part of samples in such ones.
+const DEEP: usize = 3;
+const RECURSING: f64 = 0.4;
+
+/// Returns the own function that calls itself in most of what runs, with how deep.
+pub(crate) fn recursing(facts: &Facts) -> String {
+    let samples = facts.samples.as_ref();
+    let stacks = samples.map_or(&[][..], |samples| &samples.stacks).iter();
+    let stacks: Vec<&Stack> = if facts.scripts.is_empty() {
+        stacks.collect()
+    } else {
+        facts.scripts.iter().collect()
+    };
+    let mut functions: BTreeMap<&str, (u64, usize)> = BTreeMap::new();
+    for stack in &stacks {
+        let mut depths: BTreeMap<&str, usize> = BTreeMap::new();
+        for function in stack.user.iter().filter(|function| is_own(function)) {
+            *depths.entry(function).or_default() += 1;
+        }
+        for (function, depth) in depths.into_iter().filter(|(_, depth)| *depth >= DEEP) {
+            let (with, deepest) = functions.entry(function).or_default();
+            *with += stack.samples;
+            *deepest = depth.max(*deepest);
+        }
+    }
+    let all: u64 = stacks.iter().map(|stack| stack.samples).sum();
+    let most = functions.into_iter().max_by_key(|(_, (with, _))| *with);
+    most.filter(|(_, (with, _))| *with as f64 >= RECURSING * all.max(1) as f64)
+        .map_or_else(String::new, |(function, (_, depth))| {
+            format!("; {function} calls itself, at least {depth} deep (recursion)")
+        })
+}
+
+/// How the function of Node is called in which callbacks of `process.nextTick` and of promises run
+/// (lib/internal/process/task_queues.js), and the least part of looks there.
+const TICKS: &str = "processTicksAndRejections";
+const OF_TICKS: f64 = 0.8;
+/// The most of the time that a loop of events waits which stands still.
+const HARDLY: f64 = 0.02;
+
+/// Returns that Node's loop of events does not go on, because callbacks follow one another.
+pub(crate) fn standing_still(facts: &Facts) -> String {
+    let of_node = facts
+        .scripts
+        .iter()
+        .filter(|stack| stack.program == "JavaScript");
+    let all: u64 = of_node.clone().map(|stack| stack.samples).sum();
+    let is_tick = |stack: &&Stack| stack.user.iter().any(|function| function.contains(TICKS));
+    let ticks: u64 = of_node.filter(is_tick).map(|stack| stack.samples).sum();
+    let of_root = |wait: &&Wait| wait.threads.contains(&facts.root) && POLLS.contains(&&*wait.call);
+    let waited: f64 = facts
+        .waits
+        .iter()
+        .filter(of_root)
+        .map(|wait| wait.seconds)
+        .sum();
+    if all == 0 || (ticks as f64) < OF_TICKS * all as f64 || waited > HARDLY * facts.seconds {
+        return String::new();
+    }
+    "; its loop of events does not go on meanwhile: all of this is in callbacks of process.nextTick or of \
+     promises (microtasks)"
+        .into()
 }
 
 /// Returns that a loop of events asks again and again and never waits.

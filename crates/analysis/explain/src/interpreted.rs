@@ -191,8 +191,14 @@ pub(crate) fn in_interpreter(facts: &Facts, sentence: &str) -> String {
 /// Bindings of files (src/node_file.cc) of which each is a function of the module `fs`.
 const FILES: &str = "node::fs::";
 
+/// The builtin that makes an error with its stack trace (src/builtins/builtins-error.cc).
+const ERROR: &str = "ErrorConstructor";
+
 /// Writes a function of the interpreter as the script calls it.
 fn as_script(function: &str) -> String {
+    if function == ERROR {
+        return format!("new Error with its stack trace ({ERROR})");
+    }
     let binding = function.strip_prefix(FILES);
     let is_plain = |name: &&str| !name.is_empty() && name.chars().all(char::is_alphanumeric);
     let Some(binding) = binding

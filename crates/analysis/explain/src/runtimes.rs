@@ -153,6 +153,12 @@ pub(crate) const KNOWN: &[Known] = &[
     known("runtime.usleep", Kind::Idle),
     // PostgreSQL: src/backend/storage/lmgr/{lwlock,proc}.c, storage/ipc/latch.c.
     named("LWLock", Kind::Lock, "a lock in shared memory (LWLock)"),
+    // commands/async.c: commits that notify take one lock until they are done.
+    named(
+        "PreCommit_Notify",
+        Kind::Lock,
+        "the lock under which commits with NOTIFY are made, one after the other",
+    ),
     named(
         "ProcSleep",
         Kind::Lock,
@@ -166,6 +172,8 @@ pub(crate) const KNOWN: &[Known] = &[
         Kind::FileLock,
         "a lock of SQLite",
     ),
+    // src/os.c: who waits for a lock of a database sleeps.
+    named("sqlite3OsSleep", Kind::FileLock, "a lock of SQLite"),
     // OpenMP: libgomp/config/linux/bar.c, LLVM openmp/runtime/src/kmp_barrier.cpp.
     known("gomp_team_barrier_wait", Kind::Barrier),
     known("gomp_barrier_wait", Kind::Barrier),

@@ -313,19 +313,37 @@ impl Ends {
             .collect()
     }
 
-    /// Returns the processes that hold the lock of a file for which a process waits.
-    pub(crate) fn lock_holders(&mut self, process: u32) -> Vec<u32> {
+    /// Returns the processes that hold the lock of a file for which a process waits with an open file.
+    pub(crate) fn lock_holders(&mut self, process: u32, number: u64) -> Vec<u32> {
         let locks = self.locks();
         let Some(waiting) = locks
             .iter()
             .find(|lock| lock.is_waiting && lock.process == process)
         else {
-            return Vec::new();
+            return self.heirs(process, number);
         };
         let holders = locks
             .iter()
             .filter(|lock| lock.number == waiting.number && !lock.is_waiting && lock.process != 0);
         holders.map(|lock| lock.process).collect()
+    }
+
+    /// Returns the processes that have the open file with a lock of flock(2) for which a process waits:
+    /// they have it from one that took the lock and ended, and /proc/locks leaves out what an ended
+    /// process took (fs/locks.c: locks_show).
+    fn heirs(&mut self, process: u32, number: u64) -> Vec<u32> {
+        let Ok(link) = fs::read_link(format!("/proc/{process}/fd/{number}")) else {
+            return Vec::new();
+        };
+        let open = self.open(&link.to_string_lossy()).to_vec();
+        let is_locked = |file: &&OpenFile| {
+            let OpenFile { process, number } = file;
+            let text = read(&format!("/proc/{process}/fdinfo/{number}")).unwrap_or_default();
+            let mut lines = text.lines();
+            lines.any(|line| line.starts_with("lock:") && line.contains("FLOCK"))
+        };
+        let others = open.iter().filter(|file| file.process != process);
+        others.filter(is_locked).map(|file| file.process).collect()
     }
 
     /// Returns a regular file that a process has open and another one has locked for writing, with
@@ -482,11 +500,30 @@ fn plain(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+    use std::process::Command;
+
     use super::*;
 
     #[test]
     fn name_of_a_process_is_one_line() {
         assert_eq!(plain("cc1\n"), "cc1");
         assert_eq!(plain("\x1b[31mx\ny\n"), "?[31mx?y");
+    }
+
+    #[test]
+    fn heir_of_an_ended_holder_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let file = fs::File::create(&path).unwrap();
+        file.lock().unwrap();
+        // It inherits the locked file, and is who has it when this process has closed it.
+        let mut heir = Command::new("sleep").arg("60").stdin(file).spawn().unwrap();
+        let again = fs::File::open(&path).unwrap();
+        let number = u64::try_from(again.as_raw_fd()).unwrap();
+        let found = Ends::default().heirs(std::process::id(), number);
+        heir.kill().unwrap();
+        heir.wait().unwrap();
+        assert_eq!(found, [heir.id()]);
     }
 }

@@ -121,6 +121,24 @@ fn peers(view: &View, parked: &Parked) -> String {
     }
 }
 
+/// Returns the processes that a process started and that are there all along, as the middle of a
+/// sentence: they may have the other end of its pipes.
+fn holders(view: &View, parked: &Parked) -> String {
+    let threads = view.facts.threads.iter();
+    let others = threads.filter(|thread| {
+        let is_lasting = 2.0 * thread.total_s >= view.facts.seconds;
+        thread.id == thread.process && thread.process != parked.process && is_lasting
+    });
+    let mut names: Vec<String> = others
+        .map(|thread| format!("{} {}", thread.process, thread.name))
+        .collect();
+    names.truncate(2);
+    match names.is_empty() {
+        true => String::new(),
+        false => format!(", which the process {} may hold open", names.join(" or ")),
+    }
+}
+
 fn has_function(parked: &Parked, name: &str) -> bool {
     parked.stack.iter().any(|function| function.contains(name))
 }
@@ -151,6 +169,9 @@ fn describe(view: &View, way: Way, parked: &Parked) -> String {
         Way::Lock => "for a mutex".to_owned(),
         Way::Peer if is_lookup(parked) => {
             format!("for a name server{}", peers(view, parked))
+        }
+        Way::Peer if has(parked, "os.(*File)") => {
+            format!("for the other end of a pipe{}", holders(view, parked))
         }
         Way::Peer => format!("for the peer of a socket{}", peers(view, parked)),
         // os/exec/exec.go: the command has ended, and the pipes of its output have not.
@@ -250,6 +271,28 @@ pub(super) fn stopped_world(view: &View) -> Option<Finding> {
         .advise("Ask less often: metrics each second, runtime/metrics instead of ReadMemStats.")
         .look("perf record -g -p PID"),
     )
+}
+
+/// How functions begin in which Go hands its work to a thread to which a goroutine is bound
+/// (src/runtime/proc.go), and the least part of calls of futex there.
+const BOUND: [&str; 2] = ["runtime.stoplockedm", "runtime.startlockedm"];
+const OF_BOUND: f64 = 0.25;
+
+/// Returns that a goroutine is bound to its thread, as the end of a sentence of waking threads.
+pub(super) fn bound(view: &View) -> String {
+    let samples = view.facts.samples.as_ref();
+    let stacks = samples.map_or(&[][..], |samples| &samples.stacks).iter();
+    let calls = stacks.filter(|stack| stack.call() == Some("futex"));
+    let all: u64 = calls.clone().map(|stack| stack.samples).sum();
+    let is_bound = |function: &String| BOUND.iter().any(|begin| function.starts_with(begin));
+    let bound = calls.filter(|stack| stack.user.iter().any(is_bound));
+    let bound: u64 = bound.map(|stack| stack.samples).sum();
+    if all == 0 || (bound as f64) < OF_BOUND * all as f64 {
+        return String::new();
+    }
+    "; a goroutine of it is bound to its thread (runtime.LockOSThread): each hand-over to that is a switch of \
+     threads"
+        .into()
 }
 
 pub(super) fn parked(view: &View) -> Option<Finding> {

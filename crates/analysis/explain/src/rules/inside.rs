@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arguments::Calls;
 use crate::budget::{View, WAKEUPS};
-use crate::callers::statement;
+use crate::callers::{is_start, statement};
 use crate::facts::{Futex, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{
@@ -313,8 +313,10 @@ pub(super) fn hot_lock(view: &View) -> Option<Finding> {
     let from = own_path(longest)
         .map(|function| format!(", in {function}"))
         .unwrap_or_default();
+    let stuck = deadlock(view, longest);
     let behind = match &*chain(view.facts, longest) {
-        "" => meanwhile(view),
+        "" if stuck.is_empty() => meanwhile(view),
+        "" => stuck,
         behind => behind.to_owned(),
     };
     let finding = Finding::new(
@@ -503,6 +505,66 @@ fn looping(view: &View, word: &Word) -> String {
     format!("; {what}, {each:.0} times a second after {us:.0} µs")
 }
 
+/// The part of the observed time from which on running is work.
+const WORKING: f64 = 0.1;
+
+/// Returns the function with which a wait is for a semaphore (glibc: nptl/sem_wait.c).
+fn semaphore(wait: &Wait) -> Option<&str> {
+    let mut functions = wait.stack.iter().filter_map(|one| one.split(" (").next());
+    functions.find(|function| function.trim_start_matches('_').starts_with("sem_"))
+}
+
+/// Returns that a thread waits for the end of another one all along, as the end of a sentence: where
+/// no thread works, that end does not come.
+fn joining(view: &View) -> String {
+    let facts = view.facts;
+    let is_of_program = |wait: &&Wait| kind(facts, wait) == Kind::Join && own_path(wait).is_some();
+    let longest = facts
+        .waits
+        .iter()
+        .filter(is_of_program)
+        .filter(|wait| matches!(wait.object, Object::Futex(_)))
+        .max_by(|one, other| one.seconds.total_cmp(&other.seconds))
+        .filter(|wait| 2.0 * wait.seconds >= facts.seconds);
+    let place = longest.and_then(own_path);
+    place.map_or_else(String::new, |place| {
+        format!("; another one waits for the end of a thread (join) in {place}")
+    })
+}
+
+/// Returns that no thread works while all of them wait for locks, as the end of a sentence, with another
+/// place where one does; empty if one works or waits for something else.
+fn deadlock(view: &View, longest: &Wait) -> String {
+    let facts = view.facts;
+    let running = facts
+        .threads
+        .iter()
+        .map(|thread| thread.running_s() + thread.waiting_s);
+    let is_lasting = |wait: &&Wait| wait.seconds > WORKING * facts.seconds;
+    let mut lasting = facts.waits.iter().filter(is_lasting);
+    let is_stuck = |wait: &Wait| {
+        // The main function may sleep until the time is over.
+        let is_main = wait.stack.iter().any(|function| is_start(function));
+        match kind(facts, wait) {
+            Kind::Lock | Kind::Join | Kind::Idle => true,
+            Kind::Sleep => is_main,
+            _ => false,
+        }
+    };
+    if running.sum::<f64>() > WORKING * facts.seconds || !lasting.all(is_stuck) {
+        return String::new();
+    }
+    let own = own_path(longest);
+    let locks = facts.waits.iter().filter(is_lasting);
+    let locks = locks.filter(|wait| kind(facts, wait) == Kind::Lock);
+    let mut others = locks.filter_map(own_path);
+    let other = others.find(|other| Some(other) != own.as_ref());
+    let other = other.map_or_else(String::new, |other| format!(" and in {other}"));
+    format!(
+        "{other}; no thread of it works: those that wait hold each other's locks, or their own (a deadlock)"
+    )
+}
+
 /// Places that are named of threads that wait for a signal.
 const PLACES: usize = 2;
 
@@ -533,10 +595,14 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
     if super::user::waits_for_collector(longest) {
         return None;
     }
-    let what = if kind(view.facts, longest) == Kind::Barrier {
-        "for the others at a barrier"
-    } else {
-        "for a signal of another thread (a condition variable, a queue or a result)"
+    let what = match kind(view.facts, longest) {
+        Kind::Barrier => "for the others at a barrier".to_owned(),
+        _ => match semaphore(longest) {
+            Some(function) => format!("for a semaphore ({function})"),
+            None => {
+                "for a signal of another thread (a condition variable, a queue or a result)".into()
+            }
+        },
     };
     // Two threads may wait for one another, or one of them for what the other one has.
     let mut places: Vec<String> = Vec::new();
@@ -554,10 +620,10 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
     let busy: f64 = all
         .map(|thread| thread.running_s() + thread.waiting_s)
         .sum();
-    let works = if busy > 0.1 * view.facts.seconds {
+    let works = if busy > WORKING * view.facts.seconds {
         crate::answer::in_script(view.facts).replacen("that is in", "what runs is in", 1)
     } else {
-        ", and no thread of it works".into()
+        format!(", and no thread of it works{}", joining(view))
     };
     let pool = super::pools::waiting_pool(view);
     let meanwhile = looping(view, word) + &pool + &meanwhile(view);

@@ -22,7 +22,7 @@ use crate::budget::View;
 use crate::finding::Finding;
 
 pub(crate) use sockets::connecting;
-pub(crate) use system::many_transfers;
+pub(crate) use system::{many_transfers, much_transferred};
 
 /// Returns what is largest of the time in user mode, in the kernel and blocked, each as the end of a
 /// sentence.
@@ -433,6 +433,12 @@ pub const RULES: &[Rule] = &[
         branch: Branch::User,
         reason: "A Worker of Node for each piece of work starts a V8 each time.",
         check: processes::short_workers,
+    },
+    Rule {
+        name: "stack-dumps",
+        branch: Branch::User,
+        reason: "A JVM stops all threads for each look at their stacks.",
+        check: user::stack_dumps,
     },
     Rule {
         name: "garbage-collection",

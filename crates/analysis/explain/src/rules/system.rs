@@ -300,8 +300,9 @@ pub(super) fn refaults(view: &View) -> Option<Finding> {
     let finding = system(
         view,
         format!(
-            "it gives memory back{} and touches it again, each page {factor:.0} times{toucher}{}",
+            "it gives memory back{} and touches it again, each page {factor:.0} times{toucher}{}{}",
             given_back.unwrap_or_default(),
+            toucher_for(view, &toucher),
             shootdowns(view)
         ),
         of_memory * system_share,
@@ -346,6 +347,17 @@ fn fault_toucher(view: &View) -> String {
         Some(fault) if is_nameless(&fault.function) => caller(view, is_fault),
         Some(fault) => format!(", in {}", fault.function),
         None => String::new(),
+    }
+}
+
+/// Returns for which own function memory is touched, if the one that touches it does not say it: a
+/// constructor or a copy is part of the function that moves them.
+fn toucher_for(view: &View, toucher: &str) -> String {
+    let changes = caller(view, |stack| is_fault(stack) || maps_memory(stack));
+    let own = changes.trim_start_matches(", in ");
+    match own.is_empty() || toucher.contains(own) || is_nameless(own) {
+        true => String::new(),
+        false => format!(", for {own}"),
     }
 }
 
@@ -464,6 +476,21 @@ pub(crate) fn many_transfers(view: &View) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// Bytes per second from which on they are worth a word.
+const MUCH: f64 = 100e6;
+
+/// Returns how much a program reads and writes, as the end of a sentence; empty if it is not much.
+pub(crate) fn much_transferred(view: &View) -> String {
+    let counters = &view.facts.counters;
+    let [read, written] =
+        [counters.read_bytes, counters.written_bytes].map(|bytes| view.per_second(bytes));
+    if read + written < MUCH {
+        return String::new();
+    }
+    let [read, written] = [read / 1e6, written / 1e6];
+    format!("; it reads {read:.0} MB and writes {written:.0} MB a second")
 }
 
 fn in_brackets(text: Option<String>) -> String {
@@ -634,7 +661,7 @@ pub(super) fn one_call(view: &View) -> Option<Finding> {
     let from = caller(view, is_entry);
     let work = kind_of_work(view, is_entry) + &of_changes(view, &entry);
     let work = match &*entry {
-        "futex" => work + &super::inside::timed_waits(view),
+        "futex" => work + &super::inside::timed_waits(view) + &super::goroutines::bound(view),
         _ => work,
     };
     Some(

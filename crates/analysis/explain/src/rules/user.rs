@@ -269,6 +269,43 @@ fn heap_limit(view: &View) -> String {
     })
 }
 
+/// Functions with which the JVM reads stacks of threads for who asks (src/hotspot/share/services,
+/// runtime/vmOperations.cpp, prims/jvmtiEnvBase.cpp). `Thread.print` has another one.
+const DUMPS: [&str; 6] = [
+    "VM_ThreadDump",
+    "ThreadSnapshot::",
+    "ThreadStackTrace::",
+    "ThreadDumpResult",
+    "VM_FindDeadlocks",
+    "VM_GetAllStackTraces",
+];
+/// Their least part of samples.
+const DUMPING: f64 = 0.1;
+
+/// Stacks of all threads that are asked for again and again.
+pub(super) fn stack_dumps(view: &View) -> Option<Finding> {
+    let is_dump = |function: &String| DUMPS.iter().any(|part| function.contains(part));
+    let running = view.running_in(|stack| stack.user.iter().any(is_dump));
+    let part = running / view.budget.running().max(f64::MIN_POSITIVE);
+    let waiting = view.blocked_in(waits_for_collector);
+    (part >= DUMPING).then(|| {
+        Finding::new(
+            "it asks for the stacks of its threads again and again (a thread dump: ThreadMXBean.getThreadInfo, \
+             Thread.getAllStackTraces), for which the JVM stops all of them each time (a safepoint)"
+                .into(),
+            (view.budget.running() + waiting).min(1.0),
+        )
+        .with(
+            format!("{} of its samples in functions that do", percent(part)),
+            "cpu-clock",
+            "10 %",
+            "the collector of garbage",
+        )
+        .advise("Ask less often, of fewer threads, or for fewer frames (maxDepth).")
+        .look("the JVM's log of safepoints: -Xlog:safepoint")
+    })
+}
+
 /// Garbage collectors of runtimes.
 pub(super) fn garbage(view: &View) -> Option<Finding> {
     let running: f64 = view
@@ -284,6 +321,10 @@ pub(super) fn garbage(view: &View) -> Option<Finding> {
         .filter(|thread| is_jvm_collector(&thread.name));
     let by_thread: f64 =
         collectors.map(|thread| thread.running_s()).sum::<f64>() / running.max(f64::MIN_POSITIVE);
+    // That thread does other things for which it stops all others.
+    if stack_dumps(view).is_some() {
+        return None;
+    }
     let mut all = 0;
     let mut collecting = 0;
     let mut assisting = 0;

@@ -454,7 +454,7 @@ impl Rounds {
                 .collect(),
             (Object::Stop, _) => tracer(process, id),
             (_, Some(number)) if calls::FILE_LOCKS.contains(&number) => {
-                holders(self.ends.lock_holders(process))
+                holders(self.ends.lock_holders(process, call.arguments[0]))
             }
             (_, Some(number)) if calls::SLEEPS.contains(&number) => {
                 let locked = self.ends.locked_file(process);
