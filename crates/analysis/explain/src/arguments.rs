@@ -258,6 +258,13 @@ impl<'v> Calls<'v> {
         })
     }
 
+    /// Leaves out those for a kind of file, and those of which the file is not known.
+    pub(crate) fn without(mut self, kind: &str) -> Self {
+        self.0
+            .retain(|call| !call.file.is_empty() && !call.file.contains(kind));
+        self
+    }
+
     /// Returns the file that nearly all of them are for, other than a library.
     pub(crate) fn same_file(&self) -> Option<&'v str> {
         let named = self.0.iter().filter(|call| !call.file.is_empty());

@@ -347,3 +347,79 @@ fn goroutines_that_connect_anew_are_said() {
         "{found}"
     );
 }
+
+#[test]
+fn locks_that_wait_for_each_other_are_a_deadlock() {
+    let at = |function: &str, id: u32| Wait {
+        stack: strings(&["pthread_mutex_lock (libc.so.6)", function]),
+        ..at_word(0x40 * u64::from(id), 9.5, &[id])
+    };
+    let with = |running: f64| Facts {
+        waits: vec![at("Account::debit", 2), at("Account::credit", 3)],
+        ..facts(vec![
+            thread(2, [0.0, 0.0, 0.0]),
+            thread(3, [0.0, 0.0, 0.0]),
+            thread(4, [running, 0.0, 0.0]),
+        ])
+    };
+    let found = cause(&with(0.1));
+    assert!(
+        found.contains("and in Account::credit; no thread of it works"),
+        "{found}"
+    );
+    assert!(!cause(&with(9.0)).contains("a deadlock"));
+}
+
+#[test]
+fn semaphore_and_joining_thread_are_named() {
+    let waiting = Wait {
+        stack: strings(&["sem_wait (libc.so.6)", "Queue::pop"]),
+        ..at_word(0x40, 9.5, &[2])
+    };
+    let mut joining = Wait {
+        stack: strings(&["pthread_join (libc.so.6)", "Runtime::stop"]),
+        ..at_word(0x80, 9.5, &[1])
+    };
+    if let Object::Futex(futex) = &mut joining.object {
+        futex.is_join = true;
+    }
+    let facts = Facts {
+        waits: vec![waiting, joining],
+        ..facts((1..=2).map(|id| thread(id, [0.01, 0.0, 0.0])).collect())
+    };
+    assert_eq!(
+        cause(&facts),
+        "1 thread waits for a semaphore (sem_wait), in Queue::pop, and no thread of it works; another \
+         one waits for the end of a thread (join) in Runtime::stop"
+    );
+}
+
+#[test]
+fn function_that_calls_itself_is_named() {
+    let with = |depth: usize| {
+        let stack = [vec!["match_value"; depth], vec!["diff", "main"]].concat();
+        Facts {
+            samples: sampled(vec![at(&stack, 9)]),
+            ..facts(vec![thread(1, [9.0, 0.1, 0.0])])
+        }
+    };
+    let found = cause(&with(5));
+    assert!(
+        found.ends_with("; match_value calls itself, at least 5 deep (recursion)"),
+        "{found}"
+    );
+    assert!(!cause(&with(2)).contains("calls itself"));
+}
+
+#[test]
+fn dumps_of_threads_are_no_garbage_collection() {
+    let dump = ["memcpy (libc.so.6)", "VM_ThreadDump::doit (libjvm.so)"];
+    let mut vm = thread(2, [5.0, 0.0, 0.0]);
+    vm.name = "VM Thread".into();
+    let with = |samples: u64| Facts {
+        samples: sampled(vec![at(&dump, samples), at(&["App.run"], 20)]),
+        ..facts(vec![thread(1, [4.0, 0.1, 0.0]), vm.clone()])
+    };
+    assert_eq!(rule(&with(20)), "stack-dumps");
+    assert_ne!(rule(&with(0)), "stack-dumps");
+}

@@ -325,12 +325,17 @@ impl Ends {
         let holders = locks
             .iter()
             .filter(|lock| lock.number == waiting.number && !lock.is_waiting && lock.process != 0);
-        holders.map(|lock| lock.process).collect()
+        let is_there = |process: &u32| PathBuf::from(format!("/proc/{process}")).exists();
+        let holders: Vec<u32> = holders.map(|lock| lock.process).filter(is_there).collect();
+        match holders.is_empty() {
+            true => self.heirs(process, number),
+            false => holders,
+        }
     }
 
     /// Returns the processes that have the open file with a lock of flock(2) for which a process waits:
-    /// they have it from one that took the lock and ended, and /proc/locks leaves out what an ended
-    /// process took (fs/locks.c: locks_show).
+    /// they have it from one that took the lock and ended, which /proc/locks names or leaves out
+    /// (fs/locks.c: locks_show).
     fn heirs(&mut self, process: u32, number: u64) -> Vec<u32> {
         let Ok(link) = fs::read_link(format!("/proc/{process}/fd/{number}")) else {
             return Vec::new();

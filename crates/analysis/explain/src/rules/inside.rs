@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arguments::Calls;
 use crate::budget::{View, WAKEUPS};
-use crate::callers::{is_start, statement};
+use crate::callers::statement;
 use crate::facts::{Futex, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{
@@ -542,23 +542,21 @@ fn deadlock(view: &View, longest: &Wait) -> String {
         .map(|thread| thread.running_s() + thread.waiting_s);
     let is_lasting = |wait: &&Wait| wait.seconds > WORKING * facts.seconds;
     let mut lasting = facts.waits.iter().filter(is_lasting);
+    let own = own_path(longest);
+    let at_lock = |wait: &&Wait| is_lasting(wait) && kind(facts, wait) == Kind::Lock;
+    let mut others = facts.waits.iter().filter(at_lock).filter_map(own_path);
+    let other = others.find(|other| Some(other) != own.as_ref());
     let is_stuck = |wait: &Wait| {
-        // The main function may sleep until the time is over.
-        let is_main = wait.stack.iter().any(|function| is_start(function));
-        match kind(facts, wait) {
-            Kind::Lock | Kind::Join | Kind::Idle => true,
-            Kind::Sleep => is_main,
-            _ => false,
-        }
+        // The main thread may wait until the time is over; of one lock it may be who has it.
+        let mut threads = facts.threads.iter();
+        let is_main = threads.any(|one| one.id == one.process && wait.threads.contains(&one.id));
+        let kind = kind(facts, wait);
+        let is_apart = other.is_some() && is_main && kind.is_soft();
+        matches!(kind, Kind::Lock | Kind::Join | Kind::Idle) || is_apart
     };
     if running.sum::<f64>() > WORKING * facts.seconds || !lasting.all(is_stuck) {
         return String::new();
     }
-    let own = own_path(longest);
-    let locks = facts.waits.iter().filter(is_lasting);
-    let locks = locks.filter(|wait| kind(facts, wait) == Kind::Lock);
-    let mut others = locks.filter_map(own_path);
-    let other = others.find(|other| Some(other) != own.as_ref());
     let other = other.map_or_else(String::new, |other| format!(" and in {other}"));
     format!(
         "{other}; no thread of it works: those that wait hold each other's locks, or their own (a deadlock)"

@@ -465,8 +465,14 @@ pub(crate) fn many_transfers(view: &View) -> String {
     let sampled = Calls::of(view, |call| transfers.is_of(call));
     let files = in_brackets(sampled.files());
     match mean {
+        _ if calls < MANY_CALLS => String::new(),
         // Threads wake one another up by these.
-        _ if calls < MANY_CALLS || files.contains("[eventfd]") => String::new(),
+        _ if files.contains(EVENTS) => {
+            let writes = Calls::of(view, |call| call.contains("write")).without(EVENTS);
+            writes.same_file().map_or_else(String::new, |file| {
+                format!("; it writes {file} again and again, by threads of a pool")
+            })
+        }
         ..0.1 => {
             let why = in_brackets(sampled.error().map(str::to_owned));
             format!("; {calls:.0} {name} calls a second return without data{why}{files}")
@@ -478,6 +484,8 @@ pub(crate) fn many_transfers(view: &View) -> String {
     }
 }
 
+/// How descriptors are described by which threads wake one another up.
+const EVENTS: &str = "[eventfd]";
 /// Bytes per second from which on they are worth a word.
 const MUCH: f64 = 100e6;
 
