@@ -28,7 +28,7 @@ const FAILURES_MAX: u32 = 3;
 /// What is read of an answer at most (bytes).
 const ANSWER_MAX: usize = 4 << 20;
 /// Seconds between two questions, and from the first look at a JVM to the first one.
-const PERIOD_S: f64 = 0.25;
+const PERIOD_S: f64 = 0.5;
 /// Seconds between two questions for names of compiled functions.
 const NAMES_PERIOD_S: f64 = 1.5;
 /// Threads in a state that are kept.

@@ -296,13 +296,12 @@ pub(super) fn refaults(view: &View) -> Option<Finding> {
             .max_by_key(|(_, count)| *count)
             .map(|(call, _)| format!(" by {call}"))
     });
-    let toucher = fault_toucher(view);
+    let toucher = with_callers(view, fault_toucher(view));
     let finding = system(
         view,
         format!(
-            "it gives memory back{} and touches it again, each page {factor:.0} times{toucher}{}{}",
+            "it gives memory back{} and touches it again, each page {factor:.0} times{toucher}{}",
             given_back.unwrap_or_default(),
-            toucher_for(view, &toucher),
             shootdowns(view)
         ),
         of_memory * system_share,
@@ -350,15 +349,13 @@ fn fault_toucher(view: &View) -> String {
     }
 }
 
-/// Returns for which own function memory is touched, if the one that touches it does not say it: a
-/// constructor or a copy is part of the function that moves them.
-fn toucher_for(view: &View, toucher: &str) -> String {
-    let changes = caller(view, |stack| is_fault(stack) || maps_memory(stack));
-    let own = changes.trim_start_matches(", in ");
-    match own.is_empty() || toucher.contains(own) || is_nameless(own) {
-        true => String::new(),
-        false => format!(", for {own}"),
+/// Adds who calls the function that touches memory: a constructor or a copy is part of what moves it.
+fn with_callers(view: &View, toucher: String) -> String {
+    let path = caller(view, |stack| is_fault(stack) || maps_memory(stack));
+    if !toucher.is_empty() && path.starts_with(&toucher) {
+        return path;
     }
+    toucher
 }
 
 pub(super) fn page_faults(view: &View) -> Option<Finding> {
