@@ -349,7 +349,7 @@ fn goroutines_that_connect_anew_are_said() {
 }
 
 #[test]
-fn locks_that_wait_for_each_other_are_a_deadlock() {
+fn locks_waiting_for_each_other_are_a_deadlock() {
     let at = |function: &str, id: u32| Wait {
         stack: strings(&["pthread_mutex_lock (libc.so.6)", function]),
         ..at_word(0x40 * u64::from(id), 9.5, &[id])
