@@ -156,10 +156,11 @@ pub(crate) fn started(facts: &Facts) -> String {
                 each_s(started)
             )
         }
-        _ => format!(
-            "; it creates {:.0} processes a second",
-            each_s(created.processes)
-        ),
+        _ if lasting.clone().any(|one| each_s(one.count) >= STARTED) => {
+            let created = each_s(created.processes);
+            format!("; it creates {created:.0} processes a second")
+        }
+        _ => String::new(),
     }
 }
 
@@ -479,9 +480,10 @@ mod tests {
             found.contains("; it creates 8 processes a second"),
             "{found}"
         );
-        for few in [with(20, "ps", 0.9), with(80, "ps", 0.1)] {
+        for few in [with(20, "ps", 0.9), with(80, "ps", 0.1), with(80, "", 0.1)] {
             let found = sentence(&few);
-            assert!(!found.contains("a second, such as"), "{found}");
+            assert!(!found.contains("programs a second"), "{found}");
+            assert!(!found.contains("processes a second"), "{found}");
         }
     }
 }
