@@ -557,10 +557,13 @@ fn deadlock(view: &View, longest: &Wait) -> String {
     if running.sum::<f64>() > WORKING * facts.seconds || !lasting.all(is_stuck) {
         return String::new();
     }
-    let other = other.map_or_else(String::new, |other| format!(" and in {other}"));
-    format!(
-        "{other}; no thread of it works: those that wait hold each other's locks, or their own (a deadlock)"
-    )
+    match other {
+        Some(other) => format!(
+            " and in {other}; no thread of it works: those that wait hold each other's locks (a deadlock)"
+        ),
+        None => "; no thread of it works: who has the lock waits for it, too (a deadlock), or is another process"
+            .into(),
+    }
 }
 
 /// Places that are named of threads that wait for a signal.
