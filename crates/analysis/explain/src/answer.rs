@@ -213,8 +213,9 @@ fn module_of(function: &str) -> Option<String> {
 fn in_module(scripts: &[&Stack]) -> String {
     let mut modules: BTreeMap<String, u64> = BTreeMap::new();
     for stack in scripts {
-        let mut before = stack.user.iter().take_while(|function| !is_own(function));
-        if let Some(module) = before.by_ref().last().and_then(|one| module_of(one)) {
+        let own = stack.user.iter().position(|function| is_own(function));
+        let called = own.and_then(|own| stack.user[..own].last());
+        if let Some(module) = called.and_then(|function| module_of(function)) {
             *modules.entry(module).or_default() += stack.samples;
         }
     }

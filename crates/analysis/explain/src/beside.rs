@@ -1,5 +1,5 @@
 //! What a program does beside its cause, as ends of the sentence: who waits meanwhile, which programs
-//! it starts, which file it opens again and again, and how its loop of events asks.
+//! it starts, which file it opens again and again, what calls itself, and how its loop of events asks.
 
 use std::collections::BTreeMap;
 

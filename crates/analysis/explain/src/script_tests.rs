@@ -284,3 +284,48 @@ fn child_that_is_not_read_is_named() {
         "{found}"
     );
 }
+
+#[test]
+fn module_that_a_script_mostly_calls_is_named() {
+    let call = |function: &str| {
+        let function = format!("Python's {function}");
+        ran(
+            "Python",
+            &[&*function, "find_app apps.py", "<module> apps.py"],
+            5,
+        )
+    };
+    let spread = vec![
+        call("pathlib.PurePath.with_name"),
+        call("pathlib.PurePath.with_suffix"),
+        call("pathlib.PurePath.relative_to"),
+        call("os.fspath"),
+    ];
+    let found = cause(&computing(spread));
+    assert!(
+        found.ends_with("; in Python that is in find_app apps.py, 75 % of it in pathlib"),
+        "{found}"
+    );
+    // What the runtime does by itself is called by none of the script's functions.
+    let loops = ran("JavaScript", &["Node's timers.listOnTimeout"], 9);
+    let script = ran("JavaScript", &["route app.js:3"], 11);
+    let found = cause(&computing(vec![loops, script]));
+    assert!(!found.contains("timers"), "{found}");
+}
+
+#[test]
+fn loop_that_microtasks_hold_up_is_said() {
+    let with = |waited: f64| {
+        let stack = [
+            "run queue.js:9",
+            "Node's task_queues.processTicksAndRejections",
+        ];
+        Facts {
+            root: 1,
+            waits: vec![wait("epoll_wait", "do_epoll_wait", waited)],
+            ..computing(vec![ran("JavaScript", &stack, 20)])
+        }
+    };
+    assert!(cause(&with(0.1)).contains("its loop of events does not go on"));
+    assert!(!cause(&with(2.0)).contains("does not go on"));
+}
