@@ -423,3 +423,63 @@ fn dumps_of_threads_are_no_garbage_collection() {
     assert_eq!(rule(&with(20)), "stack-dumps");
     assert_ne!(rule(&with(0)), "stack-dumps");
 }
+
+#[test]
+fn idle_server_at_a_latch_lost_nothing() {
+    // How main functions of servers wait for their end.
+    let of = |inner: &[&str], id: u32| Wait {
+        stack: strings(inner),
+        ..at_word(0x40 * u64::from(id), 9.5, &[id])
+    };
+    let park = "jdk.internal.misc.Unsafe.park";
+    let latch = "java.util.concurrent.CountDownLatch.await";
+    let idle = "java.util.concurrent.ThreadPoolExecutor.getTask";
+    let worker = "java.util.concurrent.ThreadPoolExecutor$Worker.run";
+    let facts = Facts {
+        waits: vec![
+            of(&[park, latch, "Server.main"], 1),
+            of(&[park, idle, worker], 2),
+        ],
+        ..facts((1..=2).map(|id| thread(id, [0.01, 0.0, 0.0])).collect())
+    };
+    assert!(!["lost-result", "full-pool", "pool-for-itself"].contains(&rule(&facts)));
+}
+
+#[test]
+fn sleeping_main_thread_may_have_the_lock() {
+    let at = |function: &str, id: u32| Wait {
+        stack: strings(&["pthread_mutex_lock (libc.so.6)", function]),
+        ..at_word(0x40, 9.5, &[id])
+    };
+    let sleeping = Wait {
+        stack: strings(&["clock_nanosleep (libc.so.6)", "hold_for_long"]),
+        threads: vec![1],
+        ..wait("clock_nanosleep", "hrtimer_nanosleep", 9.5)
+    };
+    let facts = Facts {
+        waits: vec![at("Account::debit", 2), at("Account::credit", 3), sleeping],
+        ..facts((1..=3).map(|id| thread(id, [0.01, 0.0, 0.0])).collect())
+    };
+    let found = cause(&facts);
+    assert!(
+        found.contains("(a deadlock), by the main thread, which sleeps in hold_for_long"),
+        "{found}"
+    );
+}
+
+#[test]
+fn goroutine_bound_to_its_thread_is_named() {
+    let futex = |inner: &str, samples: u64| Stack {
+        kernel: strings(&["futex_wait_queue", "__x64_sys_futex"]),
+        ..at(&["runtime.futex", inner, "main.serve"], samples)
+    };
+    let with = |bound: u64| Facts {
+        samples: sampled(vec![
+            futex("runtime.startlockedm", bound),
+            futex("runtime.stopm", 20),
+        ]),
+        ..facts(vec![thread(1, [1.0, 8.0, 0.0])])
+    };
+    assert!(cause(&with(20)).contains("runtime.LockOSThread"));
+    assert!(!cause(&with(1)).contains("runtime.LockOSThread"));
+}

@@ -60,13 +60,17 @@ impl Table<'_> {
         let count = self.offset(FUNCTIONS)?;
         let (names, functions) = (self.offset(NAMES_AT)?, self.offset(FUNCTIONS_AT)?);
         let mut found = Vec::new();
+        // Functions of a damaged table may share a name.
+        let mut room = self.data.len();
         for index in 0..count {
             let entry = functions.checked_add(index.checked_mul(8)?)?;
             let begin = self.u32(entry)?;
             let function = functions.checked_add(self.u32(entry + 4)? as usize)?;
             // Its beginning, and behind that where its name is.
             let name = names.checked_add(self.u32(function.checked_add(4)?)? as usize)?;
-            found.push((u64::from(begin), self.name(name).unwrap_or_default()));
+            let name = self.name(name).unwrap_or_default();
+            room = room.checked_sub(name.len())?;
+            found.push((u64::from(begin), name));
         }
         let end = functions.checked_add(count.checked_mul(8)?)?;
         found.push((u64::from(self.u32(end)?), ""));
@@ -183,6 +187,30 @@ mod tests {
                 "{options:?}"
             );
         }
+    }
+
+    #[test]
+    fn shared_long_name_is_refused() {
+        let mut data = vec![0_u8; 72 + 8 * 500];
+        data[..4].copy_from_slice(&MAGICS[1].to_le_bytes());
+        data[7] = 8;
+        data[8..16].copy_from_slice(&500_u64.to_le_bytes());
+        // Each function is at the end, and has the name there.
+        data[64..72].copy_from_slice(&72_u64.to_le_bytes());
+        let end = u64::try_from(data.len()).unwrap();
+        data[32..40].copy_from_slice(&(end + 8).to_le_bytes());
+        for entry in data[72..].chunks_exact_mut(8) {
+            entry[4..].copy_from_slice(&4000_u32.to_le_bytes());
+        }
+        data.extend([0; 8]);
+        data.extend([b'a'; 900]);
+        data.push(0);
+        assert!(Table { data: &data }.functions().is_none());
+        let name = data.len() - 6;
+        data[32..40].copy_from_slice(&u64::try_from(name).unwrap().to_le_bytes());
+        let table = Table { data: &data };
+        let found = table.functions().unwrap();
+        assert_eq!(found[0].1, "aaaaa");
     }
 
     proptest! {

@@ -10,6 +10,7 @@ use crate::waits::{Kind, kind};
 
 use super::blocked::BLOCKED;
 use super::sockets;
+use super::system::of_call;
 
 /// The least number of goroutines, on average, that are named.
 const LEAST: f64 = 0.3;
@@ -280,14 +281,9 @@ const OF_BOUND: f64 = 0.25;
 
 /// Returns that a goroutine is bound to its thread, as the end of a sentence of waking threads.
 pub(super) fn bound(view: &View) -> String {
-    let samples = view.facts.samples.as_ref();
-    let stacks = samples.map_or(&[][..], |samples| &samples.stacks).iter();
-    let calls = stacks.filter(|stack| stack.call() == Some("futex"));
-    let all: u64 = calls.clone().map(|stack| stack.samples).sum();
     let is_bound = |function: &String| BOUND.iter().any(|begin| function.starts_with(begin));
-    let bound = calls.filter(|stack| stack.user.iter().any(is_bound));
-    let bound: u64 = bound.map(|stack| stack.samples).sum();
-    if all == 0 || (bound as f64) < OF_BOUND * all as f64 {
+    let bound = of_call(view, "futex", |stack| stack.user.iter().any(is_bound));
+    if bound < OF_BOUND {
         return String::new();
     }
     "; a goroutine of it is bound to its thread (runtime.LockOSThread): each hand-over to that is a switch of \

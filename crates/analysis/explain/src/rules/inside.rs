@@ -14,6 +14,7 @@ use crate::waits::{
 };
 
 use super::blocked::{BLOCKED, THREAD_STATES, blocked, caller, described};
+use super::system::of_call;
 
 /// The share of the time at locks that makes one of them the lock (reference: 50 %).
 const TOP: f64 = 0.5;
@@ -536,34 +537,36 @@ fn joining(view: &View) -> String {
 /// place where one does; empty if one works or waits for something else.
 fn deadlock(view: &View, longest: &Wait) -> String {
     let facts = view.facts;
-    let running = facts
-        .threads
-        .iter()
-        .map(|thread| thread.running_s() + thread.waiting_s);
-    let is_lasting = |wait: &&Wait| wait.seconds > WORKING * facts.seconds;
-    let mut lasting = facts.waits.iter().filter(is_lasting);
-    let own = own_path(longest);
-    let at_lock = |wait: &&Wait| is_lasting(wait) && kind(facts, wait) == Kind::Lock;
-    let mut others = facts.waits.iter().filter(at_lock).filter_map(own_path);
-    let other = others.find(|other| Some(other) != own.as_ref());
-    let is_stuck = |wait: &Wait| {
-        // The main thread may wait until the time is over; of one lock it may be who has it.
-        let mut threads = facts.threads.iter();
-        let is_main = threads.any(|one| one.id == one.process && wait.threads.contains(&one.id));
-        let kind = kind(facts, wait);
-        let is_apart = other.is_some() && is_main && kind.is_soft();
-        matches!(kind, Kind::Lock | Kind::Join | Kind::Idle) || is_apart
-    };
-    if running.sum::<f64>() > WORKING * facts.seconds || !lasting.all(is_stuck) {
+    let threads = facts.threads.iter();
+    let running = threads.map(|thread| thread.running_s() + thread.waiting_s);
+    if running.sum::<f64>() > WORKING * facts.seconds {
         return String::new();
     }
-    match other {
-        Some(other) => format!(
-            " and in {other}; no thread of it works: those that wait hold each other's locks (a deadlock)"
-        ),
-        None => "; no thread of it works: who has the lock waits for it, too (a deadlock), or is another process"
-            .into(),
-    }
+    let all = facts.waits.iter();
+    let lasting = all.filter(|wait| wait.seconds > WORKING * facts.seconds);
+    let is_stuck = |wait: &&Wait| matches!(kind(facts, wait), Kind::Lock | Kind::Join | Kind::Idle);
+    let (stuck, others): (Vec<&Wait>, Vec<&Wait>) = lasting.partition(is_stuck);
+    let own = own_path(longest);
+    let at_locks = stuck.iter().filter(|wait| kind(facts, wait) == Kind::Lock);
+    let mut places = at_locks.filter_map(|wait| own_path(wait));
+    let place = places.find(|place| Some(place) != own.as_ref());
+    let has_main = |wait: &Wait| {
+        let mut threads = facts.threads.iter();
+        threads.any(|one| one.id == one.process && wait.threads.contains(&one.id))
+    };
+    // The main thread may wait until the time is over, or it may be who has the lock.
+    let by_main = match others.as_slice() {
+        [] => String::new(),
+        [main] if place.is_some() && has_main(main) && kind(facts, main).is_soft() => {
+            format!(", by the main thread, which {}", describe_wait(facts, main))
+        }
+        _ => return String::new(),
+    };
+    let place = place.map_or_else(String::new, |place| format!(" and in {place}"));
+    format!(
+        "{place}; no thread of it works: what they wait for is held by one that waits itself (a deadlock){by_main} \
+         or by another process"
+    )
 }
 
 /// Places that are named of threads that wait for a signal.
@@ -572,16 +575,11 @@ const PLACES: usize = 2;
 /// Returns that most calls of futex are of waits with a time, which end at once, as the end of a
 /// sentence; empty if they are not.
 pub(super) fn timed_waits(view: &View) -> String {
-    let samples = view.facts.samples.as_ref();
-    let stacks = samples.map_or(&[][..], |samples| &samples.stacks).iter();
-    let calls = stacks.filter(|stack| stack.call() == Some("futex"));
     let is_timed = |function: &String| TIMED.iter().any(|part| function.contains(part));
-    let all: u64 = calls.clone().map(|stack| stack.samples).sum();
-    let timed = calls.filter(|stack| stack.user.iter().any(is_timed));
-    let timed: u64 = timed.map(|stack| stack.samples).sum();
+    let timed = of_call(view, "futex", |stack| stack.user.iter().any(is_timed));
     let most = view.active.iter().map(|thread| thread.voluntary).max();
     let each = view.per_second(most.unwrap_or_default());
-    if 2 * timed < all || each < LOOPING {
+    if timed < 0.5 || each < LOOPING {
         return String::new();
     }
     format!("; its timed waits end at once, {each:.0} times a second")

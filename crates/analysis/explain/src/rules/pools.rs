@@ -20,8 +20,7 @@ const POOLED: [&str; 5] = [
 ];
 /// Functions in which a thread waits for the result of a task: of C++ (libstdc++), Java
 /// (java.util.concurrent) and Python (Lib/concurrent/futures).
-const RESULTS: [&str; 11] = [
-    "CountDownLatch.await",
+const RESULTS: [&str; 10] = [
     "ForkJoinTask.awaitDone",
     "ForkJoinTask.get",
     "std::__future_base",
@@ -33,6 +32,9 @@ const RESULTS: [&str; 11] = [
     "Python's _base.Future.result",
     "Python's _base.wait",
 ];
+/// The same of a latch, which tasks count down. Main functions of servers wait at one, too, until these
+/// are to end.
+const LATCHES: [&str; 1] = ["CountDownLatch.await"];
 /// The part of the time for which all threads of a pool wait so.
 const ALL_ALONG: f64 = 0.7;
 
@@ -45,18 +47,24 @@ fn has(wait: &Wait, names: &[&str]) -> bool {
 /// Whether a wait is for the result of a task. The functions of who executes one lie around the
 /// program's own.
 fn is_for_result(wait: &Wait) -> bool {
+    is_within(wait, &RESULTS)
+}
+
+/// Whether one of some functions is on the stack of a wait within the program's own.
+fn is_within(wait: &Wait, names: &[&str]) -> bool {
     let mut functions = wait.stack.iter().take_while(|function| !is_own(function));
-    functions.any(|function| RESULTS.iter().any(|name| function.contains(name)))
+    functions.any(|function| names.iter().any(|name| function.contains(name)))
 }
 
 /// A pool whose threads all wait for results of tasks, which none of them is left to execute.
 pub(super) fn pool_for_itself(view: &View) -> Option<Finding> {
+    let is_for_task = |wait: &Wait| is_for_result(wait) || is_within(wait, &LATCHES);
     let waits = view.facts.waits.iter();
     let of_workers: Vec<&Wait> = waits.filter(|wait| has(wait, &POOLED)).collect();
     let waiting: Vec<&Wait> = of_workers
         .iter()
         .copied()
-        .filter(|wait| is_for_result(wait))
+        .filter(|wait| is_for_task(wait))
         .collect();
     let threads: BTreeSet<u32> = waiting
         .iter()
@@ -66,7 +74,7 @@ pub(super) fn pool_for_itself(view: &View) -> Option<Finding> {
     let is_all_along = seconds >= ALL_ALONG * view.facts.seconds * threads.len() as f64;
     let is_without_others = of_workers
         .iter()
-        .all(|wait| is_for_result(wait) || wait.seconds < (1.0 - ALL_ALONG) * view.facts.seconds);
+        .all(|wait| is_for_task(wait) || wait.seconds < (1.0 - ALL_ALONG) * view.facts.seconds);
     let longest = waiting
         .into_iter()
         .max_by(|one, other| one.seconds.total_cmp(&other.seconds))

@@ -117,6 +117,14 @@ pub(super) fn of_kernel(view: &View, is_wanted: impl Fn(&Stack) -> bool) -> f64 
     wanted as f64 / all.max(1) as f64
 }
 
+/// Returns the part of the samples in a system call for which a test holds.
+pub(super) fn of_call(view: &View, call: &str, is_wanted: impl Fn(&Stack) -> bool) -> f64 {
+    let of_kernel_in = |test: &dyn Fn(&Stack) -> bool| {
+        of_kernel(view, |stack| call_of(stack) == Some(call) && test(stack))
+    };
+    of_kernel_in(&is_wanted) / of_kernel_in(&|_| true).max(f64::MIN_POSITIVE)
+}
+
 /// Returns the entry points with their samples, most first.
 fn entries(samples: &Samples) -> Vec<(String, u64)> {
     let mut entries: BTreeMap<String, u64> = BTreeMap::new();
