@@ -483,3 +483,22 @@ fn goroutine_bound_to_its_thread_is_named() {
     assert!(cause(&with(20)).contains("runtime.LockOSThread"));
     assert!(!cause(&with(1)).contains("runtime.LockOSThread"));
 }
+
+#[test]
+fn few_samples_of_equal_functions_name_none() {
+    let of = |scale: u64| Facts {
+        samples: sampled(
+            [
+                ("part_a", 36),
+                ("part_b", 26),
+                ("part_c", 19),
+                ("part_d", 19),
+            ]
+            .map(|(function, samples)| at(&[function, "main"], scale * samples))
+            .to_vec(),
+        ),
+        ..facts(vec![thread(1, [9.0, 0.1, 0.0])])
+    };
+    assert_eq!(answer(&of(1)).cause, None);
+    assert!(cause(&of(10)).contains("part_a and part_b"));
+}

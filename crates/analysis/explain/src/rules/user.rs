@@ -15,6 +15,8 @@ const USER: f64 = 0.4;
 const OF_RUNNING: f64 = 0.7;
 /// The least share of a function in it.
 const FUNCTION: f64 = 0.5;
+/// The share that two functions together have at least, whatever their samples scatter.
+const SEVERAL: f64 = 0.55;
 /// The part of one function's share from which on a meaning comes before it.
 const MEANT: f64 = 0.75;
 /// Mapped files of one kind from which on they are named.
@@ -95,7 +97,9 @@ fn several(view: &View) -> Option<(String, u64, u64)> {
     let is_collector = garbage(view).is_some() || meaning(view).is_some();
     let hot = Hot::of(in_user_mode(view));
     let (path, count) = hot.innermost_path().filter(|(path, _)| !is_start(path))?;
-    (!is_collector).then(|| (path, count, hot.all()))
+    // The two largest of five that are equal have six of ten samples now and then, if these are few.
+    let scatter = stats::share_interval(count as usize, hot.all() as usize, 0.95)?;
+    (!is_collector && scatter.min >= SEVERAL).then(|| (path, count, hot.all()))
 }
 
 /// Returns the functions with most of the program's own work, with their parts.
