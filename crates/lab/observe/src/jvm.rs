@@ -1,5 +1,6 @@
-//! Stacks of Java threads with their locks, as the JVM itself tells them (`jcmd PID Thread.print
-//! -l`), and names of the functions that it compiled (`Compiler.perfmap`): by its attach mechanism
+//! Stacks of Java threads with their locks, as the JVM itself tells them (`jcmd PID Thread.print`,
+//! with `-l` only while threads wait for a lock of `java.util.concurrent`: to find who has such a lock
+//! the JVM walks its whole heap, src/hotspot/share/services/heapDumper.cpp), and names of the functions that it compiled (`Compiler.perfmap`): by its attach mechanism
 //! (src/hotspot/os/posix/attachListener_posix.cpp, src/jdk.attach/linux).
 //!
 //! The JVM stops its threads for a moment each time. It is asked only if it takes SIGQUIT for this:
@@ -28,20 +29,27 @@ const FAILURES_MAX: u32 = 3;
 /// What is read of an answer at most (bytes).
 const ANSWER_MAX: usize = 4 << 20;
 /// Seconds between two questions, and from the first look at a JVM to the first one.
-const PERIOD_S: f64 = 0.5;
+const PERIOD_S: f64 = 0.25;
 /// Seconds between two questions for names of compiled functions.
 const NAMES_PERIOD_S: f64 = 1.5;
 /// Threads in a state that are kept.
 const THREADS_MAX: usize = 2048;
 /// Different stacks of a thread that are kept.
 const STACKS_MAX: usize = 64;
-/// How functions begin that may wait in a call of the system.
-const IN_CALLS: [&str; 6] = [
+/// How functions begin that may wait in a call of the system: the native ones of the JDK.
+const IN_CALLS: [&str; 13] = [
     "sun.nio.ch.",
-    "java.net.",
-    "java.io.",
+    "java.net.PlainSocketImpl",
+    "java.net.PlainDatagramSocketImpl",
+    "java.net.Inet",
+    "java.net.SocketInputStream",
+    "java.net.SocketOutputStream",
+    "java.io.FileInputStream",
+    "java.io.FileOutputStream",
+    "java.io.RandomAccessFile",
+    "java.io.UnixFileSystem",
     "java.lang.Process",
-    "java.lang.ref.",
+    "java.lang.ref.Reference.waitFor",
     "jdk.internal.misc.Unsafe.park",
 ];
 /// The bit of SIGQUIT in the mask of caught signals.
@@ -102,6 +110,8 @@ struct Jvm {
     failures: u32,
     /// Where it writes the names of compiled functions; empty if they were there before.
     maps: Option<Vec<PathBuf>>,
+    /// Whether a thread waits for a lock of `java.util.concurrent`, of whose holders it is asked.
+    wants_owners: bool,
     /// Whether it is not to be asked any more.
     is_silent: bool,
 }
@@ -139,11 +149,13 @@ impl Jvms {
             jvm.is_silent = jvm.failures >= FAILURES_MAX || !is_asked;
             return;
         }
-        let Some(text) = ask(&socket, &["threaddump", "-l", "", ""]) else {
+        let owners = if jvm.wants_owners { "-l" } else { "" };
+        let Some(text) = ask(&socket, &["threaddump", owners, "", ""]) else {
             jvm.failures += 1;
             jvm.is_silent = jvm.failures >= FAILURES_MAX;
             return;
         };
+        jvm.wants_owners = text.lines().any(is_at_lock);
         if now - jvm.named_s >= NAMES_PERIOD_S {
             jvm.named_s = now;
             let map = format!("perf-{}.map", process.inner_number);
@@ -314,6 +326,13 @@ fn ask(socket: &Path, words: &[&str]) -> Option<String> {
     answer.strip_prefix("0\n").map(str::to_owned)
 }
 
+/// Whether a line says that a thread waits for a lock of `java.util.concurrent`.
+fn is_at_lock(line: &str) -> bool {
+    line.contains("- parking to wait for")
+        && line.contains("(a java.util.concurrent.locks.")
+        && !line.contains("ConditionObject")
+}
+
 /// Parses the threads of an answer.
 fn parse(text: &str) -> Vec<Told> {
     let mut told: Vec<Told> = Vec::new();
@@ -424,6 +443,20 @@ mod tests {
         assert_eq!(jvms.holder(18180), None);
         jvms.begin_round();
         assert_eq!(jvms.holder(0x4703), None);
+    }
+
+    #[test]
+    fn holders_are_asked_for_beside_waiting_threads() {
+        let parks = |of: &str| is_at_lock(&format!("\t- parking to wait for  <0xfc> (a {of})"));
+        assert!(parks(
+            "java.util.concurrent.locks.ReentrantLock$NonfairSync"
+        ));
+        assert!(!parks(
+            "java.util.concurrent.locks.AbstractQueuedSynchronizer$ConditionObject"
+        ));
+        assert!(!parks(
+            "java.util.concurrent.SynchronousQueue$TransferStack"
+        ));
     }
 
     #[test]

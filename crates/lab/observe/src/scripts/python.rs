@@ -253,19 +253,26 @@ impl Interpreter {
     }
 }
 
+/// Packages whose functions are called by the package's name, whatever module they lie in
+/// (Lib/asyncio/__init__.py).
+const PACKAGES: [&str; 1] = ["asyncio"];
+
 /// Returns a function's name with its file; one of the standard library is called so.
 fn describe(function: &str, file: &str) -> String {
-    let is_standard = file.starts_with('<') || file.contains("/lib/python3");
+    let (_, inside) = file.split_once("/lib/python3").unwrap_or_default();
+    let is_standard = file.starts_with('<') || !inside.is_empty();
     // A package has the name of its folder.
-    let name = match file.strip_suffix("/__init__.py") {
-        Some(folder) => file_name(folder),
-        None => file_name(file),
-    };
+    let path = file.strip_suffix("/__init__.py").unwrap_or(file);
     if is_standard {
-        let module = name.trim_end_matches(".py").trim_matches(['<', '>']);
+        let folder = inside.split('/').nth(1).unwrap_or_default();
+        let module = match PACKAGES.contains(&folder) {
+            true => folder,
+            false => file_name(path),
+        };
+        let module = module.trim_end_matches(".py").trim_matches(['<', '>']);
         return format!("Python's {module}.{function}");
     }
-    format!("{function} {name}")
+    format!("{function} {}", file_name(path))
 }
 
 /// Reads a string of ASCII letters, as nearly all names are.
@@ -308,6 +315,10 @@ mod tests {
         assert_eq!(
             describe("match", "/usr/lib/python3.11/re/__init__.py"),
             "Python's re.match"
+        );
+        assert_eq!(
+            describe("wait", "/usr/lib/python3.11/asyncio/tasks.py"),
+            "Python's asyncio.wait"
         );
         assert_eq!(
             describe("_find", "<frozen importlib._bootstrap>"),
