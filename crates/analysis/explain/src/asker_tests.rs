@@ -333,3 +333,36 @@ fn nothing_dominating_lists_the_largest() {
         "{sentence}"
     );
 }
+
+#[test]
+fn silent_peer_of_another_thread_is_named() {
+    let reading = |file: &str, id: u32, seconds| Wait {
+        object: Object::File(file.into()),
+        threads: vec![id],
+        stack: vec![
+            "recv (libc.so.6)".into(),
+            format!("reader{id}"),
+            "main".into(),
+        ],
+        ..wait("recvfrom", "wait_woken", seconds)
+    };
+    let with = |seconds| {
+        let found = answer(&Facts {
+            waits: vec![
+                reading("socket, tcp to 10.0.0.1:80", 1, 9.8),
+                reading("own socket, tcp to 127.0.0.1:9", 2, seconds),
+            ],
+            ..facts(vec![thread(1, [0.1, 0.1, 0.0]), thread(2, [0.0, 0.0, 0.0])])
+        });
+        found.cause.unwrap().cause
+    };
+    let found = with(9.0);
+    assert!(
+        found.ends_with(
+            "; another thread of it waits for a peer that sends nothing (own socket, tcp to 127.0.0.1:9) in reader2"
+        ),
+        "{found}"
+    );
+    let found = with(2.0);
+    assert!(!found.contains("sends nothing"), "{found}");
+}

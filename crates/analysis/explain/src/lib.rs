@@ -20,6 +20,7 @@ mod finding;
 mod interpreted;
 mod json;
 mod kernels;
+mod meanings;
 mod render;
 mod rules;
 mod runtimes;

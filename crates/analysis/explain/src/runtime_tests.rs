@@ -459,3 +459,33 @@ fn goroutines_of_stripped_program_are_missed() {
     }];
     assert!(cause(&facts).contains("(what its goroutines wait for is not known)"));
 }
+
+#[test]
+fn goroutine_waiting_for_nothing_left_is_named() {
+    let idle = Wait {
+        stack: vec!["runtime.futexsleep".into(), "runtime.stopm".into()],
+        ..at_word(0x10, 10.0, &[1])
+    };
+    let end = parked(
+        "sync.WaitGroup.Wait",
+        1.0,
+        &["sync.(*WaitGroup).Wait", "main.wait", "main.run"],
+    );
+    let first = parked("select", 1.0, &["main.serve", "main.main", "runtime.main"]);
+    let with = |others: &[Parked]| {
+        answer(&Facts {
+            waits: vec![idle.clone()],
+            parked: [&[end.clone(), first.clone()][..], others].concat(),
+            ..facts(vec![thread(1, [0.0, 0.0, 0.0])])
+        })
+    };
+    let found = with(&[]).cause.unwrap().cause;
+    assert_eq!(
+        found,
+        "1 goroutine waits for the end of others (a WaitGroup) in main.wait (called by main.run), and no other \
+         goroutine is left to end (a missing Done)"
+    );
+    let worker = parked("chan receive", 1.0, &["main.work", "main.wait.func1"]);
+    let found = with(&[worker]).cause.unwrap().cause;
+    assert!(!found.contains("missing Done"), "{found}");
+}

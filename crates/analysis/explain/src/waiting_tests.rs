@@ -416,7 +416,7 @@ fn condition_variable_is_one_word() {
 #[test]
 fn own_caller_of_a_library_is_named() {
     let below = |leaf: &str, samples| Stack {
-        user: [leaf, "sscanf (libc.so.6)", "parse", "main"]
+        user: [leaf, "getdate (libc.so.6)", "parse", "main"]
             .map(str::to_owned)
             .into(),
         ..stack(&[], samples)
@@ -435,14 +435,14 @@ fn own_caller_of_a_library_is_named() {
     let cause = found.cause.unwrap().cause;
     assert_eq!(
         cause,
-        "it computes, and most of that in sscanf (libc.so.6), there in libc.so.6+0x164b00, called in parse"
+        "it computes, and most of that in getdate (libc.so.6), there in libc.so.6+0x164b00, called in parse"
     );
     // Where no single function has most of the time, their caller has it.
     let spread = ["a (libx.so)", "b (libx.so)", "c (libx.so)"].map(|leaf| below(leaf, 30));
     let cause = answer(&of(spread.to_vec())).cause.unwrap().cause;
     assert_eq!(
         cause,
-        "it computes, and most of that in parse, there in sscanf (libc.so.6)"
+        "it computes, and most of that in parse, there in getdate (libc.so.6)"
     );
     // All of a program is below main, which says nothing.
     let apart = ["a", "b", "c", "d"].map(|leaf| Stack {

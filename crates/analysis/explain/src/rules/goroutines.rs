@@ -16,6 +16,8 @@ use super::system::of_call;
 const LEAST: f64 = 0.3;
 /// Further groups that are named.
 const OTHERS: usize = 2;
+/// The part of running from which on a program does something.
+const BUSY: f64 = 0.05;
 /// Functions of Go's library that only lead to the way of waiting.
 const INNER: [&str; 4] = ["runtime.", "sync.", "internal/", "time.Sleep"];
 
@@ -51,8 +53,8 @@ fn is_inner(function: &str) -> bool {
 fn way(parked: &Parked) -> Way {
     let mut own = parked.stack.iter().filter(|one| is_own(one));
     let reason = &*parked.reason;
-    let is_end = ["sync.(*WaitGroup)", "errgroup.(*Group).Wait", "Accept"];
-    if own.next().is_none() || is_end.iter().any(|part| has(parked, part)) {
+    let is_end = |parked: &Parked| ENDS.iter().any(|part| has(parked, part));
+    if own.next().is_none() || is_end(parked) || has(parked, "Accept") {
         return Way::Idle;
     }
     if has(parked, "sync.(*Mutex)") || has(parked, "sync.(*RWMutex)") {
@@ -79,10 +81,10 @@ fn is_loop(parked: &Parked) -> bool {
     is_start(above) || has(parked, "runtime.main")
 }
 
-fn count(goroutines: f64) -> String {
+fn wait_of(goroutines: f64) -> String {
     match goroutines.round() {
-        ..=1.0 => "1 goroutine".into(),
-        many => format!("{many:.0} goroutines"),
+        ..=1.0 => "1 goroutine waits".into(),
+        many => format!("{many:.0} goroutines wait"),
     }
 }
 
@@ -159,12 +161,7 @@ fn wakeups(view: &View, parked: &Parked) -> String {
 }
 
 fn describe(view: &View, way: Way, parked: &Parked) -> String {
-    let goroutines = count(parked.goroutines);
-    let waits = if goroutines.starts_with("1 ") {
-        "waits"
-    } else {
-        "wait"
-    };
+    let wait = wait_of(parked.goroutines);
     let what = match way {
         Way::Idle => "for work".to_owned(),
         Way::Lock => "for a mutex".to_owned(),
@@ -181,12 +178,12 @@ fn describe(view: &View, way: Way, parked: &Parked) -> String {
         }
         Way::Channel => format!("for others ({})", parked.reason),
         Way::Sleep => {
-            let sleeps = waits.replace("wait", "sleep");
+            let sleep = wait.replace("wait", "sleep");
             let often = wakeups(view, parked);
-            return format!("{goroutines} {sleeps} by choice (time.Sleep){often}{}", place(parked));
+            return format!("{sleep} by choice (time.Sleep){often}{}", place(parked));
         }
     };
-    format!("{goroutines} {waits} {what}{}", place(parked))
+    format!("{wait} {what}{}", place(parked))
 }
 
 /// Returns the groups of goroutines that wait for something, the one to name first before all
@@ -291,9 +288,52 @@ pub(super) fn bound(view: &View) -> String {
         .into()
 }
 
+/// Functions in which goroutines wait for the end of others.
+const ENDS: [&str; 2] = ["sync.(*WaitGroup)", "errgroup.(*Group).Wait"];
+
+/// A goroutine that waits for the end of others, of which none is left.
+fn lost_end(view: &View) -> Option<Finding> {
+    let waits_for_end = |parked: &&Parked| ENDS.iter().any(|part| has(parked, part));
+    let all = view.facts.parked.iter();
+    let waiter = all.clone().find(waits_for_end)?;
+    let is_other = |parked: &Parked| {
+        let is_of_program = parked.stack.iter().any(|one| is_own(one));
+        let is_left = !waits_for_end(&parked) && !has(parked, "runtime.main");
+        parked.process == waiter.process && is_of_program && is_left
+    };
+    let mut waits = view.facts.waits.iter();
+    let is_idle = waits
+        .all(|wait| kind(view.facts, wait).is_soft() || kind(view.facts, wait) == Kind::Stopped);
+    let busy = view.budget.running() > BUSY;
+    if all.clone().any(is_other) || !is_idle || busy || waiter.goroutines < LEAST {
+        return None;
+    }
+    let share = view.budget.blocked;
+    Some(
+        Finding::new(
+            format!(
+                "{} for the end of others (a WaitGroup){}, and no other goroutine is left to end (a missing Done)",
+                wait_of(waiter.goroutines),
+                place(waiter)
+            ),
+            share,
+        )
+        .with(
+            format!("{:.1} goroutines there on average", waiter.goroutines),
+            "runtime.allgs, /proc/PID/mem",
+            "0.3",
+            "threads of Go's runtime without work",
+        )
+        .advise("Call Done by defer, on all ways out of the goroutine.")
+        .look("a profile of goroutines (net/http/pprof), or SIGQUIT for all stacks"),
+    )
+}
+
 pub(super) fn parked(view: &View) -> Option<Finding> {
     let groups = groups(view);
-    let (first, parked) = *groups.first()?;
+    let Some((first, parked)) = groups.first().copied() else {
+        return lost_end(view);
+    };
     let share = view.blocked_in(|wait| {
         matches!(
             kind(view.facts, wait),

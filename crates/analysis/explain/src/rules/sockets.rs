@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use crate::budget::{View, is_for_own};
 use crate::facts::{Thread, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
-use crate::waits::{NETWORK_CALLS, POLLS, SOCKETS, chain, is_call, is_file, is_held, is_in};
+use crate::waits::{
+    NETWORK_CALLS, POLLS, SOCKETS, chain, is_call, is_file, is_held, is_in, own_path,
+};
 
 use super::blocked::{blocked, described};
 
@@ -122,8 +124,9 @@ pub(super) fn network(view: &View) -> Option<Finding> {
         .filter(|connection| 2 * connection.unread > connection.looks);
     let finding = blocked(view, is_socket, "", |from| {
         format!(
-            "it waits for {what}{peer}{}{behind}",
-            from.unwrap_or_default()
+            "it waits for {what}{peer}{}{behind}{}",
+            from.unwrap_or_default(),
+            other_reader(view, first)
         )
     })?;
     let finding = match unread {
@@ -146,6 +149,34 @@ pub(super) fn network(view: &View) -> Option<Finding> {
         "Explain the peer: marvin explain --pid PID."
     };
     Some(finding.advise(advice).look("ss -tunp"))
+}
+
+/// The part of the observed time that another thread waits all along.
+const LASTING: f64 = 0.5;
+/// Calls that read of a socket.
+const READS: [&str; 4] = ["recvfrom", "recvmsg", "read", "readv"];
+
+/// Returns where another thread of the program waits all along for what the peer of another socket
+/// sends, as the end of a sentence.
+fn other_reader(view: &View, first: &Wait) -> String {
+    let facts = view.facts;
+    let is_other = |wait: &&Wait| {
+        let is_socket =
+            is_in(wait, &SOCKETS) || is_file(wait, "socket") || is_file(wait, "own socket");
+        let mut threads = wait.threads.iter();
+        is_call(wait, &READS) && is_socket && threads.all(|thread| !first.threads.contains(thread))
+    };
+    let others = facts.waits.iter().filter(is_other);
+    let lasting = others.filter(|wait| wait.seconds >= LASTING * facts.seconds);
+    let longest = lasting.max_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    let Some(wait) = longest else {
+        return String::new();
+    };
+    let from = own_path(wait).map_or_else(String::new, |path| format!(" in {path}"));
+    format!(
+        "; another thread of it waits for a peer that sends nothing{}{from}",
+        described(wait)
+    )
 }
 
 /// Whether a function of the C library looks up a name (resolv/, nss/getXXbyYY.c).

@@ -7,7 +7,8 @@ use crate::callers::{Hot, is_nameless, is_own, is_start};
 use crate::facts::{Stack, Thread, Wait};
 use crate::finding::{Finding, percent};
 use crate::interpreted::in_interpreter;
-use crate::runtimes::{MEANINGS, is_collector, is_jvm_collector};
+use crate::meanings::MEANINGS;
+use crate::runtimes::{is_collector, is_jvm_collector};
 
 /// The least share of the time in user mode, and its part of the time on processors (reference:
 /// 70 %).
