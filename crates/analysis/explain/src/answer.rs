@@ -45,6 +45,9 @@ const BEFORE_THREADS: [&str; 4] = [
 const PLACES: [&str; 4] = ["call-group", "one-call", "one-place", "one-function"];
 const CERTAIN: f64 = 0.35;
 
+/// Rules of the program's own work.
+const OF_OWN_WORK: [&str; 2] = ["one-function", "page-faults"];
+
 /// How functions of a script are named.
 const IN_SCRIPT: &str = " that is in ";
 /// The least looks at a script that name its functions.
@@ -80,6 +83,7 @@ fn complete(facts: &Facts, cause: &mut Finding, others: &[Finding]) {
         cause.cause += &beside::sleeping(others);
     }
     cause.cause += &beside::short_workers(others);
+    cause.cause += &beside::at_barrier(facts);
     if is_asleep(cause) {
         let meanwhile = beside::waiting_meanwhile(facts, cause);
         cause.cause += &meanwhile;
@@ -109,6 +113,9 @@ fn complete_running(facts: &Facts, cause: &mut Finding) {
     cause.cause += &transferring;
     cause.cause += &beside::recursing(facts);
     cause.cause += &beside::standing_still(facts);
+    if OF_OWN_WORK.contains(&cause.rule) {
+        cause.cause += &beside::walking(facts);
+    }
 }
 
 /// Whether a cause is about what runs.
@@ -299,10 +306,52 @@ fn busiest_program(facts: &Facts) -> String {
         .filter(|one| one.program == *program && !one.command.is_empty());
     let command = of_program.max_by_key(|one| one.count);
     let command = command.map_or_else(String::new, |one| format!(" ({})", one.command));
+    let asked = asked_for(program, &command);
     format!(
-        "; {} of what runs is the program {program}{command}",
+        "; {} of what runs is the program {program}{command}{asked}",
         percent(part)
     )
+}
+
+/// Options of programs that make them much slower, and what they ask for (Documentation of git:
+/// diff-options, git-log).
+const DEAR: [(&str, &str, &str); 7] = [
+    ("git", "-M", RENAMES),
+    ("git", "--find-renames", RENAMES),
+    (
+        "git",
+        "-C",
+        "copies of files (similarity of each changed file with each added one)",
+    ),
+    (
+        "git",
+        "--find-copies",
+        "copies of files (similarity of each file with each added one)",
+    ),
+    ("git", "--follow", "renames of a file in each commit"),
+    ("git", "-S", "changes of a text in each commit (pickaxe)"),
+    (
+        "git",
+        "-G",
+        "changes that match a pattern in each commit (pickaxe)",
+    ),
+];
+const RENAMES: &str = "renames (similarity of each removed file with each added one)";
+
+/// Returns what an option of a command asks for that takes long, as the end of a sentence.
+fn asked_for(program: &str, command: &str) -> String {
+    // `-C FOLDER` in front of a command of git is something else.
+    let words = command
+        .split([' ', '(', ')'])
+        .filter(|word| !word.is_empty());
+    let words: Vec<&str> = words.skip_while(|word| *word != program).skip(1).collect();
+    let of_command = words.iter().skip_while(|word| word.starts_with('-'));
+    let dear = DEAR.iter().find(|(of, option, _)| {
+        *of == program && of_command.clone().any(|word| word.starts_with(option))
+    });
+    dear.map_or_else(String::new, |(_, option, what)| {
+        format!(", which {option} has look for {what}")
+    })
 }
 
 /// Returns what the program itself waits for, where a child of it is what the cause is about; empty
@@ -535,5 +584,23 @@ impl Answer {
                 percent(outside.share)
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::asked_for;
+
+    #[test]
+    fn dear_options_are_explained() {
+        let renames = asked_for("git", " (git diff -M90% --summary HEAD~1)");
+        assert!(
+            renames.starts_with(", which -M has look for renames"),
+            "{renames}"
+        );
+        // The folder of a command is no option of it.
+        assert_eq!(asked_for("git", " (git -C /srv/tree log -p)"), "");
+        assert_eq!(asked_for("gcc", " (gcc -MD -c x.c)"), "");
+        assert_eq!(asked_for("git", ""), "");
     }
 }

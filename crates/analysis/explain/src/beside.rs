@@ -1,12 +1,12 @@
 //! What a program does beside its cause, as ends of the sentence: who waits meanwhile, which programs
 //! it starts, which file it opens again and again, what calls itself, and how its loop of events asks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arguments::Calls;
 use crate::budget::View;
 use crate::callers::is_own;
-use crate::facts::{Facts, Stack, Wait};
+use crate::facts::{Facts, Stack, Wait, Walk};
 use crate::finding::{Finding, percent};
 use crate::rules::{many_transfers, much_transferred};
 use crate::waits::{Kind, POLLS, describe_wait, kind, own_path};
@@ -19,6 +19,8 @@ const LEAST: f64 = 0.2;
 const AT_LOCKS: f64 = 0.15;
 /// Programs or processes per second that are worth a word.
 const STARTED: f64 = 3.0;
+/// The part of started programs that makes one of them the one.
+const ONE_PROGRAM: f64 = 0.8;
 /// The least part of what runs in opening a file, and in asking for events, that is worth a word.
 const OPENING: f64 = 0.01;
 const ASKING: f64 = 0.03;
@@ -104,6 +106,39 @@ pub(crate) fn at_monitors(facts: &Facts, sentence: &str) -> String {
     )
 }
 
+/// The least part of the threads at a barrier that waits there on average, and the least of what the
+/// one runs that they wait for (of the time).
+const AT_BARRIER: f64 = 0.5;
+const ALONE: f64 = 0.4;
+
+/// Returns that most threads wait at a barrier while one of them runs: its share of the work is larger.
+pub(crate) fn at_barrier(facts: &Facts) -> String {
+    let waits = facts.waits.iter();
+    let at_barrier: Vec<&Wait> = waits
+        .filter(|wait| kind(facts, wait) == Kind::Barrier)
+        .collect();
+    let threads: BTreeSet<u32> = at_barrier
+        .iter()
+        .flat_map(|wait| wait.threads.iter().copied())
+        .collect();
+    let seconds = facts.seconds.max(f64::MIN_POSITIVE);
+    let waiting = at_barrier.iter().map(|wait| wait.seconds).sum::<f64>() / seconds;
+    let of_them = facts.threads.iter().filter(|one| threads.contains(&one.id));
+    let running = of_them.map(|thread| thread.running_s() / seconds);
+    let most = running.clone().fold(0.0, f64::max);
+    let all: f64 = running.sum();
+    let is_one = most >= ALONE && most >= all / 2.0;
+    if threads.len() < 2 || waiting < AT_BARRIER * threads.len() as f64 || !is_one {
+        return String::new();
+    }
+    format!(
+        "; of {} threads {waiting:.1} wait at a barrier on average, while one thread runs for {} of the time \
+         (uneven shares of the work)",
+        threads.len(),
+        percent(most)
+    )
+}
+
 /// Returns where a program sleeps beside its cause.
 pub(crate) fn sleeping(others: &[Finding]) -> String {
     beside(others, &["sleep"], LEAST)
@@ -151,10 +186,18 @@ pub(crate) fn started(facts: &Facts) -> String {
                 "" => &most.program,
                 command => command,
             };
-            format!(
-                "; it starts {:.0} programs a second, such as {command}",
-                each_s(started)
-            )
+            if most.count as f64 >= ONE_PROGRAM * started as f64 {
+                format!(
+                    "; it starts {} again and again, {:.0} times a second, such as {command}",
+                    most.program,
+                    each_s(most.count)
+                )
+            } else {
+                format!(
+                    "; it starts {:.0} programs a second, such as {command}",
+                    each_s(started)
+                )
+            }
         }
         _ if lasting.clone().any(|one| each_s(one.count) >= STARTED) => {
             let created = each_s(created.processes);
@@ -228,6 +271,48 @@ pub(crate) fn recursing(facts: &Facts) -> String {
         })
 }
 
+/// The least part of samples in user mode of the loop that most are in.
+const IN_LOOP: f64 = 0.5;
+/// A line of the cache (bytes).
+const LINE: u64 = 64;
+
+/// Returns how the loop goes through memory that most of a program's own work is in.
+pub(crate) fn walking(facts: &Facts) -> String {
+    let Some(samples) = &facts.samples else {
+        return String::new();
+    };
+    let in_user_mode = samples.stacks.iter().filter(|one| one.kernel.is_empty());
+    let all: u64 = in_user_mode.map(|stack| stack.samples).sum();
+    let Some(hot) = samples.loops.first() else {
+        return String::new();
+    };
+    let part = hot.samples as f64 / all.max(1) as f64;
+    let how = match hot.walk {
+        Walk::Pointers => {
+            "follows pointers, each to the next one (a linked list, a chain or a tree)".to_owned()
+        }
+        Walk::Steps(bytes) if bytes < LINE => {
+            format!("goes through memory in steps of {bytes} bytes (an array, linearly)")
+        }
+        Walk::Steps(bytes) => {
+            format!("goes through memory in steps of {bytes} bytes, each to another cache line")
+        }
+        Walk::Rows => {
+            "goes through memory in steps of a distance in a register (a stride: a row or a column)"
+                .to_owned()
+        }
+        Walk::Other => return String::new(),
+    };
+    if part < IN_LOOP {
+        return String::new();
+    }
+    format!(
+        "; {} of that in a loop of {} instructions that {how}",
+        percent(part),
+        hot.instructions
+    )
+}
+
 /// How the function of Node is called in which callbacks of `process.nextTick` and of promises run
 /// (lib/internal/process/task_queues.js), and the least part of looks there.
 const TICKS: &str = "processTicksAndRejections";
@@ -280,7 +365,8 @@ pub(crate) fn asking(facts: &Facts, sentence: &str) -> String {
 mod tests {
     use crate::answer;
     use crate::facts::{
-        Called, Counters, Created, Facts, Futex, Object, Samples, ShortLived, Stack, Started, Wait,
+        Called, Counters, Created, Facts, Futex, HotLoop, Object, Samples, ShortLived, Stack,
+        Started, Wait, Walk,
     };
     use crate::tests::{at_word, facts, sampled, thread, wait};
 
@@ -425,6 +511,76 @@ mod tests {
     }
 
     #[test]
+    fn uneven_shares_before_a_barrier_are_said() {
+        let waiting = |id, seconds| Wait {
+            stack: vec![
+                "gomp_team_barrier_wait (libgomp.so.1)".into(),
+                "solve".into(),
+            ],
+            ..at_word(0x10, seconds, &[id])
+        };
+        let with = |slow, others| Facts {
+            waits: vec![waiting(1, 0.4), waiting(2, 9.0), waiting(3, 9.0)],
+            samples: sampled(vec![Stack {
+                kernel: Vec::new(),
+                ..in_call("", 90)
+            }]),
+            ..facts(vec![
+                thread(1, [slow, 0.0, 0.0]),
+                thread(2, [others, 0.0, 0.0]),
+                thread(3, [others, 0.0, 0.0]),
+            ])
+        };
+        let found = sentence(&with(9.0, 0.5));
+        assert!(
+            found.contains(
+                "; of 3 threads 1.8 wait at a barrier on average, while one thread runs for 90 % of the time \
+                 (uneven shares of the work)"
+            ),
+            "{found}"
+        );
+        let found = sentence(&with(5.0, 5.0));
+        assert!(!found.contains("uneven"), "{found}");
+    }
+
+    #[test]
+    fn way_of_hot_loop_is_named() {
+        let with = |walk, samples| Facts {
+            samples: Some(Samples {
+                loops: vec![HotLoop {
+                    function: "find".into(),
+                    instructions: 4,
+                    walk,
+                    samples,
+                }],
+                ..sampled(vec![Stack {
+                    user: vec!["find".into(), "main".into()],
+                    samples: 100,
+                    ..Stack::default()
+                }])
+                .unwrap()
+            }),
+            ..facts(vec![thread(1, [9.0, 0.1, 0.0])])
+        };
+        let found = sentence(&with(Walk::Pointers, 90));
+        assert!(
+            found.contains("; 90 % of that in a loop of 4 instructions that follows pointers"),
+            "{found}"
+        );
+        let found = sentence(&with(Walk::Steps(8), 90));
+        assert!(found.contains("steps of 8 bytes (an array"), "{found}");
+        let found = sentence(&with(Walk::Steps(4096), 90));
+        assert!(
+            found.contains("4096 bytes, each to another cache line"),
+            "{found}"
+        );
+        for none in [with(Walk::Other, 90), with(Walk::Pointers, 40)] {
+            let found = sentence(&none);
+            assert!(!found.contains("a loop of"), "{found}");
+        }
+    }
+
+    #[test]
     fn waiting_thread_is_named_beside_sleeping_one() {
         let sleeping = wait("clock_nanosleep", "hrtimer_nanosleep", 9.0);
         let waiting = |seconds| Wait {
@@ -472,7 +628,7 @@ mod tests {
         };
         let found = sentence(&with(80, "ps", 0.9));
         assert!(
-            found.contains("; it starts 8 programs a second, such as ps -ax"),
+            found.contains("; it starts ps again and again, 8 times a second, such as ps -ax"),
             "{found}"
         );
         let found = sentence(&with(80, "", 0.9));

@@ -488,6 +488,8 @@ pub struct Samples {
     pub atomics: Vec<FaultingCode>,
     /// Samples in user mode at the instruction that loops wait with (PAUSE).
     pub pauses: Vec<FaultingCode>,
+    /// Loops of functions that samples in user mode are in, most first.
+    pub loops: Vec<HotLoop>,
     /// Samples by program, most first: also of those that no round saw.
     pub programs: Vec<(String, u64)>,
     /// System calls with their arguments and results.
@@ -572,6 +574,33 @@ pub struct FaultingCode {
     pub function: String,
     /// Samples.
     pub samples: u64,
+}
+
+/// A loop of a function, with the samples in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HotLoop {
+    /// Its function.
+    pub function: String,
+    /// How many instructions it has.
+    pub instructions: usize,
+    /// How it goes through memory.
+    pub walk: Walk,
+    /// Samples.
+    pub samples: u64,
+}
+
+/// How a loop goes through memory.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Walk {
+    /// Each turn loads the address of the next one's load.
+    Pointers,
+    /// In steps of so many bytes.
+    Steps(u64),
+    /// In steps whose size is in a register and stays.
+    Rows,
+    /// In no way that its instructions tell.
+    #[default]
+    Other,
 }
 
 /// What is not observed of a Go program that is stripped.

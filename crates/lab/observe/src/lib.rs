@@ -19,6 +19,7 @@ mod imports;
 mod inlined;
 mod jvm;
 mod limits;
+mod loops;
 mod memory;
 mod names;
 mod proc;

@@ -93,11 +93,22 @@ impl Frames {
         }
     }
 
+    fn entry(&self, address: u64) -> Option<(u64, u64, usize)> {
+        let after = self.index.partition_point(|(start, ..)| *start <= address);
+        let entry = *self.index.get(after.checked_sub(1)?)?;
+        (address < entry.1).then_some(entry)
+    }
+
     /// Returns the start of the code around an address, and where its entry is.
     pub(crate) fn find(&self, address: u64) -> Option<(u64, usize)> {
-        let after = self.index.partition_point(|(start, ..)| *start <= address);
-        let (start, end, offset) = *self.index.get(after.checked_sub(1)?)?;
-        (address < end).then_some((start, offset))
+        let (start, _, offset) = self.entry(address)?;
+        Some((start, offset))
+    }
+
+    /// Returns the start and the end of the code around an address.
+    fn around(&self, address: u64) -> Option<(u64, u64)> {
+        let (start, end, _) = self.entry(address)?;
+        Some((start, end))
     }
 }
 
@@ -217,6 +228,19 @@ impl Module {
         }
         let (start, (end, _)) = self.functions.range(..=address).next_back()?;
         (address < *end).then_some(*start)
+    }
+
+    /// Returns where the function around an address begins and ends.
+    fn bounds(&self, address: u64) -> Option<(u64, u64)> {
+        let named = self.functions.range(..=address).next_back();
+        let named = named.map(|(start, (end, _))| (*start, *end));
+        let is_around = |(start, end): &(u64, u64)| (*start..*end).contains(&address);
+        let framed = || {
+            self.frames
+                .as_ref()
+                .and_then(|frames| frames.around(address))
+        };
+        named.filter(is_around).or_else(framed)
     }
 
     fn function(&self, address: u64) -> Option<&str> {
@@ -460,6 +484,18 @@ impl Modules {
         let mapping = maps.iter().find(is_there)?;
         let module = self.module(mapping)?;
         Some((&module.imports, module.address(mapping, address)))
+    }
+
+    /// Returns the code of the function around an address, with where that is in the file and where
+    /// the function begins there.
+    pub(crate) fn function(&mut self, maps: &[Mapping], address: u64) -> Option<(&[u8], u64, u64)> {
+        let is_there = |mapping: &&Mapping| (mapping.start..mapping.end).contains(&address);
+        let mapping = maps.iter().find(is_there)?;
+        let module = self.module(mapping)?;
+        let address = module.address(mapping, address);
+        let (start, end) = module.bounds(address)?;
+        let size = usize::try_from(end.checked_sub(start)?).ok()?;
+        Some((module.imports.bytes(start, size)?, address, start))
     }
 
     /// Returns the name by which the call before a return address asks for the function at an
