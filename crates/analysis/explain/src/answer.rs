@@ -8,7 +8,7 @@ use crate::callers::{Hot, is_own, statement};
 use crate::facts::{Facts, SHORT_LIVED, Stack};
 use crate::finding::{Certainty, Finding, percent};
 use crate::interpreted::{in_interpreter, in_library};
-use crate::rules::{Branch, RULES, connecting};
+use crate::rules::{Branch, RULES, connecting, meant_by_all};
 use crate::waits::{known, own_path};
 
 /// The least share of the time that a cause explains.
@@ -45,6 +45,8 @@ const BEFORE_THREADS: [&str; 4] = [
 const PLACES: [&str; 4] = ["call-group", "one-call", "one-place", "one-function"];
 const CERTAIN: f64 = 0.35;
 
+/// Rules of memory that is touched for something else.
+const OF_MEMORY: [&str; 2] = ["refaults", "page-faults"];
 /// Rules of the program's own work.
 const OF_OWN_WORK: [&str; 2] = ["one-function", "page-faults"];
 
@@ -113,6 +115,9 @@ fn complete_running(facts: &Facts, cause: &mut Finding) {
     cause.cause += &transferring;
     cause.cause += &beside::recursing(facts);
     cause.cause += &beside::standing_still(facts);
+    if OF_MEMORY.contains(&cause.rule) {
+        cause.cause += &meant_by_all(&View::new(facts));
+    }
     if OF_OWN_WORK.contains(&cause.rule) {
         cause.cause += &beside::walking(facts);
     }

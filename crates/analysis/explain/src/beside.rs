@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::arguments::Calls;
 use crate::budget::View;
 use crate::callers::is_own;
-use crate::facts::{Facts, Stack, Wait, Walk};
+use crate::facts::{Facts, Stack, Thread, Wait, Walk};
 use crate::finding::{Finding, percent};
 use crate::rules::{many_transfers, much_transferred};
-use crate::waits::{Kind, POLLS, describe_wait, kind, own_path};
+use crate::waits::{Kind, POLLS, describe_wait, is_runtime_thread, kind, own_path};
 
 /// The least part of the observed time of a wait that is worth a word beside a cause.
 const LASTING: f64 = 0.5;
@@ -61,7 +61,29 @@ pub(crate) fn waiting_meanwhile(facts: &Facts, cause: &Finding) -> String {
         Some(thread) if kind(facts, wait) == Kind::FileLock => &thread.name,
         _ => "another thread of it",
     };
-    format!("; meanwhile {name} {}", describe_wait(facts, wait))
+    let left = match kind(facts, wait) {
+        Kind::Condition => none_left(facts, &wait.threads.iter().copied().collect()),
+        _ => "",
+    };
+    format!("; meanwhile {name} {}{left}", describe_wait(facts, wait))
+}
+
+/// The part of the observed time up to which a thread has ended, and from which on it was there.
+const ENDED: f64 = 0.5;
+const STAYED: f64 = 0.8;
+
+/// Returns that the threads which could send a signal to those that wait have ended, as the end of a
+/// sentence; empty if one is left beside the main thread, or none was there.
+pub(crate) fn none_left(facts: &Facts, waiting: &BTreeSet<u32>) -> &'static str {
+    let mut others = facts.threads.iter().filter(|one| {
+        !waiting.contains(&one.id) && one.id != one.process && !is_runtime_thread(facts, one)
+    });
+    let has_stayed = |one: &Thread| one.total_s >= STAYED * facts.seconds;
+    let has_ended = |one: &Thread| one.total_s < ENDED * facts.seconds;
+    if others.clone().any(has_stayed) || !others.any(has_ended) {
+        return "";
+    }
+    "; the other threads have ended, and no other thread is left to send it"
 }
 
 /// Returns what threads wait for at locks beside what runs.

@@ -13,6 +13,8 @@ const MOST: f64 = 0.5;
 const BOTH: f64 = 0.6;
 /// The least part of samples of a function that is named beside another one.
 const SECOND: f64 = 0.15;
+/// The same of a second function of a library.
+const BESIDE: f64 = 0.2;
 /// Functions of a path that are named.
 const NAMED: usize = 3;
 
@@ -541,6 +543,18 @@ impl<'s> Hot<'s> {
             return String::new();
         }
         format!(" ({})", named.join(", "))
+    }
+
+    /// Returns the second function of a library that the program's own ones call, with its part, as the
+    /// end of a sentence; empty if it has little.
+    pub(crate) fn second_entry(&self) -> String {
+        let second = self.entries.get(1);
+        let much = second.filter(|(name, samples)| {
+            self.part(*samples) >= BESIDE && !is_nameless(name) && !is_loop(name)
+        });
+        much.map_or_else(String::new, |(name, samples)| {
+            format!(" and in {name} ({})", percent(self.part(*samples)))
+        })
     }
 
     /// Returns the samples of that function.

@@ -256,11 +256,14 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "Go's scheduler looks for goroutines that can run (runtime.findRunnable): they hand work to one another in small pieces (channels, locks)",
         "Hand over more at once, or let a goroutine do the next step itself.",
     ),
+    // libstdc++: bits/stl_algo.h. Rust: library/core/src/slice/sort. Go: src/{slices,sort}.
     // glibc: stdlib/{msort,strtod_l}.c, libio/iovsscanf.c, string/strcat.c, posix/regexec.c,
     // iconv/iconv.c, nss/getXXbyYY_r.c. libxcrypt: lib/crypt.c.
     meaning(
-        "qsort (libc|qsort_r (libc",
-        "it sorts (qsort)",
+        "qsort (libc|qsort_r (libc|std::__introsort_loop|std::__adjust_heap|std::__insertion_sort|\
+         std::__merge_sort|core::slice::sort|slices.pdqsort|slices.insertionSort|sort.pdqsort|\
+         sort.insertionSort|sort.heapSort",
+        "it sorts",
         "Sort once, or keep what is sorted; compare by keys that are made before.",
     ),
     meaning(
@@ -463,8 +466,8 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "Expand it once, with := instead of =.",
     ),
     meaning(
-        "do_variable_definition",
-        "make sets variables and copies their values (do_variable_definition): a list that grows is copied each time",
+        "do_variable_definition|variable_expand_string",
+        "make expands variables and sets them, which copies their whole values each time: dear with a growing list",
         "Use a variable for each name, or append with += to one that is not searched.",
     ),
     // zstd, xz, bzip2, brotli.

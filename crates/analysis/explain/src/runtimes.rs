@@ -179,7 +179,8 @@ pub(crate) const KNOWN: &[Known] = &[
     known("gomp_barrier_wait", Kind::Barrier),
     known("gomp_thread_start", Kind::Idle),
     known("__kmp_", Kind::Barrier),
-    // Rust: library/std/src/sys/sync; tokio/src/runtime; rayon-core/src/sleep.
+    // Rust: library/std/src/{sync,sys/sync}; tokio/src/runtime; rayon-core/src/sleep.
+    known("std::sync::mpmc::", Kind::Condition),
     known("tokio::runtime::blocking", Kind::Idle),
     known("multi_thread::worker::Context::park", Kind::Idle),
     known("rayon_core::sleep", Kind::Idle),

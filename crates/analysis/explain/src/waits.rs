@@ -690,8 +690,13 @@ pub(crate) fn chain(facts: &Facts, wait: &Wait) -> String {
     let next = next.and_then(|next| mostly(facts, next));
     if let Some((behind, doing, _)) = next.filter(|(behind, ..)| behind.thread != first) {
         let name = format!("{} {}", behind.process, behind.name);
+        let is_cycle = wait.threads.contains(&behind.thread);
+        let cycle = match is_cycle && behind.role == Role::Holder {
+            true => ": they wait for each other (a deadlock)",
+            false => "",
+        };
         return format!(
-            "{text}; there {name} {}",
+            "{text}; there {name} {}{cycle}",
             describe_doing(facts, behind, doing)
         );
     }

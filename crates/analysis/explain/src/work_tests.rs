@@ -3,7 +3,8 @@
 
 use crate::answer;
 use crate::facts::{
-    Called, Created, Facts, Object, Parked, Samples, ShortLived, Stack, Thread, UnreadSockets, Wait,
+    Called, Counters, Created, Facts, FaultingCode, Object, Parked, Samples, ShortLived, Stack,
+    Thread, UnreadSockets, Wait,
 };
 use crate::tests::{at_word, facts, rule, sampled, thread, wait};
 
@@ -501,4 +502,132 @@ fn few_samples_of_equal_functions_name_none() {
     };
     assert_eq!(answer(&of(1)).cause, None);
     assert!(cause(&of(10)).contains("part_a and part_b"));
+}
+
+#[test]
+fn function_that_memory_is_filled_for_is_named() {
+    let fault = |user: &[&str], samples| Stack {
+        kernel: strings(&["exc_page_fault", "asm_exc_page_fault"]),
+        ..at(user, samples)
+    };
+    let filled = [
+        "runtime.memclrNoHeapPointers",
+        "runtime.mallocgc",
+        "compress/flate.NewWriter",
+        "main.serve",
+        "main.main",
+    ];
+    let found = cause(&Facts {
+        counters: Counters {
+            minor_faults: 100_000,
+            touched_pages: 100_000,
+            ..Counters::default()
+        },
+        samples: Some(Samples {
+            faults: vec![FaultingCode {
+                function: filled[0].into(),
+                samples: 9,
+            }],
+            ..sampled(vec![fault(&filled, 90), at(&["main.main"], 10)]).unwrap()
+        }),
+        ..facts(vec![thread(1, [1.0, 8.0, 0.0])])
+    });
+    assert!(
+        found.contains(", in runtime.memclrNoHeapPointers for compress/flate.NewWriter"),
+        "{found}"
+    );
+}
+
+#[test]
+fn second_library_function_is_named_beside_first() {
+    let of = |leaf: &str, inner: &str, own: &str, samples| {
+        at(&[leaf, inner, own, "render", "main"], samples)
+    };
+    let found = |second| {
+        cause(&Facts {
+            samples: sampled(vec![
+                of("a (libx.so)", "execute (libx.so)", "render", 28),
+                of("b (libx.so)", "execute (libx.so)", "render", 28),
+                of("c (libx.so)", "parse (libx.so)", "create", second),
+                of("d (libx.so)", "other (libx.so)", "create", 44 - second),
+            ]),
+            ..facts(vec![thread(1, [9.0, 0.1, 0.0])])
+        })
+    };
+    assert!(
+        found(40).contains("and in parse (libx.so) (40 %)"),
+        "{}",
+        found(40)
+    );
+    assert!(!found(0).contains("parse"), "{}", found(0));
+}
+
+#[test]
+fn waiting_thread_without_others_left_is_said() {
+    let waiting = Wait {
+        stack: strings(&[
+            "syscall (libc.so.6)",
+            "std::sync::mpmc::list::Channel<T>::recv",
+            "collect",
+        ]),
+        ..at_word(0x10, 9.8, &[2])
+    };
+    let with = |lived| {
+        let short = Thread {
+            total_s: lived,
+            ..thread(3, [0.0, 0.0, 0.0])
+        };
+        let threads = vec![
+            thread(1, [0.5, 0.5, 0.0]),
+            thread(2, [0.0, 0.0, 0.0]),
+            short,
+        ];
+        cause(&Facts {
+            waits: vec![
+                waiting.clone(),
+                wait("clock_nanosleep", "hrtimer_nanosleep", 9.8),
+            ],
+            ..facts(threads)
+        })
+    };
+    let said = "; the other threads have ended, and no other thread is left to send it";
+    assert!(with(1.0).contains(said), "{}", with(1.0));
+    assert!(!with(10.0).contains(said), "{}", with(10.0));
+}
+
+#[test]
+fn comparisons_are_not_who_sorts() {
+    let found = cause(&Facts {
+        samples: sampled(vec![at(
+            &["compare", "std::__introsort_loop<…>", "load", "main"],
+            90,
+        )]),
+        ..facts(vec![thread(1, [9.0, 0.1, 0.0])])
+    });
+    assert_eq!(found, "it sorts, called in load");
+}
+
+#[test]
+fn memory_is_touched_for_what_functions_mean() {
+    let fault = |function: &str| Stack {
+        kernel: strings(&["exc_page_fault", "asm_exc_page_fault"]),
+        ..at(&["append", function, "main"], 90)
+    };
+    let with = |function| {
+        cause(&Facts {
+            counters: Counters {
+                minor_faults: 100_000,
+                touched_pages: 100_000,
+                ..Counters::default()
+            },
+            samples: sampled(vec![fault(function), at(&["main"], 10)]),
+            ..facts(vec![thread(1, [1.0, 8.0, 0.0])])
+        })
+    };
+    let found = with("do_variable_definition");
+    assert!(
+        found.contains("; 90 % of what runs is where make expands variables and sets them"),
+        "{found}"
+    );
+    assert!(!with("work").contains("of what runs is where"));
 }

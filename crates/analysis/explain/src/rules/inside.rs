@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arguments::Calls;
+use crate::beside::none_left;
 use crate::budget::{View, WAKEUPS};
 use crate::callers::statement;
 use crate::facts::{Futex, Object, Wait, WatchedKind};
@@ -619,10 +620,15 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
     let busy: f64 = all
         .map(|thread| thread.running_s() + thread.waiting_s)
         .sum();
+    let waiting: BTreeSet<u32> = words.iter().flat_map(Word::threads).collect();
     let works = if busy > WORKING * view.facts.seconds {
         crate::answer::in_script(view.facts).replacen("that is in", "what runs is in", 1)
     } else {
-        format!(", and no thread of it works{}", joining(view))
+        format!(
+            ", and no thread of it works{}{}",
+            joining(view),
+            none_left(view.facts, &waiting)
+        )
     };
     let pool = super::pools::waiting_pool(view);
     let meanwhile = looping(view, word) + &pool + &meanwhile(view);

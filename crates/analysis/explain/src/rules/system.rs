@@ -352,9 +352,54 @@ fn fault_toucher(view: &View) -> String {
     match top.filter(|fault| 2 * fault.samples >= all) {
         // Its callers say more than an address.
         Some(fault) if is_nameless(&fault.function) => caller(view, is_fault),
-        Some(fault) => format!(", in {}", fault.function),
-        None => String::new(),
+        Some(fault) => format!(", in {}{}", fault.function, asker(view, &fault.function)),
+        None => caller(view, is_fault),
     }
+}
+
+/// How functions begin that fill or hand out memory for others: of the C library, of C++, Go and
+/// CPython.
+const FILLERS: [&str; 14] = [
+    "memset",
+    "memcpy",
+    "memmove",
+    "malloc",
+    "calloc",
+    "realloc",
+    "operator new",
+    "libc.so",
+    "runtime.mem",
+    "runtime.mallocgc",
+    "runtime.newobject",
+    "runtime.makeslice",
+    "PyObject_Malloc",
+    "_PyObject_Malloc",
+];
+
+/// Returns for whom a function touches memory that only fills it, as the middle of a sentence.
+fn asker(view: &View, toucher: &str) -> String {
+    let is_filler = |function: &str| FILLERS.iter().any(|begin| function.starts_with(begin));
+    let Some(samples) = view.facts.samples.as_ref().filter(|_| is_filler(toucher)) else {
+        return String::new();
+    };
+    let mut askers: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut all = 0;
+    for stack in &samples.stacks {
+        if stack.user.first().is_none_or(|first| first != toucher) {
+            continue;
+        }
+        all += stack.samples;
+        let asker = stack
+            .user
+            .iter()
+            .find(|one| !is_filler(one) && !is_nameless(one));
+        if let Some(asker) = asker.filter(|one| !is_start(one)) {
+            *askers.entry(asker).or_default() += stack.samples;
+        }
+    }
+    let most = askers.into_iter().max_by_key(|(_, samples)| *samples);
+    most.filter(|(_, samples)| 2 * samples >= all)
+        .map_or_else(String::new, |(asker, _)| format!(" for {asker}"))
 }
 
 /// Adds who calls the function that touches memory: a constructor or a copy is part of what moves it.

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::budget::View;
-use crate::callers::{Hot, is_nameless, is_own, is_start};
+use crate::callers::{Hot, is_nameless, is_own, is_start, own_path};
 use crate::facts::{Stack, Thread, Wait};
 use crate::finding::{Finding, percent};
 use crate::interpreted::in_interpreter;
-use crate::meanings::MEANINGS;
+use crate::meanings::{MEANINGS, Meaning};
 use crate::runtimes::{is_collector, is_jvm_collector};
 
 /// The least share of the time in user mode, and its part of the time on processors (reference:
@@ -79,7 +79,8 @@ fn hottest(view: &View) -> Option<(String, u64, u64)> {
             let spread = hot.one_path().filter(|(path, _)| !is_start(path));
             match (spread, entry) {
                 (Some((path, count)), Some(entry)) => {
-                    (format!("{path}, there in {}", within(entry)), count)
+                    let second = hot.second_entry();
+                    (format!("{path}, there in {}{second}", within(entry)), count)
                 }
                 (Some((path, count)), None) => (
                     format!("{path} and what it calls{}", hot.parts_below()),
@@ -203,26 +204,66 @@ fn own_work(view: &View, without: &str) -> Option<String> {
     (!is_start(&own) && !is_said).then_some(own)
 }
 
-/// Functions of libraries and runtimes that say what the time is for.
-pub(super) fn meaning(view: &View) -> Option<Finding> {
-    let all: u64 = in_user_mode(view).map(|stack| stack.samples).sum();
+/// Returns the own functions that most often call those with a meaning: what these call back, as a
+/// comparison, is not it.
+fn asker(view: &View, meant: &str) -> Option<String> {
+    let is_meant = |function: &String| meant.split('|').any(|one| function.contains(one));
+    let mut askers: BTreeMap<String, u64> = BTreeMap::new();
+    let mut all = 0;
+    for stack in in_user_mode(view) {
+        let Some(at) = stack.user.iter().rposition(is_meant) else {
+            continue;
+        };
+        all += stack.samples;
+        if let Some(path) = own_path(&stack.user[at + 1..]).filter(|path| !is_start(path)) {
+            *askers.entry(path).or_default() += stack.samples;
+        }
+    }
+    let most = askers.into_iter().max_by_key(|(_, samples)| *samples);
+    most.filter(|(_, samples)| 2 * samples >= all)
+        .map(|(path, _)| path)
+}
+
+/// Returns what most stacks are for, by functions of libraries and runtimes, with the part of these.
+fn meant<'v>(stacks: impl Iterator<Item = &'v Stack> + Clone) -> Option<(&'static Meaning, f64)> {
+    let all: u64 = stacks.clone().map(|stack| stack.samples).sum();
     let share_of = |part: &str| {
-        let with = in_user_mode(view)
-            .filter(|stack| {
-                let has = |function: &String| part.split('|').any(|one| function.contains(one));
-                stack.user.iter().any(has)
-            })
-            .map(|stack| stack.samples)
-            .sum::<u64>();
-        with as f64 / all.max(1) as f64
+        let has = |function: &String| part.split('|').any(|one| function.contains(one));
+        let with = stacks.clone().filter(|stack| stack.user.iter().any(has));
+        with.map(|stack| stack.samples).sum::<u64>() as f64 / all.max(1) as f64
     };
-    let found = MEANINGS
+    MEANINGS
         .iter()
         .map(|meaning| (meaning, share_of(meaning.function)))
         .find(|(_, share)| *share >= FUNCTION)
-        .filter(|_| is_in_user_mode(view));
+}
+
+/// Returns what most of the program's work is for, in user mode and in the kernel, as the end of a
+/// sentence about the kernel's part; empty if no function says it.
+pub(crate) fn meant_by_all(view: &View) -> String {
+    let samples = view.facts.samples.as_ref();
+    let stacks = samples.map_or(&[][..], |samples| &samples.stacks);
+    let found = meant(stacks.iter()).filter(|(meaning, _)| !is_allocating(meaning));
+    found.map_or_else(String::new, |(meaning, share)| {
+        format!(
+            "; {} of what runs is where {}",
+            percent(share),
+            meaning.cause
+        )
+    })
+}
+
+/// Whether a meaning is that memory is allocated, which is a part of much.
+fn is_allocating(meaning: &Meaning) -> bool {
+    meaning.cause.contains("allocates memory")
+}
+
+/// Functions of libraries and runtimes that say what the time is for.
+pub(super) fn meaning(view: &View) -> Option<Finding> {
+    let found = meant(in_user_mode(view)).filter(|_| is_in_user_mode(view));
     let (meaning, share) = found?;
-    let from = own_work(view, meaning.function)
+    let from = asker(view, meaning.function)
+        .or_else(|| own_work(view, meaning.function))
         .map(|own| format!(", called in {own}"))
         .unwrap_or_default();
     Some(
