@@ -1,7 +1,7 @@
 //! `marvin explain` on programs from public reports, written anew in the runtimes of these: whether
 //! the first sentence names the cause that was established there. `tests/zoo/foreign` is the half
 //! that the rules were written with, `tests/zoo/late` the half that others wrote afterwards, and
-//! `tests/zoo/second` to `eighth` further such halves, of later reports.
+//! `tests/zoo/second` to `ninth` further such halves, of later reports.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -79,6 +79,12 @@ const EIGHTH: Zoo = Zoo {
     folder: "eighth",
     stem: "eighth",
     class: "Eighth",
+};
+
+const NINTH: Zoo = Zoo {
+    folder: "ninth",
+    stem: "ninth",
+    class: "Ninth",
 };
 
 /// A line of `cases.txt`.
@@ -517,4 +523,9 @@ fn seventh_late_causes_are_counted() {
 #[test]
 fn eighth_late_causes_are_counted() {
     count_late(&EIGHTH, 30, 6);
+}
+
+#[test]
+fn ninth_late_causes_are_counted() {
+    count_late(&NINTH, 0, 60);
 }
