@@ -9,7 +9,7 @@ use crate::callers::is_own;
 use crate::facts::{Facts, Stack, Thread, Wait, Walk};
 use crate::finding::{Finding, percent};
 use crate::rules::{many_transfers, much_transferred};
-use crate::waits::{Kind, POLLS, describe_wait, is_runtime_thread, kind, own_path};
+use crate::waits::{Kind, POLLS, describe_wait, is_runtime_thread, kind, own_path, what_of};
 
 /// The least part of the observed time of a wait that is worth a word beside a cause.
 const LASTING: f64 = 0.5;
@@ -43,7 +43,7 @@ const OF_LOCKS: [&str; 2] = ["hot-lock", "many-locks"];
 pub(crate) fn waiting_meanwhile(facts: &Facts, cause: &Finding) -> String {
     let of_kind = |wait: &&Wait| match kind(facts, wait) {
         Kind::FileLock | Kind::Lock => true,
-        Kind::Condition => cause.rule == "sleep",
+        Kind::Condition => cause.rule == "sleep" || what_of(wait).is_some(),
         _ => false,
     };
     let longest = facts
@@ -72,18 +72,32 @@ pub(crate) fn waiting_meanwhile(facts: &Facts, cause: &Finding) -> String {
 const ENDED: f64 = 0.5;
 const STAYED: f64 = 0.8;
 
-/// Returns that the threads which could send a signal to those that wait have ended, as the end of a
-/// sentence; empty if one is left beside the main thread, or none was there.
+/// Returns that no thread is left that could send a signal to those that wait, as the end of a sentence;
+/// empty if one is left beside the main thread and those that sleep, or none was there.
 pub(crate) fn none_left(facts: &Facts, waiting: &BTreeSet<u32>) -> &'static str {
+    let lasting = |wait: &&Wait| wait.seconds >= STAYED * facts.seconds;
+    let sleeps = facts.waits.iter().filter(lasting);
+    let sleepers: BTreeSet<u32> = sleeps
+        .filter(|wait| kind(facts, wait) == Kind::Sleep)
+        .flat_map(|wait| wait.threads.iter().copied())
+        .collect();
     let mut others = facts.threads.iter().filter(|one| {
-        !waiting.contains(&one.id) && one.id != one.process && !is_runtime_thread(facts, one)
+        let is_known = waiting.contains(&one.id) || sleepers.contains(&one.id);
+        !is_known && one.id != one.process && !is_runtime_thread(facts, one)
     });
     let has_stayed = |one: &Thread| one.total_s >= STAYED * facts.seconds;
     let has_ended = |one: &Thread| one.total_s < ENDED * facts.seconds;
-    if others.clone().any(has_stayed) || !others.any(has_ended) {
-        return "";
+    let is_alone = !others.clone().any(has_stayed);
+    let is_main = |one: &Thread| one.id == one.process && waiting.contains(&one.id);
+    match others.any(has_ended) {
+        true if is_alone => {
+            "; the other threads have ended, and no other thread is left to send it"
+        }
+        false if is_alone && facts.threads.iter().any(is_main) && !sleepers.is_empty() => {
+            "; no other thread is there to send it but one that sleeps"
+        }
+        _ => "",
     }
-    "; the other threads have ended, and no other thread is left to send it"
 }
 
 /// Returns what threads wait for at locks beside what runs.
@@ -237,9 +251,10 @@ pub(crate) fn reopening(facts: &Facts, sentence: &str) -> String {
     let of_running = share / view.budget.running().max(f64::MIN_POSITIVE);
     let file = Calls::of(&view, opens).same_file();
     match file {
-        Some(file) if of_running >= OPENING && !sentence.contains(file) => {
-            format!("; it opens {file} again and again")
-        }
+        Some(_) if of_running < OPENING || sentence.contains("again and again") => String::new(),
+        Some(file) if sentence.contains(file) && sentence.contains("call open") => String::new(),
+        Some(file) if sentence.contains(file) => "; it opens that file again and again".into(),
+        Some(file) => format!("; it opens {file} again and again"),
         _ => String::new(),
     }
 }

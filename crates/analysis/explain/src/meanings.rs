@@ -40,7 +40,7 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "Simplify the pattern (no nested repetition), or limit the length of what it is tried on.",
     ),
     meaning(
-        "S_regmatch",
+        "S_regmatch|Perl_regexec_flags",
         "it is in regular expressions, of which one may backtrack without end",
         "Simplify the pattern (no nested repetition), or limit the length of what it is tried on.",
     ),
@@ -83,16 +83,6 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "Compile each once (qr//, /o), or keep the pattern as it is.",
     ),
     meaning(
-        "Perl_pp_subst",
-        "it substitutes by regular expressions (Perl_pp_subst, s///)",
-        "Substitute in one pass, with one pattern for all.",
-    ),
-    meaning(
-        "Perl_pp_sort",
-        "it sorts (Perl_pp_sort)",
-        "Sort once, by keys that are made before.",
-    ),
-    meaning(
         "sv_pos_u2b",
         "it counts letters of UTF-8 strings from their begin (substr, pos, length)",
         "Work on bytes, or go through the string once.",
@@ -101,6 +91,16 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "Perl_utf8_length",
         "it counts letters of UTF-8 strings from their begin (length)",
         "Work on bytes, or keep the length.",
+    ),
+    meaning(
+        "Perl_pp_subst",
+        "it substitutes by regular expressions (Perl_pp_subst, s///)",
+        "Substitute in one pass, with one pattern for all.",
+    ),
+    meaning(
+        "Perl_pp_sort",
+        "it sorts (Perl_pp_sort)",
+        "Sort once, by keys that are made before.",
     ),
     // PostgreSQL: src/backend/utils/adt/ri_triggers.c, access/heap/heapam.c, executor/nodeSeqscan.c,
     // optimizer/plan/planner.c, jit/llvm.
@@ -121,7 +121,7 @@ pub(crate) const MEANINGS: &[Meaning] = &[
     ),
     meaning(
         "standard_planner",
-        "it plans SQL statements",
+        "it plans SQL statements (the planner: each index, join and partition of their tables)",
         "Prepare statements once; have fewer partitions and joins.",
     ),
     meaning(

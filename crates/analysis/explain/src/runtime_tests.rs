@@ -87,6 +87,36 @@ fn mutex_of_go_leads_before_its_holder() {
 }
 
 #[test]
+fn mutexes_without_other_goroutines_are_a_deadlock() {
+    // `WaitGroup.Go` starts both.
+    let of = |function: &str, own: &str| {
+        let begin = "sync.(*WaitGroup).Go.func1";
+        parked(
+            "sync.RWMutex.Lock",
+            1.0,
+            &[function, own, "main.run", begin],
+        )
+    };
+    let write = of("sync.(*RWMutex).Lock", "main.store");
+    let read = of("sync.(*RWMutex).RLock", "main.count");
+    let end = parked(
+        "sync.WaitGroup.Wait",
+        1.0,
+        &["sync.(*WaitGroup).Wait", "main.main", "runtime.main"],
+    );
+    let stuck = vec![write, read, end];
+    let found = cause(&without_work(stuck.clone()));
+    assert!(
+        found.contains("in main.store") && found.contains("in main.count"),
+        "{found}"
+    );
+    assert!(found.ends_with("another one holds (a deadlock)"), "{found}");
+    let asleep = parked("sleep", 1.0, &["time.Sleep", "main.flush", "main.run"]);
+    let found = cause(&without_work([stuck, vec![asleep]].concat()));
+    assert!(!found.contains("deadlock"), "{found}");
+}
+
+#[test]
 fn output_that_a_grandchild_keeps_open_is_said() {
     let exec = [
         "os/exec.(*Cmd).awaitGoroutines",
@@ -225,6 +255,42 @@ fn unread_pipe_of_a_child_is_named() {
         "{}",
         cause(&facts)
     );
+}
+
+#[test]
+fn own_write_end_of_pipe_is_deadlock() {
+    let join = Wait {
+        object: Object::Child,
+        stack: strings(&["wait4 (libc.so.6)", "close_filter"]),
+        ..wait("wait4", "do_wait", 9.8)
+    };
+    let read = Wait {
+        object: Object::File("own pipe:[77]".into()),
+        stack: strings(&["read (libc.so.6)", "filter"]),
+        threads: vec![2],
+        behind: vec![at_other_end(Role::Peer, 1, "parent", Some(join.clone()))],
+        ..wait("read", "pipe_read", 9.8)
+    };
+    let with = |others: &[Wait], running| {
+        let child = Thread {
+            process: 2,
+            ..thread(2, [running, 0.0, 0.0])
+        };
+        Facts {
+            waits: [&[join.clone(), read.clone()][..], others].concat(),
+            ..facts(vec![thread(1, [0.1, 0.0, 0.0]), child])
+        }
+    };
+    let found = cause(&with(&[], 0.1));
+    assert!(
+        found.contains("waits to read from a pipe without an end in filter that process 1 parent still has open")
+            && found.ends_with("each waits for the other (a deadlock)"),
+        "{found}"
+    );
+    // A third process may still write.
+    let asleep = wait("clock_nanosleep", "hrtimer_nanosleep", 9.8);
+    assert_ne!(rule(&with(&[asleep], 0.1)), "unread-pipe");
+    assert_ne!(rule(&with(&[], 5.0)), "unread-pipe");
 }
 
 #[test]

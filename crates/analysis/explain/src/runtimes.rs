@@ -43,6 +43,17 @@ pub(crate) const KNOWN: &[Known] = &[
     // wait at locks, too.
     known("Python's thread._worker", Kind::Idle),
     known("simplequeue_get", Kind::Idle),
+    named(
+        "Python's queue.Queue.join",
+        Kind::Condition,
+        "all items of a queue to be marked done (Queue.join, task_done)",
+    ),
+    // Lib/multiprocessing/{process,popen_fork}.py.
+    named(
+        "Python's process.BaseProcess.join",
+        Kind::Join,
+        "join of a multiprocessing.Process",
+    ),
     known("Python's queue.Queue.get", Kind::Idle),
     // Before 3.11 functions have no names of their classes.
     known("Python's queue.get", Kind::Idle),
@@ -180,7 +191,12 @@ pub(crate) const KNOWN: &[Known] = &[
     known("gomp_thread_start", Kind::Idle),
     known("__kmp_", Kind::Barrier),
     // Rust: library/std/src/{sync,sys/sync}; tokio/src/runtime; rayon-core/src/sleep.
-    known("std::sync::mpmc::", Kind::Condition),
+    // A receiver whose senders are all gone does not wait.
+    named(
+        "std::sync::mpmc::",
+        Kind::Condition,
+        "a message of a channel (mpsc), of which a sender is still alive",
+    ),
     known("tokio::runtime::blocking", Kind::Idle),
     known("multi_thread::worker::Context::park", Kind::Idle),
     known("rayon_core::sleep", Kind::Idle),

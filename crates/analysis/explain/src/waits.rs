@@ -566,6 +566,13 @@ fn main_call(facts: &Facts) -> Option<&str> {
     (2 * count > all).then_some(call)
 }
 
+/// Returns what a wait for another thread is for, if a function of a library says more than that.
+pub(crate) fn what_of(wait: &Wait) -> Option<&'static str> {
+    let known = known(wait).filter(|known| known.kind == Kind::Condition)?;
+    let says = !known.what.is_empty() && known.function != PYTHON_LOCK;
+    says.then_some(known.what)
+}
+
 /// Returns what who waits there does, as the end of a sentence: `waits for storage in fdatasync`.
 pub(crate) fn describe_wait(facts: &Facts, wait: &Wait) -> String {
     let from = own_path(wait)
@@ -601,7 +608,10 @@ pub(crate) fn describe_wait(facts: &Facts, wait: &Wait) -> String {
         },
         Kind::Barrier => "waits at a barrier".into(),
         Kind::Join => "waits for a child or a thread".into(),
-        Kind::Condition => "waits for a signal of another thread".into(),
+        Kind::Condition => match what_of(wait) {
+            Some(what) => format!("waits for {what}"),
+            None => "waits for a signal of another thread".into(),
+        },
         Kind::Lock | Kind::Gil => match known(wait).map_or("", |known| known.what) {
             "" => "waits for another lock".into(),
             what => format!("waits for {what}"),

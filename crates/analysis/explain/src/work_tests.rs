@@ -631,3 +631,63 @@ fn memory_is_touched_for_what_functions_mean() {
     );
     assert!(!with("work").contains("of what runs is where"));
 }
+
+#[test]
+fn lock_of_a_lone_thread_is_its_own() {
+    let lock = Wait {
+        stack: strings(&[
+            "std::sys::sync::mutex::futex::Mutex::lock_contended",
+            "add",
+            "drain",
+        ]),
+        ..at_word(0x10, 9.8, &[1])
+    };
+    let with = |others: Vec<Thread>| {
+        let sleep = Wait {
+            threads: vec![2],
+            ..wait("clock_nanosleep", "hrtimer_nanosleep", 9.8)
+        };
+        cause(&Facts {
+            waits: vec![lock.clone(), sleep],
+            ..facts(
+                [
+                    vec![thread(1, [0.2, 0.0, 0.0]), thread(2, [0.0, 0.0, 0.0])],
+                    others,
+                ]
+                .concat(),
+            )
+        })
+    };
+    let said = "; no other thread is left: it holds that lock itself, or the one that sleeps does";
+    assert!(with(Vec::new()).contains(said), "{}", with(Vec::new()));
+    let other = with(vec![thread(3, [5.0, 0.0, 0.0])]);
+    assert!(!other.contains("holds that lock itself"), "{other}");
+}
+
+#[test]
+fn queue_whose_items_are_not_done_is_named() {
+    let of = |functions: &[&str], id: u32| Wait {
+        stack: strings(functions),
+        ..at_word(u64::from(id), 9.8, &[id])
+    };
+    let get = [
+        "Python's threading.Condition.wait",
+        "Python's queue.Queue.get",
+        "work app.py",
+    ];
+    let join = [
+        "Python's threading.Condition.wait",
+        "Python's queue.Queue.join",
+        "close app.py",
+    ];
+    let found = cause(&Facts {
+        waits: vec![of(&get, 1), of(&get, 2), of(&get, 3), of(&join, 4)],
+        ..facts((1..=4).map(|id| thread(id, [0.02, 0.0, 0.0])).collect())
+    });
+    assert!(
+        found.contains(
+            "waits for all items of a queue to be marked done (Queue.join, task_done) in close"
+        ),
+        "{found}"
+    );
+}

@@ -4,7 +4,7 @@
 use crate::between::between;
 use crate::budget::View;
 use crate::callers::{entry, is_entry, is_own, is_start, own_caller, own_path};
-use crate::facts::{Parked, Stack, WatchedKind};
+use crate::facts::{Parked, Stack, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{Kind, kind};
 
@@ -203,11 +203,7 @@ fn groups<'v>(view: &'v View) -> Vec<(Way, &'v Parked)> {
         by_way.then(other.goroutines.total_cmp(&one.goroutines))
     });
     // Who sleeps or waits for a peer may have the lock that the others wait for.
-    let is_lock = |(way, _): &&(Way, &Parked)| *way == Way::Lock;
-    if let Some(lock) = groups.iter().find(is_lock).copied() {
-        groups.retain(|group| group.0 != Way::Lock);
-        groups.insert(0, lock);
-    }
+    groups.sort_by_key(|(way, _)| *way != Way::Lock);
     groups
 }
 
@@ -288,8 +284,18 @@ pub(super) fn bound(view: &View) -> String {
         .into()
 }
 
-/// Functions in which goroutines wait for the end of others.
-const ENDS: [&str; 2] = ["sync.(*WaitGroup)", "errgroup.(*Group).Wait"];
+/// Functions in which goroutines wait for the end of others; `WaitGroup.Go` only starts one.
+const ENDS: [&str; 2] = ["sync.(*WaitGroup).Wait", "errgroup.(*Group).Wait"];
+
+/// Whether no thread of a program runs or waits for something outside.
+fn does_nothing(view: &View) -> bool {
+    let mut waits = view.facts.waits.iter();
+    let is_idle = |wait: &Wait| {
+        let kind = kind(view.facts, wait);
+        kind.is_soft() || kind == Kind::Stopped
+    };
+    view.budget.running() <= BUSY && waits.all(is_idle)
+}
 
 /// A goroutine that waits for the end of others, of which none is left.
 fn lost_end(view: &View) -> Option<Finding> {
@@ -301,11 +307,7 @@ fn lost_end(view: &View) -> Option<Finding> {
         let is_left = !waits_for_end(&parked) && !has(parked, "runtime.main");
         parked.process == waiter.process && is_of_program && is_left
     };
-    let mut waits = view.facts.waits.iter();
-    let is_idle = waits
-        .all(|wait| kind(view.facts, wait).is_soft() || kind(view.facts, wait) == Kind::Stopped);
-    let busy = view.budget.running() > BUSY;
-    if all.clone().any(is_other) || !is_idle || busy || waiter.goroutines < LEAST {
+    if all.clone().any(is_other) || !does_nothing(view) || waiter.goroutines < LEAST {
         return None;
     }
     let share = view.budget.blocked;
@@ -344,6 +346,18 @@ pub(super) fn parked(view: &View) -> Option<Finding> {
         return None;
     }
     let mut told = vec![describe(view, first, parked)];
+    if first == Way::Lock {
+        let mut further = groups.iter().skip(1).filter(|(way, _)| *way == first);
+        told.extend(further.next().map(|(way, one)| describe(view, *way, one)));
+        let is_all = groups.iter().all(|(way, _)| *way == first);
+        if is_all && does_nothing(view) {
+            told.push(
+                "no other goroutine works: one that holds it waits for it again, or for what another one \
+                 holds (a deadlock)"
+                    .into(),
+            );
+        }
+    }
     let others = groups.iter().skip(1).filter(|(way, _)| *way != first);
     told.extend(
         others

@@ -11,7 +11,7 @@ use crate::facts::{Futex, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{
     Kind, POLLS, chain, describe_doing, describe_wait, is_call, is_file, is_waiting_for_clients,
-    kind, known, mostly, own_path, waited_for,
+    kind, known, mostly, own_path, waited_for, what_of,
 };
 
 use super::blocked::{BLOCKED, THREAD_STATES, blocked, caller, described};
@@ -303,6 +303,21 @@ pub(super) fn server_lock(view: &View) -> Option<Finding> {
     )
 }
 
+/// Returns that one thread waits for a lock and no other one is left that could have it, as the end of a
+/// sentence; empty if one is.
+fn alone(view: &View, word: &Word) -> String {
+    let waiting: BTreeSet<u32> = word.threads().into_iter().collect();
+    let left = none_left(view.facts, &waiting);
+    if waiting.len() > 1 || left.is_empty() {
+        return String::new();
+    }
+    let or = match left.ends_with("sleeps") {
+        true => "the one that sleeps does",
+        false => "one that has ended did",
+    };
+    format!("; no other thread is left: it holds that lock itself, or {or}")
+}
+
 pub(super) fn hot_lock(view: &View) -> Option<Finding> {
     let (at_locks, words) = words(view, &[Kind::Lock]);
     let word = words.first()?;
@@ -317,7 +332,7 @@ pub(super) fn hot_lock(view: &View) -> Option<Finding> {
         .unwrap_or_default();
     let stuck = deadlock(view, longest);
     let behind = match &*chain(view.facts, longest) {
-        "" if stuck.is_empty() => meanwhile(view),
+        "" if stuck.is_empty() => alone(view, word) + &meanwhile(view),
         "" => stuck,
         behind => behind.to_owned(),
     };
@@ -599,9 +614,13 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
         Kind::Barrier => "for the others at a barrier".to_owned(),
         _ => match semaphore(longest) {
             Some(function) => format!("for a semaphore ({function})"),
-            None => {
-                "for a signal of another thread (a condition variable, a queue or a result)".into()
-            }
+            None => match what_of(longest) {
+                Some(what) => format!("for {what}"),
+                None => {
+                    "for a signal of another thread (a condition variable, a queue or a result)"
+                        .into()
+                }
+            },
         },
     };
     // Two threads may wait for one another, or one of them for what the other one has.
@@ -630,6 +649,14 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
             none_left(view.facts, &waiting)
         )
     };
+    let is_idle = busy <= WORKING * view.facts.seconds;
+    let task = match is_idle && super::pools::is_for_result(longest) {
+        true => {
+            "; no thread executes the task of that result: its pool may wait for itself (a deadlock)"
+        }
+        false => "",
+    };
+    let works = works + task;
     let pool = super::pools::waiting_pool(view);
     let meanwhile = looping(view, word) + &pool + &meanwhile(view);
     Some(

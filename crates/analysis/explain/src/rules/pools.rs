@@ -20,10 +20,11 @@ const POOLED: [&str; 5] = [
 ];
 /// Functions in which a thread waits for the result of a task: of C++ (libstdc++), Java
 /// (java.util.concurrent) and Python (Lib/concurrent/futures).
-const RESULTS: [&str; 10] = [
+const RESULTS: [&str; 11] = [
     "ForkJoinTask.awaitDone",
     "ForkJoinTask.get",
     "std::__future_base",
+    "std::__basic_future",
     "FutureTask.get",
     "FutureTask.awaitDone",
     "CompletableFuture.get",
@@ -46,7 +47,7 @@ fn has(wait: &Wait, names: &[&str]) -> bool {
 
 /// Whether a wait is for the result of a task. The functions of who executes one lie around the
 /// program's own.
-fn is_for_result(wait: &Wait) -> bool {
+pub(super) fn is_for_result(wait: &Wait) -> bool {
     is_within(wait, &RESULTS)
 }
 

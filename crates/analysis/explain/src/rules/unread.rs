@@ -1,8 +1,8 @@
-//! A pipe within the program that its reader does not read: who writes into it waits for ever, and
-//! with it the process that waits for its end.
+//! Pipes within the program at which its processes wait for each other: one that its reader does not
+//! read, and one whose write end is still open in a process that waits for the reader.
 
 use crate::budget::View;
-use crate::facts::Wait;
+use crate::facts::{Behind, Facts, Thread, Wait};
 use crate::finding::Finding;
 use crate::waits::{Kind, describe_doing, is_call, is_file, is_in, kind, mostly, own_path};
 
@@ -10,26 +10,59 @@ use super::blocked::{BLOCKED, THREAD_STATES};
 
 /// New processes per second from which on the reader is not stuck.
 const CREATING: f64 = 5.0;
+/// The least part of the observed time of a wait that may end from outside, and the most of it that a
+/// program runs which does nothing.
+const LASTING: f64 = 0.5;
+const NOTHING: f64 = 0.05;
+
+/// Whether a program does nothing, and waits for nothing from outside.
+fn is_stuck(facts: &Facts) -> bool {
+    let running: f64 = facts.threads.iter().map(Thread::running_s).sum();
+    let lasting = facts.waits.iter();
+    let mut lasting = lasting.filter(|wait| wait.seconds > LASTING * facts.seconds);
+    let is_inside = |wait: &Wait| match kind(facts, wait) {
+        Kind::Join | Kind::Idle | Kind::Condition | Kind::Lock => true,
+        Kind::Pipe => is_file(wait, "pipe:"),
+        _ => false,
+    };
+    running <= NOTHING * facts.seconds && lasting.all(is_inside)
+}
+
+/// Returns the process at the other end of a pipe that waits for the end of another one or at another
+/// pipe.
+fn stuck_peer<'f>(
+    facts: &'f Facts,
+    wait: &'f Wait,
+    is_alone: bool,
+) -> Option<(&'f Behind, String)> {
+    let (behind, doing, _) = mostly(facts, wait)?;
+    let next = doing.wait.as_ref()?;
+    let is_waiting = match kind(facts, next) {
+        Kind::Join => true,
+        Kind::Pipe => is_alone,
+        _ => false,
+    };
+    is_waiting.then(|| (behind, describe_doing(facts, behind, doing)))
+}
 
 pub(super) fn pipe(view: &View) -> Option<Finding> {
     let facts = view.facts;
+    let is_alone = is_stuck(facts);
     let writes = |wait: &Wait| is_call(wait, &["write", "writev"]) || is_in(wait, &["pipe_write"]);
-    let is_unread = |wait: &Wait| {
-        let reader = mostly(facts, wait);
-        let next = reader.and_then(|(_, doing, _)| doing.wait.as_ref());
-        next.is_some_and(|next| kind(facts, next) == Kind::Join)
-    };
-    let own = facts
-        .waits
-        .iter()
-        .filter(|wait| is_file(wait, "pipe:") && writes(wait) && is_unread(wait));
-    let longest = own.max_by(|one, other| one.seconds.total_cmp(&other.seconds))?;
-    let (reader, doing, _) = mostly(facts, longest)?;
-    let writer = longest.threads.first()?;
+    let at_pipes = facts.waits.iter().filter(|wait| is_file(wait, "pipe:"));
+    let own = at_pipes
+        .filter(|wait| (writes(wait) || is_alone) && stuck_peer(facts, wait, is_alone).is_some());
+    // Who writes says more than who reads.
+    let longest = own.max_by(|one, other| {
+        let by_way = writes(one).cmp(&writes(other));
+        by_way.then(one.seconds.total_cmp(&other.seconds))
+    })?;
+    let (peer, does) = stuck_peer(facts, longest, is_alone)?;
+    let waiter = longest.threads.first()?;
     let mut threads = facts.threads.iter();
-    let writer = threads.find(|thread| thread.id == *writer)?;
-    let share = longest.seconds / writer.total_s.max(f64::MIN_POSITIVE);
-    if share < BLOCKED || reader.process == writer.process {
+    let waiter = threads.find(|thread| thread.id == *waiter)?;
+    let share = longest.seconds / waiter.total_s.max(f64::MIN_POSITIVE);
+    if share < BLOCKED || peer.process == waiter.process {
         return None;
     }
     // One that starts other processes meanwhile goes on, and reads slowly.
@@ -38,25 +71,37 @@ pub(super) fn pipe(view: &View) -> Option<Finding> {
         return None;
     }
     let from = own_path(longest).map_or_else(String::new, |own| format!(" in {own}"));
-    Some(
-        Finding::new(
-            format!(
-                "process {} {} waits to write into a full pipe{from} that process {} {} does not read: that {}",
-                writer.process,
-                writer.name,
-                reader.process,
-                reader.name,
-                describe_doing(facts, reader, doing)
-            ),
-            share.min(1.0),
-        )
-        .with(
-            "the writer is blocked in pipe_write, and the reader waits for its end".into(),
-            THREAD_STATES,
-            "30 %",
-            "work of the writer",
-        )
-        .advise("Read the pipe until its end before waiting for the process, or give it a file.")
-        .look("ls -l /proc/PID/fd"),
+    let cycle = match is_alone {
+        true => ": each waits for the other (a deadlock)",
+        false => "",
+    };
+    let (of_waiter, of_peer) = match writes(longest) {
+        true => ("to write into a full pipe", "does not read"),
+        false => (
+            "to read from a pipe without an end",
+            "still has open for writing",
+        ),
+    };
+    let finding = Finding::new(
+        format!(
+            "process {} {} waits {of_waiter}{from} that process {} {} {of_peer}: that {does}{cycle}",
+            waiter.process, waiter.name, peer.process, peer.name,
+        ),
+        share.min(1.0),
     )
+    .with(
+        "one is blocked at the pipe, and the other one waits for its end or at another pipe".into(),
+        THREAD_STATES,
+        "30 %",
+        "work of either",
+    )
+    .look("ls -l /proc/PID/fd");
+    Some(match writes(longest) {
+        true => finding.advise(
+            "Read the pipe until its end before waiting for the process, or give it a file.",
+        ),
+        false => {
+            finding.advise("Close the write end, and its copies, before waiting for the reader.")
+        }
+    })
 }

@@ -204,6 +204,13 @@ fn own_work(view: &View, without: &str) -> Option<String> {
     (!is_start(&own) && !is_said).then_some(own)
 }
 
+/// Whether a function is of an interpreter, which a script does not call by that name.
+fn is_interpreter(function: &str) -> bool {
+    ["Perl_", "perl_", "S_", "_PyEval_", "PyEval_"]
+        .iter()
+        .any(|begin| function.starts_with(begin))
+}
+
 /// Returns the own functions that most often call those with a meaning: what these call back, as a
 /// comparison, is not it.
 fn asker(view: &View, meant: &str) -> Option<String> {
@@ -215,7 +222,8 @@ fn asker(view: &View, meant: &str) -> Option<String> {
             continue;
         };
         all += stack.samples;
-        if let Some(path) = own_path(&stack.user[at + 1..]).filter(|path| !is_start(path)) {
+        let path = own_path(&stack.user[at + 1..]);
+        if let Some(path) = path.filter(|path| !is_start(path) && !is_interpreter(path)) {
             *askers.entry(path).or_default() += stack.samples;
         }
     }
