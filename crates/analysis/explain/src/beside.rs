@@ -538,7 +538,7 @@ mod tests {
         );
         let found = sentence(&with(900_000, 0));
         assert!(
-            found.contains("calls a second return without data"),
+            found.contains("calls a second return without data (0 bytes)"),
             "{found}"
         );
         for few in [with(100_000, 4_800_000), with(900_000, 9_000_000_000)] {

@@ -525,7 +525,7 @@ pub(crate) fn many_transfers(view: &View) -> String {
         }
         ..0.1 => {
             let why = in_brackets(sampled.error().map(str::to_owned));
-            format!("; {calls:.0} {name} calls a second return without data{why}{files}")
+            format!("; {calls:.0} {name} calls a second return without data (0 bytes){why}{files}")
         }
         ..TINY => {
             format!("; it makes {calls:.0} {name} calls a second of {mean:.0} bytes each{files}")
