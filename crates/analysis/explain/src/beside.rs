@@ -320,7 +320,7 @@ pub(crate) fn walking(facts: &Facts) -> String {
     };
     let in_user_mode = samples.stacks.iter().filter(|one| one.kernel.is_empty());
     let all: u64 = in_user_mode.map(|stack| stack.samples).sum();
-    let Some(hot) = samples.loops.first() else {
+    let Some(hot) = &samples.hot_loop else {
         return String::new();
     };
     let part = hot.samples as f64 / all.max(1) as f64;
@@ -584,12 +584,11 @@ mod tests {
     fn way_of_hot_loop_is_named() {
         let with = |walk, samples| Facts {
             samples: Some(Samples {
-                loops: vec![HotLoop {
-                    function: "find".into(),
+                hot_loop: Some(HotLoop {
                     instructions: 4,
                     walk,
                     samples,
-                }],
+                }),
                 ..sampled(vec![Stack {
                     user: vec!["find".into(), "main".into()],
                     samples: 100,

@@ -488,8 +488,8 @@ pub struct Samples {
     pub atomics: Vec<FaultingCode>,
     /// Samples in user mode at the instruction that loops wait with (PAUSE).
     pub pauses: Vec<FaultingCode>,
-    /// Loops of functions that samples in user mode are in, most first.
-    pub loops: Vec<HotLoop>,
+    /// The loop with most samples of the function that at least half of those in user mode are in.
+    pub hot_loop: Option<HotLoop>,
     /// Samples by program, most first: also of those that no round saw.
     pub programs: Vec<(String, u64)>,
     /// System calls with their arguments and results.
@@ -576,11 +576,9 @@ pub struct FaultingCode {
     pub samples: u64,
 }
 
-/// A loop of a function, with the samples in it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// A loop, with the samples in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HotLoop {
-    /// Its function.
-    pub function: String,
     /// How many instructions it has.
     pub instructions: usize,
     /// How it goes through memory.

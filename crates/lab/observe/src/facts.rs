@@ -18,7 +18,7 @@ use crate::environment::environment;
 use crate::files::find_perf_map;
 use crate::imports::Imports;
 use crate::limits::{self, Limits};
-use crate::loops::hot_loops;
+use crate::loops::hot_loop;
 use crate::names::PerfMap;
 use crate::proc::{self, HostTimes, TICKS};
 use crate::rounds::{Process, Rounds};
@@ -428,7 +428,7 @@ impl Collector {
         unwind_all(sampling, processes, fallback, modules, &kernel, &mut calls);
         let behind = places(sampling, processes, modules, Imports::is_behind_atomic);
         let pausing = places(sampling, processes, modules, Imports::is_at_pause);
-        let loops = hot_loops(sampling, processes, modules);
+        let hot_loop = hot_loop(sampling, processes, modules);
         let mut stacks: BTreeMap<(String, Vec<String>, Vec<String>), u64> = BTreeMap::new();
         let mut compiled: BTreeMap<u32, PerfMap> = BTreeMap::new();
         let mut known: BTreeMap<(u32, Place), Vec<String>> = BTreeMap::new();
@@ -498,7 +498,7 @@ impl Collector {
             faults: by_function(faults),
             atomics: by_function(atomics),
             pauses: by_function(pauses),
-            loops,
+            hot_loop,
             programs: most_first(programs),
             calls: calls.finish(),
             lost: sampling.lost,

@@ -20,79 +20,84 @@ use crate::symbols::Modules;
 const FUNCTION_MAX: usize = 64 << 10;
 const LOOP_MAX: usize = 96;
 
-/// Loops that are given.
-const LOOPS: usize = 8;
+/// Samples of a function by their addresses in its file, with one of them in a process.
+#[derive(Debug, Default)]
+struct Sampled {
+    process: u32,
+    address: u64,
+    all: u64,
+    by_address: BTreeMap<u64, u64>,
+}
 
-/// Returns the loops that samples in user mode are in, most first.
-pub(crate) fn hot_loops(
+/// Returns the loop with most samples of the function that at least half of those in user mode are
+/// in; `None` without one.
+pub(crate) fn hot_loop(
     sampling: &Sampling,
     processes: &BTreeMap<u32, Process>,
     modules: &mut Modules,
-) -> Vec<HotLoop> {
+) -> Option<HotLoop> {
     if !cfg!(target_arch = "x86_64") {
-        return Vec::new();
+        return None;
     }
-    let mut places: BTreeMap<(u32, u64), u64> = BTreeMap::new();
+    // Processes of one program have the same functions.
+    let mut functions: BTreeMap<(String, u64), Sampled> = BTreeMap::new();
+    let mut all = 0;
     for (chain, count) in &sampling.chains {
-        if let Some(address) = chain.user.first().filter(|_| chain.kernel.is_empty()) {
-            *places.entry((chain.process, *address)).or_default() += count;
+        let Some(address) = chain.user.first().filter(|_| chain.kernel.is_empty()) else {
+            continue;
+        };
+        all += count;
+        let Some(of) = processes.get(&chain.process) else {
+            continue;
+        };
+        let name = modules.name(&of.maps, &of.program, *address);
+        let Some((_, at, start)) = modules.function(&of.maps, *address) else {
+            continue;
+        };
+        let sampled = functions.entry((name, start)).or_default();
+        sampled.process = chain.process;
+        sampled.address = *address;
+        sampled.all += count;
+        *sampled.by_address.entry(at).or_default() += count;
+    }
+    let ((_, start), sampled) = functions.into_iter().max_by_key(|(_, one)| one.all)?;
+    let of = processes.get(&sampled.process)?;
+    if 2 * sampled.all < all {
+        return None;
+    }
+    let (code, ..) = modules.function(&of.maps, sampled.address)?;
+    let loops = Loops::of(code, start);
+    let mut hot: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+    for (at, count) in sampled.by_address {
+        if let Some(around) = loops.around(at) {
+            *hot.entry(around).or_default() += count;
         }
     }
-    // By the function and where the loop begins: processes of one program have the same ones.
-    let mut functions: BTreeMap<(String, u64), Loops> = BTreeMap::new();
-    let mut hot: BTreeMap<(String, u64), HotLoop> = BTreeMap::new();
-    for ((process, address), count) in places {
-        let Some(of) = processes.get(&process) else {
-            continue;
-        };
-        let name = modules.name(&of.maps, &of.program, address);
-        let Some((code, at, start)) = modules.function(&of.maps, address) else {
-            continue;
-        };
-        let loops = functions
-            .entry((name.clone(), start))
-            .or_insert_with(|| Loops::of(code, start));
-        let Some(around) = loops.around(at) else {
-            continue;
-        };
-        let known = hot.entry((name.clone(), around.start)).or_default();
-        known.function = name;
-        known.instructions = around.instructions;
-        known.walk = around.walk;
-        known.samples += count;
-    }
-    let mut hot: Vec<HotLoop> = hot.into_values().collect();
-    hot.sort_by_key(|one| std::cmp::Reverse(one.samples));
-    hot.truncate(LOOPS);
-    hot
+    let (span, samples) = hot.into_iter().max_by_key(|(_, samples)| *samples)?;
+    let body = loops.body(span);
+    Some(HotLoop {
+        instructions: body.len(),
+        walk: walk(body),
+        samples,
+    })
 }
 
-/// A loop of a function.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Loop {
-    /// Where it begins.
-    pub(crate) start: u64,
-    /// Its last instruction, which jumps back.
-    end: u64,
-    /// Its instructions.
-    pub(crate) instructions: usize,
-    /// How it goes through memory.
-    pub(crate) walk: Walk,
-}
-
-/// The loops of a function, the shortest first.
+/// A function's instructions, and its loops: the first and the last one of each, the shortest first.
 #[derive(Debug, Default)]
-pub(crate) struct Loops(Vec<Loop>);
+struct Loops {
+    instructions: Vec<Instruction>,
+    spans: Vec<(usize, usize)>,
+}
 
 impl Loops {
     /// Finds the loops of a function's code that begins at an address.
-    pub(crate) fn of(code: &[u8], start: u64) -> Self {
+    fn of(code: &[u8], start: u64) -> Self {
         let code = code.get(..FUNCTION_MAX).unwrap_or(code);
         let instructions: Vec<Instruction> =
             Decoder::with_ip(64, code, start, DecoderOptions::NONE)
                 .into_iter()
                 .collect();
-        let mut found = Vec::new();
+        let mut spans = Vec::new();
         for (last, jump) in instructions.iter().enumerate() {
             let is_jump = matches!(
                 jump.flow_control(),
@@ -104,27 +109,35 @@ impl Loops {
             }
             let first = instructions.partition_point(|one| one.ip() < target);
             let body = &instructions[first..=last];
+            if body[0].ip() != target || body.len() > LOOP_MAX {
+                continue;
+            }
             // The end of a function may jump back to its return.
             let mut flows = body.iter().map(Instruction::flow_control);
             let is_return = jump.flow_control() == FlowControl::UnconditionalBranch
                 && flows.any(|flow| flow == FlowControl::Return);
-            if body[0].ip() == target && body.len() <= LOOP_MAX && !is_return {
-                found.push(Loop {
-                    start: target,
-                    end: jump.ip(),
-                    instructions: body.len(),
-                    walk: walk(body),
-                });
+            if !is_return {
+                spans.push((first, last));
             }
         }
-        found.sort_by_key(|one| one.instructions);
-        Self(found)
+        spans.sort_by_key(|(first, last)| last - first);
+        Self {
+            instructions,
+            spans,
+        }
     }
 
     /// Returns the innermost loop around an address.
-    pub(crate) fn around(&self, address: u64) -> Option<&Loop> {
-        let mut loops = self.0.iter();
-        loops.find(|one| (one.start..=one.end).contains(&address))
+    fn around(&self, address: u64) -> Option<(usize, usize)> {
+        let mut spans = self.spans.iter().copied();
+        spans.find(|(first, last)| {
+            let [first, last] = [first, last].map(|index| self.instructions[*index].ip());
+            (first..=last).contains(&address)
+        })
+    }
+
+    fn body(&self, (first, last): (usize, usize)) -> &[Instruction] {
+        &self.instructions[first..=last]
     }
 }
 
@@ -425,8 +438,10 @@ unsigned mix(unsigned value, int count) { for (int i = 0; i < count; i++) value 
                 let size = usize::try_from(function.size()).unwrap();
                 let code = &text.data().unwrap()[function.address() as usize..][..size];
                 let loops = Loops::of(code, function.address());
-                let walk = loops.around(loops.0.last().unwrap().end).unwrap().walk;
-                (function.name().unwrap().to_owned(), walk)
+                let (_, last) = loops.spans.last().unwrap();
+                let around = loops.around(loops.instructions[*last].ip()).unwrap();
+                let body = loops.body(around);
+                (function.name().unwrap().to_owned(), walk(body))
             })
             .collect()
     }
@@ -460,8 +475,11 @@ unsigned mix(unsigned value, int count) { for (int i = 0; i < count; i++) value 
         #[test]
         fn any_bytes_have_loops_within_them(code: Vec<u8>, start in 0..1_u64 << 48) {
             let loops = Loops::of(&code, start);
-            let end = start + code.len() as u64;
-            proptest::prop_assert!(loops.0.iter().all(|one| one.start >= start && one.end < end));
+            for span in &loops.spans {
+                let body = loops.body(*span);
+                proptest::prop_assert!(body.len() <= LOOP_MAX && body[0].ip() >= start);
+                walk(body);
+            }
         }
     }
 }
