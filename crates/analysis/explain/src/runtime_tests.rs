@@ -112,8 +112,12 @@ fn mutexes_without_other_goroutines_are_a_deadlock() {
     );
     assert!(found.ends_with("another one holds (a deadlock)"), "{found}");
     let asleep = parked("sleep", 1.0, &["time.Sleep", "main.flush", "main.run"]);
-    let found = cause(&without_work([stuck, vec![asleep]].concat()));
-    assert!(!found.contains("deadlock"), "{found}");
+    let work = ["main.take", "main.run"];
+    let at_channel = parked("chan receive", 1.0, &work);
+    for other in [asleep, at_channel] {
+        let found = cause(&without_work([stuck.clone(), vec![other]].concat()));
+        assert!(!found.contains("deadlock"), "{found}");
+    }
 }
 
 #[test]
@@ -290,6 +294,11 @@ fn own_write_end_of_pipe_is_deadlock() {
     // A third process may still write.
     let asleep = wait("clock_nanosleep", "hrtimer_nanosleep", 9.8);
     assert_ne!(rule(&with(&[asleep], 0.1)), "unread-pipe");
+    let client = Wait {
+        object: Object::File("socket, tcp, for clients".into()),
+        ..wait("accept4", "inet_csk_accept", 9.8)
+    };
+    assert_ne!(rule(&with(&[client], 0.1)), "unread-pipe");
     assert_ne!(rule(&with(&[], 5.0)), "unread-pipe");
 }
 

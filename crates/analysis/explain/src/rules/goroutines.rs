@@ -297,6 +297,17 @@ fn does_nothing(view: &View) -> bool {
     view.budget.running() <= BUSY && waits.all(is_idle)
 }
 
+/// Whether all goroutines of a program wait for locks, for the end of others or for clients: none of
+/// those that wait for work, as at a channel, may have a lock.
+fn are_all_at_locks(view: &View) -> bool {
+    let parked = view.facts.parked.iter();
+    let mut of_program = parked.filter(|one| one.stack.iter().any(|function| is_own(function)));
+    of_program.all(|one| {
+        let is_end = ENDS.iter().any(|part| has(one, part));
+        way(one) == Way::Lock || is_end || has(one, "Accept")
+    })
+}
+
 /// A goroutine that waits for the end of others, of which none is left.
 fn lost_end(view: &View) -> Option<Finding> {
     let waits_for_end = |parked: &&Parked| ENDS.iter().any(|part| has(parked, part));
@@ -349,8 +360,7 @@ pub(super) fn parked(view: &View) -> Option<Finding> {
     if first == Way::Lock {
         let mut further = groups.iter().skip(1).filter(|(way, _)| *way == first);
         told.extend(further.next().map(|(way, one)| describe(view, *way, one)));
-        let is_all = groups.iter().all(|(way, _)| *way == first);
-        if is_all && does_nothing(view) {
+        if are_all_at_locks(view) && does_nothing(view) {
             told.push(
                 "no other goroutine works: one that holds it waits for it again, or for what another one \
                  holds (a deadlock)"

@@ -2,7 +2,7 @@
 //! read, and one whose write end is still open in a process that waits for the reader.
 
 use crate::budget::View;
-use crate::facts::{Behind, Facts, Thread, Wait};
+use crate::facts::{Behind, Facts, Object, Thread, Wait};
 use crate::finding::Finding;
 use crate::waits::{Kind, describe_doing, is_call, is_file, is_in, kind, mostly, own_path};
 
@@ -21,7 +21,9 @@ fn is_stuck(facts: &Facts) -> bool {
     let lasting = facts.waits.iter();
     let mut lasting = lasting.filter(|wait| wait.seconds > LASTING * facts.seconds);
     let is_inside = |wait: &Wait| match kind(facts, wait) {
-        Kind::Join | Kind::Idle | Kind::Condition | Kind::Lock => true,
+        Kind::Join | Kind::Condition | Kind::Lock => true,
+        // A client would come from outside.
+        Kind::Idle => matches!(wait.object, Object::Futex(_)),
         Kind::Pipe => is_file(wait, "pipe:"),
         _ => false,
     };
