@@ -47,8 +47,6 @@ const CERTAIN: f64 = 0.35;
 
 /// Rules of memory that is touched for something else.
 const OF_MEMORY: [&str; 2] = ["refaults", "page-faults"];
-/// Rules of the program's own work.
-const OF_OWN_WORK: [&str; 2] = ["one-function", "page-faults"];
 
 /// How functions of a script are named.
 const IN_SCRIPT: &str = " that is in ";
@@ -118,7 +116,7 @@ fn complete_running(facts: &Facts, cause: &mut Finding) {
     if OF_MEMORY.contains(&cause.rule) {
         cause.cause += &meant_by_all(&View::new(facts));
     }
-    if OF_OWN_WORK.contains(&cause.rule) {
+    if cause.rule == "one-function" {
         cause.cause += &beside::walking(facts);
     }
 }
@@ -355,7 +353,7 @@ fn asked_for(program: &str, command: &str) -> String {
         *of == program && of_command.clone().any(|word| word.starts_with(option))
     });
     dear.map_or_else(String::new, |(_, option, what)| {
-        format!(", which {option} has look for {what}")
+        format!(", whose option {option} looks for {what}")
     })
 }
 
@@ -600,7 +598,7 @@ mod tests {
     fn dear_options_are_explained() {
         let renames = asked_for("git", " (git diff -M90% --summary HEAD~1)");
         assert!(
-            renames.starts_with(", which -M has look for renames"),
+            renames.starts_with(", whose option -M looks for renames"),
             "{renames}"
         );
         // The folder of a command is no option of it.

@@ -63,7 +63,7 @@ pub(crate) fn waiting_meanwhile(facts: &Facts, cause: &Finding) -> String {
     };
     let left = match kind(facts, wait) {
         Kind::Condition => none_left(facts, &wait.threads.iter().copied().collect()),
-        _ => "",
+        _ => String::new(),
     };
     format!("; meanwhile {name} {}{left}", describe_wait(facts, wait))
 }
@@ -72,32 +72,64 @@ pub(crate) fn waiting_meanwhile(facts: &Facts, cause: &Finding) -> String {
 const ENDED: f64 = 0.5;
 const STAYED: f64 = 0.8;
 
-/// Returns that no thread is left that could send a signal to those that wait, as the end of a sentence;
-/// empty if one is left beside the main thread and those that sleep, or none was there.
-pub(crate) fn none_left(facts: &Facts, waiting: &BTreeSet<u32>) -> &'static str {
-    let lasting = |wait: &&Wait| wait.seconds >= STAYED * facts.seconds;
-    let sleeps = facts.waits.iter().filter(lasting);
-    let sleepers: BTreeSet<u32> = sleeps
-        .filter(|wait| kind(facts, wait) == Kind::Sleep)
-        .flat_map(|wait| wait.threads.iter().copied())
-        .collect();
-    let mut others = facts.threads.iter().filter(|one| {
-        let is_known = waiting.contains(&one.id) || sleepers.contains(&one.id);
-        !is_known && one.id != one.process && !is_runtime_thread(facts, one)
-    });
-    let has_stayed = |one: &Thread| one.total_s >= STAYED * facts.seconds;
-    let has_ended = |one: &Thread| one.total_s < ENDED * facts.seconds;
-    let is_alone = !others.clone().any(has_stayed);
-    let is_main = |one: &Thread| one.id == one.process && waiting.contains(&one.id);
-    match others.any(has_ended) {
-        true if is_alone => {
-            "; the other threads have ended, and no other thread is left to send it"
+/// What is left of a program beside threads that wait: none that could send them a signal or have
+/// their lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Left {
+    /// Whether a thread sleeps, which may do so with the lock, or send the signal later.
+    pub(crate) has_sleeper: bool,
+    /// Whether other threads have ended.
+    pub(crate) has_ended: bool,
+}
+
+impl Left {
+    /// Looks for other threads than those that wait; `None` if one is there that neither sleeps nor waits
+    /// for the end of another one, or if no other one ever was.
+    pub(crate) fn beside(facts: &Facts, waiting: &BTreeSet<u32>) -> Option<Self> {
+        let of_kind = |wanted: Kind| -> BTreeSet<u32> {
+            let lasting = facts.waits.iter().filter(|wait| {
+                wait.seconds >= STAYED * facts.seconds && kind(facts, wait) == wanted
+            });
+            lasting
+                .flat_map(|wait| wait.threads.iter().copied())
+                .collect()
+        };
+        let sleepers = of_kind(Kind::Sleep);
+        let joining = of_kind(Kind::Join);
+        let mut others = facts.threads.iter().filter(|one| {
+            let is_passive = [waiting, &sleepers, &joining]
+                .iter()
+                .any(|ids| ids.contains(&one.id));
+            !is_passive && !is_runtime_thread(facts, one)
+        });
+        let has_stayed = |one: &Thread| one.total_s >= STAYED * facts.seconds;
+        if others.clone().any(has_stayed) {
+            return None;
         }
-        false if is_alone && facts.threads.iter().any(is_main) && !sleepers.is_empty() => {
-            "; no other thread is there to send it but one that sleeps"
-        }
-        _ => "",
+        let has_ended = others.any(|one| one.total_s < ENDED * facts.seconds);
+        let has_sleeper = !sleepers.is_empty();
+        (has_ended || has_sleeper).then_some(Self {
+            has_sleeper,
+            has_ended,
+        })
     }
+}
+
+/// Returns that no thread is left that could send a signal to those that wait, as the end of a sentence;
+/// empty if one is.
+pub(crate) fn none_left(facts: &Facts, waiting: &BTreeSet<u32>) -> String {
+    let Some(left) = Left::beside(facts, waiting) else {
+        return String::new();
+    };
+    let others = match left.has_ended {
+        true => "the other threads have ended, and no other thread is left to send it",
+        false => "no other thread is there to send it",
+    };
+    let but = match left.has_sleeper {
+        true => " but one that sleeps",
+        false => "",
+    };
+    format!("; {others}{but}")
 }
 
 /// Returns what threads wait for at locks beside what runs.

@@ -1,7 +1,8 @@
 //! Stacks of Java threads with their locks, as the JVM itself tells them (`jcmd PID Thread.print`,
-//! with `-l` only while threads wait for a lock of `java.util.concurrent`: to find who has such a lock
-//! the JVM walks its whole heap, src/hotspot/share/services/heapDumper.cpp), and names of the functions that it compiled (`Compiler.perfmap`): by its attach mechanism
-//! (src/hotspot/os/posix/attachListener_posix.cpp, src/jdk.attach/linux).
+//! with `-l` only while threads wait for a lock of `java.util.concurrent`: to find who has such a
+//! lock the JVM walks its whole heap, ConcurrentLocksDump in src/hotspot/share/services/
+//! threadService.cpp), and names of the functions that it compiled (`Compiler.perfmap`): by its
+//! attach mechanism (src/hotspot/os/posix/attachListener_posix.cpp, src/jdk.attach/linux).
 //!
 //! The JVM stops its threads for a moment each time. It is asked only if it takes SIGQUIT for this:
 //! the signal ends other programs.

@@ -67,7 +67,7 @@ pub(crate) fn hot_loop(
     }
     let (code, ..) = modules.function(&of.maps, sampled.address)?;
     let loops = Loops::of(code, start);
-    let mut hot: BTreeMap<(usize, usize), u64> = BTreeMap::new();
+    let mut hot: BTreeMap<Span, u64> = BTreeMap::new();
     for (at, count) in sampled.by_address {
         if let Some(around) = loops.around(at) {
             *hot.entry(around).or_default() += count;
@@ -82,11 +82,18 @@ pub(crate) fn hot_loop(
     })
 }
 
-/// A function's instructions, and its loops: the first and the last one of each, the shortest first.
+/// Where a loop's first and last instruction are among those of its function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Span {
+    first: usize,
+    last: usize,
+}
+
+/// A function's instructions, and its loops, the shortest first.
 #[derive(Debug, Default)]
 struct Loops {
     instructions: Vec<Instruction>,
-    spans: Vec<(usize, usize)>,
+    spans: Vec<Span>,
 }
 
 impl Loops {
@@ -117,10 +124,10 @@ impl Loops {
             let is_return = jump.flow_control() == FlowControl::UnconditionalBranch
                 && flows.any(|flow| flow == FlowControl::Return);
             if !is_return {
-                spans.push((first, last));
+                spans.push(Span { first, last });
             }
         }
-        spans.sort_by_key(|(first, last)| last - first);
+        spans.sort_by_key(|span| span.last - span.first);
         Self {
             instructions,
             spans,
@@ -128,16 +135,16 @@ impl Loops {
     }
 
     /// Returns the innermost loop around an address.
-    fn around(&self, address: u64) -> Option<(usize, usize)> {
+    fn around(&self, address: u64) -> Option<Span> {
         let mut spans = self.spans.iter().copied();
-        spans.find(|(first, last)| {
-            let [first, last] = [first, last].map(|index| self.instructions[*index].ip());
-            (first..=last).contains(&address)
+        spans.find(|span| {
+            let begin = self.instructions[span.first].ip();
+            (begin..=self.instructions[span.last].ip()).contains(&address)
         })
     }
 
-    fn body(&self, (first, last): (usize, usize)) -> &[Instruction] {
-        &self.instructions[first..=last]
+    fn body(&self, span: Span) -> &[Instruction] {
+        &self.instructions[span.first..=span.last]
     }
 }
 
@@ -438,8 +445,8 @@ unsigned mix(unsigned value, int count) { for (int i = 0; i < count; i++) value 
                 let size = usize::try_from(function.size()).unwrap();
                 let code = &text.data().unwrap()[function.address() as usize..][..size];
                 let loops = Loops::of(code, function.address());
-                let (_, last) = loops.spans.last().unwrap();
-                let around = loops.around(loops.instructions[*last].ip()).unwrap();
+                let last = loops.spans.last().unwrap().last;
+                let around = loops.around(loops.instructions[last].ip()).unwrap();
                 let body = loops.body(around);
                 (function.name().unwrap().to_owned(), walk(body))
             })

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::arguments::Calls;
-use crate::beside::none_left;
+use crate::beside::{Left, none_left};
 use crate::budget::{View, WAKEUPS};
 use crate::callers::statement;
 use crate::facts::{Futex, Object, Wait, WatchedKind};
@@ -307,15 +307,18 @@ pub(super) fn server_lock(view: &View) -> Option<Finding> {
 /// sentence; empty if one is.
 fn alone(view: &View, word: &Word) -> String {
     let waiting: BTreeSet<u32> = word.threads().into_iter().collect();
-    let left = none_left(view.facts, &waiting);
-    if waiting.len() > 1 || left.is_empty() {
+    let left = Left::beside(view.facts, &waiting).filter(|_| waiting.len() == 1);
+    let Some(left) = left else {
         return String::new();
-    }
-    let or = match left.ends_with("sleeps") {
-        true => "the one that sleeps does",
-        false => "one that has ended did",
     };
-    format!("; no other thread is left: it holds that lock itself, or {or}")
+    let mut text = "; no other thread is left: it holds that lock itself".to_owned();
+    if left.has_sleeper {
+        text += ", or the one that sleeps does";
+    }
+    if left.has_ended {
+        text += ", or one that has ended did";
+    }
+    text
 }
 
 pub(super) fn hot_lock(view: &View) -> Option<Finding> {

@@ -153,6 +153,8 @@ pub(super) fn network(view: &View) -> Option<Finding> {
 
 /// The part of the observed time that another thread waits all along.
 const LASTING: f64 = 0.5;
+/// Wake-ups per second up to which a reader got nothing: it began, and it is looked at.
+const SILENT: f64 = 10.0;
 /// Calls that read of a socket.
 const READS: [&str; 4] = ["recvfrom", "recvmsg", "read", "readv"];
 
@@ -161,10 +163,18 @@ const READS: [&str; 4] = ["recvfrom", "recvmsg", "read", "readv"];
 fn other_reader(view: &View, first: &Wait) -> String {
     let facts = view.facts;
     let is_other = |wait: &&Wait| {
-        let is_socket =
-            is_in(wait, &SOCKETS) || is_file(wait, "socket") || is_file(wait, "own socket");
+        let is_socket = is_in(wait, &SOCKETS) || is_file(wait, "socket");
+        let of_wait = facts
+            .threads
+            .iter()
+            .filter(|one| wait.threads.contains(&one.id));
+        // One that has something to read now and then wakes up.
+        let wakeups: u64 = of_wait.map(|thread| thread.voluntary).sum();
         let mut threads = wait.threads.iter();
-        is_call(wait, &READS) && is_socket && threads.all(|thread| !first.threads.contains(thread))
+        is_call(wait, &READS)
+            && is_socket
+            && view.per_second(wakeups) <= SILENT
+            && threads.all(|thread| !first.threads.contains(thread))
     };
     let others = facts.waits.iter().filter(is_other);
     let lasting = others.filter(|wait| wait.seconds >= LASTING * facts.seconds);

@@ -352,7 +352,11 @@ fn fault_toucher(view: &View) -> String {
     match top.filter(|fault| 2 * fault.samples >= all) {
         // Its callers say more than an address.
         Some(fault) if is_nameless(&fault.function) => caller(view, is_fault),
-        Some(fault) => format!(", in {}{}", fault.function, asker(view, &fault.function)),
+        Some(fault) => format!(
+            ", in {}{}",
+            fault.function,
+            filled_for(view, &fault.function)
+        ),
         None => caller(view, is_fault),
     }
 }
@@ -377,7 +381,7 @@ const FILLERS: [&str; 14] = [
 ];
 
 /// Returns for whom a function touches memory that only fills it, as the middle of a sentence.
-fn asker(view: &View, toucher: &str) -> String {
+fn filled_for(view: &View, toucher: &str) -> String {
     let is_filler = |function: &str| FILLERS.iter().any(|begin| function.starts_with(begin));
     let Some(samples) = view.facts.samples.as_ref().filter(|_| is_filler(toucher)) else {
         return String::new();
