@@ -541,9 +541,14 @@ fn rounded(share: f64) -> i64 {
 }
 
 impl Answer {
-    /// Returns the answer as one sentence.
+    /// Returns the answer as one sentence on one line: names of processes and files are as their owners
+    /// chose them.
     #[must_use]
     pub fn sentence(&self, facts: &Facts) -> String {
+        model::sanitize_line(&self.said(facts))
+    }
+
+    fn said(&self, facts: &Facts) -> String {
         let Some(finding) = &self.cause else {
             let view = View::new(facts);
             let budget = view.budget;
@@ -592,7 +597,24 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
-    use super::asked_for;
+    use super::{Answer, asked_for};
+    use crate::facts::Facts;
+    use crate::finding::Finding;
+
+    #[test]
+    fn hostile_name_stays_within_the_sentence() {
+        let answer = Answer {
+            cause: Some(Finding::new(
+                "process 7 x\u{1b}[31m\nExit 0 waits".into(),
+                0.9,
+            )),
+            others: Vec::new(),
+            outside: None,
+        };
+        let said = answer.sentence(&Facts::default());
+        assert!(!said.contains(char::is_control), "{said:?}");
+        assert!(said.contains("x\u{fffd}[31m Exit 0 waits"), "{said:?}");
+    }
 
     #[test]
     fn dear_options_are_explained() {
