@@ -471,3 +471,52 @@ fn garbage_and_patterns_are_named() {
     );
     assert_eq!(rule(&in_function("__strcoll_l")), "known-function");
 }
+
+#[test]
+fn time_of_a_timed_wait_is_said() {
+    let with = |timeout_ms| {
+        let waiting = Wait {
+            timeout_ms,
+            ..futex_in(
+                &["pthread_cond_timedwait (libc.so.6)", "take_task"],
+                9.5,
+                &[1],
+            )
+        };
+        let found = answer(&Facts {
+            waits: vec![waiting],
+            ..facts(vec![thread(1, [0.1, 0.1, 0.0])])
+        });
+        found.cause.unwrap().cause
+    };
+    let found = with(Some(50));
+    assert!(
+        found.contains(", up to 50 ms each time, in take_task"),
+        "{found}"
+    );
+    let found = with(Some(30_000));
+    assert!(found.contains(", up to 30 s each time,"), "{found}");
+    assert!(!with(None).contains("each time"));
+}
+
+#[test]
+fn wait_without_a_time_is_for_a_signal() {
+    let with = |timeout_ms| {
+        let waiting = Wait {
+            object: Object::Timer,
+            timeout_ms,
+            ..wait("ppoll", "poll_schedule_timeout", 9.5)
+        };
+        let found = answer(&Facts {
+            waits: vec![waiting],
+            ..facts(vec![thread(1, [0.1, 0.1, 0.0])])
+        });
+        found.cause.unwrap().cause
+    };
+    let found = with(None);
+    assert!(
+        found.starts_with("it waits for a signal to it in ppoll in work"),
+        "{found}"
+    );
+    assert!(with(Some(10)).starts_with("it sleeps by its own choice"));
+}

@@ -573,6 +573,31 @@ pub(crate) fn what_of(wait: &Wait) -> Option<&'static str> {
     says.then_some(known.what)
 }
 
+/// The longest time that is said in milliseconds.
+const SAID_MS: u64 = 10_000;
+
+/// Returns how long a wait lasts at most, as the middle of a sentence; empty if that is not known.
+pub(crate) fn at_most(wait: &Wait) -> String {
+    wait.timeout_ms
+        .map_or_else(String::new, |timeout| match timeout {
+            ..=SAID_MS => format!(", up to {timeout} ms each time,"),
+            _ => format!(", up to {} s each time,", timeout / 1000),
+        })
+}
+
+/// Whether a wait without a time or a file ends by a signal only.
+pub(crate) fn is_for_signal(wait: &Wait) -> bool {
+    let is_poll = is_call(wait, &["poll", "ppoll"]) && wait.object == Object::Timer;
+    is_call(wait, &["pause"]) || is_poll && wait.timeout_ms.is_none()
+}
+
+/// Returns the longest timer of a loop of events (ms): a thread of a pool that waits for work has a
+/// time after which it ends.
+pub(crate) fn timer_ms(wait: &Wait) -> Option<u64> {
+    let is_loop = !matches!(wait.object, Object::Futex(_));
+    wait.timeout_ms.filter(|_| is_loop)
+}
+
 /// Returns what who waits there does, as the end of a sentence: `waits for storage in fdatasync`.
 pub(crate) fn describe_wait(facts: &Facts, wait: &Wait) -> String {
     let from = own_path(wait)
@@ -596,21 +621,19 @@ pub(crate) fn describe_wait(facts: &Facts, wait: &Wait) -> String {
             let file = one_socket.map_or("", |file| file);
             format!("waits for the peer of a socket ({file})")
         }
-        Kind::Idle | Kind::Events if wait.timeout_ms.is_some() => format!(
+        Kind::Idle | Kind::Events if timer_ms(wait).is_some() => format!(
             "waits for a timer of its own, of up to {} ms",
-            wait.timeout_ms.unwrap_or_default()
+            timer_ms(wait).unwrap_or_default()
         ),
         Kind::Idle => format!("is idle in {call}{file}"),
         Kind::Events => "waits for events".into(),
-        Kind::Sleep => match wait.timeout_ms {
-            Some(ms) => format!("sleeps, up to {ms} ms each time,"),
-            None => "sleeps".into(),
-        },
+        Kind::Sleep if is_for_signal(wait) => format!("waits for a signal in {call}"),
+        Kind::Sleep => format!("sleeps{}", at_most(wait)),
         Kind::Barrier => "waits at a barrier".into(),
         Kind::Join => "waits for a child or a thread".into(),
         Kind::Condition => match what_of(wait) {
-            Some(what) => format!("waits for {what}"),
-            None => "waits for a signal of another thread".into(),
+            Some(what) => format!("waits for {what}{}", at_most(wait)),
+            None => format!("waits for a signal of another thread{}", at_most(wait)),
         },
         Kind::Lock | Kind::Gil => match known(wait).map_or("", |known| known.what) {
             "" => "waits for another lock".into(),

@@ -1,5 +1,9 @@
 //! Names of the system calls in which programs wait, on x86-64
-//! (arch/x86/entry/syscalls/syscall_64.tbl).
+//! (arch/x86/entry/syscalls/syscall_64.tbl), and what their arguments are.
+
+use rustix::time::ClockId;
+
+use crate::memory;
 
 const NAMES: &[(u64, &str)] = &[
     (0, "read"),
@@ -164,14 +168,60 @@ pub(crate) fn path_argument(number: u64) -> Option<usize> {
     PATHS_SECOND.contains(&number).then_some(1)
 }
 
-/// Returns which argument of a call says how long it sleeps: of nanosleep and `clock_nanosleep`,
-/// unless that sleeps to a time (`TIMER_ABSTIME`).
-pub(crate) fn sleep_argument(number: u64, arguments: &[u64; 4]) -> Option<usize> {
-    match number {
-        35 => Some(0),
-        230 if arguments[1] & 1 == 0 => Some(2),
-        _ => None,
+/// How a call says how long it waits at most, by the address of a `struct timespec`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// So long.
+    Duration(u64),
+    /// Until this time of the monotonic clock.
+    Monotonic(u64),
+    /// Until this time of day.
+    Realtime(u64),
+}
+
+impl Limit {
+    /// Returns how long the wait of a process lasts from now on at most (ms).
+    pub(crate) fn ms(self, process: u32) -> Option<u64> {
+        let until = |address, clock| {
+            let now = rustix::time::clock_gettime(clock);
+            let now_ms = now.tv_sec * 1000 + now.tv_nsec / 1_000_000;
+            memory::timespec_ms(process, address)?.checked_sub(u64::try_from(now_ms).ok()?)
+        };
+        match self {
+            Self::Duration(address) => memory::timespec_ms(process, address),
+            Self::Monotonic(address) => until(address, ClockId::Monotonic),
+            Self::Realtime(address) => until(address, ClockId::Realtime),
+        }
     }
+}
+
+/// Operations of futex that wait, their part of the number, and the flag of the time of day
+/// (include/uapi/linux/futex.h).
+const FUTEX_WAIT: u64 = 0;
+const FUTEX_WAIT_BITSET: u64 = 9;
+const FUTEX_OPERATION: u64 = 0x7f;
+const FUTEX_CLOCK_REALTIME: u64 = 0x100;
+
+/// Returns how long a call waits at most; `None` without an end, or if it is not by an address that is
+/// kept here, as of `clock_nanosleep` to a time (`TIMER_ABSTIME`).
+pub(crate) fn limit(number: u64, arguments: &[u64; 4]) -> Option<Limit> {
+    let [first, second, third, fourth] = *arguments;
+    let limit = match number {
+        35 => Limit::Duration(first),
+        230 if second & 1 == 0 => Limit::Duration(third),
+        // ppoll, epoll_pwait2.
+        271 => Limit::Duration(third),
+        441 => Limit::Duration(fourth),
+        FUTEX => match second & FUTEX_OPERATION {
+            FUTEX_WAIT => Limit::Duration(fourth),
+            FUTEX_WAIT_BITSET if second & FUTEX_CLOCK_REALTIME != 0 => Limit::Realtime(fourth),
+            FUTEX_WAIT_BITSET => Limit::Monotonic(fourth),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    let (Limit::Duration(at) | Limit::Monotonic(at) | Limit::Realtime(at)) = limit;
+    (at != 0).then_some(limit)
 }
 
 /// Whether a call that waits for events of files watches none: then it sleeps.

@@ -28,6 +28,15 @@ pub(crate) fn words<const COUNT: usize>(memory: &File, address: u64) -> Option<[
     Some(bytes.map(u64::from_le_bytes))
 }
 
+/// Returns the `struct timespec` at an address of a process's memory (ms).
+pub(crate) fn timespec_ms(process: u32, address: u64) -> Option<u64> {
+    let [seconds, nanoseconds] = words(&open(process)?, address)?;
+    let ms = seconds
+        .checked_mul(1000)?
+        .checked_add(nanoseconds / 1_000_000)?;
+    (ms > 0).then_some(ms)
+}
+
 /// Returns a file of words that stands for a memory.
 #[cfg(test)]
 pub(crate) fn file_of(words: &[u64]) -> File {

@@ -99,6 +99,27 @@ fn holder_of_a_mutex_is_followed() {
 }
 
 #[test]
+fn times_of_timed_waits_are_read() {
+    let home = tempfile::tempdir().unwrap();
+    let source = "#include <time.h>\n\
+        static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;\n\
+        int main(void) { puts(\"x\"); fflush(stdout); pthread_mutex_lock(&lock); for (;;) { struct timespec t; \
+        clock_gettime(CLOCK_REALTIME, &t); t.tv_sec += 7; pthread_cond_timedwait(&cond, &lock, &t); } }\n";
+    let program = Neighbour::start(&mut Command::new(compile(home.path(), "timed", source)));
+    let found = facts(program.0.id(), 1.0);
+    let wait = longest(&found, |wait| matches!(wait.object, Object::Futex(_)));
+    assert!(
+        (5000..=7000).contains(&wait.timeout_ms.unwrap()),
+        "{wait:?}"
+    );
+    let forever = "int main(void) { puts(\"x\"); fflush(stdout); for (;;) ppoll(0, 0, 0, 0); }\n";
+    let program = Neighbour::start(&mut Command::new(compile(home.path(), "forever", forever)));
+    let found = facts(program.0.id(), 1.0);
+    let wait = longest(&found, |wait| wait.call == "ppoll");
+    assert_eq!((wait.object, wait.timeout_ms), (Object::Timer, None));
+}
+
+#[test]
 fn holder_of_a_file_lock_is_found() {
     let home = tempfile::tempdir().unwrap();
     let source = "int main(int n, char **w) { int f = open(w[1], O_CREAT | O_RDWR, 0600); puts(\"x\"); fflush(stdout); flock(f, LOCK_EX); for (;;); }\n";

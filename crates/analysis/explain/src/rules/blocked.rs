@@ -11,9 +11,9 @@ use crate::facts::{GOROUTINES, Limited, Object, Thread, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::runtimes::POOLS;
 use crate::waits::{
-    DIRTY, KERNEL_LOCKS, Kind, POLLS, RCU, RECLAIM, SLEEPS, STORAGE, SYNCS, chain, describe_wait,
-    is_at_directory, is_at_mmap_lock, is_call, is_file, is_held, is_in, is_waiting_for_clients,
-    kind, own_path,
+    DIRTY, KERNEL_LOCKS, Kind, POLLS, RCU, RECLAIM, SLEEPS, STORAGE, SYNCS, at_most, chain,
+    describe_wait, is_at_directory, is_at_mmap_lock, is_call, is_file, is_for_signal, is_held,
+    is_in, is_waiting_for_clients, kind, own_path, timer_ms,
 };
 
 use super::sockets::{self, is_one_socket};
@@ -507,12 +507,6 @@ fn loop_timer(view: &View) -> String {
     })
 }
 
-/// Returns how long a wait lasts at most, as the middle of a sentence; empty if that is not known.
-fn at_most(wait: Option<&Wait>) -> String {
-    let timeout = wait.and_then(|wait| wait.timeout_ms);
-    timeout.map_or_else(String::new, |ms| format!(", up to {ms} ms each time,"))
-}
-
 /// Returns what another process of the program waits for meanwhile, such as a timer of its own: the
 /// work comes after that.
 fn others_do(view: &View) -> String {
@@ -524,7 +518,7 @@ fn others_do(view: &View) -> String {
     };
     let is_told = |wait: &Wait| {
         let kind = kind(facts, wait);
-        !kind.is_for_work() && kind != Kind::Join || wait.timeout_ms.is_some()
+        !kind.is_for_work() && kind != Kind::Join || timer_ms(wait).is_some()
     };
     let of_others = facts.waits.iter().filter(|wait| {
         is_told(wait) && process_of(wait).is_some_and(|(process, _)| process != facts.root)
@@ -598,7 +592,7 @@ pub(super) fn sleep(view: &View) -> Option<Finding> {
     };
     let longest = view.waits.iter().find(|wait| is_sleep(wait));
     let each = view.per_second(view.active.iter().map(|thread| thread.voluntary).sum());
-    let often = match at_most(longest) {
+    let often = match longest.map(at_most).unwrap_or_default() {
         limit if each < OFTEN => limit,
         limit if limit.is_empty() => format!(", {each:.0} times a second,"),
         limit => format!("{limit} {each:.0} times a second,"),
@@ -610,10 +604,11 @@ pub(super) fn sleep(view: &View) -> Option<Finding> {
         } else {
             beside
         };
-        format!(
-            "it sleeps by its own choice{often}{}{beside}",
-            from.unwrap_or_default()
-        )
+        let what = match longest.filter(|wait| is_for_signal(wait)) {
+            Some(wait) => format!("it waits for a signal to it in {}", wait.call),
+            None => format!("it sleeps by its own choice{often}"),
+        };
+        format!("{what}{}{beside}", from.unwrap_or_default())
     })?;
     Some(
         finding
@@ -653,7 +648,7 @@ pub(super) fn poll(view: &View) -> Option<Finding> {
     let finding = blocked(view, is_poll, "", |from| {
         format!(
             "it waits for events{of}{}{}{}{behind}{}",
-            at_most(Some(first)),
+            at_most(first),
             from.unwrap_or_default(),
             sockets::unread(view),
             between(view.facts)

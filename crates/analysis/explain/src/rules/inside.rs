@@ -10,8 +10,8 @@ use crate::callers::statement;
 use crate::facts::{Futex, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{
-    Kind, POLLS, chain, describe_doing, describe_wait, is_call, is_file, is_waiting_for_clients,
-    kind, known, mostly, own_path, waited_for, what_of,
+    Kind, POLLS, at_most, chain, describe_doing, describe_wait, is_call, is_file,
+    is_waiting_for_clients, kind, known, mostly, own_path, waited_for, what_of,
 };
 
 use super::blocked::{BLOCKED, THREAD_STATES, blocked, caller, described};
@@ -664,7 +664,11 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
     let meanwhile = looping(view, word) + &pool + &meanwhile(view);
     Some(
         Finding::new(
-            format!("{} {what}{from}{works}{meanwhile}", threads_wait(threads)),
+            format!(
+                "{} {what}{}{from}{works}{meanwhile}",
+                threads_wait(threads),
+                at_most(longest).trim_end_matches(',')
+            ),
             share,
         )
         .doubt()

@@ -155,16 +155,15 @@ impl Rounds {
             .entry(place.clone())
             .or_insert_with(|| describe(&place));
         wait.seconds += seconds;
-        let timeout =
-            call.number.and_then(
-                |number| match calls::sleep_argument(number, &call.arguments) {
-                    // What a thread that went on has there now is something else.
-                    Some(which) => duration_ms(process, call.arguments[which]).filter(|_| {
-                        fs::read_to_string(format!("{folder}/syscall")).is_ok_and(|now| now == text)
-                    }),
-                    None => calls::timeout_ms(number, &call.arguments),
-                },
-            );
+        let timeout = call
+            .number
+            .and_then(|number| match calls::limit(number, &call.arguments) {
+                // What a thread that went on has there now is something else.
+                Some(limit) => limit.ms(process).filter(|_| {
+                    fs::read_to_string(format!("{folder}/syscall")).is_ok_and(|now| now == text)
+                }),
+                None => calls::timeout_ms(number, &call.arguments),
+            });
         wait.timeout_ms = wait.timeout_ms.max(timeout);
         if !wait.threads.contains(&id) {
             wait.threads.push(id);
@@ -758,22 +757,6 @@ fn named_path(process: u32, address: u64) -> Object {
     let is_plain = |path: &&str| !path.chars().any(char::is_control);
     path.filter(is_plain)
         .map_or(Object::Unknown, |path| Object::File(path.to_owned()))
-}
-
-/// Returns the `struct timespec` at an address of a process's memory (ms).
-fn duration_ms(process: u32, address: u64) -> Option<u64> {
-    let mut bytes = [0; 16];
-    memory::open(process)?
-        .read_exact_at(&mut bytes, address)
-        .ok()?;
-    let [seconds, nanoseconds] = [0, 8].map(|at| {
-        let word = bytes[at..at + 8].try_into();
-        word.map_or(0, u64::from_le_bytes)
-    });
-    let ms = seconds
-        .checked_mul(1000)?
-        .checked_add(nanoseconds / 1_000_000)?;
-    (ms > 0).then_some(ms)
 }
 
 fn describe(place: &Place) -> Wait {
