@@ -19,6 +19,8 @@ const LEAST: f64 = 0.2;
 const AT_LOCKS: f64 = 0.15;
 /// Programs or processes per second that are worth a word.
 const STARTED: f64 = 3.0;
+/// Threads per second that are worth a word.
+const THREADS_STARTED: f64 = 20.0;
 /// The part of started programs that makes one of them the one.
 const ONE_PROGRAM: f64 = 0.8;
 /// The least part of what runs in opening a file, and in asking for events, that is worth a word.
@@ -29,8 +31,9 @@ const MOSTLY_ASKING: f64 = 0.4;
 /// Calls that open a file.
 const OPENS: [&str; 4] = ["open", "openat", "openat2", "creat"];
 /// Rules whose causes say themselves that programs are started.
-const OF_PROCESSES: [&str; 5] = [
+const OF_PROCESSES: [&str; 6] = [
     "new-processes",
+    "short-workers",
     "children",
     "fork-tables",
     "closing",
@@ -230,7 +233,8 @@ pub(crate) fn short_workers(others: &[Finding]) -> String {
 
 /// Returns how many programs or processes a second a program starts, if its cause does not say it.
 pub(crate) fn starting(facts: &Facts, cause: &Finding) -> String {
-    if OF_PROCESSES.contains(&cause.rule) {
+    let is_told = OF_PROCESSES.contains(&cause.rule) || cause.cause.contains("a new Worker");
+    if is_told {
         return String::new();
     }
     started(facts)
@@ -240,6 +244,11 @@ pub(crate) fn starting(facts: &Facts, cause: &Finding) -> String {
 pub(crate) fn started(facts: &Facts) -> String {
     let created = facts.short_lived.created.unwrap_or_default();
     let each_s = |count: u64| count as f64 / facts.seconds.max(f64::MIN_POSITIVE);
+    // Those of a process that ends soon are part of starting it.
+    let threads = each_s(created.threads);
+    if threads >= THREADS_STARTED && created.threads > created.processes {
+        return format!("; it creates {threads:.0} threads a second");
+    }
     if each_s(created.processes) < STARTED {
         return String::new();
     }
@@ -672,6 +681,31 @@ mod tests {
         );
         let found = sentence(&with(4.0));
         assert!(!found.contains("meanwhile"), "{found}");
+    }
+
+    #[test]
+    fn threads_created_beside_cause_are_counted() {
+        let with = |threads| Facts {
+            short_lived: ShortLived {
+                created: Some(Created {
+                    processes: 0,
+                    threads,
+                }),
+                ..ShortLived::default()
+            },
+            samples: sampled(vec![Stack {
+                kernel: Vec::new(),
+                ..in_call("", 90)
+            }]),
+            ..facts(vec![thread(1, [9.0, 0.5, 0.0])])
+        };
+        let found = sentence(&with(3000));
+        assert!(
+            found.contains("; it creates 300 threads a second"),
+            "{found}"
+        );
+        let found = sentence(&with(100));
+        assert!(!found.contains("threads a second"), "{found}");
     }
 
     #[test]
