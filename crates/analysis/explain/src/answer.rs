@@ -8,7 +8,7 @@ use crate::callers::{Hot, is_own, statement};
 use crate::facts::{Facts, SHORT_LIVED, Stack};
 use crate::finding::{Certainty, Finding, percent};
 use crate::interpreted::{in_interpreter, in_library};
-use crate::rules::{Branch, RULES, connecting, meant_by_all};
+use crate::rules::{Branch, RULES, connecting, parts_of_work};
 use crate::waits::{known, own_path};
 
 /// The least share of the time that a cause explains.
@@ -44,9 +44,6 @@ const BEFORE_THREADS: [&str; 4] = [
 /// likely to be the cause.
 const PLACES: [&str; 4] = ["call-group", "one-call", "one-place", "one-function"];
 const CERTAIN: f64 = 0.35;
-
-/// Rules of memory that is touched for something else.
-const OF_MEMORY: [&str; 2] = ["refaults", "page-faults"];
 
 /// How functions of a script are named.
 const IN_SCRIPT: &str = " that is in ";
@@ -113,9 +110,8 @@ fn complete_running(facts: &Facts, cause: &mut Finding) {
     cause.cause += &transferring;
     cause.cause += &beside::recursing(facts);
     cause.cause += &beside::standing_still(facts);
-    if OF_MEMORY.contains(&cause.rule) {
-        cause.cause += &meant_by_all(&View::new(facts));
-    }
+    let parts = parts_of_work(&View::new(facts), &cause.cause);
+    cause.cause += &parts;
     if cause.rule == "one-function" {
         cause.cause += &beside::walking(facts);
     }

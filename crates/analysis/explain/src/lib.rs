@@ -21,6 +21,7 @@ mod interpreted;
 mod json;
 mod kernels;
 mod meanings;
+mod parts;
 mod render;
 mod rules;
 mod runtimes;

@@ -608,6 +608,35 @@ fn comparisons_are_not_who_sorts() {
 }
 
 #[test]
+fn parts_of_work_are_said_beside_it() {
+    let with = |samples| {
+        cause(&Facts {
+            samples: sampled(vec![
+                at(
+                    &[
+                        "libc.so.6+0x10",
+                        "snprintf (libc.so.6)",
+                        "log_it",
+                        "serve",
+                        "main",
+                    ],
+                    samples,
+                ),
+                at(&["parse", "serve", "main"], 90),
+            ]),
+            ..facts(vec![thread(1, [9.0, 0.1, 0.0])])
+        })
+    };
+    let found = with(60);
+    assert!(
+        found.ends_with("; 40 % of what runs is where it formats text (printf and its kin)"),
+        "{found}"
+    );
+    let found = with(10);
+    assert!(!found.contains("formats text"), "{found}");
+}
+
+#[test]
 fn memory_is_touched_for_what_functions_mean() {
     let fault = |function: &str| Stack {
         kernel: strings(&["exc_page_fault", "asm_exc_page_fault"]),

@@ -23,7 +23,7 @@ use crate::finding::Finding;
 
 pub(crate) use sockets::connecting;
 pub(crate) use system::{many_transfers, much_transferred};
-pub(crate) use user::meant_by_all;
+pub(crate) use user::parts_of_work;
 
 /// Returns what is largest of the time in user mode, in the kernel and blocked, each as the end of a
 /// sentence.

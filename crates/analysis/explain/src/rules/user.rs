@@ -8,6 +8,7 @@ use crate::facts::{Stack, Thread, Wait};
 use crate::finding::{Finding, percent};
 use crate::interpreted::in_interpreter;
 use crate::meanings::{MEANINGS, Meaning};
+use crate::parts::PARTS;
 use crate::runtimes::{is_collector, is_jvm_collector};
 
 /// The least share of the time in user mode, and its part of the time on processors (reference:
@@ -235,35 +236,44 @@ fn asker(view: &View, meant: &str) -> Option<String> {
 /// Returns what most stacks are for, by functions of libraries and runtimes, with the part of these.
 fn meant<'v>(stacks: impl Iterator<Item = &'v Stack> + Clone) -> Option<(&'static Meaning, f64)> {
     let all: u64 = stacks.clone().map(|stack| stack.samples).sum();
-    let share_of = |part: &str| {
-        let has = |function: &String| part.split('|').any(|one| function.contains(one));
-        let with = stacks.clone().filter(|stack| stack.user.iter().any(has));
-        with.map(|stack| stack.samples).sum::<u64>() as f64 / all.max(1) as f64
-    };
     MEANINGS
         .iter()
-        .map(|meaning| (meaning, share_of(meaning.function)))
+        .map(|meaning| (meaning, part_with(stacks.clone(), meaning.function, all)))
         .find(|(_, share)| *share >= FUNCTION)
 }
 
-/// Returns what most of the program's work is for, in user mode and in the kernel, as the end of a
-/// sentence about the kernel's part; empty if no function says it.
-pub(crate) fn meant_by_all(view: &View) -> String {
+/// The least part of what runs that is worth a word beside a cause, and how many are.
+const BESIDE: f64 = 0.25;
+const NAMED: usize = 2;
+
+/// Returns what much of what runs is for, in user mode and in the kernel, by functions of libraries and
+/// runtimes, as the end of a sentence; empty if none says it, or the sentence has it.
+pub(crate) fn parts_of_work(view: &View, sentence: &str) -> String {
     let samples = view.facts.samples.as_ref();
     let stacks = samples.map_or(&[][..], |samples| &samples.stacks);
-    let found = meant(stacks.iter()).filter(|(meaning, _)| !is_allocating(meaning));
-    found.map_or_else(String::new, |(meaning, share)| {
-        format!(
-            "; {} of what runs is where {}",
-            percent(share),
-            meaning.cause
-        )
-    })
+    let all: u64 = stacks.iter().map(|stack| stack.samples).sum();
+    let meanings = MEANINGS
+        .iter()
+        .map(|meaning| (meaning.function, meaning.cause));
+    let mut parts: Vec<(&str, f64)> = meanings
+        .chain(PARTS.iter().copied())
+        .map(|(function, does)| (does, part_with(stacks.iter(), function, all)))
+        .filter(|(does, part)| *part >= BESIDE && !sentence.contains(does))
+        .collect();
+    parts.sort_by(|one, other| other.1.total_cmp(&one.1));
+    parts.dedup_by_key(|(does, _)| *does);
+    let named = parts.iter().take(NAMED);
+    let named: Vec<String> = named
+        .map(|(does, part)| format!("; {} of what runs is where {does}", percent(*part)))
+        .collect();
+    named.concat()
 }
 
-/// Whether a meaning is that memory is allocated, which is a part of much.
-fn is_allocating(meaning: &Meaning) -> bool {
-    meaning.cause.contains("allocates memory")
+/// Returns the part of samples whose stacks have one of some functions.
+fn part_with<'v>(stacks: impl Iterator<Item = &'v Stack>, functions: &str, all: u64) -> f64 {
+    let is_one = |name: &String| functions.split('|').any(|one| name.contains(one));
+    let with = stacks.filter(|stack| stack.user.iter().any(is_one));
+    with.map(|stack| stack.samples).sum::<u64>() as f64 / all.max(1) as f64
 }
 
 /// Functions of libraries and runtimes that say what the time is for.
