@@ -110,6 +110,11 @@ fn complete_running(facts: &Facts, cause: &mut Finding) {
     cause.cause += &transferring;
     cause.cause += &beside::recursing(facts);
     cause.cause += &beside::standing_still(facts);
+    // What a function means says more than that it calls back.
+    if cause.rule != "known-function" {
+        let called_back = beside::called_back(facts, &cause.cause);
+        cause.cause += &called_back;
+    }
     let parts = parts_of_work(&View::new(facts), &cause.cause);
     cause.cause += &parts;
     if cause.rule == "one-function" {
@@ -554,7 +559,8 @@ impl Answer {
             let program = in_pool(facts)
                 + &busiest_program(facts)
                 + &connecting(&view)
-                + &beside::started(facts);
+                + &beside::started(facts)
+                + &parts_of_work(&view, "");
             let next = match self.others.first() {
                 Some(next) if next.share >= MENTIONED => {
                     format!("; {}: {}", next.cause, percent(next.share))

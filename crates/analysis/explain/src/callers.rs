@@ -314,6 +314,17 @@ pub(crate) fn own_path(stack: &[String]) -> Option<String> {
     Some(called_by(first, &callers))
 }
 
+/// Returns the function of a library that calls an own one back for another own one: `qsort` of
+/// `compare`, `qsort`, `load`.
+pub(crate) fn calling_back(stack: &[String]) -> Option<&str> {
+    let is_plain = |one: &str| is_own(one) && !is_start(one);
+    let own = stack.iter().position(|one| is_plain(one))?;
+    let above = &stack[own + 1..];
+    let asker = above.iter().position(|one| is_plain(one))?;
+    let mut between = above[..asker].iter().rev().map(String::as_str);
+    between.find(|one| !is_nameless(one) && !is_loop(one))
+}
+
 fn called_by(function: &str, callers: &[&str]) -> String {
     let callers: Vec<&str> = callers.iter().copied().take(NAMED - 1).collect();
     if callers.is_empty() {

@@ -1,10 +1,12 @@
 //! What a script asks of its interpreter, by the interpreter's own functions: V8 and Node have one
-//! for each function of JavaScript's library, Perl one for each operation.
+//! for each function of JavaScript's library, Perl one for each operation, CPython one for each method
+//! of its own types.
 //!
 //! They name what the script does where its own functions have no names.
 
 use std::collections::BTreeMap;
 
+use crate::callers::{is_library, is_nameless};
 use crate::facts::{Facts, Stack};
 use crate::finding::percent;
 
@@ -68,8 +70,45 @@ const PERL_PLAIN: [&str; 8] = [
     "const",
 ];
 
+/// The loop of CPython that executes functions of a script (Python/ceval.c).
+const PYTHON_LOOP: &str = "_PyEval_EvalFrame";
+/// How functions of CPython begin that only call what implements an operation (Objects/{call,abstract,
+/// object,methodobject,descrobject,typeobject}.c).
+const PYTHON_PLAIN: [&str; 14] = [
+    "_PyEval",
+    "PyEval",
+    "_PyFunction",
+    "_PyObject",
+    "PyObject_",
+    "_PyVectorcall",
+    "PyVectorcall",
+    "cfunction_",
+    "method_vectorcall",
+    "vectorcall_",
+    "slot_",
+    "PyNumber_",
+    "PySequence_",
+    "PyIter_Next",
+];
+
+/// Returns the function in C that a stack's script of Python called.
+fn called_by_python(stack: &Stack) -> Option<&str> {
+    let functions = stack.user.iter().map(String::as_str);
+    let at = functions
+        .clone()
+        .position(|one| one.starts_with(PYTHON_LOOP))?;
+    let below: Vec<&str> = functions.take(at).collect();
+    let is_plain = |one: &str| PYTHON_PLAIN.iter().any(|begin| one.starts_with(begin));
+    let mut outermost = below.into_iter().rev();
+    let called = outermost.find(|one| !is_plain(one) && !is_nameless(one) && !is_library(one))?;
+    Some(called.split(" (").next().unwrap_or(called))
+}
+
 /// Returns the function of the interpreter that a stack's script called, with the language.
 fn called(stack: &Stack) -> Option<(&'static str, String)> {
+    if let Some(function) = called_by_python(stack) {
+        return Some(("Python", function.to_owned()));
+    }
     let mut of_node = None;
     for function in stack.user.iter().map(String::as_str) {
         let is_loop = NODE_LOOP.iter().any(|begin| function.starts_with(begin));
@@ -259,6 +298,23 @@ mod tests {
         };
         let beside = in_interpreter(&facts, "; in JavaScript that is in merge app.js:3");
         assert_eq!(beside, "; by ArrayConcat 100 %");
+    }
+
+    #[test]
+    fn method_of_pythons_types_is_named() {
+        let tell = [
+            "libc.so.6+0x10",
+            "_io_TextIOWrapper_tell (libpython3.11.so.1.0)",
+            "method_vectorcall_NOARGS (libpython3.11.so.1.0)",
+            "_PyEval_EvalFrameDefault (libpython3.11.so.1.0)",
+            "_PyEval_Vector (libpython3.11.so.1.0)",
+        ];
+        let own = ["_PyEval_EvalFrameDefault (libpython3.11.so.1.0)", "main"];
+        assert_eq!(
+            sentence(vec![of(&tell, 6), of(&own, 4)]),
+            "; in Python that is in _io_TextIOWrapper_tell 60 %"
+        );
+        assert_eq!(sentence(vec![of(&own, 4)]), "");
     }
 
     #[test]

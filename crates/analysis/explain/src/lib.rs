@@ -43,6 +43,8 @@ pub use verification::{Runs, compare_outputs, judge_runs, runs_for};
 #[cfg(test)]
 mod asker_tests;
 #[cfg(test)]
+mod beside_tests;
+#[cfg(test)]
 mod called_tests;
 #[cfg(test)]
 mod runtime_tests;

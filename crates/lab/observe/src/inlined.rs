@@ -91,8 +91,8 @@ impl Inlined {
     }
 
     /// Returns the functions of the program that are within the one around an address, innermost
-    /// first. Of an address that was called from, with the function of a library that each of them
-    /// calls: it says what the callee is for.
+    /// first, with the function of a library that each of them calls, if that calls one itself: it says
+    /// what the callee is for.
     pub(crate) fn names(&self, address: u64, is_called_from: bool) -> Vec<String> {
         let found = self.index().map(|index| index.find_frames(address));
         let Some(Ok(mut frames)) = found.map(|found| found.skip_all_loads()) else {
@@ -112,8 +112,8 @@ impl Inlined {
         let mut names = Vec::new();
         for (index, name) in all.iter().enumerate() {
             let next = all.get(index + 1);
-            let is_entry =
-                is_called_from && !name.is_empty() && next.is_none_or(|next| is_own(next));
+            let calls = is_called_from || !names.is_empty();
+            let is_entry = calls && !name.is_empty() && next.is_none_or(|next| is_own(next));
             if is_own(name) || is_entry {
                 names.push(name.clone());
             }
