@@ -146,7 +146,10 @@ impl<'a> View<'a> {
         };
         let (active, Part { threads, mut waits }) = match chosen {
             Some(chosen) => chosen,
-            None if short_lived.is_some() => (Vec::new(), Part::new(facts, &[], |_| true)),
+            // How it was started is not what all the rest of it waits for.
+            None if short_lived.iter().any(|one| one.total_s >= least) => {
+                (Vec::new(), Part::new(facts, &[], |_| true))
+            }
             None => everything(),
         };
         let budget = Budget::sum(threads.iter().chain(&short_lived));

@@ -36,6 +36,8 @@ pub struct Facts {
     pub unread: Option<UnreadSockets>,
     /// Where goroutines of Go waited, most of them first.
     pub parked: Vec<Parked>,
+    /// The same of coroutines of CPython.
+    pub coroutines: Vec<Parked>,
     /// What the kernel counts for the processes.
     pub counters: Counters,
     /// Environment, limits and such.
@@ -304,17 +306,17 @@ pub enum Role {
     Tracer,
 }
 
-/// Goroutines of Go that wait at one place.
+/// Goroutines of Go or coroutines of CPython that wait at one place.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Parked {
     /// Their process.
     pub process: u32,
-    /// What for, as Go's runtime calls it: `chan receive`, `IO wait`; empty if it does not say.
+    /// What for, as Go's runtime calls it: `chan receive`, `IO wait`; empty if it does not say, as CPython.
     pub reason: String,
     /// Their functions, innermost first.
     pub stack: Vec<String>,
     /// How many there were on average.
-    pub goroutines: f64,
+    pub number: f64,
 }
 
 /// What a thread did at a number of looks.

@@ -17,12 +17,12 @@ fn cause(facts: &Facts) -> String {
     answer(facts).cause.unwrap().cause
 }
 
-fn parked(reason: &str, goroutines: f64, stack: &[&str]) -> Parked {
+fn parked(reason: &str, number: f64, stack: &[&str]) -> Parked {
     Parked {
         process: 1,
         reason: reason.into(),
         stack: strings(stack),
-        goroutines,
+        number,
     }
 }
 

@@ -1,7 +1,10 @@
 //! What scripts, databases and make do, as sentences say it.
 
 use crate::answer;
-use crate::facts::{Behind, Doing, Facts, Object, Role, Stack, Thread, Wait, Watched, WatchedKind};
+use crate::facts::{
+    Behind, Doing, Facts, Object, Parked, Role, ShortLived, Stack, Thread, Wait, Watched,
+    WatchedKind,
+};
 use crate::tests::{at_word, facts, sampled, thread, wait};
 use crate::waits::{Kind, kind};
 
@@ -328,4 +331,99 @@ fn loop_that_microtasks_hold_up_is_said() {
     };
     assert!(cause(&with(0.1)).contains("its loop of events does not go on"));
     assert!(!cause(&with(2.0)).contains("does not go on"));
+}
+
+/// A loop of events of Python that has nothing to do, with its coroutines.
+fn with_coroutines(coroutines: &[(&[&str], f64)]) -> Facts {
+    let parked = coroutines.iter().map(|(stack, number)| Parked {
+        process: 1,
+        stack: strings(stack),
+        number: *number,
+        ..Parked::default()
+    });
+    Facts {
+        waits: vec![Wait {
+            stack: strings(&["Python's selectors.EpollSelector.select"]),
+            ..wait("epoll_wait", "ep_poll", 9.9)
+        }],
+        coroutines: parked.collect(),
+        ..facts(vec![thread(1, [0.05, 0.0, 0.0])])
+    }
+}
+
+#[test]
+fn coroutines_say_what_they_wait_for() {
+    let lock: &[&str] = &[
+        "Python's asyncio.Lock.acquire",
+        "save app.py",
+        "serve app.py",
+    ];
+    let sleep: &[&str] = &["Python's asyncio.sleep", "refresh app.py"];
+    let found = cause(&with_coroutines(&[(sleep, 1.0), (lock, 12.0)]));
+    assert_eq!(
+        found,
+        "12 coroutines wait for an asyncio.Lock in save app.py (called by serve app.py); 1 coroutine \
+         sleeps by choice (asyncio.sleep) in refresh app.py"
+    );
+    let found = cause(&with_coroutines(&[(lock, 2.0)]));
+    assert!(
+        found.ends_with("(a deadlock), or one that has ended had it"),
+        "{found}"
+    );
+    let put: &[&str] = &["Python's asyncio.Queue.put", "produce app.py"];
+    let found = cause(&with_coroutines(&[(put, 1.0)]));
+    assert!(
+        found.ends_with("; no other coroutine is left to do that"),
+        "{found}"
+    );
+}
+
+#[test]
+fn coroutines_without_work_are_idle() {
+    let get: &[&str] = &["Python's asyncio.Queue.get", "consume app.py"];
+    let of_library: &[&str] = &["Python's asyncio.Event.wait"];
+    for idle in [&[(get, 4.0)][..], &[(of_library, 1.0)], &[]] {
+        let found = cause(&with_coroutines(idle));
+        assert!(!found.contains("coroutine"), "{found}");
+    }
+}
+
+#[test]
+fn taken_executor_is_said_beside_coroutines() {
+    let job: &[&str] = &["job app.py"];
+    let mut facts = with_coroutines(&[(job, 30.0)]);
+    facts.threads.push(thread(2, [0.0; 3]));
+    facts.waits.push(Wait {
+        stack: strings(&[
+            "clock_nanosleep (libc.so.6)",
+            "fetch app.py",
+            "Python's thread._worker",
+        ]),
+        threads: vec![2],
+        ..wait("clock_nanosleep", "hrtimer_nanosleep", 9.9)
+    });
+    let found = cause(&facts);
+    assert!(
+        found.starts_with("30 coroutines wait for a result")
+            && found.contains("; all 1 threads of its executor"),
+        "{found}"
+    );
+}
+
+#[test]
+fn start_of_idle_program_is_not_its_work() {
+    let own = Watched {
+        kind: WatchedKind::Socket,
+        file: "own socket, of process 1".into(),
+    };
+    let lock: &[&str] = &["Python's asyncio.Lock.acquire", "save app.py"];
+    let mut facts = with_coroutines(&[(lock, 2.0)]);
+    facts.waits[0].watched = vec![own];
+    facts.short_lived = ShortLived {
+        user_s: 0.1,
+        system_s: 0.05,
+        ..ShortLived::default()
+    };
+    let found = answer(&facts).cause.unwrap();
+    assert!(found.share > 0.9, "{found:?}");
 }

@@ -520,3 +520,25 @@ fn wait_without_a_time_is_for_a_signal() {
     );
     assert!(with(Some(10)).starts_with("it sleeps by its own choice"));
 }
+
+#[test]
+fn thread_of_a_pool_with_a_task_is_not_idle() {
+    let functions = [
+        "clock_nanosleep (libc.so.6)",
+        "fetch app.py",
+        "Python's thread._worker",
+    ];
+    let with = |functions: &[&str]| {
+        let wait = Wait {
+            stack: functions.iter().map(|one| (*one).to_owned()).collect(),
+            ..wait("clock_nanosleep", "hrtimer_nanosleep", 9.5)
+        };
+        kind(&facts(vec![thread(1, [0.0; 3])]), &wait)
+    };
+    assert_eq!(with(&functions), Kind::Sleep);
+    let without: Vec<&str> = functions
+        .into_iter()
+        .filter(|one| *one != "fetch app.py")
+        .collect();
+    assert_eq!(with(&without), Kind::Idle);
+}

@@ -259,8 +259,16 @@ pub(crate) fn is_file(wait: &Wait, kind: &str) -> bool {
 
 /// Returns what the stack of a wait says of it.
 pub(crate) fn known(wait: &Wait) -> Option<&'static Known> {
+    // A thread of a pool that is in a function of the program has a task.
+    let is_own = |function: &String| crate::callers::is_own(function);
+    let own = wait.stack.iter().position(is_own);
+    let below = &wait.stack[..own.map_or(wait.stack.len(), |own| own + 1)];
     KNOWN.iter().find(|known| {
-        wait.stack
+        let stack = match known.kind {
+            Kind::Idle => below,
+            _ => &wait.stack,
+        };
+        stack
             .iter()
             .any(|function| function.contains(known.function))
     })

@@ -334,7 +334,7 @@ fn goroutines_that_connect_anew_are_said() {
     let call = Parked {
         reason: "select".into(),
         stack: strings(&["net/http.(*Client).Get", "main.call", "main.run"]),
-        goroutines: 4.0,
+        number: 4.0,
         ..Parked::default()
     };
     let found = cause(&Facts {

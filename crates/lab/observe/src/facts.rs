@@ -249,6 +249,7 @@ impl Collector {
             unread: self.rounds.unread_sockets(),
             traced: std::mem::take(&mut self.tracing).finish(),
             parked: self.rounds.parked(),
+            coroutines: self.rounds.coroutines(),
             samples,
             costs: self.costs.to_vec(),
         })

@@ -242,10 +242,10 @@ impl Goroutines {
             process,
             reason: reason.to_owned(),
             stack,
-            goroutines: goroutines as f64 / looks(&process) as f64,
+            number: goroutines as f64 / looks(&process) as f64,
         };
         let mut parked: Vec<Parked> = named.into_iter().map(parked).collect();
-        parked.sort_by(|one, other| other.goroutines.total_cmp(&one.goroutines));
+        parked.sort_by(|one, other| other.number.total_cmp(&one.number));
         parked
     }
 }

@@ -1,6 +1,7 @@
 //! Whom blocked threads wait for, and what that does: holders of locks, the other ends of pipes and
 //! sockets, tracers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stdout, reason = "a skipped check says why")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -96,6 +97,43 @@ fn holder_of_a_mutex_is_followed() {
         doing.stack.iter().any(|function| function == "holds"),
         "{doing:?}"
     );
+}
+
+/// The interpreter whose coroutines are read, by its path: what is called so may be a script that starts it.
+fn python() -> Option<String> {
+    let ended = Command::new("python3")
+        .args([
+            "-c",
+            "import sys; print(sys.version_info[:2] == (3, 11) and sys.executable or '')",
+        ])
+        .output();
+    let text = String::from_utf8(ended.ok()?.stdout).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+#[test]
+fn coroutines_of_python_are_read() {
+    let Some(python) = python() else {
+        println!("skipped: no CPython 3.11 as python3");
+        return;
+    };
+    let source = "import asyncio\n\
+        async def take(lock):\n    async with lock: pass\n\
+        async def hold(lock):\n    async with lock: await asyncio.sleep(60)\n\
+        async def main():\n    lock = asyncio.Lock(); held = asyncio.create_task(hold(lock)); await asyncio.sleep(0)\n\
+        \x20   print('x', flush=True); await asyncio.gather(held, take(lock), take(lock))\n\
+        asyncio.run(main())\n";
+    let home = tempfile::tempdir().unwrap();
+    let script = home.path().join("app.py");
+    std::fs::write(&script, source).unwrap();
+    let program = Neighbour::start(Command::new(python).arg(script));
+    let found = facts(program.0.id(), 2.0).coroutines;
+    let ends = |stack: &[String]| (stack.first().cloned(), stack.last().cloned());
+    let wanted = ["Python's asyncio.Lock.acquire", "take app.py"].map(|one| Some(one.to_owned()));
+    let taker = found
+        .iter()
+        .find(|one| ends(&one.stack) == wanted.clone().into());
+    assert_eq!(taker.map(|one| one.number), Some(2.0), "{found:#?}");
 }
 
 #[test]

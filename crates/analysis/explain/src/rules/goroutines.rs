@@ -161,7 +161,7 @@ fn wakeups(view: &View, parked: &Parked) -> String {
 }
 
 fn describe(view: &View, way: Way, parked: &Parked) -> String {
-    let wait = wait_of(parked.goroutines);
+    let wait = wait_of(parked.number);
     let what = match way {
         Way::Idle => "for work".to_owned(),
         Way::Lock => "for a mutex".to_owned(),
@@ -191,7 +191,7 @@ fn describe(view: &View, way: Way, parked: &Parked) -> String {
 fn groups<'v>(view: &'v View) -> Vec<(Way, &'v Parked)> {
     let parked = view.facts.parked.iter();
     let mut groups: Vec<(Way, &Parked)> = parked.map(|one| (way(one), one)).collect();
-    groups.retain(|(way, one)| *way != Way::Idle && one.goroutines >= LEAST);
+    groups.retain(|(way, one)| *way != Way::Idle && one.number >= LEAST);
     groups.sort_by(|(one_way, one), (other_way, other)| {
         // A lookup of names is what others of the program wait for, and not the other way round.
         let rank = |way: &Way, parked: &Parked| match way {
@@ -200,7 +200,7 @@ fn groups<'v>(view: &'v View) -> Vec<(Way, &'v Parked)> {
             _ => 1,
         };
         let by_way = rank(one_way, one).cmp(&rank(other_way, other));
-        by_way.then(other.goroutines.total_cmp(&one.goroutines))
+        by_way.then(other.number.total_cmp(&one.number))
     });
     // Who sleeps or waits for a peer may have the lock that the others wait for.
     groups.sort_by_key(|(way, _)| *way != Way::Lock);
@@ -318,7 +318,7 @@ fn lost_end(view: &View) -> Option<Finding> {
         let is_left = !waits_for_end(&parked) && !has(parked, "runtime.main");
         parked.process == waiter.process && is_of_program && is_left
     };
-    if all.clone().any(is_other) || !does_nothing(view) || waiter.goroutines < LEAST {
+    if all.clone().any(is_other) || !does_nothing(view) || waiter.number < LEAST {
         return None;
     }
     let share = view.budget.blocked;
@@ -326,13 +326,13 @@ fn lost_end(view: &View) -> Option<Finding> {
         Finding::new(
             format!(
                 "{} for the end of others (a WaitGroup){}, and no other goroutine is left to end (a missing Done)",
-                wait_of(waiter.goroutines),
+                wait_of(waiter.number),
                 place(waiter)
             ),
             share,
         )
         .with(
-            format!("{:.1} goroutines there on average", waiter.goroutines),
+            format!("{:.1} goroutines there on average", waiter.number),
             "runtime.allgs, /proc/PID/mem",
             "0.3",
             "threads of Go's runtime without work",
@@ -379,7 +379,7 @@ pub(super) fn parked(view: &View) -> Option<Finding> {
         between => between.to_owned(),
     };
     let finding = Finding::new(told.join("; ") + &between, share).with(
-        format!("{:.1} goroutines there on average", parked.goroutines),
+        format!("{:.1} goroutines there on average", parked.number),
         "runtime.allgs, /proc/PID/mem",
         "0.3",
         "threads of Go's runtime without work",

@@ -6,6 +6,7 @@
 mod blocked;
 mod busy;
 mod children;
+mod coroutines;
 mod goroutines;
 mod inside;
 mod kernel_work;
@@ -266,6 +267,12 @@ pub const RULES: &[Rule] = &[
         branch: Branch::Blocked,
         reason: "Threads of Go are idle whatever its goroutines wait for.",
         check: goroutines::parked,
+    },
+    Rule {
+        name: "coroutines",
+        branch: Branch::Blocked,
+        reason: "The thread of a loop of events is idle whatever its coroutines wait for.",
+        check: coroutines::waiting,
     },
     Rule {
         name: "sleep",

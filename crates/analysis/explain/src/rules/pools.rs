@@ -108,6 +108,36 @@ pub(super) fn pool_for_itself(view: &View) -> Option<Finding> {
     )
 }
 
+/// A pool whose threads all wait within tasks, all along.
+pub(super) struct Taken {
+    pub(super) threads: usize,
+    /// What one of them does.
+    pub(super) does: String,
+}
+
+/// Returns a pool that has no thread for a further task.
+pub(super) fn taken_pool(view: &View) -> Option<Taken> {
+    let facts = view.facts;
+    let of_pool = facts.waits.iter().filter(|wait| has(wait, &POOLED));
+    let (idle, busy): (Vec<&Wait>, Vec<&Wait>) =
+        of_pool.partition(|wait| kind(facts, wait) == Kind::Idle);
+    // One of them without a task would take it.
+    let idle: f64 = idle.iter().map(|wait| wait.seconds).sum();
+    let threads: BTreeSet<u32> = busy.iter().flat_map(|wait| wait.threads.clone()).collect();
+    let seconds: f64 = busy.iter().map(|wait| wait.seconds).sum();
+    let is_full = seconds >= ALL_ALONG * facts.seconds * threads.len() as f64;
+    if threads.is_empty() || !is_full || idle > (1.0 - ALL_ALONG) * facts.seconds {
+        return None;
+    }
+    let most = busy
+        .into_iter()
+        .max_by(|one, other| one.seconds.total_cmp(&other.seconds))?;
+    Some(Taken {
+        threads: threads.len(),
+        does: describe_wait(facts, most),
+    })
+}
+
 /// A thread that waits for a task's result while all threads of a pool are in other tasks, which wait
 /// all along: the task finds no thread.
 pub(super) fn full_pool(view: &View) -> Option<Finding> {
@@ -118,42 +148,20 @@ pub(super) fn full_pool(view: &View) -> Option<Finding> {
         .filter(|wait| is_for_result(wait) && !has(wait, &POOLED))
         .filter(|wait| wait.seconds >= ALL_ALONG * facts.seconds)
         .max_by(|one, other| one.seconds.total_cmp(&other.seconds))?;
-    let of_pool: Vec<&Wait> = facts
-        .waits
-        .iter()
-        .filter(|wait| has(wait, &POOLED))
-        .collect();
-    // One of them without a task would take it.
-    let idle = of_pool
-        .iter()
-        .filter(|wait| kind(facts, wait) == Kind::Idle);
-    let idle: f64 = idle.map(|wait| wait.seconds).sum();
-    let busy: Vec<&&Wait> = of_pool
-        .iter()
-        .filter(|wait| kind(facts, wait) != Kind::Idle)
-        .collect();
-    let threads: BTreeSet<u32> = busy.iter().flat_map(|wait| wait.threads.clone()).collect();
-    let seconds: f64 = busy.iter().map(|wait| wait.seconds).sum();
-    let is_full = seconds >= ALL_ALONG * facts.seconds * threads.len() as f64;
-    if threads.is_empty() || !is_full || idle > (1.0 - ALL_ALONG) * facts.seconds {
-        return None;
-    }
-    let most = busy
-        .into_iter()
-        .max_by(|one, other| one.seconds.total_cmp(&other.seconds))?;
+    let taken = taken_pool(view)?;
     let from = own_path(longest).map_or_else(String::new, |own| format!(" in {own}"));
     Some(
         Finding::new(
             format!(
                 "a thread waits for the result of a task{from}, which finds no thread: all {} threads of the pool are in other tasks, where one {}",
-                threads.len(),
-                describe_wait(facts, most)
+                taken.threads,
+                taken.does
             ),
             1.0,
         )
         .doubt()
         .with(
-            format!("{} threads in the pool's own function, none of them without a task", threads.len()),
+            format!("{} threads in the pool's own function, none of them without a task", taken.threads),
             THREAD_STATES,
             "70 % of the time",
             "a pool without work",

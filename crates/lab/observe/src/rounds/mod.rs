@@ -222,6 +222,7 @@ impl Rounds {
                 self.scripts.look(*process, known, modules);
                 if is_seldom {
                     self.goroutines.look(*process, known, modules);
+                    self.scripts.look_at_coroutines(*process);
                 }
             }
             for thread in entries(&format!("/proc/{process}/task")) {
@@ -399,6 +400,11 @@ impl Rounds {
     /// Returns where goroutines waited.
     pub(crate) fn parked(&mut self) -> Vec<Parked> {
         self.goroutines.parked(&self.processes, &mut self.modules)
+    }
+
+    /// Returns where coroutines waited.
+    pub(crate) fn coroutines(&self) -> Vec<Parked> {
+        self.scripts.coroutines()
     }
 
     /// Removes the maps of compiled functions that JVMs wrote for this observation.

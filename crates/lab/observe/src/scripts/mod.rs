@@ -4,6 +4,7 @@
 //!
 //! What the functions are made of, the interpreter's own ones, is left to `unwind` and `symbols`.
 
+mod coroutines;
 mod javascript;
 mod perl;
 mod postgres;
@@ -14,7 +15,7 @@ mod statement;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use explain::facts::Stack;
+use explain::facts::{Parked, Stack};
 
 use crate::memory;
 use crate::proc::Mapping;
@@ -61,7 +62,13 @@ pub(crate) struct Scripts {
     ran: BTreeMap<(&'static str, Vec<String>), u64>,
     /// Samples that may still be searched for a statement in this round.
     searches: u32,
+    /// Where coroutines waited, by process, with how many over all looks, and how many looks there were.
+    waiting: BTreeMap<(u32, Vec<String>), u64>,
+    looks: BTreeMap<u32, u64>,
 }
+
+/// How functions begin that run a loop of events of Python.
+const ASYNCIO: &str = "Python's asyncio.";
 
 /// The languages by how files begin that have their interpreters.
 const FILES: [(&str, Find); 6] = [
@@ -138,6 +145,41 @@ impl Scripts {
             }
             Some(Interpreter::JavaScript(_)) | None => {}
         }
+    }
+
+    /// Reads the coroutines of a process whose loop of events runs them.
+    pub(crate) fn look_at_coroutines(&mut self, id: u32) {
+        let Some(process) = self.processes.get_mut(&id) else {
+            return;
+        };
+        let mut functions = process.now.values().flatten();
+        let has_loop = functions.any(|function| function.starts_with(ASYNCIO));
+        let (Some(Interpreter::Python(python)), true) = (&mut process.interpreter, has_loop) else {
+            return;
+        };
+        let Some(memory) = memory::open(id) else {
+            return;
+        };
+        *self.looks.entry(id).or_default() += 1;
+        for stack in python.read_coroutines(&memory) {
+            let place = (id, stack);
+            if self.waiting.len() < STACKS_MAX || self.waiting.contains_key(&place) {
+                *self.waiting.entry(place).or_default() += 1;
+            }
+        }
+    }
+
+    /// Returns where coroutines waited, most of them first.
+    pub(crate) fn coroutines(&self) -> Vec<Parked> {
+        let parked = |((process, stack), count): (&(u32, Vec<String>), &u64)| Parked {
+            process: *process,
+            reason: String::new(),
+            stack: stack.clone(),
+            number: *count as f64 / self.looks.get(process).copied().unwrap_or(1) as f64,
+        };
+        let mut all: Vec<Parked> = self.waiting.iter().map(parked).collect();
+        all.sort_by(|one, other| other.number.total_cmp(&one.number));
+        all
     }
 
     /// Returns what is known of a process; nothing of the program that it executed before.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::{DEPTH, NAMES_MAX, printable};
+use super::{DEPTH, NAMES_MAX, coroutines, printable};
 use crate::memory::{self, field};
 use crate::proc::Mapping;
 use crate::rounds::Process;
@@ -107,8 +107,9 @@ const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
 const INTERPRETER_AT: usize = 5;
 const THREAD_AT: usize = 9;
 
-/// The symbol of the interpreter's state.
+/// The symbols of the interpreter's state, and of the type of coroutines.
 const STATE: &str = "_PyRuntime";
+const COROUTINE: &str = "PyCoro_Type";
 
 #[derive(Debug)]
 pub(super) struct Interpreter {
@@ -116,6 +117,8 @@ pub(super) struct Interpreter {
     state: u64,
     layout: Layout,
     names: BTreeMap<u64, String>,
+    /// The type of coroutines; 0 where those are not read.
+    coroutines: u64,
 }
 
 /// Finds the interpreter in a mapped file.
@@ -136,10 +139,15 @@ pub(super) fn find(
         Ok(13) => read_layout(&memory::open(id)?, state)?,
         _ => return None,
     };
+    let coroutines = match minor.parse() {
+        Ok(11) => modules.address_of(mapping, COROUTINE),
+        _ => None,
+    };
     Some(super::Interpreter::Python(Interpreter {
         state,
         layout,
         names: BTreeMap::new(),
+        coroutines: coroutines.unwrap_or_default(),
     }))
 }
 
@@ -170,6 +178,25 @@ impl Interpreter {
             }
             thread = field(memory, at, NEXT);
         }
+    }
+
+    /// Returns the functions of coroutines that wait, innermost first; none where these are not read.
+    pub(super) fn read_coroutines(&mut self, memory: &File) -> Vec<Vec<String>> {
+        let interpreter = field(memory, self.state, self.layout.interpreter);
+        let (Some(interpreter), true) = (interpreter, self.coroutines != 0) else {
+            return Vec::new();
+        };
+        let Some(found) = coroutines::read(memory, interpreter, self.coroutines) else {
+            self.coroutines = 0;
+            return Vec::new();
+        };
+        let name_all = |chain: Vec<u64>| -> Option<Vec<String>> {
+            chain
+                .into_iter()
+                .map(|code| self.name(memory, code))
+                .collect()
+        };
+        found.into_iter().filter_map(name_all).collect()
     }
 
     /// Returns the kernel's number of a thread.
@@ -299,6 +326,7 @@ mod tests {
             state,
             layout: OF_3_11,
             names: BTreeMap::new(),
+            coroutines: 0,
         }
     }
 
@@ -363,7 +391,9 @@ mod tests {
                 for layout in [OF_3_9, OF_3_11, OF_3_12, OF_3_13] {
                     let mut python = interpreter(state);
                     python.layout = layout;
+                    python.coroutines = 8;
                     python.read(&memory, &mut BTreeMap::new());
+                    python.read_coroutines(&memory);
                 }
                 let _ = read_layout(&memory, state);
             }
