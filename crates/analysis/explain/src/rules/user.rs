@@ -95,14 +95,16 @@ fn hottest(view: &View) -> Option<(String, u64, u64)> {
     Some((what, count, hot.all()))
 }
 
-/// Returns two functions in which most of the program's own work is together.
+/// Returns two functions in which most of the program's own work and half of its time is together.
 fn several(view: &View) -> Option<(String, u64, u64)> {
     let is_collector = garbage(view).is_some() || meaning(view).is_some();
     let hot = Hot::of(in_user_mode(view));
     let (path, count) = hot.innermost_path().filter(|(path, _)| !is_start(path))?;
     // The two largest of five that are equal have six of ten samples now and then, if these are few.
     let scatter = stats::share_interval(count as usize, hot.all() as usize, 0.95)?;
-    (!is_collector && scatter.min >= SEVERAL).then(|| (path, count, hot.all()))
+    let share = view.budget.user * count as f64 / hot.all().max(1) as f64;
+    let is_most = scatter.min >= SEVERAL && share >= FUNCTION;
+    (!is_collector && is_most).then(|| (path, count, hot.all()))
 }
 
 /// Returns the functions with most of the program's own work, with their parts.
