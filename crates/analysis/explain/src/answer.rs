@@ -8,7 +8,7 @@ use crate::callers::{Hot, is_own, statement};
 use crate::facts::{Facts, SHORT_LIVED, Stack};
 use crate::finding::{Certainty, Finding, percent};
 use crate::interpreted::{in_interpreter, in_library};
-use crate::rules::{Branch, RULES, connecting, parts_of_work};
+use crate::rules::{Branch, RULES, connecting, many_transfers, parts_of_work};
 use crate::waits::{known, own_path};
 
 /// The least share of the time that a cause explains.
@@ -560,7 +560,8 @@ impl Answer {
                 + &busiest_program(facts)
                 + &connecting(&view)
                 + &beside::started(facts)
-                + &parts_of_work(&view, "");
+                + &parts_of_work(&view, "")
+                + &many_transfers(&view);
             let next = match self.others.first() {
                 Some(next) if next.share >= MENTIONED => {
                     format!("; {}: {}", next.cause, percent(next.share))

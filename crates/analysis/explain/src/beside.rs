@@ -20,7 +20,7 @@ const AT_LOCKS: f64 = 0.15;
 /// Programs or processes per second that are worth a word.
 const STARTED: f64 = 3.0;
 /// Threads per second that are worth a word.
-const THREADS_STARTED: f64 = 20.0;
+const THREADS_STARTED: f64 = 10.0;
 /// The part of started programs that makes one of them the one.
 const ONE_PROGRAM: f64 = 0.8;
 /// The least part of what runs in opening a file, and in asking for events, that is worth a word.

@@ -295,7 +295,7 @@ fn threads_created_beside_cause_are_counted() {
         found.contains("; it creates 300 threads a second"),
         "{found}"
     );
-    let found = sentence(&with(100));
+    let found = sentence(&with(50));
     assert!(!found.contains("threads a second"), "{found}");
 }
 

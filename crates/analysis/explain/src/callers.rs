@@ -72,7 +72,7 @@ const SUFFIXES: [&str; 6] = ["constprop", "isra", "part", "cold", "lto_priv", "l
 const STATEMENT: &str = "SQL: ";
 /// How functions of runtimes begin: of Node, V8 and libuv, of CPython, of Rust, of C++ and of the
 /// JVM.
-const RUNTIMES: [&str; 36] = [
+const RUNTIMES: [&str; 37] = [
     STATEMENT,
     "Python's ",
     "Perl's ",
@@ -105,6 +105,7 @@ const RUNTIMES: [&str; 36] = [
     "mio::",
     "__rust",
     "__gnu_cxx",
+    "__gthread",
     "operator ",
     "JavaMain",
     "ThreadJavaMain",

@@ -83,6 +83,12 @@ pub(crate) const KNOWN: &[Known] = &[
         "a permit of a Semaphore of Java",
     ),
     known("JVM_Sleep", Kind::Sleep),
+    // src/hotspot/share/oops/instanceKlass.cpp.
+    named(
+        "InstanceKlass::initialize_impl",
+        Kind::Lock,
+        "the initialization of a class (static initializer), which another thread executes",
+    ),
     known("java.lang.ProcessImpl.waitFor", Kind::Join),
     known("ObjectMonitor::wait", Kind::Condition),
     // java.util.concurrent.
@@ -177,6 +183,12 @@ pub(crate) const KNOWN: &[Known] = &[
     ),
     named("LockBufferForCleanup", Kind::Lock, "a pin of a buffer"),
     known("WaitEventSetWait", Kind::Events),
+    // GNU make: src/posixos.c.
+    named(
+        "jobserver_acquire",
+        Kind::Join,
+        "a token of its job server (a job slot)",
+    ),
     // SQLite: src/main.c, src/os_unix.c.
     named(
         "sqliteDefaultBusyCallback",

@@ -374,8 +374,11 @@ fn futex_kind(wait: &Wait, is_join: bool) -> Kind {
     if is_join {
         return Kind::Join;
     }
+    let has_holder = wait.behind.iter().any(|one| one.role == Role::Holder);
     match known(wait) {
         Some(known) if known.function == PYTHON_LOCK && has_script(wait) => Kind::Lock,
+        // Who was woken waits for the mutex of the condition.
+        Some(known) if known.kind == Kind::Condition && has_holder => Kind::Lock,
         Some(known) => known.kind,
         // A word that names its holder is a lock's; a thread alone at a word waits for a signal.
         None if wait.behind.is_empty() && (wait.threads.len() == 1 || wait.stack.is_empty()) => {

@@ -216,7 +216,7 @@ fn step_by_frame_pointer(
         saved[usize::from(X86_64::RBP.0)] = stack.word(frame);
         Registers {
             program_counter,
-            stack_pointer: frame + 16,
+            stack_pointer: frame.wrapping_add(16),
             saved,
         }
     })
@@ -256,8 +256,9 @@ fn scan(
     let module = modules.module(mapping)?;
     let start = module.start(module.address(mapping, looked_up))?;
     let mut possible = None;
-    let first = registers.stack_pointer.next_multiple_of(8);
-    for at in (first..first + SEARCHED as u64).step_by(8) {
+    // The register has whatever the program put there.
+    let first = registers.stack_pointer.checked_next_multiple_of(8)?;
+    for at in (first..first.saturating_add(SEARCHED as u64)).step_by(8) {
         let Some(word) = stack.word(at) else { break };
         let Some(caller) = around(word) else { continue };
         let is_same_file = caller.path == mapping.path;
@@ -286,7 +287,7 @@ fn returned(program_counter: u64, at: u64, stack: &Stack) -> Registers {
     saved[usize::from(X86_64::RBP.0)] = below.filter(is_of_stack);
     Registers {
         program_counter,
-        stack_pointer: at + 8,
+        stack_pointer: at.wrapping_add(8),
         saved,
     }
 }
@@ -439,6 +440,29 @@ mod tests {
         });
         assert_eq!(evaluate(expression(), &registers, &here), Some(0x7108));
         assert_eq!(evaluate(expression(), &registers, &elsewhere), None);
+    }
+
+    #[test]
+    fn stack_pointer_at_the_end_is_survived() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let maps = crate::proc::maps(&maps);
+        let mut modules = Modules::default();
+        modules.find(std::process::id(), &maps);
+        let own = is_call as *const () as u64;
+        for stack_pointer in [u64::MAX, u64::MAX - 7, u64::MAX - 16] {
+            let registers = Registers {
+                program_counter: own,
+                stack_pointer,
+                saved: [Some(stack_pointer - 15); 17],
+            };
+            let stack = Stack {
+                start: stack_pointer & !7,
+                bytes: &[0xff; 64],
+            };
+            let found = scan(&registers, own, &stack, &maps, &mut modules);
+            assert!(found.is_none());
+            assert!(step_by_frame_pointer(&registers, &stack, &maps).is_none());
+        }
     }
 
     #[test]

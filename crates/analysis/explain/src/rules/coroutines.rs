@@ -59,7 +59,11 @@ const WAYS: [(&str, Way, &str); 19] = [
         Way::Other,
         "for others at an asyncio.Barrier",
     ),
-    ("Queue.put", Way::Other, "for room in an asyncio.Queue"),
+    (
+        "Queue.put",
+        Way::Other,
+        "for room in a full asyncio.Queue (put)",
+    ),
     (
         "Queue.join",
         Way::Other,

@@ -337,6 +337,8 @@ pub(super) fn hot_lock(view: &View) -> Option<Finding> {
     let behind = match &*chain(view.facts, longest) {
         "" if stuck.is_empty() => alone(view, word) + &meanwhile(view),
         "" => stuck,
+        // Its end is what the holder waits for.
+        behind if joins(view, longest) => format!("{behind}{stuck}"),
         behind => behind.to_owned(),
     };
     let finding = Finding::new(
@@ -367,6 +369,13 @@ pub(super) fn hot_lock(view: &View) -> Option<Finding> {
         finding
     };
     Some(finding.look("gdb -p PID -batch -ex 'thread apply all bt'"))
+}
+
+/// Whether the holder of a lock waits for the end of another thread of the program.
+fn joins(view: &View, wait: &Wait) -> bool {
+    let doing = mostly(view.facts, wait).filter(|(behind, ..)| behind.is_own);
+    let next = doing.and_then(|(_, doing, _)| doing.wait.as_ref());
+    next.is_some_and(|next| kind(view.facts, next) == Kind::Join)
 }
 
 /// Adds who holds a lock, and what to do: about what the holder waits for, or about the lock.

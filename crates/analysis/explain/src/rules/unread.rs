@@ -4,12 +4,14 @@
 use crate::budget::View;
 use crate::facts::{Behind, Facts, Object, Thread, Wait};
 use crate::finding::Finding;
-use crate::waits::{Kind, describe_doing, is_call, is_file, is_in, kind, mostly, own_path};
+use crate::waits::{Kind, describe_wait, is_call, is_file, is_in, kind, mostly, own_path};
 
 use super::blocked::{BLOCKED, THREAD_STATES};
 
-/// New processes per second from which on the reader is not stuck.
+/// New processes per second from which on the reader is not stuck; where nothing else goes on they are
+/// those that it began with.
 const CREATING: f64 = 5.0;
+const STARTING: f64 = 20.0;
 /// The least part of the observed time of a wait that may end from outside, and the most of it that a
 /// program runs which does nothing.
 const LASTING: f64 = 0.5;
@@ -30,6 +32,47 @@ fn is_stuck(facts: &Facts) -> bool {
     running <= NOTHING * facts.seconds && lasting.all(is_inside)
 }
 
+/// Returns where a process at the other end of a pipe waits for the end of another one, or at a pipe
+/// within the program; others of its threads may sleep.
+fn stuck_wait<'f>(facts: &'f Facts, behind: &'f Behind, is_alone: bool) -> Option<&'f Wait> {
+    let is_its = |wait: &Wait| {
+        let mut threads = facts.threads.iter();
+        let is_of_it =
+            |one: &Thread| one.process == behind.process && wait.threads.contains(&one.id);
+        threads.any(is_of_it)
+    };
+    let doing = behind.doing.iter().filter_map(|one| one.wait.as_deref());
+    let lasting = facts
+        .waits
+        .iter()
+        .filter(|wait| wait.seconds > LASTING * facts.seconds && is_its(wait));
+    let mut all = doing.chain(lasting);
+    let joins = all.clone().find(|wait| kind(facts, wait) == Kind::Join);
+    joins.or_else(|| all.find(|wait| is_alone && kind(facts, wait) == Kind::Pipe))
+}
+
+/// Wake-ups of a thread that sleeps until the time is over.
+const ASLEEP: u64 = 3;
+
+/// Whether nothing comes from a pipe any more: the program does nothing, and each process that has its
+/// other end waits for the end of another one, or at a pipe itself.
+fn is_dead(facts: &Facts, wait: &Wait) -> bool {
+    let running: f64 = facts.threads.iter().map(Thread::running_s).sum();
+    // Another thread of it that wakes up may use the pipe.
+    let wakes_up = |behind: &Behind| {
+        let mut others = facts.threads.iter();
+        let is_other = |one: &Thread| {
+            one.process == behind.process && one.id != behind.process && one.voluntary > ASLEEP
+        };
+        others.any(is_other)
+    };
+    let is_stuck = |behind: &Behind| stuck_wait(facts, behind, true).is_some() && !wakes_up(behind);
+    running <= NOTHING * facts.seconds
+        && wait.seconds > LASTING * facts.seconds
+        && !wait.behind.is_empty()
+        && wait.behind.iter().all(is_stuck)
+}
+
 /// Returns the process at the other end of a pipe that waits for the end of another one or at another
 /// pipe.
 fn stuck_peer<'f>(
@@ -37,14 +80,18 @@ fn stuck_peer<'f>(
     wait: &'f Wait,
     is_alone: bool,
 ) -> Option<(&'f Behind, String)> {
-    let (behind, doing, _) = mostly(facts, wait)?;
-    let next = doing.wait.as_ref()?;
-    let is_waiting = match kind(facts, next) {
-        Kind::Join => true,
-        Kind::Pipe => is_alone,
-        _ => false,
+    let is_dead = is_dead(facts, wait);
+    let is_reader = |behind: &Behind| wait.threads.contains(&behind.thread);
+    let others = wait.behind.iter().filter(|behind| !is_reader(behind));
+    let behind = match mostly(facts, wait) {
+        Some((behind, ..)) if !is_dead => behind,
+        _ => others
+            .clone()
+            .find(|behind| stuck_wait(facts, behind, false).is_some())
+            .or(others.clone().next())?,
     };
-    is_waiting.then(|| (behind, describe_doing(facts, behind, doing)))
+    let next = stuck_wait(facts, behind, is_alone || is_dead)?;
+    Some((behind, describe_wait(facts, next)))
 }
 
 pub(super) fn pipe(view: &View) -> Option<Finding> {
@@ -52,8 +99,10 @@ pub(super) fn pipe(view: &View) -> Option<Finding> {
     let is_alone = is_stuck(facts);
     let writes = |wait: &Wait| is_call(wait, &["write", "writev"]) || is_in(wait, &["pipe_write"]);
     let at_pipes = facts.waits.iter().filter(|wait| is_file(wait, "pipe:"));
-    let own = at_pipes
-        .filter(|wait| (writes(wait) || is_alone) && stuck_peer(facts, wait, is_alone).is_some());
+    let own = at_pipes.filter(|wait| {
+        let may_be = writes(wait) || is_alone || is_dead(facts, wait);
+        may_be && stuck_peer(facts, wait, is_alone).is_some()
+    });
     // Who writes says more than who reads.
     let longest = own.max_by(|one, other| {
         let by_way = writes(one).cmp(&writes(other));
@@ -67,13 +116,17 @@ pub(super) fn pipe(view: &View) -> Option<Finding> {
     if share < BLOCKED || peer.process == waiter.process {
         return None;
     }
+    let from = own_path(longest).map_or_else(String::new, |own| format!(" in {own}"));
+    // Then all else of the program comes after that.
+    let is_deadlock = is_alone || is_dead(facts, longest);
     // One that starts other processes meanwhile goes on, and reads slowly.
     let created = facts.short_lived.created.unwrap_or_default();
-    if view.per_second(created.processes) > CREATING {
+    let most = if is_deadlock { STARTING } else { CREATING };
+    if view.per_second(created.processes) > most {
         return None;
     }
-    let from = own_path(longest).map_or_else(String::new, |own| format!(" in {own}"));
-    let cycle = match is_alone {
+    let share = if is_deadlock { 1.0 } else { share.min(1.0) };
+    let cycle = match is_deadlock {
         true => ": each waits for the other (a deadlock)",
         false => "",
     };
@@ -89,7 +142,7 @@ pub(super) fn pipe(view: &View) -> Option<Finding> {
             "process {} {} waits {of_waiter}{from} that process {} {} {of_peer}: that {does}{cycle}",
             waiter.process, waiter.name, peer.process, peer.name,
         ),
-        share.min(1.0),
+        share,
     )
     .with(
         "one is blocked at the pipe, and the other one waits for its end or at another pipe".into(),

@@ -147,9 +147,11 @@ impl Engine {
             bytes.try_into().ok().map(u64::from_le_bytes)
         };
         let mut found = Vec::new();
-        let mut at = start.next_multiple_of(8);
+        // The register has whatever the program put there.
+        let mut at = start.checked_next_multiple_of(8).unwrap_or_default();
+        let field = |at: u64, offset: u64| word(at.wrapping_add(offset));
         while let (Some(function), Some(context), Some(next), Some(code)) =
-            (word(at), word(at + 8), word(at + 16), word(at + 24))
+            (word(at), field(at, 8), field(at, 16), field(at, 24))
         {
             let frame = at + 16;
             let is_frame = next > frame && next - frame < FRAME_MAX && next.is_multiple_of(8);
@@ -407,7 +409,7 @@ mod tests {
                 prop_oneof![(0_u64..0x800).prop_map(|word| word | 1), any::<u64>()],
                 0..0x100,
             ),
-            start in prop_oneof![0_u64..0x800, any::<u64>()],
+            start in prop_oneof![0_u64..0x800, any::<u64>(), (u64::MAX - 0x200)..=u64::MAX],
             stack in prop::collection::vec(
                 prop_oneof![(0_u64..0x800).prop_map(|word| word | 1), any::<u64>()],
                 0..0x40,
