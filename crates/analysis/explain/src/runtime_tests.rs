@@ -297,7 +297,7 @@ fn own_write_end_of_pipe_is_deadlock() {
         ..wait("clock_nanosleep", "hrtimer_nanosleep", 9.8)
     };
     let with_sleeper = |voluntary| {
-        let mut facts = with(&[asleep.clone()], 0.1);
+        let mut facts = with(std::slice::from_ref(&asleep), 0.1);
         facts.threads.push(Thread {
             voluntary,
             ..thread(3, [0.0; 3])

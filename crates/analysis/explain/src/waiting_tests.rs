@@ -522,7 +522,7 @@ fn wait_without_a_time_is_for_a_signal() {
 }
 
 #[test]
-fn thread_of_a_pool_with_a_task_is_not_idle() {
+fn pooled_thread_with_task_is_not_idle() {
     let functions = [
         "clock_nanosleep (libc.so.6)",
         "fetch app.py",
@@ -541,4 +541,30 @@ fn thread_of_a_pool_with_a_task_is_not_idle() {
         .filter(|one| *one != "fetch app.py")
         .collect();
     assert_eq!(with(&without), Kind::Idle);
+}
+
+#[test]
+fn timer_of_a_loop_is_no_sleep() {
+    let waiting = Wait {
+        timeout_ms: Some(1),
+        watched: vec![Watched {
+            kind: WatchedKind::Own,
+            file: "own pipe:[7]".into(),
+        }],
+        ..wait("epoll_wait", "ep_poll", 9.5)
+    };
+    let found = answer(&Facts {
+        waits: vec![waiting],
+        ..facts(vec![Thread {
+            voluntary: 9000,
+            ..thread(1, [0.2, 0.2, 0.0])
+        }])
+    });
+    let cause = found.cause.unwrap().cause;
+    assert!(
+        cause.starts_with(
+            "its loop of events waits for a timer of its own, up to 1 ms each time, 900 times a second,"
+        ),
+        "{cause}"
+    );
 }

@@ -584,6 +584,11 @@ fn otherwise(view: &View) -> String {
     format!("; otherwise it is idle ({} of a processor)", percent(used))
 }
 
+/// Whether a wait is a loop's of events.
+fn is_loop(wait: &Wait) -> bool {
+    is_call(wait, &POLLS) && wait.object != Object::Timer
+}
+
 pub(super) fn sleep(view: &View) -> Option<Finding> {
     let is_sleep = |wait: &Wait| {
         (is_call(wait, &SLEEPS) || is_in(wait, &["nanosleep"]))
@@ -606,6 +611,9 @@ pub(super) fn sleep(view: &View) -> Option<Finding> {
         };
         let what = match longest.filter(|wait| is_for_signal(wait)) {
             Some(wait) => format!("it waits for a signal to it in {}", wait.call),
+            None if longest.is_some_and(is_loop) => {
+                format!("its loop of events waits for a timer of its own{often}")
+            }
             None => format!("it sleeps by its own choice{often}"),
         };
         format!("{what}{}{beside}", from.unwrap_or_default())

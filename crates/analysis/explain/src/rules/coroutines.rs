@@ -26,7 +26,7 @@ enum Way {
     Other,
     /// Who is at the other end of a socket.
     Peer,
-    /// What is not known: a task, a thread of an executor, or whoever sets a future.
+    /// What is not known: a task, a thread of an executor, or any other code that sets a future.
     Future,
     Sleep,
     /// The end of others that wait themselves.

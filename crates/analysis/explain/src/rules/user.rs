@@ -134,6 +134,11 @@ pub(super) fn one_function(view: &View) -> Option<Finding> {
         "(anonymous memory)",
         "code that its runtime compiled, without a name",
     );
+    // Their mappings are gone before they are read.
+    let what = what.replace(
+        "(unknown)",
+        "processes that live for a moment each, so that their functions have no names",
+    );
     let mapped = view.facts.settings.mapped.as_ref();
     // Where functions have no names, what they work on says more.
     let mapped = mapped.filter(|(_, count)| *count >= MAPPED && what.contains("+0x"));
