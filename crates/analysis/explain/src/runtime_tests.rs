@@ -305,6 +305,14 @@ fn own_write_end_of_pipe_is_deadlock() {
         rule(&facts)
     };
     assert_ne!(with_sleeper(40), "unread-pipe");
+    // A further process may be what the parent waits for.
+    let mut facts = with(std::slice::from_ref(&asleep), 0.1);
+    facts.threads.push(Thread {
+        process: 3,
+        voluntary: 1,
+        ..thread(3, [0.0; 3])
+    });
+    assert_ne!(rule(&facts), "unread-pipe");
     assert_eq!(with_sleeper(1), "unread-pipe");
     assert_ne!(rule(&with(&[], 5.0)), "unread-pipe");
 }

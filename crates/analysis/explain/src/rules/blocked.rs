@@ -616,7 +616,8 @@ pub(super) fn sleep(view: &View) -> Option<Finding> {
             }
             None => format!("it sleeps by its own choice{often}"),
         };
-        format!("{what}{}{beside}", from.unwrap_or_default())
+        let joining = super::inside::joining(view);
+        format!("{what}{}{beside}{joining}", from.unwrap_or_default())
     })?;
     Some(
         finding

@@ -545,18 +545,24 @@ fn semaphore(wait: &Wait) -> Option<&str> {
 
 /// Returns that a thread waits for the end of another one all along, as the end of a sentence: where
 /// no thread works, that end does not come.
-fn joining(view: &View) -> String {
+pub(super) fn joining(view: &View) -> String {
     let facts = view.facts;
-    let is_of_program = |wait: &&Wait| kind(facts, wait) == Kind::Join && own_path(wait).is_some();
-    let longest = facts
-        .waits
-        .iter()
-        .filter(is_of_program)
-        .filter(|wait| matches!(wait.object, Object::Futex(_)))
-        .max_by(|one, other| one.seconds.total_cmp(&other.seconds))
-        .filter(|wait| 2.0 * wait.seconds >= facts.seconds);
-    let place = longest.and_then(own_path);
-    place.map_or_else(String::new, |place| {
+    // Each thread has a word of its own for that.
+    let mut places: BTreeMap<String, f64> = BTreeMap::new();
+    for wait in &facts.waits {
+        let is_thread = matches!(wait.object, Object::Futex(_));
+        if is_thread
+            && kind(facts, wait) == Kind::Join
+            && let Some(place) = own_path(wait)
+        {
+            *places.entry(place).or_default() += wait.seconds;
+        }
+    }
+    let longest = places
+        .into_iter()
+        .max_by(|one, other| one.1.total_cmp(&other.1))
+        .filter(|(_, seconds)| 2.0 * seconds >= facts.seconds);
+    longest.map_or_else(String::new, |(place, _)| {
         format!("; another one waits for the end of a thread (join) in {place}")
     })
 }

@@ -17,8 +17,9 @@ const STARTING: f64 = 20.0;
 const LASTING: f64 = 0.5;
 const NOTHING: f64 = 0.05;
 
-/// Whether a program does nothing, and waits for nothing from outside.
-fn is_stuck(facts: &Facts) -> bool {
+/// Whether a program does nothing, and waits for nothing from outside: the processes of which some may
+/// do so in further threads are `without`.
+fn is_stuck(facts: &Facts, without: &[u32]) -> bool {
     let running: f64 = facts.threads.iter().map(Thread::running_s).sum();
     let lasting = facts.waits.iter();
     let mut lasting = lasting.filter(|wait| wait.seconds > LASTING * facts.seconds);
@@ -27,20 +28,21 @@ fn is_stuck(facts: &Facts) -> bool {
         // A client would come from outside.
         Kind::Idle => matches!(wait.object, Object::Futex(_)),
         Kind::Pipe => is_file(wait, "pipe:"),
-        _ => false,
+        _ => without.iter().any(|process| is_of(facts, wait, *process)),
     };
     running <= NOTHING * facts.seconds && lasting.all(is_inside)
+}
+
+/// Whether a thread of a process waits there.
+fn is_of(facts: &Facts, wait: &Wait, process: u32) -> bool {
+    let mut threads = facts.threads.iter();
+    threads.any(|one| one.process == process && wait.threads.contains(&one.id))
 }
 
 /// Returns where a process at the other end of a pipe waits for the end of another one, or at a pipe
 /// within the program; others of its threads may sleep.
 fn stuck_wait<'f>(facts: &'f Facts, behind: &'f Behind, is_alone: bool) -> Option<&'f Wait> {
-    let is_its = |wait: &Wait| {
-        let mut threads = facts.threads.iter();
-        let is_of_it =
-            |one: &Thread| one.process == behind.process && wait.threads.contains(&one.id);
-        threads.any(is_of_it)
-    };
+    let is_its = |wait: &Wait| is_of(facts, wait, behind.process);
     let doing = behind.doing.iter().filter_map(|one| one.wait.as_deref());
     let lasting = facts
         .waits
@@ -57,7 +59,7 @@ const ASLEEP: u64 = 3;
 /// Whether nothing comes from a pipe any more: the program does nothing, and each process that has its
 /// other end waits for the end of another one, or at a pipe itself.
 fn is_dead(facts: &Facts, wait: &Wait) -> bool {
-    let running: f64 = facts.threads.iter().map(Thread::running_s).sum();
+    let holders: Vec<u32> = wait.behind.iter().map(|behind| behind.process).collect();
     // Another thread of it that wakes up may use the pipe.
     let wakes_up = |behind: &Behind| {
         let mut others = facts.threads.iter();
@@ -66,11 +68,11 @@ fn is_dead(facts: &Facts, wait: &Wait) -> bool {
         };
         others.any(is_other)
     };
-    let is_stuck = |behind: &Behind| stuck_wait(facts, behind, true).is_some() && !wakes_up(behind);
-    running <= NOTHING * facts.seconds
-        && wait.seconds > LASTING * facts.seconds
-        && !wait.behind.is_empty()
-        && wait.behind.iter().all(is_stuck)
+    let waits = |behind: &Behind| stuck_wait(facts, behind, true).is_some() && !wakes_up(behind);
+    wait.seconds > LASTING * facts.seconds
+        && !holders.is_empty()
+        && wait.behind.iter().all(waits)
+        && is_stuck(facts, &holders)
 }
 
 /// Returns the process at the other end of a pipe that waits for the end of another one or at another
@@ -96,7 +98,7 @@ fn stuck_peer<'f>(
 
 pub(super) fn pipe(view: &View) -> Option<Finding> {
     let facts = view.facts;
-    let is_alone = is_stuck(facts);
+    let is_alone = is_stuck(facts, &[]);
     let writes = |wait: &Wait| is_call(wait, &["write", "writev"]) || is_in(wait, &["pipe_write"]);
     let at_pipes = facts.waits.iter().filter(|wait| is_file(wait, "pipe:"));
     let own = at_pipes.filter(|wait| {
