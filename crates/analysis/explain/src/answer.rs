@@ -132,9 +132,9 @@ fn is_of_running(cause: &Finding) -> bool {
     rule.is_some_and(|rule| matches!(rule.branch, Branch::System | Branch::User | Branch::Waiting))
 }
 
-/// Whether a cause says that threads sleep.
+/// Whether a cause says who sleeps.
 fn is_of_sleep(cause: &Finding) -> bool {
-    ["sleep", "full-pool", "lost-result"].contains(&cause.rule)
+    ["sleep", "full-pool", "lost-result", "coroutines"].contains(&cause.rule)
 }
 
 /// Whether a cause is that the program does nothing by itself.

@@ -31,9 +31,8 @@ const MOSTLY_ASKING: f64 = 0.4;
 /// Calls that open a file.
 const OPENS: [&str; 4] = ["open", "openat", "openat2", "creat"];
 /// Rules whose causes say themselves that programs are started.
-const OF_PROCESSES: [&str; 6] = [
+const OF_PROCESSES: [&str; 5] = [
     "new-processes",
-    "short-workers",
     "children",
     "fork-tables",
     "closing",

@@ -409,7 +409,7 @@ pub(crate) const MEANINGS: &[Meaning] = &[
         "Use smaller numbers, or hexadecimal text.",
     ),
     meaning(
-        "builtin_compile|builtin_eval|builtin_exec|_PyParser_ASTFromString|_PyAST_Compile",
+        "builtin_compile|builtin_eval|_PyParser_ASTFromString|_PyAST_Compile",
         "it compiles Python source again and again (eval, exec, compile)",
         "Compile once, and keep the code.",
     ),

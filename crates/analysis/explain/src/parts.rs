@@ -225,7 +225,7 @@ pub(crate) const PARTS: &[Part] = &[
         "time.Parse|time.parse|time.Time.Format|time.Time.AppendFormat",
         "it parses or formats times",
     ),
-    ("time.LoadLocation", "it loads time zones again and again"),
+    ("time.LoadLocation", "it loads time zones"),
     (
         "time.NewTimer|time.newTimer|time.After|runtime.(*timers)|runtime.(*timer)",
         "it makes and stops timers",
@@ -352,7 +352,7 @@ pub(crate) const PARTS: &[Part] = &[
     ),
     (
         "type_new (libpython|PyType_Ready",
-        "it makes classes again and again (type, namedtuple)",
+        "it makes classes (type, namedtuple)",
     ),
     (
         "_abc__abc_instancecheck|_abc__abc_subclasscheck",
@@ -364,7 +364,7 @@ pub(crate) const PARTS: &[Part] = &[
     ),
     (
         "PyImport_ImportModuleLevelObject",
-        "it imports modules again and again (import in a function)",
+        "it imports modules (import)",
     ),
     (
         "PyUnicode_Format|do_string_format|PyObject_Format",

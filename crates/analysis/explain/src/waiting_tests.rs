@@ -515,7 +515,7 @@ fn wait_without_a_time_is_for_a_signal() {
     };
     let found = with(None);
     assert!(
-        found.starts_with("it waits for a signal to it in ppoll in work"),
+        found.starts_with("it waits for a signal to it in ppoll, 100 times a second, in work"),
         "{found}"
     );
     assert!(with(Some(10)).starts_with("it sleeps by its own choice"));

@@ -587,13 +587,20 @@ pub(crate) fn what_of(wait: &Wait) -> Option<&'static str> {
 /// The longest time that is said in milliseconds.
 const SAID_MS: u64 = 10_000;
 
-/// Returns how long a wait lasts at most, as the middle of a sentence; empty if that is not known.
+/// Returns how long a wait lasts at most, for `with_time`; empty if that is not known.
 pub(crate) fn at_most(wait: &Wait) -> String {
     wait.timeout_ms
         .map_or_else(String::new, |timeout| match timeout {
-            ..=SAID_MS => format!(", up to {timeout} ms each time,"),
-            _ => format!(", up to {} s each time,", timeout / 1000),
+            ..=SAID_MS => format!(", up to {timeout} ms each time"),
+            _ => format!(", up to {} s each time", timeout / 1000),
         })
+}
+
+/// Puts a time and a place behind a wait: `sleeps, up to 5 ms each time, in work`.
+pub(crate) fn with_time(what: &str, time: &str, place: &str) -> String {
+    let is_plain = time.is_empty() || place.is_empty() || place.starts_with(',');
+    let comma = if is_plain { "" } else { "," };
+    format!("{what}{time}{comma}{place}")
 }
 
 /// Whether a wait without a time or a file ends by a signal only.
@@ -627,7 +634,12 @@ pub(crate) fn describe_wait(facts: &Facts, wait: &Wait) -> String {
         [one] if one.kind == WatchedKind::Socket => Some(&one.file),
         _ => None,
     };
-    let what = match kind(facts, wait) {
+    let kind = kind(facts, wait);
+    let time = match kind {
+        Kind::Sleep | Kind::Condition => at_most(wait),
+        _ => String::new(),
+    };
+    let what = match kind {
         Kind::Events if one_socket.is_some() => {
             let file = one_socket.map_or("", |file| file);
             format!("waits for the peer of a socket ({file})")
@@ -639,12 +651,12 @@ pub(crate) fn describe_wait(facts: &Facts, wait: &Wait) -> String {
         Kind::Idle => format!("is idle in {call}{file}"),
         Kind::Events => "waits for events".into(),
         Kind::Sleep if is_for_signal(wait) => format!("waits for a signal in {call}"),
-        Kind::Sleep => format!("sleeps{}", at_most(wait)),
+        Kind::Sleep => "sleeps".into(),
         Kind::Barrier => "waits at a barrier".into(),
         Kind::Join => "waits for a child or a thread".into(),
         Kind::Condition => match what_of(wait) {
-            Some(what) => format!("waits for {what}{}", at_most(wait)),
-            None => format!("waits for a signal of another thread{}", at_most(wait)),
+            Some(what) => format!("waits for {what}"),
+            None => "waits for a signal of another thread".into(),
         },
         Kind::Lock | Kind::Gil => match known(wait).map_or("", |known| known.what) {
             "" => "waits for another lock".into(),
@@ -665,7 +677,7 @@ pub(crate) fn describe_wait(facts: &Facts, wait: &Wait) -> String {
             None => format!("waits in {call}{file}"),
         },
     };
-    format!("{what}{from}")
+    with_time(&what, &time, &from)
 }
 
 /// Returns the program's own function in which a wait is, with its callers and, except of sleeps,

@@ -263,10 +263,18 @@ impl Ends {
         };
         let ends = self.socket_ends(process, other, own);
         let is_own = ends.contains(&process) || self.is_any_own(&ends, own);
+        let text = with_peers("socket, unix".into(), &ends, is_own);
+        let peers: Vec<u32> = ends.iter().copied().filter(|one| *one != process).collect();
+        // By such a pair a loop of events is woken by threads of its own, as by a pipe.
+        let is_self = ends.contains(&process) && peers.is_empty();
         Described {
-            text: with_peers("socket, unix".into(), &ends, is_own),
-            kind: Some(WatchedKind::Socket),
-            peers: ends.into_iter().filter(|peer| *peer != process).collect(),
+            text,
+            kind: Some(if is_self {
+                WatchedKind::Own
+            } else {
+                WatchedKind::Socket
+            }),
+            peers,
             connection: None,
         }
     }

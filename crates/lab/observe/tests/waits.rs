@@ -137,6 +137,23 @@ fn coroutines_of_python_are_read() {
 }
 
 #[test]
+fn pair_within_a_process_is_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let source = "#include <sys/socket.h>\n\
+        int main(void) { int pair[2]; socketpair(AF_UNIX, SOCK_STREAM, 0, pair); puts(\"x\"); fflush(stdout); \
+        if (fork() == 0) { sleep(60); _exit(0); } \
+        struct pollfd file = {pair[0], POLLIN}; for (;;) poll(&file, 1, 60000); }\n";
+    let shared = compile(home.path(), "shared", source);
+    let alone = compile(home.path(), "alone", &source.replace("fork() == 0", "0"));
+    for (program, kind) in [(alone, WatchedKind::Own), (shared, WatchedKind::Socket)] {
+        let program = Neighbour::start(&mut Command::new(program));
+        let found = facts(program.0.id(), 1.5);
+        let wait = longest(&found, |wait| wait.call == "poll");
+        assert_eq!(wait.watched[0].kind, kind, "{wait:?}");
+    }
+}
+
+#[test]
 fn times_of_timed_waits_are_read() {
     let home = tempfile::tempdir().unwrap();
     let source = "#include <time.h>\n\

@@ -13,7 +13,7 @@ use crate::runtimes::POOLS;
 use crate::waits::{
     DIRTY, KERNEL_LOCKS, Kind, POLLS, RCU, RECLAIM, SLEEPS, STORAGE, SYNCS, at_most, chain,
     describe_wait, is_at_directory, is_at_mmap_lock, is_call, is_file, is_for_signal, is_held,
-    is_in, is_waiting_for_clients, kind, own_path, timer_ms,
+    is_in, is_waiting_for_clients, kind, own_path, timer_ms, with_time,
 };
 
 use super::sockets::{self, is_one_socket};
@@ -599,8 +599,7 @@ pub(super) fn sleep(view: &View) -> Option<Finding> {
     let each = view.per_second(view.active.iter().map(|thread| thread.voluntary).sum());
     let often = match longest.map(at_most).unwrap_or_default() {
         limit if each < OFTEN => limit,
-        limit if limit.is_empty() => format!(", {each:.0} times a second,"),
-        limit => format!("{limit} {each:.0} times a second,"),
+        limit => format!("{limit}, {each:.0} times a second"),
     };
     let finding = blocked(view, is_sleep, "", |from| {
         let beside = sockets::unread(view) + &between_sleeps(view);
@@ -612,12 +611,13 @@ pub(super) fn sleep(view: &View) -> Option<Finding> {
         let what = match longest.filter(|wait| is_for_signal(wait)) {
             Some(wait) => format!("it waits for a signal to it in {}", wait.call),
             None if longest.is_some_and(is_loop) => {
-                format!("its loop of events waits for a timer of its own{often}")
+                "its loop of events waits for a timer of its own".into()
             }
-            None => format!("it sleeps by its own choice{often}"),
+            None => "it sleeps by its own choice".into(),
         };
+        let waits = with_time(&what, &often, &from.unwrap_or_default());
         let joining = super::inside::joining(view);
-        format!("{what}{}{beside}{joining}", from.unwrap_or_default())
+        format!("{waits}{beside}{joining}")
     })?;
     Some(
         finding
@@ -655,10 +655,10 @@ pub(super) fn poll(view: &View) -> Option<Finding> {
     };
     let behind = chain(view.facts, first);
     let finding = blocked(view, is_poll, "", |from| {
+        let what = format!("it waits for events{of}");
         format!(
-            "it waits for events{of}{}{}{}{behind}{}",
-            at_most(first),
-            from.unwrap_or_default(),
+            "{}{}{behind}{}",
+            with_time(&what, &at_most(first), &from.unwrap_or_default()),
             sockets::unread(view),
             between(view.facts)
         )

@@ -11,7 +11,7 @@ use crate::facts::{Futex, Object, Wait, WatchedKind};
 use crate::finding::{Finding, percent};
 use crate::waits::{
     Kind, POLLS, at_most, chain, describe_doing, describe_wait, is_call, is_file,
-    is_waiting_for_clients, kind, known, mostly, own_path, waited_for, what_of,
+    is_waiting_for_clients, kind, known, mostly, own_path, waited_for, what_of, with_time,
 };
 
 use super::blocked::{BLOCKED, THREAD_STATES, blocked, caller, described};
@@ -680,9 +680,9 @@ pub(super) fn signals(view: &View) -> Option<Finding> {
     Some(
         Finding::new(
             format!(
-                "{} {what}{}{from}{works}{meanwhile}",
+                "{} {}{works}{meanwhile}",
                 threads_wait(threads),
-                at_most(longest).trim_end_matches(',')
+                with_time(&what, &at_most(longest), &from)
             ),
             share,
         )

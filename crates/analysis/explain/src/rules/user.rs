@@ -249,8 +249,10 @@ fn meant<'v>(stacks: impl Iterator<Item = &'v Stack> + Clone) -> Option<(&'stati
         .find(|(_, share)| *share >= FUNCTION)
 }
 
-/// The least part of what runs that is worth a word beside a cause, and how many are.
+/// The least part of what runs that is worth a word beside a cause, how many are, and the least part of
+/// the time that the program runs.
 const BESIDE: f64 = 0.25;
+const RUNNING: f64 = 0.1;
 const NAMED: usize = 2;
 
 /// Returns what much of what runs is for, in user mode and in the kernel, by functions of libraries and
@@ -259,16 +261,23 @@ pub(crate) fn parts_of_work(view: &View, sentence: &str) -> String {
     let samples = view.facts.samples.as_ref();
     let stacks = samples.map_or(&[][..], |samples| &samples.stacks);
     let all: u64 = stacks.iter().map(|stack| stack.samples).sum();
+    // The start of a program that waits says nothing.
+    if view.budget.running() < RUNNING {
+        return String::new();
+    }
     let meanings = MEANINGS
         .iter()
         .map(|meaning| (meaning.function, meaning.cause));
-    let mut parts: Vec<(&str, f64)> = meanings
-        .chain(PARTS.iter().copied())
-        .map(|(function, does)| (does, part_with(stacks.iter(), function, all)))
-        .filter(|(does, part)| *part >= BESIDE && !sentence.contains(does))
-        .collect();
+    // Several tables have the same words.
+    let mut parts: BTreeMap<&str, f64> = BTreeMap::new();
+    for (function, does) in meanings.chain(PARTS.iter().copied()) {
+        let part = part_with(stacks.iter(), function, all);
+        let most = parts.entry(does).or_default();
+        *most = most.max(part);
+    }
+    parts.retain(|does, part| *part >= BESIDE && !sentence.contains(does));
+    let mut parts: Vec<(&str, f64)> = parts.into_iter().collect();
     parts.sort_by(|one, other| other.1.total_cmp(&one.1));
-    parts.dedup_by_key(|(does, _)| *does);
     let named = parts.iter().take(NAMED);
     let named: Vec<String> = named
         .map(|(does, part)| format!("; {} of what runs is where {does}", percent(*part)))

@@ -19,8 +19,8 @@ const APART: u64 = 24;
 const BEFORE: u64 = 16;
 /// Objects that are looked at: a larger heap takes too long.
 const OBJECTS_MAX: usize = 200_000;
-/// Coroutines that are kept, and how deep they await one another.
-const COROUTINES_MAX: usize = 4096;
+/// Coroutines that are read, and how deep they await one another.
+const COROUTINES_MAX: usize = 32_768;
 const DEPTH: usize = 32;
 /// Where a coroutine has its state and its frame, and the state of one that waits (`FRAME_SUSPENDED`).
 const STATE: u64 = 75;
@@ -40,7 +40,7 @@ struct Coroutine {
 }
 
 /// Returns the code objects of coroutines that wait, of each that no other one awaits with those that it
-/// awaits, innermost first; `None` if there are too many objects. A list that changes while it is read
+/// awaits, innermost first; `None` if there are too many of them or of objects. A list that changes while it is read
 /// ends there.
 pub(super) fn read(memory: &File, interpreter: u64, kind: u64) -> Option<Vec<Vec<u64>>> {
     let mut found = BTreeMap::new();
@@ -55,10 +55,13 @@ pub(super) fn read(memory: &File, interpreter: u64, kind: u64) -> Option<Vec<Vec
             };
             let object = next.wrapping_add(BEFORE);
             if of == kind
-                && found.len() < COROUTINES_MAX
                 && let Some(coroutine) = suspended(memory, object)
             {
                 found.insert(object, coroutine);
+            }
+            // Of a part of them what they await would be missed.
+            if found.len() > COROUTINES_MAX {
+                return None;
             }
             next = after;
         }
@@ -138,6 +141,14 @@ mod tests {
             Some(vec![vec![0x22, 0x11]])
         );
         assert_eq!(read(&memory_of_two(), 0, KIND + 1), Some(Vec::new()));
+    }
+
+    #[test]
+    fn list_without_an_end_tells_nothing() {
+        let mut words = vec![0; 0x800 / 8];
+        words[GENERATIONS as usize / 8] = 0x400;
+        words[0x400 / 8] = 0x400;
+        assert_eq!(read(&memory::file_of(&words), 0, KIND), None);
     }
 
     proptest! {
